@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Time. Everything that waits or measures takes `now` as an argument, so that tests hand in their
+ * own; only the event loop and the edges of the library ask the kernel.
+ */
+
+#include <stdint.h>
+#include <time.h>
+
+typedef uint64_t usec_t; /* microseconds */
+
+#define USEC_PER_MSEC ((usec_t)1000)
+#define USEC_PER_SEC  ((usec_t)1000000)
+#define USEC_INFINITY UINT64_MAX
+
+/* CLOCK_MONOTONIC; never fails. */
+usec_t clock_now(void);
+
+/* CLOCK_REALTIME since 1970; for people and for records, never for waiting. */
+usec_t clock_realtime(void);
+
+/* a + b, staying at USEC_INFINITY instead of wrapping. */
+usec_t usec_add(usec_t a, usec_t b);
+
+/* a - b, staying at 0 instead of wrapping; USEC_INFINITY - b is USEC_INFINITY. */
+usec_t usec_sub(usec_t a, usec_t b);
+
+struct timespec usec_to_timespec(usec_t usec);

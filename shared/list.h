@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Intrusive doubly linked list. A node that is in no list points at itself, so list_unlink() of an
+ * unlinked node is harmless. The list owns nothing; whoever embeds the node unlinks it before it
+ * goes.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct list {
+    struct list *next, *prev;
+};
+
+#define LIST_INIT(self)                                                                            \
+    {                                                                                              \
+        .next = &(self), .prev = &(self)                                                           \
+    }
+
+#define list_entry(node, type, member) ((type *)((char *)(node)-offsetof(type, member)))
+
+#define list_for_each(node, head)                                                                  \
+    for (struct list *node = (head)->next; node != (head); node = node->next)
+
+/* The body may unlink and free the current node, but no other. */
+#define list_for_each_safe(node, head)                                                             \
+    for (struct list *node = (head)->next, *node##_next = node->next; node != (head);              \
+         node = node##_next, node##_next = node->next)
+
+static inline void list_init(struct list *node)
+{
+    node->next = node->prev = node;
+}
+
+static inline bool list_empty(const struct list *head)
+{
+    return head->next == head;
+}
+
+static inline bool list_linked(const struct list *node)
+{
+    return node->next != node;
+}
+
+static inline void list_insert_between(struct list *node, struct list *before, struct list *after)
+{
+    before->next = node;
+    node->prev = before;
+    node->next = after;
+    after->prev = node;
+}
+
+static inline void list_push_back(struct list *head, struct list *node)
+{
+    list_insert_between(node, head->prev, head);
+}
+
+static inline void list_push_front(struct list *head, struct list *node)
+{
+    list_insert_between(node, head, head->next);
+}
+
+static inline void list_unlink(struct list *node)
+{
+    node->prev->next = node->next;
+    node->next->prev = node->prev;
+    list_init(node);
+}
+
+/* NULL when empty. */
+static inline struct list *list_first(const struct list *head)
+{
+    return list_empty(head) ? NULL : head->next;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "log.h"
+#include "cleanup.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOG_LINE_MAX 8192
+#define LOG_ELLIPSIS "…"
+
+/* The first name of a level is the one that is printed. */
+static const struct {
+    const char *name;
+    enum log_level level;
+} level_names[] = {
+    {"error", LOG_LEVEL_ERROR},  {"err", LOG_LEVEL_ERROR},     {"warning", LOG_LEVEL_WARNING},
+    {"warn", LOG_LEVEL_WARNING}, {"notice", LOG_LEVEL_NOTICE}, {"info", LOG_LEVEL_INFO},
+    {"debug", LOG_LEVEL_DEBUG},
+};
+
+static struct {
+    const char *name;
+    enum log_level max_level;
+    log_sink_fn sink;
+} state = {.max_level = LOG_LEVEL_INFO};
+
+void log_init(const char *name, enum log_level max_level)
+{
+    state.name = name;
+    state.max_level = max_level;
+}
+
+void log_set_sink(log_sink_fn sink)
+{
+    state.sink = sink;
+}
+
+void log_set_max_level(enum log_level max_level)
+{
+    state.max_level = max_level;
+}
+
+bool log_enabled(enum log_level level)
+{
+    return level <= state.max_level;
+}
+
+int log_level_from_string(const char *text, enum log_level *ret)
+{
+    for (size_t i = 0; i < ELEMENTS(level_names); i++)
+        if (strcmp(text, level_names[i].name) == 0) {
+            *ret = level_names[i].level;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+static const char *level_to_string(enum log_level level)
+{
+    for (size_t i = 0; i < ELEMENTS(level_names); i++)
+        if (level_names[i].level == level)
+            return level_names[i].name;
+    return "unknown";
+}
+
+/* Puts the ellipsis over the end of a message that was cut, never into the middle of a character.
+ */
+static void mark_cut(char *message, size_t size)
+{
+    size_t at = size - sizeof(LOG_ELLIPSIS);
+
+    while (at > 0 && ((unsigned char)message[at] & 0xc0) == 0x80)
+        at--;
+    memcpy(message + at, LOG_ELLIPSIS, sizeof(LOG_ELLIPSIS));
+}
+
+/* Text from workers ends up here: it must neither forge lines nor drive somebody's terminal. */
+static void flatten(char *message)
+{
+    size_t length = strlen(message);
+
+    while (length > 0 && message[length - 1] == '\n')
+        message[--length] = '\0';
+    for (char *at = message; *at != '\0'; at++) {
+        unsigned char byte = (unsigned char)*at;
+
+        if (byte == '\n' || byte == '\t')
+            *at = ' ';
+        else if (byte < 0x20 || byte == 0x7f)
+            *at = '?';
+    }
+}
+
+static void write_standard_error(enum log_level level, const char *message)
+{
+    static char line[LOG_LINE_MAX + 128];
+    int length;
+    ssize_t written;
+
+    length = snprintf(line, sizeof(line), "%.64s%s%s: %s\n", state.name ? state.name : "",
+                      state.name ? ": " : "", level_to_string(level), message);
+    if (length <= 0)
+        return;
+    written = write(STDERR_FILENO, line, (size_t)length);
+    (void)written; /* There is nowhere to complain about a log that cannot be written. */
+}
+
+void log_write(enum log_level level, struct log_fields fields, const char *format, ...)
+{
+    static char message[LOG_LINE_MAX];
+    int saved = errno;
+    va_list arguments;
+    int length;
+
+    if (!log_enabled(level))
+        return;
+
+    va_start(arguments, format);
+    length = vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        message[0] = '\0';
+    else if ((size_t)length >= sizeof(message))
+        mark_cut(message, sizeof(message));
+    flatten(message);
+
+    if (state.sink)
+        state.sink(level, fields, message);
+    else
+        write_standard_error(level, message);
+    errno = saved;
+}

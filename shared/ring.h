@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Single-producer, single-consumer ring of variable-size records over shared memory.
+ *
+ * Cursors are free-running 32-bit byte counts; position = cursor & (size - 1). A record is an
+ * 8-byte header and a body, 8-aligned and contiguous; where the rest of the ring is too short, a
+ * padding record closes it. Each side keeps the cursor it owns in private memory and only publishes
+ * it: what the peer may have scribbled over is never read back.
+ *
+ * The consumer treats the producer as hostile: every field is read once and bounded before use. A
+ * body that ring_next() handed out still lies in memory that the producer can change: copy, then
+ * use.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    _RING_E_SUCCESS,
+    RING_E_FULL,  /* no room now; the consumer's progress makes some */
+    RING_E_EMPTY, /* nothing published that is not yet consumed */
+};
+
+#define RING_KIND_PADDING 0
+#define RING_ALIGNMENT    8u
+
+struct ring_header {
+    uint32_t size; /* of the body, bytes, without header and alignment */
+    uint16_t kind;
+    uint16_t reserved; /* zero */
+};
+_Static_assert(sizeof(struct ring_header) == 8, "layout");
+
+struct ring_producer {
+    uint8_t *data;
+    uint32_t size;
+    uint32_t tail;                 /* next byte to write; published up to `published` */
+    uint32_t published;            /* what the consumer has been shown */
+    uint32_t head;                 /* cached and checked copy of the consumer's cursor */
+    uint32_t padding;              /* bytes to skip before the reserved record */
+    uint32_t reserved;             /* bytes of the reserved record, header included; 0 = none */
+    _Atomic uint32_t *shared_tail; /* ours, in our memory */
+    const _Atomic uint32_t *shared_head; /* the consumer's, in its memory */
+};
+
+struct ring_consumer {
+    const uint8_t *data;
+    uint32_t size;
+    uint32_t head;                       /* next byte to read */
+    uint32_t released;                   /* what the producer has been shown */
+    uint32_t tail;                       /* cached and checked copy of the producer's cursor */
+    _Atomic uint32_t *shared_head;       /* ours, in our memory */
+    const _Atomic uint32_t *shared_tail; /* the producer's, in its memory */
+};
+
+struct ring_record {
+    const void *body;
+    uint32_t size;
+    uint16_t kind;
+};
+
+/* The largest body a ring of this size takes: half the ring less a header, so that padding never
+ * stops it. */
+static inline uint32_t ring_body_max(uint32_t ring_size)
+{
+    return ring_size / 2 - (uint32_t)sizeof(struct ring_header);
+}
+
+/*
+ * Both take up the ring where its cursors stand: at 0 when it is new, else where the side's
+ * predecessor stopped. What that one had reserved or committed but not published is not there; what
+ * it had read but not released comes again. `size` is a power of two, `data` 8-aligned. 0, or
+ * -EPROTO when the cursors are not aligned or further apart than the ring is long.
+ */
+int ring_producer_init(struct ring_producer *ret, uint8_t *data, uint32_t size,
+                       _Atomic uint32_t *shared_tail, const _Atomic uint32_t *shared_head);
+int ring_consumer_init(struct ring_consumer *ret, const uint8_t *data, uint32_t size,
+                       _Atomic uint32_t *shared_head, const _Atomic uint32_t *shared_tail);
+
+/*
+ * Room for a body of `size` bytes; nothing is visible to the consumer until ring_publish(). `*ret`
+ * points into the ring and is valid until the next call. A second reserve without a commit replaces
+ * the first. 0, RING_E_FULL, -EMSGSIZE above ring_body_max(), or -EPROTO when the consumer's cursor
+ * is not aligned, went backwards or is past what was published; looked at only when the room known
+ * so far is too small.
+ */
+int ring_reserve(struct ring_producer *producer, uint32_t size, void **ret);
+
+/* Seals the reserved record as `kind` (not RING_KIND_PADDING); `size` may be less than was
+ * reserved. */
+void ring_commit(struct ring_producer *producer, uint16_t kind, uint32_t size);
+
+/* Shows everything committed to the consumer. Returns whether there was anything. */
+bool ring_publish(struct ring_producer *producer);
+
+/*
+ * The next record, and behind it, ring_next() again; space is given back by ring_release() only.
+ * 0, RING_E_EMPTY, or -EPROTO when the producer broke the protocol (cursor out of range or not
+ * aligned, a record past the published end, a bad length); the ring is of no more use then.
+ */
+int ring_next(struct ring_consumer *consumer, struct ring_record *ret);
+
+/* Gives all records handed out so far back to the producer. Returns whether there was anything. */
+bool ring_release(struct ring_consumer *consumer);
+
+/* Whether ring_next() would find something (or a broken cursor); acquire-loads the producer's
+ * cursor. */
+bool ring_pending(const struct ring_consumer *consumer);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Kernel interfaces that are younger than the headers of Debian 12. The names are our own, so that
+ * newer headers, which have them too, do not clash. Having the number says nothing about the
+ * running kernel: whoever uses one probes for it, or falls back on EINVAL.
+ */
+
+/* fcntl(2), F_ADD_SEALS; Linux 5.1. New writable mappings are refused, existing ones stay. */
+#define TROUPE_F_SEAL_FUTURE_WRITE 0x0010
+
+/* memfd_create(2); Linux 6.3. Never executable, and sealed so. EINVAL on older kernels. */
+#define TROUPE_MFD_NOEXEC_SEAL 0x0008u
+
+/*
+ * io_uring opcodes; WAITID, FUTEX_WAIT and FUTEX_WAKE are from Linux 6.7. A futex operation is
+ * given as fd = futex2 flags, addr = word, addr2 = expected value (WAKE: number to wake), addr3 =
+ * bit mask.
+ */
+#define TROUPE_IORING_OP_WAITID     50
+#define TROUPE_IORING_OP_FUTEX_WAIT 51
+#define TROUPE_IORING_OP_FUTEX_WAKE 52
+
+/* futex2 flags. Without TROUPE_FUTEX2_PRIVATE the futex is shared between processes, as ours are.
+ */
+#define TROUPE_FUTEX2_SIZE_U32 0x02
+#define TROUPE_FUTEX2_PRIVATE  128
+#define TROUPE_FUTEX_MATCH_ANY 0xffffffffu

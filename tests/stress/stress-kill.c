@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * kill -9 at every step of publishing and of consuming. A child plays one side of a channel and is
+ * killed at its Nth fault point, for N = 1, 2, 3 … until it gets to the end alive; each time
+ *
+ *   - the survivor sees whole published records in order, and nothing of what was not published;
+ *   - a successor takes up the same memories, and the traffic goes on to its end without a gap.
+ *
+ * Every combination of: supervisor or worker dies; producer or consumer dies; futex or eventfd. At
+ * the end every fault point there is must have killed somebody. Needs a build with -DTROUPE_FAULTS.
+ */
+
+#ifndef TROUPE_FAULTS
+#error "to be built with -DTROUPE_FAULTS"
+#endif
+
+#include "../../shared/cleanup.h"
+#include "../../shared/fault.h"
+#include "traffic.h"
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define RING     4096u
+#define BODY_MAX 1000u
+#define COUNT    100u /* several times what the ring holds */
+#define PATIENCE                                                                                   \
+    (2 * USEC_PER_MSEC) /* of a survivor, before it looks whether the other one is dead */
+
+/* Told by the child to the parent, in memory that outlives it. */
+struct diary {
+    char killed_at[64];
+    uint64_t publishing, published; /* records shown: tried, known */
+    uint64_t releasing, released;   /* records given back: tried, known */
+    uint64_t first;                 /* the first record a consumer got */
+};
+
+struct scene {
+    enum wake_backend backend;
+    bool worker_dies; /* else the supervisor */
+    bool producer_dies;
+    uint64_t seed;
+    const char *death; /* fault point and passage at which the child dies */
+    bool late;         /* the survivor does nothing before the child waits for it */
+};
+
+static const char *const points[] = {
+    "ring.reserve.end",
+    "ring.commit.before-padding",
+    "ring.commit.before-header",
+    "ring.commit.end",
+    "ring.publish.before-tail",
+    "ring.publish.end",
+    "ring.next.end",
+    "ring.release.before-head",
+    "ring.release.end",
+    "channel.sleep.flag-up",
+    "channel.block.flag-up",
+    "channel.before-sleep",
+    "channel.publish.before-wake",
+    "channel.publish.end",
+    "channel.release.before-wake",
+    "channel.release.end",
+    "test.half-a-body",
+    "memory.state.odd",
+    "memory.state.before-even",
+};
+
+static struct diary *diary;
+static bool reached[ELEMENTS(points)];
+
+static void note_point(const char *name)
+{
+    strncpy(diary->killed_at, name, sizeof(diary->killed_at) - 1);
+}
+
+static bool note_reached(void)
+{
+    for (size_t i = 0; i < ELEMENTS(points); i++)
+        if (strcmp(points[i], diary->killed_at) == 0) {
+            reached[i] = true;
+            return true;
+        }
+    fprintf(stderr, "a fault point that this test does not know: %s\n", diary->killed_at);
+    return false;
+}
+
+static bool gone(pid_t pid)
+{
+    siginfo_t info = {0};
+
+    return pid < 0 || (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+                       info.si_pid == pid);
+}
+
+static void publish(struct channel *channel, uint64_t count)
+{
+    diary->publishing = count;
+    channel_publish(channel);
+    diary->published = count;
+}
+
+/*
+ * Records `first` … COUNT - 1. The peer is `peer`, or -1 for a producer that is to die itself or
+ * whose consumer is sure to live. -EPIPE: the consumer is dead; `*ret_next` says how far we got.
+ */
+static int produce(struct channel *channel, uint64_t seed, uint64_t first, pid_t peer,
+                   uint64_t *ret_next)
+{
+    uint64_t n;
+
+    for (n = first; n < COUNT; n++) {
+        uint32_t size = traffic_size(seed, n, BODY_MAX);
+        void *body;
+        int r;
+
+        while ((r = ring_reserve(&channel->out, size, &body)) == RING_E_FULL) {
+            diary->publishing = n;
+            r = channel_wait_space(channel, size, PATIENCE);
+            diary->published = n;
+            if (r == -ETIMEDOUT && peer >= 0 && gone(peer))
+                break;
+        }
+        if (r == -ETIMEDOUT)
+            break;
+        if (r < 0)
+            return r;
+        traffic_fill(seed, n, body, size / 2);
+        FAULT_POINT("test.half-a-body");
+        traffic_fill(seed, n, body, size);
+        ring_commit(&channel->out, traffic_kind(n), size);
+        if (n % 3 == 2)
+            publish(channel, n + 1);
+    }
+    if (n == COUNT)
+        publish(channel, n);
+    *ret_next = n;
+    return n == COUNT ? 0 : -EPIPE;
+}
+
+static void release(struct channel *channel, uint64_t count)
+{
+    diary->releasing = count;
+    channel_release(channel);
+    diary->released = count;
+}
+
+/*
+ * Reads on from `*next`, or from wherever the ring is if that is UINT64_MAX, up to COUNT. -EPIPE:
+ * the producer is dead and all it had published has been read.
+ */
+static int consume(struct channel *channel, uint64_t seed, uint64_t *next, pid_t peer)
+{
+    while (*next == UINT64_MAX || *next < COUNT) {
+        struct ring_record record;
+        int r = ring_next(&channel->in, &record);
+
+        if (r == RING_E_EMPTY) {
+            bool dead;
+
+            if (*next != UINT64_MAX)
+                release(channel, *next);
+            dead = peer >= 0 && gone(peer); /* before the last look */
+            r = channel_wait(channel, dead ? 0 : PATIENCE);
+            if (r == -ETIMEDOUT && dead)
+                return -EPIPE;
+            if (r < 0 && r != -ETIMEDOUT)
+                return r;
+            continue;
+        }
+        if (r < 0)
+            return r;
+        if (*next == UINT64_MAX)
+            diary->first = *next = record.kind - 1u;
+        if (!traffic_check(seed, *next, BODY_MAX, &record))
+            return -EILSEQ;
+        if (++*next % 4 == 0)
+            release(channel, *next);
+    }
+    release(channel, *next);
+    return 0;
+}
+
+/* What a new process does: only what lies in the memories is known. */
+static int take_up(struct channel *channel, const struct channel_fds *fds, bool worker)
+{
+    struct memory_header *mine = channel->mine.header, *theirs = channel->theirs.header;
+    int r;
+
+    if (worker)
+        return channel_open(channel, fds);
+    /* A supervisor's successor has the mapping from elsewhere: the kernel gives out no second one.
+     */
+    r = ring_producer_init(&channel->out, channel->mine.ring, RING, &mine->tail, &theirs->head);
+    if (r < 0)
+        return r;
+    return ring_consumer_init(&channel->in, channel->theirs.ring, RING, &mine->head, &theirs->tail);
+}
+
+/* Forks the side that dies at `death`, or its successor (NULL): records from `first` on, if it
+ * produces. */
+static pid_t start(const struct scene *scene, struct channel *supervisor,
+                   const struct channel_fds *fds, uint64_t first, const char *death)
+{
+    struct channel opened = CHANNEL_NULL;
+    struct channel *channel = scene->worker_dies ? &opened : supervisor;
+    uint64_t next = UINT64_MAX;
+    pid_t pid = fork();
+    int r;
+
+    if (pid != 0)
+        return pid;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)alarm(60);
+    r = take_up(channel, fds, scene->worker_dies);
+    fault_arm_point(death);
+    fault_on_kill(note_point);
+    if (r == 0 && scene->producer_dies)
+        r = produce(channel, scene->seed, first, -1, &next);
+    else if (r == 0)
+        r = consume(channel, scene->seed, &next, -1);
+    if (r < 0)
+        fprintf(stderr, "child: %s\n", strerror(-r));
+    _exit(r < 0);
+}
+
+/* 0: ended well, 1: was killed, -EIO: anything else. */
+static int reap(pid_t pid)
+{
+    int status;
+
+    if (waitpid(pid, &status, 0) == pid) {
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            return 0;
+        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+            return note_reached() ? 1 : -EIO;
+    }
+    fprintf(stderr, "a child ended with status %d\n", status);
+    return -EIO;
+}
+
+/* How many published records wait in the ring, without taking them. */
+static uint64_t waiting(const struct channel *channel)
+{
+    struct ring_consumer copy = channel->in;
+    struct ring_record record;
+    uint64_t count = 0;
+
+    while (ring_next(&copy, &record) == 0)
+        count++;
+    return count;
+}
+
+/* Until the child waits for the survivor, which is what the flag says, or is dead. */
+static void be_late(const _Atomic uint32_t *flag, pid_t pid)
+{
+    while (atomic_load(flag) == 0 && !gone(pid))
+        (void)sched_yield();
+}
+
+/* The child produces. A late survivor finds a full ring, or what a dead child left for its
+ * successor. */
+static int kill_producer(const struct scene *scene, struct channel *supervisor,
+                         struct channel *survivor, const struct channel_fds *fds)
+{
+    uint64_t next = 0, shown;
+    pid_t pid = start(scene, supervisor, fds, 0, scene->death);
+    int r, killed;
+
+    if (scene->late)
+        be_late(&survivor->theirs.header->blocked, pid);
+    r = scene->late && gone(pid) ? -EPIPE : consume(survivor, scene->seed, &next, pid);
+    if (r < 0 && r != -EPIPE)
+        return r;
+    killed = reap(pid);
+    if (killed < 0)
+        return killed;
+
+    shown = next + waiting(survivor);
+    if (shown < diary->published || shown > diary->publishing) {
+        fprintf(stderr, "%llu records are there, not %llu … %llu\n", (unsigned long long)shown,
+                (unsigned long long)diary->published, (unsigned long long)diary->publishing);
+        return -EILSEQ;
+    }
+    pid = start(scene, supervisor, fds, shown, NULL);
+    r = consume(survivor, scene->seed, &next, pid);
+    if (r == 0 && reap(pid) != 0)
+        r = -EIO;
+    return r < 0 ? r : killed;
+}
+
+/* The child consumes. */
+static int kill_consumer(const struct scene *scene, struct channel *supervisor,
+                         struct channel *survivor, const struct channel_fds *fds)
+{
+    uint64_t next = 0, released, releasing;
+    pid_t pid = start(scene, supervisor, fds, 0, scene->death);
+    int r, killed;
+
+    if (scene->late)
+        be_late(&survivor->theirs.header->sleeping, pid);
+    r = produce(survivor, scene->seed, 0, pid, &next);
+    if (r < 0 && r != -EPIPE)
+        return r;
+    killed = reap(pid);
+    if (killed < 0)
+        return killed;
+    if (killed == 0)
+        return 0;
+
+    released = diary->released;
+    releasing = diary->releasing;
+    diary->first = UINT64_MAX;
+    pid = start(scene, supervisor, fds, 0, NULL);
+    r = next < COUNT ? produce(survivor, scene->seed, next, pid, &next) : 0;
+    if (r < 0)
+        return r;
+    if (released == COUNT || releasing == COUNT) {
+        /* It died when all was read: its successor may wait for ever. */
+        be_late(&survivor->theirs.header->sleeping, pid);
+        (void)kill(pid, SIGKILL);
+        (void)waitpid(pid, NULL, 0);
+        return killed;
+    }
+    if (reap(pid) != 0)
+        return -EIO;
+    if (diary->first < released || diary->first > releasing) {
+        fprintf(stderr, "the successor began with record %llu, not %llu … %llu\n",
+                (unsigned long long)diary->first, (unsigned long long)released,
+                (unsigned long long)releasing);
+        return -EILSEQ;
+    }
+    return killed;
+}
+
+/* One death. 1: go on with the next N, 0: the child got through alive, negative: failed. */
+static int play(const struct scene *scene)
+{
+    _cleanup_(channel_deinit)
+    struct channel supervisor = CHANNEL_NULL, worker = CHANNEL_NULL;
+    struct channel_options options = {
+        .ring_size = RING, .inline_max = 0, .backend = scene->backend};
+    struct channel_fds fds, copies = CHANNEL_FDS_NULL;
+    struct channel *survivor = &supervisor;
+    int r;
+
+    memset(diary, 0, sizeof(*diary));
+    r = channel_create(&supervisor, &options, &fds);
+    if (r < 0)
+        return r;
+    if (!scene->worker_dies) {
+        copies.inbox = dup(fds.inbox);
+        copies.outbox = dup(fds.outbox);
+        copies.wait_fd = scene->backend == WAKE_EVENTFD ? dup(fds.wait_fd) : -1;
+        copies.wake_fd = scene->backend == WAKE_EVENTFD ? dup(fds.wake_fd) : -1;
+        r = channel_open(&worker, &copies);
+        if (r < 0)
+            return r;
+        survivor = &worker;
+    }
+    return scene->producer_dies ? kill_producer(scene, &supervisor, survivor, &fds)
+                                : kill_consumer(scene, &supervisor, survivor, &fds);
+}
+
+static int play_all(struct scene *scene)
+{
+    char death[64];
+    unsigned long deaths = 0;
+    int r = 1;
+
+    scene->death = death;
+    for (unsigned long nth = 1; r > 0; nth++) {
+        (void)snprintf(death, sizeof(death), "any:%lu", nth);
+        scene->late = nth % 2 == 0;
+        r = play(scene);
+        deaths += r > 0;
+    }
+    /* How often a side waits depends on the machine; by name, and with a late survivor, none is
+     * missed. */
+    scene->late = true;
+    for (size_t i = 0; r >= 0 && i < ELEMENTS(points); i++) {
+        (void)snprintf(death, sizeof(death), "%s:1", points[i]);
+        r = play(scene);
+        deaths += r > 0;
+    }
+    printf("%s %s %s: %lu deaths: %s\n", scene->backend == WAKE_FUTEX ? "futex  " : "eventfd",
+           scene->worker_dies ? "worker    " : "supervisor",
+           scene->producer_dies ? "producer" : "consumer", deaths, r >= 0 ? "ok" : "FAILED");
+    if (r < 0)
+        fprintf(stderr, "%s, %s: %s\n", death, diary->killed_at, strerror(-r));
+    (void)fflush(stdout);
+    return r < 0;
+}
+
+/* A worker that dies while it writes its state: the reader gets a whole state, or is told. */
+static int kill_state_writer(void)
+{
+    static const char old[] = "the old state", new[] = "the new one is a little longer";
+    unsigned long nth = 0;
+    int killed;
+
+    do {
+        _cleanup_(memory_deinit)
+        struct memory memory = MEMORY_NULL;
+        struct memory_options options = {
+            .role = MEMORY_OUTBOX, .ring_size = RING, .wake_backend = WAKE_FUTEX};
+        char data[MEMORY_STATE_MAX], specification[32];
+        size_t size;
+        pid_t pid;
+        int r;
+
+        if (memory_create(&memory, &options) < 0 ||
+            memory_state_write(&memory, old, sizeof(old)) < 0)
+            return 1;
+        nth++;
+        pid = fork();
+        if (pid == 0) {
+            (void)snprintf(specification, sizeof(specification), "any:%lu", nth);
+            fault_arm_point(specification);
+            fault_on_kill(note_point);
+            _exit(memory_state_write(&memory, new, sizeof(new)) < 0);
+        }
+        killed = reap(pid);
+        r = memory_state_read(&memory, data, &size);
+        if (killed < 0 || (killed == 1 && r != -EAGAIN) ||
+            (killed == 0 && (r != sizeof(new) || memcmp(data, new, sizeof(new)) != 0)))
+            return 1;
+        if (memory_state_write(&memory, old, sizeof(old)) < 0 ||
+            memory_state_read(&memory, data, &size) != sizeof(old))
+            return 1;
+    } while (killed == 1);
+    printf("state page: %lu deaths: ok\n", nth - 1);
+    return 0;
+}
+
+static int check_coverage(void)
+{
+    int failed = 0;
+
+    for (size_t i = 0; i < ELEMENTS(points); i++)
+        if (!reached[i]) {
+            fprintf(stderr, "nobody died at %s\n", points[i]);
+            failed = 1;
+        }
+    return failed;
+}
+
+int main(void)
+{
+    struct scene scene = {.seed = traffic_seed()};
+    int failed = 0;
+
+    diary = mmap(NULL, sizeof(*diary), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (diary == MAP_FAILED)
+        return 1;
+    fault_arm_point(NULL);
+    for (int i = 0; i < 8; i++) {
+        scene.backend = i & 1 ? WAKE_EVENTFD : WAKE_FUTEX;
+        scene.worker_dies = i & 2;
+        scene.producer_dies = i & 4;
+        failed |= play_all(&scene);
+    }
+    failed |= kill_state_writer();
+    failed |= check_coverage();
+    return failed;
+}

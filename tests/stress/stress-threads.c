@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Ring, channel, wake and state page with two threads standing in for two processes, for
+ * ThreadSanitizer. Both threads use the supervisor's mapping: at two addresses of one memory it
+ * would see no races at all. Arguments: [RECORDS], per run.
+ */
+
+#include "../../shared/cleanup.h"
+#include "traffic.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RING 4096u
+
+struct side {
+    struct channel *channel;
+    const struct traffic *traffic;
+    int result;
+};
+
+/* The worker's view of the same mappings. */
+static int mirror(struct channel *ret, const struct channel *supervisor)
+{
+    struct memory_header *mine = supervisor->theirs.header, *theirs = supervisor->mine.header;
+    int r;
+
+    *ret = *supervisor;
+    ret->mine = supervisor->theirs;
+    ret->theirs = supervisor->mine;
+    ret->wake_fd = supervisor->wait_fd;
+    ret->wait_fd = supervisor->wake_fd;
+    r = ring_producer_init(&ret->out, ret->mine.ring, RING, &mine->tail, &theirs->head);
+    if (r < 0)
+        return r;
+    return ring_consumer_init(&ret->in, ret->theirs.ring, RING, &mine->head, &theirs->tail);
+}
+
+static void *produce(void *argument)
+{
+    struct side *side = argument;
+    struct traffic_tally tally = {0};
+
+    side->result = traffic_produce(side->channel, side->traffic, &tally);
+    return NULL;
+}
+
+static void *consume(void *argument)
+{
+    struct side *side = argument;
+    struct traffic_tally tally = {0};
+
+    side->result = traffic_consume(side->channel, side->traffic, &tally);
+    return NULL;
+}
+
+/* Sends every record back; the other side keeps at most half a ring under way, so nobody is stuck.
+ */
+static void *echo(void *argument)
+{
+    struct side *side = argument;
+    struct channel *channel = side->channel;
+
+    for (uint64_t n = 0; n < side->traffic->count; n++) {
+        struct ring_record record;
+        void *body;
+        int r;
+
+        while ((r = ring_next(&channel->in, &record)) == RING_E_EMPTY && r >= 0) {
+            channel_publish(channel);
+            r = channel_wait(channel, USEC_INFINITY);
+        }
+        if (r == 0)
+            r = channel_wait_space(channel, record.size, USEC_INFINITY);
+        if (r == 0)
+            r = ring_reserve(&channel->out, record.size, &body);
+        if (r != 0) {
+            side->result = r < 0 ? r : -EIO;
+            return NULL;
+        }
+        memcpy(body, record.body, record.size);
+        ring_commit(&channel->out, record.kind, record.size);
+        channel_release(channel);
+    }
+    channel_publish(channel);
+    return NULL;
+}
+
+static void *ask(void *argument)
+{
+    struct side *side = argument;
+    struct channel *channel = side->channel;
+    const struct traffic *traffic = side->traffic;
+    uint64_t sent = 0;
+
+    for (uint64_t n = 0; n < traffic->count; n++) {
+        struct ring_record record;
+        int r;
+
+        for (; sent < traffic->count && sent < n + 8; sent++) {
+            uint32_t size = traffic_size(traffic->seed, sent, traffic->body_max);
+            void *body;
+
+            if (ring_reserve(&channel->out, size, &body) != 0)
+                break;
+            traffic_fill(traffic->seed, sent, body, size);
+            ring_commit(&channel->out, traffic_kind(sent), size);
+        }
+        channel_publish(channel);
+        while ((r = ring_next(&channel->in, &record)) == RING_E_EMPTY && r >= 0)
+            r = channel_wait(channel, USEC_INFINITY);
+        if (r != 0 || !traffic_check(traffic->seed, n, traffic->body_max, &record)) {
+            side->result = r < 0 ? r : -EILSEQ;
+            return NULL;
+        }
+        channel_release(channel);
+    }
+    return NULL;
+}
+
+/* Every state is one byte value throughout, as long as that value. */
+static void *write_states(void *argument)
+{
+    struct side *side = argument;
+    uint8_t data[256];
+
+    for (uint64_t n = 0; n < side->traffic->count; n++) {
+        uint8_t value = (uint8_t)(1 + n % 255);
+
+        memset(data, value, sizeof(data));
+        (void)memory_state_write(&side->channel->mine, data, value);
+    }
+    return NULL;
+}
+
+static void *read_states(void *argument)
+{
+    struct side *side = argument;
+    uint8_t data[MEMORY_STATE_MAX];
+
+    for (uint64_t n = 0; n < side->traffic->count; n++) {
+        size_t size;
+        int r = memory_state_read(&side->channel->theirs, data, &size);
+
+        for (int i = 0; i < r; i++)
+            if (data[i] != (uint8_t)r) {
+                fprintf(stderr, "a torn state was taken for a whole one\n");
+                side->result = -EILSEQ;
+                return NULL;
+            }
+    }
+    return NULL;
+}
+
+static int run(const char *name, enum wake_backend backend, const struct traffic *traffic,
+               void *(*supervise)(void *), void *(*work)(void *))
+{
+    _cleanup_(channel_deinit)
+    struct channel supervisor = CHANNEL_NULL;
+    struct channel worker = CHANNEL_NULL; /* owns nothing */
+    struct channel_options options = {.ring_size = RING, .inline_max = 0, .backend = backend};
+    struct channel_fds fds;
+    struct side sides[] = {{.channel = &supervisor, .traffic = traffic},
+                           {.channel = &worker, .traffic = traffic}};
+    pthread_t threads[2];
+    int r;
+
+    r = channel_create(&supervisor, &options, &fds);
+    if (r == 0)
+        r = mirror(&worker, &supervisor);
+    if (r < 0) {
+        fprintf(stderr, "%s: %s\n", name, strerror(-r));
+        return 1;
+    }
+    if (pthread_create(&threads[0], NULL, supervise, &sides[0]) != 0 ||
+        pthread_create(&threads[1], NULL, work, &sides[1]) != 0)
+        return 1;
+    for (int i = 0; i < 2; i++)
+        (void)pthread_join(threads[i], NULL);
+    r = sides[0].result != 0 || sides[1].result != 0;
+    printf("%s %s: %s\n", backend == WAKE_FUTEX ? "futex  " : "eventfd", name,
+           r == 0 ? "ok" : "FAILED");
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    struct traffic traffic = {
+        .count = argc > 1 ? strtoull(argv[1], NULL, 0) : 20000,
+        .body_max = 200,
+        .force_every = 1000,
+    };
+    int failed = 0;
+
+    traffic.seed = traffic_seed();
+    for (int backend = WAKE_FUTEX; backend <= WAKE_EVENTFD; backend++) {
+        enum wake_backend wake = (enum wake_backend)backend;
+
+        failed |= run("supervisor to worker", wake, &traffic, produce, consume);
+        failed |= run("worker to supervisor", wake, &traffic, consume, produce);
+        failed |= run("there and back", wake, &traffic, ask, echo);
+        failed |= run("state page", wake, &traffic, read_states, write_states);
+    }
+    return failed;
+}
