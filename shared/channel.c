@@ -31,22 +31,23 @@ static int init_rings(struct channel *channel)
                               &mine->head, &theirs->tail);
 }
 
-static int new_eventfd(void)
+static int new_eventfd(int flags)
 {
     int fd, r = fault_inject("eventfd");
 
     if (r < 0)
         return r;
-    fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    fd = eventfd(0, EFD_CLOEXEC | flags);
     return fd < 0 ? -errno : fd;
 }
 
 static int create_eventfds(struct channel *channel)
 {
-    channel->wake_fd = new_eventfd();
+    /* Written without waiting, read by io_uring, which waits only for what is in blocking mode. */
+    channel->wake_fd = new_eventfd(EFD_NONBLOCK);
     if (channel->wake_fd < 0)
         return channel->wake_fd;
-    channel->wait_fd = new_eventfd();
+    channel->wait_fd = new_eventfd(0);
     return channel->wait_fd < 0 ? channel->wait_fd : 0;
 }
 

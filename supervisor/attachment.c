@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+#include "attachment.h"
+
+#include "../shared/cleanup.h"
+#include "../shared/protocol.h"
+#include "cell.h"
+#include "context.h"
+#include "group.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ATTACHMENT_RING   (UINT32_C(1) << 20)
+#define ATTACHMENT_INLINE (UINT32_C(32) << 10)
+/* Fields of a DONE record beside reason and payload; generous. */
+#define DONE_RECORD_FIXED 256u
+
+static const char RESULT_LOST[] = "its result could not be handed over: out of memory or descriptors";
+
+#define attachment_of(pointer, member) list_entry(pointer, struct attachment, member)
+
+struct attachment {
+    struct mailbox mailbox;
+    struct context *context;
+    bool may_change;
+    struct list waiting; /* waiters on live jobs, struct job_waiter.owner_link */
+    struct list owed;    /* waiters on ended jobs whose end found no room; each holds a job reference */
+    void (*broken)(void *userdata, const char *what);
+    void *userdata;
+};
+
+/* ---- answers ---- */
+
+typedef int (*put_fn)(void *body, uint32_t size, const void *message);
+
+static int attachment_answer(struct attachment *attachment, uint16_t kind, put_fn put,
+                             const void *message)
+{
+    void *body;
+    int r;
+
+    r = mailbox_reserve(&attachment->mailbox, PROTOCOL_BODY_MAX, &body);
+    if (r != 0)
+        return r;
+    r = put(body, PROTOCOL_BODY_MAX, message);
+    if (r < 0)
+        return r;
+    mailbox_commit(&attachment->mailbox, kind, (uint32_t)r);
+    return 0;
+}
+
+static int put_found(void *body, uint32_t size, const void *message)
+{
+    return protocol_put_found(body, size, message);
+}
+
+static int put_accepted(void *body, uint32_t size, const void *message)
+{
+    return protocol_put_accepted(body, size, message);
+}
+
+static int put_refused(void *body, uint32_t size, const void *message)
+{
+    return protocol_put_refused(body, size, message);
+}
+
+static int attachment_refuse(struct attachment *attachment, uint64_t cookie, int error,
+                             const char *reason)
+{
+    const struct protocol_refused refused = {
+        .cookie = cookie,
+        .error = (uint32_t)error,
+        .reason = reason,
+        .reason_size = (uint32_t)strlen(reason),
+    };
+
+    return attachment_answer(attachment, PROTOCOL_REFUSED, put_refused, &refused);
+}
+
+static int attachment_accept(struct attachment *attachment, uint64_t cookie,
+                             const struct protocol_id *id)
+{
+    const struct protocol_accepted accepted = {.cookie = cookie, .id = *id};
+
+    return attachment_answer(attachment, PROTOCOL_ACCEPTED, put_accepted, &accepted);
+}
+
+static enum protocol_end end_of(const struct job *job)
+{
+    switch (job->state) {
+    case JOB_SUCCEEDED:
+        return PROTOCOL_END_SUCCEEDED;
+    case JOB_FAILED:
+        return PROTOCOL_END_FAILED;
+    case JOB_CANCELLED:
+        return PROTOCOL_END_CANCELLED;
+    default:
+        return PROTOCOL_END_DEAD;
+    }
+}
+
+/* 0, MAILBOX_E_FULL, or -errno. */
+static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
+                                const struct job *job)
+{
+    struct protocol_done done = {
+        .cookie = cookie,
+        .id = job->id,
+        .end = end_of(job),
+        .code = job->code,
+        .attempts = job->attempt,
+        .reason = job->reason,
+        .reason_size = job->reason ? (uint32_t)strlen(job->reason) : 0,
+    };
+    uint32_t room = DONE_RECORD_FIXED + done.reason_size + (uint32_t)sizeof(RESULT_LOST);
+    void *body;
+    int r;
+
+    if (job->result.fd < 0 && job->result.size <= ATTACHMENT_INLINE)
+        room += (uint32_t)job->result.size;
+    r = mailbox_reserve(&attachment->mailbox, room, &body);
+    if (r != 0)
+        return r;
+    r = mailbox_give(&attachment->mailbox, &job->result, &done.payload);
+    if (r == MAILBOX_E_FULL)
+        return r;
+    if (r < 0) {
+        /* Out of descriptors or memory for a large result: the end itself must be told all the same. */
+        done.payload = (struct payload_wire){.form = PAYLOAD_INLINE};
+        done.reason = RESULT_LOST;
+        done.reason_size = sizeof(RESULT_LOST) - 1;
+    }
+    r = protocol_put_done(body, room, &done);
+    if (r < 0)
+        return r;
+    mailbox_commit(&attachment->mailbox, PROTOCOL_DONE, (uint32_t)r);
+    return 0;
+}
+
+/* ---- waiting for ends ---- */
+
+static void waiter_release(struct job_waiter *waiter, struct job *job)
+{
+    list_unlink(&waiter->owner_link);
+    if (waiter != &job->submitter)
+        free(waiter);
+}
+
+static void attachment_on_change(struct job_waiter *waiter, struct job *job)
+{
+    struct attachment *attachment = waiter->owner;
+    int r;
+
+    if (!job_ended(job))
+        return;
+    r = list_empty(&attachment->owed) ? attachment_send_done(attachment, waiter->cookie, job)
+                                      : MAILBOX_E_FULL;
+    if (r != MAILBOX_E_FULL) {
+        /* Anything else than success means that the mailbox is broken: the client is on its way out. */
+        waiter_release(waiter, job);
+        return;
+    }
+    list_unlink(&waiter->owner_link);
+    list_push_back(&attachment->owed, &waiter->owner_link);
+    (void)job_ref(job);
+}
+
+/* A client that does not fetch its answers is not listened to. */
+static void attachment_on_space(struct mailbox *mailbox)
+{
+    struct attachment *attachment = attachment_of(mailbox, mailbox);
+    struct list *node;
+
+    while ((node = list_first(&attachment->owed))) {
+        struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
+        struct job *job = waiter->job;
+        int r = attachment_send_done(attachment, waiter->cookie, job);
+        if (r == MAILBOX_E_FULL)
+            return;
+        waiter_release(waiter, job);
+        job_unref(&attachment->context->jobs, job);
+    }
+    mailbox_resume(mailbox);
+}
+
+/* ---- requests ---- */
+
+static int attachment_on_lookup(struct attachment *attachment, const struct ring_record *record)
+{
+    struct protocol_lookup lookup;
+    struct protocol_found found;
+    char name[CONFIG_GROUP_NAME_MAX + 1] = "";
+    struct group *group;
+    int r;
+
+    r = protocol_get_lookup(record->body, record->size, &lookup);
+    if (r < 0)
+        return r;
+    if (lookup.name_size < sizeof(name))
+        memcpy(name, lookup.name, lookup.name_size);
+    group = registry_find(&attachment->context->registry, name);
+    if (!group)
+        return attachment_refuse(attachment, lookup.cookie, ENOENT, "no such group");
+    if (group->config->type != CONFIG_ACTOR)
+        return attachment_refuse(attachment, lookup.cookie, EOPNOTSUPP,
+                                 "a service takes no jobs (Type=actor does)");
+    found = (struct protocol_found){.cookie = lookup.cookie, .group = group->reference};
+    return attachment_answer(attachment, PROTOCOL_FOUND, put_found, &found);
+}
+
+static int attachment_refuse_submit(struct attachment *attachment, uint64_t cookie, int r)
+{
+    switch (r) {
+    case CELL_E_BUSY:
+        return attachment_refuse(attachment, cookie, EBUSY,
+                                 "the queue is full (QueueMax=, QueueMemoryMax=)");
+    case CELL_E_EXISTS:
+        return attachment_refuse(attachment, cookie, EEXIST, "a job with this id exists");
+    case CELL_E_BAD_ID:
+        return attachment_refuse(attachment, cookie, EINVAL,
+                                 "malformed id: 1 to 64 characters of A-Z a-z 0-9 . _ : @ -");
+    case CELL_E_STOPPING:
+        return attachment_refuse(attachment, cookie, ESHUTDOWN, "no new jobs: it is stopping");
+    default:
+        return attachment_refuse(attachment, cookie, -r, strerror(-r));
+    }
+}
+
+static int attachment_submit(struct attachment *attachment, struct group *group,
+                             const struct protocol_submit *submit, int blob, struct job **ret)
+{
+    char name[PROTOCOL_ID_TEXT] = "";
+    const struct cell_request request = {
+        .name = name,
+        .key = submit->key,
+        .key_size = submit->key_size,
+        .keep_result = !(submit->flags & PROTOCOL_SUBMIT_DO),
+        .max_retries = submit->max_retries,
+        .timeout = submit->timeout,
+        .backoff_min = submit->backoff_min,
+        .backoff_max = submit->backoff_max,
+        .data = submit->payload.data,
+        .size = submit->payload.size,
+        .blob_fd = blob,
+    };
+
+    /* Copied before it is looked at: the record lies in the client's memory. */
+    memcpy(name, submit->name, submit->name_size);
+    if (submit->name_size > 0 && !protocol_name_valid(name, submit->name_size))
+        return CELL_E_BAD_ID;
+    return cell_submit(group->cell, &request, request.keep_result ? NULL : attachment_on_change,
+                       attachment, submit->cookie, ret);
+}
+
+/* A blob is fetched also for a job that is refused: the next one counts on its turn. */
+static int attachment_take_blob(struct attachment *attachment,
+                                const struct protocol_submit *submit, int *ret)
+{
+    struct parcel parcel = PARCEL_NULL;
+    int r;
+
+    if (submit->payload.form != PAYLOAD_BLOB)
+        return 0;
+    r = mailbox_take(&attachment->mailbox, &submit->payload, &parcel);
+    *ret = TAKE_FD(parcel.fd);
+    return r;
+}
+
+static int attachment_on_submit(struct attachment *attachment, const struct ring_record *record)
+{
+    struct protocol_submit submit;
+    _cleanup_close_ int blob = -1;
+    struct group *group;
+    struct job *job;
+    void *room;
+    int r;
+
+    r = protocol_get_submit(record->body, record->size, &submit);
+    if (r < 0)
+        return r;
+    if (submit.name_size >= PROTOCOL_ID_TEXT || submit.key_size > PROTOCOL_KEY_MAX)
+        return -EBADMSG;
+    /* No job is accepted whose acceptance cannot be told. */
+    r = mailbox_reserve(&attachment->mailbox, PROTOCOL_BODY_MAX, &room);
+    if (r != 0)
+        return r;
+    r = attachment_take_blob(attachment, &submit, &blob);
+    if (r < 0)
+        return r;
+    if (!attachment->may_change)
+        return attachment_refuse(attachment, submit.cookie, EPERM, "not permitted");
+    group = registry_get(&attachment->context->registry, submit.group);
+    if (!group)
+        return attachment_refuse(attachment, submit.cookie, ENOENT, "the group is gone");
+    r = attachment_submit(attachment, group, &submit, blob, &job);
+    if (r != 0)
+        return attachment_refuse_submit(attachment, submit.cookie, r);
+    (void)TAKE_FD(blob);
+    if (job->keep_result)
+        return attachment_accept(attachment, submit.cookie, &job->id);
+    list_push_back(&attachment->waiting, &job->submitter.owner_link);
+    return 0;
+}
+
+static int attachment_on_cancel(struct attachment *attachment, const struct ring_record *record)
+{
+    struct protocol_by_id cancel;
+    struct job *job;
+    int r;
+
+    r = protocol_get_by_id(record->body, record->size, &cancel);
+    if (r < 0)
+        return r;
+    if (!attachment->may_change)
+        return attachment_refuse(attachment, cancel.cookie, EPERM, "not permitted");
+    job = job_by_id(&attachment->context->jobs, &cancel.id);
+    if (!job)
+        return attachment_refuse(attachment, cancel.cookie, ESRCH, "no such job");
+    if (job_ended(job))
+        return attachment_refuse(attachment, cancel.cookie, ESRCH, "the job has ended");
+    if (job->cancel_requested)
+        return attachment_refuse(attachment, cancel.cookie, EALREADY,
+                                 "cancellation already requested");
+    /* Answered first: what cancelling tells this very client may take the room. */
+    r = attachment_accept(attachment, cancel.cookie, &cancel.id);
+    if (r == 0)
+        (void)cell_cancel(job);
+    return r;
+}
+
+static int attachment_on_watch(struct attachment *attachment, const struct ring_record *record)
+{
+    struct protocol_by_id watch;
+    struct job_waiter *waiter;
+    struct job *job;
+    int r;
+
+    r = protocol_get_by_id(record->body, record->size, &watch);
+    if (r < 0)
+        return r;
+    job = job_by_id(&attachment->context->jobs, &watch.id);
+    if (!job)
+        return attachment_refuse(attachment, watch.cookie, ESRCH, "no such job");
+    if (job_ended(job))
+        return attachment_send_done(attachment, watch.cookie, job);
+    waiter = malloc(sizeof(*waiter));
+    if (!waiter)
+        return attachment_refuse(attachment, watch.cookie, ENOMEM, "out of memory");
+    *waiter = (struct job_waiter){
+        .changed = attachment_on_change, .owner = attachment, .cookie = watch.cookie};
+    list_init(&waiter->link);
+    list_push_back(&attachment->waiting, &waiter->owner_link);
+    job_add_waiter(job, waiter);
+    return 0;
+}
+
+static int attachment_on_record(struct mailbox *mailbox, const struct ring_record *record)
+{
+    struct attachment *attachment = attachment_of(mailbox, mailbox);
+
+    if (!list_empty(&attachment->owed))
+        return MAILBOX_E_FULL;
+    switch (record->kind) {
+    case PROTOCOL_LOOKUP:
+        return attachment_on_lookup(attachment, record);
+    case PROTOCOL_SUBMIT:
+        return attachment_on_submit(attachment, record);
+    case PROTOCOL_CANCEL:
+        return attachment_on_cancel(attachment, record);
+    case PROTOCOL_WATCH:
+        return attachment_on_watch(attachment, record);
+    default:
+        return -EBADMSG;
+    }
+}
+
+static void attachment_on_broken(struct mailbox *mailbox, const char *what)
+{
+    struct attachment *attachment = attachment_of(mailbox, mailbox);
+
+    attachment->broken(attachment->userdata, what);
+}
+
+static const struct mailbox_handler ATTACHMENT_MAILBOX = {
+    .record = attachment_on_record,
+    .space = attachment_on_space,
+    .broken = attachment_on_broken,
+};
+
+/* ---- life ---- */
+
+int attachment_new(struct attachment **ret, struct context *context, bool may_change,
+                   void (*broken)(void *userdata, const char *what), void *userdata,
+                   struct mailbox_fds *ret_fds)
+{
+    const struct mailbox_options options = {
+        .ring_size = ATTACHMENT_RING,
+        .inline_max = ATTACHMENT_INLINE,
+    };
+    struct attachment *attachment = calloc(1, sizeof(*attachment));
+    int r;
+
+    if (!attachment)
+        return -ENOMEM;
+    attachment->context = context;
+    attachment->may_change = may_change;
+    attachment->broken = broken;
+    attachment->userdata = userdata;
+    list_init(&attachment->waiting);
+    list_init(&attachment->owed);
+    r = mailbox_init(&attachment->mailbox, context->loop, &options, &ATTACHMENT_MAILBOX, ret_fds);
+    if (r < 0) {
+        free(attachment);
+        return r;
+    }
+    r = mailbox_open(&attachment->mailbox);
+    if (r < 0) {
+        mailbox_forget_fds(&attachment->mailbox, ret_fds);
+        mailbox_deinit(&attachment->mailbox);
+        free(attachment);
+        return r;
+    }
+    *ret = attachment;
+    return 0;
+}
+
+void attachment_sent(struct attachment *attachment, struct mailbox_fds *fds)
+{
+    mailbox_forget_fds(&attachment->mailbox, fds);
+}
+
+struct attachment *attachment_free(struct attachment *attachment)
+{
+    struct list *node;
+
+    if (!attachment)
+        return NULL;
+    while ((node = list_first(&attachment->waiting))) {
+        struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
+        struct job *job = waiter->job;
+        job_remove_waiter(waiter);
+        waiter_release(waiter, job);
+    }
+    while ((node = list_first(&attachment->owed))) {
+        struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
+        struct job *job = waiter->job;
+        waiter_release(waiter, job);
+        job_unref(&attachment->context->jobs, job);
+    }
+    mailbox_deinit(&attachment->mailbox);
+    free(attachment);
+    return NULL;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "../shared/log.h"
+#include "cell-private.h"
+#include "context.h"
+#include "event-id.h"
+#include "group.h"
+#include "loop.h"
+#include <assert.h>
+#include <stdio.h>
+
+/* ---- the end of a job ---- */
+
+void cell_drop_result(struct cell *cell, struct job *job)
+{
+    list_unlink(&job->link);
+    cell->n_results--;
+    job_unref(&cell->context->jobs, job);
+}
+
+static void cell_arm_results_timer(struct cell *cell)
+{
+    struct list *oldest = list_first(&cell->results);
+
+    if (oldest && !timer_armed(&cell->results_timer))
+        (void)timer_arm(loop_timers(cell->context->loop), &cell->results_timer,
+                        job_of(oldest)->expires_at);
+}
+
+void cell_on_results_timer(struct timer *timer, usec_t now)
+{
+    struct cell *cell = list_entry(timer, struct cell, results_timer);
+    struct list *oldest;
+
+    while ((oldest = list_first(&cell->results)) && job_of(oldest)->expires_at <= now)
+        cell_drop_result(cell, job_of(oldest));
+    cell_arm_results_timer(cell);
+}
+
+/* Takes the reference that the cell holds on a live job over to its kept results, or drops it. */
+static void cell_keep_result(struct cell *cell, struct job *job)
+{
+    const struct config_group *config = cell->config;
+
+    if (!job->keep_result || config->results_max == 0 || config->result_ttl == 0) {
+        job_unref(&cell->context->jobs, job);
+        return;
+    }
+    while (cell->n_results >= config->results_max)
+        cell_drop_result(cell, job_of(list_first(&cell->results)));
+    job->expires_at = usec_add(cell_now(cell), config->result_ttl);
+    list_push_back(&cell->results, &job->link);
+    cell->n_results++;
+    cell_arm_results_timer(cell);
+}
+
+static uint64_t *cell_end_counter(struct cell *cell, enum job_state state)
+{
+    switch (state) {
+    case JOB_SUCCEEDED:
+        return &cell->counters.succeeded;
+    case JOB_FAILED:
+        return &cell->counters.unsuccessful;
+    case JOB_CANCELLED:
+        return &cell->counters.cancelled;
+    default:
+        return &cell->counters.dead;
+    }
+}
+
+/* A job that is in none of the cell's lists any more reaches its end. */
+void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason)
+{
+    assert(!list_linked(&job->link));
+    job_set_state(job, state);
+    job->ended_at = clock_realtime();
+    if (reason)
+        job_set_reason(job, reason);
+    (*cell_end_counter(cell, state))++;
+    cell->queue_bytes -= job->payload.size;
+    parcel_deinit(&job->payload);
+    job_tell_waiters(job);
+    cell_keep_result(cell, job);
+    if (cell->group->removed)
+        cell_wake(cell);
+}
+
+static void cell_tell_dead(struct cell *cell, struct job *job, const char *detail)
+{
+    char id[PROTOCOL_ID_TEXT], message[320];
+
+    (void)snprintf(message, sizeof(message), "%s job %s is dead after %u attempt%s; the last: %s",
+                   cell->group->name, protocol_id_format(&job->id, id), job->n_failed,
+                   job->n_failed == 1 ? "" : "s", detail);
+    event_emit(&cell->context->events, (struct event){
+                                           .level = LOG_LEVEL_ERROR,
+                                           .type = "job.dead",
+                                           .group = cell->group->name,
+                                           .job = id,
+                                           .message_id = EVENT_ID_JOB_DEAD,
+                                           .message = message,
+                                       });
+}
+
+/* ---- attempts that failed ---- */
+
+static void cell_on_backoff_over(struct timer *timer, usec_t now)
+{
+    struct job *job = list_entry(timer, struct job, timer);
+
+    (void)now;
+    list_unlink(&job->link);
+    job->cell->n_backoff--;
+    job->retry_at = 0;
+    job_set_state(job, JOB_QUEUED);
+    cell_enqueue(job->cell, job, false);
+    job_tell_waiters(job);
+}
+
+void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
+{
+    job_set_state(job, JOB_BACKOFF);
+    job->retry_at = usec_add(clock_realtime(), delay);
+    list_push_back(&cell->backoff, &job->link);
+    cell->n_backoff++;
+    timer_init(&job->timer, cell_on_backoff_over);
+    if (timer_arm(loop_timers(cell->context->loop), &job->timer, usec_add(cell_now(cell), delay)) <
+        0)
+        cell_on_backoff_over(&job->timer, cell_now(cell)); /* no memory to wait: retry now */
+    else
+        job_tell_waiters(job);
+}
+
+static usec_t cell_retry_delay(struct cell *cell, const struct job *job)
+{
+    const struct backoff_policy policy = {
+        .min = job->backoff_min,
+        .max = job->backoff_max,
+        .random = cell->config->backoff_random,
+    };
+
+    return backoff_delay(&policy, job->n_failed - 1, &cell->context->random);
+}
+
+static void cell_attempt_failed(struct cell *cell, struct job *job, const char *worker,
+                                const char *cause, const char *detail)
+{
+    char reason[PROTOCOL_REASON_MAX];
+
+    job_note_attempt(job, worker, cause, detail);
+    job->n_failed++;
+    if (job->cancel_requested) {
+        cell_end_job(cell, job, JOB_CANCELLED, "cancelled");
+    } else if (cell->closed) {
+        (void)snprintf(reason, sizeof(reason), "not retried: the supervisor is stopping; %s",
+                       detail);
+        cell_end_job(cell, job, JOB_CANCELLED, reason);
+    } else if (job->n_failed > job->max_retries) {
+        (void)snprintf(reason, sizeof(reason), "%s", detail);
+        cell_tell_dead(cell, job, detail);
+        cell_end_job(cell, job, JOB_DEAD, reason);
+    } else {
+        cell->counters.retries++;
+        cell_back_off(cell, job, cell_retry_delay(cell, job));
+    }
+}
+
+/* ---- told by slots ---- */
+
+void cell_job_started(struct cell *cell, struct job *job)
+{
+    (void)cell;
+    job->started = true;
+    job->started_at = clock_realtime();
+    job_tell_waiters(job);
+}
+
+static void cell_job_erred(struct cell *cell, struct job *job, const char *worker,
+                           const struct parcel *text)
+{
+    const char *bytes = parcel_data(text);
+    char detail[160];
+    int size = text->size > sizeof(detail) - 1 ? (int)sizeof(detail) - 1 : (int)text->size;
+
+    (void)snprintf(detail, sizeof(detail), "%.*s", bytes ? size : 0, bytes ? bytes : "");
+    cell_attempt_failed(cell, job, worker, "error", detail);
+}
+
+void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
+                       enum protocol_outcome outcome, int32_t code, struct parcel *result)
+{
+    cell->n_running--;
+    job->code = code;
+    if (job->cancel_requested && outcome != PROTOCOL_ERROR) {
+        cell_end_job(cell, job, JOB_CANCELLED, "cancelled");
+        return;
+    }
+    switch (outcome) {
+    case PROTOCOL_SUCCESS:
+    case PROTOCOL_UNSUCCESSFUL:
+        parcel_move(&job->result, result);
+        cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_FAILED, NULL);
+        break;
+    case PROTOCOL_CANCELLED:
+        cell_attempt_failed(cell, job, worker, "error", "given up by its handler");
+        break;
+    case PROTOCOL_ERROR:
+        cell_job_erred(cell, job, worker, result);
+        break;
+    }
+}
+
+void cell_job_lost(struct cell *cell, struct job *job, const struct death *death)
+{
+    cell->n_running--;
+    if (death->cause != DEATH_STOP || job->cancel_requested || cell->closed) {
+        cell_attempt_failed(cell, job, death->worker, death_cause_to_string(death->cause),
+                            death->detail);
+        return;
+    }
+    /* Its worker was stopped under it: not the job's fault, and not one of its attempts. */
+    job_set_state(job, JOB_QUEUED);
+    cell_enqueue(cell, job, true);
+    job_tell_waiters(job);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+#include "cell-private.h"
+
+#include "../shared/cleanup.h"
+#include "../shared/log.h"
+#include "context.h"
+#include "group.h"
+#include "slot.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long a job waits that could not be handed over for want of descriptors or memory. */
+#define CELL_HANDOVER_RETRY (100 * USEC_PER_MSEC)
+
+usec_t cell_now(const struct cell *cell)
+{
+    return loop_now(cell->context->loop);
+}
+
+void cell_wake(struct cell *cell)
+{
+    loop_defer(cell->context->loop, &cell->dispatch);
+}
+
+void cell_enqueue(struct cell *cell, struct job *job, bool first)
+{
+    if (first)
+        list_push_front(&cell->queue, &job->link);
+    else
+        list_push_back(&cell->queue, &job->link);
+    cell->n_queued++;
+    cell_wake(cell);
+}
+
+/* ---- told by slots ---- */
+
+void cell_slot_available(struct cell *cell, struct slot *slot)
+{
+    /* Last in, first out: the worker whose memory is still in the caches. */
+    list_push_front(&cell->available, &slot->available_link);
+    cell_wake(cell);
+}
+
+void cell_slot_withdrawn(struct cell *cell, struct slot *slot)
+{
+    (void)cell;
+    list_unlink(&slot->available_link);
+}
+
+void cell_slot_stopped(struct cell *cell, struct slot *slot)
+{
+    if (slot->retired)
+        cell_wake(cell);
+}
+
+/* ---- dispatch ---- */
+
+static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
+{
+    int r;
+
+    list_unlink(&job->link);
+    cell->n_queued--;
+    job_set_state(job, JOB_RUNNING);
+    job->attempt++;
+    cell->n_running++;
+    r = slot_assign(slot, job);
+    if (r == 0) {
+        job_tell_waiters(job);
+        return;
+    }
+    cell->n_running--;
+    if (r < 0)
+        log_warning("%s: handing over a job failed, trying again: %s", slot->name, strerror(-r));
+    if (slot_is_up(slot))
+        cell_slot_available(cell, slot);
+    cell_back_off(cell, job, CELL_HANDOVER_RETRY);
+}
+
+/* Slots beyond the pool's size go once they and all above them are stopped. */
+static void cell_trim(struct cell *cell)
+{
+    while (cell->n_slots > cell->size) {
+        struct slot *last = cell->slots[cell->n_slots - 1];
+        if (!last->retired || !slot_is_down(last))
+            return;
+        slot_free(last);
+        cell->n_slots--;
+    }
+}
+
+static void cell_dispatch(struct loop_deferred *deferred)
+{
+    struct cell *cell = list_entry(deferred, struct cell, dispatch);
+    struct list *job, *slot;
+
+    cell_trim(cell);
+    while (!cell->paused && (job = list_first(&cell->queue)) &&
+           (slot = list_first(&cell->available))) {
+        list_unlink(slot);
+        cell_assign(cell, list_entry(slot, struct slot, available_link), job_of(job));
+    }
+    if (cell->group->removed && cell_live_jobs(cell) == 0)
+        group_stop(cell->group, false);
+}
+
+/* ---- submitting and cancelling ---- */
+
+static int cell_admit(struct cell *cell, const struct cell_request *request)
+{
+    const struct config_group *config = cell->config;
+
+    if (cell->closed || cell->group->removed)
+        return CELL_E_STOPPING;
+    if (request->name[0] != '\0' && !protocol_name_valid(request->name, strlen(request->name)))
+        return CELL_E_BAD_ID;
+    if (cell->n_queued + cell->n_backoff >= config->queue_max ||
+        request->size > config->queue_memory_max ||
+        cell->queue_bytes > config->queue_memory_max - request->size) {
+        cell->counters.refused++;
+        return CELL_E_BUSY;
+    }
+    return 0;
+}
+
+static usec_t chosen(usec_t asked, usec_t configured)
+{
+    return asked == PROTOCOL_DEFAULT_USEC ? configured : asked;
+}
+
+/* Everything that can fail, before anything is accepted. */
+static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_request *request)
+{
+    const struct config_group *config = cell->config;
+
+    job->cell = cell;
+    job->keep_result = request->keep_result;
+    job->max_retries = request->max_retries == PROTOCOL_DEFAULT_RETRIES ? config->max_retries
+                                                                        : request->max_retries;
+    job->timeout = chosen(request->timeout, config->timeout);
+    job->backoff_min = chosen(request->backoff_min, config->backoff_min);
+    job->backoff_max = chosen(request->backoff_max, config->backoff_max);
+    if (request->key_size > 0) {
+        job->key = malloc(request->key_size);
+        if (!job->key)
+            return -ENOMEM;
+        memcpy(job->key, request->key, request->key_size);
+        job->key_size = request->key_size;
+    }
+    if (request->blob_fd >= 0) {
+        parcel_set_blob(&job->payload, request->blob_fd, request->size);
+        return 0;
+    }
+    return parcel_set(&job->payload, request->data, (size_t)request->size);
+}
+
+int cell_submit(struct cell *cell, const struct cell_request *request,
+                void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
+                struct job **ret)
+{
+    struct job *job;
+    int r;
+
+    r = cell_admit(cell, request);
+    if (r != 0)
+        return r;
+    r = job_new(&cell->context->jobs, request->name, &job);
+    if (r == JOB_E_EXISTS)
+        return CELL_E_EXISTS;
+    if (r < 0)
+        return r;
+    r = cell_fill_job(cell, job, request);
+    if (r < 0) {
+        job_unref(&cell->context->jobs, job);
+        return r;
+    }
+    job->created_at = clock_realtime();
+    cell->queue_bytes += job->payload.size;
+    cell_enqueue(cell, job, false);
+    if (changed) {
+        job->submitter.changed = changed;
+        job->submitter.owner = owner;
+        job->submitter.cookie = cookie;
+        job_add_waiter(job, &job->submitter);
+    }
+    *ret = job;
+    return 0;
+}
+
+/* Takes a job that is not running out of its list. */
+static void cell_take_out(struct cell *cell, struct job *job)
+{
+    if (job->state == JOB_BACKOFF) {
+        timer_disarm(loop_timers(cell->context->loop), &job->timer);
+        cell->n_backoff--;
+        job->retry_at = 0;
+    } else {
+        cell->n_queued--;
+    }
+    list_unlink(&job->link);
+}
+
+int cell_cancel(struct job *job)
+{
+    struct cell *cell = job->cell;
+
+    if (job_ended(job))
+        return CELL_CANCEL_E_ENDED;
+    if (job->cancel_requested)
+        return CELL_CANCEL_E_ALREADY;
+    job->cancel_requested = true;
+    if (job->state == JOB_RUNNING) {
+        slot_cancel(job->slot, job);
+        return 0;
+    }
+    cell_take_out(cell, job);
+    cell_end_job(cell, job, JOB_CANCELLED, "cancelled");
+    return 0;
+}
+
+void cell_close(struct cell *cell)
+{
+    struct list *node;
+
+    cell->closed = true;
+    while ((node = list_first(&cell->queue)) || (node = list_first(&cell->backoff))) {
+        cell_take_out(cell, job_of(node));
+        cell_end_job(cell, job_of(node), JOB_CANCELLED, "the supervisor is stopping");
+    }
+}
+
+uint64_t cell_live_jobs(const struct cell *cell)
+{
+    return cell->n_queued + cell->n_backoff + cell->n_running;
+}
+
+usec_t cell_oldest_queued(const struct cell *cell)
+{
+    struct list *oldest = list_first(&cell->queue);
+
+    return oldest ? job_of(oldest)->created_at : 0;
+}
+
+/* ---- pool ---- */
+
+static int cell_add_slots(struct cell *cell, size_t size)
+{
+    struct slot **slots;
+    int r;
+
+    if (size <= cell->n_slots)
+        return 0;
+    slots = realloc(cell->slots, size * sizeof(struct slot *));
+    if (!slots)
+        return -ENOMEM;
+    cell->slots = slots;
+    while (cell->n_slots < size) {
+        r = slot_new(&slots[cell->n_slots], cell, (unsigned)cell->n_slots);
+        if (r < 0)
+            return r;
+        cell->n_slots++;
+    }
+    return 0;
+}
+
+int cell_new(struct cell **ret, struct group *group)
+{
+    struct cell *cell = calloc(1, sizeof(*cell));
+    int r;
+
+    if (!cell)
+        return -ENOMEM;
+    cell->context = group->context;
+    cell->group = group;
+    cell->config = group->config;
+    cell->size = group->config->size;
+    list_init(&cell->available);
+    list_init(&cell->queue);
+    list_init(&cell->backoff);
+    list_init(&cell->results);
+    timer_init(&cell->results_timer, cell_on_results_timer);
+    loop_deferred_init(&cell->dispatch, cell_dispatch);
+    r = cell_add_slots(cell, cell->size);
+    if (r < 0) {
+        cell_free(cell);
+        return r;
+    }
+    *ret = cell;
+    return 0;
+}
+
+struct cell *cell_free(struct cell *cell)
+{
+    struct list *result;
+
+    if (!cell)
+        return NULL;
+    assert(cell_live_jobs(cell) == 0);
+    while ((result = list_first(&cell->results)))
+        cell_drop_result(cell, job_of(result));
+    timer_disarm(loop_timers(cell->context->loop), &cell->results_timer);
+    loop_undefer(&cell->dispatch);
+    for (size_t i = 0; i < cell->n_slots; i++)
+        slot_free(cell->slots[i]);
+    free(cell->slots);
+    free(cell);
+    return NULL;
+}
+
+void cell_pause(struct cell *cell)
+{
+    cell->paused = true;
+}
+
+void cell_resume(struct cell *cell)
+{
+    cell->paused = false;
+    cell_wake(cell);
+}
+
+int cell_resize(struct cell *cell, size_t size)
+{
+    int r;
+
+    r = cell_add_slots(cell, size);
+    if (r < 0)
+        return r;
+    cell->size = size;
+    for (size_t i = 0; i < cell->n_slots; i++) {
+        struct slot *slot = cell->slots[i];
+        slot->retired = i >= size;
+        if (slot->retired)
+            slot_stop(slot, false);
+        else if (cell->group->wanted && !slot->wanted)
+            slot_start(slot);
+    }
+    cell_wake(cell);
+    return 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A cell: one queue of jobs and one pool of slots. Ready slots announce themselves; cell_dispatch()
+ * matches all waiting jobs to all available slots in one pass.
+ */
+
+#include "../shared/clock.h"
+#include "../shared/list.h"
+#include "config.h"
+#include "death.h"
+#include "job.h"
+#include "loop.h"
+#include "timer.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct context;
+struct group;
+struct slot;
+
+struct cell_counters {
+    uint64_t succeeded, unsuccessful, cancelled, dead;
+    uint64_t retries, refused, deaths, stale_answers;
+};
+
+struct cell {
+    struct context *context;
+    struct group *group;
+    const struct config_group *config; /* the group's */
+    struct slot **slots;               /* 0 … n_slots-1, then those that are draining */
+    size_t n_slots;
+    size_t size;           /* wanted */
+    struct list available; /* slots, struct slot.available_link */
+    struct list queue;     /* jobs queued, oldest first */
+    struct list backoff;   /* jobs between attempts */
+    struct list results;   /* ended jobs whose result is kept, oldest first */
+    uint64_t n_queued, n_running, n_backoff, n_results;
+    uint64_t queue_bytes; /* payloads of live jobs */
+    bool paused;
+    bool closed; /* no new job is accepted; what fails is not retried */
+    struct cell_counters counters;
+    struct timer results_timer;
+    struct loop_deferred dispatch; /* also lets go of slots that are no longer needed */
+};
+
+/* Makes `config->size` slots, stopped. 0 or -ENOMEM. */
+int cell_new(struct cell **ret, struct group *group);
+struct cell *cell_free(struct cell *cell); /* all slots stopped, no live job; NULL allowed */
+
+/* What somebody asks for. Strings and payload are copied or, for a blob, taken over on success. */
+struct cell_request {
+    const char *name; /* chosen id, "" = have one made */
+    const void *key;
+    uint32_t key_size;
+    bool keep_result;
+    uint32_t max_retries;                     /* PROTOCOL_DEFAULT_RETRIES = the group's */
+    usec_t timeout, backoff_min, backoff_max; /* PROTOCOL_DEFAULT_USEC = the group's */
+    const void *data;                         /* inline payload */
+    uint64_t size;
+    int blob_fd; /* -1 = inline; taken over on success */
+};
+
+enum {
+    _CELL_E_SUCCESS,
+    CELL_E_BUSY,   /* QueueMax= or QueueMemoryMax= */
+    CELL_E_EXISTS, /* a live job has that id */
+    CELL_E_BAD_ID,
+    CELL_E_STOPPING, /* the supervisor or the group is going away */
+};
+
+/*
+ * Accepts a job: from now on it ends exactly once. `changed` (NULL allowed) is called for every
+ * change of state after this call; the waiter used is job->submitter, with `owner` and `cookie`. 0
+ * with `*ret` (valid until it is told ended, or longer with job_ref()), CELL_E_*, or -ENOMEM.
+ */
+int cell_submit(struct cell *cell, const struct cell_request *request,
+                void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
+                struct job **ret);
+
+enum {
+    _CELL_CANCEL_E_SUCCESS,
+    CELL_CANCEL_E_ENDED,   /* it has ended: nothing to cancel */
+    CELL_CANCEL_E_ALREADY, /* cancellation was requested before */
+};
+
+/* Queued: cancelled at once. Running: flag raised, then the stop ladder after TimeoutStopSec=. */
+int cell_cancel(struct job *job);
+
+void cell_pause(struct cell *cell);
+void cell_resume(struct cell *cell);
+
+/* Grows by stopped-then-started slots; shrinks from the highest, which drain. 0 or -ENOMEM. */
+int cell_resize(struct cell *cell, size_t size);
+
+/* Shutdown: accepts and retries nothing any more; what is not running ends as cancelled, now. */
+void cell_close(struct cell *cell);
+
+/* Jobs that have not ended. */
+uint64_t cell_live_jobs(const struct cell *cell);
+
+/* The oldest queued job's creation (realtime), 0 = none. */
+usec_t cell_oldest_queued(const struct cell *cell);
+
+/* ---- told by its slots ---- */
+
+void cell_slot_available(struct cell *cell, struct slot *slot);
+void cell_slot_withdrawn(struct cell *cell, struct slot *slot);
+void cell_slot_stopped(struct cell *cell, struct slot *slot);
+void cell_job_started(struct cell *cell, struct job *job);
+/* The worker's answer to the running attempt. `result` is moved from. */
+void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
+                       enum protocol_outcome outcome, int32_t code, struct parcel *result);
+/* The worker died (or was killed) with this job in hand. */
+void cell_job_lost(struct cell *cell, struct job *job, const struct death *death);

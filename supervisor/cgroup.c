@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "cgroup.h"
+#include "../shared/cleanup.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define CPU_PERIOD_USEC 100000
+
+static int write_at(int directory, const char *name, const char *text)
+{
+    _cleanup_close_ int fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, text, strlen(text)) >= 0 ? 0 : -errno;
+}
+
+/* A kernel without this kind of limit is a problem only for those who ask for one. */
+static int write_setting(int directory, const char *name, const char *text, bool asked_for)
+{
+    int r = write_at(directory, name, text);
+    return r == -ENOENT && !asked_for ? 0 : r;
+}
+
+static int write_limit(int directory, const char *name, uint64_t value, const char *unset)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%" PRIu64, value);
+    bool asked_for = value != CONFIG_UNSET;
+    return write_setting(directory, name, asked_for ? text : unset, asked_for);
+}
+
+static int write_quota(int directory, uint64_t percent)
+{
+    char text[64] = "max";
+    bool asked_for = percent != CONFIG_UNSET;
+    if (asked_for)
+        (void)snprintf(text, sizeof(text), "%" PRIu64 " %d", percent * (CPU_PERIOD_USEC / 100),
+                       CPU_PERIOD_USEC);
+    return write_setting(directory, "cpu.max", text, asked_for);
+}
+
+int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
+                      const struct config_group *group)
+{
+    int results[5] = {0};
+    if (cgroup->fd < 0)
+        return CGROUP_E_UNAVAILABLE;
+    /* Unset ones too: the directory may have had other limits before. */
+    if (tree->controllers & CGROUP_MEMORY) {
+        results[0] = write_limit(cgroup->fd, "memory.high", group->memory_high, "max");
+        results[1] = write_limit(cgroup->fd, "memory.max", group->memory_max, "max");
+    }
+    if (tree->controllers & CGROUP_PIDS)
+        results[2] = write_limit(cgroup->fd, "pids.max", group->tasks_max, "max");
+    if (tree->controllers & CGROUP_CPU) {
+        results[3] = write_limit(cgroup->fd, "cpu.weight", group->cpu_weight, "100");
+        results[4] = write_quota(cgroup->fd, group->cpu_quota_percent);
+    }
+    for (size_t i = 0; i < ELEMENTS(results); i++) {
+        if (results[i] < 0)
+            return results[i];
+    }
+    return 0;
+}
+
+/* From memory.events; 0 where there is none. */
+static uint64_t read_oom_kills(int directory)
+{
+    char text[512];
+    _cleanup_close_ int fd = openat(directory, "memory.events", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    const char *line = strstr(text, "\noom_kill ");
+    return line ? strtoull(line + strlen("\noom_kill "), NULL, 10) : 0;
+}
+
+int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
+                const struct config_group *group, unsigned slot)
+{
+    *cgroup = (struct cgroup)CGROUP_NULL;
+    if (tree->fd < 0)
+        return CGROUP_E_UNAVAILABLE;
+    int n = snprintf(cgroup->name, sizeof(cgroup->name), "%s:%u", group->name, slot);
+    if (n < 0 || (size_t)n >= sizeof(cgroup->name))
+        return -ENAMETOOLONG;
+    bool existed = mkdirat(tree->fd, cgroup->name, 0755) < 0;
+    if (existed && errno != EEXIST)
+        return -errno;
+    cgroup->fd = openat(tree->fd, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (cgroup->fd < 0)
+        return -errno;
+    int r = existed ? cgroup_kill(cgroup) : 0;
+    if (r >= 0)
+        r = cgroup_set_limits(cgroup, tree, group);
+    if (r < 0) {
+        cgroup_deinit(cgroup);
+        return r;
+    }
+    cgroup->n_oom_kills = read_oom_kills(cgroup->fd);
+    return 0;
+}
+
+void cgroup_deinit(struct cgroup *cgroup)
+{
+    cgroup->fd = close_fd(cgroup->fd);
+}
+
+/* Before Linux 5.14. What forks faster than this is caught by the next rung of the stop ladder. */
+static int kill_each(int directory)
+{
+    char *line = NULL;
+    size_t size = 0;
+    int fd = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (!file) {
+        int error = errno;
+        close_fd(fd);
+        return -error;
+    }
+    while (getline(&line, &size, file) >= 0) {
+        long pid = strtol(line, NULL, 10);
+        /* 0 = in another pid name space: kill() would take it for our own group. */
+        if (pid > 1)
+            (void)kill((pid_t)pid, SIGKILL);
+    }
+    free(line);
+    (void)fclose(file);
+    return 0;
+}
+
+int cgroup_kill(const struct cgroup *cgroup)
+{
+    if (cgroup->fd < 0)
+        return CGROUP_E_UNAVAILABLE;
+    int r = write_at(cgroup->fd, "cgroup.kill", "1");
+    return r == -ENOENT ? kill_each(cgroup->fd) : r;
+}
+
+bool cgroup_take_oom_kill(struct cgroup *cgroup)
+{
+    uint64_t seen = cgroup->n_oom_kills;
+    if (cgroup->fd >= 0)
+        cgroup->n_oom_kills = read_oom_kills(cgroup->fd);
+    return cgroup->n_oom_kills > seen;
+}
+
+int cgroup_remove(struct cgroup *cgroup, const struct cgroup_tree *tree)
+{
+    if (cgroup->fd < 0)
+        return 0;
+    if (unlinkat(tree->fd, cgroup->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return errno == EBUSY || errno == ENOTEMPTY ? CGROUP_E_BUSY : -errno;
+    cgroup_deinit(cgroup);
+    return 0;
+}

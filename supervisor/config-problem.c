@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "config-problem.h"
+
+#include "../shared/cleanup.h"
+#include "encoding.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Values are quoted in problems; nobody wants to read a megabyte of one. */
+#define TEXT_MAX 1024
+
+/* What is quoted from a file must not move the reader's cursor, nor break the JSON it travels in.
+ */
+static void make_printable(char *text)
+{
+    size_t left = strlen(text), size;
+
+    for (; left > 0; text += size, left -= size) {
+        size = encoding_utf8_character(text, left);
+        if (size == 0 || (unsigned char)*text < ' ' || *text == 0x7f) {
+            *text = '?';
+            size = 1;
+        }
+    }
+}
+
+/* Behind the last problem of the same file that is not further down in it. */
+static size_t place_of(const struct config_problems *problems, const char *path, unsigned line)
+{
+    size_t place = problems->n_problems;
+
+    while (place > 0 && strcmp(problems->problems[place - 1].path, path) != 0)
+        place--;
+    if (place == 0)
+        return problems->n_problems;
+    while (place > 0 && strcmp(problems->problems[place - 1].path, path) == 0 &&
+           problems->problems[place - 1].line > line)
+        place--;
+    return place;
+}
+
+static int insert(struct config_problems *problems, char *path, unsigned line, char *text)
+{
+    size_t n = problems->n_problems, place = place_of(problems, path, line);
+    struct config_problem *grown;
+
+    grown = reallocarray(problems->problems, n + 1, sizeof(*grown));
+    if (!grown)
+        return -ENOMEM;
+    problems->problems = grown;
+    memmove(grown + place + 1, grown + place, (n - place) * sizeof(*grown));
+    grown[place] = (struct config_problem){.path = path, .line = line, .text = text};
+    problems->n_problems++;
+    return 0;
+}
+
+int config_problem_add(struct config_problems *problems, const char *path, unsigned line,
+                       const char *format, ...)
+{
+    char buffer[TEXT_MAX];
+    _cleanup_free_ char *text = NULL, *path_copy = strdup(path);
+    va_list arguments;
+    int size;
+
+    va_start(arguments, format);
+    size = vsnprintf(buffer, sizeof(buffer), format, arguments);
+    va_end(arguments);
+    if (size < 0)
+        return -errno;
+    make_printable(buffer);
+    text = strdup(buffer);
+    if (!text || !path_copy || insert(problems, path_copy, line, text) < 0)
+        return -ENOMEM;
+    TAKE_PTR(path_copy);
+    TAKE_PTR(text);
+    return 0;
+}
+
+void config_problems_deinit(struct config_problems *problems)
+{
+    for (size_t i = 0; i < problems->n_problems; i++) {
+        free(problems->problems[i].path);
+        free(problems->problems[i].text);
+    }
+    free(problems->problems);
+    *problems = (struct config_problems)CONFIG_PROBLEMS_NULL;
+}

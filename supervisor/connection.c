@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "connection.h"
+
+#include "../shared/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define READ_MAX ((size_t)64 << 10)
+
+size_t connection_unread(const struct connection *connection)
+{
+    return connection->out_end - connection->out_start;
+}
+
+/* ---- what is waited for ---- */
+
+/* Length of the first complete message in the buffer, or SIZE_MAX. */
+static size_t complete_message(struct connection *connection)
+{
+    const char *end;
+
+    if (connection->in_scanned < connection->in_end) {
+        end = memchr(connection->in + connection->in_scanned, '\0',
+                     connection->in_end - connection->in_scanned);
+        if (end) {
+            connection->in_scanned = (size_t)(end - connection->in);
+            return connection->in_scanned - connection->in_start;
+        }
+        connection->in_scanned = connection->in_end;
+    }
+    return SIZE_MAX;
+}
+
+/*
+ * POLLHUP stands for "only tell me when it is gone": both directions are closed. A client that merely
+ * sends no more (POLLRDHUP) may well be waiting for its answer.
+ */
+static void update(struct connection *connection)
+{
+    bool wants_message = !connection->busy && !connection->finishing;
+    bool unread = connection_unread(connection) > 0;
+    uint32_t events = POLLHUP;
+
+    if (connection->dead)
+        return;
+    if (unread)
+        events |= POLLOUT;
+    if (wants_message &&
+        (complete_message(connection) != SIZE_MAX || (connection->eof && !unread)))
+        loop_defer(connection->loop, &connection->again);
+    else if ((wants_message || connection->finishing) && !connection->eof)
+        events |= POLLIN;
+    if (loop_watch_events(connection->loop, &connection->watch, events) < 0)
+        connection_close(connection);
+}
+
+/* ---- out ---- */
+
+static void drop_fds(struct connection *connection)
+{
+    while (connection->n_fds > 0)
+        close_fd(connection->fds[--connection->n_fds]);
+}
+
+/* `ahead`: how many of the bytes go before the one that the descriptors belong to. */
+static ssize_t send_some(struct connection *connection, const void *data, size_t size, size_t ahead)
+{
+    bool with_fds = connection->n_fds > 0 && ahead == 0;
+    struct iovec vector = {.iov_base = (void *)data, .iov_len = size};
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(int) * CONNECTION_FDS_MAX)];
+    } control;
+    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+    ssize_t n;
+
+    if (connection->n_fds > 0 && !with_fds && ahead < size)
+        vector.iov_len = ahead;
+    if (with_fds) {
+        memset(&control, 0, sizeof(control));
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * connection->n_fds);
+        CMSG_FIRSTHDR(&message)->cmsg_level = SOL_SOCKET;
+        CMSG_FIRSTHDR(&message)->cmsg_type = SCM_RIGHTS;
+        CMSG_FIRSTHDR(&message)->cmsg_len = CMSG_LEN(sizeof(int) * connection->n_fds);
+        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), connection->fds,
+               sizeof(int) * connection->n_fds);
+    }
+    n = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0 && with_fds)
+        drop_fds(connection);
+    if (n >= 0)
+        return n;
+    return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+void connection_flush(struct connection *connection)
+{
+    ssize_t n;
+
+    if (connection_unread(connection) > 0) {
+        n = send_some(connection, connection->out + connection->out_start,
+                      connection_unread(connection),
+                      connection->fds_at - connection->out_start);
+        if (n < 0) {
+            connection_close(connection);
+            return;
+        }
+        connection->out_start += (size_t)n;
+        if (n > 0)
+            connection->active_at = loop_now(connection->loop);
+    }
+    if (connection_unread(connection) > 0)
+        return;
+    /* An idle client costs no buffer. */
+    free(connection->out);
+    connection->out = NULL;
+    connection->out_start = connection->out_end = connection->out_allocated = 0;
+    if (connection->finishing && !connection->shut) {
+        connection->shut = true;
+        shutdown(connection->fd, SHUT_WR);
+    }
+    if (connection->finishing && connection->eof)
+        connection_close(connection);
+}
+
+static int queue(struct connection *connection, const void *data, size_t size)
+{
+    size_t unread = connection_unread(connection), wanted;
+    char *out;
+
+    if (connection->out_start > 0) {
+        memmove(connection->out, connection->out + connection->out_start, unread);
+        connection->fds_at -= connection->out_start;
+        connection->out_start = 0;
+        connection->out_end = unread;
+    }
+    if (unread + size > connection->out_allocated) {
+        wanted = connection->out_allocated * 2;
+        if (wanted < unread + size)
+            wanted = unread + size;
+        out = realloc(connection->out, wanted);
+        if (!out)
+            return -ENOMEM;
+        connection->out = out;
+        connection->out_allocated = wanted;
+    }
+    memcpy(connection->out + unread, data, size);
+    connection->out_end = unread + size;
+    return 0;
+}
+
+static int keep_fds(struct connection *connection, const int *fds, unsigned n_fds)
+{
+    for (unsigned i = 0; i < n_fds; i++) {
+        int fd = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+
+        if (fd < 0) {
+            int error = -errno;
+
+            drop_fds(connection);
+            return error;
+        }
+        connection->fds[connection->n_fds++] = fd;
+    }
+    return 0;
+}
+
+int connection_send(struct connection *connection, const void *data, size_t size, const int *fds,
+                    unsigned n_fds)
+{
+    ssize_t n = 0;
+    int r;
+
+    if (connection->dead || connection->finishing)
+        return 0;
+    if (!connection->overrun && size > CONNECTION_OUTPUT_MAX - connection_unread(connection)) {
+        connection->overrun = true;
+        return CONNECTION_E_OVERRUN;
+    }
+    r = keep_fds(connection, fds, n_fds);
+    if (r < 0)
+        return r;
+    if (n_fds > 0)
+        connection->fds_at = connection->out_end;
+    if (connection_unread(connection) == 0) {
+        n = send_some(connection, data, size, 0);
+        if (n < 0) {
+            connection_close(connection);
+            return 0;
+        }
+        connection->active_at = loop_now(connection->loop);
+    }
+    if ((size_t)n < size) {
+        r = queue(connection, (const char *)data + n, size - (size_t)n);
+        if (r < 0) {
+            drop_fds(connection);
+            if (n > 0)
+                connection_close(connection); /* half an answer is out: nothing can follow it */
+            return r;
+        }
+    }
+    update(connection);
+    return 0;
+}
+
+/* ---- in ---- */
+
+static int make_room(struct connection *connection)
+{
+    size_t size = connection->in_end - connection->in_start, wanted;
+    char *in;
+
+    if (connection->in_start > 0) {
+        memmove(connection->in, connection->in + connection->in_start, size);
+        connection->in_scanned -= connection->in_start;
+        connection->in_start = 0;
+        connection->in_end = size;
+    }
+    if (connection->in_allocated - size >= READ_MAX / 2)
+        return 0;
+    wanted = size == 0 ? 4096 : connection->in_allocated * 2;
+    if (size > 0 && wanted < size + READ_MAX)
+        wanted = size + READ_MAX;
+    if (wanted <= connection->in_allocated)
+        return 0;
+    in = realloc(connection->in, wanted);
+    if (!in)
+        return -ENOMEM;
+    connection->in = in;
+    connection->in_allocated = wanted;
+    return 0;
+}
+
+static void read_some(struct connection *connection)
+{
+    size_t room;
+    ssize_t n;
+
+    if (make_room(connection) < 0) {
+        connection_close(connection);
+        return;
+    }
+    room = connection->in_allocated - connection->in_end;
+    n = recv(connection->fd, connection->in + connection->in_end, room < READ_MAX ? room : READ_MAX,
+             MSG_DONTWAIT);
+    if (n > 0) {
+        connection->in_end += (size_t)n;
+        connection->active_at = loop_now(connection->loop);
+    } else if (n == 0) {
+        connection->eof = true;
+    } else if (errno != EAGAIN && errno != EINTR) {
+        connection_close(connection);
+    }
+}
+
+/* What a client still sends after its last answer: read, so that it gets round to reading that. */
+static void discard(struct connection *connection)
+{
+    char buffer[16384];
+    ssize_t n = recv(connection->fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+
+    if (n == 0)
+        connection->eof = true;
+    if (n > 0)
+        connection->n_discarded += (size_t)n;
+    if (connection->n_discarded > CONNECTION_LINGER_MAX)
+        connection_close(connection);
+    else if (n < 0 && errno != EAGAIN && errno != EINTR)
+        connection_close(connection);
+    else if (connection->eof && connection_unread(connection) == 0)
+        connection_close(connection);
+}
+
+static void deliver(struct connection *connection, size_t size)
+{
+    const char *text = connection->in + connection->in_start;
+
+    connection->busy = true;
+    connection->handler->message(connection, text, size);
+    connection->in_start += size + 1;
+    connection->in_scanned = connection->in_start;
+    if (connection->in_start < connection->in_end)
+        return;
+    free(connection->in);
+    connection->in = NULL;
+    connection->in_start = connection->in_end = connection->in_scanned = 0;
+    connection->in_allocated = 0;
+}
+
+/* Nothing is being answered: the next message, or more of it. */
+static void take_message(struct connection *connection)
+{
+    size_t size = complete_message(connection);
+
+    if (size == SIZE_MAX && !connection->eof) {
+        read_some(connection);
+        size = complete_message(connection);
+    }
+    if (connection->dead)
+        return;
+    if ((size == SIZE_MAX ? connection->in_end - connection->in_start : size) >
+        CONNECTION_INPUT_MAX) {
+        connection->handler->too_large(connection);
+        connection_finish(connection);
+    } else if (size != SIZE_MAX) {
+        deliver(connection, size);
+    } else if (connection->eof && connection_unread(connection) == 0) {
+        connection_close(connection); /* half a message, if there is one, is no call */
+    }
+}
+
+static void again(struct loop_deferred *deferred)
+{
+    struct connection *connection = list_entry(deferred, struct connection, again);
+
+    if (connection->dead || connection->busy || connection->finishing)
+        return;
+    take_message(connection);
+    update(connection);
+}
+
+static void turn(void *userdata, uint32_t events)
+{
+    struct connection *connection = userdata;
+
+    if (events & POLLNVAL)
+        connection_close(connection);
+    if (!connection->dead && connection_unread(connection) > 0 &&
+        (events & (POLLOUT | POLLHUP | POLLERR)))
+        connection_flush(connection);
+    if (connection->dead)
+        return;
+    if (connection->finishing)
+        discard(connection);
+    else if (connection->busy && (events & (POLLHUP | POLLERR)))
+        connection_close(connection);
+    else if (!connection->busy && (events & (POLLIN | POLLHUP | POLLERR)))
+        take_message(connection);
+    update(connection);
+}
+
+/* ---- life ---- */
+
+static void timed(struct timer *timer, usec_t now)
+{
+    struct connection *connection = list_entry(timer, struct connection, timer);
+    usec_t due = usec_add(connection->active_at, connection->idle_max);
+
+    if (connection->finishing) {
+        connection_close(connection);
+        return;
+    }
+    /* One that waits for an answer is not idle. One that does not read its answer is. */
+    if (connection->busy)
+        due = usec_add(now, connection->idle_max);
+    if (due <= now || timer_arm(loop_timers(connection->loop), timer, due) < 0)
+        connection_close(connection);
+}
+
+static void closed(struct loop_deferred *deferred)
+{
+    struct connection *connection = list_entry(deferred, struct connection, closing);
+
+    connection->handler->closed(connection);
+}
+
+int connection_init(struct connection *connection, struct loop *loop, int fd, usec_t idle_max,
+                    const struct connection_handler *handler)
+{
+    int r;
+
+    *connection = (struct connection){.loop = loop,
+                                      .handler = handler,
+                                      .fd = -1,
+                                      .watch = LOOP_WATCH_NULL,
+                                      .idle_max = idle_max,
+                                      .active_at = loop_now(loop)};
+    loop_deferred_init(&connection->again, again);
+    loop_deferred_init(&connection->closing, closed);
+    timer_init(&connection->timer, timed);
+    r = peer_init(&connection->peer, fd);
+    if (r == 0 && idle_max != USEC_INFINITY)
+        r = timer_arm(loop_timers(loop), &connection->timer, usec_add(loop_now(loop), idle_max));
+    if (r == 0)
+        r = loop_watch_fd(loop, &connection->watch, fd, POLLIN | POLLHUP, turn, connection);
+    if (r < 0) {
+        connection_deinit(connection);
+        return r;
+    }
+    connection->fd = fd;
+    return 0;
+}
+
+void connection_deinit(struct connection *connection)
+{
+    loop_unwatch(connection->loop, &connection->watch);
+    loop_undefer(&connection->again);
+    loop_undefer(&connection->closing);
+    timer_disarm(loop_timers(connection->loop), &connection->timer);
+    drop_fds(connection);
+    peer_deinit(&connection->peer);
+    free(connection->in);
+    free(connection->out);
+    connection->in = connection->out = NULL;
+    /* The ring may hold the socket a little longer: the client is to see its end now. */
+    if (connection->fd >= 0)
+        shutdown(connection->fd, SHUT_RDWR);
+    connection->fd = close_fd(connection->fd);
+    connection->dead = true;
+}
+
+void connection_next(struct connection *connection)
+{
+    connection->busy = false;
+    connection->active_at = loop_now(connection->loop);
+    if (!connection->dead)
+        update(connection);
+}
+
+void connection_finish(struct connection *connection)
+{
+    if (connection->dead || connection->finishing)
+        return;
+    connection->finishing = true;
+    if (timer_arm(loop_timers(connection->loop), &connection->timer,
+                  usec_add(loop_now(connection->loop), CONNECTION_LINGER)) < 0) {
+        connection_close(connection);
+        return;
+    }
+    connection_flush(connection);
+    if (!connection->dead)
+        update(connection);
+}
+
+void connection_close(struct connection *connection)
+{
+    if (connection->dead)
+        return;
+    connection->dead = true;
+    loop_unwatch(connection->loop, &connection->watch);
+    loop_defer(connection->loop, &connection->closing);
+}

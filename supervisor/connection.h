@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * One client's stream socket: NUL-terminated messages in, answered one after the other, and bytes out.
+ * Everything is bounded, and a client's turn is one read of 64 KiB and one message.
+ *
+ * While a message is being answered nothing more is read, so a client that asks faster than it is answered
+ * is held up by its own socket. One that does not read its answers is closed at CONNECTION_OUTPUT_MAX.
+ */
+
+#include "../shared/clock.h"
+#include "loop.h"
+#include "peer.h"
+#include "timer.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CONNECTION_INPUT_MAX  ((size_t)1 << 20) /* of one message */
+#define CONNECTION_OUTPUT_MAX ((size_t)4 << 20) /* not yet read by the client */
+#define CONNECTION_FDS_MAX    5
+/* What a client that is to be closed has left to read its last answer, and may still send meanwhile. */
+#define CONNECTION_LINGER     (2 * USEC_PER_SEC)
+#define CONNECTION_LINGER_MAX CONNECTION_INPUT_MAX
+
+struct connection;
+
+struct connection_handler {
+    /* One message; `text` is valid during the call. Ends with connection_next(), now or later. */
+    void (*message)(struct connection *connection, const char *text, size_t size);
+    /* A message beyond CONNECTION_INPUT_MAX: to be answered, if wanted; then the connection finishes. */
+    void (*too_large)(struct connection *connection);
+    /* It is over, for whatever reason: deinitialise and free it. Called at the end of a turn, once. */
+    void (*closed)(struct connection *connection);
+};
+
+struct connection {
+    struct loop *loop;
+    const struct connection_handler *handler;
+    int fd;
+    struct loop_watch watch;
+    struct loop_deferred again; /* the next message is there already: in the next turn */
+    struct loop_deferred closing;
+    struct timer timer; /* idle, or lingering */
+    struct peer peer;
+    usec_t idle_max;  /* closed after so long without a byte from it; USEC_INFINITY = never */
+    usec_t active_at; /* monotonic */
+    char *in;
+    size_t in_start, in_end, in_allocated;
+    size_t in_scanned; /* no NUL before this one */
+    char *out;
+    size_t out_start, out_end, out_allocated;
+    int fds[CONNECTION_FDS_MAX];
+    unsigned n_fds;
+    size_t fds_at; /* they go with this byte of `out` */
+    size_t n_discarded;
+    bool busy;      /* a message is being answered */
+    bool eof;       /* the client sends no more */
+    bool finishing; /* last answer queued */
+    bool shut;      /* and sent */
+    bool dead;      /* only closed() is to come */
+    bool overrun;   /* CONNECTION_OUTPUT_MAX was hit */
+};
+
+/* Takes `fd` (non-blocking) over on success. 0 or -errno. */
+int connection_init(struct connection *connection, struct loop *loop, int fd, usec_t idle_max,
+                    const struct connection_handler *handler);
+/* Only from closed(), or when the loop does not run any more. */
+void connection_deinit(struct connection *connection);
+
+enum {
+    _CONNECTION_E_SUCCESS,
+    CONNECTION_E_OVERRUN, /* more than CONNECTION_OUTPUT_MAX unread: not queued; a last word may be */
+};
+
+/*
+ * Sends, or queues what the socket does not take. Descriptors are duplicated; only once in a connection's
+ * life. 0, CONNECTION_E_OVERRUN, -ENOMEM, -EMFILE. A socket that is broken is no error here: closed()
+ * follows.
+ */
+int connection_send(struct connection *connection, const void *data, size_t size, const int *fds,
+                    unsigned n_fds);
+
+/* Tries to send what is queued; otherwise the loop does so. */
+void connection_flush(struct connection *connection);
+
+/* The message in hand has been answered. */
+void connection_next(struct connection *connection);
+
+/* Reads no more messages; closed once the client has read the rest, at the latest after LINGER. */
+void connection_finish(struct connection *connection);
+
+/* Closed at the end of this turn. */
+void connection_close(struct connection *connection);
+
+/* Bytes the client has not read (apart from the kernel's buffer). */
+size_t connection_unread(const struct connection *connection);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What the parts of the supervisor share. The supervisor (composition root) fills it in and outlives
+ * everybody who holds it; nobody else knows the supervisor itself.
+ */
+
+#include "../shared/clock.h"
+#include "backoff.h"
+#include "config.h"
+#include "death.h"
+#include "event.h"
+#include "job.h"
+#include "registry.h"
+
+struct cgroup_tree;
+struct loop;
+struct journal;
+
+enum context_state {
+    CONTEXT_STARTING,
+    CONTEXT_RUNNING,
+    CONTEXT_RELOADING,
+    CONTEXT_STOPPING,
+};
+
+/* What a reload did; vectors of group names, owned by whoever asked. */
+struct reload_changes {
+    config_strv added, removed, changed;
+};
+
+struct context {
+    struct loop *loop;
+    const struct config_daemon *config;
+    struct registry registry;
+    struct job_table jobs;
+    struct event_bus events;
+    struct death_log deaths;
+    struct backoff_random random;
+    struct cgroup_tree *cgroups;         /* NULL = process groups only */
+    struct journal *journal;             /* where workers' output goes; NULL = standard error */
+    const char *runtime_directory;       /* for the notify sockets of services */
+    const char *cgroups_text;            /* "delegated: memory pids cpu", or what is missing */
+    enum context_state state;
+    usec_t started_at; /* realtime */
+    /* 0, CONFIG_E_INVALID with problems (nothing has changed), or -errno. */
+    int (*reload)(struct context *context, struct reload_changes *ret,
+                  struct config_problems *problems);
+};
+
+/* "starting", "running", "reloading", "stopping". Static. */
+const char *context_state_to_string(enum context_state state);

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+
+/* io.troupe.Jobs: jobs made, awaited, looked at and cancelled; and the way to the fast path. */
+
+#include "../shared/log.h"
+#include "attachment.h"
+#include "context.h"
+#include "control-submit.h"
+#include "control-target.h"
+#include "control.h"
+#include "group.h"
+#include "interfaces.h"
+#include "report.h"
+#include "slot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_MAX 1000
+
+/* ---- answers about one job ---- */
+
+static void tell_job(struct request *request, const struct job *job)
+{
+    report_job(request_begin(request), "job", request->context, job, REPORT_SINGLE_MAX);
+    request_end_more(request);
+}
+
+static void answer_job(struct request *request, const struct job *job)
+{
+    report_job(request_begin(request), "job", request->context, job, REPORT_SINGLE_MAX);
+    request_end(request);
+}
+
+/* waiter->cookie: whether changes before the last one are told as well. */
+static void on_change(struct job_waiter *waiter, struct job *job)
+{
+    struct request *request = waiter->owner;
+
+    if (job_ended(job))
+        answer_job(request, job);
+    else if (waiter->cookie != 0)
+        tell_job(request, job);
+}
+
+/* ---- Create and Do ---- */
+
+static void create(struct request *request)
+{
+    const struct control_submit_options options = {.keep_result = true};
+    struct job *job = control_submit(request, &options);
+    char id[PROTOCOL_ID_TEXT];
+
+    if (!job)
+        return;
+    reply_string(request_begin(request), "id", protocol_id_format(&job->id, id));
+    request_end(request);
+}
+
+/* The job goes on without its asker. */
+static void drop_submitter(struct request *request)
+{
+    job_remove_waiter(request->state);
+}
+
+static void do_job(struct request *request)
+{
+    /* Without anybody to answer to, waiting would only hold up the client's next call. */
+    const struct control_submit_options options = {
+        .changed = request_is_oneway(request) ? NULL : on_change,
+        .owner = request,
+    };
+    struct job *job = control_submit(request, &options);
+
+    if (!job)
+        return;
+    if (request_is_oneway(request)) {
+        request_done(request);
+        return;
+    }
+    request->state = &job->submitter;
+    request->drop = drop_submitter;
+    job->submitter.cookie = request_wants_more(request);
+    if (job->submitter.cookie != 0)
+        tell_job(request, job);
+}
+
+/* ---- Get, Wait, Cancel ---- */
+
+struct id_parameters {
+    const char *id;
+};
+
+static const struct varlink_parameter id_table[] = {
+    {"id", VARLINK_STRING, true, offsetof(struct id_parameters, id)},
+    {0},
+};
+
+/* NULL when it has been answered. */
+static struct job *take_job(struct request *request, struct id_parameters *parameters)
+{
+    struct job *job = NULL;
+    struct protocol_id id;
+
+    if (!request_take(request, id_table, parameters))
+        return NULL;
+    if (protocol_id_parse(&id, parameters->id) == 0)
+        job = job_by_id(&request->context->jobs, &id);
+    if (!job)
+        request_fail_string(request, "NoSuchJob", "id", parameters->id);
+    return job;
+}
+
+static void drop_waiter(struct request *request)
+{
+    job_remove_waiter(request->state);
+    free(request->state);
+}
+
+static void await_end(struct request *request, struct job *job, bool every_change)
+{
+    struct job_waiter *waiter = malloc(sizeof(*waiter));
+
+    if (!waiter) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    *waiter =
+        (struct job_waiter){.changed = on_change, .owner = request, .cookie = every_change ? 1 : 0};
+    list_init(&waiter->link);
+    list_init(&waiter->owner_link);
+    request->state = waiter;
+    request->drop = drop_waiter;
+    job_add_waiter(job, waiter);
+}
+
+static void get(struct request *request)
+{
+    struct id_parameters parameters = {0};
+    struct job *job = take_job(request, &parameters);
+
+    if (!job)
+        return;
+    if (job_ended(job) || !request_wants_more(request)) {
+        answer_job(request, job);
+        return;
+    }
+    tell_job(request, job);
+    await_end(request, job, true);
+}
+
+static void wait_job(struct request *request)
+{
+    struct id_parameters parameters = {0};
+    struct job *job = take_job(request, &parameters);
+
+    if (!job)
+        return;
+    if (job_ended(job) || request_is_oneway(request))
+        answer_job(request, job);
+    else
+        await_end(request, job, false);
+}
+
+static void cancel(struct request *request)
+{
+    struct id_parameters parameters = {0};
+    struct job *job = take_job(request, &parameters);
+    struct reply *reply;
+
+    if (!job)
+        return;
+    switch (cell_cancel(job)) {
+    case CELL_CANCEL_E_ENDED:
+        reply = request_begin_error(request, "AlreadyEnded");
+        reply_string(reply, "id", parameters.id);
+        reply_string(reply, "state", job_state_to_string(job->state));
+        request_end(request);
+        break;
+    case CELL_CANCEL_E_ALREADY:
+        request_fail_string(request, "CancelAlreadyRequested", "id", parameters.id);
+        break;
+    default:
+        request_done(request);
+    }
+}
+
+/* ---- List ---- */
+
+struct list_parameters {
+    const char *group;
+    bool ended;
+    struct varlink_int limit;
+};
+
+struct listing {
+    struct request *request;
+    int64_t left;
+};
+
+static void list_job(struct listing *listing, const struct job *job)
+{
+    if (listing->left == 0)
+        return;
+    listing->left--;
+    report_job(&listing->request->reply, NULL, listing->request->context, job, REPORT_DETAIL_MAX);
+}
+
+static void list_jobs(struct listing *listing, const struct list *jobs)
+{
+    list_for_each(node, jobs)
+    {
+        if (listing->left == 0)
+            return;
+        list_job(listing, list_entry(node, struct job, link));
+    }
+}
+
+/* What is being worked on first, then what waits longest. Returns how many there are in all. */
+static uint64_t list_group(struct listing *listing, const struct group *group, bool ended)
+{
+    const struct cell *cell = group->cell;
+
+    for (size_t i = 0; i < cell->n_slots; i++)
+        list_jobs(listing, &cell->slots[i]->jobs);
+    list_jobs(listing, &cell->backoff);
+    list_jobs(listing, &cell->queue);
+    if (ended)
+        list_jobs(listing, &cell->results);
+    return cell_live_jobs(cell) + (ended ? cell->n_results : 0);
+}
+
+static void fail_group(struct request *request, const char *name)
+{
+    struct reply *reply = request_begin_error(request, "NoSuchGroup");
+
+    reply_string(reply, "group", name);
+    reply_string_if(reply, "nearest", registry_nearest(&request->context->registry, name));
+    request_end(request);
+}
+
+static void list(struct request *request)
+{
+    static const struct varlink_parameter table[] = {
+        {"group", VARLINK_STRING, false, offsetof(struct list_parameters, group)},
+        {"ended", VARLINK_BOOL, false, offsetof(struct list_parameters, ended)},
+        {"limit", VARLINK_INT, false, offsetof(struct list_parameters, limit)},
+        {0},
+    };
+    struct list_parameters parameters = {.limit = {.value = LIST_MAX}};
+    struct listing listing = {.request = request};
+    struct registry *registry = &request->context->registry;
+    struct group *group, *only = NULL;
+    struct reply *reply;
+    uint64_t total = 0;
+    size_t cursor = 0;
+
+    if (!request_take(request, table, &parameters))
+        return;
+    if (parameters.limit.value < 1 || parameters.limit.value > LIST_MAX) {
+        request_invalid(request, "limit");
+        return;
+    }
+    if (parameters.group && !(only = registry_find(registry, parameters.group))) {
+        fail_group(request, parameters.group);
+        return;
+    }
+    listing.left = parameters.limit.value;
+    reply = request_begin(request);
+    reply_array(reply, "jobs");
+    while ((group = registry_next(registry, &cursor)))
+        if (!only || only == group)
+            total += list_group(&listing, group, parameters.ended);
+    reply_end_array(reply);
+    reply_uint(reply, "total", total);
+    request_end(request);
+}
+
+/* ---- Attach ---- */
+
+struct attach_parameters {
+    struct varlink_int version;
+};
+
+/* The client broke the protocol of the rings: whatever it still wants is lost with its connection. */
+static void on_broken(void *userdata, const char *what)
+{
+    struct request *request = userdata;
+    const struct peer *peer = &request->connection->peer;
+
+    log_warning("client %d (uid %u) broke the protocol: %s; it is cut off", (int)peer->pid,
+                (unsigned)peer->uid, what);
+    connection_close(request->connection);
+}
+
+static void fail_version(struct request *request, int64_t version)
+{
+    struct reply *reply = request_begin_error(request, "BadVersion");
+
+    reply_int(reply, "version", version);
+    reply_int(reply, "supported", MEMORY_VERSION);
+    request_end(request);
+}
+
+static int send_descriptors(struct request *request, const struct mailbox_fds *fds)
+{
+    const int all[] = {fds->channel.inbox, fds->channel.outbox, fds->control, fds->channel.wait_fd,
+                       fds->channel.wake_fd};
+    unsigned n = fds->channel.wait_fd >= 0 ? 5 : 3;
+
+    reply_uint(request_begin(request), "descriptors", n);
+    return request_end_with_fds(request, all, n);
+}
+
+static void attach(struct request *request)
+{
+    static const struct varlink_parameter table[] = {
+        {"version", VARLINK_INT, true, offsetof(struct attach_parameters, version)},
+        {0},
+    };
+    struct attach_parameters parameters = {0};
+    struct mailbox_fds fds;
+    int r;
+
+    if (!request_take(request, table, &parameters) || control_refuse_stopping(request))
+        return;
+    if (parameters.version.value != MEMORY_VERSION) {
+        fail_version(request, parameters.version.value);
+        return;
+    }
+    if (request->attachment) {
+        request_fail(request, "AlreadyAttached");
+        return;
+    }
+    if (request_is_oneway(request)) {
+        request_done(request); /* nobody would get the descriptors */
+        return;
+    }
+    r = attachment_new(&request->attachment, request->context, true, on_broken, request, &fds);
+    if (r < 0) {
+        request_internal(request, r);
+        return;
+    }
+    r = send_descriptors(request, &fds);
+    attachment_sent(request->attachment, &fds);
+    if (r < 0)
+        request->attachment = attachment_free(request->attachment);
+    else
+        request->connection->idle_max = USEC_INFINITY; /* its traffic is in the rings from now on */
+}
+
+const struct request_method control_jobs_methods[] = {
+    {"Create", create, true},
+    {"Do", do_job, true},
+    {"Get", get, false},
+    {"List", list, false},
+    {"Cancel", cancel, true},
+    {"Wait", wait_job, false},
+    {"Attach", attach, true},
+    {0},
+};

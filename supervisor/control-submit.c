@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "control-submit.h"
+
+#include "../shared/cleanup.h"
+#include "context.h"
+#include "control-target.h"
+#include "encoding.h"
+#include "group.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRIES_MAX 1000000
+#define ID_ALLOWED  "1 to 64 characters of A-Z a-z 0-9 . _ : @ -, not beginning with . or -"
+
+struct submit_parameters {
+    const char *group;
+    json_t *payload, *options;
+};
+
+struct payload_parameters {
+    const char *encoding;
+    struct varlink_bytes data;
+};
+
+struct options_parameters {
+    struct varlink_bytes id;
+    struct varlink_bytes key;
+    struct varlink_int max_retries, timeout, backoff_min, backoff_max;
+};
+
+#define PARAMETER(type, struct_name, member, required)                                             \
+    {#member, type, required, offsetof(struct struct_name, member)}
+
+static const struct varlink_parameter submit_table[] = {
+    PARAMETER(VARLINK_STRING, submit_parameters, group, true),
+    PARAMETER(VARLINK_OBJECT, submit_parameters, payload, false),
+    PARAMETER(VARLINK_OBJECT, submit_parameters, options, false),
+    {0},
+};
+
+static const struct varlink_parameter payload_table[] = {
+    PARAMETER(VARLINK_STRING, payload_parameters, encoding, true),
+    PARAMETER(VARLINK_BYTES, payload_parameters, data, true),
+    {0},
+};
+
+static const struct varlink_parameter options_table[] = {
+    PARAMETER(VARLINK_BYTES, options_parameters, id, false),
+    PARAMETER(VARLINK_BYTES, options_parameters, key, false),
+    PARAMETER(VARLINK_INT, options_parameters, max_retries, false),
+    {"timeout_usec", VARLINK_INT, false, offsetof(struct options_parameters, timeout)},
+    {"backoff_min_usec", VARLINK_INT, false, offsetof(struct options_parameters, backoff_min)},
+    {"backoff_max_usec", VARLINK_INT, false, offsetof(struct options_parameters, backoff_max)},
+    {0},
+};
+
+/* ---- refusals ---- */
+
+static bool refuse_option(struct request *request, const char *option, const char *allowed)
+{
+    struct reply *reply = request_begin_error(request, "BadOption");
+
+    reply_string(reply, "option", option);
+    reply_string(reply, "allowed", allowed);
+    request_end(request);
+    return false;
+}
+
+static bool refuse_id(struct request *request, const struct varlink_bytes *id)
+{
+    struct reply *reply = request_begin_error(request, "BadId");
+
+    reply_text(reply, "id", id->data, id->size);
+    reply_string(reply, "allowed", ID_ALLOWED);
+    request_end(request);
+    return false;
+}
+
+static void refuse_group(struct request *request, const char *name)
+{
+    struct reply *reply = request_begin_error(request, "NoSuchGroup");
+
+    reply_string(reply, "group", name);
+    reply_string_if(reply, "nearest", registry_nearest(&request->context->registry, name));
+    request_end(request);
+}
+
+static void refuse_busy(struct request *request, const struct group *group)
+{
+    struct reply *reply = request_begin_error(request, "Busy");
+
+    reply_string(reply, "group", group->name);
+    reply_uint(reply, "queued", group->cell->n_queued + group->cell->n_backoff);
+    reply_uint(reply, "maximum", group->config->queue_max);
+    request_end(request);
+}
+
+static void refuse(struct request *request, const struct group *group, const char *id, int r)
+{
+    const struct varlink_bytes bytes = {id, strlen(id)};
+
+    switch (r) {
+    case CELL_E_BUSY:
+        refuse_busy(request, group);
+        break;
+    case CELL_E_EXISTS:
+        request_fail_string(request, "Exists", "id", id);
+        break;
+    case CELL_E_BAD_ID:
+        refuse_id(request, &bytes);
+        break;
+    case CELL_E_STOPPING:
+        request_fail(request, "Stopping");
+        break;
+    default:
+        request_internal(request, r);
+    }
+}
+
+/* ---- parameters ---- */
+
+/* A time span; `infinite` is what 0 stands for. */
+static bool take_usec(struct request *request, const char *name, const struct varlink_int *given,
+                      usec_t infinite, usec_t *ret)
+{
+    if (!given->set)
+        return true;
+    if (given->value < 0)
+        return refuse_option(request, name, "microseconds, 0 or more");
+    *ret = given->value == 0 ? infinite : (usec_t)given->value;
+    return true;
+}
+
+static bool take_id(struct request *request, const struct varlink_bytes *id,
+                    struct cell_request *ret)
+{
+    if (!id->data)
+        return true;
+    if (!protocol_name_valid(id->data, id->size))
+        return refuse_id(request, id);
+    ret->name = id->data;
+    return true;
+}
+
+static bool take_options(struct request *request, json_t *object, struct cell_request *ret)
+{
+    struct options_parameters options = {0};
+    const char *bad = NULL;
+
+    if (varlink_take(object, options_table, &options, &bad) != 0) {
+        request_invalid(request, bad);
+        return false;
+    }
+    if (!take_id(request, &options.id, ret))
+        return false;
+    if (options.key.size > PROTOCOL_KEY_MAX)
+        return refuse_option(request, "key", "at most 255 bytes");
+    ret->key = options.key.data;
+    ret->key_size = (uint32_t)options.key.size;
+    if (options.max_retries.set) {
+        if (options.max_retries.value < 0 || options.max_retries.value > RETRIES_MAX)
+            return refuse_option(request, "max_retries", "0 to 1000000");
+        ret->max_retries = (uint32_t)options.max_retries.value;
+    }
+    if (!take_usec(request, "timeout_usec", &options.timeout, USEC_INFINITY, &ret->timeout) ||
+        !take_usec(request, "backoff_min_usec", &options.backoff_min, 0, &ret->backoff_min) ||
+        !take_usec(request, "backoff_max_usec", &options.backoff_max, 0, &ret->backoff_max))
+        return false;
+    if (options.backoff_min.set && options.backoff_max.set && ret->backoff_min > ret->backoff_max)
+        return refuse_option(request, "backoff_min_usec", "at most backoff_max_usec");
+    return true;
+}
+
+/* `*ret_buffer` is to be freed once the job has been submitted. */
+static bool take_payload(struct request *request, json_t *object, struct cell_request *ret,
+                         void **ret_buffer)
+{
+    struct payload_parameters payload = {0};
+    const char *bad = NULL;
+    size_t size;
+
+    if (!object)
+        return true;
+    if (varlink_take(object, payload_table, &payload, &bad) != 0) {
+        request_invalid(request, bad);
+        return false;
+    }
+    if (strcmp(payload.encoding, "utf8") == 0) {
+        ret->data = payload.data.data;
+        ret->size = payload.data.size;
+        return true;
+    }
+    if (strcmp(payload.encoding, "base64") != 0) {
+        request_invalid(request, "encoding");
+        return false;
+    }
+    *ret_buffer = malloc(payload.data.size / 4 * 3 + 1);
+    if (!*ret_buffer) {
+        request_internal(request, -ENOMEM);
+        return false;
+    }
+    if (encoding_from_base64(*ret_buffer, &size, payload.data.data, payload.data.size) < 0) {
+        request_fail_string(request, "BadPayload", "problem",
+                            "not base64 (RFC 4648, with padding, without line breaks)");
+        return false;
+    }
+    ret->data = *ret_buffer;
+    ret->size = size;
+    return true;
+}
+
+static struct group *take_group(struct request *request, const char *name)
+{
+    struct group *group;
+
+    if (control_refuse_stopping(request))
+        return NULL;
+    group = registry_find(&request->context->registry, name);
+    /* One that a reload removed and that still drains is no longer there for new jobs. */
+    if (!group || group->removed) {
+        refuse_group(request, name);
+        return NULL;
+    }
+    if (group->config->type != CONFIG_ACTOR) {
+        request_fail_string(request, "NotAnActor", "group", name);
+        return NULL;
+    }
+    return group;
+}
+
+struct job *control_submit(struct request *request, const struct control_submit_options *options)
+{
+    struct cell_request wanted = {
+        .name = "",
+        .keep_result = options->keep_result,
+        .max_retries = PROTOCOL_DEFAULT_RETRIES,
+        .timeout = PROTOCOL_DEFAULT_USEC,
+        .backoff_min = PROTOCOL_DEFAULT_USEC,
+        .backoff_max = PROTOCOL_DEFAULT_USEC,
+        .data = "",
+        .blob_fd = -1,
+    };
+    struct submit_parameters parameters = {0};
+    _cleanup_free_ void *buffer = NULL;
+    struct group *group;
+    struct job *job;
+    int r;
+
+    if (!request_take(request, submit_table, &parameters))
+        return NULL;
+    group = take_group(request, parameters.group);
+    if (!group || !take_options(request, parameters.options, &wanted) ||
+        !take_payload(request, parameters.payload, &wanted, &buffer))
+        return NULL;
+    r = cell_submit(group->cell, &wanted, options->changed, options->owner, 0, &job);
+    if (r == 0)
+        return job;
+    refuse(request, group, wanted.name, r);
+    return NULL;
+}

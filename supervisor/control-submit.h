@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Create and Do: the parameters of a new job, checked and accepted.
+ */
+
+#include "job.h"
+#include "request.h"
+
+struct control_submit_options {
+    bool keep_result;
+    /* As in cell_submit(); NULL = nobody waits. */
+    void (*changed)(struct job_waiter *waiter, struct job *job);
+    void *owner;
+};
+
+/* The accepted job, or NULL: then the request has been answered with the reason. */
+struct job *control_submit(struct request *request, const struct control_submit_options *options);

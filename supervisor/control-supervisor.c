@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+
+/* io.troupe.Supervisor: status, and what changes the life of groups and workers. */
+
+#include "../shared/log.h"
+#include "config.h"
+#include "context.h"
+#include "control-target.h"
+#include "control-wait.h"
+#include "control.h"
+#include "group.h"
+#include "interfaces.h"
+#include "reload.h"
+#include "report.h"
+#include "slot.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- targets ---- */
+
+bool control_find_target(struct request *request, const char *target, struct registry_target *ret)
+{
+    struct registry *registry = &request->context->registry;
+    struct reply *reply;
+
+    if (registry_resolve(registry, target, ret) == 0)
+        return true;
+    reply = request_begin_error(request, "NoSuchTarget");
+    reply_string(reply, "target", target);
+    reply_string_if(reply, "nearest", registry_nearest(registry, target));
+    request_end(request);
+    return false;
+}
+
+struct group *control_find_group(struct request *request, const char *target)
+{
+    struct registry_target found;
+
+    if (!control_find_target(request, target, &found))
+        return NULL;
+    if (!found.slot)
+        return found.group;
+    request_invalid(request, "target");
+    return NULL;
+}
+
+bool control_refuse_stopping(struct request *request)
+{
+    if (request->context->state != CONTEXT_STOPPING)
+        return false;
+    request_fail(request, "Stopping");
+    return true;
+}
+
+struct target_parameters {
+    const char *target;
+    bool wait;
+    struct varlink_int size;
+};
+
+static const struct varlink_parameter optional_target[] = {
+    {"target", VARLINK_STRING, false, offsetof(struct target_parameters, target)},
+    {0},
+};
+static const struct varlink_parameter only_target[] = {
+    {"target", VARLINK_STRING, true, offsetof(struct target_parameters, target)},
+    {0},
+};
+static const struct varlink_parameter target_and_wait[] = {
+    {"target", VARLINK_STRING, true, offsetof(struct target_parameters, target)},
+    {"wait", VARLINK_BOOL, false, offsetof(struct target_parameters, wait)},
+    {0},
+};
+static const struct varlink_parameter target_size_and_wait[] = {
+    {"target", VARLINK_STRING, true, offsetof(struct target_parameters, target)},
+    {"size", VARLINK_INT, true, offsetof(struct target_parameters, size)},
+    {"wait", VARLINK_BOOL, false, offsetof(struct target_parameters, wait)},
+    {0},
+};
+
+/* Who asked for a change is worth a line: the events that follow do not tell. */
+static void log_change(const struct request *request, const char *target)
+{
+    const struct peer *peer = &request->connection->peer;
+
+    log_info("%s %s asked for by process %d, uid %u", request->method->name, target, (int)peer->pid,
+             (unsigned)peer->uid);
+}
+
+/* ---- status ---- */
+
+static void get_info(struct request *request)
+{
+    static const struct varlink_parameter table[] = {{0}};
+    const struct context *context = request->context;
+    struct reply *reply;
+    struct group *group;
+    uint64_t n_workers = 0;
+    size_t cursor = 0;
+
+    if (!request_take(request, table, NULL))
+        return;
+    while ((group = registry_next(&context->registry, &cursor)))
+        n_workers += group->cell->n_slots;
+    reply = request_begin(request);
+    reply_string(reply, "version", TROUPE_VERSION);
+    reply_int(reply, "pid", getpid());
+    reply_string(reply, "state", context_state_to_string(context->state));
+    reply_uint(reply, "started_at", context->started_at);
+    reply_string(reply, "wake",
+                 loop_wake_backend(context->loop) == WAKE_FUTEX ? "futex" : "eventfd");
+    reply_string(reply, "cgroups", context->cgroups_text ? context->cgroups_text : "");
+    reply_uint(reply, "groups", context->registry.n_groups);
+    reply_uint(reply, "workers", n_workers);
+    reply_uint(reply, "clients", control_n_clients(request->control));
+    reply_uint(reply, "jobs", context->jobs.n_live);
+    request_end(request);
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+    return strcmp((*(struct group *const *)a)->name, (*(struct group *const *)b)->name);
+}
+
+static void report_all_groups(struct request *request)
+{
+    struct registry *registry = &request->context->registry;
+    struct group **groups = calloc(registry->n_groups + 1, sizeof(*groups));
+    size_t cursor = 0, n = 0;
+    struct reply *reply;
+
+    if (!groups) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    while (n < registry->n_groups && (groups[n] = registry_next(registry, &cursor)))
+        n++;
+    qsort(groups, n, sizeof(*groups), compare_groups);
+    reply = request_begin(request);
+    reply_array(reply, "groups");
+    for (size_t i = 0; i < n; i++)
+        report_group(reply, groups[i], NULL);
+    reply_end_array(reply);
+    request_end(request);
+    free(groups);
+}
+
+static void get_status(struct request *request)
+{
+    struct target_parameters parameters = {0};
+    struct registry_target target;
+    struct reply *reply;
+
+    if (!request_take(request, optional_target, &parameters))
+        return;
+    if (!parameters.target) {
+        report_all_groups(request);
+        return;
+    }
+    if (!control_find_target(request, parameters.target, &target))
+        return;
+    reply = request_begin(request);
+    reply_array(reply, "groups");
+    report_group(reply, target.group, target.slot);
+    reply_end_array(reply);
+    request_end(request);
+}
+
+/* ---- life ---- */
+
+struct life_change {
+    void (*group)(struct group *group);
+    void (*slot)(struct slot *slot);
+    enum control_goal goal;
+    bool begins; /* refused while the supervisor stops */
+};
+
+static void stop_group(struct group *group)
+{
+    group_stop(group, false);
+}
+
+static void stop_slot(struct slot *slot)
+{
+    slot_stop(slot, false);
+}
+
+static void change_life(struct request *request, const struct life_change *change)
+{
+    struct target_parameters parameters = {0};
+    struct registry_target target;
+
+    if (!request_take(request, target_and_wait, &parameters) ||
+        (change->begins && control_refuse_stopping(request)) ||
+        !control_find_target(request, parameters.target, &target))
+        return;
+    log_change(request, parameters.target);
+    if (target.slot)
+        change->slot(target.slot);
+    else
+        change->group(target.group);
+    if (parameters.wait && !request_is_oneway(request))
+        control_wait(request, &(struct control_wait_options){.goal = change->goal,
+                                                             .target = parameters.target});
+    else
+        request_done(request);
+}
+
+static void start(struct request *request)
+{
+    change_life(request, &(struct life_change){group_start, slot_start, CONTROL_GOAL_UP, true});
+}
+
+static void stop(struct request *request)
+{
+    change_life(request, &(struct life_change){stop_group, stop_slot, CONTROL_GOAL_DOWN, false});
+}
+
+static void restart(struct request *request)
+{
+    change_life(request, &(struct life_change){group_restart, slot_restart, CONTROL_GOAL_UP, true});
+}
+
+static void reset(struct request *request)
+{
+    struct target_parameters parameters = {0};
+    struct registry_target target;
+
+    if (!request_take(request, only_target, &parameters) || control_refuse_stopping(request) ||
+        !control_find_target(request, parameters.target, &target))
+        return;
+    log_change(request, parameters.target);
+    if (target.slot)
+        slot_reset(target.slot);
+    else
+        group_reset(target.group);
+    request_done(request);
+}
+
+static void change_pause(struct request *request, void (*change)(struct group *group))
+{
+    struct target_parameters parameters = {0};
+    struct group *group;
+
+    if (!request_take(request, only_target, &parameters) || control_refuse_stopping(request))
+        return;
+    group = control_find_group(request, parameters.target);
+    if (!group)
+        return;
+    if (group->config->type != CONFIG_ACTOR) {
+        request_fail_string(request, "NotAnActor", "target", parameters.target);
+        return;
+    }
+    log_change(request, parameters.target);
+    change(group);
+    request_done(request);
+}
+
+static void pause_group(struct request *request)
+{
+    change_pause(request, group_pause);
+}
+
+static void resume_group(struct request *request)
+{
+    change_pause(request, group_resume);
+}
+
+static void fail_size(struct request *request, int64_t size)
+{
+    struct reply *reply = request_begin_error(request, "BadSize");
+
+    reply_int(reply, "size", size);
+    reply_int(reply, "minimum", 1);
+    reply_int(reply, "maximum", GROUP_SIZE_MAX);
+    request_end(request);
+}
+
+static void resize(struct request *request)
+{
+    struct target_parameters parameters = {0};
+    struct group *group;
+    size_t old_size;
+    int r;
+
+    if (!request_take(request, target_size_and_wait, &parameters) ||
+        control_refuse_stopping(request))
+        return;
+    group = control_find_group(request, parameters.target);
+    if (!group)
+        return;
+    log_change(request, parameters.target);
+    old_size = group->cell->size;
+    r = group_resize(group, parameters.size.value);
+    if (r == GROUP_E_BAD_SIZE) {
+        fail_size(request, parameters.size.value);
+    } else if (r < 0) {
+        request_internal(request, r);
+    } else if (parameters.wait && !request_is_oneway(request)) {
+        control_wait(request, &(struct control_wait_options){.goal = CONTROL_GOAL_SIZE,
+                                                             .target = parameters.target,
+                                                             .old_size = old_size,
+                                                             .new_size = group->cell->size});
+    } else {
+        reply_uint(request_begin(request), "old_size", old_size);
+        request_end(request);
+    }
+}
+
+/* ---- reload ---- */
+
+static void fail_configuration(struct request *request, const struct config_problems *problems)
+{
+    struct reply *reply = request_begin_error(request, "BadConfiguration");
+
+    reply_array(reply, "problems");
+    for (size_t i = 0; i < problems->n_problems; i++) {
+        const struct config_problem *problem = &problems->problems[i];
+        char line[1024];
+
+        if (problem->line > 0)
+            snprintf(line, sizeof(line), "%s:%u: %s", problem->path, problem->line, problem->text);
+        else
+            snprintf(line, sizeof(line), "%s: %s", problem->path, problem->text);
+        reply_string(reply, NULL, line);
+    }
+    reply_end_array(reply);
+    request_end(request);
+}
+
+static void report_names(struct reply *reply, const char *key, const config_strv names)
+{
+    reply_array(reply, key);
+    for (size_t i = 0; names && names[i]; i++)
+        reply_string(reply, NULL, names[i]);
+    reply_end_array(reply);
+}
+
+static void reload_all(struct request *request)
+{
+    static const struct varlink_parameter table[] = {{0}};
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    struct reload_changes changes = {0};
+    struct reply *reply;
+    int r;
+
+    if (!request_take(request, table, NULL) || control_refuse_stopping(request))
+        return;
+    log_change(request, "");
+    r = request->context->reload(request->context, &changes, &problems);
+    if (r == CONFIG_E_INVALID) {
+        fail_configuration(request, &problems);
+    } else if (r < 0) {
+        request_internal(request, r);
+    } else {
+        reply = request_begin(request);
+        report_names(reply, "added", changes.added);
+        report_names(reply, "removed", changes.removed);
+        report_names(reply, "changed", changes.changed);
+        request_end(request);
+    }
+    reload_changes_deinit(&changes);
+    config_problems_deinit(&problems);
+}
+
+const struct request_method control_supervisor_methods[] = {
+    {"GetInfo", get_info, false},
+    {"GetStatus", get_status, false},
+    {"Watch", control_watch, false},
+    {"ListDeaths", control_list_deaths, false},
+    {"GetLog", control_get_log, false},
+    {"Start", start, true},
+    {"Stop", stop, true},
+    {"Restart", restart, true},
+    {"Reset", reset, true},
+    {"Pause", pause_group, true},
+    {"Resume", resume_group, true},
+    {"Resize", resize, true},
+    {"Reload", reload_all, true},
+    {0},
+};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Targets of calls: finding them, and answering when they are not there.
+ */
+
+#include "registry.h"
+#include "request.h"
+
+/* Answers NoSuchTarget with the nearest group's name: false. */
+bool control_find_target(struct request *request, const char *target, struct registry_target *ret);
+
+/* The same for what must be a group and no worker. NULL when it has been answered. */
+struct group *control_find_group(struct request *request, const char *target);
+
+/* While the supervisor stops, nothing is begun: answered with Stopping, true. */
+bool control_refuse_stopping(struct request *request);
+
+/* Watch, ListDeaths, GetLog; in control-watch.c. */
+void control_watch(struct request *request);
+void control_list_deaths(struct request *request);
+void control_get_log(struct request *request);

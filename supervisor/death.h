@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Death reports: what is known about a worker's end, and the bounded log of the last ones.
+ */
+
+#include "../shared/clock.h"
+#include "../shared/list.h"
+#include "../shared/memory.h"
+#include "../shared/protocol.h"
+#include "spawn.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum death_cause {
+    DEATH_EXIT,   /* it left by itself */
+    DEATH_SIGNAL, /* a signal that the supervisor did not send */
+    DEATH_OOM,
+    DEATH_JOB_TIMEOUT,
+    DEATH_WATCHDOG,
+    DEATH_START_TIMEOUT,
+    DEATH_VIOLATION, /* it broke the protocol and was killed */
+    DEATH_STOP,      /* it was asked to stop: not a failure */
+    _DEATH_N_CAUSES,
+};
+
+#define DEATH_WORKER_MAX 128
+#define DEATH_DETAIL_MAX 160
+
+struct death {
+    struct list link;
+    unsigned references;
+    char worker[DEATH_WORKER_MAX]; /* "group/slot" */
+    uint64_t generation;
+    pid_t pid;
+    usec_t at; /* realtime */
+    enum death_cause cause;
+    char detail[DEATH_DETAIL_MAX]; /* "killed by SIGSEGV (core dumped)", "exited with status 3" … */
+    struct spawn_exit exit;
+    usec_t uptime;
+    uint64_t jobs_done;
+    char job[PROTOCOL_ID_TEXT]; /* in hand; empty if none */
+    uint32_t attempt;
+    size_t state_size; /* last state page; 0 = none was published */
+    uint8_t *state;
+    size_t stderr_size; /* last lines */
+    char *stderr_text;
+};
+
+struct death_log {
+    struct list deaths; /* newest first */
+    size_t n_deaths, max;
+    uint64_t n_total;
+};
+
+void death_log_init(struct death_log *log, size_t max);
+void death_log_deinit(struct death_log *log);
+
+/* A zeroed report with one reference, the caller's. NULL when out of memory. */
+struct death *death_new(void);
+struct death *death_ref(struct death *death);
+struct death *death_unref(struct death *death); /* NULL allowed; returns NULL */
+
+/* Keeps a reference; drops the oldest beyond the maximum. */
+void death_log_add(struct death_log *log, struct death *death);
+
+/* "exit" … "stop", as in the Varlink interface. Static. */
+const char *death_cause_to_string(enum death_cause cause);
+
+/* Fills `detail` from cause and exit: the one sentence a paged engineer reads. */
+void death_describe(struct death *death);
+
+/* "SIGSEGV"; "signal 77" for one without a name goes to `buffer` of 16 bytes. */
+const char *death_signal_name(int signal, char *buffer);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "event.h"
+
+#include "../shared/cleanup.h"
+#include <stdlib.h>
+#include <string.h>
+
+int event_bus_init(struct event_bus *bus)
+{
+    *bus = (struct event_bus){.kept = calloc(EVENTS_KEPT, sizeof(struct event))};
+    list_init(&bus->subscribers);
+    return bus->kept ? 0 : -ENOMEM;
+}
+
+static void event_clear(struct event *event)
+{
+    free((char *)event->group);
+    free((char *)event->worker);
+    free((char *)event->job);
+    free((char *)event->message);
+    death_unref(event->death);
+    *event = (struct event){0};
+}
+
+void event_bus_deinit(struct event_bus *bus)
+{
+    for (size_t i = 0; bus->kept && i < bus->n_kept; i++)
+        event_clear(&bus->kept[i]);
+    free(TAKE_PTR(bus->kept));
+    bus->n_kept = 0;
+}
+
+static char *copy(const char *text)
+{
+    return text ? strdup(text) : NULL;
+}
+
+/* Best effort: an event that cannot be copied whole is kept with what could be. */
+static void event_keep(struct event_bus *bus, const struct event *event)
+{
+    struct event *place = &bus->kept[bus->next];
+
+    event_clear(place);
+    *place = *event;
+    place->group = copy(event->group);
+    place->worker = copy(event->worker);
+    place->job = copy(event->job);
+    place->message = copy(event->message);
+    if (place->death)
+        death_ref(place->death);
+    bus->next = (bus->next + 1) % EVENTS_KEPT;
+    if (bus->n_kept < EVENTS_KEPT)
+        bus->n_kept++;
+}
+
+void event_emit(struct event_bus *bus, struct event event)
+{
+    if (event.at == 0)
+        event.at = clock_realtime();
+    log_write(event.level,
+              LOG_FIELDS({"TROUPE_EVENT", event.type}, {"TROUPE_GROUP", event.group},
+                         {"TROUPE_WORKER", event.worker}, {"TROUPE_JOB", event.job},
+                         {"MESSAGE_ID", event.message_id}),
+              "%s", event.message);
+    event_keep(bus, &event);
+    list_for_each_safe(node, &bus->subscribers)
+    {
+        struct event_subscriber *subscriber = list_entry(node, struct event_subscriber, link);
+        subscriber->fn(subscriber, &event);
+    }
+}
+
+void event_subscribe(struct event_bus *bus, struct event_subscriber *subscriber)
+{
+    list_push_back(&bus->subscribers, &subscriber->link);
+}
+
+void event_unsubscribe(struct event_subscriber *subscriber)
+{
+    list_unlink(&subscriber->link);
+}
+
+const struct event *event_kept(const struct event_bus *bus, size_t i)
+{
+    if (i >= bus->n_kept)
+        return NULL;
+    return &bus->kept[(bus->next + EVENTS_KEPT - bus->n_kept + i) % EVENTS_KEPT];
+}

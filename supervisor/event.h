@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Events: what happened, for people (log), for watchers (Varlink), and for those inside who wait for a
+ * state. Emitting one logs it, keeps it in a bounded ring and tells every subscriber, in this order.
+ */
+
+#include "../shared/clock.h"
+#include "../shared/list.h"
+#include "../shared/log.h"
+#include "death.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define EVENTS_KEPT 1000
+
+/* The strings are borrowed by event_emit() and copied. */
+struct event {
+    usec_t at; /* realtime; filled in when 0 */
+    enum log_level level;
+    const char *type;   /* "worker.started", "worker.ready", "worker.died", "worker.failed",
+                           "worker.stopped", "group.paused", "group.resized", "job.dead",
+                           "job.cancelled", "supervisor.ready" … ; static */
+    const char *group;  /* NULL = none, likewise below */
+    const char *worker;
+    const char *job;
+    const char *message_id; /* of the journal catalog; static */
+    const char *message;
+    struct death *death; /* a reference is taken */
+};
+
+struct event_subscriber {
+    struct list link;
+    void (*fn)(struct event_subscriber *subscriber, const struct event *event);
+};
+
+struct event_bus {
+    struct event *kept; /* ring of EVENTS_KEPT */
+    size_t n_kept, next;
+    struct list subscribers;
+};
+
+/* 0 or -ENOMEM. */
+int event_bus_init(struct event_bus *bus);
+void event_bus_deinit(struct event_bus *bus);
+
+void event_emit(struct event_bus *bus, struct event event);
+
+/* The callback may unsubscribe itself. */
+void event_subscribe(struct event_bus *bus, struct event_subscriber *subscriber);
+void event_unsubscribe(struct event_subscriber *subscriber);
+
+/* Kept event number i, 0 = oldest; NULL beyond. */
+const struct event *event_kept(const struct event_bus *bus, size_t i);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "group.h"
+
+#include "../shared/cleanup.h"
+#include "../shared/log.h"
+#include "context.h"
+#include "slot.h"
+#include "user.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void group_tell(struct group *group, const char *type, const char *text)
+{
+    char message[256];
+
+    (void)snprintf(message, sizeof(message), "%s %s", group->name, text);
+    event_emit(&group->context->events, (struct event){
+                                            .level = LOG_LEVEL_NOTICE,
+                                            .type = type,
+                                            .group = group->name,
+                                            .message = message,
+                                        });
+}
+
+int group_new(struct group **ret, struct context *context, struct config_group *config)
+{
+    struct group *group = calloc(1, sizeof(*group));
+    int r;
+
+    if (!group)
+        return -ENOMEM;
+    group->context = context;
+    group->config = config;
+    group->name = config->name;
+    r = user_groups(config->user, config->gid, &group->groups, &group->n_groups);
+    if (r == 0)
+        r = cell_new(&group->cell, group);
+    if (r < 0) {
+        free(group->groups);
+        free(group);
+        return r;
+    }
+    *ret = group;
+    return 0;
+}
+
+struct group *group_free(struct group *group)
+{
+    if (!group)
+        return NULL;
+    cell_free(group->cell);
+    config_group_free(group->config);
+    free(group->groups);
+    free(group);
+    return NULL;
+}
+
+/* For each slot that belongs to the pool, not to its past. */
+static void group_each(struct group *group, void (*fn)(struct slot *slot))
+{
+    for (size_t i = 0; i < group->cell->size; i++)
+        fn(group->cell->slots[i]);
+}
+
+void group_start(struct group *group)
+{
+    group->wanted = true;
+    group_each(group, slot_start);
+}
+
+void group_stop(struct group *group, bool hurry)
+{
+    group->wanted = false;
+    for (size_t i = 0; i < group->cell->n_slots; i++)
+        slot_stop(group->cell->slots[i], hurry);
+}
+
+void group_restart(struct group *group)
+{
+    group->wanted = true;
+    group_each(group, slot_restart);
+}
+
+void group_reset(struct group *group)
+{
+    group_each(group, slot_reset);
+}
+
+void group_pause(struct group *group)
+{
+    if (group->cell->paused)
+        return;
+    cell_pause(group->cell);
+    group_tell(group, "group.paused", "is paused: jobs are queued, none is handed out");
+}
+
+void group_resume(struct group *group)
+{
+    if (!group->cell->paused)
+        return;
+    cell_resume(group->cell);
+    group_tell(group, "group.resumed", "is resumed");
+}
+
+int group_resize(struct group *group, int64_t size)
+{
+    char text[64];
+    size_t before = group->cell->size;
+    int r;
+
+    if (size < 1 || size > GROUP_SIZE_MAX)
+        return GROUP_E_BAD_SIZE;
+    if ((size_t)size == before)
+        return 0;
+    r = cell_resize(group->cell, (size_t)size);
+    if (r < 0)
+        return r;
+    (void)snprintf(text, sizeof(text), "is resized from %zu to %lld", before, (long long)size);
+    group_tell(group, "group.resized", text);
+    return 0;
+}
+
+int group_reconfigure(struct group *group, struct config_group *config)
+{
+    struct config_group *before = group->config;
+    bool roll = !config_group_same_process(before, config);
+    bool resize = config->size != before->size;
+    gid_t *groups;
+    size_t n_groups;
+    int r;
+
+    r = user_groups(config->user, config->gid, &groups, &n_groups);
+    if (r < 0)
+        return r;
+    if (resize) {
+        r = cell_resize(group->cell, config->size);
+        if (r < 0) {
+            free(groups);
+            return r;
+        }
+    }
+    free(group->groups);
+    group->groups = groups;
+    group->n_groups = n_groups;
+    group->config = config;
+    group->name = config->name;
+    group->cell->config = config;
+    for (size_t i = 0; i < group->cell->n_slots; i++)
+        group->cell->slots[i]->process.group = config->name;
+    config_group_free(before);
+    if (roll && group->wanted)
+        group_restart(group);
+    return 0;
+}
+
+void group_remove(struct group *group)
+{
+    group->removed = true;
+    if (cell_live_jobs(group->cell) == 0)
+        group_stop(group, false);
+    group_tell(group, "group.removed", "is removed: it drains");
+}
+
+const char *group_state(const struct group *group)
+{
+    const struct cell *cell = group->cell;
+    size_t n_down = 0, n_failed = 0, n_trouble = 0;
+
+    for (size_t i = 0; i < cell->n_slots; i++) {
+        enum lifecycle_state state = cell->slots[i]->state;
+        n_down += slot_is_down(cell->slots[i]);
+        n_failed += state == LIFECYCLE_FAILED;
+        n_trouble += state == LIFECYCLE_FAILED || state == LIFECYCLE_BACKOFF;
+    }
+    if (n_failed > 0 && n_down == cell->n_slots)
+        return "failed";
+    if (n_down == cell->n_slots)
+        return "stopped";
+    if (n_trouble > 0)
+        return "degraded";
+    return cell->paused ? "paused" : "running";
+}
+
+bool group_settled(const struct group *group)
+{
+    const struct cell *cell = group->cell;
+
+    for (size_t i = 0; i < cell->n_slots; i++) {
+        const struct slot *slot = cell->slots[i];
+        if (slot->restart_asked || !(slot_is_up(slot) || slot_is_down(slot)))
+            return false;
+        if (slot->wanted && slot->state == LIFECYCLE_STOPPED)
+            return false;
+    }
+    return true;
+}
+
+bool group_down(const struct group *group)
+{
+    for (size_t i = 0; i < group->cell->n_slots; i++)
+        if (!slot_is_down(group->cell->slots[i]))
+            return false;
+    return true;
+}

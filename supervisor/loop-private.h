@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Shared by the halves of the loop: loop.c runs turns, loop-watch.c keeps what is waited for. */
+
+#include "loop-ring.h"
+#include "loop.h"
+
+struct watch_slot;
+
+struct loop {
+    struct loop_ring ring;
+    struct timer_queue timers;
+    usec_t now;
+    bool stop;
+    unsigned n_idle_turns;
+
+    /* loop-watch.c: slots never move once allocated, since lists link them. */
+    struct watch_slot **chunks;
+    uint32_t n_chunks;
+    struct list free, pending, updates, cancels, fired;
+
+    struct list hot, hot_pass;
+    struct loop_hot *current_hot; /* whose callback runs; NULL if it left the set in it */
+    struct list deferred, deferred_pass;
+};
+
+/* A completion: calls back (descriptors), or puts off until loop_deliver_words() (words). */
+void loop_complete(struct loop *loop, uint64_t id, int result);
+void loop_deliver_words(struct loop *loop);
+
+/* Turns everything the callbacks asked for into submissions. False if some had to stay behind. */
+bool loop_queue_submissions(struct loop *loop);
+
+/* Frees the slots; nothing may be armed in the kernel any more. */
+void loop_free_slots(struct loop *loop);

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "loop.h"
+#include "../shared/fault.h"
+#include "loop-private.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+/*
+ * Turns without any work before everything hot is cooled and the loop sleeps. A turn that finds
+ * nothing takes some 50 ns: this only bridges the gap to an answer that is already being written.
+ */
+#define IDLE_TURNS 4
+
+/*
+ * Turns without work after which one source is cooled while others are busy. Watching it costs a
+ * glance at a cache line per turn, cooling and heating it again a system call on either side.
+ */
+#define QUIET_TURNS 64
+
+int loop_new(struct loop **ret, const struct loop_options *options, const char **ret_reason)
+{
+    struct loop *loop = fault_inject("alloc") < 0 ? NULL : calloc(1, sizeof(*loop));
+    if (!loop)
+        return -ENOMEM;
+    int r = loop_ring_init(&loop->ring, options->entries > 0 ? options->entries : 1024,
+                           options->force_eventfd, ret_reason);
+    if (r != 0) {
+        free(loop);
+        return r;
+    }
+    struct list *lists[] = {&loop->free,     &loop->pending,  &loop->updates,
+                            &loop->cancels,  &loop->fired,    &loop->hot,
+                            &loop->hot_pass, &loop->deferred, &loop->deferred_pass};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        list_init(lists[i]);
+    loop->now = clock_now();
+    *ret = loop;
+    return 0;
+}
+
+void loop_free(struct loop *loop)
+{
+    if (!loop)
+        return;
+    loop_ring_deinit(&loop->ring);
+    timer_queue_deinit(&loop->timers);
+    loop_free_slots(loop);
+    free(loop);
+}
+
+enum wake_backend loop_wake_backend(const struct loop *loop)
+{
+    return loop->ring.futex ? WAKE_FUTEX : WAKE_EVENTFD;
+}
+
+usec_t loop_now(const struct loop *loop)
+{
+    return loop->now;
+}
+
+struct timer_queue *loop_timers(struct loop *loop)
+{
+    return &loop->timers;
+}
+
+void loop_stop(struct loop *loop)
+{
+    loop->stop = true;
+}
+
+/* Descriptors are served as they come, words (the rings' traffic) after all of them. */
+static bool run_completions(struct loop *loop)
+{
+    unsigned n = io_uring_cq_ready(&loop->ring.uring);
+    for (unsigned i = 0; i < n; i++) {
+        struct io_uring_cqe *cqe;
+        if (io_uring_peek_cqe(&loop->ring.uring, &cqe) != 0)
+            break;
+        uint64_t id = cqe->user_data;
+        int result = cqe->res;
+        io_uring_cqe_seen(&loop->ring.uring, cqe);
+        loop_complete(loop, id, result);
+    }
+    loop_deliver_words(loop);
+    return n > 0;
+}
+
+/* Takes all of `from` over; `to` is empty. */
+static void list_take_all(struct list *to, struct list *from)
+{
+    assert(list_empty(to));
+    if (list_empty(from))
+        return;
+    list_push_front(from, to);
+    list_unlink(from);
+}
+
+void loop_hot_init(struct loop_hot *hot, bool (*poll_fn)(struct loop_hot *),
+                   bool (*cool_fn)(struct loop_hot *))
+{
+    list_init(&hot->link);
+    hot->poll = poll_fn;
+    hot->cool = cool_fn;
+    hot->quiet = 0;
+}
+
+void loop_heat(struct loop *loop, struct loop_hot *hot)
+{
+    hot->quiet = 0;
+    if (!list_linked(&hot->link))
+        list_push_back(&loop->hot, &hot->link);
+}
+
+void loop_unheat(struct loop *loop, struct loop_hot *hot)
+{
+    list_unlink(&hot->link);
+    if (loop->current_hot == hot)
+        loop->current_hot = NULL;
+}
+
+static bool run_hot(struct loop *loop)
+{
+    bool worked = false;
+    list_take_all(&loop->hot_pass, &loop->hot);
+    while (!list_empty(&loop->hot_pass)) {
+        struct loop_hot *hot = list_entry(list_first(&loop->hot_pass), struct loop_hot, link);
+        list_unlink(&hot->link);
+        list_push_back(&loop->hot, &hot->link);
+        loop->current_hot = hot;
+        bool found = hot->poll(hot);
+        worked |= found;
+        /* Not if it unheated itself: then it may be gone. */
+        if (loop->current_hot)
+            hot->quiet = found ? 0 : hot->quiet + 1;
+    }
+    loop->current_hot = NULL;
+    return worked;
+}
+
+static void cool_hot(struct loop *loop, bool all)
+{
+    list_take_all(&loop->hot_pass, &loop->hot);
+    while (!list_empty(&loop->hot_pass)) {
+        struct loop_hot *hot = list_entry(list_first(&loop->hot_pass), struct loop_hot, link);
+        list_unlink(&hot->link);
+        list_push_back(&loop->hot, &hot->link);
+        if (!all && hot->quiet < QUIET_TURNS)
+            continue;
+        loop->current_hot = hot;
+        bool cooled = hot->cool(hot);
+        if (!loop->current_hot)
+            continue;
+        if (cooled)
+            list_unlink(&hot->link);
+        else
+            hot->quiet = 0;
+    }
+    loop->current_hot = NULL;
+}
+
+void loop_deferred_init(struct loop_deferred *deferred, void (*fn)(struct loop_deferred *))
+{
+    list_init(&deferred->link);
+    deferred->fn = fn;
+}
+
+void loop_defer(struct loop *loop, struct loop_deferred *deferred)
+{
+    if (!list_linked(&deferred->link))
+        list_push_back(&loop->deferred, &deferred->link);
+}
+
+void loop_undefer(struct loop_deferred *deferred)
+{
+    list_unlink(&deferred->link);
+}
+
+/* What these defer in turn runs in the next one. */
+static bool run_deferred(struct loop *loop)
+{
+    bool any = !list_empty(&loop->deferred);
+    list_take_all(&loop->deferred_pass, &loop->deferred);
+    while (!list_empty(&loop->deferred_pass)) {
+        struct list *node = list_first(&loop->deferred_pass);
+        struct loop_deferred *deferred = list_entry(node, struct loop_deferred, link);
+        list_unlink(node);
+        deferred->fn(deferred);
+    }
+    return any;
+}
+
+static bool run_timers(struct loop *loop)
+{
+    if (timer_queue_next(&loop->timers) > loop->now)
+        return false;
+    timer_queue_run(&loop->timers, loop->now);
+    return true;
+}
+
+/* Without sleeping, and without a system call unless the kernel or we have something to tell. */
+static int submit(struct loop *loop)
+{
+    struct io_uring *uring = &loop->ring.uring;
+    unsigned flags = IO_URING_READ_ONCE(*uring->sq.kflags);
+    if (io_uring_sq_ready(uring) == 0 && !(flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)))
+        return 0;
+    return io_uring_submit_and_get_events(uring);
+}
+
+static int submit_and_sleep(struct loop *loop)
+{
+    struct io_uring *uring = &loop->ring.uring;
+    usec_t next = timer_queue_next(&loop->timers);
+    if (next == USEC_INFINITY)
+        return io_uring_submit_and_wait(uring, 1);
+    usec_t timeout = usec_sub(next, clock_now());
+    if (timeout == 0)
+        return submit(loop);
+    struct io_uring_cqe *cqe;
+    struct __kernel_timespec ts = {.tv_sec = (long long)(timeout / USEC_PER_SEC),
+                                   .tv_nsec = (long long)(timeout % USEC_PER_SEC * 1000)};
+    return io_uring_submit_and_wait_timeout(uring, &cqe, 1, &ts, NULL);
+}
+
+static int finish_turn(struct loop *loop, bool worked)
+{
+    loop->n_idle_turns = worked ? 0 : loop->n_idle_turns + 1;
+    if (!list_empty(&loop->hot))
+        cool_hot(loop, loop->n_idle_turns >= IDLE_TURNS);
+    bool all_queued = loop_queue_submissions(loop);
+    bool may_sleep = all_queued && !loop->stop && list_empty(&loop->hot) &&
+                     list_empty(&loop->deferred) && io_uring_cq_ready(&loop->ring.uring) == 0;
+    int r = may_sleep ? submit_and_sleep(loop) : submit(loop);
+    switch (r) {
+    case -EINTR:
+    case -ETIME:
+    case -EAGAIN: /* short of memory, or */
+    case -EBUSY:  /* of room for completions: what is queued stays so and is tried again */
+        return 0;
+    default:
+        return r < 0 ? r : 0;
+    }
+}
+
+int loop_run(struct loop *loop)
+{
+    int r = 0;
+    while (r == 0 && !loop->stop) {
+        loop->now = clock_now();
+        bool worked = run_completions(loop);
+        worked |= run_hot(loop);
+        worked |= run_timers(loop);
+        worked |= run_deferred(loop);
+        r = finish_turn(loop, worked);
+    }
+    loop->stop = false;
+    return r;
+}

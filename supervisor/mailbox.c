@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+#include "mailbox.h"
+
+#include "../shared/cleanup.h"
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Records per turn and source: enough to amortise the turn, few enough to be fair (tens of µs). */
+#define MAILBOX_BATCH 64
+/* How often a full ring is tried again because its reader moved, before waiting for it properly. */
+#define MAILBOX_RETRIES 3
+
+#define mailbox_of(pointer, member) list_entry(pointer, struct mailbox, member)
+
+static void mailbox_wake_peer(struct channel *channel, const _Atomic uint32_t *word)
+{
+    struct mailbox *mailbox = mailbox_of(channel, channel);
+
+    if (channel->backend == WAKE_FUTEX)
+        loop_wake_word(mailbox->loop, word);
+    else
+        loop_wake_eventfd(mailbox->loop, channel->wake_fd);
+}
+
+static void mailbox_publish(struct loop_deferred *deferred)
+{
+    channel_publish(&mailbox_of(deferred, publish)->channel);
+}
+
+static void mailbox_break(struct mailbox *mailbox, const char *what)
+{
+    if (mailbox->dead)
+        return;
+    mailbox->dead = true;
+    loop_unwatch(mailbox->loop, &mailbox->tail_watch);
+    loop_unwatch(mailbox->loop, &mailbox->head_watch);
+    loop_unheat(mailbox->loop, &mailbox->hot);
+    mailbox->handler->broken(mailbox, what);
+}
+
+/* The next record to its handler. 0, positive = no more now, or negative: `*ret_what` was broken. */
+static int mailbox_read_one(struct mailbox *mailbox, const char **ret_what)
+{
+    const uint32_t head = mailbox->channel.in.head;
+    struct ring_record record;
+    int r;
+
+    r = ring_next(&mailbox->channel.in, &record);
+    if (r < 0) {
+        *ret_what = "ring cursor or record length out of range";
+        return r;
+    }
+    if (r != 0)
+        return r;
+    r = mailbox->handler->record(mailbox, &record);
+    if (r == MAILBOX_E_FULL) {
+        mailbox->channel.in.head = head;
+        mailbox->suspended = true;
+    }
+    if (r < 0)
+        *ret_what = "record that makes no sense";
+    return r;
+}
+
+static bool mailbox_poll(struct loop_hot *hot)
+{
+    struct mailbox *mailbox = mailbox_of(hot, hot);
+    const char *what = NULL;
+    unsigned n;
+    int r = 0;
+
+    for (n = 0; n < MAILBOX_BATCH && !mailbox->suspended; n++) {
+        r = mailbox_read_one(mailbox, &what);
+        if (r != 0)
+            break;
+    }
+    channel_release(&mailbox->channel);
+    if (r < 0) {
+        mailbox_break(mailbox, what);
+        return true;
+    }
+    return n > 0;
+}
+
+static void mailbox_on_tail(void *userdata, uint32_t events)
+{
+    struct mailbox *mailbox = userdata;
+
+    if (events & POLLERR) {
+        mailbox_break(mailbox, "eventfd that cannot be read any more");
+        return;
+    }
+    channel_end_sleep(&mailbox->channel);
+    loop_heat(mailbox->loop, &mailbox->hot);
+    if (mailbox->channel.backend == WAKE_EVENTFD && mailbox->wants_space) {
+        /* One eventfd tells of data and of space alike. */
+        channel_end_block(&mailbox->channel);
+        mailbox->wants_space = false;
+        mailbox->handler->space(mailbox);
+    }
+}
+
+static bool mailbox_cool(struct loop_hot *hot)
+{
+    struct mailbox *mailbox = mailbox_of(hot, hot);
+    uint32_t expected;
+    int r;
+
+    if (mailbox->suspended)
+        return true;
+    if (!channel_prepare_sleep(&mailbox->channel, &expected))
+        return false;
+    if (mailbox->channel.backend == WAKE_EVENTFD)
+        return true;
+    r = loop_watch_word(mailbox->loop, &mailbox->tail_watch,
+                        &mailbox->channel.theirs.header->tail, expected, mailbox_on_tail, mailbox);
+    if (r < 0) {
+        /* Out of memory: polling on costs time, sleeping unarmed would cost the worker. */
+        channel_end_sleep(&mailbox->channel);
+        return false;
+    }
+    return true;
+}
+
+int mailbox_init(struct mailbox *mailbox, struct loop *loop, const struct mailbox_options *options,
+                 const struct mailbox_handler *handler, struct mailbox_fds *ret_fds)
+{
+    const struct channel_options channel_options = {
+        .ring_size = options->ring_size,
+        .inline_max = options->inline_max,
+        .backend = loop_wake_backend(loop),
+    };
+    int sockets[2], r;
+
+    *mailbox = (struct mailbox){.loop = loop, .handler = handler, .control = -1};
+    loop_hot_init(&mailbox->hot, mailbox_poll, mailbox_cool);
+    loop_deferred_init(&mailbox->publish, mailbox_publish);
+    r = channel_create(&mailbox->channel, &channel_options, &ret_fds->channel);
+    if (r < 0)
+        return r;
+    mailbox->channel.wake = mailbox_wake_peer;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) < 0) {
+        r = -errno;
+        channel_deinit(&mailbox->channel);
+        return r;
+    }
+    mailbox->control = sockets[0];
+    ret_fds->control = sockets[1];
+    return 0;
+}
+
+void mailbox_forget_fds(struct mailbox *mailbox, struct mailbox_fds *fds)
+{
+    fds->control = close_fd(fds->control);
+    channel_close_fds(&mailbox->channel);
+}
+
+void mailbox_deinit(struct mailbox *mailbox)
+{
+    mailbox->dead = true;
+    loop_unwatch(mailbox->loop, &mailbox->tail_watch);
+    loop_unwatch(mailbox->loop, &mailbox->head_watch);
+    loop_unheat(mailbox->loop, &mailbox->hot);
+    loop_undefer(&mailbox->publish);
+    channel_deinit(&mailbox->channel);
+    mailbox->control = close_fd(mailbox->control);
+}
+
+int mailbox_open(struct mailbox *mailbox)
+{
+    int r;
+
+    if (mailbox->channel.backend == WAKE_EVENTFD) {
+        r = loop_watch_eventfd(mailbox->loop, &mailbox->tail_watch, mailbox->channel.wait_fd,
+                               mailbox_on_tail, mailbox);
+        if (r < 0)
+            return r;
+    }
+    if (!mailbox_cool(&mailbox->hot))
+        loop_heat(mailbox->loop, &mailbox->hot);
+    return 0;
+}
+
+void mailbox_drain(struct mailbox *mailbox)
+{
+    const char *what;
+
+    while (!mailbox->dead && mailbox_read_one(mailbox, &what) == 0)
+        ;
+    mailbox->dead = true;
+}
+
+void mailbox_suspend(struct mailbox *mailbox)
+{
+    mailbox->suspended = true;
+}
+
+void mailbox_resume(struct mailbox *mailbox)
+{
+    if (!mailbox->suspended)
+        return;
+    mailbox->suspended = false;
+    if (!mailbox->dead)
+        loop_heat(mailbox->loop, &mailbox->hot);
+}
+
+static void mailbox_on_space(void *userdata, uint32_t events)
+{
+    struct mailbox *mailbox = userdata;
+
+    (void)events;
+    loop_unwatch(mailbox->loop, &mailbox->head_watch);
+    channel_end_block(&mailbox->channel);
+    mailbox->wants_space = false;
+    mailbox->handler->space(mailbox);
+}
+
+/* Arms whatever tells that the peer has read. Failing to arm breaks the mailbox: it would hang silently. */
+static int mailbox_await_space(struct mailbox *mailbox, uint32_t expected)
+{
+    int r = 0;
+
+    if (!mailbox->wants_space && mailbox->channel.backend == WAKE_FUTEX)
+        r = loop_watch_word(mailbox->loop, &mailbox->head_watch,
+                            &mailbox->channel.theirs.header->head, expected, mailbox_on_space,
+                            mailbox);
+    mailbox->wants_space = true;
+    return r < 0 ? r : MAILBOX_E_FULL;
+}
+
+int mailbox_reserve(struct mailbox *mailbox, uint32_t size, void **ret)
+{
+    uint32_t expected = 0;
+    int r;
+
+    if (mailbox->dead)
+        return -EPROTO;
+    for (unsigned i = 0; i < MAILBOX_RETRIES; i++) {
+        r = ring_reserve(&mailbox->channel.out, size, ret);
+        if (r == -EPROTO)
+            mailbox_break(mailbox, "read cursor out of range");
+        if (r != RING_E_FULL)
+            return r;
+        if (channel_prepare_block(&mailbox->channel, size, &expected))
+            break;
+    }
+    return mailbox_await_space(mailbox, expected);
+}
+
+void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size)
+{
+    ring_commit(&mailbox->channel.out, kind, size);
+    loop_defer(mailbox->loop, &mailbox->publish);
+}
+
+void mailbox_mark(struct mailbox *mailbox, uint64_t handle)
+{
+    /* Pairs with the acquire load in the worker's troupe_job_is_cancelled(). */
+    atomic_store_explicit(&mailbox->channel.mine.header->mark, handle, memory_order_release);
+}
+
+int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struct parcel *ret)
+{
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    if (wire->form == PAYLOAD_INLINE)
+        return parcel_set(ret, wire->data, (size_t)wire->size);
+    if (wire->serial != mailbox->blobs_received + 1)
+        return -EPROTO;
+    r = payload_receive_fd(mailbox->control, wire->serial, &fd);
+    if (r < 0)
+        return r;
+    mailbox->blobs_received++;
+    r = payload_blob_check(fd, wire->size);
+    if (r < 0)
+        return r;
+    parcel_set_blob(ret, TAKE_FD(fd), wire->size);
+    return 0;
+}
+
+/* For bytes that one channel takes inside a record and this one does not: their InlineMax= differ. */
+static int parcel_to_blob(const struct parcel *parcel, int *ret_fd)
+{
+    _cleanup_close_ int fd = -1;
+    void *data;
+    int r;
+
+    r = payload_blob_new((size_t)parcel->size, &fd, &data);
+    if (r < 0)
+        return r;
+    memcpy(data, parcel_data(parcel), (size_t)parcel->size);
+    r = payload_blob_seal(fd, data, (size_t)parcel->size);
+    if (r < 0)
+        return r;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+static int mailbox_send_blob(struct mailbox *mailbox, int fd, uint64_t size,
+                             struct payload_wire *ret)
+{
+    int r;
+
+    r = payload_send_fd(mailbox->control, fd, mailbox->blobs_sent + 1);
+    if (r == -EAGAIN) {
+        if (!mailbox->wants_space)
+            r = loop_watch_fd(mailbox->loop, &mailbox->head_watch, mailbox->control, POLLOUT,
+                              mailbox_on_space, mailbox);
+        mailbox->wants_space = true;
+        return r < 0 && r != -EAGAIN ? r : MAILBOX_E_FULL;
+    }
+    if (r == -EPIPE || r == -ECONNRESET) {
+        mailbox_break(mailbox, "control socket closed");
+        return -EPROTO;
+    }
+    if (r < 0)
+        return r;
+    mailbox->blobs_sent++;
+    *ret = (struct payload_wire){
+        .form = PAYLOAD_BLOB, .size = size, .serial = mailbox->blobs_sent};
+    return 0;
+}
+
+int mailbox_give(struct mailbox *mailbox, const struct parcel *parcel, struct payload_wire *ret)
+{
+    _cleanup_close_ int made = -1;
+    int r;
+
+    if (parcel->fd >= 0)
+        return mailbox_send_blob(mailbox, parcel->fd, parcel->size, ret);
+    if (parcel->size > mailbox->channel.mine.header->inline_max) {
+        r = parcel_to_blob(parcel, &made);
+        return r < 0 ? r : mailbox_send_blob(mailbox, made, parcel->size, ret);
+    }
+    *ret = (struct payload_wire){
+        .form = PAYLOAD_INLINE, .data = parcel_data(parcel), .size = parcel->size};
+    return 0;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The supervisor's end of a channel, tied to the loop: workers and attached clients alike. Hot rings are
+ * polled, cold ones wait in the io_uring. What is sent is published, and its reader woken, at the end of
+ * the turn. The peer is hostile: whatever it breaks comes as one call of broken().
+ */
+
+#include "../shared/channel.h"
+#include "loop.h"
+#include "parcel.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mailbox;
+
+enum {
+    _MAILBOX_E_SUCCESS,
+    MAILBOX_E_FULL, /* no room now: space() will be called when that may have changed */
+};
+
+struct mailbox_handler {
+    /*
+     * One record; its body may change under the reader. 0 = taken; MAILBOX_E_FULL = the answer has no
+     * room: present it again after mailbox_resume(); negative = violation. Must not deinit the mailbox.
+     */
+    int (*record)(struct mailbox *mailbox, const struct ring_record *record);
+    /* There may be room again after MAILBOX_E_FULL: try. */
+    void (*space)(struct mailbox *mailbox);
+    /* The peer broke the protocol; nothing more is read. Called from the loop, once. May deinit. */
+    void (*broken)(struct mailbox *mailbox, const char *what);
+};
+
+struct mailbox {
+    struct loop *loop;
+    struct channel channel;
+    const struct mailbox_handler *handler;
+    int control; /* our end of the control socket */
+    uint64_t blobs_sent, blobs_received;
+    bool dead; /* broken, or being taken down */
+    bool wants_space;
+    bool suspended;
+    struct loop_hot hot;
+    struct loop_watch tail_watch, head_watch;
+    struct loop_deferred publish;
+};
+
+struct mailbox_options {
+    uint32_t ring_size, inline_max;
+};
+
+/* Descriptors for the peer; close the control end and call mailbox_forget_fds() after handing them over. */
+struct mailbox_fds {
+    struct channel_fds channel;
+    int control;
+};
+
+/* 0 or -errno, nothing left behind. Reading starts with mailbox_open(). */
+int mailbox_init(struct mailbox *mailbox, struct loop *loop, const struct mailbox_options *options,
+                 const struct mailbox_handler *handler, struct mailbox_fds *ret_fds);
+void mailbox_forget_fds(struct mailbox *mailbox, struct mailbox_fds *fds);
+void mailbox_deinit(struct mailbox *mailbox);
+
+/* Begins to read. 0 or -errno. */
+int mailbox_open(struct mailbox *mailbox);
+
+/* Reads what a dead peer has published to the end, then nothing any more. */
+void mailbox_drain(struct mailbox *mailbox);
+
+/* Back-pressure: nothing is read from this peer until it is resumed. */
+void mailbox_suspend(struct mailbox *mailbox);
+void mailbox_resume(struct mailbox *mailbox);
+
+/* Room for a record's body. 0, MAILBOX_E_FULL, -EMSGSIZE, or -EPROTO (broken() follows). */
+int mailbox_reserve(struct mailbox *mailbox, uint32_t size, void **ret);
+void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size);
+
+/* Raises the mark in the inbox header: the handle of the job to cancel. Seen without a wake-up. */
+void mailbox_mark(struct mailbox *mailbox, uint64_t handle);
+
+/*
+ * A payload from a record into a parcel: copied, or its blob fetched from the control socket and checked.
+ * 0, -ENOMEM, or -EPROTO.
+ */
+int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struct parcel *ret);
+
+/*
+ * How a parcel goes out: fills `ret` for the put of a record. A blob (or what exceeds InlineMax) is sent
+ * over the control socket first. 0, MAILBOX_E_FULL (socket full), or -errno.
+ */
+int mailbox_give(struct mailbox *mailbox, const struct parcel *parcel, struct payload_wire *ret);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+
+/* trouped: arguments and start-up. */
+
+#include "../shared/log.h"
+#include "supervisor.h"
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXIT_USAGE 2
+
+enum option_code {
+    OPTION_CONFIG = 256,
+    OPTION_SOCKET,
+    OPTION_LOG_LEVEL,
+    OPTION_WAKE,
+    OPTION_VERSION,
+};
+
+static const struct option OPTIONS[] = {
+    {"config", required_argument, NULL, OPTION_CONFIG},
+    {"socket", required_argument, NULL, OPTION_SOCKET},
+    {"log-level", required_argument, NULL, OPTION_LOG_LEVEL},
+    {"wake", required_argument, NULL, OPTION_WAKE},
+    {"version", no_argument, NULL, OPTION_VERSION},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static const char HELP[] =
+    "Usage: trouped [OPTION]...\n"
+    "Supervises the worker groups of a configuration directory.\n"
+    "\n"
+    "  --config DIR         troupe.conf and *.group are there (default /etc/troupe)\n"
+    "  --socket PATH        control socket (default /run/troupe/troupe.sock); its\n"
+    "                       directory must exist\n"
+    "  --log-level LEVEL    error, warning, notice, info or debug (default: LogLevel=\n"
+    "                       of troupe.conf, else info)\n"
+    "  --wake futex|eventfd how workers are woken (default: futex where io_uring can,\n"
+    "                       Linux 6.7)\n"
+    "  -h, --help           this text\n"
+    "  --version            the version\n"
+    "\n"
+    "Runs in the foreground and logs to standard error, or to the journal when that is\n"
+    "where standard error goes. SIGTERM stops it, SIGHUP reloads the configuration.\n"
+    "See trouped(8), troupe.group(5), troupectl(1).\n";
+
+static int usage_error(const char *text, const char *value)
+{
+    fprintf(stderr, "trouped: %s%s%s; see trouped --help\n", text, value ? ": " : "",
+            value ? value : "");
+    return EXIT_USAGE;
+}
+
+static int parse_wake(struct supervisor_options *options, const char *text)
+{
+    if (strcmp(text, "futex") != 0 && strcmp(text, "eventfd") != 0)
+        return usage_error("--wake takes futex or eventfd, not", text);
+    options->force_eventfd = strcmp(text, "eventfd") == 0;
+    return 0;
+}
+
+static int parse_log_level(struct supervisor_options *options, const char *text)
+{
+    if (log_level_from_string(text, &options->log_level) < 0)
+        return usage_error("--log-level takes error, warning, notice, info or debug, not", text);
+    options->log_level_given = true;
+    return 0;
+}
+
+/* -1 = go on, else the exit status. */
+static int parse(struct supervisor_options *options, int argc, char **argv)
+{
+    int code, r = 0;
+
+    while (r == 0 && (code = getopt_long(argc, argv, "h", OPTIONS, NULL)) != -1) {
+        switch (code) {
+        case OPTION_CONFIG:
+            options->config_directory = optarg;
+            break;
+        case OPTION_SOCKET:
+            options->socket_path = optarg;
+            break;
+        case OPTION_LOG_LEVEL:
+            r = parse_log_level(options, optarg);
+            break;
+        case OPTION_WAKE:
+            r = parse_wake(options, optarg);
+            break;
+        case OPTION_VERSION:
+            puts("trouped " TROUPE_VERSION);
+            return EXIT_SUCCESS;
+        case 'h':
+            fputs(HELP, stdout);
+            return EXIT_SUCCESS;
+        default:
+            return EXIT_USAGE;
+        }
+    }
+    if (r == 0 && optind < argc)
+        r = usage_error("takes no arguments", argv[optind]);
+    return r == 0 ? -1 : r;
+}
+
+int main(int argc, char **argv)
+{
+    struct supervisor_options options = {
+        .config_directory = "/etc/troupe",
+        .socket_path = "/run/troupe/troupe.sock",
+        .log_level = LOG_LEVEL_INFO,
+    };
+    struct supervisor *supervisor;
+    int r;
+
+    r = parse(&options, argc, argv);
+    if (r >= 0)
+        return r;
+    log_init("trouped", options.log_level);
+    if (supervisor_new(&supervisor, &options) < 0)
+        return EXIT_FAILURE;
+    r = supervisor_run(supervisor);
+    supervisor_free(supervisor);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

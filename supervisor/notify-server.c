@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include "../shared/cleanup.h"
+#include "notify.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MESSAGE_MAX 4096
+#define SCM_MAX_FDS 253 /* the kernel's limit per datagram */
+
+void notify_parse(struct notify_message *ret, char *text)
+{
+    *ret = (struct notify_message){.pid = 0};
+    for (char *line = text, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        if (strcmp(line, "READY=1") == 0)
+            ret->ready = true;
+        else if (strcmp(line, "RELOADING=1") == 0)
+            ret->reloading = true;
+        else if (strcmp(line, "STOPPING=1") == 0)
+            ret->stopping = true;
+        else if (strcmp(line, "WATCHDOG=1") == 0)
+            ret->watchdog = true;
+        else if (strcmp(line, "WATCHDOG=trigger") == 0)
+            ret->watchdog_trigger = true;
+        else if (strncmp(line, "STATUS=", strlen("STATUS=")) == 0)
+            ret->status = line + strlen("STATUS=");
+    }
+}
+
+/*
+ * Closes what came along: systemd-notify sends a pipe with BARRIER=1 and waits until everybody has
+ * closed it. Returns the sender; pid 0 if the kernel did not say.
+ */
+static struct ucred take_control(struct msghdr *header)
+{
+    struct ucred sender = {.pid = 0};
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+        if (c->cmsg_level != SOL_SOCKET)
+            continue;
+        if (c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len == CMSG_LEN(sizeof(sender)))
+            memcpy(&sender, CMSG_DATA(c), sizeof(sender));
+        if (c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+            close_fd(fd);
+        }
+    }
+    return sender;
+}
+
+/* The next datagram as text in `buffer` (MESSAGE_MAX + 1 bytes); its length or -errno. */
+static ssize_t receive(int fd, char *buffer, struct ucred *ret_sender)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int) * SCM_MAX_FDS)];
+    } control;
+    struct iovec piece = {.iov_base = buffer, .iov_len = MESSAGE_MAX};
+    struct msghdr header = {
+        .msg_iov = &piece,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof(control),
+    };
+    ssize_t n = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0)
+        return -errno;
+    *ret_sender = take_control(&header);
+    /* Cut off in the middle: what is left might say something else than what was meant. */
+    if (header.msg_flags & MSG_TRUNC)
+        n = 0;
+    buffer[n] = '\0';
+    return n;
+}
+
+/* One datagram per turn: `fn` may have torn us down, and a service that floods gets no more than
+ * that. */
+static void notify_server_on_ready(void *userdata, uint32_t events)
+{
+    struct notify_server *server = userdata;
+    struct notify_message message;
+    struct ucred sender;
+    char buffer[MESSAGE_MAX + 1];
+    (void)events;
+    if (receive(server->fd, buffer, &sender) <= 0 || sender.pid <= 0)
+        return;
+    if (sender.uid != 0 && sender.uid != getuid() && sender.uid != server->owner)
+        return;
+    notify_parse(&message, buffer);
+    message.pid = sender.pid;
+    server->fn(server->userdata, &message);
+}
+
+static int bind_path(int fd, const char *path, uid_t owner)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof(address.sun_path))
+        return -ENAMETOOLONG;
+    strcpy(address.sun_path, path);
+    if (unlink(path) < 0 && errno != ENOENT)
+        return -errno;
+    /* Before bind(), which takes the socket's mode over: there is no moment in which others may
+     * send. */
+    if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return -errno;
+    if (owner != (uid_t)-1 && owner != geteuid() && lchown(path, owner, (gid_t)-1) < 0) {
+        int error = errno;
+        (void)unlink(path);
+        return -error;
+    }
+    return 0;
+}
+
+int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
+                       uid_t owner, notify_server_fn fn, void *userdata)
+{
+    *server = (struct notify_server){
+        .loop = loop, .fd = -1, .owner = owner, .fn = fn, .userdata = userdata};
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0)
+        return -errno;
+    _cleanup_free_ char *copy = strdup(path);
+    if (!copy)
+        return -ENOMEM;
+    int r = bind_path(fd, path, owner);
+    if (r < 0)
+        return r;
+    r = loop_watch_fd(loop, &server->watch, fd, POLLIN, notify_server_on_ready, server);
+    if (r < 0) {
+        (void)unlink(path);
+        return r;
+    }
+    server->fd = TAKE_FD(fd);
+    server->path = TAKE_PTR(copy);
+    return 0;
+}
+
+void notify_server_deinit(struct notify_server *server)
+{
+    if (server->fd < 0)
+        return;
+    loop_unwatch(server->loop, &server->watch);
+    server->fd = close_fd(server->fd);
+    (void)unlink(server->path);
+    free(server->path);
+    server->path = NULL;
+}
+
+void notify_server_discard(struct notify_server *server)
+{
+    struct ucred sender;
+    char buffer[MESSAGE_MAX + 1];
+    if (server->fd < 0)
+        return;
+    /* As many as the kernel ever queues, lest a sender that does not stop keeps us here. */
+    for (int i = 0; i < 1024 && receive(server->fd, buffer, &sender) >= 0; i++)
+        ;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Readiness notification, both ways: the supervisor telling its service manager, and services under
+ * it telling the supervisor. The protocol is that of sd_notify(3).
+ *
+ * Why not sd_notify(): it blocks while the manager's socket is full. Here a state that cannot be
+ * sent at once is kept, the newest of each kind, and sent again by a timer.
+ */
+
+#include "../shared/clock.h"
+#include "loop.h"
+#include "timer.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+#define NOTIFY_STATUS_MAX 256 /* with the NUL; longer is cut */
+
+struct notify {
+    struct timer_queue *timers;
+    int fd; /* -1: nobody wants to know, and every call does nothing */
+    struct sockaddr_un address;
+    socklen_t address_size;
+    unsigned pending;    /* states not yet sent; private bits */
+    usec_t reloading_at; /* with RELOADING=1 */
+    bool status_changed;
+    char status[NOTIFY_STATUS_MAX];
+    struct timer retry;
+    struct timer watchdog;
+    usec_t watchdog_interval; /* between two signs of life; 0 = not wanted */
+};
+
+/*
+ * From $NOTIFY_SOCKET and $WATCHDOG_USEC; unsets none of them (spawn() hands on only what is
+ * listed). If the manager wants signs of life, they are sent from now on, twice per interval, by a
+ * timer of `timers`: they stop when the loop stops. 0 or -errno.
+ */
+int notify_init(struct notify *notify, struct timer_queue *timers, usec_t now);
+void notify_deinit(struct notify *notify);
+
+void notify_ready(struct notify *notify, usec_t now);
+/* Also begins a reload for Type=notify-reload: it ends with notify_ready(). */
+void notify_reloading(struct notify *notify, usec_t now);
+void notify_stopping(struct notify *notify, usec_t now);
+/* One line for `systemctl status`; the same text again is not sent. */
+void notify_status(struct notify *notify, usec_t now, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* What a service said in one datagram. */
+struct notify_message {
+    pid_t
+        pid; /* of the sender, from the kernel; it may be a child of the worker, and gone already */
+    bool ready, reloading, stopping;
+    bool watchdog;         /* a sign of life */
+    bool watchdog_trigger; /* it asks to be treated as hung */
+    const char *status; /* NULL = not said; any bytes but NUL and newline: escape before showing */
+};
+
+typedef void (*notify_server_fn)(void *userdata, const struct notify_message *message);
+
+/*
+ * A socket for one service, $NOTIFY_SOCKET in its environment. One per slot, since the sender's pid
+ * does not tell whose it is: `systemd-notify --ready` in a script is a process of its own, gone
+ * when it is read.
+ */
+struct notify_server {
+    struct loop *loop;
+    struct loop_watch watch;
+    int fd;
+    char *path;
+    uid_t owner;
+    notify_server_fn fn;
+    void *userdata;
+};
+
+/* clang-format off */
+#define NOTIFY_SERVER_NULL {.fd = -1, .watch = LOOP_WATCH_NULL}
+/* clang-format on */
+
+/*
+ * Binds `path` (what was there before is removed), mode 0600, owned by `owner`, the user of the
+ * service
+ * ((uid_t)-1 = the supervisor's own). Datagrams of other users, root excepted, are ignored.
+ * Descriptors that come with one are closed. 0, -ENAMETOOLONG, or -errno. `fn` may deinit the
+ * server.
+ */
+int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
+                       uid_t owner, notify_server_fn fn, void *userdata);
+
+/* Also removes the path. Harmless on NOTIFY_SERVER_NULL. */
+void notify_server_deinit(struct notify_server *server);
+
+/* Throws away what is still queued: before a spawn, so that nothing of the life before counts. */
+void notify_server_discard(struct notify_server *server);
+
+/* The parser alone: `text` is changed (cut into lines) and must outlive `ret`. Sets all but pid. */
+void notify_parse(struct notify_message *ret, char *text);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "parcel.h"
+
+#include "../shared/cleanup.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int parcel_set(struct parcel *parcel, const void *data, size_t size)
+{
+    uint8_t *place = parcel->small;
+
+    if (size > sizeof(parcel->small)) {
+        place = malloc(size);
+        if (!place)
+            return -ENOMEM;
+        parcel->heap = place;
+    }
+    if (size > 0)
+        memcpy(place, data, size);
+    parcel->size = size;
+    return 0;
+}
+
+void parcel_set_blob(struct parcel *parcel, int fd, uint64_t size)
+{
+    parcel->fd = fd;
+    parcel->size = size;
+}
+
+void parcel_move(struct parcel *to, struct parcel *from)
+{
+    to->size = from->size;
+    to->fd = TAKE_FD(from->fd);
+    to->heap = TAKE_PTR(from->heap);
+    if (to->fd < 0 && !to->heap)
+        memcpy(to->small, from->small, (size_t)from->size);
+    from->size = 0;
+}
+
+void parcel_deinit(struct parcel *parcel)
+{
+    parcel->fd = close_fd(parcel->fd);
+    free(TAKE_PTR(parcel->heap));
+    parcel->size = 0;
+}
+
+const void *parcel_data(const struct parcel *parcel)
+{
+    if (parcel->fd >= 0)
+        return NULL;
+    return parcel->heap ? parcel->heap : parcel->small;
+}

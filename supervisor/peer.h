@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Who is at the other end of a connection, by the kernel's word at the time it connected.
+ */
+
+#include "config.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct peer {
+    pid_t pid;
+    uid_t uid;
+    gid_t gid;
+    gid_t *groups; /* supplementary */
+    size_t n_groups;
+};
+
+/* clang-format off */
+#define PEER_NULL {0}
+/* clang-format on */
+
+/* 0 or -errno of getsockopt(2), -ENOMEM. */
+int peer_init(struct peer *peer, int fd);
+void peer_deinit(struct peer *peer);
+
+/* Whether it may change things: root, the supervisor's user, members of AdminGroup=. */
+bool peer_may_change(const struct peer *peer, const struct config_daemon *config);
+
+/* Who may, in words. */
+#define PEER_NEEDED_MAX 256
+void peer_describe_needed(char *text, const struct config_daemon *config);

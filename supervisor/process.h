@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The process in a slot: started, watched through its pidfd, its output captured, signalled as a whole.
+ */
+
+#include "capture.h"
+#include "cgroup.h"
+#include "config.h"
+#include "loop.h"
+#include "spawn.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct context;
+
+struct process {
+    struct context *context;
+    pid_t pid; /* 0 = none */
+    int pidfd;
+    struct cgroup cgroup; /* CGROUP_NULL = process group only */
+    struct loop_watch exit_watch;
+    struct capture output; /* stdout and stderr; its tail outlives the process */
+    const char *group, *worker; /* for the fields of its output; borrowed from the slot */
+    void (*exited)(struct process *process, const struct spawn_exit *how);
+};
+
+struct process_options {
+    const struct config_group *config;
+    unsigned slot;
+    const gid_t *groups; /* supplementary ones of User= */
+    size_t n_groups;
+    const struct spawn_fd *fds; /* beside 0, 1, 2 */
+    size_t n_fds;
+    const char *const *environment; /* beside the configured one; NULL-terminated */
+};
+
+/* `group` and `worker` are its names; both must outlive the process. */
+void process_init(struct process *process, struct context *context, const char *group,
+                  const char *worker);
+/* Not while it runs. */
+void process_deinit(struct process *process);
+
+/*
+ * Starts it. `exited` is called once, from the loop, when it is provably dead and reaped; call
+ * process_release() there. 0 or -errno with `*ret_step` naming what failed; nothing is left
+ * then.
+ */
+int process_start(struct process *process, const struct process_options *options,
+                  void (*exited)(struct process *, const struct spawn_exit *), const char **ret_step);
+
+/* To the process alone. */
+void process_signal(struct process *process, int signal);
+/* SIGKILL to its whole cgroup, else its process group. */
+void process_kill_all(struct process *process);
+
+/* Whether the kernel's OOM killer struck in its cgroup since the last call; false without cgroups. */
+bool process_take_oom_kill(struct process *process);
+
+/* The last lines it wrote, NUL-terminated and cut to `size`; also after its end, until the next start. */
+size_t process_last_output(const struct process *process, char *buffer, size_t size);
+
+/* After `exited`: kills what is left in its cgroup, takes the rest of its output, removes the cgroup. */
+void process_release(struct process *process);

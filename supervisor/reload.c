@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "reload.h"
+
+#include "../shared/log.h"
+#include "event-id.h"
+#include "group.h"
+#include "strv.h"
+#include <errno.h>
+#include <string.h>
+
+void reload_log_problems(const struct config_problems *problems)
+{
+    for (size_t i = 0; i < problems->n_problems; i++) {
+        const struct config_problem *problem = &problems->problems[i];
+        const struct log_fields fields = LOG_FIELDS({"MESSAGE_ID", EVENT_ID_BAD_CONFIG});
+        if (problem->line > 0)
+            log_write(LOG_LEVEL_ERROR, fields, "%s:%u: %s", problem->path, problem->line,
+                      problem->text);
+        else
+            log_write(LOG_LEVEL_ERROR, fields, "%s: %s", problem->path, problem->text);
+    }
+}
+
+int reload_add_group(struct context *context, struct config_group *config)
+{
+    struct group *group;
+    int r;
+
+    r = group_new(&group, context, config);
+    if (r < 0) {
+        config_group_free(config);
+        return r;
+    }
+    r = registry_add(&context->registry, group);
+    if (r < 0)
+        group_free(group);
+    return r;
+}
+
+void reload_changes_deinit(struct reload_changes *changes)
+{
+    changes->added = strv_free(changes->added);
+    changes->removed = strv_free(changes->removed);
+    changes->changed = strv_free(changes->changed);
+}
+
+static const struct config_group *find(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->n_groups; i++)
+        if (strcmp(config->groups[i]->name, name) == 0)
+            return config->groups[i];
+    return NULL;
+}
+
+static int reload_remove_missing(struct context *context, const struct config *config,
+                                 struct reload_changes *changes)
+{
+    size_t cursor = 0;
+    struct group *group;
+    int r = 0;
+
+    while (r == 0 && (group = registry_next(&context->registry, &cursor)))
+        if (!group->removed && !find(config, group->name)) {
+            r = strv_append(&changes->removed, group->name);
+            group_remove(group);
+        }
+    return r;
+}
+
+static int reload_take_group(struct context *context, struct config_group *config,
+                             struct reload_changes *changes)
+{
+    struct group *group = registry_find(&context->registry, config->name);
+    int r;
+
+    if (!group) {
+        r = strv_append(&changes->added, config->name);
+        if (r < 0) {
+            config_group_free(config);
+            return r;
+        }
+        const char *name = config->name;
+        r = reload_add_group(context, config);
+        if (r == 0)
+            group_start(registry_find(&context->registry, name));
+        return r;
+    }
+    if (!group->removed && config_group_equal(group->config, config)) {
+        config_group_free(config);
+        return 0;
+    }
+    r = strv_append(&changes->changed, config->name);
+    if (r == 0)
+        r = group_reconfigure(group, config);
+    if (r < 0) {
+        config_group_free(config);
+        return r;
+    }
+    if (group->removed) {
+        group->removed = false;
+        group_start(group);
+    }
+    return 0;
+}
+
+static size_t count(config_strv names)
+{
+    return strv_length((const char *const *)names);
+}
+
+int reload(struct context *context, const char *directory, struct config **config,
+           struct reload_changes *ret, struct config_problems *problems)
+{
+    struct config *loaded;
+    int r;
+
+    r = config_load(&loaded, directory, problems);
+    if (r == CONFIG_E_INVALID)
+        reload_log_problems(problems);
+    else if (r < 0)
+        log_error("%s: cannot read the configuration: %s", directory, strerror(-r));
+    if (r != 0)
+        return r;
+    r = reload_remove_missing(context, loaded, ret);
+    while (r == 0 && loaded->n_groups > 0)
+        r = reload_take_group(context, config_take_group(loaded, 0), ret);
+    config_free(*config);
+    *config = loaded;
+    log_notice("configuration reloaded: %zu groups added, %zu removed, %zu changed",
+               count(ret->added), count(ret->removed), count(ret->changed));
+    return r;
+}

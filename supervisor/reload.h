@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Reading the configuration again: the difference between what runs and what the files say now.
+ */
+
+#include "config.h"
+#include "context.h"
+
+/*
+ * Loads `directory` and applies the difference: new groups are started, changed ones reconfigured,
+ * missing ones drained; untouched ones are not touched. `*config` is replaced on success.
+ * 0, CONFIG_E_INVALID (logged, in `problems`; nothing has changed), or -errno.
+ */
+int reload(struct context *context, const char *directory, struct config **config,
+           struct reload_changes *ret, struct config_problems *problems);
+
+void reload_changes_deinit(struct reload_changes *changes);
+
+/* A group from its configuration, registered but not started. Takes `config` over. 0 or -errno. */
+int reload_add_group(struct context *context, struct config_group *config);
+
+/* One line each. */
+void reload_log_problems(const struct config_problems *problems);

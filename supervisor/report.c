@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "report.h"
+
+#include "context.h"
+#include "group.h"
+#include "slot.h"
+
+#include <string.h>
+
+static uint64_t timeval_usec(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_usec;
+}
+
+void report_death(struct reply *reply, const char *key, const struct death *death)
+{
+    const struct rusage *usage = &death->exit.usage;
+    bool details = reply->size < REPORT_DETAIL_MAX;
+    char buffer[16];
+
+    reply_object(reply, key);
+    reply_string(reply, "worker", death->worker);
+    reply_uint(reply, "generation", death->generation);
+    reply_int(reply, "pid", death->pid);
+    reply_uint(reply, "at", death->at);
+    reply_string(reply, "cause", death_cause_to_string(death->cause));
+    reply_string(reply, "detail", death->detail);
+    if (death->exit.signalled)
+        reply_string(reply, "signal", death_signal_name(death->exit.code, buffer));
+    else
+        reply_int(reply, "exit_status", death->exit.code);
+    reply_bool(reply, "core_dumped", death->exit.core_dumped);
+    reply_uint(reply, "uptime_usec", death->uptime);
+    reply_uint(reply, "user_usec", timeval_usec(usage->ru_utime));
+    reply_uint(reply, "system_usec", timeval_usec(usage->ru_stime));
+    reply_uint(reply, "max_rss_bytes", (uint64_t)usage->ru_maxrss * 1024);
+    reply_uint(reply, "jobs_done", death->jobs_done);
+    if (death->job[0] != '\0') {
+        reply_string(reply, "job", death->job);
+        reply_uint(reply, "attempt", death->attempt);
+    }
+    if (details && death->state_size > 0)
+        reply_payload(reply, "state", death->state, death->state_size);
+    if (details && death->stderr_size > 0 && death->stderr_text)
+        reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
+    reply_end_object(reply);
+}
+
+/* NULL, or why the page cannot be shown. */
+static const char *report_state_page(struct reply *reply, struct slot *slot)
+{
+    uint8_t page[MEMORY_STATE_MAX];
+    size_t size = 0;
+
+    if (reply->size >= REPORT_DETAIL_MAX)
+        return "published: the answer would be too large";
+    if (slot_read_state(slot, page, &size) == -EAGAIN)
+        return "published: the worker was writing its state page";
+    if (size > 0)
+        reply_payload(reply, "published", page, size);
+    return NULL;
+}
+
+static void report_worker_job(struct reply *reply, const struct slot *slot)
+{
+    const struct list *node = list_first(&slot->jobs);
+    char id[PROTOCOL_ID_TEXT];
+    const struct job *job;
+
+    if (!node)
+        return;
+    job = list_entry(node, struct job, link);
+    reply_string(reply, "job", protocol_id_format(&job->id, id));
+    reply_uint_if(reply, "job_since_at", job->started_at);
+}
+
+void report_worker(struct reply *reply, struct slot *slot)
+{
+    reply_object(reply, NULL);
+    reply_string(reply, "name", slot->name);
+    reply_uint(reply, "slot", slot->index);
+    reply_uint(reply, "generation", slot->generation);
+    reply_string(reply, "state", lifecycle_state_to_string(slot->state));
+    if (slot->process.pid > 0)
+        reply_int(reply, "pid", slot->process.pid);
+    reply_uint(reply, "since_at", slot->since_at);
+    reply_uint(reply, "restarts", slot->n_restarts);
+    if (slot->state == LIFECYCLE_BACKOFF)
+        reply_uint_if(reply, "restart_at", slot->restart_at);
+    report_worker_job(reply, slot);
+    reply_uint(reply, "jobs_done", slot->jobs_done);
+    reply_string_if(reply, "status", slot->status_text);
+    (void)report_state_page(reply, slot);
+    if (slot->last_death)
+        report_death(reply, "last_death", slot->last_death);
+    reply_end_object(reply);
+}
+
+static void report_counters(struct reply *reply, const struct cell *cell)
+{
+    const struct cell_counters *counters = &cell->counters;
+
+    reply_uint(reply, "queued", cell->n_queued);
+    reply_uint(reply, "queue_bytes", cell->queue_bytes);
+    reply_uint(reply, "running", cell->n_running);
+    reply_uint(reply, "waiting", cell->n_backoff);
+    reply_uint(reply, "results", cell->n_results);
+    reply_uint_if(reply, "oldest_queued_at", cell_oldest_queued(cell));
+    reply_uint(reply, "succeeded", counters->succeeded);
+    reply_uint(reply, "unsuccessful", counters->unsuccessful);
+    reply_uint(reply, "cancelled", counters->cancelled);
+    reply_uint(reply, "dead", counters->dead);
+    reply_uint(reply, "retries", counters->retries);
+    reply_uint(reply, "refused", counters->refused);
+    reply_uint(reply, "deaths", counters->deaths);
+}
+
+void report_group(struct reply *reply, struct group *group, const struct slot *only)
+{
+    const struct cell *cell = group->cell;
+
+    reply_object(reply, NULL);
+    reply_string(reply, "name", group->name);
+    reply_string(reply, "description",
+                 group->config->description ? group->config->description : "");
+    reply_string(reply, "type", group->config->type == CONFIG_ACTOR ? "actor" : "service");
+    reply_string(reply, "state", group_state(group));
+    reply_uint(reply, "size", cell->size);
+    report_counters(reply, cell);
+    reply_array(reply, "workers");
+    for (size_t i = 0; i < cell->n_slots; i++)
+        if (!only || only == cell->slots[i])
+            report_worker(reply, cell->slots[i]);
+    reply_end_array(reply);
+    reply_end_object(reply);
+}
+
+void report_event(struct reply *reply, const struct event *event)
+{
+    reply_object(reply, NULL);
+    reply_uint(reply, "at", event->at);
+    reply_string(reply, "type", event->type);
+    reply_string_if(reply, "group", event->group);
+    reply_string_if(reply, "worker", event->worker);
+    reply_string_if(reply, "job", event->job);
+    reply_string(reply, "message", event->message ? event->message : "");
+    if (event->death)
+        report_death(reply, "death", event->death);
+    reply_end_object(reply);
+}
+
+bool report_event_matches(const struct event *event, const char *target)
+{
+    const char *name;
+
+    if (!target)
+        return true;
+    name = strchr(target, '/') ? event->worker : event->group;
+    return name && strcmp(name, target) == 0;
+}
+
+bool report_death_matches(const struct death *death, const char *target)
+{
+    size_t length;
+
+    if (!target)
+        return true;
+    length = strlen(target);
+    return strncmp(death->worker, target, length) == 0 &&
+           (death->worker[length] == '\0' ||
+            (death->worker[length] == '/' && !strchr(target, '/')));
+}

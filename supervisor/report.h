@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What the supervisor knows, as JSON: the types Death, Worker, Group, Event and Job of the interfaces.
+ *
+ * Details (state pages, output, results, attempts) are left out of an answer that has grown beyond
+ * REPORT_DETAIL_MAX: a status or a list stays readable whatever the workers publish.
+ */
+
+#include "reply.h"
+
+#include <stddef.h>
+
+struct context;
+struct death;
+struct event;
+struct group;
+struct job;
+struct slot;
+
+#define REPORT_DETAIL_MAX ((size_t)2 << 20)
+/* For an answer about one job, whose result may nearly fill it. */
+#define REPORT_SINGLE_MAX (((size_t)4 << 20) - 65536)
+
+void report_death(struct reply *reply, const char *key, const struct death *death);
+void report_worker(struct reply *reply, struct slot *slot);
+/* Of all its workers, or of `only` (NULL = all). */
+void report_group(struct reply *reply, struct group *group, const struct slot *only);
+void report_event(struct reply *reply, const struct event *event);
+/* limit: as above. */
+void report_job(struct reply *reply, const char *key, const struct context *context,
+                const struct job *job, size_t limit);
+
+/* Whether an event or a death is about `target` (a group or a worker; NULL = everything). */
+bool report_event_matches(const struct event *event, const char *target);
+bool report_death_matches(const struct death *death, const char *target);

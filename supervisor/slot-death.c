@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "cell.h"
+#include "context.h"
+#include "event-id.h"
+#include "slot-private.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum death_cause slot_cause_of_death(struct slot *slot)
+{
+    const struct spawn_exit *how = &slot->exit;
+    bool ours = how->signalled && slot->signalled;
+
+    if (how->signalled && how->code == SIGKILL && process_take_oom_kill(&slot->process))
+        return DEATH_OOM;
+    if (slot->death_sentence == DEATH_STOP && how->signalled && !ours && how->code != SIGKILL)
+        return DEATH_SIGNAL;
+    if (slot->death_sentence != DEATH_EXIT)
+        return slot->death_sentence;
+    return how->signalled ? DEATH_SIGNAL : DEATH_EXIT;
+}
+
+static void slot_report_state(struct slot *slot, struct death *death)
+{
+    uint8_t page[MEMORY_STATE_MAX];
+    size_t size = 0;
+
+    if (!slot->mailbox_open)
+        return;
+    /* A write that death interrupted leaves a torn page: still better than nothing. */
+    (void)memory_state_read(&slot->mailbox.channel.theirs, page, &size);
+    if (size == 0)
+        return;
+    death->state = malloc(size);
+    if (!death->state)
+        return;
+    memcpy(death->state, page, size);
+    death->state_size = size;
+}
+
+static void slot_report_job(struct slot *slot, struct death *death)
+{
+    struct list *node = list_first(&slot->jobs);
+    const struct job *job;
+
+    if (!node)
+        return;
+    job = list_entry(node, struct job, link);
+    protocol_id_format(&job->id, death->job);
+    death->attempt = job->attempt;
+}
+
+static void slot_write_report(struct slot *slot, struct death *death)
+{
+    char output[CAPTURE_TAIL_MAX + 1];
+
+    (void)snprintf(death->worker, sizeof(death->worker), "%s", slot->name);
+    death->generation = slot->generation;
+    death->pid = slot->process.pid;
+    death->at = clock_realtime();
+    death->exit = slot->exit;
+    death->uptime = usec_sub(slot_now(slot), slot->started_at);
+    death->jobs_done = slot->jobs_done;
+    death->cause = slot_cause_of_death(slot);
+    death_describe(death);
+    if (death->cause == DEATH_VIOLATION)
+        (void)snprintf(death->detail, sizeof(death->detail), "broke the protocol: %s",
+                       slot->violation);
+    slot_report_state(slot, death);
+    slot_report_job(slot, death);
+    death->stderr_size = process_last_output(&slot->process, output, sizeof(output));
+    death->stderr_text = death->stderr_size > 0 ? strdup(output) : NULL;
+}
+
+static void slot_publish_report(struct slot *slot, struct death *death)
+{
+    bool expected = death->cause == DEATH_STOP;
+    char text[DEATH_DETAIL_MAX + PROTOCOL_ID_TEXT + 64];
+
+    death_unref(slot->last_death);
+    slot->last_death = death_ref(death);
+    death_log_add(&slot_context(slot)->deaths, death);
+    if (!expected)
+        slot->cell->counters.deaths++;
+    (void)snprintf(text, sizeof(text), "%s%s%s%s", expected ? "" : "died: ", death->detail,
+                   death->job[0] ? ", in hand: job " : "", death->job);
+    slot_tell(slot, expected ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "worker.died",
+              expected                          ? NULL
+              : death->cause == DEATH_VIOLATION ? EVENT_ID_VIOLATION
+                                                : EVENT_ID_WORKER_DIED,
+              death, text);
+}
+
+/* What it answered before it died counts; what it still has in hand is lost to it. */
+void slot_action_bury(struct slot *slot)
+{
+    struct death fallback = {.references = 2, .cause = DEATH_EXIT}, *death = death_new();
+
+    if (slot->mailbox_open)
+        mailbox_drain(&slot->mailbox);
+    capture_finish(&slot->process.output);
+    if (!death) {
+        list_init(&fallback.link);
+        fallback.cause = slot_cause_of_death(slot);
+        death_describe(&fallback);
+    } else {
+        slot_write_report(slot, death);
+        slot_publish_report(slot, death);
+    }
+    slot_disarm(slot);
+    process_release(&slot->process);
+    slot_close_mailbox(slot);
+    slot_lose_jobs(slot, death ? death : &fallback);
+    death_unref(death);
+}
+
+/* ---- restart ---- */
+
+static bool slot_exit_was_clean(const struct slot *slot)
+{
+    return slot->death_sentence == DEATH_EXIT && !slot->exit.signalled && slot->exit.code == 0;
+}
+
+/* An actor that leaves unasked has failed, however politely: its pool is one short. */
+static bool slot_restart_wanted(const struct slot *slot)
+{
+    if (!slot->wanted || slot->cell->config->restart == CONFIG_RESTART_NO)
+        return false;
+    return slot_is_actor(slot) || slot->spawn_failed ||
+           slot->cell->config->restart == CONFIG_RESTART_ALWAYS || !slot_exit_was_clean(slot);
+}
+
+static int slot_restart_delay(struct slot *slot, usec_t *ret)
+{
+    const struct config_group *config = slot->cell->config;
+    const struct restart_policy policy = {
+        .backoff = {.min = config->min, .max = config->max, .random = config->random},
+        .reset_after = config->reset_after,
+        .burst = config->start_limit_burst,
+        .interval = config->start_limit_interval,
+    };
+    struct backoff_random *random = &slot_context(slot)->random;
+    usec_t now = slot_now(slot);
+    bool healthy;
+
+    if (slot->spawn_failed) {
+        *ret = restart_after_failed_spawn(&slot->tally, &policy, random);
+        return 0;
+    }
+    healthy = slot->jobs_done > 0 || usec_sub(now, slot->started_at) >= config->reset_after;
+    return restart_after_death(&slot->tally, &policy, healthy, now, random, ret);
+}
+
+void slot_action_schedule(struct slot *slot)
+{
+    usec_t delay;
+
+    if (slot->restart_asked && !slot->retired) {
+        /* It was stopped to be started again, and needed a signal for it: no failure to hold
+         * against it. */
+        slot->restart_asked = false;
+        slot->wanted = true;
+        slot_event(slot, LIFECYCLE_EVENT_RESTART_OVER);
+        return;
+    }
+    if (!slot_restart_wanted(slot)) {
+        slot->wanted = false;
+        slot->spawn_failed = false;
+        slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
+        return;
+    }
+    if (slot_restart_delay(slot, &delay) == BACKOFF_E_LIMIT) {
+        slot_event(slot, LIFECYCLE_EVENT_LIMIT_HIT);
+        slot_tell(slot, LOG_LEVEL_ERROR, "worker.failed", EVENT_ID_WORKER_FAILED, NULL,
+                  "died too often (StartLimitBurst): it stays down until it is reset");
+        return;
+    }
+    slot->spawn_failed = false;
+    slot->n_restarts++;
+    if (delay == 0) {
+        slot_event(slot, LIFECYCLE_EVENT_RESTART_OVER);
+        return;
+    }
+    slot->restart_at = usec_add(clock_realtime(), delay);
+    slot_arm(slot, delay);
+}

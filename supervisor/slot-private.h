@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What the parts of a slot owe each other:
+ *
+ *   slot.c        the table's will: which event leads where, and the stop ladder
+ *   slot-start.c  from a decision to a process
+ *   slot-work.c   what slot and worker say to each other, and the clock over the job in hand
+ *   slot-death.c  the report, what becomes of the jobs, whether and when there is a successor
+ */
+
+#include "../shared/log.h"
+#include "loop.h"
+#include "slot.h"
+
+struct context *slot_context(const struct slot *slot);
+bool slot_is_actor(const struct slot *slot);
+usec_t slot_now(const struct slot *slot);
+
+/* An event of this slot; the message is the slot's name and `text`. */
+void slot_tell(struct slot *slot, enum log_level level, const char *type, const char *message_id,
+               struct death *death, const char *text);
+
+/* The ladder's timer. */
+void slot_arm(struct slot *slot, usec_t delay);
+void slot_disarm(struct slot *slot);
+
+/* Looks it up in the table and does what that says. */
+void slot_event(struct slot *slot, enum lifecycle_event event);
+
+/* Remembers why the worker is to go; the first verdict stands. */
+void slot_condemn(struct slot *slot, enum death_cause cause);
+
+/* ---- slot-start.c ---- */
+
+void slot_action_spawn(struct slot *slot);
+void slot_close_mailbox(struct slot *slot);
+
+/* ---- slot-death.c ---- */
+
+void slot_action_bury(struct slot *slot);
+void slot_action_schedule(struct slot *slot);
+
+/* ---- slot-work.c ---- */
+
+/* The handler of every actor's mailbox. */
+extern const struct mailbox_handler SLOT_MAILBOX;
+
+/* The stop message. 0, MAILBOX_E_FULL, or -errno. */
+int slot_send_stop(struct slot *slot);
+
+/* Gives every job in hand back to the cell as lost with this death. */
+void slot_lose_jobs(struct slot *slot, const struct death *death);
+
+/* Job time-out and watchdog share one timer, which is armed late rather than re-armed with every
+ * job. */
+void slot_on_job_timer(struct timer *timer, usec_t now);
+void slot_arm_job_timer(struct slot *slot);

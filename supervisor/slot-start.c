@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "../shared/cleanup.h"
+#include "cell.h"
+#include "context.h"
+#include "group.h"
+#include "slot-private.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Descriptor numbers in the worker; it learns them from its environment. */
+#define WORKER_INBOX   3
+#define WORKER_OUTBOX  4
+#define WORKER_CONTROL 5
+#define WORKER_WAIT    6
+#define WORKER_WAKE    7
+
+#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
+
+static void slot_on_exit(struct process *process, const struct spawn_exit *how)
+{
+    struct slot *slot = slot_of(process, process);
+
+    slot->exit = *how;
+    slot_event(slot, LIFECYCLE_EVENT_EXITED);
+}
+
+static void slot_on_notify(void *userdata, const struct notify_message *message)
+{
+    slot_notify(userdata, message);
+}
+
+struct slot_environment {
+    char text[7][DEATH_WORKER_MAX + 32];
+    const char *strings[8];
+    size_t n;
+};
+
+static void slot_setenv(struct slot_environment *environment, const char *name, const char *value)
+{
+    char *text = environment->text[environment->n];
+
+    assert(environment->n < ELEMENTS(environment->text));
+    (void)snprintf(text, sizeof(environment->text[0]), "%s=%s", name, value);
+    environment->strings[environment->n++] = text;
+}
+
+static void slot_setenv_number(struct slot_environment *environment, const char *name,
+                               uint64_t value)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    slot_setenv(environment, name, text);
+}
+
+/* Who it is, said to every worker. */
+static void slot_describe_to_worker(struct slot *slot, struct slot_environment *environment)
+{
+    slot_setenv(environment, "TROUPE_WORKER", slot->name);
+    slot_setenv_number(environment, "TROUPE_GENERATION", slot->generation);
+}
+
+static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_fds,
+                       const struct slot_environment *environment, const char **ret_step)
+{
+    const struct group *group = slot->cell->group;
+    const struct process_options options = {
+        .config = slot->cell->config,
+        .slot = slot->index,
+        .groups = group->groups,
+        .n_groups = group->n_groups,
+        .fds = fds,
+        .n_fds = n_fds,
+        .environment = environment->strings,
+    };
+
+    return process_start(&slot->process, &options, slot_on_exit, ret_step);
+}
+
+static int slot_start_actor(struct slot *slot, const char **ret_step)
+{
+    const struct config_group *config = slot->cell->config;
+    const struct mailbox_options options = {
+        .ring_size = config->mailbox_size,
+        .inline_max = config->inline_max,
+    };
+    struct slot_environment environment = {.n = 0};
+    struct mailbox_fds fds;
+    struct spawn_fd list[5];
+    size_t n = 0;
+    int r;
+
+    *ret_step = "mailbox";
+    r = mailbox_init(&slot->mailbox, slot_context(slot)->loop, &options, &SLOT_MAILBOX, &fds);
+    if (r < 0)
+        return r;
+    slot->mailbox_open = true;
+    slot_describe_to_worker(slot, &environment);
+    list[n++] = (struct spawn_fd){fds.channel.inbox, WORKER_INBOX};
+    list[n++] = (struct spawn_fd){fds.channel.outbox, WORKER_OUTBOX};
+    list[n++] = (struct spawn_fd){fds.control, WORKER_CONTROL};
+    slot_setenv_number(&environment, "TROUPE_INBOX", WORKER_INBOX);
+    slot_setenv_number(&environment, "TROUPE_OUTBOX", WORKER_OUTBOX);
+    slot_setenv_number(&environment, "TROUPE_CONTROL", WORKER_CONTROL);
+    if (fds.channel.wait_fd >= 0) {
+        list[n++] = (struct spawn_fd){fds.channel.wait_fd, WORKER_WAIT};
+        list[n++] = (struct spawn_fd){fds.channel.wake_fd, WORKER_WAKE};
+        slot_setenv_number(&environment, "TROUPE_WAIT", WORKER_WAIT);
+        slot_setenv_number(&environment, "TROUPE_WAKE", WORKER_WAKE);
+    }
+    r = mailbox_open(&slot->mailbox);
+    if (r == 0)
+        r = slot_launch(slot, list, n, &environment, ret_step);
+    mailbox_forget_fds(&slot->mailbox, &fds);
+    return r;
+}
+
+static int slot_start_service(struct slot *slot, const char **ret_step)
+{
+    struct slot_environment environment = {.n = 0};
+    const struct config_group *config = slot->cell->config;
+    char path[108];
+    int r;
+
+    *ret_step = "notify socket";
+    if (slot->notify.fd < 0) {
+        r = snprintf(path, sizeof(path), "%s/notify-%s-%u.sock",
+                     slot_context(slot)->runtime_directory, slot->cell->group->name, slot->index);
+        if (r < 0 || (size_t)r >= sizeof(path))
+            return -ENAMETOOLONG;
+        r = notify_server_init(&slot->notify, slot_context(slot)->loop, path,
+                               config->user ? config->uid : (uid_t)-1, slot_on_notify, slot);
+        if (r < 0)
+            return r;
+    }
+    notify_server_discard(&slot->notify);
+    slot_describe_to_worker(slot, &environment);
+    slot_setenv(&environment, "NOTIFY_SOCKET", slot->notify.path);
+    if (config->watchdog != USEC_INFINITY)
+        slot_setenv_number(&environment, "WATCHDOG_USEC", config->watchdog);
+    return slot_launch(slot, NULL, 0, &environment, ret_step);
+}
+
+void slot_close_mailbox(struct slot *slot)
+{
+    if (!slot->mailbox_open)
+        return;
+    mailbox_deinit(&slot->mailbox);
+    slot->mailbox_open = false;
+}
+
+void slot_action_spawn(struct slot *slot)
+{
+    const char *step = "";
+    char text[160];
+    int r;
+
+    slot->generation++;
+    slot->jobs_done = 0;
+    slot->death_sentence = DEATH_EXIT;
+    slot->signalled = false;
+    slot->status_text[0] = '\0';
+    slot->started_at = slot_now(slot);
+    slot->restart_at = 0;
+    slot_disarm(slot);
+    r = slot_is_actor(slot) ? slot_start_actor(slot, &step) : slot_start_service(slot, &step);
+    if (r < 0) {
+        slot_close_mailbox(slot);
+        (void)snprintf(text, sizeof(text), "could not be started: %s: %s", step, strerror(-r));
+        slot_tell(slot, LOG_LEVEL_WARNING, "worker.spawn-failed", NULL, NULL, text);
+        slot->spawn_failed = true;
+        slot_event(slot, LIFECYCLE_EVENT_SPAWN_FAILED);
+        return;
+    }
+    slot_tell(slot, LOG_LEVEL_DEBUG, "worker.started", NULL, NULL, "started");
+    if (slot->cell->config->type == CONFIG_SERVICE)
+        slot_event(slot, LIFECYCLE_EVENT_READY);
+    else
+        slot_arm(slot, slot->cell->config->timeout_start);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+#include "slot-private.h"
+
+#include "../shared/log.h"
+#include "cell.h"
+#include "context.h"
+#include "job.h"
+#include <errno.h>
+#include <stdio.h>
+
+/* Fields of a JOB record beside key and payload; generous. */
+#define JOB_RECORD_FIXED 256u
+
+#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
+
+/* ---- answers ---- */
+
+/* The job that an answer means, if it is in this slot's hand in this attempt; else it is counted.
+ */
+static struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt)
+{
+    struct job *job = job_by_handle(&slot->cell->context->jobs, handle);
+
+    if (job && job->slot == slot && job->state == JOB_RUNNING && job->attempt == attempt)
+        return job;
+    slot->cell->counters.stale_answers++;
+    return NULL;
+}
+
+static int slot_on_ready_record(struct slot *slot, const struct ring_record *record)
+{
+    if (record->size != 0 || slot->state != LIFECYCLE_STARTING)
+        return slot->state == LIFECYCLE_KILLING ? 0 : -EBADMSG;
+    slot_event(slot, LIFECYCLE_EVENT_READY);
+    return 0;
+}
+
+static int slot_on_started(struct slot *slot, const struct ring_record *record)
+{
+    struct protocol_started started;
+    struct job *job;
+    int r;
+
+    r = protocol_get_started(record->body, record->size, &started);
+    if (r < 0)
+        return r;
+    job = slot_job_in_hand(slot, started.handle, started.attempt);
+    if (job && !job->started)
+        cell_job_started(slot->cell, job);
+    return 0;
+}
+
+static int slot_on_result(struct slot *slot, const struct ring_record *record)
+{
+    struct protocol_result result;
+    struct parcel parcel = PARCEL_NULL;
+    struct job *job;
+    int r;
+
+    r = protocol_get_result(record->body, record->size, &result);
+    if (r < 0)
+        return r;
+    r = mailbox_take(&slot->mailbox, &result.payload, &parcel);
+    if (r == -ENOMEM)
+        log_error("%s: out of memory for a result: it is lost", slot->name);
+    else if (r < 0)
+        return r;
+    job = slot_job_in_hand(slot, result.handle, result.attempt);
+    if (job) {
+        list_unlink(&job->link);
+        job->slot = NULL;
+        slot->n_jobs--;
+        slot->jobs_done++;
+        cell_job_answered(slot->cell, job, slot->name, r < 0 ? PROTOCOL_ERROR : result.outcome,
+                          result.code, &parcel);
+        if (slot->n_jobs == 0)
+            slot_event(slot, LIFECYCLE_EVENT_JOB_ENDED);
+    }
+    parcel_deinit(&parcel);
+    return 0;
+}
+
+static int slot_on_record(struct mailbox *mailbox, const struct ring_record *record)
+{
+    struct slot *slot = slot_of(mailbox, mailbox);
+
+    switch (record->kind) {
+    case PROTOCOL_READY:
+        return slot_on_ready_record(slot, record);
+    case PROTOCOL_STARTED:
+        return slot_on_started(slot, record);
+    case PROTOCOL_RESULT:
+        return slot_on_result(slot, record);
+    default:
+        return -EBADMSG;
+    }
+}
+
+static void slot_on_space(struct mailbox *mailbox)
+{
+    struct slot *slot = slot_of(mailbox, mailbox);
+
+    loop_defer(slot->cell->context->loop, &slot->cell->dispatch);
+}
+
+static void slot_on_broken(struct mailbox *mailbox, const char *what)
+{
+    struct slot *slot = slot_of(mailbox, mailbox);
+
+    (void)snprintf(slot->violation, sizeof(slot->violation), "%s", what);
+    log_write(LOG_LEVEL_ERROR, LOG_FIELDS({"TROUPE_WORKER", slot->name}),
+              "%s: protocol violation: %s; it is killed", slot->name, what);
+    slot_condemn(slot, DEATH_VIOLATION);
+    slot_event(slot, LIFECYCLE_EVENT_VIOLATION);
+}
+
+const struct mailbox_handler SLOT_MAILBOX = {
+    .record = slot_on_record,
+    .space = slot_on_space,
+    .broken = slot_on_broken,
+};
+
+/* ---- jobs ---- */
+
+static int slot_send_job(struct slot *slot, const struct job *job)
+{
+    const uint32_t inline_size =
+        job->payload.size > slot->cell->config->inline_max ? 0 : (uint32_t)job->payload.size;
+    const uint32_t room = JOB_RECORD_FIXED + job->key_size + inline_size;
+    struct protocol_job record = {
+        .handle = job->handle,
+        .attempt = job->attempt,
+        .max_attempts = job->max_retries == UINT32_MAX ? UINT32_MAX : job->max_retries + 1,
+        .timeout = job->timeout,
+        .id = job->id,
+        .key = job->key,
+        .key_size = job->key_size,
+    };
+    void *body;
+    int r;
+
+    r = mailbox_reserve(&slot->mailbox, room, &body);
+    if (r != 0)
+        return r;
+    r = mailbox_give(&slot->mailbox, &job->payload, &record.payload);
+    if (r != 0)
+        return r;
+    r = protocol_put_job(body, room, &record);
+    if (r < 0)
+        return r;
+    mailbox_commit(&slot->mailbox, PROTOCOL_JOB, (uint32_t)r);
+    return 0;
+}
+
+int slot_assign(struct slot *slot, struct job *job)
+{
+    usec_t now = slot_now(slot);
+    int r;
+
+    r = slot_send_job(slot, job);
+    if (r != 0)
+        return r;
+    job->slot = slot;
+    job->started = false;
+    job->assigned_at = now;
+    list_push_back(&slot->jobs, &job->link);
+    slot->n_jobs++;
+    slot->watchdog_seen = now;
+    slot->job_deadline = usec_add(now, job->timeout);
+    slot_arm_job_timer(slot);
+    slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
+    return 0;
+}
+
+void slot_cancel(struct slot *slot, struct job *job)
+{
+    usec_t grace = usec_add(slot_now(slot), slot->cell->config->timeout_stop);
+
+    mailbox_mark(&slot->mailbox, job->handle);
+    if (grace < slot->job_deadline)
+        slot->job_deadline = grace;
+    slot_arm_job_timer(slot);
+}
+
+int slot_send_stop(struct slot *slot)
+{
+    void *body;
+    int r;
+
+    r = mailbox_reserve(&slot->mailbox, 0, &body);
+    if (r != 0)
+        return r;
+    mailbox_commit(&slot->mailbox, PROTOCOL_STOP, 0);
+    return 0;
+}
+
+void slot_lose_jobs(struct slot *slot, const struct death *death)
+{
+    list_for_each_safe (node, &slot->jobs) {
+        struct job *job = list_entry(node, struct job, link);
+        list_unlink(node);
+        job->slot = NULL;
+        slot->n_jobs--;
+        cell_job_lost(slot->cell, job, death);
+    }
+}
+
+/* ---- the clock over it ---- */
+
+/* Whether the worker has published anything, or sent a heartbeat, since this was asked last. */
+static bool slot_gave_sign_of_life(struct slot *slot)
+{
+    const struct memory_header *header;
+    uint64_t mark;
+
+    if (!slot->mailbox_open)
+        return false;
+    header = slot->mailbox.channel.theirs.header;
+    /* Pairs with the relaxed stores of the worker's heartbeat: any change will do, none is ordered.
+     */
+    mark = atomic_load_explicit(&header->mark, memory_order_relaxed) +
+           ((uint64_t)atomic_load_explicit(&header->state_sequence, memory_order_relaxed) << 32);
+    if (mark == slot->watchdog_mark)
+        return false;
+    slot->watchdog_mark = mark;
+    return true;
+}
+
+static usec_t slot_watchdog_deadline(const struct slot *slot)
+{
+    return usec_add(slot->watchdog_seen, slot->cell->config->watchdog);
+}
+
+void slot_arm_job_timer(struct slot *slot)
+{
+    usec_t watchdog = slot_watchdog_deadline(slot);
+    usec_t at = watchdog < slot->job_deadline ? watchdog : slot->job_deadline;
+
+    if (at == USEC_INFINITY || (timer_armed(&slot->job_timer) && slot->job_timer.at <= at))
+        return;
+    if (timer_arm(loop_timers(slot->cell->context->loop), &slot->job_timer, at) < 0)
+        log_error("%s: out of memory arming a timer", slot->name);
+}
+
+static bool slot_is_watched(const struct slot *slot)
+{
+    if (slot->cell->config->type == CONFIG_ACTOR)
+        return slot->n_jobs > 0;
+    return slot_is_up(slot);
+}
+
+void slot_on_job_timer(struct timer *timer, usec_t now)
+{
+    struct slot *slot = slot_of(timer, job_timer);
+
+    if (!slot_is_watched(slot))
+        return;
+    if (slot->n_jobs > 0 && now >= slot->job_deadline) {
+        struct job *job = list_entry(list_first(&slot->jobs), struct job, link);
+        mailbox_mark(&slot->mailbox, job->handle);
+        slot->job_deadline = USEC_INFINITY;
+        slot_condemn(slot, DEATH_JOB_TIMEOUT);
+        slot_event(slot, LIFECYCLE_EVENT_JOB_TIMEOUT);
+        return;
+    }
+    if (slot_gave_sign_of_life(slot))
+        slot->watchdog_seen = now;
+    if (now >= slot_watchdog_deadline(slot)) {
+        slot_condemn(slot, DEATH_WATCHDOG);
+        slot_event(slot, LIFECYCLE_EVENT_WATCHDOG);
+        return;
+    }
+    slot_arm_job_timer(slot);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A slot: a place in a cell's pool and the life of whichever worker fills it. It carries out what
+ * the life-cycle table says.
+ */
+
+#include "../shared/clock.h"
+#include "../shared/list.h"
+#include "backoff.h"
+#include "death.h"
+#include "lifecycle.h"
+#include "mailbox.h"
+#include "notify.h"
+#include "process.h"
+#include "timer.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cell;
+struct job;
+
+struct slot {
+    struct cell *cell;
+    unsigned index;
+    char name[DEATH_WORKER_MAX]; /* "group/slot" */
+    uint64_t generation;         /* of the worker that is, or was last, in it */
+    enum lifecycle_state state;
+    usec_t since_at;    /* realtime, of the state */
+    bool wanted;        /* somebody wants a worker in it */
+    bool retired;       /* beyond the pool's size: goes away once stopped */
+    bool restart_asked; /* start again once stopped */
+    struct list available_link;
+    struct list jobs; /* in hand, oldest first; struct job.link */
+    unsigned n_jobs;
+
+    struct process process;
+    struct mailbox mailbox; /* actors only */
+    bool mailbox_open;
+    struct notify_server notify; /* services only */
+    usec_t started_at;           /* monotonic, of the process */
+    uint64_t jobs_done;          /* by this worker */
+    uint64_t n_restarts;
+    enum death_cause death_sentence; /* why we are killing it; DEATH_EXIT = we are not */
+    bool signalled;                  /* KillSignal was sent: the next rung is SIGKILL */
+    bool spawn_failed;               /* no process came of the last spawn */
+    struct spawn_exit exit;          /* how the process ended, for its burial */
+    char violation[64];              /* what it broke */
+    char status_text[128];           /* a service's STATUS= */
+    struct restart_tally tally;
+    usec_t restart_at; /* realtime; 0 = none scheduled */
+    struct timer
+        ladder_timer;       /* start time-out, rungs of the stop ladder, restart: one at a time */
+    struct timer job_timer; /* lazily armed: fires at or before job_deadline */
+    usec_t job_deadline;    /* monotonic; USEC_INFINITY = none */
+    usec_t watchdog_seen;   /* monotonic: last sign of life */
+    uint64_t watchdog_mark; /* heartbeat and state sequence as they were then */
+    struct death *last_death;
+};
+
+/* 0 or -ENOMEM. */
+int slot_new(struct slot **ret, struct cell *cell, unsigned index);
+struct slot *slot_free(struct slot *slot); /* stopped; NULL allowed; returns NULL */
+
+void slot_start(struct slot *slot);
+/* Idle now, busy after its job. With `hurry` the ladder's clock runs at once. Twice changes
+ * nothing. */
+void slot_stop(struct slot *slot, bool hurry);
+void slot_restart(struct slot *slot);
+void slot_reset(struct slot *slot);
+
+/* Hands a job over. 0; MAILBOX_E_FULL (the caller keeps it); or -errno. */
+int slot_assign(struct slot *slot, struct job *job);
+/* Raises the cancel flag for a job in hand, and the ladder if it does not end within
+ * TimeoutStopSec=. */
+void slot_cancel(struct slot *slot, struct job *job);
+
+/* From the notify socket of services. */
+void slot_notify(struct slot *slot, const struct notify_message *message);
+
+/* The worker's state page, now or as it was last: size, 0 = none, or -EAGAIN. MEMORY_STATE_MAX
+ * bytes. */
+int slot_read_state(struct slot *slot, void *data, size_t *ret_size);
+
+bool slot_is_up(const struct slot *slot);   /* idle or busy */
+bool slot_is_down(const struct slot *slot); /* stopped or failed */

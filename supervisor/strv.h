@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * NULL-terminated vectors of strings that own both (config_strv). NULL is the empty one,
+ * everywhere.
+ */
+
+#include "config.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define _cleanup_strv_ _cleanup_(strv_cleanup)
+
+size_t strv_length(const char *const *strings);
+
+/* Adds a copy at the end. 0 or -ENOMEM (then nothing has changed). */
+int strv_append(config_strv *strings, const char *text);
+
+/* Moves all strings of `from` behind those of `strings`; `*from` is NULL then. 0 or -ENOMEM
+ * (nothing moved). */
+int strv_move(config_strv *strings, config_strv *from);
+
+bool strv_equal(const char *const *a, const char *const *b);
+
+/* Returns NULL. */
+config_strv strv_free(config_strv strings);
+
+static inline void strv_cleanup(config_strv *strings)
+{
+    strv_free(*strings);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The syntax of unit files, as in systemd.syntax(7): [Section], Key=value, comments (# and ; at the
+ * beginning of a line), continuation by a backslash at the end of a line. What the words mean is
+ * the handlers' affair: they see each assignment in the order of the file, an empty one with the
+ * value "".
+ */
+
+#include <stddef.h>
+
+#define UNITFILE_SIZE_MAX ((size_t)1 << 20) /* bytes */
+
+enum {
+    _UNITFILE_E_SUCCESS,
+    UNITFILE_E_SKIP,        /* from handlers.section: its assignments are not of interest */
+    UNITFILE_E_TOO_LARGE,   /* more than UNITFILE_SIZE_MAX */
+    UNITFILE_E_NOT_REGULAR, /* a directory, a FIFO, a device */
+};
+
+/* One assignment; all text is borrowed for the time of the call, NUL-terminated valid UTF-8. */
+struct unitfile_assignment {
+    const char *section;
+    const char *key;
+    const char *value;
+    unsigned line; /* where it begins */
+};
+
+/* Each returns 0 to go on, or -errno, which ends the parsing and is returned. */
+struct unitfile_handlers {
+    int (*section)(void *userdata, unsigned line, const char *section); /* also UNITFILE_E_SKIP */
+    int (*assignment)(void *userdata, const struct unitfile_assignment *assignment);
+    int (*problem)(void *userdata, unsigned line,
+                   const char *text); /* the line breaks the syntax */
+    void *userdata;
+};
+
+/*
+ * Parses `size` bytes. Lines that break the syntax are reported as problems and left out, parsing
+ * goes on. 0, -ENOMEM, or what a handler returned.
+ */
+int unitfile_parse(const char *text, size_t size, const struct unitfile_handlers *handlers);
+
+/* Reads a whole file; `*ret` is the caller's (free(3)). 0, UNITFILE_E_TOO_LARGE, _NOT_REGULAR, or
+ * -errno. */
+int unitfile_read(const char *path, char **ret, size_t *ret_size);

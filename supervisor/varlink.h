@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The Varlink protocol, without a socket: reading a call, and its parameters into a struct.
+ * https://varlink.org/Method-Call
+ */
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Values (members, elements) a call may have in all. Far more than any method takes; without this bound a
+ * mebibyte of "[[],[],…" would become a hundred mebibytes of tree and hold up the loop.
+ */
+#define VARLINK_VALUES_MAX 1024
+
+enum {
+    _VARLINK_E_SUCCESS,
+    VARLINK_E_MALFORMED, /* no JSON object, or too many values */
+    VARLINK_E_INVALID,   /* a member that is missing, unknown or of the wrong type */
+};
+
+struct varlink_call {
+    json_t *root;       /* owned; everything below points into it */
+    const char *method; /* never NULL */
+    json_t *parameters; /* NULL = none */
+    bool more, oneway, upgrade;
+};
+
+/* clang-format off */
+#define VARLINK_CALL_NULL {0}
+/* clang-format on */
+
+/*
+ * Reads one message (without its NUL). 0; VARLINK_E_MALFORMED; VARLINK_E_INVALID with the member's name in
+ * `*ret_bad`, which is borrowed from the call; -ENOMEM. End the call with varlink_call_deinit() in any
+ * case. `oneway` is right also for VARLINK_E_INVALID, if the member itself is well-formed.
+ */
+int varlink_parse(struct varlink_call *ret, const char *message, size_t size, const char **ret_bad);
+void varlink_call_deinit(struct varlink_call *call);
+
+/* Splits "a.b.Method": length of the interface's name, 0 if there is none or no method after it. */
+size_t varlink_interface_length(const char *method);
+
+/* What a parameter is, and the type of the struct member it goes to. */
+enum varlink_type {
+    VARLINK_STRING, /* const char *; NULL = absent; without NUL inside */
+    VARLINK_BYTES,  /* struct varlink_bytes: a string that may contain NUL; data NULL = absent */
+    VARLINK_INT,    /* struct varlink_int */
+    VARLINK_BOOL,   /* bool; absent = false */
+    VARLINK_OBJECT, /* json_t *; NULL = absent */
+};
+
+struct varlink_bytes {
+    const char *data;
+    size_t size;
+};
+
+struct varlink_int {
+    bool set;
+    int64_t value;
+};
+
+struct varlink_parameter {
+    const char *name; /* NULL ends the table */
+    enum varlink_type type;
+    bool required;
+    size_t offset; /* offsetof() in the target */
+};
+
+/*
+ * Checks an object's members (NULL = no members) and stores them. null is the same as absent. The target
+ * must be zeroed; what it gets is borrowed from `object`. 0, or VARLINK_E_INVALID with the name of the
+ * parameter that is unknown, missing or of the wrong type.
+ */
+int varlink_take(json_t *object, const struct varlink_parameter *table, void *target,
+                 const char **ret_bad);

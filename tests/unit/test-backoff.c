@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../supervisor/backoff.h"
+#include <check.h>
+#include <limits.h>
+
+static const struct restart_policy policy = {
+    .backoff = {.min = 100, .max = 1000, .random = 0},
+    .reset_after = 10 * USEC_PER_SEC,
+    .burst = 5,
+    .interval = 10 * USEC_PER_SEC,
+};
+
+static struct backoff_random source;
+
+static void seed(void)
+{
+    backoff_random_seed(&source, 1);
+}
+
+START_TEST(doubles_from_min_and_stays_at_max)
+{
+    const usec_t expected[] = {100, 200, 400, 800, 1000, 1000};
+    for (unsigned n = 0; n < 6; n++)
+        ck_assert_uint_eq(backoff_delay(&policy.backoff, n, &source), expected[n]);
+}
+END_TEST
+
+START_TEST(no_number_of_retries_overflows)
+{
+    struct backoff_policy wide = {.min = 3, .max = USEC_INFINITY, .random = 1};
+    usec_t before = 0;
+    for (unsigned n = 0; n < 200; n++) {
+        struct backoff_policy plain = wide;
+        plain.random = 0;
+        usec_t delay = backoff_delay(&plain, n, &source);
+        ck_assert_uint_ge(delay, before);
+        before = delay;
+        ck_assert_uint_ge(backoff_delay(&wide, n, &source), delay);
+    }
+    ck_assert_uint_eq(backoff_delay(&wide, UINT_MAX, &source), USEC_INFINITY);
+    ck_assert_uint_eq(backoff_delay(&(struct backoff_policy){0}, UINT_MAX, &source), 0);
+}
+END_TEST
+
+START_TEST(jitter_is_between_nothing_and_the_configured_share)
+{
+    struct backoff_policy jittery = {.min = 1000, .max = 100000, .random = 0.2};
+    usec_t low = USEC_INFINITY, high = 0;
+    for (int i = 0; i < 10000; i++) {
+        usec_t delay = backoff_delay(&jittery, 2, &source);
+        low = delay < low ? delay : low;
+        high = delay > high ? delay : high;
+    }
+    ck_assert_uint_ge(low, 4000);
+    ck_assert_uint_lt(low, 4010);
+    ck_assert_uint_lt(high, 4800);
+    ck_assert_uint_gt(high, 4790);
+}
+END_TEST
+
+START_TEST(the_source_of_randomness_is_uniform_below_one_for_any_seed)
+{
+    for (uint64_t s = 0; s < 64; s++) {
+        double sum = 0;
+        backoff_random_seed(&source, s == 63 ? UINT64_MAX : s);
+        for (int i = 0; i < 1000; i++) {
+            double value = backoff_random_next(&source);
+            ck_assert(value >= 0 && value < 1);
+            sum += value;
+        }
+        ck_assert(sum > 440 && sum < 560);
+    }
+}
+END_TEST
+
+START_TEST(the_first_restart_is_immediate_and_backoff_begins_with_the_second)
+{
+    struct restart_tally tally = {0};
+    const usec_t expected[] = {0, 100, 200, 400, 800};
+    usec_t delay;
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(restart_after_death(&tally, &policy, false, 1000, &source, &delay), 0);
+        ck_assert_uint_eq(delay, expected[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_healthy_life_starts_the_backoff_anew)
+{
+    struct restart_tally tally = {0};
+    usec_t delay;
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(restart_after_death(&tally, &policy, false, 1000, &source, &delay), 0);
+    ck_assert_uint_eq(delay, 200);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, true, 1000, &source, &delay), 0);
+    ck_assert_uint_eq(delay, 0);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, false, 1000, &source, &delay), 0);
+    ck_assert_uint_eq(delay, 100);
+}
+END_TEST
+
+START_TEST(more_unhealthy_deaths_than_the_burst_hit_the_limit)
+{
+    struct restart_tally tally = {0};
+    usec_t delay, now = 1000;
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(restart_after_death(&tally, &policy, false, now++, &source, &delay), 0);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, false, now, &source, &delay),
+                     BACKOFF_E_LIMIT);
+    restart_reset(&tally);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, false, now, &source, &delay), 0);
+    ck_assert_uint_eq(delay, 0);
+}
+END_TEST
+
+START_TEST(healthy_deaths_and_old_ones_do_not_count_against_the_burst)
+{
+    struct restart_tally tally = {0};
+    usec_t delay, now = 1000;
+    for (int i = 0; i < 100; i++)
+        ck_assert_int_eq(restart_after_death(&tally, &policy, true, now++, &source, &delay), 0);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 5; i++)
+            ck_assert_int_eq(restart_after_death(&tally, &policy, false, now, &source, &delay), 0);
+        now += policy.interval;
+    }
+}
+END_TEST
+
+START_TEST(without_a_burst_there_is_no_limit)
+{
+    struct restart_policy endless = policy;
+    struct restart_tally tally = {0};
+    usec_t delay;
+    endless.burst = 0;
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq(restart_after_death(&tally, &endless, false, 1, &source, &delay), 0);
+    ck_assert_uint_eq(delay, 1000);
+}
+END_TEST
+
+START_TEST(a_failed_spawn_waits_and_never_hits_the_limit)
+{
+    struct restart_tally tally = {0};
+    const usec_t expected[] = {100, 200, 400, 800, 1000, 1000, 1000, 1000};
+    usec_t delay;
+    for (int i = 0; i < 8; i++)
+        ck_assert_uint_eq(restart_after_failed_spawn(&tally, &policy, &source), expected[i]);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, false, 1, &source, &delay), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("backoff");
+    TCase *tcase = tcase_create("backoff");
+    tcase_add_checked_fixture(tcase, seed, NULL);
+    tcase_add_test(tcase, doubles_from_min_and_stays_at_max);
+    tcase_add_test(tcase, no_number_of_retries_overflows);
+    tcase_add_test(tcase, jitter_is_between_nothing_and_the_configured_share);
+    tcase_add_test(tcase, the_source_of_randomness_is_uniform_below_one_for_any_seed);
+    tcase_add_test(tcase, the_first_restart_is_immediate_and_backoff_begins_with_the_second);
+    tcase_add_test(tcase, a_healthy_life_starts_the_backoff_anew);
+    tcase_add_test(tcase, more_unhealthy_deaths_than_the_burst_hit_the_limit);
+    tcase_add_test(tcase, healthy_deaths_and_old_ones_do_not_count_against_the_burst);
+    tcase_add_test(tcase, without_a_burst_there_is_no_limit);
+    tcase_add_test(tcase, a_failed_spawn_waits_and_never_hits_the_limit);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../supervisor/cell.h"
+#include "../../supervisor/context.h"
+#include "../../supervisor/group.h"
+#include "../../supervisor/loop.h"
+#include "../../supervisor/slot.h"
+#include "../../worker/troupe.h"
+#include <check.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * Group, cell, slot, process and mailbox together, with real workers: this program again, which becomes
+ * one when a supervisor has started it. The payload tells the worker what to do.
+ */
+
+static struct context context;
+static struct config_daemon daemon_config;
+static struct config_group *config;
+static struct group *group;
+static struct timer give_up;
+
+/* ---- the worker ---- */
+
+static int handle(struct troupe_job *job, void *userdata)
+{
+    size_t size;
+    const char *what = troupe_job_payload(job, &size);
+
+    (void)userdata;
+    if (strcmp(what, "crash") == 0 || (strcmp(what, "crash once") == 0 && troupe_job_attempt(job) == 1))
+        raise(SIGKILL);
+    if (strcmp(what, "error") == 0)
+        return troupe_job_fail(job, 7, "it is broken");
+    if (strcmp(what, "no") == 0)
+        return troupe_job_unsuccessful(job, 3, "sorry", 5);
+    if (strcmp(what, "hang") == 0)
+        for (;;)
+            pause();
+    while (strcmp(what, "until cancelled") == 0)
+        if (troupe_job_is_cancelled(job))
+            return troupe_job_cancelled(job);
+    return troupe_job_succeed(job, what, size);
+}
+
+static int be_worker(void)
+{
+    struct troupe_worker *worker;
+    int r = troupe_worker_new(&worker);
+
+    if (r < 0)
+        return troupe_worker_start_error(r);
+    troupe_worker_on_job(worker, handle, NULL);
+    r = troupe_worker_run(worker);
+    troupe_worker_free(worker);
+    return r < 0;
+}
+
+/* ---- the supervisor around it ---- */
+
+static void on_give_up(struct timer *timer, usec_t now)
+{
+    (void)timer;
+    (void)now;
+    ck_abort_msg("nothing happened any more");
+}
+
+static void quiet(enum log_level level, struct log_fields fields, const char *message)
+{
+    (void)level;
+    (void)fields;
+    (void)message;
+}
+
+static void make_config(unsigned size)
+{
+    static char path[256];
+    char *program;
+
+    ck_assert_int_gt(readlink("/proc/self/exe", path, sizeof(path) - 1), 0);
+    ck_assert_int_eq(config_defaults(&config, "test"), 0);
+    program = strdup(path);
+    config->exec_start = calloc(2, sizeof(char *));
+    config->exec_start[0] = program;
+    config->size = size;
+    config->backoff_min = config->backoff_max = 1;
+    config->min = config->max = 1;
+    config->start_limit_burst = 0;
+}
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    log_set_sink(quiet);
+    memset(&context, 0, sizeof(context));
+    context.config = &daemon_config;
+    context.runtime_directory = "/tmp";
+    ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    ck_assert_int_eq(job_table_init(&context.jobs), 0);
+    ck_assert_int_eq(event_bus_init(&context.events), 0);
+    death_log_init(&context.deaths, 100);
+    backoff_random_seed(&context.random, 1);
+    make_config(2);
+    ck_assert_int_eq(group_new(&group, &context, config), 0);
+    ck_assert_int_eq(registry_add(&context.registry, group), 0);
+    timer_init(&give_up, on_give_up);
+    ck_assert_int_eq(
+        timer_arm(loop_timers(context.loop), &give_up, clock_now() + 30 * USEC_PER_SEC), 0);
+}
+
+/* Runs the loop until `done` says so; it is asked after every event and every change of a job. */
+static bool (*done)(void);
+
+static void look(struct event_subscriber *subscriber, const struct event *event)
+{
+    (void)subscriber;
+    (void)event;
+    if (done())
+        loop_stop(context.loop);
+}
+
+static void run_until(bool (*condition)(void))
+{
+    struct event_subscriber subscriber = {.fn = look};
+
+    done = condition;
+    if (condition())
+        return;
+    event_subscribe(&context.events, &subscriber);
+    ck_assert_int_eq(loop_run(context.loop), 0);
+    event_unsubscribe(&subscriber);
+}
+
+static bool is_down(void)
+{
+    return group_down(group);
+}
+
+static bool is_settled(void)
+{
+    return group_settled(group);
+}
+
+static void teardown(void)
+{
+    cell_close(group->cell);
+    group_stop(group, true);
+    run_until(is_down);
+    registry_remove(&context.registry, group);
+    group_free(group);
+    registry_deinit(&context.registry);
+    timer_disarm(loop_timers(context.loop), &give_up);
+    job_table_deinit(&context.jobs);
+    event_bus_deinit(&context.events);
+    death_log_deinit(&context.deaths);
+    loop_free(context.loop);
+}
+
+/* ---- jobs ---- */
+
+static unsigned n_ended, n_expected;
+static bool stop_when_started;
+
+static void on_change(struct job_waiter *waiter, struct job *job)
+{
+    (void)waiter;
+    if (stop_when_started && job->state == JOB_RUNNING && job->started)
+        loop_stop(context.loop);
+    if (!job_ended(job))
+        return;
+    n_ended++;
+    if (n_ended == n_expected)
+        loop_stop(context.loop);
+}
+
+static int submit(const char *what, const char *name, struct job **ret)
+{
+    const struct cell_request request = {
+        .name = name,
+        .keep_result = true,
+        .max_retries = PROTOCOL_DEFAULT_RETRIES,
+        .timeout = PROTOCOL_DEFAULT_USEC,
+        .backoff_min = PROTOCOL_DEFAULT_USEC,
+        .backoff_max = PROTOCOL_DEFAULT_USEC,
+        .data = what,
+        .size = strlen(what),
+        .blob_fd = -1,
+    };
+
+    return cell_submit(group->cell, &request, on_change, NULL, 0, ret);
+}
+
+static struct job *accepted(const char *what)
+{
+    struct job *job;
+
+    ck_assert_int_eq(submit(what, "", &job), 0);
+    n_expected++;
+    return job;
+}
+
+static void run_jobs(void)
+{
+    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_uint_eq(n_ended, n_expected);
+}
+
+START_TEST(a_job_succeeds_with_its_result)
+{
+    struct job *job = accepted("hello");
+
+    group_start(group);
+    run_jobs();
+    ck_assert_int_eq(job->state, JOB_SUCCEEDED);
+    ck_assert_uint_eq(job->attempt, 1);
+    ck_assert_uint_eq(job->result.size, 5);
+    ck_assert_int_eq(memcmp(parcel_data(&job->result), "hello", 5), 0);
+    ck_assert_uint_eq(group->cell->counters.succeeded, 1);
+    ck_assert_uint_eq(group->cell->queue_bytes, 0);
+}
+END_TEST
+
+START_TEST(J3_unsuccessful_is_final_and_a_crash_is_retried)
+{
+    struct job *no = accepted("no"), *once = accepted("crash once");
+
+    group_start(group);
+    run_jobs();
+    ck_assert_int_eq(no->state, JOB_FAILED);
+    ck_assert_int_eq(no->code, 3);
+    ck_assert_uint_eq(no->attempt, 1);
+    ck_assert_int_eq(once->state, JOB_SUCCEEDED);
+    ck_assert_uint_eq(once->attempt, 2);
+    ck_assert_uint_eq(once->n_attempts, 1);
+    ck_assert_str_eq(once->attempts[0].cause, "signal");
+    ck_assert_uint_eq(context.deaths.n_total, 1);
+}
+END_TEST
+
+START_TEST(J4_a_job_that_fails_on_every_attempt_is_dead_once)
+{
+    struct job *crash = accepted("crash"), *error = accepted("error");
+
+    group_start(group);
+    run_jobs();
+    ck_assert_int_eq(crash->state, JOB_DEAD);
+    ck_assert_uint_eq(crash->attempt, config->max_retries + 1);
+    ck_assert_str_eq(crash->reason, "killed by SIGKILL");
+    ck_assert_int_eq(error->state, JOB_DEAD);
+    ck_assert_int_eq(error->code, 7);
+    ck_assert_str_eq(error->reason, "it is broken");
+    ck_assert_uint_eq(group->cell->counters.dead, 2);
+}
+END_TEST
+
+START_TEST(every_accepted_job_ends_exactly_once_among_crashing_ones)
+{
+    enum { N = 300 };
+    const struct cell_counters *counters = &group->cell->counters;
+
+    for (int i = 0; i < N; i++)
+        accepted(i % 10 == 0 ? "crash once" : i % 3 == 0 ? "no" : "yes");
+    group_start(group);
+    run_jobs();
+    ck_assert_uint_eq(counters->succeeded + counters->unsuccessful, N);
+    ck_assert_uint_eq(counters->dead + counters->cancelled, 0);
+    ck_assert_uint_eq(counters->retries, N / 10);
+    ck_assert_uint_eq(cell_live_jobs(group->cell), 0);
+}
+END_TEST
+
+START_TEST(a_job_that_runs_out_of_time_takes_its_worker_with_it)
+{
+    struct job *job;
+
+    config->timeout = 20 * USEC_PER_MSEC;
+    config->max_retries = 0;
+    job = accepted("hang");
+    group_start(group);
+    run_jobs();
+    ck_assert_int_eq(job->state, JOB_DEAD);
+    ck_assert_str_eq(job->reason, "its job ran out of time: killed by SIGTERM");
+}
+END_TEST
+
+START_TEST(a_worker_that_gives_no_sign_of_life_is_aborted)
+{
+    struct job *job;
+
+    config->watchdog = 20 * USEC_PER_MSEC;
+    config->max_retries = 0;
+    job = accepted("hang");
+    group_start(group);
+    run_jobs();
+    ck_assert_int_eq(job->state, JOB_DEAD);
+    ck_assert_ptr_nonnull(strstr(job->reason, "WatchdogSec: killed by SIGABRT"));
+}
+END_TEST
+
+START_TEST(J5_a_queued_job_is_cancelled_at_once_and_only_once)
+{
+    struct job *job = accepted("hello");
+
+    ck_assert_int_eq(cell_cancel(job), 0);
+    ck_assert_int_eq(job->state, JOB_CANCELLED);
+    ck_assert_int_eq(cell_cancel(job), CELL_CANCEL_E_ENDED);
+    ck_assert_uint_eq(n_ended, 1);
+}
+END_TEST
+
+static struct job *running(const char *what)
+{
+    struct job *job = accepted(what);
+
+    stop_when_started = true;
+    group_start(group);
+    ck_assert_int_eq(loop_run(context.loop), 0);
+    stop_when_started = false;
+    ck_assert_int_eq(job->state, JOB_RUNNING);
+    return job;
+}
+
+START_TEST(J5_a_running_job_sees_the_cancel_flag)
+{
+    struct job *job = running("until cancelled");
+
+    ck_assert_int_eq(cell_cancel(job), 0);
+    ck_assert_int_eq(cell_cancel(job), CELL_CANCEL_E_ALREADY);
+    run_jobs();
+    ck_assert_int_eq(job->state, JOB_CANCELLED);
+    ck_assert_uint_eq(context.deaths.n_total, 0);
+}
+END_TEST
+
+START_TEST(J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_retried)
+{
+    struct job *job;
+
+    config->timeout_stop = 20 * USEC_PER_MSEC;
+    job = running("hang");
+    ck_assert_int_eq(cell_cancel(job), 0);
+    run_jobs();
+    ck_assert_int_eq(job->state, JOB_CANCELLED);
+    ck_assert_uint_eq(context.deaths.n_total, 1);
+    ck_assert_uint_eq(group->cell->counters.retries, 0);
+}
+END_TEST
+
+START_TEST(J2_a_live_duplicate_is_refused)
+{
+    struct job *job, *second;
+
+    ck_assert_int_eq(submit("a", "mine", &job), 0);
+    ck_assert_int_eq(submit("b", "mine", &second), CELL_E_EXISTS);
+    ck_assert_int_eq(submit("b", "bad id", &second), CELL_E_BAD_ID);
+    ck_assert_uint_eq(group->cell->n_queued, 1);
+}
+END_TEST
+
+START_TEST(beyond_its_bounds_the_queue_is_busy)
+{
+    struct job *job;
+
+    config->queue_max = 2;
+    ck_assert_int_eq(submit("a", "", &job), 0);
+    ck_assert_int_eq(submit("b", "", &job), 0);
+    ck_assert_int_eq(submit("c", "", &job), CELL_E_BUSY);
+    config->queue_max = 10;
+    config->queue_memory_max = 4;
+    ck_assert_int_eq(submit("ddd", "", &job), CELL_E_BUSY);
+    ck_assert_int_eq(submit("dd", "", &job), 0);
+    ck_assert_uint_eq(group->cell->counters.refused, 2);
+}
+END_TEST
+
+START_TEST(kept_results_are_bounded_and_the_oldest_goes_first)
+{
+    struct protocol_id id = {.name = "first"};
+    struct job *job;
+
+    config->results_max = 2;
+    ck_assert_int_eq(submit("a", "first", &job), 0);
+    n_expected++;
+    group_start(group);
+    run_jobs();
+    ck_assert_ptr_nonnull(job_by_id(&context.jobs, &id));
+    accepted("b");
+    accepted("c");
+    run_jobs();
+    ck_assert_ptr_null(job_by_id(&context.jobs, &id));
+    ck_assert_uint_eq(group->cell->n_results, 2);
+}
+END_TEST
+
+START_TEST(P9_a_busy_worker_stops_after_its_job_and_stopping_twice_changes_nothing)
+{
+    struct job *job = running("until cancelled");
+    struct slot *slot = job->slot;
+
+    group_stop(group, false);
+    group_stop(group, false);
+    ck_assert_int_eq(slot->state, LIFECYCLE_STOPPING);
+    ck_assert_int_eq(cell_cancel(job), 0); /* lets it finish */
+    run_jobs();
+    run_until(is_down);
+    ck_assert_int_eq(slot->state, LIFECYCLE_STOPPED);
+    ck_assert_int_eq(slot->last_death->cause, DEATH_STOP);
+}
+END_TEST
+
+START_TEST(P7_resize_grows_and_shrinks_by_the_highest_slots)
+{
+    group_start(group);
+    run_until(is_settled);
+    ck_assert_int_eq(group_resize(group, 0), GROUP_E_BAD_SIZE);
+    ck_assert_int_eq(group_resize(group, 4), 0);
+    run_until(is_settled);
+    ck_assert_uint_eq(group->cell->n_slots, 4);
+    ck_assert_uint_eq(group->cell->slots[0]->generation, 1);
+    ck_assert_int_eq(group_resize(group, 1), 0);
+    run_until(is_settled);
+    accepted("hello");
+    run_jobs();
+    ck_assert_uint_eq(group->cell->n_slots, 1);
+    ck_assert(slot_is_up(group->cell->slots[0]));
+    ck_assert_uint_eq(group->cell->slots[0]->generation, 1);
+}
+END_TEST
+
+START_TEST(a_paused_cell_accepts_and_hands_out_nothing)
+{
+    struct job *job;
+
+    group_pause(group);
+    group_start(group);
+    job = accepted("hello");
+    run_until(is_settled);
+    ck_assert_int_eq(job->state, JOB_QUEUED);
+    group_resume(group);
+    run_jobs();
+    ck_assert_int_eq(job->state, JOB_SUCCEEDED);
+}
+END_TEST
+
+static bool has_failed(void)
+{
+    return strcmp(group_state(group), "failed") == 0;
+}
+
+START_TEST(a_worker_that_dies_too_often_fails_until_it_is_reset)
+{
+    free(config->exec_start[0]);
+    config->exec_start[0] = strdup("/bin/false");
+    config->start_limit_burst = 3;
+    group_start(group);
+    run_until(has_failed);
+    ck_assert_uint_eq(context.deaths.n_total, 2 * 4);
+    ck_assert_int_eq(group->cell->slots[0]->state, LIFECYCLE_FAILED);
+    group_reset(group);
+    ck_assert_int_eq(group->cell->slots[0]->state, LIFECYCLE_STARTING);
+    run_until(has_failed);
+}
+END_TEST
+
+static bool is_backing_off(void)
+{
+    return group->cell->slots[0]->state == LIFECYCLE_BACKOFF;
+}
+
+START_TEST(a_program_that_is_not_there_is_a_retry_and_no_death)
+{
+    free(config->exec_start[0]);
+    config->exec_start[0] = strdup("/nonexistent/program");
+    config->min = config->max = USEC_PER_SEC;
+    group_start(group);
+    run_until(is_backing_off);
+    ck_assert_uint_eq(context.deaths.n_total, 0);
+    ck_assert_uint_gt(group->cell->slots[0]->restart_at, 0);
+}
+END_TEST
+
+static Suite *cell_suite(void)
+{
+    Suite *suite = suite_create("cell");
+    TCase *tcase = tcase_create("cell");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_job_succeeds_with_its_result);
+    tcase_add_test(tcase, J3_unsuccessful_is_final_and_a_crash_is_retried);
+    tcase_add_test(tcase, J4_a_job_that_fails_on_every_attempt_is_dead_once);
+    tcase_add_test(tcase, every_accepted_job_ends_exactly_once_among_crashing_ones);
+    tcase_add_test(tcase, a_job_that_runs_out_of_time_takes_its_worker_with_it);
+    tcase_add_test(tcase, a_worker_that_gives_no_sign_of_life_is_aborted);
+    tcase_add_test(tcase, J5_a_queued_job_is_cancelled_at_once_and_only_once);
+    tcase_add_test(tcase, J5_a_running_job_sees_the_cancel_flag);
+    tcase_add_test(tcase, J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_retried);
+    tcase_add_test(tcase, J2_a_live_duplicate_is_refused);
+    tcase_add_test(tcase, beyond_its_bounds_the_queue_is_busy);
+    tcase_add_test(tcase, kept_results_are_bounded_and_the_oldest_goes_first);
+    tcase_add_test(tcase, P9_a_busy_worker_stops_after_its_job_and_stopping_twice_changes_nothing);
+    tcase_add_test(tcase, P7_resize_grows_and_shrinks_by_the_highest_slots);
+    tcase_add_test(tcase, a_paused_cell_accepts_and_hands_out_nothing);
+    tcase_add_test(tcase, a_worker_that_dies_too_often_fails_until_it_is_reset);
+    tcase_add_test(tcase, a_program_that_is_not_there_is_a_retry_and_no_death);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    if (getenv("TROUPE_INBOX"))
+        return be_worker();
+    SRunner *runner = srunner_create(cell_suite());
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

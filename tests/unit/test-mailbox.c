@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../shared/cleanup.h"
+#include "../../shared/protocol.h"
+#include "../../supervisor/mailbox.h"
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The peer lives in this process, on descriptors of its own. Every test runs with both back ends. */
+
+#define RING_SIZE UINT32_C(4096)
+
+static struct loop *loop;
+static struct mailbox mailbox;
+static struct channel peer;
+static int peer_control;
+static unsigned n_records, n_broken, n_space;
+static uint32_t last_value;
+static int record_answer;
+static struct timer give_up;
+
+static int on_record(struct mailbox *self, const struct ring_record *record)
+{
+    ck_assert_ptr_eq(self, &mailbox);
+    if (record_answer != 0) {
+        loop_stop(loop);
+        return record_answer;
+    }
+    n_records++;
+    memcpy(&last_value, record->body, sizeof(last_value));
+    loop_stop(loop);
+    return 0;
+}
+
+static void on_space(struct mailbox *self)
+{
+    (void)self;
+    n_space++;
+    loop_stop(loop);
+}
+
+static void on_broken(struct mailbox *self, const char *what)
+{
+    (void)self;
+    ck_assert_ptr_nonnull(what);
+    n_broken++;
+    loop_stop(loop);
+}
+
+static const struct mailbox_handler HANDLER = {
+    .record = on_record,
+    .space = on_space,
+    .broken = on_broken,
+};
+
+static void on_give_up(struct timer *timer, usec_t now)
+{
+    (void)timer;
+    (void)now;
+    ck_abort_msg("nothing happened");
+}
+
+static void setup(bool force_eventfd)
+{
+    const struct loop_options loop_options = {.force_eventfd = force_eventfd};
+    const struct mailbox_options options = {.ring_size = RING_SIZE, .inline_max = 1024};
+    struct mailbox_fds fds;
+    struct channel_fds theirs;
+    const char *reason;
+
+    ck_assert_int_eq(loop_new(&loop, &loop_options, &reason), 0);
+    ck_assert_int_eq(mailbox_init(&mailbox, loop, &options, &HANDLER, &fds), 0);
+    theirs = (struct channel_fds){
+        .inbox = fcntl(fds.channel.inbox, F_DUPFD_CLOEXEC, 0),
+        .outbox = fcntl(fds.channel.outbox, F_DUPFD_CLOEXEC, 0),
+        .wait_fd = fds.channel.wait_fd < 0 ? -1 : fcntl(fds.channel.wait_fd, F_DUPFD_CLOEXEC, 0),
+        .wake_fd = fds.channel.wake_fd < 0 ? -1 : fcntl(fds.channel.wake_fd, F_DUPFD_CLOEXEC, 0),
+    };
+    peer_control = fcntl(fds.control, F_DUPFD_CLOEXEC, 0);
+    mailbox_forget_fds(&mailbox, &fds);
+    ck_assert_int_eq(channel_open(&peer, &theirs), 0);
+    ck_assert_int_eq(mailbox_open(&mailbox), 0);
+    timer_init(&give_up, on_give_up);
+    ck_assert_int_eq(timer_arm(loop_timers(loop), &give_up, clock_now() + 10 * USEC_PER_SEC), 0);
+}
+
+static void setup_futex(void)
+{
+    setup(false);
+}
+
+static void setup_eventfd(void)
+{
+    setup(true);
+}
+
+static void teardown(void)
+{
+    mailbox_deinit(&mailbox);
+    channel_deinit(&peer);
+    close_fd(peer_control);
+    timer_disarm(loop_timers(loop), &give_up);
+    loop_free(loop);
+}
+
+static void peer_send(uint32_t value)
+{
+    void *body;
+
+    ck_assert_int_eq(ring_reserve(&peer.out, sizeof(value), &body), 0);
+    memcpy(body, &value, sizeof(value));
+    ring_commit(&peer.out, 77, sizeof(value));
+    channel_publish(&peer);
+}
+
+static void run(void)
+{
+    ck_assert_int_eq(loop_run(loop), 0);
+}
+
+static int mailbox_send(uint32_t size)
+{
+    void *body;
+    int r = mailbox_reserve(&mailbox, size, &body);
+
+    if (r == 0) {
+        memset(body, 'x', size);
+        mailbox_commit(&mailbox, 5, size);
+    }
+    return r;
+}
+
+/* Fills the peer's inbox to the brim. Returns how many records it took. */
+static unsigned fill(void)
+{
+    unsigned n = 0;
+
+    while (mailbox_send(1000) == 0)
+        n++;
+    return n;
+}
+
+static void peer_read_all(void)
+{
+    struct ring_record record;
+
+    while (ring_next(&peer.in, &record) == 0)
+        ;
+    channel_release(&peer);
+}
+
+START_TEST(records_arrive_one_by_one_however_long_the_peer_was_silent)
+{
+    for (uint32_t i = 1; i <= 20; i++) {
+        peer_send(i);
+        run();
+        ck_assert_uint_eq(n_records, i);
+        ck_assert_uint_eq(last_value, i);
+    }
+}
+END_TEST
+
+START_TEST(what_is_sent_reaches_the_peer_at_the_end_of_the_turn)
+{
+    struct ring_record record;
+
+    ck_assert_int_eq(mailbox_send(24), 0);
+    ck_assert_int_eq(ring_next(&peer.in, &record), RING_E_EMPTY);
+    peer_send(1);
+    run();
+    ck_assert_int_eq(ring_next(&peer.in, &record), 0);
+    ck_assert_uint_eq(record.size, 24);
+    ck_assert_uint_eq(record.kind, 5);
+}
+END_TEST
+
+START_TEST(a_wild_cursor_breaks_the_mailbox_once)
+{
+    atomic_store(&peer.mine.header->tail, UINT32_C(0x7ffffff8));
+    wake_futex_wake(&peer.mine.header->tail);
+    if (peer.wake_fd >= 0)
+        wake_eventfd_wake(peer.wake_fd);
+    run();
+    ck_assert_uint_eq(n_broken, 1);
+    ck_assert_uint_eq(n_records, 0);
+    ck_assert_int_eq(mailbox_send(8), -EPROTO);
+    ck_assert_uint_eq(n_broken, 1);
+}
+END_TEST
+
+START_TEST(a_record_that_its_handler_rejects_breaks_the_mailbox)
+{
+    record_answer = -EBADMSG;
+    peer_send(1);
+    run();
+    ck_assert_uint_eq(n_broken, 1);
+}
+END_TEST
+
+START_TEST(a_wild_read_cursor_is_noticed_when_sending)
+{
+    atomic_store(&peer.mine.header->head, UINT32_C(12345));
+    while (n_broken == 0 && mailbox_send(1000) == 0)
+        ;
+    ck_assert_uint_eq(n_broken, 1);
+}
+END_TEST
+
+START_TEST(a_full_ring_says_so_and_tells_once_the_peer_has_read)
+{
+    struct ring_record record;
+
+    ck_assert_uint_ge(fill(), 3);
+    peer_send(1);
+    run(); /* its end shows the peer what was sent */
+    ck_assert_int_eq(mailbox_send(1000), MAILBOX_E_FULL);
+    ck_assert_int_eq(ring_next(&peer.in, &record), 0);
+    peer_read_all();
+    n_space = 0;
+    run();
+    ck_assert_uint_eq(n_space, 1);
+    ck_assert_int_eq(mailbox_send(1000), 0);
+}
+END_TEST
+
+START_TEST(a_record_whose_answer_has_no_room_is_presented_again)
+{
+    record_answer = MAILBOX_E_FULL;
+    peer_send(41);
+    peer_send(42);
+    run();
+    ck_assert_uint_eq(n_records, 0);
+    record_answer = 0;
+    mailbox_resume(&mailbox);
+    run();
+    ck_assert_uint_ge(n_records, 1);
+    while (n_records < 2)
+        run();
+    ck_assert_uint_eq(last_value, 42);
+}
+END_TEST
+
+START_TEST(what_a_dead_peer_has_published_is_still_read)
+{
+    for (uint32_t i = 1; i <= 5; i++)
+        peer_send(i);
+    mailbox_drain(&mailbox);
+    ck_assert_uint_eq(n_records, 5);
+    ck_assert_uint_eq(last_value, 5);
+}
+END_TEST
+
+START_TEST(a_blob_goes_through_by_descriptor_and_back)
+{
+    struct parcel out = PARCEL_NULL, in = PARCEL_NULL;
+    struct payload_wire wire;
+    char text[2000];
+    const void *mapped;
+    int fd;
+
+    memset(text, 'b', sizeof(text));
+    ck_assert_int_eq(parcel_set(&out, text, sizeof(text)), 0); /* above InlineMax */
+    ck_assert_int_eq(mailbox_give(&mailbox, &out, &wire), 0);
+    ck_assert_int_eq(wire.form, PAYLOAD_BLOB);
+    ck_assert_int_eq(payload_receive_fd(peer_control, wire.serial, &fd), 0);
+    ck_assert_int_eq(payload_blob_check(fd, sizeof(text)), 0);
+    ck_assert_int_eq(payload_send_fd(peer_control, fd, 1), 0);
+    wire = (struct payload_wire){.form = PAYLOAD_BLOB, .size = sizeof(text), .serial = 1};
+    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), 0);
+    ck_assert_int_eq(payload_blob_map(in.fd, sizeof(text), &mapped), 0);
+    ck_assert_int_eq(memcmp(mapped, text, sizeof(text)), 0);
+    munmap((void *)(uintptr_t)mapped, sizeof(text));
+    close_fd(fd);
+    parcel_deinit(&in);
+    parcel_deinit(&out);
+}
+END_TEST
+
+START_TEST(a_blob_that_is_not_sealed_is_refused)
+{
+    struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
+    struct parcel in = PARCEL_NULL;
+    _cleanup_close_ int fd = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    ck_assert_int_eq(ftruncate(fd, 100), 0);
+    ck_assert_int_eq(payload_send_fd(peer_control, fd, 1), 0);
+    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), -EPROTO);
+}
+END_TEST
+
+START_TEST(a_blob_that_never_came_is_a_violation)
+{
+    struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
+    struct parcel in = PARCEL_NULL;
+
+    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), -EPROTO);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, records_arrive_one_by_one_however_long_the_peer_was_silent);
+    tcase_add_test(tcase, what_is_sent_reaches_the_peer_at_the_end_of_the_turn);
+    tcase_add_test(tcase, a_wild_cursor_breaks_the_mailbox_once);
+    tcase_add_test(tcase, a_record_that_its_handler_rejects_breaks_the_mailbox);
+    tcase_add_test(tcase, a_wild_read_cursor_is_noticed_when_sending);
+    tcase_add_test(tcase, a_full_ring_says_so_and_tells_once_the_peer_has_read);
+    tcase_add_test(tcase, a_record_whose_answer_has_no_room_is_presented_again);
+    tcase_add_test(tcase, what_a_dead_peer_has_published_is_still_read);
+    tcase_add_test(tcase, a_blob_goes_through_by_descriptor_and_back);
+    tcase_add_test(tcase, a_blob_that_is_not_sealed_is_refused);
+    tcase_add_test(tcase, a_blob_that_never_came_is_a_violation);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("mailbox");
+    TCase *futex = tcase_create("futex"), *eventfd = tcase_create("eventfd");
+
+    tcase_add_checked_fixture(futex, setup_futex, teardown);
+    tcase_add_checked_fixture(eventfd, setup_eventfd, teardown);
+    add_tests(futex);
+    add_tests(eventfd);
+    suite_add_tcase(suite, futex);
+    suite_add_tcase(suite, eventfd);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

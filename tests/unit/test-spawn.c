@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../shared/cleanup.h"
+#include "../../supervisor/spawn.h"
+#include <check.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+static char *const environment[] = {"PATH=/usr/bin:/bin", "GREETING=hello", NULL};
+static char output[8192];
+
+static struct spawn_exit wait_for(int pidfd)
+{
+    struct spawn_exit how;
+    struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
+    ck_assert_int_eq(poll(&poll_fd, 1, -1), 1);
+    ck_assert_int_eq(spawn_reap(pidfd, &how), 0);
+    close_fd(pidfd);
+    return how;
+}
+
+/* Runs a shell command with standard output and error as `output`, and the options given. */
+static struct spawn_exit run_shell(const char *command, struct spawn_options options)
+{
+    char *const argv[] = {"/bin/sh", "-c", (char *)command, NULL};
+    struct spawn_fd fds[SPAWN_FDS_MAX];
+    struct spawn_result result;
+    const char *step = "";
+    int pipe_fds[2];
+    ck_assert_int_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
+    for (size_t i = 0; i < options.n_fds; i++)
+        fds[i] = options.fds[i];
+    fds[options.n_fds] = (struct spawn_fd){pipe_fds[1], 1};
+    fds[options.n_fds + 1] = (struct spawn_fd){pipe_fds[1], 2};
+    options.argv = argv;
+    options.environment = environment;
+    options.fds = fds;
+    options.n_fds += 2;
+    options.cgroup_fd = -1;
+    int r = spawn(&options, &result, &step);
+    ck_assert_msg(r == 0, "%s: %s", step, strerror(-r));
+    close_fd(pipe_fds[1]);
+    size_t size = 0;
+    for (ssize_t n; (n = read(pipe_fds[0], output + size, sizeof(output) - 1 - size)) > 0;)
+        size += (size_t)n;
+    output[size] = '\0';
+    close_fd(pipe_fds[0]);
+    ck_assert_int_gt(result.pid, 0);
+    return wait_for(result.pidfd);
+}
+
+static int count_descriptors(void)
+{
+    int n = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    while (readdir(directory))
+        n++;
+    closedir(directory);
+    return n;
+}
+
+START_TEST(the_exit_status_is_reaped)
+{
+    struct spawn_exit how = run_shell("echo $GREETING; exit 7", (struct spawn_options){0});
+    ck_assert_str_eq(output, "hello\n");
+    ck_assert(!how.signalled);
+    ck_assert_int_eq(how.code, 7);
+    ck_assert_int_gt(how.usage.ru_maxrss, 0);
+}
+END_TEST
+
+START_TEST(the_signal_that_ended_it_is_reaped)
+{
+    struct spawn_exit how = run_shell("kill -TERM $$", (struct spawn_options){0});
+    ck_assert(how.signalled);
+    ck_assert_int_eq(how.code, SIGTERM);
+    ck_assert(!how.core_dumped);
+}
+END_TEST
+
+START_TEST(a_process_that_still_runs_is_not_reaped)
+{
+    char *const argv[] = {"/bin/cat", NULL};
+    struct spawn_result result;
+    struct spawn_exit how;
+    const char *step;
+    int fds[2];
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .fds = &(struct spawn_fd){fds[0], 0},
+                                    .n_fds = 1,
+                                    .cgroup_fd = -1};
+    ck_assert_int_eq(spawn(&options, &result, &step), 0);
+    ck_assert_int_eq(spawn_reap(result.pidfd, &how), -EAGAIN);
+    close_fd(fds[0]);
+    close_fd(fds[1]); /* the end of its input */
+    how = wait_for(result.pidfd);
+    ck_assert_int_eq(how.code, 0);
+}
+END_TEST
+
+START_TEST(a_program_that_is_not_there_fails_at_exec_and_leaves_nothing)
+{
+    char *const argv[] = {"/nonexistent", NULL};
+    struct spawn_options options = {.argv = argv, .environment = environment, .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    (void)run_shell("true", (struct spawn_options){0});
+    int before = count_descriptors();
+    ck_assert_int_eq(spawn(&options, &result, &step), -ENOENT);
+    ck_assert_str_eq(step, "exec");
+    ck_assert_int_eq(count_descriptors(), before);
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+    ck_assert_int_eq(errno, ECHILD);
+}
+END_TEST
+
+START_TEST(a_directory_that_is_not_there_fails_at_chdir)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .working_directory = "/nonexistent",
+                                    .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    ck_assert_int_eq(spawn(&options, &result, &step), -ENOENT);
+    ck_assert_str_eq(step, "chdir");
+}
+END_TEST
+
+START_TEST(a_descriptor_that_is_not_open_fails_before_exec)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .fds = &(struct spawn_fd){1000, 3},
+                                    .n_fds = 1,
+                                    .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    ck_assert_int_eq(spawn(&options, &result, &step), -EBADF);
+    ck_assert_str_eq(step, "descriptors");
+}
+END_TEST
+
+START_TEST(nothing_is_inherited_but_what_is_listed)
+{
+    int leak = open("/dev/null", O_RDONLY); /* not even close-on-exec */
+    ck_assert_int_ge(leak, 0);
+    ck_assert_int_ge(fcntl(leak, F_DUPFD, 100), 100);
+    int listed = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    struct spawn_fd fds[] = {{listed, 9}};
+    (void)run_shell("ls /proc/$$/fd | tr '\\n' ' '; readlink /proc/$$/fd/0 /proc/$$/fd/9",
+                    (struct spawn_options){.fds = fds, .n_fds = 1});
+    ck_assert_str_eq(output, "0 1 2 9 /dev/null\n/dev/zero\n");
+}
+END_TEST
+
+/* 3 -> 4, 4 -> 5, 5 -> 3: in whatever order, a plain dup2() would overwrite one before it is
+ * copied. */
+START_TEST(descriptors_may_swap_their_numbers)
+{
+    const char *names[] = {"/dev/zero", "/dev/full", "/dev/null"};
+    struct spawn_fd fds[] = {{40, 41}, {41, 42}, {42, 40}};
+    for (int i = 0; i < 3; i++) {
+        int fd = open(names[i], O_RDONLY | O_CLOEXEC);
+        ck_assert_int_eq(dup3(fd, 40 + i, O_CLOEXEC), 40 + i);
+    }
+    (void)run_shell("readlink /proc/$$/fd/40 /proc/$$/fd/41 /proc/$$/fd/42",
+                    (struct spawn_options){.fds = fds, .n_fds = 3});
+    ck_assert_str_eq(output, "/dev/null\n/dev/zero\n/dev/full\n");
+}
+END_TEST
+
+START_TEST(signals_are_unblocked_and_at_their_default)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
+    (void)run_shell("grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status", (struct spawn_options){0});
+    ck_assert_ptr_nonnull(strstr(output, "SigBlk:\t0000000000000000"));
+    ck_assert_ptr_nonnull(strstr(output, "SigIgn:\t0000000000000000"));
+    sigset_t now;
+    sigprocmask(SIG_SETMASK, NULL, &now);
+    ck_assert_int_eq(sigismember(&now, SIGTERM), 1);
+}
+END_TEST
+
+START_TEST(it_leads_a_process_group_of_its_own)
+{
+    (void)run_shell("ps -o pid= -o pgid= $$ | awk '{print $1 == $2}'; pwd",
+                    (struct spawn_options){0});
+    ck_assert_str_eq(output, "1\n/\n");
+}
+END_TEST
+
+START_TEST(limits_nice_and_oom_score_are_set)
+{
+    const struct spawn_rlimit limits[] = {{RLIMIT_NOFILE, {24, 24}}, {RLIMIT_CORE, {0, 0}}};
+    (void)run_shell("ulimit -n; ulimit -c; nice; cat /proc/self/oom_score_adj",
+                    (struct spawn_options){.rlimits = limits,
+                                           .n_rlimits = 2,
+                                           .set_nice = true,
+                                           .nice = 5,
+                                           .set_oom_score_adjust = true,
+                                           .oom_score_adjust = 321,
+                                           .working_directory = "/tmp"});
+    ck_assert_str_eq(output, "24\n0\n5\n321\n");
+}
+END_TEST
+
+START_TEST(the_oom_score_is_set_though_the_supervisor_is_not_dumpable)
+{
+    if (getuid() == 0)
+        ck_assert_int_eq(setuid(65534), 0); /* root may write what is root's */
+    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 0), 0);
+    (void)run_shell("until [ \"$(cat /proc/self/oom_score_adj)\" = 400 ]; do :; done; echo yes",
+                    (struct spawn_options){.set_oom_score_adjust = true, .oom_score_adjust = 400});
+    ck_assert_str_eq(output, "yes\n");
+}
+END_TEST
+
+START_TEST(the_user_is_changed_and_the_supervisor_keeps_its_secrets)
+{
+    const gid_t groups[] = {4242};
+    if (getuid() != 0) {
+        printf("skipped: only root can change the user\n");
+        return;
+    }
+    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 0), 0);
+    (void)run_shell(
+        "id -u; id -g; id -G; grep -c NSpid /proc/$$/status",
+        (struct spawn_options){
+            .set_user = true, .uid = 65534, .gid = 65533, .groups = groups, .n_groups = 1});
+    ck_assert_str_eq(output, "65534\n65533\n65533 4242\n1\n");
+    ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 0);
+    ck_assert_int_eq((int)getuid(), 0);
+    /* Dumpable again afterwards, if it was: the change of user in shared memory resets it. */
+    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 1), 0);
+    (void)run_shell("true", (struct spawn_options){.set_user = true, .uid = 65534, .gid = 65533});
+    ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 1);
+}
+END_TEST
+
+/* A child of ours spawns, tells the pid, and dies: the grandchild must follow. */
+static void be_the_supervisor(int tell_fd, bool set_user)
+{
+    char *const argv[] = {"/bin/sleep", "1000", NULL};
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .fds = &(struct spawn_fd){tell_fd, 3},
+                                    .n_fds = 1,
+                                    .set_user = set_user,
+                                    .uid = 65534,
+                                    .gid = 65534,
+                                    .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    _exit(spawn(&options, &result, &step) < 0);
+}
+
+static void expect_death_with_supervisor(bool set_user)
+{
+    int fds[2], status;
+    char byte;
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        be_the_supervisor(fds[1], set_user);
+    close_fd(fds[1]);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    /* The end of the pipe comes when the last process that holds it is gone. */
+    ck_assert_int_eq(read(fds[0], &byte, 1), 0);
+    close_fd(fds[0]);
+}
+
+START_TEST(it_dies_with_the_supervisor)
+{
+    expect_death_with_supervisor(false);
+    if (getuid() == 0)
+        expect_death_with_supervisor(true);
+}
+END_TEST
+
+START_TEST(too_many_descriptors_are_refused)
+{
+    struct spawn_fd fds[SPAWN_FDS_MAX + 1] = {0};
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .fds = fds,
+                                    .n_fds = SPAWN_FDS_MAX + 1,
+                                    .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    ck_assert_int_eq(spawn(&options, &result, &step), -E2BIG);
+}
+END_TEST
+
+START_TEST(a_thousand_spawns_leave_no_descriptor_and_no_zombie)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_options options = {.argv = argv, .environment = environment, .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    (void)run_shell("true", (struct spawn_options){0});
+    int before = count_descriptors();
+    for (int i = 0; i < 1000; i++) {
+        ck_assert_int_eq(spawn(&options, &result, &step), 0);
+        (void)wait_for(result.pidfd);
+    }
+    ck_assert_int_eq(count_descriptors(), before);
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("spawn");
+    TCase *tcase = tcase_create("spawn");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_test(tcase, the_exit_status_is_reaped);
+    tcase_add_test(tcase, the_signal_that_ended_it_is_reaped);
+    tcase_add_test(tcase, a_process_that_still_runs_is_not_reaped);
+    tcase_add_test(tcase, a_program_that_is_not_there_fails_at_exec_and_leaves_nothing);
+    tcase_add_test(tcase, a_directory_that_is_not_there_fails_at_chdir);
+    tcase_add_test(tcase, a_descriptor_that_is_not_open_fails_before_exec);
+    tcase_add_test(tcase, nothing_is_inherited_but_what_is_listed);
+    tcase_add_test(tcase, descriptors_may_swap_their_numbers);
+    tcase_add_test(tcase, signals_are_unblocked_and_at_their_default);
+    tcase_add_test(tcase, it_leads_a_process_group_of_its_own);
+    tcase_add_test(tcase, limits_nice_and_oom_score_are_set);
+    tcase_add_test(tcase, the_oom_score_is_set_though_the_supervisor_is_not_dumpable);
+    tcase_add_test(tcase, the_user_is_changed_and_the_supervisor_keeps_its_secrets);
+    tcase_add_test(tcase, it_dies_with_the_supervisor);
+    tcase_add_test(tcase, too_many_descriptors_are_refused);
+    tcase_add_test(tcase, a_thousand_spawns_leave_no_descriptor_and_no_zombie);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

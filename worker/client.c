@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+#include "client.h"
+
+#include "../shared/cleanup.h"
+#include "connect.h"
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/*
+ * A supervisor that is killed cannot wake anybody, and a futex cannot be waited for together with a
+ * socket: so often a client sleeping there looks whether the other end still exists.
+ */
+#define ALIVE_SLICE USEC_PER_SEC
+
+int troupe_client_connect(struct troupe_client **ret, const char *socket_path)
+{
+    struct connection connection = CONNECTION_NULL;
+    struct troupe_client *client;
+    int r;
+
+    r = connection_open(&connection, socket_path);
+    if (r < 0)
+        return r;
+    client = malloc(sizeof(*client));
+    if (!client) {
+        connection_deinit(&connection);
+        return -ENOMEM;
+    }
+    *client = (struct troupe_client){.channel = CHANNEL_NULL, .blob = BLOB_NULL};
+    r = channel_open(&client->channel, &connection.fds);
+    if (r < 0) {
+        free(client);
+        connection_deinit(&connection);
+        return r;
+    }
+    channel_close_fds(&client->channel);
+    client->socket = connection.socket;
+    client->control = connection.control;
+    client->inline_max = client->channel.theirs.header->inline_max;
+    client->results.largest = client->channel.theirs.ring_size;
+    *ret = client;
+    return 0;
+}
+
+void troupe_client_free(struct troupe_client *client)
+{
+    if (!client)
+        return;
+    blob_deinit(&client->blob);
+    results_deinit(&client->results);
+    pending_deinit(&client->pending);
+    channel_deinit(&client->channel);
+    close_fd(client->control);
+    close_fd(client->socket);
+    free(client);
+}
+
+void troupe_client_flush(struct troupe_client *client)
+{
+    channel_publish(&client->channel);
+    client->unpublished = 0;
+}
+
+/* ---- waiting ---- */
+
+static bool hung_up(const struct troupe_client *client)
+{
+    char ignored[256];
+    ssize_t n;
+
+    do
+        n = recv(client->socket, ignored, sizeof(ignored), MSG_DONTWAIT);
+    while (n > 0);
+    return n == 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+static int sleep_eventfd(struct troupe_client *client, usec_t timeout)
+{
+    struct pollfd pollers[] = {
+        {.fd = client->channel.wait_fd, .events = POLLIN},
+        {.fd = client->socket, .events = POLLIN},
+    };
+    struct timespec limit = usec_to_timespec(timeout);
+    int r;
+
+    r = ppoll(pollers, ELEMENTS(pollers), timeout == USEC_INFINITY ? NULL : &limit, NULL);
+    if (r < 0)
+        return -errno;
+    if (pollers[0].revents != 0)
+        return wake_eventfd_wait(client->channel.wait_fd, 0);
+    return r == 0 ? -ETIMEDOUT : 0;
+}
+
+int client_sleep(struct troupe_client *client, usec_t timeout)
+{
+    struct channel *channel = &client->channel;
+    uint32_t expected;
+    int r;
+
+    troupe_client_flush(client);
+    channel_release(channel);
+    client->unreleased = 0;
+    if (!channel_prepare_sleep(channel, &expected))
+        return 0;
+    if (channel->backend == WAKE_FUTEX)
+        r = wake_futex_wait(&channel->theirs.header->tail, expected,
+                            timeout < ALIVE_SLICE ? timeout : ALIVE_SLICE);
+    else
+        r = sleep_eventfd(client, timeout);
+    channel_end_sleep(channel);
+    if (!ring_pending(&channel->in) && hung_up(client))
+        client->over = true;
+    return r;
+}
+
+/* ---- calls that wait for their own answer ---- */
+
+/* Waits for the answer to `number`; what else arrives is queued. */
+static int wait_answer(struct troupe_client *client, uint64_t number, struct answer *ret)
+{
+    for (;;) {
+        bool over = client->over;
+        int r = answer_next(client, ret);
+
+        if (r == 0 && ret->number == number)
+            return 0;
+        if (r == 0)
+            r = answer_queue(client, ret);
+        else if (r == RING_E_EMPTY)
+            /* Only what was over before looking can bring nothing more. */
+            r = over ? -EPIPE : client_sleep(client, USEC_INFINITY);
+        if (r == -ENOMEM)
+            /* The answer will still come, to a question that nobody remembers. */
+            client->over = true;
+        if (r < 0 && r != -EINTR && r != -ETIMEDOUT)
+            return r;
+    }
+}
+
+/* The same, for calls that are told no more than yes or no. */
+static int wait_kind(struct troupe_client *client, uint64_t number, enum protocol_kind kind,
+                     struct answer *ret)
+{
+    int r;
+
+    r = wait_answer(client, number, ret);
+    if (r < 0)
+        return r;
+    if (ret->kind != kind && ret->kind != PROTOCOL_REFUSED) {
+        client->over = true;
+        ret->result.error = -EPIPE;
+    }
+    r = ret->result.error;
+    if (r < 0)
+        troupe_result_release(&ret->result);
+    return r;
+}
+
+int troupe_client_group(struct troupe_client *client, const char *name, uint64_t *ret_group)
+{
+    struct answer answer;
+    uint64_t number;
+    int r;
+
+    if (client->over)
+        return -EPIPE;
+    r = request_lookup(client, name, &number);
+    if (r == 0)
+        r = wait_kind(client, number, PROTOCOL_FOUND, &answer);
+    if (r == 0)
+        *ret_group = answer.group;
+    return r;
+}
+
+int troupe_client_create(struct troupe_client *client, uint64_t group,
+                         const struct troupe_job_options *options, const void *data, size_t size,
+                         char *id)
+{
+    struct request_job job = {
+        .group = group, .options = options, .data = data, .size = size, .wait = true};
+    struct answer answer;
+    uint64_t number;
+    int r;
+
+    if (client->over)
+        return -EPIPE;
+    r = request_submit(client, &job, &number);
+    if (r == 0)
+        r = wait_kind(client, number, PROTOCOL_ACCEPTED, &answer);
+    if (r == 0 && id)
+        memcpy(id, answer.result.id, TROUPE_ID_SIZE);
+    return r;
+}
+
+int troupe_client_do(struct troupe_client *client, uint64_t group,
+                     const struct troupe_job_options *options, const void *data, size_t size,
+                     struct troupe_result *ret)
+{
+    struct request_job job = {.group = group,
+                              .options = options,
+                              .data = data,
+                              .size = size,
+                              .flags = PROTOCOL_SUBMIT_DO,
+                              .wait = true};
+    struct answer answer;
+    uint64_t number;
+    int r;
+
+    *ret = (struct troupe_result){.reason = "", .data = ""};
+    if (client->over)
+        return -EPIPE;
+    r = request_submit(client, &job, &number);
+    if (r == 0)
+        r = wait_kind(client, number, PROTOCOL_DONE, &answer);
+    if (r == 0)
+        *ret = answer.result;
+    return r;
+}
+
+int troupe_client_cancel(struct troupe_client *client, const char *id)
+{
+    struct answer answer;
+    uint64_t number;
+    int r;
+
+    if (client->over)
+        return -EPIPE;
+    r = request_by_id(client, PROTOCOL_CANCEL, id, 0, true, &number);
+    return r == 0 ? wait_kind(client, number, PROTOCOL_ACCEPTED, &answer) : r;
+}
+
+/* ---- pipelined ---- */
+
+int troupe_client_submit(struct troupe_client *client, uint64_t group,
+                         const struct troupe_job_options *options, const void *data, size_t size,
+                         uint64_t cookie)
+{
+    struct request_job job = {.group = group,
+                              .options = options,
+                              .data = data,
+                              .size = size,
+                              .cookie = cookie,
+                              .flags = PROTOCOL_SUBMIT_DO};
+    uint64_t number;
+
+    return client->over ? -EPIPE : request_submit(client, &job, &number);
+}
+
+int troupe_client_watch(struct troupe_client *client, const char *id, uint64_t cookie)
+{
+    uint64_t number;
+
+    if (client->over)
+        return -EPIPE;
+    return request_by_id(client, PROTOCOL_WATCH, id, cookie, false, &number);
+}
+
+int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
+                       uint64_t timeout_usec)
+{
+    usec_t deadline = USEC_INFINITY, left = timeout_usec;
+    struct answer answer;
+
+    if (results_dequeue(&client->results, ret))
+        return 0;
+    for (;;) {
+        bool over = client->over;
+        int r = answer_next(client, &answer);
+
+        if (r == 0) {
+            *ret = answer.result;
+            return 0;
+        }
+        if (r < 0 || over)
+            return r < 0 ? r : -EPIPE;
+        if (left == 0) {
+            client->over = hung_up(client);
+            if (!client->over)
+                return -EAGAIN;
+            continue;
+        }
+        if (left != USEC_INFINITY && deadline == USEC_INFINITY)
+            deadline = usec_add(clock_now(), left);
+        r = client_sleep(client, left);
+        if (r < 0 && r != -ETIMEDOUT)
+            return r;
+        if (deadline != USEC_INFINITY)
+            left = usec_sub(deadline, clock_now());
+    }
+}
+
+int troupe_client_blob(struct troupe_client *client, size_t size, void **ret_data)
+{
+    int r;
+
+    if (client->blob.fd >= 0)
+        return -EALREADY;
+    r = blob_new(&client->blob, size);
+    if (r == 0)
+        *ret_data = client->blob.data;
+    return r;
+}
+
+void troupe_client_blob_drop(struct troupe_client *client)
+{
+    blob_deinit(&client->blob);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+#include "../shared/cleanup.h"
+#include "runtime.h"
+#include <string.h>
+#include <sys/mman.h>
+
+/* More than the fields of STARTED, and of RESULT without its payload, take. */
+#define FIXED_FIELDS 64u
+/* The socket that is full of descriptors is looked at so often even if nothing tells of room. */
+#define BLOB_SLICE_MS 100
+
+struct troupe_worker *troupe_job_worker(const struct troupe_job *job)
+{
+    return job->worker;
+}
+
+const char *troupe_job_id(const struct troupe_job *job)
+{
+    return job->id;
+}
+
+const void *troupe_job_key(const struct troupe_job *job, size_t *ret_size)
+{
+    *ret_size = job->wire.key_size;
+    return job->wire.key_size > 0 ? job->wire.key : "";
+}
+
+unsigned troupe_job_attempt(const struct troupe_job *job)
+{
+    return job->wire.attempt;
+}
+
+unsigned troupe_job_max_attempts(const struct troupe_job *job)
+{
+    return job->wire.max_attempts;
+}
+
+const void *troupe_job_payload(struct troupe_job *job, size_t *ret_size)
+{
+    *ret_size = (size_t)job->wire.payload.size;
+    return job->payload;
+}
+
+bool troupe_job_is_cancelled(const struct troupe_job *job)
+{
+    /* Partner: the supervisor's store when somebody asks. Nothing else hangs on it, hence relaxed. */
+    return atomic_load_explicit(&job->worker->channel.theirs.header->mark, memory_order_relaxed) ==
+           job->wire.handle;
+}
+
+/* ---- ending it ---- */
+
+static int put_result(struct troupe_job *job, const struct protocol_result *result)
+{
+    struct troupe_worker *worker = job->worker;
+    uint32_t size = FIXED_FIELDS + PAYLOAD_INLINE_OVERHEAD;
+    void *body;
+    int r;
+
+    if (result->payload.form == PAYLOAD_INLINE)
+        size += (uint32_t)result->payload.size;
+    r = worker_reserve(worker, size, &body);
+    if (r < 0)
+        return r;
+    return worker_commit(worker, PROTOCOL_RESULT, protocol_put_result(body, size, result));
+}
+
+static int put_blob(struct troupe_job *job, struct protocol_result *result, const struct blob *blob)
+{
+    struct troupe_worker *worker = job->worker;
+    int r;
+
+    while ((r = blob_send(blob, worker->control, worker->blobs_sent + 1)) == -EAGAIN)
+        (void)blob_sendable(worker->control, BLOB_SLICE_MS);
+    if (r < 0)
+        return r;
+    worker->blobs_sent++;
+    result->payload = (struct payload_wire){
+        .form = PAYLOAD_BLOB, .size = blob->size, .serial = worker->blobs_sent};
+    return put_result(job, result);
+}
+
+static int copy_blob(struct troupe_job *job, struct protocol_result *result, const void *data,
+                     size_t size)
+{
+    _cleanup_(blob_deinit) struct blob blob = BLOB_NULL;
+    int r;
+
+    r = blob_copy(&blob, data, size);
+    return r < 0 ? r : put_blob(job, result, &blob);
+}
+
+static int job_ended(struct troupe_job *job, int result)
+{
+    job->ended = result >= 0;
+    job->end_error = result;
+    return result;
+}
+
+static int job_end(struct troupe_job *job, enum protocol_outcome outcome, int code,
+                   const void *data, size_t size)
+{
+    struct protocol_result result = {
+        .handle = job->wire.handle,
+        .attempt = job->wire.attempt,
+        .outcome = outcome,
+        .code = code,
+        .payload = {.form = PAYLOAD_INLINE, .data = data, .size = size},
+    };
+
+    if (job->ended)
+        return -EALREADY;
+    if (size > job->worker->inline_max)
+        return job_ended(job, copy_blob(job, &result, data, size));
+    return job_ended(job, put_result(job, &result));
+}
+
+int troupe_job_succeed(struct troupe_job *job, const void *data, size_t size)
+{
+    return job_end(job, PROTOCOL_SUCCESS, 0, data, size);
+}
+
+int troupe_job_unsuccessful(struct troupe_job *job, int code, const void *data, size_t size)
+{
+    return job_end(job, PROTOCOL_UNSUCCESSFUL, code, data, size);
+}
+
+int troupe_job_fail(struct troupe_job *job, int code, const char *text)
+{
+    size_t max = PROTOCOL_REASON_MAX, size;
+
+    /* Always inside the record: saying that there is no memory must not take any. */
+    if (max > job->worker->inline_max)
+        max = job->worker->inline_max;
+    size = text ? strnlen(text, max + 1) : 0;
+    if (size > max) {
+        /* Cut between characters, not in the middle of a UTF-8 sequence. */
+        size = max;
+        while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
+            size--;
+    }
+    return job_end(job, PROTOCOL_ERROR, code, text, size);
+}
+
+int troupe_job_cancelled(struct troupe_job *job)
+{
+    return job_end(job, PROTOCOL_CANCELLED, 0, NULL, 0);
+}
+
+int troupe_job_blob(struct troupe_job *job, size_t size, void **ret_data)
+{
+    int r;
+
+    if (job->ended || job->blob_made)
+        return -EALREADY;
+    r = blob_new(&job->blob, size);
+    if (r < 0)
+        return r;
+    job->blob_made = true;
+    *ret_data = job->blob.data;
+    return 0;
+}
+
+int troupe_job_succeed_blob(struct troupe_job *job)
+{
+    struct protocol_result result = {
+        .handle = job->wire.handle, .attempt = job->wire.attempt, .outcome = PROTOCOL_SUCCESS};
+    int r;
+
+    if (job->ended)
+        return -EALREADY;
+    if (!job->blob_made)
+        return -EINVAL;
+    r = blob_seal(&job->blob);
+    return job_ended(job, r < 0 ? r : put_blob(job, &result, &job->blob));
+}
+
+/* ---- from the record to the handler and back ---- */
+
+static int put_started(struct troupe_job *job)
+{
+    struct protocol_started started = {.handle = job->wire.handle, .attempt = job->wire.attempt};
+    void *body;
+    int r;
+
+    r = worker_reserve(job->worker, FIXED_FIELDS, &body);
+    if (r < 0)
+        return r;
+    return worker_commit(job->worker, PROTOCOL_STARTED,
+                         protocol_put_started(body, FIXED_FIELDS, &started));
+}
+
+static int map_payload(struct troupe_job *job)
+{
+    const struct payload_wire *wire = &job->wire.payload;
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    r = payload_receive_fd(job->worker->control, wire->serial, &fd);
+    if (r == 0)
+        r = payload_blob_check(fd, wire->size);
+    if (r == 0)
+        r = payload_blob_map(fd, (size_t)wire->size, &job->payload);
+    if (r == 0)
+        job->mapped_size = (size_t)wire->size;
+    return r;
+}
+
+/* Where the record has it; a copy is made only for a supervisor that does not align. */
+static int place_payload(struct troupe_job *job)
+{
+    static _Alignas(8) const char nothing[8];
+    const struct payload_wire *wire = &job->wire.payload;
+
+    if (wire->form == PAYLOAD_BLOB)
+        return map_payload(job);
+    job->payload = wire->data;
+    if (wire->size == 0)
+        job->payload = nothing;
+    else if ((uintptr_t)wire->data % 8 != 0) {
+        job->copy = malloc((size_t)wire->size + 1);
+        if (!job->copy)
+            return -ENOMEM;
+        memcpy(job->copy, wire->data, (size_t)wire->size);
+        ((char *)job->copy)[wire->size] = '\0';
+        job->payload = job->copy;
+    }
+    return 0;
+}
+
+static void job_deinit(struct troupe_job *job)
+{
+    if (job->mapped_size > 0)
+        (void)munmap((void *)(uintptr_t)job->payload, job->mapped_size);
+    free(job->copy);
+    blob_deinit(&job->blob);
+}
+
+/* The handler has returned `result`: sees to it that the job has an end. */
+static int job_settle(struct troupe_job *job, int result)
+{
+    if (job->ended)
+        return 0;
+    if (result >= 0 && job->end_error < 0)
+        result = job->end_error;
+    if (result >= 0)
+        result = troupe_job_succeed(job, NULL, 0);
+    if (!job->ended)
+        result = troupe_job_fail(job, -result, strerrordesc_np(-result));
+    return job->ended ? 0 : result;
+}
+
+int job_handle(struct troupe_worker *worker, const struct ring_record *record)
+{
+    _cleanup_(job_deinit) struct troupe_job job = {.worker = worker, .blob = BLOB_NULL};
+    int r;
+
+    r = protocol_get_job(record->body, record->size, &job.wire);
+    if (r < 0)
+        return -EPROTO;
+    protocol_id_format(&job.wire.id, job.id);
+    troupe_worker_heartbeat(worker);
+    r = put_started(&job);
+    if (r < 0)
+        return r;
+    r = place_payload(&job);
+    /* What cannot be understood ends the worker; what there is no room for only this attempt. */
+    if (r == -EPROTO)
+        return r;
+    if (r == 0)
+        r = worker->on_job(&job, worker->on_job_userdata);
+    return job_settle(&job, r);
+}

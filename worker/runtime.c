@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "../shared/cleanup.h"
+#include "inherit.h"
+#include "runtime.h"
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+int troupe_worker_new(struct troupe_worker **ret)
+{
+    struct inherited inherited = INHERITED_NULL;
+    struct troupe_worker *worker;
+    int r;
+
+    r = inherit(&inherited);
+    if (r < 0)
+        return r;
+    worker = malloc(sizeof(*worker));
+    if (!worker) {
+        inherited_deinit(&inherited);
+        return -ENOMEM;
+    }
+    *worker = (struct troupe_worker){.channel = CHANNEL_NULL, .control = inherited.control};
+    r = channel_open(&worker->channel, &inherited.fds);
+    if (r < 0) {
+        free(worker);
+        inherited_deinit(&inherited);
+        /* What may not be mapped as it must be is not what it should be. */
+        return r == -EPERM || r == -EACCES || r == -EBADF ? -EPROTO : r;
+    }
+    /* The mappings are all that is needed from here on. */
+    channel_close_fds(&worker->channel);
+    worker->name = inherited.name;
+    worker->generation = inherited.generation;
+    worker->inline_max = worker->channel.theirs.header->inline_max;
+    *ret = worker;
+    return 0;
+}
+
+/* Ends the scope, once. Hands `result` through. */
+static int worker_end(struct troupe_worker *worker, int result)
+{
+    if (worker->stage == WORKER_READY && worker->tear_down)
+        worker->tear_down(worker, worker->scope_userdata);
+    worker->stage = WORKER_OVER;
+    return result;
+}
+
+void troupe_worker_free(struct troupe_worker *worker)
+{
+    if (!worker)
+        return;
+    worker_end(worker, 0);
+    channel_deinit(&worker->channel);
+    close_fd(worker->control);
+    free(worker->name);
+    free(worker);
+}
+
+int troupe_worker_start_error(int error)
+{
+    const char *program = program_invocation_short_name;
+
+    if (error == -ENOTCONN)
+        fprintf(stderr, "%s: not started by trouped: put this program into the ExecStart= of a group\n",
+                program);
+    else if (error == -EPROTO)
+        fprintf(stderr,
+                "%s: trouped handed over something that libtroupe %s does not understand: "
+                "is one of them of another version?\n",
+                program, troupe_version());
+    else
+        fprintf(stderr, "%s: cannot attach to trouped: %s\n", program, strerror(-error));
+    return 1;
+}
+
+const char *troupe_worker_name(const struct troupe_worker *worker)
+{
+    return worker->name;
+}
+
+uint64_t troupe_worker_generation(const struct troupe_worker *worker)
+{
+    return worker->generation;
+}
+
+void troupe_worker_on_job(struct troupe_worker *worker, troupe_job_fn fn, void *userdata)
+{
+    worker->on_job = fn;
+    worker->on_job_userdata = userdata;
+}
+
+void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up,
+                            troupe_scope_end_fn tear_down, void *userdata)
+{
+    worker->set_up = set_up;
+    worker->tear_down = tear_down;
+    worker->scope_userdata = userdata;
+}
+
+void troupe_worker_heartbeat(struct troupe_worker *worker)
+{
+    /* Partner: the supervisor's watchdog, which only compares it with the last value it saw. */
+    atomic_store_explicit(&worker->channel.mine.header->mark, ++worker->heartbeat,
+                          memory_order_relaxed);
+}
+
+int troupe_worker_publish_state(struct troupe_worker *worker, const void *data, size_t size)
+{
+    int r;
+
+    r = memory_state_write(&worker->channel.mine, data, size);
+    if (r < 0)
+        return r;
+    troupe_worker_heartbeat(worker);
+    return 0;
+}
+
+int worker_reserve(struct troupe_worker *worker, uint32_t size, void **ret)
+{
+    for (;;) {
+        int r = ring_reserve(&worker->channel.out, size, ret);
+
+        if (r != RING_E_FULL)
+            return r;
+        channel_publish(&worker->channel);
+        r = channel_wait_space(&worker->channel, size, USEC_INFINITY);
+        if (r < 0 && r != -EINTR && r != -ETIMEDOUT)
+            return r;
+    }
+}
+
+int worker_commit(struct troupe_worker *worker, enum protocol_kind kind, int size)
+{
+    if (size < 0)
+        return size;
+    ring_commit(&worker->channel.out, (uint16_t)kind, (uint32_t)size);
+    channel_publish(&worker->channel);
+    return 0;
+}
+
+static int worker_begin(struct troupe_worker *worker)
+{
+    void *body;
+    int r;
+
+    if (!worker->on_job)
+        return -EINVAL;
+    if (worker->stage == WORKER_OVER)
+        return -ESHUTDOWN;
+    if (worker->stage == WORKER_READY)
+        return 0;
+    if (worker->set_up) {
+        r = worker->set_up(worker, worker->scope_userdata);
+        if (r < 0)
+            return worker_end(worker, r);
+    }
+    worker->stage = WORKER_READY;
+    r = worker_reserve(worker, 0, &body);
+    if (r == 0)
+        r = worker_commit(worker, PROTOCOL_READY, 0);
+    return r < 0 ? worker_end(worker, r) : 0;
+}
+
+/* Nothing wakes a worker whose supervisor is gone; this is asked whenever a limited wait has run out. */
+static bool supervisor_gone(const struct troupe_worker *worker)
+{
+    struct pollfd poller = {.fd = worker->control, .events = 0};
+
+    return poll(&poller, 1, 0) > 0 && poller.revents != 0;
+}
+
+/* The next record. 0, RING_E_EMPTY when there is none within the time, or a negative errno. */
+static int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret)
+{
+    usec_t deadline = USEC_INFINITY, left = timeout;
+
+    for (;;) {
+        int r = ring_next(&worker->channel.in, ret);
+
+        if (r != RING_E_EMPTY)
+            return r;
+        if (timeout == 0)
+            return RING_E_EMPTY;
+        if (timeout != USEC_INFINITY && deadline == USEC_INFINITY)
+            deadline = usec_add(clock_now(), timeout);
+        r = channel_wait(&worker->channel, left);
+        if (r == -EINTR)
+            return RING_E_EMPTY;
+        if (r == -ETIMEDOUT)
+            return supervisor_gone(worker) ? -ESHUTDOWN : RING_E_EMPTY;
+        if (r < 0)
+            return r;
+        if (deadline != USEC_INFINITY)
+            left = usec_sub(deadline, clock_now());
+    }
+}
+
+static int worker_handle(struct troupe_worker *worker, const struct ring_record *record)
+{
+    int r;
+
+    switch (record->kind) {
+    case PROTOCOL_JOB:
+        r = job_handle(worker, record);
+        /* Only now: until here the job's payload lay in the ring. */
+        channel_release(&worker->channel);
+        if (r == -EPIPE)
+            return -ESHUTDOWN;
+        return r < 0 ? r : 1;
+    case PROTOCOL_STOP:
+        channel_release(&worker->channel);
+        return -ESHUTDOWN;
+    default:
+        return -EPROTO;
+    }
+}
+
+int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec)
+{
+    struct ring_record record;
+    int r;
+
+    r = worker_begin(worker);
+    if (r < 0)
+        return r;
+    r = worker_receive(worker, timeout_usec, &record);
+    if (r == RING_E_EMPTY)
+        return 0;
+    if (r == 0)
+        r = worker_handle(worker, &record);
+    return r < 0 ? worker_end(worker, r) : r;
+}
+
+int troupe_worker_run(struct troupe_worker *worker)
+{
+    int r;
+
+    do
+        r = troupe_worker_turn(worker, TROUPE_USEC_INFINITY);
+    while (r >= 0);
+    return r == -ESHUTDOWN ? 0 : r;
+}

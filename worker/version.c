@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#include "troupe.h"
+
+const char *troupe_version(void)
+{
+    return "1.0.0";
+}
+
+const char *troupe_end_name(enum troupe_end end)
+{
+    switch (end) {
+    case TROUPE_SUCCEEDED:
+        return "succeeded";
+    case TROUPE_FAILED:
+        return "failed";
+    case TROUPE_CANCELLED:
+        return "cancelled";
+    case TROUPE_DEAD:
+        return "dead";
+    }
+    return "unknown";
+}
