@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: MIT
+# One non-recursive Makefile; it calls itself again only for builds of another kind (sanitizers) and
+# after it has installed what was missing. `make help` lists what there is.
+
+VERSION := 1.0.0
+SONAME := libtroupe.so.1
+
+BUILD ?= build
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr
+SBINDIR ?= $(PREFIX)/sbin
+BINDIR ?= $(PREFIX)/bin
+LIBEXECDIR ?= $(PREFIX)/libexec/troupe
+MULTIARCH ?= $(shell $(CC) -print-multiarch 2>/dev/null)
+LIBDIR ?= $(PREFIX)/lib$(if $(MULTIARCH),/$(MULTIARCH))
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/troupe
+# Where systemd looks, whatever the multiarch directory is.
+SYSTEMDDIR ?= $(PREFIX)/lib
+
+# V=1 shows commands; W=error or CI=true makes warnings errors; SAN=address,undefined instruments.
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
+SAN ?=
+
+# ---- flags ----------------------------------------------------------------------------------------
+
+WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wvla -Wstrict-prototypes \
+	-Wformat=2 $(if $(filter error,$(W))$(filter true 1,$(CI)),-Werror)
+HARDENING := -fstack-protector-strong -fstack-clash-protection -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+ifneq ($(SAN),)
+HARDENING := -fsanitize=$(SAN) -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+endif
+CFLAGS ?= -O2 -g
+# One set of objects for programs and library: -fno-semantic-interposition takes the price off -fPIC.
+FLAGS = -std=gnu17 -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' -fPIC -fno-semantic-interposition \
+	-pthread $(WARNINGS) $(HARDENING) $(CPPFLAGS) $(CFLAGS)
+LINK = $(CC) $(CFLAGS) -pthread $(if $(SAN),-fsanitize=$(SAN)) -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
+
+# Asked for when the first recipe needs them: a machine that lacks pkg-config can still `make deps`.
+pkg = $(shell pkg-config --libs $(1))
+URING_LIBS = $(eval URING_LIBS := $$(call pkg,liburing))$(URING_LIBS)
+SUPERVISOR_LIBS = $(eval SUPERVISOR_LIBS := $$(call pkg,liburing libsystemd jansson))$(SUPERVISOR_LIBS)
+CTL_LIBS = $(eval CTL_LIBS := $$(call pkg,libsystemd jansson))$(CTL_LIBS)
+CHECK_LIBS = $(eval CHECK_LIBS := $$(call pkg,check))$(CHECK_LIBS)
+NETTLE_LIBS = $(eval NETTLE_LIBS := $$(call pkg,nettle))$(NETTLE_LIBS)
+
+# ---- sources --------------------------------------------------------------------------------------
+
+SHARED := $(wildcard shared/*.c)
+SUPERVISOR := $(filter-out supervisor/main.c,$(wildcard supervisor/*.c))
+CTL := $(filter-out supervisor/ctl/main.c,$(wildcard supervisor/ctl/*.c))
+WORKER := $(wildcard worker/*.c)
+EXEC := $(filter-out worker/exec/troupe-exec.c,$(wildcard worker/exec/*.c))
+UNIT_TESTS := $(wildcard tests/unit/test-*.c)
+UNIT_HELPERS := $(filter-out $(UNIT_TESTS),$(wildcard tests/unit/*.c))
+STRESS_TESTS := $(wildcard tests/stress/stress-*.c)
+STRESS_HELPERS := $(filter-out $(STRESS_TESTS),$(wildcard tests/stress/*.c))
+E2E_PROGRAMS := $(wildcard tests/e2e/*.c)
+E2E_WORKERS := $(wildcard tests/e2e/workers/*.c)
+BENCHES := $(wildcard tests/bench/*.c)
+FUZZERS := $(wildcard tests/fuzz/fuzz-*.c)
+# An example is a file, or a directory of files.
+EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
+	$(notdir $(patsubst %/,%,$(sort $(dir $(wildcard worker/examples/*/*.c)))))
+
+MANUALS := $(wildcard supervisor/*.[1-8] supervisor/ctl/*.[1-8] worker/*.[1-8] worker/exec/*.[1-8])
+INTERFACES := $(wildcard supervisor/*.varlink)
+OURS := $(wildcard shared/*.[ch] supervisor/*.[ch] supervisor/ctl/*.[ch] worker/*.[ch] worker/exec/*.[ch] \
+	worker/examples/*.[ch] worker/examples/*/*.[ch] tests/*/*.[ch] tests/e2e/workers/*.[ch])
+PRODUCT := $(filter-out tests/%,$(filter %.c,$(OURS)))
+SCRIPTS := $(shell grep -lE '^\#!.*(/| )(ba|da)?sh' .ci/* units/* tests/*/* worker/examples/* 2>/dev/null)
+
+object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+fault_object = $(patsubst %.c,$(BUILD)/faults/obj/%.o,$(1))
+program = $(patsubst %.c,$(BUILD)/%,$(1))
+
+PROGRAMS := $(BUILD)/trouped $(BUILD)/troupectl $(BUILD)/troupe-exec
+LIBRARIES := $(BUILD)/$(SONAME) $(BUILD)/libtroupe.so $(BUILD)/libtroupe.a $(BUILD)/troupe.pc
+EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
+E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS))
+
+.PHONY: all run check check-programs check-unit check-stress check-e2e check-chaos check-asan check-tsan \
+	check-valgrind check-systemd fuzz lint fmt install uninstall bench help deps clean \
+	deps-present FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(PROGRAMS) $(LIBRARIES) $(EXAMPLE_PROGRAMS)
+
+# ---- compile --------------------------------------------------------------------------------------
+
+# Changes when the compiler or its flags do, and everything is built anew then.
+STAMP := $(BUILD)/flags
+$(STAMP): FORCE | deps-present
+	@mkdir -p $(BUILD)
+	@printf '%s\n' "$$STAMP_TEXT" | cmp -s - $@ || printf '%s\n' "$$STAMP_TEXT" > $@
+$(STAMP): export STAMP_TEXT = $(CC) $(FLAGS) $(LDFLAGS)
+
+$(BUILD)/obj/%.o: %.c $(STAMP)
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(FLAGS) -MMD -MP -c -o $@ $<
+
+# The same code with fault points: "fail the Nth call", "die at the Nth step".
+$(BUILD)/faults/obj/%.o: %.c $(STAMP)
+	$(call say,CC,$< (faults))
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(FLAGS) -DTROUPE_FAULTS -MMD -MP -c -o $@ $<
+
+# Interface descriptions are part of the program (.incbin), which -MMD does not see.
+INCBIN := $(shell grep -ls incbin $(SUPERVISOR))
+$(call object,$(INCBIN)) $(call fault_object,$(INCBIN)): $(INTERFACES)
+
+# Convenience archives: a link takes from them what it needs.
+define archive
+	$(call say,AR,$@)
+	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcsD $@ $^
+endef
+$(BUILD)/libshared.a: $(call object,$(SHARED)); $(archive)
+$(BUILD)/libsupervisor.a: $(call object,$(SUPERVISOR)); $(archive)
+$(BUILD)/libctl.a: $(call object,$(CTL)); $(archive)
+$(BUILD)/libworker.a: $(call object,$(WORKER)); $(archive)
+$(BUILD)/libexec.a: $(call object,$(EXEC)); $(archive)
+$(BUILD)/libhelpers.a: $(call object,$(UNIT_HELPERS)); $(archive)
+$(BUILD)/faults/libshared.a: $(call fault_object,$(SHARED)); $(archive)
+$(BUILD)/faults/libsupervisor.a: $(call fault_object,$(SUPERVISOR)); $(archive)
+$(BUILD)/faults/libworker.a: $(call fault_object,$(WORKER)); $(archive)
+$(BUILD)/faults/libhelpers.a: $(call fault_object,$(STRESS_HELPERS)); $(archive)
+
+# ---- link -----------------------------------------------------------------------------------------
+
+define link
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
+endef
+$(BUILD)/trouped: $(BUILD)/obj/supervisor/main.o $(BUILD)/libsupervisor.a $(BUILD)/libshared.a
+	$(link) $(SUPERVISOR_LIBS)
+
+$(BUILD)/faults/trouped: $(BUILD)/faults/obj/supervisor/main.o $(BUILD)/faults/libsupervisor.a \
+		$(BUILD)/faults/libshared.a
+	$(link) $(SUPERVISOR_LIBS)
+
+# Takes libtroupe as everybody has it, with nothing but its interface; of the daemon, configuration only.
+$(BUILD)/troupectl: $(BUILD)/obj/supervisor/ctl/main.o $(BUILD)/libctl.a $(BUILD)/libsupervisor.a \
+		$(BUILD)/libtroupe.a $(BUILD)/libshared.a
+	$(link) $(CTL_LIBS)
+
+$(BUILD)/troupe-exec: $(BUILD)/obj/worker/exec/troupe-exec.o $(BUILD)/libexec.a $(BUILD)/libtroupe.a \
+		$(BUILD)/libshared.a
+	$(link)
+
+$(BUILD)/$(SONAME): $(call object,$(WORKER)) $(BUILD)/libshared.a worker/libtroupe.map
+	$(call say,LD,$@)
+	$(Q)$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=worker/libtroupe.map \
+		$(if $(SAN),,-Wl,-z,defs) -o $@ $(filter %.o,$^) $(filter %.a,$^)
+
+$(BUILD)/libtroupe.so: $(BUILD)/$(SONAME)
+	$(Q)ln -sf $(SONAME) $@
+
+# One object in which only the interface is left global: it cannot clash with a program's own names.
+$(BUILD)/libtroupe.a: $(call object,$(WORKER)) $(BUILD)/libshared.a
+	$(call say,AR,$@)
+	$(Q)ld -r -o $(BUILD)/libtroupe.o $(filter %.o,$^) $(filter %.a,$^)
+	$(Q)objcopy --wildcard --keep-global-symbol='troupe_*' $(BUILD)/libtroupe.o
+	$(Q)rm -f $@ && ar rcsD $@ $(BUILD)/libtroupe.o
+
+$(BUILD)/troupe.pc: worker/troupe.pc.in $(STAMP)
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' \
+		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@VERSION@|$(VERSION)|g' $< > $@
+
+# Workers that are restarted often start fast when nothing has to be linked at run time.
+STATIC := $(if $(SAN),,-static)
+LIBS_digest = $(NETTLE_LIBS)
+define example
+$$(BUILD)/examples/$(1): $$(call object,$$(wildcard worker/examples/$(1).c worker/examples/$(1)/*.c)) \
+		$$(BUILD)/libtroupe.a
+	$$(link) $$(STATIC) $$(LIBS_$(1))
+endef
+$(foreach name,$(EXAMPLES),$(eval $(call example,$(name))))
+
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhelpers.a $(BUILD)/libctl.a \
+		$(BUILD)/libexec.a $(BUILD)/libsupervisor.a $(BUILD)/libworker.a $(BUILD)/libshared.a
+	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS)
+
+$(BUILD)/tests/stress/%: $(BUILD)/faults/obj/tests/stress/%.o $(BUILD)/faults/libhelpers.a \
+		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libworker.a $(BUILD)/faults/libshared.a
+	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS)
+
+# Workers for tests are programs as users write them; those that break the rules need the layout too.
+$(BUILD)/tests/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libtroupe.a $(BUILD)/libshared.a
+	$(link) $(STATIC)
+
+$(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libtroupe.a $(BUILD)/libshared.a
+	$(link) $(URING_LIBS)
+
+-include $(patsubst %.c,$(BUILD)/obj/%.d,$(filter %.c,$(OURS)))
+-include $(patsubst %.c,$(BUILD)/faults/obj/%.d,$(filter %.c,$(OURS)))
+
+# ---- first steps ----------------------------------------------------------------------------------
+
+deps:
+	@CC='$(CC)' .ci/deps
+
+deps-present:
+	@CC='$(CC)' .ci/deps --check
+
+# The machine may lack the compiler when this make begins, hence another one for the real work.
+again = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS)) BUILD='$(BUILD)' CC='$(CC)'
+TESTS_ENVIRONMENT = TESTS_BUILD='$(abspath $(BUILD))' TESTS_SAN='$(SAN)'
+
+run: deps
+	@$(again) all
+	@$(TESTS_ENVIRONMENT) worker/examples/run $(DIR)
+
+# ---- tests ----------------------------------------------------------------------------------------
+
+# TESTS= chooses among them by (part of) their names.
+chosen = $(if $(TESTS),$(foreach test,$(TESTS),$(foreach file,$(1),$(if $(findstring $(test),$(file)),$(file)))),$(1))
+UNIT_PROGRAMS := $(call program,$(call chosen,$(UNIT_TESTS)))
+STRESS_PROGRAMS := $(call program,$(call chosen,$(STRESS_TESTS)))
+RUN = $(TESTS_ENVIRONMENT) tests/run --jobs $(JOBS)
+
+check: deps
+	@$(again) all test-programs
+	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) tests/e2e/test_*.py
+
+check-unit: deps
+	@$(again) unit-programs
+	@$(RUN) $(UNIT_PROGRAMS)
+
+# Both in one go.
+check-programs: deps
+	@$(again) unit-programs stress-programs
+	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS)
+
+check-stress: deps
+	@$(again) stress-programs
+	@$(RUN) $(STRESS_PROGRAMS)
+
+# TESTS= here: parts of the names of test methods.
+check-e2e: deps
+	@$(again) all e2e-programs
+	@$(RUN) $(TESTS:%=--only %) tests/e2e/test_*.py
+
+.PHONY: test-programs unit-programs stress-programs e2e-programs
+test-programs: unit-programs stress-programs e2e-programs
+unit-programs: $(UNIT_PROGRAMS)
+stress-programs: $(STRESS_PROGRAMS)
+e2e-programs: $(E2E_HELPERS) $(BUILD)/faults/trouped
+
+# Ten thousand deaths: minutes, so not part of `make check`.
+check-chaos: deps
+	@$(again) all e2e-programs
+	@$(TESTS_ENVIRONMENT) TESTS_CHAOS_KILLS=10000 tests/run --timeout 3600 --only chaos tests/e2e/test_*.py
+
+# An own build each, beside the plain one.
+check-asan: deps
+	@$(MAKE) --no-print-directory BUILD='$(BUILD)/asan' SAN=address,undefined CFLAGS='-O1 -g' check
+
+# Threads stand in for processes: what they share is the rings, the wake protocol and the state page.
+check-tsan: deps
+	@$(MAKE) --no-print-directory BUILD='$(BUILD)/tsan' SAN=thread CFLAGS='-O1 -g' \
+		TESTS='test-ring test-wake test-channel test-memory threads' check-programs
+
+check-valgrind: deps
+	@.ci/deps valgrind
+	@$(again) unit-programs
+	@$(RUN) --timeout 600 --wrapper 'valgrind -q --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes' \
+		$(UNIT_PROGRAMS)
+
+check-systemd: deps
+	@$(again) all e2e-programs
+	@$(TESTS_ENVIRONMENT) tests/systemd/run || [ $$? = 77 ]
+
+# Seconds per target.
+FUZZ_SECONDS ?= 20
+fuzz: deps
+	@.ci/deps clang
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD='$(BUILD)/fuzz' CC=clang SAN=fuzzer-no-link,address,undefined \
+		CFLAGS='-O1 -g' FUZZING=1 fuzz-programs
+	@for fuzzer in $(FUZZERS:tests/fuzz/%.c=%); do \
+		echo "fuzz: $$fuzzer, $(FUZZ_SECONDS) s"; \
+		mkdir -p $(BUILD)/fuzz/corpus/$$fuzzer; \
+		$(BUILD)/fuzz/tests/fuzz/$$fuzzer -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 \
+			-artifact_prefix=$(BUILD)/fuzz/ $(BUILD)/fuzz/corpus/$$fuzzer || exit 1; \
+	done
+
+.PHONY: fuzz-programs
+fuzz-programs: $(call program,$(FUZZERS))
+$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libctl.a $(BUILD)/libsupervisor.a \
+		$(BUILD)/libworker.a $(BUILD)/libshared.a
+	$(link) $(SUPERVISOR_LIBS) -fsanitize=fuzzer
+
+bench: deps
+	@$(again) all bench-programs
+	@$(TESTS_ENVIRONMENT) tests/bench/run
+
+.PHONY: bench-programs
+bench-programs: $(call program,$(BENCHES))
+
+# ---- looks ----------------------------------------------------------------------------------------
+
+TIDY := $(PRODUCT:%=tidy/%)
+.PHONY: $(TIDY)
+$(TIDY): tidy/%: %
+	$(call say,TIDY,$<)
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu17 -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' \
+		2>/dev/null
+
+lint: deps
+	@.ci/deps clang-format clang-tidy shellcheck mandoc
+	clang-format --dry-run -Werror $(OURS)
+	@$(again) $(TIDY)
+	$(if $(MANUALS),mandoc -T lint -W warning $(MANUALS))
+	$(if $(SCRIPTS),shellcheck $(SCRIPTS))
+
+fmt:
+	@.ci/deps clang-format
+	clang-format -i $(OURS)
+
+# ---- install --------------------------------------------------------------------------------------
+
+# MODE:SOURCE:DESTINATION. `uninstall` removes exactly these.
+INSTALLED = \
+	755:$(BUILD)/trouped:$(SBINDIR)/trouped \
+	755:$(BUILD)/troupectl:$(BINDIR)/troupectl \
+	755:$(BUILD)/troupe-exec:$(LIBEXECDIR)/troupe-exec \
+	644:$(BUILD)/$(SONAME):$(LIBDIR)/$(SONAME) \
+	644:$(BUILD)/libtroupe.a:$(LIBDIR)/libtroupe.a \
+	644:$(BUILD)/troupe.pc:$(LIBDIR)/pkgconfig/troupe.pc \
+	644:worker/troupe.h:$(INCLUDEDIR)/troupe.h \
+	644:README.md:$(DOCDIR)/README.md \
+	$(foreach file,$(MANUALS),644:$(file):$(MANDIR)/man$(subst .,,$(suffix $(file)))/$(notdir $(file))) \
+	$(foreach file,$(INTERFACES),644:$(file):$(PREFIX)/share/varlink/$(notdir $(file))) \
+	$(foreach file,$(wildcard units/*.service units/*.socket),644:$(file):$(SYSTEMDDIR)/systemd/system/$(notdir $(file))) \
+	$(foreach file,$(wildcard units/*.catalog),644:$(file):$(SYSTEMDDIR)/systemd/catalog/$(notdir $(file)))
+
+install: all
+	@set -e; for entry in $(INSTALLED); do \
+		mode=$${entry%%:*}; rest=$${entry#*:}; source=$${rest%%:*}; to='$(DESTDIR)'$${rest#*:}; \
+		install -D -m $$mode "$$source" "$$to"; \
+		case $$to in \
+		*.service|*.socket) sed -i -e 's|/usr/sbin/|$(SBINDIR)/|g' -e 's|/usr/bin/troupe|$(BINDIR)/troupe|g' \
+			-e 's|/usr/libexec/troupe/|$(LIBEXECDIR)/|g' "$$to" ;; \
+		esac; \
+	done
+	@ln -sf $(SONAME) '$(DESTDIR)$(LIBDIR)/libtroupe.so'
+	@$(if $(DESTDIR),,ldconfig 2>/dev/null || true)
+
+uninstall:
+	@for entry in $(INSTALLED); do rm -f '$(DESTDIR)'"$${entry##*:}"; done
+	@rm -f '$(DESTDIR)$(LIBDIR)/libtroupe.so'
+	@rmdir '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' 2>/dev/null || true
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo 'make run            see it work: real files through workers that crash (DIR=/usr/share/doc)'
+	@echo 'make check          unit, stress and end-to-end tests (TESTS= chooses)'
+	@echo 'make check-unit check-stress check-e2e'
+	@echo 'make check-asan     the same with AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
+	@echo 'make check-valgrind unit tests under valgrind'
+	@echo 'make check-systemd  under a real, booted systemd (root, systemd-nspawn)'
+	@echo 'make check-chaos    10,000 workers killed while jobs run (minutes)'
+	@echo 'make fuzz           FUZZ_SECONDS=20 per target, with clang'
+	@echo 'make bench          Troupe beside its floor and its peers'
+	@echo 'make lint fmt       static analysis; layout'
+	@echo 'make install        DESTDIR= PREFIX=/usr; and uninstall'
+	@echo 'make deps           what is missing, by apt-get; run and check do it by themselves'
+	@echo 'make clean'
+	@echo 'Variables: BUILD=build CC=gcc|clang V=1 W=error SAN=address,undefined CFLAGS= LDFLAGS= JOBS='

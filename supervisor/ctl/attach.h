@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The fast way to the supervisor, through libtroupe: payloads and results of any size. */
+
+#include "../../worker/troupe.h"
+
+struct invocation;
+
+struct attachment_client {
+    struct troupe_client *client;
+    uint64_t group;
+};
+
+/* Connects and finds the group. An exit status, the failure having been told. */
+int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret);
+
+/* The job options of the command line as libtroupe takes them. */
+struct troupe_job_options attach_job_options(const struct invocation *invocation);

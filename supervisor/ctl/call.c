@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "call.h"
+
+#include "../../shared/cleanup.h"
+#include "complain.h"
+#include "explain.h"
+#include "format.h"
+#include "invocation.h"
+#include <string.h>
+
+static int open_client(struct invocation *invocation, bool patient)
+{
+    usec_t timeout = invocation->options.timeout;
+    int r;
+
+    if (timeout == 0)
+        timeout = patient ? USEC_INFINITY : CALL_TIMEOUT;
+    if (invocation->client.fd >= 0) {
+        invocation->client.timeout = timeout;
+        return EXIT_OK;
+    }
+    r = varlink_client_init(&invocation->client, invocation_socket(invocation), timeout);
+    return r < 0 ? explain_connect(invocation_socket(invocation), r) : EXIT_OK;
+}
+
+static int send_call(struct invocation *invocation, const char *method, json_t *parameters,
+                     bool more, bool patient)
+{
+    int r;
+
+    r = open_client(invocation, patient);
+    if (r != EXIT_OK) {
+        json_decref(parameters);
+        return r;
+    }
+    r = varlink_client_send(&invocation->client, method, parameters, more);
+    return r < 0 ? explain_broken(r) : EXIT_OK;
+}
+
+int call(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
+         json_t **ret)
+{
+    struct varlink_reply reply;
+    int r;
+
+    r = send_call(invocation, method, parameters, false, patient);
+    if (r != EXIT_OK)
+        return r;
+    do
+        r = varlink_client_receive(&invocation->client, &reply);
+    while (r == -EINTR);
+    if (r < 0)
+        return explain_broken(r);
+    if (reply.error)
+        r = explain_error(reply.error, reply.parameters);
+    else
+        *ret = json_incref(reply.parameters);
+    varlink_reply_deinit(&reply);
+    return r;
+}
+
+static int receive_one(struct invocation *invocation, call_reply_fn each, void *userdata,
+                       bool *ret_last)
+{
+    struct varlink_reply reply;
+    int r;
+
+    do
+        r = varlink_client_receive(&invocation->client, &reply);
+    while (r == -EINTR);
+    if (r < 0)
+        return explain_broken(r);
+    *ret_last = !reply.continues;
+    if (reply.error)
+        r = explain_error(reply.error, reply.parameters);
+    else
+        r = each(invocation, reply.parameters, !reply.continues, userdata);
+    varlink_reply_deinit(&reply);
+    return r;
+}
+
+int call_more(struct invocation *invocation, const char *method, json_t *parameters,
+              call_reply_fn each, void *userdata)
+{
+    bool last = false;
+    int r;
+
+    r = send_call(invocation, method, parameters, true, true);
+    while (r == EXIT_OK && !last)
+        r = receive_one(invocation, each, userdata, &last);
+    return r;
+}
+
+int call_print_json(const struct invocation *invocation, const json_t *document)
+{
+    size_t flags = invocation->out.is_terminal ? JSON_INDENT(2) : JSON_COMPACT;
+
+    if (json_dumpf(document, stdout, flags) < 0)
+        return call_no_memory();
+    putchar('\n');
+    return EXIT_OK;
+}
+
+int call_print_json_line(const json_t *document)
+{
+    if (json_dumpf(document, stdout, JSON_COMPACT) < 0)
+        return call_no_memory();
+    putchar('\n');
+    return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+int call_no_memory(void)
+{
+    complain("out of memory");
+    return EXIT_FAILED;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What is left of workers: death reports, and what they wrote to standard error. */
+
+#include "../../shared/cleanup.h"
+#include "call.h"
+#include "field.h"
+#include "format.h"
+#include "invocation.h"
+#include "show.h"
+#include "verbs.h"
+
+/* Reports unless --limit= says otherwise: more than that nobody reads at once. */
+#define DEATHS_SHOWN 10
+
+int verb_deaths(struct invocation *invocation)
+{
+    const struct options *options = &invocation->options;
+    int64_t limit = options->limit > 0 ? options->limit : DEATHS_SHOWN;
+    const json_t *deaths;
+    json_t *reply;
+    int r;
+
+    r = call(invocation, CALL_SUPERVISOR "ListDeaths",
+             json_pack("{s:s*, s:I}", "target", invocation_operand(invocation, 0), "limit",
+                       (json_int_t)limit),
+             false, &reply);
+    if (r != EXIT_OK)
+        return r;
+    deaths = json_object_get(reply, "deaths");
+    if (options->json)
+        r = call_print_json(invocation, reply);
+    else if (json_array_size(deaths) == 0 && !options->quiet)
+        terminal_print(&invocation->out, "No deaths.");
+    for (size_t i = 0; !options->json && i < json_array_size(deaths); i++) {
+        if (i > 0)
+            putchar('\n');
+        show_death(&invocation->out, json_array_get(deaths, i), clock_realtime());
+    }
+    json_decref(reply);
+    return r;
+}
+
+int verb_log(struct invocation *invocation)
+{
+    const json_t *lines;
+    json_t *reply;
+    int r;
+
+    r = call(invocation, CALL_SUPERVISOR "GetLog",
+             json_pack("{s:s}", "target", invocation_operand(invocation, 0)), false, &reply);
+    if (r != EXIT_OK)
+        return r;
+    lines = json_object_get(reply, "lines");
+    if (invocation->options.json)
+        r = call_print_json(invocation, reply);
+    for (size_t i = 0; !invocation->options.json && i < json_array_size(lines); i++) {
+        const char *line = json_string_value(json_array_get(lines, i));
+
+        /* A terminal gets them made safe, a file gets them as they are. */
+        if (invocation->out.is_terminal)
+            puts(SAFE_LINE(line ? line : ""));
+        else
+            puts(line ? line : "");
+    }
+    json_decref(reply);
+    return r;
+}

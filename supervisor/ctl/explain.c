@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "explain.h"
+
+#include "../../shared/cleanup.h"
+#include "complain.h"
+#include "exit-status.h"
+#include "field.h"
+#include "format.h"
+#include <stdbool.h>
+#include <string.h>
+
+static int no_target(const json_t *p)
+{
+    const char *target = field_text(p, "target");
+
+    if (field_has(p, "nearest"))
+        complain_nearest(field_text(p, "nearest"), "there is no group or worker '%s'", target);
+    else
+        complain("there is no group or worker '%s'; 'troupectl status' lists them", target);
+    return EXIT_NOT_FOUND;
+}
+
+static int no_group(const json_t *p)
+{
+    const char *group = field_text(p, "group");
+
+    if (field_has(p, "nearest"))
+        complain_nearest(field_text(p, "nearest"), "there is no group '%s'", group);
+    else
+        complain("there is no group '%s'; 'troupectl status' lists them", group);
+    return EXIT_NOT_FOUND;
+}
+
+static int no_job(const json_t *p)
+{
+    complain("there is no job '%s' (any more): it never was, or its result is no longer kept",
+             field_text(p, "id"));
+    return EXIT_NOT_FOUND;
+}
+
+static int not_permitted(const json_t *p)
+{
+    complain("not permitted: this needs %s", field_text(p, "needed"));
+    return EXIT_NOT_PERMITTED;
+}
+
+static int bad_size(const json_t *p)
+{
+    complain("a pool of %lld workers is not possible; allowed: %lld to %lld",
+             (long long)field_int(p, "size"), (long long)field_int(p, "minimum"),
+             (long long)field_int(p, "maximum"));
+    return EXIT_USAGE;
+}
+
+static int bad_configuration(const json_t *p)
+{
+    const json_t *problems = json_object_get(p, "problems");
+
+    for (size_t i = 0; i < json_array_size(problems); i++) {
+        const char *problem = json_string_value(json_array_get(problems, i));
+
+        fprintf(stderr, "%s\n", SAFE_LINE(problem ? problem : ""));
+    }
+    complain("the configuration has %zu problem%s; nothing was changed", json_array_size(problems),
+             plural(json_array_size(problems)));
+    return EXIT_INVALID;
+}
+
+static int stopping(const json_t *p)
+{
+    (void)p;
+    complain("the supervisor is stopping and takes no orders any more");
+    return EXIT_BUSY;
+}
+
+static int not_an_actor(const json_t *p)
+{
+    complain("group '%s' is a plain service (Type=service): it has no queue and takes no jobs",
+             field_has(p, "group") ? field_text(p, "group") : field_text(p, "target"));
+    return EXIT_FAILED;
+}
+
+static int busy(const json_t *p)
+{
+    complain("the queue of group '%s' is full: %s of %s jobs (QueueMax=, QueueMemoryMax=)",
+             field_text(p, "group"), COUNT(field_count(p, "queued")),
+             COUNT(field_count(p, "maximum")));
+    return EXIT_BUSY;
+}
+
+static int exists(const json_t *p)
+{
+    complain("a job '%s' exists: it is live, or its result is still kept", field_text(p, "id"));
+    return EXIT_BUSY;
+}
+
+static int bad_id(const json_t *p)
+{
+    complain("'%s' cannot be a job's id; allowed: %s", field_text(p, "id"),
+             field_text(p, "allowed"));
+    return EXIT_USAGE;
+}
+
+static int bad_option(const json_t *p)
+{
+    complain("the job's option '%s' is out of bounds; allowed: %s", field_text(p, "option"),
+             field_text(p, "allowed"));
+    return EXIT_USAGE;
+}
+
+static int bad_payload(const json_t *p)
+{
+    complain("the supervisor refused the payload: %s", field_text(p, "problem"));
+    return EXIT_USAGE;
+}
+
+static int cancel_again(const json_t *p)
+{
+    complain("cancellation of job '%s' has already been requested", field_text(p, "id"));
+    return EXIT_BUSY;
+}
+
+static int too_many_clients(const json_t *p)
+{
+    complain("the supervisor has %lld clients already, no more are let in (ClientsMax=)",
+             (long long)field_int(p, "maximum"));
+    return EXIT_BUSY;
+}
+
+static int bad_version(const json_t *p)
+{
+    complain("the supervisor speaks version %lld, this program version %lld: one of them is old",
+             (long long)field_int(p, "supported"), (long long)field_int(p, "version"));
+    return EXIT_FAILED;
+}
+
+struct explanation {
+    const char *name; /* behind the interface's */
+    int (*explain)(const json_t *parameters);
+};
+
+/* Both interfaces of ours: where a name occurs in both it means the same. */
+static const struct explanation explanations[] = {
+    {"NoSuchTarget", no_target},
+    {"NoSuchGroup", no_group},
+    {"NoSuchJob", no_job},
+    {"NotPermitted", not_permitted},
+    {"BadSize", bad_size},
+    {"BadConfiguration", bad_configuration},
+    {"Stopping", stopping},
+    {"NotAnActor", not_an_actor},
+    {"Busy", busy},
+    {"Exists", exists},
+    {"BadId", bad_id},
+    {"BadOption", bad_option},
+    {"BadPayload", bad_payload},
+    {"CancelAlreadyRequested", cancel_again},
+    {"TooManyClients", too_many_clients},
+    {"BadVersion", bad_version},
+};
+
+static int explain_unknown(const char *error, const json_t *parameters)
+{
+    _cleanup_free_ char *text = json_dumps(parameters, JSON_COMPACT);
+
+    if (strcmp(error, "org.varlink.service.MethodNotFound") == 0 ||
+        strcmp(error, "org.varlink.service.InterfaceNotFound") == 0)
+        complain("the program behind the socket does not know '%s': another version, or no trouped",
+                 field_has(parameters, "method") ? field_text(parameters, "method")
+                                                 : field_text(parameters, "interface"));
+    else
+        complain("the supervisor answered with the error %s %s", error, text ? text : "");
+    return EXIT_FAILED;
+}
+
+int explain_error(const char *error, const json_t *parameters)
+{
+    const char *name = strrchr(error, '.');
+
+    if (strncmp(error, "io.troupe.", strlen("io.troupe.")) != 0 || !name)
+        return explain_unknown(error, parameters);
+    for (size_t i = 0; i < ELEMENTS(explanations); i++)
+        if (strcmp(name + 1, explanations[i].name) == 0)
+            return explanations[i].explain(parameters);
+    return explain_unknown(error, parameters);
+}
+
+int explain_connect(const char *socket, int error)
+{
+    switch (error) {
+    case -ENOENT:
+        complain("no supervisor at %s: there is no such socket; is trouped running?", socket);
+        return EXIT_UNREACHABLE;
+    case -ECONNREFUSED:
+        complain("no supervisor at %s: nobody listens there any more; is trouped running?", socket);
+        return EXIT_UNREACHABLE;
+    case -EACCES:
+        complain("not permitted to open %s (its mode and its directory's say who may)", socket);
+        return EXIT_NOT_PERMITTED;
+    case -EPERM:
+        complain("not permitted: creating jobs needs root, the supervisor's user or AdminGroup=");
+        return EXIT_NOT_PERMITTED;
+    case -EUSERS:
+        complain("the supervisor has as many clients as it takes (ClientsMax=)");
+        return EXIT_BUSY;
+    case -ESHUTDOWN:
+        return stopping(NULL);
+    case -EPROTO:
+        complain("what answers at %s is no trouped, or one of another version", socket);
+        return EXIT_UNREACHABLE;
+    default:
+        complain("cannot connect to %s: %s", socket, strerror(-error));
+        return EXIT_UNREACHABLE;
+    }
+}
+
+int explain_broken(int error)
+{
+    switch (error) {
+    case -ECONNRESET:
+    case -EPIPE:
+        complain("the connection was closed by the supervisor, or the supervisor is gone");
+        break;
+    case -ETIMEDOUT:
+        complain("no answer within the time allowed (--timeout)");
+        break;
+    case -EPROTO:
+        complain("what came back is not the Varlink protocol: no trouped at this socket?");
+        break;
+    case -EMSGSIZE:
+        complain("the request is larger than the supervisor takes (1 MiB)");
+        return EXIT_USAGE;
+    case -ENOMEM:
+        complain("out of memory");
+        return EXIT_FAILED;
+    default:
+        complain("the connection to the supervisor failed: %s", strerror(-error));
+        break;
+    }
+    return EXIT_UNREACHABLE;
+}
+
+static int refused_status(int error)
+{
+    switch (error) {
+    case -EBUSY:
+    case -EEXIST:
+    case -ESHUTDOWN:
+    case -EUSERS:
+        return EXIT_BUSY;
+    case -ENOENT:
+        return EXIT_NOT_FOUND;
+    case -EINVAL:
+    case -EMSGSIZE:
+        return EXIT_USAGE;
+    case -EPERM:
+    case -EACCES:
+        return EXIT_NOT_PERMITTED;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+static const char *refused_text(int error)
+{
+    switch (error) {
+    case -EBUSY:
+        return "its queue is full (QueueMax=, QueueMemoryMax=)";
+    case -EEXIST:
+        return "a job of that id exists: it is live, or its result is still kept";
+    case -ENOENT:
+        return "there is no such group (any more)";
+    case -EINVAL:
+        return "the id or an option is malformed (ids: 1 to 64 characters of A-Z a-z 0-9 . _ : @ "
+               "-)";
+    case -EMSGSIZE:
+        return "the payload is too large";
+    case -ESHUTDOWN:
+        return "the supervisor is stopping";
+    case -EPERM:
+        return "creating jobs needs root, the supervisor's user or AdminGroup=";
+    default:
+        return strerror(-error);
+    }
+}
+
+int explain_refused(const char *group, int error, const char *reason)
+{
+    if (error == -EPIPE)
+        return explain_broken(error);
+    complain("group '%s' refused the job: %s%s%s%s", group, refused_text(error),
+             *reason ? " (" : "", reason, *reason ? ")" : "");
+    return refused_status(error);
+}

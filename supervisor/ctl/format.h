@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Quantities as people read them. Each function writes into a buffer that the caller brings and
+ * returns it; the macros bring one that lives as long as the enclosing block.
+ */
+
+#include "../../shared/clock.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#define FORMAT_SIZE 64
+
+/* "0s", "740ms", "3.2s", "12s", "3min 12s", "2h 5min", "4d 3h": two units are enough for a glance.
+ */
+char *format_span(char *buffer, size_t size, usec_t span);
+#define SPAN(span) format_span((char[FORMAT_SIZE]){0}, FORMAT_SIZE, span)
+
+/* "3min 12s ago"; "now" within a second and for what lies ahead (clocks differ). */
+char *format_ago(char *buffer, size_t size, usec_t now, usec_t at);
+#define AGO(now, at) format_ago((char[FORMAT_SIZE]){0}, FORMAT_SIZE, now, at)
+
+/* "812 B", "38.2 MiB". */
+char *format_bytes(char *buffer, size_t size, uint64_t bytes);
+#define BYTES(bytes) format_bytes((char[FORMAT_SIZE]){0}, FORMAT_SIZE, bytes)
+
+/* "48,213". */
+char *format_count(char *buffer, size_t size, uint64_t count);
+#define COUNT(count) format_count((char[FORMAT_SIZE]){0}, FORMAT_SIZE, count)
+
+/* "Sat 2026-11-21 04:12:33.123456 UTC", local time; and the time of day alone, with milliseconds.
+ */
+char *format_time(char *buffer, size_t size, usec_t at);
+#define TIME(at) format_time((char[FORMAT_SIZE]){0}, FORMAT_SIZE, at)
+char *format_time_of_day(char *buffer, size_t size, usec_t at);
+#define TIME_OF_DAY(at) format_time_of_day((char[FORMAT_SIZE]){0}, FORMAT_SIZE, at)
+
+/*
+ * Text from elsewhere, fit for a terminal: control characters and what is no UTF-8 become "\x1b",
+ * tabs become spaces; what does not fit is cut with "…". Otherwise a worker's stderr could move the
+ * cursor of whoever looks at it.
+ */
+char *format_safe(char *buffer, size_t size, const char *text);
+#define SAFE(text)      format_safe((char[512]){0}, 512, text)
+#define SAFE_LINE(text) format_safe((char[2048]){0}, 2048, text)
+
+/* "s" unless it is one. */
+const char *plural(uint64_t count);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+
+/* troupectl: from the command line to a verb. */
+
+#include "../../shared/cleanup.h"
+#include "../../worker/troupe.h"
+#include "../encoding.h"
+#include "../suggest.h"
+#include "complain.h"
+#include "help.h"
+#include "invocation.h"
+#include "verb-table.h"
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct verb *find_verb(const char *name)
+{
+    const char *names[64] = {NULL};
+
+    for (size_t i = 0; i < n_verbs; i++) {
+        if (strcmp(verb_table[i].name, name) == 0)
+            return &verb_table[i];
+        if (i + 1 < ELEMENTS(names))
+            names[i] = verb_table[i].name;
+    }
+    complain_nearest(suggest_nearest(name, names), "unknown verb '%s'", name);
+    return NULL;
+}
+
+static int check_operands(const struct invocation *invocation)
+{
+    const struct verb *verb = invocation->verb;
+    const struct options *options = &invocation->options;
+    bool files = verb->options & OPTIONS_CONFIG;
+
+    if (invocation->n_operands < verb->operands_min) {
+        complain("usage: troupectl %s %s", verb->name, verb->operands);
+        return EXIT_USAGE;
+    }
+    if (invocation->n_operands > verb->operands_max) {
+        complain("'%s' is one too many; usage: troupectl %s %s",
+                 invocation->operands[verb->operands_max], verb->name, verb->operands);
+        return EXIT_USAGE;
+    }
+    /* Names go into JSON; files may be called as they like. */
+    for (size_t i = 0; !files && i < invocation->n_operands; i++)
+        if (!encoding_is_text(invocation->operands[i], strlen(invocation->operands[i]))) {
+            complain("'%s' is no UTF-8", invocation->operands[i]);
+            return EXIT_USAGE;
+        }
+    if ((options->id && !encoding_is_text(options->id, strlen(options->id))) ||
+        (options->key && !encoding_is_text(options->key, strlen(options->key)))) {
+        complain("--id and --key must be UTF-8");
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+/* Verb, operands and options in any order. Returns an exit status. */
+static int parse(struct invocation *invocation, struct arguments *arguments, const char **operands)
+{
+    unsigned sets = OPTIONS_COMMON;
+    const char *operand;
+    int r;
+
+    while ((r = options_next(&invocation->options, sets, arguments, &operand)) > 0) {
+        if (invocation->verb) {
+            operands[invocation->n_operands++] = operand;
+            continue;
+        }
+        invocation->verb = find_verb(operand);
+        if (!invocation->verb)
+            return EXIT_USAGE;
+        sets |= invocation->verb->options;
+    }
+    invocation->operands = operands;
+    return r < 0 ? EXIT_USAGE : EXIT_OK;
+}
+
+static int run(struct invocation *invocation)
+{
+    int r;
+
+    if (invocation->options.version) {
+        printf("troupectl %s\n", troupe_version());
+        return EXIT_OK;
+    }
+    if (invocation->options.help && invocation->verb) {
+        help_verb(invocation->verb);
+        return EXIT_OK;
+    }
+    if (invocation->options.help) {
+        help_all(verb_table, n_verbs);
+        return EXIT_OK;
+    }
+    if (!invocation->verb) {
+        complain("a verb is missing; try 'troupectl status' or 'troupectl --help'");
+        return EXIT_USAGE;
+    }
+    r = check_operands(invocation);
+    return r == EXIT_OK ? invocation->verb->run(invocation) : r;
+}
+
+int main(int argc, char **argv)
+{
+    struct invocation invocation = {.options = OPTIONS_DEFAULTS, .client = VARLINK_CLIENT_NULL};
+    struct arguments arguments = {.items = argv, .n_items = (size_t)argc, .next = 1};
+    _cleanup_free_ const char **operands = calloc((size_t)argc + 1, sizeof(*operands));
+    int r;
+
+    setlocale(LC_CTYPE, "");
+    if (!operands)
+        return EXIT_FAILED;
+    r = parse(&invocation, &arguments, operands);
+    if (r == EXIT_OK) {
+        terminal_init(&invocation.out, stdout, !invocation.options.no_color);
+        r = run(&invocation);
+    }
+    varlink_client_deinit(&invocation.client);
+    /* A full disk must not look like success; a pipe that was closed is nothing to talk about. */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (errno != EPIPE)
+            complain("cannot write the output: %s", strerror(errno));
+        r = r == EXIT_OK ? EXIT_FAILED : r;
+    }
+    return r;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Orders to the supervisor: to groups and workers, and to read its configuration again. */
+
+#include "../../shared/cleanup.h"
+#include "call.h"
+#include "complain.h"
+#include "field.h"
+#include "format.h"
+#include "invocation.h"
+#include "value.h"
+#include "verbs.h"
+
+static int order_one(struct invocation *invocation, const char *method, const char *target)
+{
+    bool wait = invocation->options.wait;
+    json_t *reply, *parameters = json_pack("{s:s}", "target", target);
+    int r;
+
+    if (!parameters || (wait && json_object_set_new(parameters, "wait", json_true()) < 0))
+        return call_no_memory();
+    r = call(invocation, method, parameters, wait, &reply);
+    if (r != EXIT_OK)
+        return r;
+    if (invocation->options.json)
+        r = call_print_json_line(reply);
+    json_decref(reply);
+    return r;
+}
+
+/* All targets are tried; the last failure is the exit status. */
+static int order(struct invocation *invocation, const char *method)
+{
+    int status = EXIT_OK;
+
+    for (size_t i = 0; i < invocation->n_operands; i++) {
+        int r = order_one(invocation, method, invocation->operands[i]);
+
+        if (r == EXIT_UNREACHABLE)
+            return r;
+        if (r != EXIT_OK)
+            status = r;
+    }
+    return status;
+}
+
+int verb_start(struct invocation *invocation)
+{
+    return order(invocation, CALL_SUPERVISOR "Start");
+}
+
+int verb_stop(struct invocation *invocation)
+{
+    return order(invocation, CALL_SUPERVISOR "Stop");
+}
+
+int verb_restart(struct invocation *invocation)
+{
+    return order(invocation, CALL_SUPERVISOR "Restart");
+}
+
+int verb_reset(struct invocation *invocation)
+{
+    return order(invocation, CALL_SUPERVISOR "Reset");
+}
+
+int verb_pause(struct invocation *invocation)
+{
+    return order(invocation, CALL_SUPERVISOR "Pause");
+}
+
+int verb_resume(struct invocation *invocation)
+{
+    return order(invocation, CALL_SUPERVISOR "Resume");
+}
+
+int verb_resize(struct invocation *invocation)
+{
+    const char *target = invocation_operand(invocation, 0),
+               *text = invocation_operand(invocation, 1);
+    bool wait = invocation->options.wait;
+    json_t *reply, *parameters;
+    int64_t size;
+    int r;
+
+    /* What is allowed is for the supervisor to say. */
+    if (value_number(text, INT32_MIN, INT32_MAX, &size) < 0) {
+        complain("'%s' is no number of workers", text);
+        return EXIT_USAGE;
+    }
+    parameters = json_pack("{s:s, s:I}", "target", target, "size", (json_int_t)size);
+    if (!parameters || (wait && json_object_set_new(parameters, "wait", json_true()) < 0))
+        return call_no_memory();
+    r = call(invocation, CALL_SUPERVISOR "Resize", parameters, wait, &reply);
+    if (r != EXIT_OK)
+        return r;
+    if (invocation->options.json)
+        r = call_print_json(invocation, reply);
+    else if (!invocation->options.quiet)
+        terminal_print(&invocation->out, "%s: %lld → %lld workers", SAFE(target),
+                       (long long)field_int(reply, "old_size"), (long long)size);
+    json_decref(reply);
+    return r;
+}
+
+static size_t show_names(const struct terminal *terminal, const json_t *reply, const char *what)
+{
+    const json_t *names = json_object_get(reply, what);
+
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+
+        terminal_print(terminal, "%s %s", what, SAFE(name ? name : ""));
+    }
+    return json_array_size(names);
+}
+
+int verb_reload(struct invocation *invocation)
+{
+    const struct terminal *out = &invocation->out;
+    json_t *reply;
+    size_t n = 0;
+    int r;
+
+    r = call(invocation, CALL_SUPERVISOR "Reload", NULL, false, &reply);
+    if (r != EXIT_OK)
+        return r;
+    if (invocation->options.json) {
+        r = call_print_json(invocation, reply);
+    } else if (!invocation->options.quiet) {
+        n += show_names(out, reply, "added");
+        n += show_names(out, reply, "removed");
+        n += show_names(out, reply, "changed");
+        if (n == 0)
+            terminal_print(out, "no group has changed");
+    }
+    json_decref(reply);
+    return r;
+}

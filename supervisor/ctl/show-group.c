@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../shared/cleanup.h"
+#include "field.h"
+#include "format.h"
+#include "show.h"
+#include "table.h"
+#include <string.h>
+
+/* Groups of so many workers are shown whole. */
+#define SMALL_POOL 6
+/* Of larger ones: at most so many that need attention, and so many of the longest running jobs. */
+#define NOTABLE_MAX 10
+#define LONGEST_MAX 3
+/* A death that short ago is worth a line even if the worker is well again. */
+#define RECENT_DEATH (60 * USEC_PER_SEC)
+/* A job that has waited so long is worth a colour. */
+#define LONG_WAIT (60 * USEC_PER_SEC)
+
+/* What needs attention most comes first. */
+enum rank {
+    RANK_FAILED,
+    RANK_KILLING,
+    RANK_BACKOFF,
+    RANK_STOPPING,
+    RANK_STARTING,
+    RANK_DIED_RECENTLY,
+    RANK_BUSY,
+    RANK_IDLE,
+    RANK_STOPPED,
+    _RANK_N,
+};
+
+static const char *const rank_states[_RANK_N] = {
+    [RANK_FAILED] = "failed",     [RANK_KILLING] = "killing",   [RANK_BACKOFF] = "backoff",
+    [RANK_STOPPING] = "stopping", [RANK_STARTING] = "starting", [RANK_BUSY] = "busy",
+    [RANK_IDLE] = "idle",         [RANK_STOPPED] = "stopped",
+};
+
+/* How the tally calls them, in the order in which it names them. */
+static const struct {
+    const char *state;
+    const char *text;
+    const char *color;
+} tally_words[] = {
+    {"busy", "busy", ""},
+    {"idle", "idle", ""},
+    {"starting", "starting", YELLOW},
+    {"stopping", "stopping", ""},
+    {"killing", "being killed", RED},
+    {"backoff", "in backoff", YELLOW},
+    {"failed", "failed", RED},
+    {"stopped", "stopped", ""},
+};
+
+struct entry {
+    const json_t *worker;
+    enum rank rank;
+    usec_t order; /* within a rank */
+};
+
+struct pool {
+    struct entry *entries;
+    size_t n_entries;
+    bool service;
+};
+
+static bool is_failure(const json_t *death)
+{
+    return json_is_object(death) && !field_is(death, "cause", "stop");
+}
+
+static enum rank rank_of(const json_t *worker, usec_t now)
+{
+    const json_t *death = json_object_get(worker, "last_death");
+    const char *state = field_text(worker, "state");
+    enum rank rank = RANK_STOPPED;
+
+    for (enum rank i = 0; i < _RANK_N; i++)
+        if (rank_states[i] && strcmp(rank_states[i], state) == 0)
+            rank = i;
+    if ((rank == RANK_BUSY || rank == RANK_IDLE) && is_failure(death) &&
+        usec_sub(now, field_usec(death, "at")) < RECENT_DEATH)
+        return RANK_DIED_RECENTLY;
+    return rank;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+static int pool_init(struct pool *pool, const json_t *group, usec_t now)
+{
+    const json_t *workers = json_object_get(group, "workers");
+    size_t n = json_array_size(workers);
+
+    *pool = (struct pool){.entries = calloc(n + 1, sizeof(*pool->entries)),
+                          .n_entries = n,
+                          .service = field_is(group, "type", "service")};
+    if (!pool->entries)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        struct entry *entry = &pool->entries[i];
+
+        entry->worker = json_array_get(workers, i);
+        entry->rank = rank_of(entry->worker, now);
+        entry->order = entry->rank == RANK_BUSY ? field_usec(entry->worker, "job_since_at") : i;
+    }
+    return 0;
+}
+
+static void cleanup_pool(struct pool *pool)
+{
+    free(pool->entries);
+}
+
+/* How many of the sorted entries are worth a line of their own. */
+static size_t notable(const struct pool *pool)
+{
+    size_t n = 0, busy = 0;
+
+    while (n < pool->n_entries && n < NOTABLE_MAX && pool->entries[n].rank < RANK_BUSY)
+        n++;
+    /* Those that did not fit must not be passed over by healthy ones. */
+    if (n == NOTABLE_MAX)
+        return n;
+    while (n < pool->n_entries && pool->entries[n].rank == RANK_BUSY && busy < LONGEST_MAX) {
+        n++;
+        busy++;
+    }
+    return n;
+}
+
+/* A service waits for nothing when it is "idle". */
+static const char *name_state(const char *state, bool service)
+{
+    return service && strcmp(state, "idle") == 0 ? "up" : state;
+}
+
+/* "12 busy, 2 idle" of entries first … end. */
+static void tally(const struct pool *pool, size_t first, FILE *file)
+{
+    const char *separator = "";
+
+    for (size_t word = 0; word < ELEMENTS(tally_words); word++) {
+        size_t n = 0;
+
+        for (size_t i = first; i < pool->n_entries; i++)
+            n += field_is(pool->entries[i].worker, "state", tally_words[word].state);
+        if (n == 0)
+            continue;
+        fprintf(file, "%s%s%s %s%s", separator, tally_words[word].color, COUNT(n),
+                name_state(tally_words[word].text, pool->service),
+                *tally_words[word].color ? PLAIN : "");
+        separator = ", ";
+    }
+}
+
+static char *tally_text(const struct pool *pool, size_t first)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+
+    if (!file)
+        return NULL;
+    tally(pool, first, file);
+    fclose(file);
+    return text;
+}
+
+/* ---- lines about the group ---- */
+
+static void show_title(const struct terminal *terminal, const json_t *group)
+{
+    const char *state = field_text(group, "state"), *description = field_text(group, "description");
+    bool service = field_is(group, "type", "service");
+
+    terminal_print(terminal, "%s%s" PLAIN " " BOLD "%s" PLAIN "%s%s: %s%s" PLAIN "%s",
+                   show_state_color(state), show_state_dot(state), SAFE(field_text(group, "name")),
+                   *description ? " - " : "", SAFE(description), show_state_color(state),
+                   SAFE(state), service ? " (service)" : "");
+}
+
+static void show_workers_line(const struct terminal *terminal, const json_t *group,
+                              const struct pool *pool)
+{
+    _cleanup_free_ char *states = tally_text(pool, 0);
+    uint64_t size = field_count(group, "size"), up = 0;
+
+    for (size_t i = 0; i < pool->n_entries; i++)
+        up += field_is(pool->entries[i].worker, "state", "idle") ||
+              field_is(pool->entries[i].worker, "state", "busy");
+    terminal_print(terminal, "   Workers: %s%s of %s up%s%s%s", up < size ? BOLD : "", COUNT(up),
+                   COUNT(size), up < size ? PLAIN : "", states && *states ? ": " : "",
+                   states ? states : "");
+}
+
+static void show_queue_line(const struct terminal *terminal, const json_t *group, usec_t now)
+{
+    uint64_t queued = field_count(group, "queued"), refused = field_count(group, "refused");
+    usec_t oldest = field_usec(group, "oldest_queued_at"), age = usec_sub(now, oldest);
+    char note[FORMAT_SIZE * 2] = "";
+
+    if (refused > 0)
+        snprintf(note, sizeof(note), "; " YELLOW "%s refused" PLAIN " so far", COUNT(refused));
+    if (queued == 0)
+        terminal_print(terminal, "     Queue: empty%s", note);
+    else
+        terminal_print(terminal, "     Queue: %s job%s (%s)%s%s%s%s%s", COUNT(queued),
+                       plural(queued), BYTES(field_count(group, "queue_bytes")),
+                       oldest > 0 ? ", the oldest waits for " : "",
+                       oldest > 0 && age > LONG_WAIT ? YELLOW : "", oldest > 0 ? SPAN(age) : "",
+                       oldest > 0 && age > LONG_WAIT ? PLAIN : "", note);
+}
+
+static void add_count(FILE *file, const char **separator, uint64_t count, const char *text,
+                      const char *color)
+{
+    if (count == 0)
+        return;
+    fprintf(file, "%s%s%s %s%s", *separator, color, COUNT(count), text, *color ? PLAIN : "");
+    *separator = ", ";
+}
+
+static void write_jobs(FILE *file, const json_t *group)
+{
+    const char *separator = "";
+
+    add_count(file, &separator, field_count(group, "running"), "running", "");
+    add_count(file, &separator, field_count(group, "waiting"), "between attempts", YELLOW);
+    if (*separator)
+        separator = "; ";
+    add_count(file, &separator, field_count(group, "succeeded"), "succeeded", "");
+    add_count(file, &separator, field_count(group, "unsuccessful"), "unsuccessful", "");
+    add_count(file, &separator, field_count(group, "cancelled"), "cancelled", "");
+    add_count(file, &separator, field_count(group, "dead"), "dead", RED);
+    if (*separator)
+        separator = "; ";
+    add_count(file, &separator, field_count(group, "retries"), "retried", "");
+    add_count(file, &separator, field_count(group, "results"), "kept", "");
+}
+
+static void show_jobs_line(const struct terminal *terminal, const json_t *group)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+
+    if (!file)
+        return;
+    write_jobs(file, group);
+    if (fclose(file) == 0)
+        terminal_print(terminal, "      Jobs: %s", *text ? text : "none yet");
+}
+
+static const json_t *latest_death(const json_t *workers)
+{
+    const json_t *latest = NULL;
+
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const json_t *death = json_object_get(json_array_get(workers, i), "last_death");
+
+        if (is_failure(death) && (!latest || field_usec(death, "at") > field_usec(latest, "at")))
+            latest = death;
+    }
+    return latest;
+}
+
+static void show_deaths_line(const struct terminal *terminal, const json_t *group, usec_t now)
+{
+    const json_t *death = latest_death(json_object_get(group, "workers"));
+    uint64_t deaths = field_count(group, "deaths");
+
+    if (deaths == 0 && !death)
+        return;
+    if (!death)
+        terminal_print(terminal, "    Deaths: %s", COUNT(deaths));
+    else
+        terminal_print(terminal, "    Deaths: %s, the last %s: %s %s", COUNT(deaths),
+                       AGO(now, field_usec(death, "at")), SAFE(field_text(death, "worker")),
+                       SAFE(field_text(death, "detail")));
+}
+
+/* ---- lines about workers ---- */
+
+static void add_state_cell(struct table *table, const json_t *worker, bool service, usec_t now)
+{
+    const char *state = field_text(worker, "state"), *color = show_state_color(state);
+    usec_t since = field_usec(worker, "since_at"), restart_at = field_usec(worker, "restart_at");
+
+    if (strcmp(state, "backoff") == 0 && restart_at > 0)
+        table_add(table, "%srestarts in %s" PLAIN, color, SPAN(usec_sub(restart_at, now)));
+    else if (since > 0 && !field_has(worker, "job"))
+        table_add(table, "%s%s" PLAIN " for %s", color, name_state(state, service),
+                  SPAN(usec_sub(now, since)));
+    else
+        table_add(table, "%s%s" PLAIN, color, name_state(state, service));
+}
+
+static void write_job(FILE *file, const char **separator, const json_t *worker, usec_t now)
+{
+    usec_t since = field_usec(worker, "job_since_at");
+    char published[128];
+
+    if (field_has(worker, "job")) {
+        fprintf(file, "%sjob %s", *separator, SAFE(field_text(worker, "job")));
+        if (since > 0)
+            fprintf(file, " for %s", SPAN(usec_sub(now, since)));
+        *separator = ", ";
+    }
+    if (field_has(worker, "status")) {
+        fprintf(file, "%s%s", *separator, SAFE(field_text(worker, "status")));
+        *separator = ", ";
+    }
+    if (field_has(worker, "published") && field_has(worker, "job") &&
+        field_is(json_object_get(worker, "published"), "encoding", "utf8")) {
+        fprintf(file, "%s\"%s\"", *separator,
+                format_safe(published, sizeof(published),
+                            field_text(json_object_get(worker, "published"), "data")));
+        *separator = ", ";
+    }
+}
+
+static void add_remarks_cell(struct table *table, const json_t *worker, usec_t now)
+{
+    const json_t *death = json_object_get(worker, "last_death");
+    _cleanup_free_ char *text = NULL;
+    const char *separator = "";
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+
+    if (!file) {
+        table->error = -ENOMEM;
+        return;
+    }
+    write_job(file, &separator, worker, now);
+    if (is_failure(death))
+        fprintf(file, "%s%s %s", separator, SAFE(field_text(death, "detail")),
+                AGO(now, field_usec(death, "at")));
+    if (fclose(file) == 0)
+        table_add(table, "%s", text);
+}
+
+static void add_worker(struct table *table, const struct entry *entry, bool service, usec_t now)
+{
+    const json_t *worker = entry->worker, *death = json_object_get(worker, "last_death");
+    const char *state = field_text(worker, "state");
+    uint64_t restarts = field_count(worker, "restarts");
+    char line[1024];
+
+    table_add(table, "%s%s" PLAIN " %s", show_state_color(state), show_state_dot(state),
+              SAFE(field_text(worker, "name")));
+    add_state_cell(table, worker, service, now);
+    if (field_has(worker, "pid"))
+        table_add(table, "pid %lld", (long long)field_int(worker, "pid"));
+    else
+        table_add(table, "%s", "");
+    if (restarts > 0)
+        table_add(table, "%s restart%s", COUNT(restarts), plural(restarts));
+    else
+        table_add(table, "%s", "");
+    add_remarks_cell(table, worker, now);
+    if (entry->rank <= RANK_DIED_RECENTLY && is_failure(death) &&
+        *show_last_line(line, sizeof(line), field_text(death, "stderr")))
+        table_note(table, "     " DIM "│" PLAIN " %s", line);
+}
+
+static void show_workers(const struct terminal *terminal, struct pool *pool, usec_t now, bool all)
+{
+    size_t n = pool->n_entries;
+    struct table table;
+
+    if (!all && n > SMALL_POOL) {
+        qsort(pool->entries, pool->n_entries, sizeof(*pool->entries), compare_entries);
+        n = notable(pool);
+    }
+    table_init(&table, 5, "   ");
+    for (size_t i = 0; i < n; i++)
+        add_worker(&table, &pool->entries[i], pool->service, now);
+    table_print(&table, terminal);
+    table_deinit(&table);
+    if (n > 0 && n < pool->n_entries) {
+        _cleanup_free_ char *rest = tally_text(pool, n);
+
+        terminal_print(terminal, "   " DIM "and %s more:" PLAIN " %s", COUNT(pool->n_entries - n),
+                       rest ? rest : "");
+    }
+}
+
+void show_group(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
+{
+    _cleanup_(cleanup_pool)
+    struct pool pool = {0};
+
+    if (pool_init(&pool, group, now) < 0)
+        return;
+    show_title(terminal, group);
+    show_workers_line(terminal, group, &pool);
+    if (!pool.service) {
+        show_queue_line(terminal, group, now);
+        show_jobs_line(terminal, group);
+    }
+    show_deaths_line(terminal, group, now);
+    show_workers(terminal, &pool, now, all);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../shared/cleanup.h"
+#include "field.h"
+#include "format.h"
+#include "show.h"
+#include <string.h>
+
+/* Lines of standard error beside a worker's status; a death report has all that were kept. */
+#define STDERR_LINES 10
+/* Lines of a state page. */
+#define STATE_LINES 12
+
+static void show_payload(const struct terminal *terminal, const char *label, const json_t *object,
+                         const char *name)
+{
+    _cleanup_free_ char *data = NULL;
+    size_t size;
+
+    if (field_payload(object, name, &data, &size) < 0 || !data)
+        return;
+    if (!field_is(json_object_get(object, name), "encoding", "utf8")) {
+        terminal_print(terminal, "%s%s, no text (--json shows it in base64)", label, BYTES(size));
+    } else if (strchr(data, '\n')) {
+        terminal_print(terminal, "%s", label);
+        show_quoted(terminal, "            ", data, STATE_LINES);
+    } else {
+        terminal_print(terminal, "%s%s", label, SAFE_LINE(data));
+    }
+}
+
+static void show_worker_title(const struct terminal *terminal, const json_t *worker, usec_t now)
+{
+    const char *state = field_text(worker, "state");
+    usec_t since = field_usec(worker, "since_at"), restart_at = field_usec(worker, "restart_at");
+
+    terminal_print(
+        terminal, "%s%s" PLAIN " " BOLD "%s" PLAIN ": %s%s" PLAIN "%s%s%s%s%s",
+        show_state_color(state), show_state_dot(state), SAFE(field_text(worker, "name")),
+        show_state_color(state), SAFE(state), since > 0 ? " for " : "",
+        since > 0 ? SPAN(usec_sub(now, since)) : "", restart_at > 0 ? ", restarts in " BOLD : "",
+        restart_at > 0 ? SPAN(usec_sub(restart_at, now)) : "", restart_at > 0 ? PLAIN : "");
+}
+
+static void show_process(const struct terminal *terminal, const json_t *worker)
+{
+    uint64_t restarts = field_count(worker, "restarts"), done = field_count(worker, "jobs_done");
+
+    if (field_has(worker, "pid"))
+        terminal_print(
+            terminal, "   Process: pid %lld, generation %lld, %s restart%s, %s job%s done",
+            (long long)field_int(worker, "pid"), (long long)field_int(worker, "generation"),
+            COUNT(restarts), plural(restarts), COUNT(done), plural(done));
+    else
+        terminal_print(terminal, "   Process: none, generation %lld was the last, %s restart%s",
+                       (long long)field_int(worker, "generation"), COUNT(restarts),
+                       plural(restarts));
+}
+
+void show_worker(const struct terminal *terminal, const json_t *group, const json_t *worker,
+                 usec_t now)
+{
+    const json_t *death = json_object_get(worker, "last_death");
+    const char *description = field_text(group, "description");
+    usec_t since = field_usec(worker, "job_since_at");
+
+    show_worker_title(terminal, worker, now);
+    terminal_print(terminal, "     Group: %s%s%s", SAFE(field_text(group, "name")),
+                   *description ? " - " : "", SAFE(description));
+    show_process(terminal, worker);
+    if (field_has(worker, "job"))
+        terminal_print(terminal, "       Job: %s%s%s", SAFE(field_text(worker, "job")),
+                       since > 0 ? ", for " : "", since > 0 ? SPAN(usec_sub(now, since)) : "");
+    if (field_has(worker, "status"))
+        terminal_print(terminal, "    Status: %s", SAFE(field_text(worker, "status")));
+    show_payload(terminal, " Published: ", worker, "published");
+    if (json_is_object(death)) {
+        terminal_print(terminal, "Last death: %s%s" PLAIN ", %s, after %s",
+                       field_is(death, "cause", "stop") ? "" : RED,
+                       SAFE(field_text(death, "detail")), AGO(now, field_usec(death, "at")),
+                       SPAN(field_usec(death, "uptime_usec")));
+        show_quoted(terminal, "            ", field_text(death, "stderr"), STDERR_LINES);
+    }
+}
+
+static const char *cause_text(const char *cause)
+{
+    static const char *const texts[][2] = {
+        {"exit", "it ended by itself"},
+        {"signal", "a signal that the supervisor did not send"},
+        {"oom", "killed for want of memory"},
+        {"job_timeout", "its job took too long (TimeoutSec=), or was cancelled and did not end"},
+        {"watchdog", "no sign of life while busy (WatchdogSec=)"},
+        {"start_timeout", "it did not get ready in time (TimeoutStartSec=)"},
+        {"violation", "it broke the protocol"},
+        {"stop", "it was asked to stop"},
+    };
+
+    for (size_t i = 0; i < ELEMENTS(texts); i++)
+        if (strcmp(texts[i][0], cause) == 0)
+            return texts[i][1];
+    return cause;
+}
+
+static void show_death_numbers(const struct terminal *terminal, const json_t *death)
+{
+    uint64_t done = field_count(death, "jobs_done");
+
+    terminal_print(terminal, "    Uptime: %s, %s job%s done",
+                   SPAN(field_usec(death, "uptime_usec")), COUNT(done), plural(done));
+    terminal_print(terminal, "     Usage: %s user, %s system, at most %s of memory",
+                   SPAN(field_usec(death, "user_usec")), SPAN(field_usec(death, "system_usec")),
+                   BYTES(field_count(death, "max_rss_bytes")));
+}
+
+void show_death(const struct terminal *terminal, const json_t *death, usec_t now)
+{
+    usec_t at = field_usec(death, "at");
+    bool stop = field_is(death, "cause", "stop");
+
+    terminal_print(terminal, "%s%s" PLAIN " " BOLD "%s" PLAIN ": %s, %s", stop ? DIM : RED,
+                   stop ? "○" : "✗", SAFE(field_text(death, "worker")),
+                   SAFE(field_text(death, "detail")), AGO(now, at));
+    terminal_print(terminal, "      When: %s, pid %lld, generation %lld", TIME(at),
+                   (long long)field_int(death, "pid"), (long long)field_int(death, "generation"));
+    terminal_print(terminal, "     Cause: %s%s%s%s", SAFE(cause_text(field_text(death, "cause"))),
+                   field_has(death, "signal") ? "; " : "", SAFE(field_text(death, "signal")),
+                   field_true(death, "core_dumped") ? ", core dumped" : "");
+    show_death_numbers(terminal, death);
+    if (field_has(death, "job"))
+        terminal_print(terminal, "       Job: %s, attempt %lld", SAFE(field_text(death, "job")),
+                       (long long)field_int(death, "attempt"));
+    show_payload(terminal, "     State: ", death, "state");
+    if (*field_text(death, "stderr") != '\0') {
+        terminal_print(terminal, "    Stderr:");
+        show_quoted(terminal, "            ", field_text(death, "stderr"), UINT32_MAX);
+    }
+}

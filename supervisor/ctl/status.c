@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../shared/cleanup.h"
+#include "call.h"
+#include "field.h"
+#include "format.h"
+#include "invocation.h"
+#include "show.h"
+#include "verbs.h"
+#include <string.h>
+
+static void cleanup_json(json_t **object)
+{
+    json_decref(*object);
+}
+
+static bool worker_is_up(const json_t *worker)
+{
+    return field_is(worker, "state", "idle") || field_is(worker, "state", "busy");
+}
+
+static bool group_is_up(const json_t *group)
+{
+    return field_is(group, "state", "running") || field_is(group, "state", "paused");
+}
+
+static void show_supervisor(const struct invocation *invocation, const json_t *info, usec_t now)
+{
+    uint64_t groups = field_count(info, "groups"), workers = field_count(info, "workers"),
+             clients = field_count(info, "clients"), jobs = field_count(info, "jobs");
+    const char *state = field_text(info, "state");
+
+    terminal_print(&invocation->out,
+                   "%s%s" PLAIN " " BOLD "trouped" PLAIN " %s: %s%s" PLAIN
+                   ", up %s, pid %lld, %s group%s, %s worker%s, %s job%s, %s client%s",
+                   show_state_color(state), show_state_dot(state),
+                   SAFE(field_text(info, "version")), show_state_color(state), SAFE(state),
+                   SPAN(usec_sub(now, field_usec(info, "started_at"))),
+                   (long long)field_int(info, "pid"), COUNT(groups), plural(groups), COUNT(workers),
+                   plural(workers), COUNT(jobs), plural(jobs), COUNT(clients), plural(clients));
+}
+
+static int status_of_all(struct invocation *invocation)
+{
+    _cleanup_(cleanup_json)
+    json_t *info = NULL, *status = NULL;
+    const json_t *groups;
+    int r;
+
+    r = call(invocation, CALL_SUPERVISOR "GetStatus", NULL, false, &status);
+    if (r == EXIT_OK && invocation->options.json)
+        return call_print_json(invocation, status);
+    if (r == EXIT_OK)
+        r = call(invocation, CALL_SUPERVISOR "GetInfo", NULL, false, &info);
+    if (r != EXIT_OK)
+        return r;
+    show_supervisor(invocation, info, clock_realtime());
+    groups = json_object_get(status, "groups");
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        putchar('\n');
+        show_group(&invocation->out, json_array_get(groups, i), clock_realtime(),
+                   invocation->options.all);
+    }
+    if (json_array_size(groups) == 0)
+        terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group).");
+    return EXIT_OK;
+}
+
+/* `target` is "group/slot": of what came back, that one. */
+static int show_one_worker(const struct invocation *invocation, const json_t *group,
+                           const char *target)
+{
+    const json_t *workers = json_object_get(group, "workers");
+    int status = EXIT_FAILED;
+
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const json_t *worker = json_array_get(workers, i);
+
+        if (!field_is(worker, "name", target))
+            continue;
+        if (!invocation->options.json)
+            show_worker(&invocation->out, group, worker, clock_realtime());
+        status = worker_is_up(worker) ? EXIT_OK : EXIT_FAILED;
+    }
+    return status;
+}
+
+static int show_groups(const struct invocation *invocation, const json_t *groups,
+                       const char *target)
+{
+    int status = EXIT_OK;
+
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const json_t *group = json_array_get(groups, i);
+        bool up = group_is_up(group);
+
+        if (strchr(target, '/'))
+            up = show_one_worker(invocation, group, target) == EXIT_OK;
+        else if (!invocation->options.json)
+            show_group(&invocation->out, group, clock_realtime(), invocation->options.all);
+        if (!up)
+            status = EXIT_FAILED;
+    }
+    return status;
+}
+
+/* The worst that was seen decides; a target that is not there is worse than one that is down. */
+static int worse(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static int status_of_targets(struct invocation *invocation, json_t *all_groups)
+{
+    int status = EXIT_OK;
+
+    for (size_t i = 0; i < invocation->n_operands; i++) {
+        const char *target = invocation->operands[i];
+        _cleanup_(cleanup_json)
+        json_t *reply = NULL;
+        int r;
+
+        r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", target),
+                 false, &reply);
+        if (r == EXIT_UNREACHABLE)
+            return r;
+        if (r == EXIT_OK) {
+            if (i > 0 && !invocation->options.json)
+                putchar('\n');
+            r = show_groups(invocation, json_object_get(reply, "groups"), target);
+            if (json_array_extend(all_groups, json_object_get(reply, "groups")) < 0)
+                return call_no_memory();
+        }
+        status = worse(status, r);
+    }
+    return status;
+}
+
+int verb_status(struct invocation *invocation)
+{
+    _cleanup_(cleanup_json)
+    json_t *document = NULL;
+    json_t *groups;
+    int r;
+
+    if (invocation->n_operands == 0)
+        return status_of_all(invocation);
+    groups = json_array();
+    document = json_pack("{s:o}", "groups", groups);
+    if (!document)
+        return call_no_memory();
+    r = status_of_targets(invocation, groups);
+    if (invocation->options.json && r <= EXIT_FAILED && call_print_json(invocation, document) != 0)
+        return EXIT_FAILED;
+    return r;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Values on the command line. All return 0, or -EINVAL and leave `*ret` alone. */
+
+#include "../../shared/clock.h"
+#include <stdint.h>
+
+/* As in the configuration: "1min 30s", "500ms", "1.5h", a bare number in seconds, "infinity". */
+int value_span(const char *text, usec_t *ret);
+
+/* "MIN..MAX", both spans, MIN <= MAX; a single span stands for both. */
+int value_span_range(const char *text, usec_t *ret_min, usec_t *ret_max);
+
+int value_number(const char *text, int64_t minimum, int64_t maximum, int64_t *ret);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "verb-table.h"
+
+#include "../../shared/cleanup.h"
+#include "verbs.h"
+
+#define ANY_NUMBER SIZE_MAX
+
+/* clang-format off */
+const struct verb verb_table[] = {
+    {
+        .name = "status", .operands = "[TARGET…]", .operands_max = ANY_NUMBER,
+        .summary = "How groups and workers are, what is wrong first",
+        .details =
+            "Without TARGET: the supervisor and every group. Healthy workers of large groups are folded into\n"
+            "one line. With TARGET the exit status is 0 when all of them are up (groups running or paused,\n"
+            "workers idle or busy), 1 when one is not, 5 when one does not exist.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_ALL, .run = verb_status,
+        .examples = "  troupectl status\n"
+                    "  troupectl status digest --all\n"
+                    "  troupectl status digest/3 || page-somebody\n",
+    },
+    {
+        .name = "events", .operands = "[TARGET]", .operands_max = 1,
+        .summary = "What has happened, or with --follow what happens",
+        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_REPLAY, .run = verb_events,
+        .examples = "  troupectl events digest\n"
+                    "  troupectl events --follow --json | jq .events[]\n",
+    },
+    {
+        .name = "jobs", .operands = "[GROUP]", .operands_max = 1,
+        .summary = "Live jobs, with --ended also those whose results are kept",
+        .options = OPTIONS_CONNECT | OPTIONS_ENDED | OPTIONS_LIMIT, .run = verb_jobs,
+        .examples = "  troupectl jobs digest --ended --limit 20\n",
+    },
+    {
+        .name = "job", .operands = "ID", .operands_min = 1, .operands_max = 1,
+        .summary = "One job: state, attempts, result; --follow waits for its end",
+        .details = "The exit status is 1 when the job has ended otherwise than successfully.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW, .run = verb_job,
+        .examples = "  troupectl job 5f0c6a… --follow\n"
+                    "  troupectl job nightly --json | jq -r .job.result.data\n",
+    },
+    {
+        .name = "create", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
+        .summary = "Hands over a job and prints its id, without waiting for its end",
+        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB, .run = verb_create,
+        .examples = "  troupectl create digest --data /etc/passwd --id nightly --retries 2\n"
+                    "  gzip -dc big.gz | troupectl create count -\n",
+    },
+    {
+        .name = "do", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
+        .summary = "Has a job done: its result goes to standard output as it is",
+        .details =
+            "Why a job did not succeed is told on standard error, with exit status 1. Ctrl-C cancels the job;\n"
+            "a second one leaves without waiting for its end.\n",
+        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB, .run = verb_do,
+        .examples = "  troupectl do digest --data /etc/passwd\n"
+                    "  troupectl do resize --file photo.jpg > small.jpg\n",
+    },
+    {
+        .name = "map", .operands = "GROUP", .operands_min = 1, .operands_max = 1,
+        .summary = "A job per line of standard input, results in the order of the input",
+        .details =
+            "A line of output for every job that was submitted: the result, \\n in place of newlines within it;\n"
+            "empty when there is none. Exactly what came back: --null or --json. Why a job did not succeed goes to\n"
+            "standard error; the exit status is 0 only if all succeeded. Memory stays within the window however\n"
+            "long the input is; while the group's queue is full, map waits. Ctrl-C submits no more and waits for\n"
+            "what runs; a second one leaves.\n",
+        .options = OPTIONS_JOB | OPTIONS_MAP, .run = verb_map,
+        .examples = "  find /usr/share/doc -type f | troupectl map digest > digests\n"
+                    "  find . -type f -print0 | troupectl map digest --null --tag --keep-going\n",
+    },
+    {
+        .name = "cancel", .operands = "ID…", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .summary = "Asks jobs to end; they are not retried",
+        .options = OPTIONS_CONNECT, .run = verb_cancel,
+        .examples = "  troupectl cancel nightly\n",
+    },
+    {
+        .name = "resize", .operands = "GROUP N", .operands_min = 2, .operands_max = 2,
+        .summary = "Changes the number of a group's workers until the next reload",
+        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_resize,
+        .examples = "  troupectl resize digest 8 --wait\n",
+    },
+    {
+        .name = "start", .operands = "TARGET…", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .summary = "Starts groups or workers",
+        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_start,
+        .examples = "  troupectl start digest --wait\n",
+    },
+    {
+        .name = "stop", .operands = "TARGET…", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .summary = "Stops groups or workers after the jobs they have in hand",
+        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_stop,
+        .examples = "  troupectl stop digest/3\n",
+    },
+    {
+        .name = "restart", .operands = "TARGET…", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .summary = "Restarts groups or workers after the jobs they have in hand",
+        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_restart,
+        .examples = "  troupectl restart digest --wait --timeout 1min\n",
+    },
+    {
+        .name = "reset", .operands = "TARGET…", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .summary = "Forgets deaths, and starts what has failed",
+        .options = OPTIONS_CONNECT, .run = verb_reset,
+        .examples = "  troupectl reset digest\n",
+    },
+    {
+        .name = "pause", .operands = "GROUP…", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .summary = "Hands out no more jobs; they are accepted and queued",
+        .options = OPTIONS_CONNECT, .run = verb_pause,
+        .examples = "  troupectl pause digest\n",
+    },
+    {
+        .name = "resume", .operands = "GROUP…", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .summary = "Hands out jobs again",
+        .options = OPTIONS_CONNECT, .run = verb_resume,
+        .examples = "  troupectl resume digest\n",
+    },
+    {
+        .name = "deaths", .operands = "[TARGET]", .operands_max = 1,
+        .summary = "How and why workers died: reports, newest first",
+        .options = OPTIONS_CONNECT | OPTIONS_LIMIT, .run = verb_deaths,
+        .examples = "  troupectl deaths digest/3 --limit 1\n",
+    },
+    {
+        .name = "log", .operands = "TARGET", .operands_min = 1, .operands_max = 1,
+        .summary = "What workers wrote to standard error last",
+        .options = OPTIONS_CONNECT, .run = verb_log,
+        .examples = "  troupectl log digest\n",
+    },
+    {
+        .name = "verify", .operands = "[FILE…]", .operands_max = ANY_NUMBER,
+        .summary = "Finds all that is wrong with the configuration, without a supervisor",
+        .details = "A line for every problem, FILE:LINE: TEXT; exit status 7 if there is one.\n",
+        .options = OPTIONS_CONFIG, .run = verb_verify,
+        .examples = "  troupectl verify && troupectl reload\n"
+                    "  troupectl verify ./digest.group\n",
+    },
+    {
+        .name = "reload", .operands = "",
+        .summary = "Has the configuration read again; with a problem in it nothing changes",
+        .options = OPTIONS_CONNECT, .run = verb_reload,
+        .examples = "  troupectl reload\n",
+    },
+    {
+        .name = "info", .operands = "",
+        .summary = "What the supervisor is and what it found on this machine",
+        .options = OPTIONS_CONNECT, .run = verb_info,
+        .examples = "  troupectl info --json\n",
+    },
+    {
+        .name = "version", .operands = "",
+        .summary = "The version of this program, and of the supervisor if one runs",
+        .options = 0, .run = verb_version,
+        .examples = "  troupectl version\n",
+    },
+};
+/* clang-format on */
+
+const size_t n_verbs = ELEMENTS(verb_table);

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* All verbs, in the order in which the help lists them. */
+
+#include "invocation.h"
+#include <stddef.h>
+
+extern const struct verb verb_table[];
+extern const size_t n_verbs;

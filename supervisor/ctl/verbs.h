@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* What each verb does. All return an enum exit_status, having told what went wrong. */
+
+struct invocation;
+
+int verb_status(struct invocation *invocation);
+int verb_events(struct invocation *invocation);
+int verb_jobs(struct invocation *invocation);
+int verb_job(struct invocation *invocation);
+int verb_cancel(struct invocation *invocation);
+int verb_create(struct invocation *invocation);
+int verb_do(struct invocation *invocation);
+int verb_map(struct invocation *invocation);
+int verb_start(struct invocation *invocation);
+int verb_stop(struct invocation *invocation);
+int verb_restart(struct invocation *invocation);
+int verb_reset(struct invocation *invocation);
+int verb_pause(struct invocation *invocation);
+int verb_resume(struct invocation *invocation);
+int verb_resize(struct invocation *invocation);
+int verb_reload(struct invocation *invocation);
+int verb_deaths(struct invocation *invocation);
+int verb_log(struct invocation *invocation);
+int verb_verify(struct invocation *invocation);
+int verb_info(struct invocation *invocation);
+int verb_version(struct invocation *invocation);

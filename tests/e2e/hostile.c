@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hostile HOW: a worker that gets ready like any other and then breaks the rules of shared memory.
+ * What it does at the first job it gets:
+ *
+ *   scribble        0xff over the whole outbox, cursors and state page included
+ *   wild-tail       publishes more than the ring can hold
+ *   crooked-tail    publishes up to where no record can begin
+ *   wild-head       answers, but claims to have consumed what was never written
+ *   long-record     a record that ends beyond what is published
+ *   huge-record     a record of nearly 4 GiB
+ *   unknown-kind    a record of a kind that does not exist
+ *   short-record    a RESULT that lacks its fields
+ *   ready-twice     another READY
+ *   stray-blob      a RESULT whose blob was never sent
+ *   odd-descriptor  a pipe where a sealed memfd is due
+ *   soft-blob       a memfd that is not sealed, behind a RESULT
+ *   two-descriptors two descriptors in one message
+ *   stale           answers of attempts long gone, then the true one: allowed, dropped, counted
+ *   torn-state      leaves the state page in the middle of a write, then answers
+ *   flood           useless records for ever
+ *   mute            reads nothing any more
+ *   hoard           answers, but never gives the space of what it has read back
+ *   hang-up         closes its control socket, then answers
+ */
+#include "../../shared/channel.h"
+#include "../../shared/protocol.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct channel channel = CHANNEL_NULL;
+static int control = -1;
+
+static void *reserve(uint32_t size)
+{
+    void *body;
+
+    while (ring_reserve(&channel.out, size, &body) == RING_E_FULL)
+        channel_wait_space(&channel, size, USEC_INFINITY);
+    return body;
+}
+
+static void send_record(uint16_t kind, int size)
+{
+    ring_commit(&channel.out, kind, (uint32_t)size);
+    channel_publish(&channel);
+}
+
+static void send_ready(void)
+{
+    reserve(0);
+    send_record(PROTOCOL_READY, 0);
+}
+
+static void send_result(uint64_t handle, uint32_t attempt, struct payload_wire payload)
+{
+    struct protocol_result result = {
+        .handle = handle, .attempt = attempt, .outcome = PROTOCOL_SUCCESS, .payload = payload};
+    void *body = reserve(PROTOCOL_BODY_MAX);
+
+    send_record(PROTOCOL_RESULT, protocol_put_result(body, PROTOCOL_BODY_MAX, &result));
+}
+
+static struct payload_wire text(const char *string)
+{
+    return (struct payload_wire){.form = PAYLOAD_INLINE, .data = string, .size = strlen(string)};
+}
+
+static struct payload_wire blob(uint64_t size, uint64_t serial)
+{
+    return (struct payload_wire){.form = PAYLOAD_BLOB, .size = size, .serial = serial};
+}
+
+static void publish_tail(uint32_t tail)
+{
+    atomic_store(&channel.mine.header->tail, tail);
+    channel.wake(&channel, &channel.mine.header->tail);
+}
+
+static void scribble(void)
+{
+    memset(channel.mine.header, 0xff, channel.mine.size);
+    channel.wake(&channel, &channel.mine.header->tail);
+    channel.wake(&channel, &channel.mine.header->head);
+}
+
+/* A record as ring_commit() would never write it. */
+static void send_odd(struct ring_header header, uint32_t published)
+{
+    memcpy(channel.mine.ring + (channel.out.tail & (channel.out.size - 1)), &header,
+           sizeof(header));
+    publish_tail(channel.out.tail + published);
+}
+
+/* Two descriptors in one message, with the serial that one would have. */
+static void send_two(int a, int b)
+{
+    uint64_t serial = 1;
+    struct iovec vector = {.iov_base = &serial, .iov_len = sizeof(serial)};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(2 * sizeof(int))];
+    } buffer = {0};
+    struct msghdr message = {.msg_iov = &vector,
+                             .msg_iovlen = 1,
+                             .msg_control = &buffer,
+                             .msg_controllen = sizeof(buffer)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    int fds[2] = {a, b};
+
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(fds));
+    memcpy(CMSG_DATA(header), fds, sizeof(fds));
+    if (sendmsg(control, &message, MSG_NOSIGNAL) < 0)
+        perror("sendmsg");
+}
+
+static int soft_memfd(void)
+{
+    int fd = memfd_create("soft", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0 || ftruncate(fd, 1 << 20) < 0)
+        exit(98);
+    return fd;
+}
+
+static void odd_descriptors(const char *how, const struct protocol_job *job)
+{
+    int fds[2];
+
+    if (pipe(fds) < 0)
+        exit(98);
+    if (strcmp(how, "stray-blob") == 0)
+        ;
+    else if (strcmp(how, "odd-descriptor") == 0)
+        payload_send_fd(control, fds[0], 1);
+    else if (strcmp(how, "soft-blob") == 0)
+        payload_send_fd(control, soft_memfd(), 1);
+    else
+        send_two(fds[0], fds[1]);
+    send_result(job->handle, job->attempt, blob(1 << 20, 1));
+}
+
+static void flood(void)
+{
+    for (uint64_t i = 0;; i++)
+        send_result(UINT64_MAX - i, 1, text("useless"));
+}
+
+static void stale(const struct protocol_job *job)
+{
+    for (uint32_t i = 0; i < 100; i++)
+        send_result(job->handle + 1000 + i, job->attempt, text("wrong job"));
+    send_result(job->handle, job->attempt + 1, text("wrong attempt"));
+    send_result(job->handle, job->attempt, text("right"));
+    send_result(job->handle, job->attempt, text("again"));
+}
+
+static _Noreturn void hang(void)
+{
+    for (;;)
+        pause();
+}
+
+/* Returns when the job has been answered. */
+static void misbehave(const char *how, const struct protocol_job *job)
+{
+    struct memory_header *mine = channel.mine.header;
+
+    if (strcmp(how, "scribble") == 0)
+        scribble();
+    else if (strcmp(how, "wild-tail") == 0)
+        publish_tail(channel.out.tail + channel.out.size + 8);
+    else if (strcmp(how, "crooked-tail") == 0)
+        publish_tail(channel.out.tail + 3);
+    else if (strcmp(how, "long-record") == 0)
+        send_odd((struct ring_header){.size = 512, .kind = PROTOCOL_RESULT}, 64);
+    else if (strcmp(how, "huge-record") == 0)
+        send_odd((struct ring_header){.size = UINT32_MAX - 7, .kind = PROTOCOL_RESULT}, 64);
+    else if (strcmp(how, "unknown-kind") == 0)
+        reserve(16), send_record(4711, 16);
+    else if (strcmp(how, "short-record") == 0)
+        memset(reserve(3), 1, 3), send_record(PROTOCOL_RESULT, 3);
+    else if (strcmp(how, "ready-twice") == 0)
+        send_ready();
+    else if (strcmp(how, "flood") == 0)
+        flood();
+    else if (strstr(how, "blob") || strstr(how, "descriptor"))
+        odd_descriptors(how, job);
+    else if (strcmp(how, "stale") == 0) {
+        stale(job);
+        return;
+    } else if (strcmp(how, "torn-state") == 0) {
+        memory_state_write(&channel.mine, "before", 6);
+        atomic_fetch_add(&mine->state_sequence, 1);
+        send_result(job->handle, job->attempt, text("torn"));
+        return;
+    } else if (strcmp(how, "wild-head") == 0 || strcmp(how, "hoard") == 0) {
+        send_result(job->handle, job->attempt, text("answered"));
+        return;
+    } else if (strcmp(how, "hang-up") == 0) {
+        close(control);
+        send_result(job->handle, job->attempt, text("hung up"));
+        return;
+    } else if (strcmp(how, "mute") != 0) {
+        exit(97);
+    }
+    hang();
+}
+
+static int number(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value ? atoi(value) : -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct channel_fds fds = {.inbox = number("TROUPE_INBOX"),
+                              .outbox = number("TROUPE_OUTBOX"),
+                              .wait_fd = number("TROUPE_WAIT"),
+                              .wake_fd = number("TROUPE_WAKE")};
+    struct ring_record record;
+    struct protocol_job job;
+
+    control = number("TROUPE_CONTROL");
+    if (argc != 2 || channel_open(&channel, &fds) < 0)
+        return 96;
+    send_ready();
+    for (;;) {
+        channel_wait(&channel, USEC_INFINITY);
+        while (ring_next(&channel.in, &record) == 0) {
+            if (record.kind == PROTOCOL_STOP)
+                return 0;
+            if (record.kind == PROTOCOL_JOB &&
+                protocol_get_job(record.body, record.size, &job) == 0)
+                misbehave(argv[1], &job);
+        }
+        if (strcmp(argv[1], "wild-head") == 0)
+            atomic_store(&channel.mine.header->head, channel.in.head + 4096);
+        else if (strcmp(argv[1], "hoard") != 0)
+            channel_release(&channel);
+    }
+}

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""Workers are killed at random while thousands of jobs run, and everything is counted."""
+import json
+import os
+import random
+import signal
+import subprocess
+import unittest
+
+from troupe import ACTOR, LIMIT, SANITIZED, TestCase, Varlink, helper, ini, limit
+
+KILLS = int(os.environ.get("TESTS_CHAOS_KILLS", "0"))
+SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+
+
+def group(size):
+    return ini(ACTOR, Pool={"Size": size}, Resources={"LimitCORE": 0},
+               Restart={"MinSec": "1ms", "MaxSec": "10ms", "StartLimitBurst": 0},
+               Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 100000})
+
+
+class Chaos(TestCase):
+    def measures(self, s):
+        """What must not grow."""
+        return {"descriptors": len(s.fds()), "children": len(s.children()),
+                "memory in KiB": s.status_field("VmRSS")}
+
+    def kill_some(self, s, watch, rng, kills):
+        """Kills so many of the workers there are; status is asked before each."""
+        while kills:
+            watch.send("GetStatus", {"target": "actor"})
+            workers = [w for w in watch.reply()[0]["groups"][0]["workers"] if w.get("pid")]
+            for worker in rng.sample(workers, min(len(workers), kills, 1 + rng.randrange(3))):
+                try:
+                    os.kill(worker["pid"], signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+                kills -= 1
+
+    def run_chaos(self, kills, size=6, wake="futex"):
+        print(f"seed {SEED} (TESTS_SEED= repeats it), {kills} kills, {wake}")
+        rng = random.Random(SEED)
+        s = self.started({"actor": group(size)}, options=["--wake", wake])
+        with Varlink(s.socket_path) as watch:
+            self.kill_some(s, watch, rng, 20)  # what grows once has grown
+            s.wait_for(lambda: all(w["state"] == "idle" for w in s.group("actor")["workers"]))
+            before = self.measures(s)
+            client = subprocess.Popen([helper("chaos"), s.socket_path, "actor", "0", "64"], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True)
+            try:
+                self.kill_some(s, watch, rng, kills)
+                output, _ = client.communicate("", timeout=LIMIT)
+            finally:
+                if client.poll() is None:
+                    client.kill()
+                    client.wait()
+        counts = json.loads(output)
+        print(counts)
+        self.assertEqual((client.returncode, counts["error"], counts["doubled"], counts["wrong"], counts["refused"]),
+                         (0, "", 0, 0, 0), counts)
+        self.assertGreater(counts["accepted"], kills)
+        self.assertEqual(counts["accepted"], counts["succeeded"])
+        status = s.wait_for(lambda: (lambda g: g if all(w["state"] == "idle" for w in g["workers"]) else None)
+                            (s.group("actor")))
+        self.assertEqual(status["succeeded"], counts["accepted"])
+        self.assertEqual((status["queued"], status["running"], status["waiting"], status["dead"]), (0, 0, 0, 0))
+        self.assertGreaterEqual(status["deaths"], kills)
+        after = self.measures(s)
+        print(before, after)
+        self.assertLessEqual(after["descriptors"], before["descriptors"])
+        self.assertEqual(after["children"], size)
+        if not SANITIZED:
+            self.assertLess(after["memory in KiB"], before["memory in KiB"] + 16384)
+        s.stop()
+
+    @limit(300)
+    def test_chaos_loses_nothing_doubles_nothing_and_leaks_nothing(self):
+        self.run_chaos(300)
+
+    @limit(300)
+    def test_chaos_with_eventfds(self):
+        self.run_chaos(100, wake="eventfd")
+
+    @unittest.skipUnless(KILLS, "`make check-chaos` runs it")
+    @limit(3600)
+    def test_chaos_for_long(self):
+        self.run_chaos(KILLS)
+
+    @limit(300)
+    def test_chaos_of_all_kinds_of_ends_is_counted_to_the_last_job(self):
+        rng = random.Random(SEED)
+        print("seed", SEED)
+        s = self.started({"actor": ini(ACTOR, Pool={"Size": 4}, Resources={"LimitCORE": 0},
+                                       Restart={"MinSec": "1ms", "MaxSec": "10ms", "StartLimitBurst": 0},
+                                       Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 2,
+                                             "TimeoutSec": "50ms", "ResultsMax": 100000})})
+        kinds = ["echo fine"] * 20 + ["unsuccessful 3 no", "fail 1 broken", "crash kill", "exit 3", "until-cancelled",
+                                      "before 2 crash kill\necho second", "crash abort"]
+        jobs = 1500
+        ids = []
+        with Varlink(s.socket_path) as connection:
+            for _ in range(jobs):
+                connection.send("Create", {"group": "actor", "payload": {"encoding": "utf8", "data": rng.choice(kinds)}})
+                ids.append(connection.reply()[0]["id"])
+                if rng.random() < 0.05:
+                    connection.send("Cancel", {"id": rng.choice(ids)})
+                    connection.receive()
+            ends = {}
+            for id in ids:
+                connection.send("Wait", {"id": id})
+                ends[id] = connection.reply()[0]["job"]["state"]
+        counted = {state: list(ends.values()).count(state) for state in ("succeeded", "failed", "cancelled", "dead")}
+        print(counted)
+        self.assertEqual(sum(counted.values()), jobs)
+        status = s.group("actor")
+        self.assertEqual({"succeeded": status["succeeded"], "failed": status["unsuccessful"],
+                          "cancelled": status["cancelled"], "dead": status["dead"]}, counted)
+        self.assertEqual((status["queued"], status["running"], status["waiting"]), (0, 0, 0))
+        for state, number in counted.items():
+            self.assertGreater(number, 0, state)
+        s.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()

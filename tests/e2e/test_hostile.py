@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""Workers and clients that break the rules of shared memory: they end, everything else goes on."""
+import ctypes
+import mmap
+import os
+import random
+import socket
+import unittest
+
+from troupe import ACTOR, TestCase, Varlink, VarlinkError, helper, ini, text
+
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+VIOLATIONS = ("scribble", "wild-tail", "crooked-tail", "long-record", "huge-record", "unknown-kind",
+              "short-record", "ready-twice", "stray-blob", "odd-descriptor", "soft-blob", "two-descriptors")
+
+
+def hostile(how, **sections):
+    return ini(f"{helper('hostile')} {how}", **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+
+
+class Workers(TestCase):
+    def beside(self, how, wake, **sections):
+        """A supervisor with the culprit and an honest group."""
+        return self.started({"culprit": hostile(how, **sections), "honest": ini(ACTOR, Pool={"Size": 2})},
+                            options=["--wake", wake])
+
+    def honest_work(self, s):
+        for i in range(20):
+            self.assertEqual(s.do("honest", f"echo {i}")["result"], text(str(i)))
+        self.assertEqual([w["generation"] for w in s.group("honest")["workers"]], [1, 1])
+
+    def is_ended(self, how, wake):
+        s = self.beside(how, wake)
+        fds = len(s.fds())
+        job = s.do("culprit", "x", max_retries=1)
+        self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
+        self.honest_work(s)
+        causes = {(death["worker"], death["cause"]) for death in s.deaths()}
+        self.assertEqual(causes, {("culprit/0", "violation")})
+        lines = [line for line in s.log().splitlines() if "culprit/0" in line and "violat" in line.lower()]
+        self.assertTrue(lines, s.log())
+        s.wait_worker("culprit/0", "idle")
+        s.until(lambda: len(s.fds()) <= fds)
+        s.stop()
+
+    def test_an_answer_of_the_past_is_dropped_and_counted_not_punished(self):
+        s = self.beside("stale", "futex")
+        for _ in range(3):
+            self.assertEqual(s.do("culprit", "x")["result"], text("right"))
+        self.assertEqual(s.worker("culprit/0")["generation"], 1)
+        self.honest_work(s)
+
+    def test_a_torn_state_page_is_told_as_missing(self):
+        s = self.beside("torn-state", "futex")
+        self.assertEqual(s.do("culprit", "x")["result"], text("torn"))
+        self.assertEqual(s.worker("culprit/0")["generation"], 1)
+        s.call("GetStatus")
+        self.honest_work(s)
+
+    def test_a_flood_starves_nobody_and_ends_with_its_job(self):
+        for wake in "futex", "eventfd":
+            with self.subTest(wake=wake):
+                s = self.beside("flood", wake)
+                with Varlink(s.socket_path) as asker:
+                    asker.send("Do", {"group": "culprit", "options": {"id": "f", "max_retries": 0,
+                                                                      "timeout_usec": 500000}})
+                    self.honest_work(s)
+                    self.assertEqual(asker.reply()[0]["job"]["state"], "dead")
+                self.honest_work(s)
+                s.stop()
+
+    def test_one_that_reads_nothing_is_ended_by_its_time_out(self):
+        s = self.beside("mute", "futex")
+        job = s.do("culprit", "x", timeout_usec=50000, max_retries=1)
+        self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
+        self.honest_work(s)
+        s.stop()
+
+    def test_one_that_lies_about_what_it_has_read_is_ended_when_its_inbox_seems_full(self):
+        for how in "wild-head", "hoard":
+            with self.subTest(how=how):
+                s = self.beside(how, "futex", Worker={"MailboxSize": "4K", "InlineMax": "1K"})
+                for _ in range(100):
+                    s.do("culprit", "x" * 100)
+                self.assertIn("violation", [death["cause"] for death in s.deaths()])
+                self.honest_work(s)
+                s.stop()
+
+    def test_one_that_closes_its_control_socket_harms_itself_only(self):
+        s = self.beside("hang-up", "futex", Worker={"InlineMax": "4K"})
+        s.do("culprit", "x", max_retries=1)
+        s.do("culprit", "x" * 100000, max_retries=1)
+        self.honest_work(s)
+        s.stop()
+
+
+def add_violations():
+    for how in VIOLATIONS:
+        for wake in "futex", "eventfd":
+            def test(self, how=how, wake=wake):
+                self.is_ended(how, wake)
+            setattr(Workers, f"test_{how.replace('-', '_')}_ends_the_culprit_alone_{wake}", test)
+
+
+add_violations()
+
+
+def futex_wake(buffer, offset):
+    word = ctypes.addressof(ctypes.c_char.from_buffer(buffer, offset))
+    ctypes.CDLL(None, use_errno=True).syscall(202, ctypes.c_void_p(word), 1, 2147483647, None, None, 0)
+
+
+class Clients(TestCase):
+    """The same from outside: the rings of the fast path."""
+
+    def attach(self, s):
+        """The connection and its descriptors: inbox, outbox, control, and eventfds if that is the back end."""
+        connection = Varlink(s.socket_path)
+        connection.send("Attach", {"version": 1})
+        fds = []
+        while b"\0" not in connection.buffer:
+            data, new, _, _ = socket.recv_fds(connection.socket, 65536, 8)
+            fds += new
+            if not data:
+                break
+            connection.buffer += data
+        connection.reply()
+        return connection, fds
+
+    def scribble(self, s, seed):
+        random_bytes = random.Random(seed)
+        connection, fds = self.attach(s)
+        try:
+            size = os.fstat(fds[1]).st_size
+            with mmap.mmap(fds[1], size) as outbox:
+                if seed == 0:
+                    outbox[64:size] = b"\xff" * (size - 64)
+                else:
+                    for offset in 64, 128:
+                        outbox[offset:offset + 4] = random_bytes.randbytes(4)
+                    outbox[8192:8192 + 512] = random_bytes.randbytes(512)
+                futex_wake(outbox, 64)
+            for fd in fds[3:]:
+                os.eventfd_write(fd, 1)
+            with self.assertRaises((EOFError, ConnectionError)):
+                while True:
+                    connection.receive()
+        finally:
+            connection.close()
+            for fd in fds:
+                os.close(fd)
+
+    def test_a_client_that_scribbles_is_cut_off_and_nobody_else_notices(self):
+        s = self.started({"actor": ini(ACTOR)})
+        s.do("actor", "echo")
+        before = len(s.fds())
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                self.scribble(s, seed)
+                self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
+        s.until(lambda: len(s.fds()) <= before)
+        s.stop()
+
+    def test_clients_that_attach_and_vanish_leave_nothing(self):
+        s = self.started({"actor": ini(ACTOR)})
+        s.do("actor", "echo")
+        before = len(s.fds())
+        for _ in range(30):
+            connection, fds = self.attach(s)
+            connection.close()
+            for fd in fds:
+                os.close(fd)
+        s.until(lambda: len(s.fds()) <= before)
+
+    def test_the_inbox_cannot_be_mapped_writable(self):
+        s = self.started({"actor": ini(ACTOR)})
+        connection, fds = self.attach(s)
+        try:
+            with self.assertRaises(PermissionError):
+                mmap.mmap(fds[0], 4096)
+        finally:
+            connection.close()
+            for fd in fds:
+                os.close(fd)
+
+    def test_a_version_that_is_not_known_is_refused(self):
+        s = self.started({"actor": ini(ACTOR)})
+        self.refused("BadVersion", s.call, "Attach", version=999)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: MIT
+"""Jobs: accepted once, attempted until they end, ended exactly once."""
+import os
+import socket
+import unittest
+
+from troupe import ACTOR, Bell, TestCase, Varlink, ini, text
+
+FAST = {"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms"}
+
+
+def actor(size=1, **sections):
+    return ini(ACTOR, Pool={"Size": size}, **{"Jobs": FAST, "Restart": {"StartLimitBurst": 0, "MinSec": "1ms",
+                                                                       "MaxSec": "5ms"}, **sections})
+
+
+class Ends(TestCase):
+    def setUp(self):
+        self.s = self.started({"actor": actor()})
+
+    def test_J1_create_answers_with_a_random_id_before_the_job_has_run(self):
+        bell = Bell(self.s, "bell")
+        first = self.s.create("actor", f"wait {bell.path}\necho done")
+        second = self.s.create("actor", "echo second")
+        for id in first, second:
+            self.assertRegex(id, r"\A[0-9a-f]{32}\Z")
+        self.assertNotEqual(first, second)
+        self.assertEqual(self.s.job(second)["state"], "queued")
+        bell.ring()
+        self.assertEqual(self.s.wait_job(first)["result"], text("done"))
+        self.assertEqual(self.s.wait_job(second)["result"], text("second"))
+
+    def test_J1_do_answers_with_the_result_and_keeps_nothing(self):
+        job = self.s.do("actor", "echo hello", id="greeting")
+        self.assertEqual((job["id"], job["state"], job["result"]), ("greeting", "succeeded", text("hello")))
+        self.refused("NoSuchJob", self.s.job, "greeting")
+
+    def test_J1_do_with_more_tells_of_each_change_of_state(self):
+        with Varlink(self.s.socket_path) as connection:
+            states = [answer["job"]["state"] for answer in
+                      connection.more("Do", group="actor", payload=text("before 2 crash kill\necho x"))]
+        self.assertEqual(states[-1], "succeeded")
+        self.assertIn("running", states)
+        self.assertIn("backoff", states)
+
+    def test_J1_options_are_honoured(self):
+        job = self.s.do("actor", "before 9 fail 1 no", max_retries=2, backoff_min_usec=1000, backoff_max_usec=2000)
+        self.assertEqual((job["state"], job["attempt"], job["max_attempts"]), ("dead", 3, 3))
+
+    def test_J1_an_empty_or_malformed_id_is_refused(self):
+        for id in "", "-x", ".x", "a b", "ä", "x" * 65, "a/b":
+            with self.subTest(id=id):
+                self.refused("BadId", self.s.create, "actor", "echo", id=id)
+        self.assertEqual(self.s.do("actor", "echo", id="A-z_0.9:@")["state"], "succeeded")
+
+    def test_J1_an_unknown_group_is_refused_with_the_nearest_name(self):
+        parameters = self.refused("NoSuchGroup", self.s.create, "actr", "echo")
+        self.assertEqual((parameters["group"], parameters.get("nearest")), ("actr", "actor"))
+
+    def test_J2_live_duplicate_id_is_refused(self):
+        bell = Bell(self.s, "bell")
+        self.s.create("actor", f"wait {bell.path}", id="one")
+        self.assertEqual(self.refused("Exists", self.s.create, "actor", "echo", id="one"), {"id": "one"})
+        self.refused("Exists", self.s.do, "actor", "echo", id="one")
+        bell.ring()
+        self.assertEqual(self.s.wait_job("one")["state"], "succeeded")
+
+    def test_J2_the_id_is_free_again_when_the_result_was_dropped(self):
+        self.assertEqual(self.s.do("actor", "echo 1", id="one")["result"], text("1"))
+        self.assertEqual(self.s.do("actor", "echo 2", id="one")["result"], text("2"))
+
+    def test_J3_unsuccessful_is_final_and_not_retried(self):
+        job = self.s.do("actor", "unsuccessful 42 not today")
+        self.assertEqual((job["state"], job["attempt"], job["code"]), ("failed", 1, 42))
+        self.assertEqual(job["result"], text("not today"))
+
+    def test_J3_an_error_is_retried_with_the_same_payload_under_a_new_attempt_number(self):
+        job = self.s.do("actor", "before 3 fail 5 not yet\nattempt", max_retries=5)
+        self.assertEqual((job["state"], job["attempt"], job["result"]), ("succeeded", 3, text("3")))
+        self.assertEqual([attempt["number"] for attempt in job["attempts"]][:2], [1, 2])
+
+    def test_J3_a_crash_is_retried_in_another_process(self):
+        job = self.s.do("actor", "before 2 crash segv\nattempt")
+        self.assertEqual((job["state"], job["result"]), ("succeeded", text("2")))
+        self.assertEqual(self.s.worker("actor/0")["generation"], 2)
+
+    def test_J3_a_time_out_is_retried(self):
+        bell = Bell(self.s, "bell")
+        job = self.s.do("actor", f"before 2 wait {bell.path}\nattempt", timeout_usec=100000)
+        self.assertEqual((job["state"], job["result"]), ("succeeded", text("2")))
+        self.assertEqual(self.s.deaths()[0]["cause"], "job_timeout")
+
+    def test_J4_exhausted_retries_make_a_dead_job_once(self):
+        job = self.s.do("actor", "crash kill", id="doomed", max_retries=2)
+        self.assertEqual((job["state"], job["attempt"]), ("dead", 3))
+        self.assertTrue(job["reason"])
+        group = self.s.group("actor")
+        self.assertEqual((group["dead"], group["retries"], group["deaths"]), (1, 2, 3))
+        events = self.s.call("Watch")["events"]
+        self.assertEqual([e["job"] for e in events if e["type"] == "job.dead"], ["doomed"])
+        self.assertEqual(self.s.log().count("job.dead") or 1, 1)
+
+    def test_J4_the_reports_of_the_deaths_name_job_and_attempt(self):
+        self.s.do("actor", "crash kill", id="doomed", max_retries=1)
+        self.assertEqual([(d["job"], d["attempt"]) for d in self.s.deaths()], [("doomed", 2), ("doomed", 1)])
+
+    def test_J5_cancelling_an_unknown_job_is_an_error(self):
+        self.assertEqual(self.refused("NoSuchJob", self.s.call, "Cancel", id="nobody"), {"id": "nobody"})
+
+    def test_J5_cancelling_raises_the_flag_and_the_waiting_do_is_answered(self):
+        with Varlink(self.s.socket_path) as asker:
+            asker.send("Do", {"group": "actor", "payload": text("until-cancelled"), "options": {"id": "c"}})
+            self.s.wait_for(lambda: self.s.worker("actor/0")["state"] == "busy" or self.running("c"))
+            self.s.call("Cancel", id="c")
+            job = asker.reply()[0]["job"]
+        self.assertEqual((job["state"], job["attempt"]), ("cancelled", 1))
+        self.assertEqual(self.s.worker("actor/0")["generation"], 1)
+
+    def running(self, id):
+        return any(job["id"] == id and job["state"] == "running" for job in self.s.call("List")["jobs"])
+
+    def test_J5_a_second_request_is_told_so(self):
+        bell = Bell(self.s, "bell")
+        started = Bell(self.s, "started")
+        self.s.create("actor", f"ring {started.path}\nwait {bell.path}\ncancelled", id="c")
+        started.wait()
+        self.s.call("Cancel", id="c")
+        self.refused("CancelAlreadyRequested", self.s.call, "Cancel", id="c")
+        self.assertTrue(self.s.job("c")["cancel_requested"])
+        bell.ring()
+        self.assertEqual(self.s.wait_job("c")["state"], "cancelled")
+
+    def test_J5_a_queued_job_is_cancelled_at_once(self):
+        bell = Bell(self.s, "bell")
+        self.s.create("actor", f"wait {bell.path}")
+        self.s.create("actor", "echo never", id="c")
+        self.s.call("Cancel", id="c")
+        self.assertEqual(self.s.wait_job("c")["state"], "cancelled")
+        bell.ring()
+
+    def test_J5_a_cancelled_job_is_not_retried(self):
+        started = Bell(self.s, "started")
+        bell = Bell(self.s, "bell")
+        self.s.create("actor", f"ring {started.path}\nwait {bell.path}\ncrash kill", id="c")
+        started.wait()
+        self.s.call("Cancel", id="c")
+        bell.ring()
+        job = self.s.wait_job("c")
+        self.assertEqual((job["state"], job["attempt"]), ("cancelled", 1))
+
+    def test_J6_the_state_of_a_job_is_read_while_its_worker_hangs_in_a_system_call(self):
+        started = Bell(self.s, "started")
+        bell = Bell(self.s, "bell")
+        self.s.create("actor", f"state half way\nring {started.path}\nwait {bell.path}\necho", id="j")
+        started.wait()
+        self.assertEqual(self.s.job("j")["published"], text("half way"))
+        self.assertEqual(self.s.worker("actor/0")["published"], text("half way"))
+        [job] = self.s.call("List", group="actor")["jobs"]
+        self.assertEqual((job["state"], job["published"]), ("running", text("half way")))
+        bell.ring()
+        self.s.wait_job("j")
+
+    def test_J6_the_last_state_of_a_dead_worker_is_kept_with_its_death(self):
+        self.s.do("actor", "state last words\ncrash kill", max_retries=0)
+        [death] = self.s.deaths()
+        self.assertEqual(death["state"], text("last words"))
+
+    def test_J6_a_state_that_cannot_be_read_is_named_as_missing(self):
+        bell = Bell(self.s, "bell")
+        started = Bell(self.s, "started")
+        self.s.create("actor", f"ring {started.path}\nwait {bell.path}", id="silent")
+        started.wait()
+        job = self.s.job("silent")
+        self.assertIsNone(job.get("published"))
+        self.assertTrue(job["missing"])
+        bell.ring()
+
+    def test_P10_both_outcomes_leave_the_worker_ready_for_the_next_job(self):
+        ends = [self.s.do("actor", data, max_retries=0)["state"] for data in
+                ("echo a", "unsuccessful 1 b", "fail 2 c", "echo d")]
+        self.assertEqual(ends, ["succeeded", "failed", "dead", "succeeded"])
+        worker = self.s.worker("actor/0")
+        self.assertEqual((worker["state"], worker["generation"]), ("idle", 1))
+
+    def test_a_client_that_vanishes_in_the_middle_of_do_harms_nothing(self):
+        started = Bell(self.s, "started")
+        bell = Bell(self.s, "bell")
+        with Varlink(self.s.socket_path) as asker:
+            asker.send("Do", {"group": "actor", "options": {"id": "left"},
+                              "payload": text(f"ring {started.path}\nwait {bell.path}\necho")})
+            started.wait()
+        bell.ring()
+        self.assertEqual(self.s.do("actor", "echo next")["state"], "succeeded")
+        self.refused("NoSuchJob", self.s.job, "left")
+
+    def test_create_without_asking_for_an_answer_is_carried_out(self):
+        with Varlink(self.s.socket_path) as connection:
+            connection.send("Create", {"group": "actor", "payload": text("echo 1"), "options": {"id": "silent"}},
+                            oneway=True)
+            connection.send("Wait", {"id": "silent"})
+            self.assertEqual(connection.reply()[0]["job"]["result"], text("1"))
+
+    def test_bytes_travel_as_base64(self):
+        job = self.s.call("Do", group="actor", payload={"encoding": "base64", "data": "c3VtCgoA/w=="})["job"]
+        self.assertRegex(job["result"]["data"], r"\A7 [0-9a-f]{16}\Z")
+
+    def test_results_that_are_no_text_come_as_base64(self):
+        job = self.s.do("actor", "blob 252")
+        self.assertEqual(job["result"]["encoding"], "base64")
+
+    def test_a_payload_that_is_not_base64_is_refused(self):
+        self.refused("BadPayload", self.s.call, "Create", group="actor",
+                     payload={"encoding": "base64", "data": "!!!"})
+
+    def test_options_out_of_range_are_refused(self):
+        for options in {"max_retries": -2}, {"timeout_usec": -5}, {"backoff_min_usec": -1}, {"key": "x" * 256}:
+            with self.subTest(options=options):
+                self.refused("BadOption", self.s.create, "actor", "echo", **options)
+
+    def test_several_jobs_at_a_time_come_back_to_those_who_asked(self):
+        with Varlink(self.s.socket_path) as connection:
+            for i in range(200):
+                connection.send("Do", {"group": "actor", "payload": text(f"echo {i}")})
+            self.assertEqual([connection.reply()[0]["job"]["result"]["data"] for i in range(200)],
+                             [str(i) for i in range(200)])
+
+
+class Queues(TestCase):
+    def test_a_full_queue_answers_busy_at_once_and_takes_jobs_again_later(self):
+        s = self.started({"actor": actor(Jobs={"QueueMax": 3})})
+        bell = Bell(s, "bell")
+        started = Bell(s, "started")
+        s.create("actor", f"ring {started.path}\nwait {bell.path}")
+        started.wait()
+        ids = [s.create("actor", "echo") for _ in range(3)]
+        parameters = self.refused("Busy", s.create, "actor", "echo")
+        self.assertEqual(parameters["group"], "actor")
+        self.assertEqual(s.group("actor")["refused"], 1)
+        bell.ring()
+        for id in ids:
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+        s.create("actor", "echo")
+
+    def test_a_queue_is_bounded_in_bytes(self):
+        s = self.started({"actor": actor(Jobs={"QueueMemoryMax": "64K"})})
+        s.call("Pause", target="actor")
+        s.create("actor", "x" * 40000)
+        self.refused("Busy", s.create, "actor", "x" * 40000)
+
+    def test_results_are_kept_for_their_time_to_live_only(self):
+        s = self.started({"actor": actor(Jobs={"ResultTTLSec": "50ms"})})
+        id = s.create("actor", "echo")
+        with Varlink(s.socket_path) as connection:
+            for _ in connection.more("Get", id=id):
+                pass
+        deadline_job = s.create("actor", "before 9 fail 1 later", max_retries=8, backoff_min_usec=50000)
+        s.wait_job(deadline_job)  # eight times 50 ms at least have gone by
+        self.refused("NoSuchJob", s.job, id)
+
+    def test_results_are_bounded_in_number(self):
+        s = self.started({"actor": actor(Jobs={"ResultsMax": 2})})
+        ids = [s.create("actor", f"echo {i}") for i in range(4)]
+        s.wait_job(ids[-1])
+        self.refused("NoSuchJob", s.job, ids[0])
+        self.assertEqual(s.job(ids[3])["result"], text("3"))
+        self.assertLessEqual(s.group("actor")["results"], 2)
+
+    def test_paused_groups_accept_jobs_and_hand_none_out(self):
+        s = self.started({"actor": actor()})
+        s.call("Pause", target="actor")
+        id = s.create("actor", "echo")
+        self.assertEqual(s.group("actor")["state"], "paused")
+        self.assertEqual(s.job(id)["state"], "queued")
+        s.call("Resume", target="actor")
+        self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
+    def test_P4_each_worker_has_one_job_at_a_time_and_all_workers_have_one(self):
+        s = self.started({"actor": actor(3)})
+        started = Bell(s, "started")
+        bell = Bell(s, "bell")
+        ids = [s.create("actor", f"ring {started.path}\nwait {bell.path}\nname") for _ in range(6)]
+        started.wait(3)
+        group = s.group("actor")
+        self.assertEqual((group["running"], group["queued"]), (3, 3))
+        self.assertEqual({w["state"] for w in group["workers"]}, {"busy"})
+        self.assertEqual(len({w["job"] for w in group["workers"]}), 3)
+        bell.ring(6)
+        names = {s.wait_job(id)["result"]["data"] for id in ids}
+        self.assertEqual(names, {"actor/0", "actor/1", "actor/2"})
+
+    def test_jobs_stay_queued_while_no_worker_is_there(self):
+        s = self.started({"actor": actor()})
+        s.call("Stop", target="actor", wait=True)
+        id = s.create("actor", "echo back")
+        self.assertEqual(s.job(id)["state"], "queued")
+        s.call("Start", target="actor")
+        self.assertEqual(s.wait_job(id)["result"], text("back"))
+
+    def test_jobs_for_a_service_are_refused(self):
+        s = self.started({"service": ini("/bin/sleep infinity", Group={"Type": "service"})})
+        self.refused("NotAnActor", s.create, "service", "echo")
+
+    def test_list_shows_live_jobs_and_kept_results(self):
+        s = self.started({"actor": actor(), "other": actor()})
+        s.wait_job(s.create("actor", "echo", id="over"))
+        s.call("Pause", target="other")
+        s.create("other", "echo", id="live")
+        self.assertEqual([j["id"] for j in s.call("List")["jobs"]], ["live"])
+        both = s.call("List", ended=True)
+        self.assertEqual(({j["id"] for j in both["jobs"]}, both["total"]), ({"over", "live"}, 2))
+        self.assertEqual(s.call("List", group="actor")["jobs"], [])
+        self.assertEqual(len(s.call("List", ended=True, limit=1)["jobs"]), 1)
+        self.refused("NoSuchGroup", s.call, "List", group="nowhere")
+
+
+class Scopes(TestCase):
+    def test_J7_each_incarnation_is_set_up_before_its_first_job_and_torn_down_at_its_end(self):
+        s = self.supervisor()
+        path = s.path("scope")
+        s.write("actor.group", actor(Group={"Environment": f"ACTOR_SCOPE={path}"}))
+        s.start()
+        s.do("actor", "before 2 crash kill\necho")
+        s.do("actor", "echo")
+        s.stop()
+        with open(path, encoding="ascii") as file:
+            self.assertEqual(file.read().splitlines(), ["up actor/0 1", "up actor/0 2", "down actor/0 2"])
+
+    def test_J7_a_set_up_that_fails_never_gets_a_job(self):
+        s = self.supervisor({"actor": actor(Group={"Environment": "ACTOR_SET_UP_FAILS=1"},
+                                            Restart={"StartLimitBurst": 2, "MinSec": "1ms"})})
+        s.spawn()
+        s.wait_event_when_up = None
+        self.wait_socket(s)
+        s.wait_worker("actor/0", "failed")
+        self.assertEqual(s.group("actor")["state"], "failed")
+
+    def wait_socket(self, s):
+        """The socket answers before readiness is told."""
+        while True:
+            try:
+                with Varlink(s.socket_path):
+                    return
+            except (FileNotFoundError, ConnectionRefusedError):
+                self.assertIsNone(s.process.poll(), "trouped has ended")
+                os.sched_yield()
+
+
+class LargePayloads(TestCase):
+    def test_a_payload_above_inline_max_arrives_whole(self):
+        s = self.started({"actor": actor(Worker={"InlineMax": "4K"})})
+        for size in 3000, 4090, 5000, 500000:
+            data = "sum\n\n" + "x" * size
+            hash = 14695981039346656037
+            for byte in data.encode():
+                hash = (hash ^ byte) * 1099511628211 & (1 << 64) - 1
+            self.assertEqual(s.do("actor", data)["result"]["data"], f"{size + 5} {hash:016x}")
+
+    def test_results_above_inline_max_arrive_whole(self):
+        s = self.started({"actor": actor(Worker={"InlineMax": "4K"})})
+        import base64
+        for size in 4095, 4097, 100000:
+            got = base64.b64decode(s.do("actor", f"blob {size}")["result"]["data"])
+            self.assertEqual(got, bytes(i % 251 for i in range(size)))
+
+    def test_requests_beyond_the_bound_of_a_client_are_refused_and_harm_nobody(self):
+        s = self.started({"actor": actor()})
+        with Varlink(s.socket_path) as connection:
+            try:
+                connection.send("Do", {"group": "actor", "payload": text("x" * (2 << 20))})
+                with self.assertRaises((EOFError, ConnectionError)):
+                    while True:
+                        connection.receive()
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+        self.assertEqual(s.do("actor", "echo")["state"], "succeeded")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: MIT
+"""Workers: started, watched, ended, restarted."""
+import os
+import signal
+import sys
+import unittest
+
+from troupe import ACTOR, SANITIZED, Bell, TestCase, Varlink, ini, text
+
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+
+
+def actor(size=1, **sections):
+    return ini(ACTOR, Pool={"Size": size}, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+
+
+def service(program, **sections):
+    return ini(program, **{"Restart": QUICK, **sections, "Group": {"Type": "service", **sections.get("Group", {})}})
+
+
+class Restarts(TestCase):
+    def test_a_killed_worker_is_replaced_under_the_same_name(self):
+        s = self.started({"actor": actor(2)})
+        before = s.worker("actor/1")
+        os.kill(before["pid"], signal.SIGKILL)
+        after = s.wait_for(lambda: self.generation(s, "actor/1", 2), "actor")
+        self.assertNotEqual(after["pid"], before["pid"])
+        self.assertEqual(after["restarts"], 1)
+        self.assertEqual(s.worker("actor/0")["generation"], 1)
+
+    def generation(self, s, name, number):
+        worker = s.worker(name)
+        return worker if worker["generation"] == number and worker["state"] == "idle" else None
+
+    def test_the_first_restart_after_a_healthy_period_is_immediate(self):
+        s = self.started({"actor": actor(Restart={"MinSec": "10min", "MaxSec": "10min", "ResetAfterSec": "1ms"})})
+        os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
+        s.wait_for(lambda: self.generation(s, "actor/0", 2), "actor")
+
+    def test_the_second_restart_in_a_row_waits_for_its_back_off(self):
+        s = self.started({"actor": actor(Restart={"MinSec": "10min", "MaxSec": "10min", "Random": 0})})
+        os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
+        os.kill(s.wait_for(lambda: self.generation(s, "actor/0", 2), "actor")["pid"], signal.SIGKILL)
+        worker = s.wait_worker("actor/0", "backoff")
+        died_at = s.deaths()[0]["at"]
+        self.assertAlmostEqual((worker["restart_at"] - died_at) / 1e6, 600, delta=5)
+        s.call("Reset", target="actor/0")
+        s.wait_for(lambda: self.generation(s, "actor/0", 3), "actor")
+
+    def test_too_many_deaths_make_it_failed_until_somebody_resets_it(self):
+        s = self.started({"actor": actor(Restart={**QUICK, "StartLimitBurst": 3, "StartLimitIntervalSec": "1h"})})
+        job = s.create("actor", "before 5 crash kill\necho survived", max_retries=20)
+        s.wait_worker("actor/0", "failed")
+        self.assertEqual(s.group("actor")["state"], "failed")
+        self.assertIn(s.job(job)["state"], ("queued", "backoff"))
+        s.call("Reset", target="actor")
+        self.assertEqual(s.wait_job(job)["result"], text("survived"))
+
+    def test_a_worker_that_leaves_by_itself_is_restarted_only_under_restart_always(self):
+        s = self.started({"always": service("/bin/sh -c 'exit 0'", Restart={**QUICK, "Restart": "always"}),
+                          "failing": service("/bin/sh -c 'exit 3'", Restart={**QUICK, "Restart": "on-failure"}),
+                          "once": service("/bin/sh -c 'exit 0'", Restart={**QUICK, "Restart": "on-failure"}),
+                          "never": service("/bin/sh -c 'exit 3'", Restart={**QUICK, "Restart": "no"})})
+        s.wait_event("worker.died", "always", 3)
+        s.wait_event("worker.died", "failing", 3)
+        for group in "once", "never":
+            self.assertEqual(s.wait_worker(f"{group}/0", "stopped")["generation"], 1)
+
+    def test_an_idle_actor_that_crashes_loses_no_job(self):
+        s = self.started({"actor": actor()})
+        for i in range(20):
+            os.kill(s.wait_worker("actor/0", "idle")["pid"], signal.SIGKILL)
+            self.assertEqual(s.do("actor", f"echo {i}")["result"], text(str(i)))
+
+
+class Deaths(TestCase):
+    def setUp(self):
+        self.s = self.started({"actor": actor(Resources={"LimitCORE": 0})})
+
+    def test_the_report_says_what_happened(self):
+        self.s.do("actor", "state counting 7\ncomplain it hurts here\ncrash segv", id="j", max_retries=0)
+        [death] = self.s.deaths()
+        self.assertEqual((death["worker"], death["generation"], death["cause"], death["signal"]),
+                         ("actor/0", 1, "signal", "SIGSEGV"))
+        self.assertIn("SIGSEGV", death["detail"])
+        self.assertEqual((death["job"], death["attempt"], death["jobs_done"]), ("j", 1, 0))
+        self.assertEqual(death["state"], text("counting 7"))
+        self.assertIn("it hurts here", death["stderr"])
+        self.assertIsNone(death.get("exit_status"))
+        self.assertGreater(death["max_rss_bytes"], 10000)
+        self.assertGreater(death["uptime_usec"], 0)
+        self.assertFalse(death["core_dumped"])
+
+    def test_an_exit_is_told_from_a_signal(self):
+        self.s.do("actor", "exit 7", max_retries=0)
+        [death] = self.s.deaths()
+        self.assertEqual((death["cause"], death["exit_status"], death.get("signal")), ("exit", 7, None))
+
+    def test_the_last_death_stands_in_the_status(self):
+        self.s.do("actor", "crash abort", max_retries=0)
+        self.assertEqual(self.s.worker("actor/0")["last_death"]["signal"], "SIGABRT")
+
+    def test_the_last_lines_of_standard_error_are_kept_up_to_4_kib(self):
+        lines = "\n".join(f"complain line {i} {'x' * 80}" for i in range(200))
+        self.s.do("actor", lines + "\ncrash kill", max_retries=0)
+        [death] = self.s.deaths()
+        self.assertIn("line 199 ", death["stderr"])
+        self.assertLessEqual(len(death["stderr"]), 4096)
+        self.assertGreater(len(death["stderr"]), 3000)
+
+    def test_a_watcher_sees_the_death(self):
+        with Varlink(self.s.socket_path) as watcher:
+            watcher.send("Watch", {"target": "actor"}, more=True)
+            self.s.do("actor", "crash kill", max_retries=0)
+            while True:
+                events = watcher.reply()[0]["events"]
+                deaths = [event["death"] for event in events if event.get("death")]
+                if deaths:
+                    break
+        self.assertEqual(deaths[0]["signal"], "SIGKILL")
+
+    @unittest.skipIf(SANITIZED, "a sanitizer needs more address space than the limit leaves")
+    def test_a_runaway_allocation_ends_at_its_limit_and_hurts_nobody_else(self):
+        s = self.started({"greedy": actor(Resources={"LimitAS": "64M", "LimitCORE": 0}), "actor": actor()})
+        job = s.do("greedy", "before 2 allocate\necho fine")
+        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 2))
+        self.assertEqual(s.worker("actor/0")["generation"], 1)
+
+
+class Watchdogs(TestCase):
+    def test_a_busy_worker_without_a_sign_of_life_is_aborted(self):
+        s = self.started({"actor": actor(Worker={"WatchdogSec": "100ms"}, Resources={"LimitCORE": 0})})
+        bell = Bell(s, "bell")
+        job = s.do("actor", f"before 2 wait {bell.path}\nattempt")
+        self.assertEqual(job["result"], text("2"))
+        [death] = s.deaths()
+        self.assertEqual((death["cause"], death["signal"]), ("watchdog", "SIGABRT"))
+
+    def test_a_busy_worker_that_gives_signs_of_life_goes_on(self):
+        s = self.started({"actor": actor(2, Worker={"WatchdogSec": "200ms"}, Resources={"LimitCORE": 0})})
+        s.create("actor", "until-cancelled", id="lively")
+        bell = Bell(s, "bell")
+        s.do("actor", f"before 2 wait {bell.path}\nattempt")  # its watchdog strikes after 200 ms
+        self.assertEqual(s.job("lively")["attempt"], 1)
+        s.call("Cancel", id="lively")
+        self.assertEqual(s.wait_job("lively")["state"], "cancelled")
+
+    def test_an_idle_worker_needs_none(self):
+        s = self.started({"quiet": actor(Worker={"WatchdogSec": "50ms"}), "actor": actor()})
+        s.do("actor", "before 5 fail 1 later", backoff_min_usec=50000, max_retries=4)  # 200 ms go by
+        self.assertEqual(s.worker("quiet/0")["generation"], 1)
+
+
+class Stops(TestCase):
+    def test_P9_idle_stops_now_and_asking_twice_changes_nothing(self):
+        s = self.started({"actor": actor()})
+        s.call("Stop", target="actor", wait=True)
+        self.assertEqual(s.worker("actor/0")["state"], "stopped")
+        s.call("Stop", target="actor", wait=True)
+        self.assertEqual((s.worker("actor/0")["state"], s.group("actor")["state"]), ("stopped", "stopped"))
+
+    def test_P9_busy_stops_after_its_current_job_and_takes_no_other(self):
+        s = self.started({"actor": actor()})
+        started, bell = Bell(s, "started"), Bell(s, "bell")
+        first = s.create("actor", f"ring {started.path}\nwait {bell.path}\necho first")
+        second = s.create("actor", "echo second")
+        started.wait()
+        s.call("Stop", target="actor")
+        s.call("Stop", target="actor")
+        s.wait_worker("actor/0", "stopping")
+        bell.ring()
+        self.assertEqual(s.wait_job(first)["result"], text("first"))
+        s.wait_worker("actor/0", "stopped")
+        self.assertEqual(s.job(second)["state"], "queued")
+        self.assertEqual(s.deaths()[0]["cause"], "stop")
+
+    def test_a_deaf_worker_goes_up_the_ladder(self):
+        s = self.started({"actor": actor(Group={"Environment": "ACTOR_NEVER_ENDS=1"}, Worker={"TimeoutStopSec": "100ms"})})
+        s.call("Stop", target="actor", wait=True)
+        [death] = s.deaths()
+        self.assertEqual((death["cause"], death["signal"]), ("stop", "SIGKILL"))
+
+    def test_a_deaf_worker_whose_job_is_cancelled_goes_up_the_ladder(self):
+        s = self.started({"actor": actor(Worker={"TimeoutStopSec": "100ms"})})
+        started, bell = Bell(s, "started"), Bell(s, "bell")
+        s.create("actor", f"deaf\nring {started.path}\nwait {bell.path}", id="c")
+        started.wait()
+        s.call("Cancel", id="c")
+        self.assertEqual(s.wait_job("c")["state"], "cancelled")
+        s.wait_for(lambda: s.worker("actor/0")["generation"] == 2)
+        self.assertEqual(s.deaths()[0]["signal"], "SIGKILL")
+
+    def test_what_a_worker_left_behind_is_killed_with_it(self):
+        s = self.started({"actor": actor()})
+        os.mkfifo(s.path("held"))
+        fd = os.open(s.path("held"), os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, fd)
+        s.do("actor", f"orphan {s.path('held')}\nring {Bell(s, 'bell').path}\necho")
+        os.set_blocking(fd, True)
+        s.call("Stop", target="actor", wait=True)
+        self.assertEqual(os.read(fd, 1), b"")  # the last writer is gone: end of file
+
+    def test_the_kill_signal_is_the_configured_one(self):
+        script = "trap 'exit 0' USR1; while :; do read x < \"$0\"; done"
+        s = self.supervisor()
+        os.mkfifo(s.path("pipe"))
+        s.write("s.group", service(f"/bin/sh -c {quoted(script)} {s.path('pipe')}", Worker={"KillSignal": "SIGUSR1"}))
+        s.start()
+        s.call("Stop", target="s", wait=True)
+        self.assertEqual(s.deaths()[0]["cause"], "stop")
+
+    def test_restart_gives_a_new_generation(self):
+        s = self.started({"actor": actor(2)})
+        s.call("Restart", target="actor", wait=True)
+        self.assertEqual([(w["generation"], w["state"]) for w in s.group("actor")["workers"]], [(2, "idle")] * 2)
+        s.call("Restart", target="actor/1", wait=True)
+        self.assertEqual([w["generation"] for w in s.group("actor")["workers"]], [2, 3])
+
+    def test_single_workers_are_stopped_and_started(self):
+        s = self.started({"actor": actor(2)})
+        s.call("Stop", target="actor/0", wait=True)
+        self.assertEqual(s.do("actor", "name")["result"], text("actor/1"))
+        s.call("Start", target="actor/0", wait=True)
+        self.assertEqual(s.worker("actor/0")["state"], "idle")
+
+    def test_unknown_targets_are_refused_with_the_nearest(self):
+        s = self.started({"actor": actor()})
+        self.assertEqual(self.refused("NoSuchTarget", s.call, "Stop", target="actr").get("nearest"), "actor")
+        self.refused("NoSuchTarget", s.call, "Stop", target="actor/7")
+
+
+def quoted(argument):
+    return '"' + argument.replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$") + '"'
+
+
+class Sizes(TestCase):
+    def test_P7_growing_starts_only_the_new_slots(self):
+        s = self.started({"actor": actor(1)})
+        pid = s.worker("actor/0")["pid"]
+        self.assertEqual(s.call("Resize", target="actor", size=3, wait=True), {"old_size": 1})
+        workers = s.group("actor")["workers"]
+        self.assertEqual([w["name"] for w in workers], ["actor/0", "actor/1", "actor/2"])
+        self.assertEqual((workers[0]["pid"], workers[0]["generation"]), (pid, 1))
+
+    def test_P7_shrink_stops_highest(self):
+        s = self.started({"actor": actor(3)})
+        started, bell = Bell(s, "started"), Bell(s, "bell")
+        ids = [s.create("actor", f"ring {started.path}\nwait {bell.path}\nname") for _ in range(3)]
+        started.wait(3)
+        s.call("Resize", target="actor", size=1)
+        bell.ring(3)
+        self.assertEqual({s.wait_job(id)["result"]["data"] for id in ids}, {"actor/0", "actor/1", "actor/2"})
+        s.wait_for(lambda: len(s.group("actor")["workers"]) == 1, "actor")
+        self.assertEqual(s.worker("actor/0")["generation"], 1)
+
+    def test_P7_below_one_is_refused_and_equal_is_no_op(self):
+        s = self.started({"actor": actor(2)})
+        self.assertEqual(self.refused("BadSize", s.call, "Resize", target="actor", size=0)["minimum"], 1)
+        self.assertEqual(s.call("Resize", target="actor", size=2, wait=True), {"old_size": 2})
+        self.assertEqual([w["generation"] for w in s.group("actor")["workers"]], [1, 1])
+
+    def test_max_jobs_recycles_the_worker(self):
+        s = self.started({"actor": ini(ACTOR, Pool={"Size": 1, "MaxJobs": 2}, Restart=QUICK)})
+        pids = [s.do("actor", "pid")["result"]["data"] for _ in range(6)]
+        self.assertEqual([pids[0] == pids[1], pids[1] == pids[2], pids[2] == pids[3]], [True, False, True])
+        self.assertEqual(len(set(pids)), 3)
+
+
+class Starts(TestCase):
+    def test_a_worker_that_never_gets_ready_is_killed_after_its_time(self):
+        s = self.supervisor({"never": actor(Group={"Environment": "ACTOR_NEVER_READY=1"},
+                                            Worker={"TimeoutStartSec": "50ms"},
+                                            Restart={**QUICK, "StartLimitBurst": 2}), "actor": actor()})
+        s.start()
+        s.wait_worker("never/0", "failed")
+        self.assertEqual({d["cause"] for d in s.deaths("never")}, {"start_timeout"})
+        self.assertEqual(s.do("actor", "echo")["state"], "succeeded")
+
+    def test_the_environment_is_the_configured_one_and_nothing_else_leaks(self):
+        s = self.supervisor({"actor": actor(Group={"Environment": ["A=1", '"B=two words"'],
+                                                   "WorkingDirectory": "/tmp"})},
+                            environment={"SECRET": "leak"})
+        s.start()
+        for name, value in {"A": "1", "B": "two words", "SECRET": ""}.items():
+            self.assertEqual(s.do("actor", f"environment {name}")["result"], text(value))
+        self.assertEqual(s.do("actor", "directory")["result"], text("/tmp"))
+
+    def test_a_worker_inherits_no_descriptor_but_its_own(self):
+        s = self.started({"actor": actor()})
+        pid = s.worker("actor/0")["pid"]
+        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        foreign = [link for link in links if not link.startswith(("/dev/null", "pipe:", "socket:", "/memfd:",
+                                                                  "anon_inode:[eventfd]"))]
+        self.assertEqual(foreign, [])
+        self.assertLessEqual(len(links), 8)
+
+    def test_the_inbox_cannot_be_mapped_writable_by_the_worker(self):
+        s = self.started({"actor": actor()})
+        with open(f"/proc/{s.worker('actor/0')['pid']}/maps", encoding="ascii") as maps:
+            modes = [line.split()[1] for line in maps if "/memfd:" in line]
+        self.assertIn("r--s", modes)
+        self.assertIn("rw-s", modes)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_a_worker_runs_as_its_user(self):
+        s = self.started({"actor": actor(Group={"User": "nobody"})})
+        self.assertEqual(os.stat(f"/proc/{s.worker('actor/0')['pid']}").st_uid, 65534)
+        self.assertEqual(s.do("actor", "echo")["state"], "succeeded")
+
+    def test_signals_are_reset_and_its_process_group_is_its_own(self):
+        s = self.started({"actor": actor()})
+        pid = s.worker("actor/0")["pid"]
+        self.assertEqual(os.getpgid(pid), pid)
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+        self.assertEqual((int(status["SigBlk"], 16), int(status["SigIgn"], 16)), (0, 0))
+
+    def test_limits_are_set(self):
+        s = self.started({"actor": actor(Resources={"LimitNOFILE": 77, "LimitCORE": 0, "Nice": 5})})
+        pid = s.worker("actor/0")["pid"]
+        with open(f"/proc/{pid}/limits", encoding="ascii") as file:
+            limits = file.read()
+        self.assertRegex(limits, r"Max open files +77 ")
+        self.assertEqual(os.getpriority(os.PRIO_PROCESS, pid), 5)
+
+
+class Services(TestCase):
+    def test_a_service_is_ready_when_started_and_kept_alive(self):
+        s = self.started({"sleeper": service("/bin/sleep infinity", Pool={"Size": 2})})
+        os.kill(s.worker("sleeper/0")["pid"], signal.SIGKILL)
+        s.wait_for(lambda: s.worker("sleeper/0")["generation"] == 2 and s.worker("sleeper/0")["state"] in ("idle", "busy"),
+                   "sleeper")
+        self.assertEqual(s.worker("sleeper/1")["generation"], 1)
+
+    def test_a_service_that_notifies_is_ready_when_it_says_so(self):
+        s = self.supervisor()
+        bell = Bell(s, "bell")
+        path = s.path("service.py")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(NOTIFYING)
+        s.write("n.group", service(f"{sys.executable} {path} {bell.path}", Group={"Type": "service"}))
+        s.spawn()
+        bell.wait()
+        s.wait_told("READY=1")
+        s.wait_for(lambda: s.worker("n/0")["status"] == "serving 7", "n")
+
+    def test_what_a_service_writes_is_kept_with_its_death(self):
+        s = self.started({"s": service("/bin/sh -c 'echo out; echo err >&2; exit 4'",
+                                       Restart={"Restart": "no"})})
+        s.wait_worker("s/0", "stopped")
+        [death] = s.deaths()
+        self.assertEqual(death["exit_status"], 4)
+        self.assertIn("err", death["stderr"])
+        self.assertIn("err", "\n".join(s.call("GetLog", target="s")["lines"]))
+
+
+NOTIFYING = """
+import os, signal, socket, sys
+with open(sys.argv[1], "w") as bell:
+    bell.write("started\\n")
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.sendto(b"READY=1\\nSTATUS=serving 7", os.environ["NOTIFY_SOCKET"])
+signal.pause()
+"""
+
+
+if __name__ == "__main__":
+    unittest.main()

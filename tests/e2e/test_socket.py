@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""The control socket as anybody may use, misuse or abandon it."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import unittest
+
+from troupe import ACTOR, LIMIT, TOP, TestCase, Varlink, VarlinkError, ini, text
+
+
+class Service(TestCase):
+    def setUp(self):
+        self.s = self.started({"actor": ini(ACTOR, Restart={"StartLimitBurst": 0})})
+
+    def test_get_info_is_what_varlink_wants(self):
+        info = self.s.call("org.varlink.service.GetInfo")
+        self.assertEqual(set(info), {"vendor", "product", "version", "url", "interfaces"})
+        self.assertEqual(set(info["interfaces"]), {"org.varlink.service", "io.troupe.Jobs", "io.troupe.Supervisor"})
+
+    def test_descriptions_are_those_in_the_tree(self):
+        for name in "io.troupe.Jobs", "io.troupe.Supervisor":
+            with open(os.path.join(TOP, "supervisor", name + ".varlink"), encoding="utf-8") as file:
+                self.assertEqual(self.s.call("org.varlink.service.GetInterfaceDescription", interface=name),
+                                 {"description": file.read()})
+        description = self.s.call("org.varlink.service.GetInterfaceDescription", interface="org.varlink.service")
+        self.assertIn("method GetInfo", description["description"])
+        self.refused("InterfaceNotFound", self.s.call, "org.varlink.service.GetInterfaceDescription",
+                     interface="io.troupe.Nothing")
+
+    def test_what_does_not_exist_is_refused_in_varlinks_words(self):
+        for method, error in (("io.troupe.Jobs.Nothing", "MethodNotFound"), ("io.troupe.None.X", "InterfaceNotFound")):
+            with self.assertRaises(VarlinkError) as caught:
+                self.s.call(method)
+            self.assertEqual(caught.exception.full, "org.varlink.service." + error)
+
+    def test_wrong_parameters_are_named(self):
+        for method, parameters, wrong in (("Create", {}, "group"), ("Create", {"group": 7}, "group"),
+                                          ("Resize", {"target": "actor", "size": "x"}, "size"),
+                                          ("Get", {"id": ["x"]}, "id")):
+            with self.subTest(method=method, parameters=parameters):
+                self.assertEqual(self.refused("InvalidParameter", self.s.call, method, **parameters)["parameter"],
+                                 wrong)
+
+    def test_info_tells_what_it_is(self):
+        info = self.s.call("GetInfo")
+        self.assertEqual((info["pid"], info["state"], info["groups"], info["workers"]),
+                         (self.s.process.pid, "running", 1, 1))
+
+    def test_calls_in_one_write_are_answered_in_order(self):
+        with Varlink(self.s.socket_path) as connection:
+            one = b'{"method":"io.troupe.Supervisor.GetInfo"}\0'
+            two = b'{"method":"io.troupe.Jobs.List"}\0'
+            connection.send_raw(one + two + one)
+            self.assertIn("pid", connection.receive()["parameters"])
+            self.assertIn("jobs", connection.receive()["parameters"])
+            self.assertIn("pid", connection.receive()["parameters"])
+
+    def test_a_call_in_many_pieces_is_understood(self):
+        with Varlink(self.s.socket_path) as connection:
+            for byte in b'{"method":"io.troupe.Supervisor.GetInfo"}\0':
+                connection.send_raw(bytes([byte]))
+            self.assertIn("pid", connection.receive()["parameters"])
+
+    def test_oneway_calls_are_not_answered(self):
+        with Varlink(self.s.socket_path) as connection:
+            connection.send("GetInfo", oneway=True)
+            connection.send("List")
+            self.assertIn("jobs", connection.receive()["parameters"])
+
+
+class Misuse(TestCase):
+    def setUp(self):
+        self.s = self.started({"actor": ini(ACTOR, Restart={"StartLimitBurst": 0})})
+        self.fds = len(self.s.fds())
+
+    def tearDown(self):
+        self.assertEqual(self.s.do("actor", "echo still there")["result"], text("still there"))
+        self.s.until(lambda: self.s.call("GetInfo")["clients"] <= 1)
+
+    def test_malformed_messages_close_the_connection(self):
+        for message in (b"{]\0", b"\0", b"[]\0", b'{"method":7}\0', b'{"parameters":{}}\0', b"\xff\xfe\0",
+                        b'{"method":"x"}\0', b'{"method":"io.troupe.Jobs.List","parameters":[]}\0',
+                        b"[" * 100000 + b"\0"):
+            with self.subTest(message=message[:40]), Varlink(self.s.socket_path) as connection:
+                try:
+                    connection.send_raw(message)
+                    answer = connection.receive()
+                except (EOFError, ConnectionError):
+                    continue
+                self.assertIn("error", answer)
+
+    def test_half_a_message_and_gone(self):
+        for _ in range(50):
+            with Varlink(self.s.socket_path) as connection:
+                connection.send_raw(b'{"method":"io.troupe.Jobs.Cre')
+
+    def test_half_a_message_and_a_closed_sending_side(self):
+        with Varlink(self.s.socket_path) as connection:
+            connection.send_raw(b'{"method":"io.troupe.Jobs.Cre')
+            connection.socket.shutdown(socket.SHUT_WR)
+            with self.assertRaises((EOFError, ConnectionError)):
+                connection.receive()
+
+    def test_a_request_without_end_is_cut_off(self):
+        with Varlink(self.s.socket_path) as connection:
+            with self.assertRaises((EOFError, ConnectionError)):
+                for _ in range(64):
+                    connection.send_raw(b"x" * 65536)
+                connection.receive()
+
+    def test_a_client_that_never_reads_is_cut_off(self):
+        connection = Varlink(self.s.socket_path)
+        connection.socket.settimeout(LIMIT)
+        call = b'{"method":"org.varlink.service.GetInterfaceDescription",' \
+               b'"parameters":{"interface":"io.troupe.Supervisor"}}\0'
+        try:
+            with self.assertRaises(ConnectionError):
+                for _ in range(20000):
+                    connection.send_raw(call)
+        finally:
+            connection.close()
+
+    def test_one_that_asks_without_end_does_not_starve_the_others(self):
+        noisy = Varlink(self.s.socket_path)
+        noisy.socket.setblocking(False)
+        call = b'{"method":"io.troupe.Jobs.Create","parameters":{"group":"actor","payload":{"encoding":"utf8",' \
+               b'"data":"echo"}},"oneway":true}\0' * 500
+        try:
+            for _ in range(50):
+                try:
+                    noisy.socket.send(call)
+                except BlockingIOError:
+                    pass
+                self.assertEqual(self.s.call("GetInfo")["state"], "running")
+        finally:
+            noisy.close()
+
+    def test_watchers_that_vanish_leave_nothing(self):
+        for _ in range(20):
+            with Varlink(self.s.socket_path) as connection:
+                connection.send("Watch", {"replay": True}, more=True)
+                connection.receive()
+
+    def test_too_many_clients_are_refused_and_the_first_ones_go_on(self):
+        s = self.started({"actor": ini(ACTOR)}, conf="[Supervisor]\nClientsMax=8\n")
+        first = Varlink(s.socket_path)
+        first.call("GetInfo")
+        more = [Varlink(s.socket_path) for _ in range(20)]
+        refused = 0
+        for connection in more:
+            try:
+                connection.send("GetInfo")
+                connection.reply()
+            except (EOFError, ConnectionError, VarlinkError):
+                refused += 1
+        self.assertGreaterEqual(refused, 12)
+        self.assertEqual(first.call("GetInfo")["state"], "running")
+        for connection in [first, *more]:
+            connection.close()
+        s.until(lambda: s.call("GetInfo")["clients"] <= 1)
+
+    def test_descriptors_sent_along_are_closed(self):
+        before = self.s.fds()
+        with Varlink(self.s.socket_path) as connection:
+            socket.send_fds(connection.socket, [b'{"method":"io.troupe.Supervisor.GetInfo"}\0'],
+                            [connection.socket.fileno()] * 10)
+            try:
+                connection.receive()
+            except (EOFError, ConnectionError):
+                pass
+        self.s.until(lambda: len(self.s.fds()) <= len(before))
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root")
+class Permissions(TestCase):
+    """Reading is for everyone who can open the socket; changing is not."""
+
+    CHANGING = {"Create": {"group": "actor"}, "Do": {"group": "actor"}, "Cancel": {"id": "x"},
+                "Attach": {"version": 1}, "Start": {"target": "actor"}, "Stop": {"target": "actor"},
+                "Restart": {"target": "actor"}, "Reset": {"target": "actor"}, "Pause": {"target": "actor"},
+                "Resume": {"target": "actor"}, "Resize": {"target": "actor", "size": 2}, "Reload": {}}
+    READING = {"GetInfo": {}, "GetStatus": {}, "ListDeaths": {}, "GetLog": {"target": "actor"}, "List": {}}
+
+    def as_nobody(self, groups, calls):
+        """Makes the calls in a process of another user; what each was answered: an error's name or None."""
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.setgroups(groups)
+                os.setresgid(65534, 65534, 65534)
+                os.setresuid(65534, 65534, 65534)
+                os.write(writer, json.dumps({name: self.outcome(name, parameters) for name, parameters
+                                             in calls.items()}).encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as file:
+            answers = file.read()
+        os.waitpid(pid, 0)
+        return json.loads(answers)
+
+    def outcome(self, name, parameters):
+        try:
+            self.s.call(name, **parameters)
+            return None
+        except VarlinkError as error:
+            return error.name
+
+    def test_a_stranger_may_look_and_change_nothing(self):
+        self.s = self.started({"actor": ini(ACTOR)})
+        os.chmod(self.s.socket_path, 0o666)
+        self.assertEqual(self.as_nobody([], self.READING), {name: None for name in self.READING})
+        self.assertEqual(self.as_nobody([], self.CHANGING), {name: "NotPermitted" for name in self.CHANGING})
+
+    def test_a_member_of_the_admin_group_may_change_things(self):
+        self.s = self.started({"actor": ini(ACTOR)}, conf="[Supervisor]\nAdminGroup=daemon\n")
+        os.chmod(self.s.socket_path, 0o666)
+        self.assertEqual(self.as_nobody([1], {"Pause": {"target": "actor"}, "Resume": {"target": "actor"}}),
+                         {"Pause": None, "Resume": None})
+
+
+class IndependentClients(TestCase):
+    def test_varlinkctl_of_systemd_understands_it(self):
+        varlinkctl = shutil.which("varlinkctl")
+        if not varlinkctl:
+            self.skipTest("varlinkctl is not here (systemd 257 has it)")
+        s = self.started({"actor": ini(ACTOR)})
+
+        def run(*arguments):
+            return subprocess.run([varlinkctl, *arguments], capture_output=True, text=True, timeout=LIMIT, check=True).stdout
+        self.assertIn("io.troupe.Jobs", run("info", s.socket_path))
+        for interface in "io.troupe.Jobs", "io.troupe.Supervisor", "org.varlink.service":
+            self.assertIn("interface " + interface, run("introspect", s.socket_path, interface))
+        answer = run("call", "-j", s.socket_path, "io.troupe.Jobs.Do",
+                     json.dumps({"group": "actor", "payload": text("echo hi")}))
+        self.assertEqual(json.loads(answer)["job"]["result"], text("hi"))
+
+    def test_python3_varlink_understands_it(self):
+        try:
+            import varlink
+        except ImportError:
+            self.skipTest("python3-varlink is not here (Debian 13 has it)")
+        s = self.started({"actor": ini(ACTOR)})
+        with varlink.Client.new_with_address("unix:" + s.socket_path) as client:
+            with client.open("io.troupe.Jobs") as jobs:
+                answer = jobs.Do(group="actor", payload=text("echo hi"))
+                self.assertEqual(answer["job"]["result"], text("hi"))
+                with self.assertRaises(varlink.VarlinkError):
+                    jobs.Get(id="nobody")
+            with client.open("io.troupe.Supervisor") as supervisor:
+                self.assertEqual(supervisor.GetStatus()["groups"][0]["name"], "actor")
+                events = supervisor.Watch(replay=True, _more=True)
+                self.assertTrue(next(events)["events"])
+
+
+if __name__ == "__main__":
+    unittest.main()

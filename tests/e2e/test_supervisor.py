@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: MIT
+"""The daemon itself: start, reload, end, and what may go wrong around it."""
+import os
+import signal
+import subprocess
+import unittest
+
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, TROUPED, Bell, TestCase, Varlink, ended, helper, \
+    ini, text
+
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+
+
+def actor(size=1, **sections):
+    return ini(ACTOR, Pool={"Size": size}, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+
+
+class Ends(TestCase):
+    def test_sigterm_ends_it_with_0_and_nothing_is_left(self):
+        s = self.started({"actor": actor(3)})
+        pids = [w["pid"] for w in s.group("actor")["workers"]]
+        s.stop()
+        self.assertIn("STOPPING=1", self.drain(s))
+        self.assertFalse(os.path.exists(s.socket_path))
+        for pid in pids:
+            self.assertFalse(os.path.exists(f"/proc/{pid}"), pid)
+
+    def drain(self, s):
+        s.notify.setblocking(False)
+        while True:
+            try:
+                s.told += s.notify.recv(65536).decode().split("\n")
+            except BlockingIOError:
+                return s.told
+
+    def test_running_jobs_finish_and_everyone_who_waits_is_answered(self):
+        s = self.started({"actor": actor()})
+        started, bell = Bell(s, "started"), Bell(s, "bell")
+        with Varlink(s.socket_path) as running, Varlink(s.socket_path) as queued:
+            running.send("Do", {"group": "actor", "payload": text(f"ring {started.path}\nwait {bell.path}\necho ok")})
+            started.wait()
+            queued.send("Do", {"group": "actor", "payload": text("echo never")})
+            queued.send("GetInfo")
+            s.call("List")
+            s.terminate()
+            s.wait_told("STOPPING=1")
+            bell.ring()
+            self.assertEqual(running.reply()[0]["job"]["result"], text("ok"))
+            answer = queued.receive()
+            self.assertTrue(answer.get("error") or answer["parameters"]["job"]["state"] in ("cancelled", "dead"), answer)
+        self.assertEqual(s.wait_end(), 0)
+
+    def test_jobs_are_refused_while_it_stops(self):
+        s = self.started({"actor": actor()})
+        started, bell = Bell(s, "started"), Bell(s, "bell")
+        with Varlink(s.socket_path) as connection:
+            s.create("actor", f"ring {started.path}\nwait {bell.path}")
+            started.wait()
+            s.terminate()
+            s.wait_told("STOPPING=1")
+            try:
+                self.refused("Stopping", connection.call, "Create", group="actor")
+            except (EOFError, ConnectionError):
+                pass
+            bell.ring()
+        self.assertEqual(s.wait_end(), 0)
+
+    def test_workers_that_do_not_stop_are_killed_within_the_time(self):
+        s = self.started({"actor": actor(Worker={"TimeoutStopSec": "100ms"})})
+        started, bell = Bell(s, "started"), Bell(s, "bell")
+        s.create("actor", f"deaf\nring {started.path}\nwait {bell.path}")
+        started.wait()
+        pid = s.worker("actor/0")["pid"]
+        s.stop()
+        self.assertFalse(os.path.exists(f"/proc/{pid}"))
+
+    def test_a_second_sigterm_ends_it_at_once(self):
+        s = self.started({"actor": actor(Worker={"TimeoutStopSec": "10min"})}, conf="[Supervisor]\nTimeoutStopSec=10min\n")
+        started, bell = Bell(s, "started"), Bell(s, "bell")
+        s.create("actor", f"deaf\nring {started.path}\nwait {bell.path}")
+        started.wait()
+        pid = s.worker("actor/0")["pid"]
+        s.terminate()
+        s.wait_told("STOPPING=1")
+        s.terminate()
+        s.wait_end()
+        self.assertFalse(os.path.exists(f"/proc/{pid}"))
+
+    def test_sigterm_during_start_ends_it_cleanly(self):
+        s = self.supervisor({"never": actor(3, Group={"Environment": "ACTOR_NEVER_READY=1"})})
+        s.spawn()
+        self.wait_children(s, 3)
+        s.stop()
+
+    def wait_children(self, s, count):
+        while len(s.children()) < count:
+            self.assertIsNone(s.process.poll())
+            os.sched_yield()
+
+    def test_sigint_is_like_sigterm(self):
+        s = self.started({"actor": actor()})
+        s.process.send_signal(signal.SIGINT)
+        self.assertEqual(s.wait_end(), 0)
+
+    def test_workers_die_with_a_supervisor_that_was_killed(self):
+        s = self.started({"actor": actor()})
+        pidfd = os.pidfd_open(s.worker("actor/0")["pid"])
+        self.addCleanup(os.close, pidfd)
+        s.process.kill()
+        self.assertTrue(ended(pidfd, LIMIT))
+
+
+class Sockets(TestCase):
+    def test_a_path_in_use_by_a_live_supervisor_is_refused(self):
+        first = self.started({"actor": actor()})
+        second = self.supervisor({"actor": actor()})
+        second.command[second.command.index("--socket") + 1] = first.socket_path
+        second.spawn()
+        self.assertNotEqual(second.wait_end(), 0)
+        self.assertIn(first.socket_path, second.log())
+        self.assertEqual(first.do("actor", "echo")["state"], "succeeded")
+
+    def test_a_path_left_by_a_dead_supervisor_is_taken_over(self):
+        first = self.started({"actor": actor()})
+        first.process.kill()
+        first.wait_end()
+        self.assertTrue(os.path.exists(first.socket_path))
+        first.told = []
+        first.start()
+        self.assertEqual(first.do("actor", "echo")["state"], "succeeded")
+
+    def test_a_path_that_is_no_socket_is_left_alone(self):
+        s = self.supervisor({"actor": actor()})
+        with open(s.socket_path, "w", encoding="ascii") as file:
+            file.write("precious")
+        s.spawn()
+        self.assertNotEqual(s.wait_end(), 0)
+        with open(s.socket_path, encoding="ascii") as file:
+            self.assertEqual(file.read(), "precious")
+
+    def test_a_directory_that_does_not_exist_or_is_not_writable_is_named(self):
+        s = self.supervisor({"actor": actor()})
+        s.command[s.command.index("--socket") + 1] = "/proc/nowhere/troupe.sock"
+        s.spawn()
+        self.assertNotEqual(s.wait_end(), 0)
+        self.assertIn("/proc/nowhere", s.log())
+
+
+class Forbidden(TestCase):
+    def start_without(self, error):
+        s = self.supervisor({"actor": actor()}, wrapper=[helper("forbid"), error])
+        s.spawn()
+        status = s.wait_end()
+        self.assertNotEqual(status, 0)
+        lines = [line for line in s.log().splitlines() if "io_uring" in line]
+        self.assertEqual(len(lines), 1, s.log())
+        return lines[0]
+
+    @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
+    def test_io_uring_blocked_by_a_filter_is_said_in_one_line(self):
+        self.assertRegex(self.start_without("EPERM"), "seccomp|io_uring_disabled")
+
+    @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
+    def test_a_kernel_without_io_uring_is_said_in_one_line(self):
+        self.assertRegex(self.start_without("ENOSYS"), "[Kk]ernel|Linux")
+
+
+class Configurations(TestCase):
+    def fails(self, groups, conf=""):
+        s = self.supervisor(groups, conf=conf)
+        s.spawn()
+        self.assertNotEqual(s.wait_end(), 0)
+        return s.log()
+
+    def test_all_problems_are_told_with_file_line_and_what_is_allowed(self):
+        log = self.fails({"a": f"[Group]\nExecStart={ACTOR}\n[Pool]\nSise=3\n", "b": "[Group]\nExecStart=/no/such\n"})
+        self.assertRegex(log, r"a\.group:4.*Sise.*Size")
+        self.assertRegex(log, r"b\.group:2.*/no/such")
+
+    def test_a_program_that_is_not_executable_is_told(self):
+        self.assertRegex(self.fails({"a": "[Group]\nExecStart=/etc/passwd\n"}), r"a\.group:2.*/etc/passwd")
+
+    def test_a_missing_directory_is_told(self):
+        process = subprocess.run([TROUPED, "--config", "/no/such", "--socket", "/tmp/never"], capture_output=True,
+                                 text=True, timeout=LIMIT, check=False)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("/no/such", process.stderr)
+
+    def test_drop_ins_override(self):
+        s = self.supervisor({"actor": actor(1)})
+        s.write("actor.group.d/10-size.conf", "[Pool]\nSize=2\n")
+        s.start()
+        self.assertEqual(s.group("actor")["size"], 2)
+
+    def test_help_and_version_need_nothing(self):
+        for option, expected in ("--help", "Usage"), ("--version", "1.0.0"):
+            process = subprocess.run([TROUPED, option], capture_output=True, text=True, timeout=LIMIT, check=False)
+            self.assertEqual((process.returncode, process.stderr), (0, ""))
+            self.assertIn(expected.lower(), process.stdout.lower())
+
+    def test_an_unknown_option_is_refused(self):
+        process = subprocess.run([TROUPED, "--nonsense"], capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("nonsense", process.stderr)
+
+
+class Reloads(TestCase):
+    def test_groups_are_added_removed_and_changed_and_the_others_do_not_notice(self):
+        s = self.started({"same": actor(), "gone": actor(), "grown": actor(1)})
+        before = s.worker("same/0")["pid"], s.worker("grown/0")["pid"]
+        os.unlink(os.path.join(s.config, "gone.group"))
+        s.write("new.group", actor())
+        s.write("grown.group", actor(2))
+        self.assertEqual(s.call("Reload"), {"added": ["new"], "removed": ["gone"], "changed": ["grown"]})
+        self.assertEqual((s.worker("same/0")["pid"], s.worker("grown/0")["pid"]), before)
+        self.assertEqual(s.do("new", "echo")["state"], "succeeded")
+        s.wait_for(lambda: len(s.group("grown")["workers"]) == 2)
+        self.refused("NoSuchGroup", s.create, "gone", "echo")
+
+    def test_a_bad_configuration_changes_nothing(self):
+        s = self.started({"actor": actor()})
+        s.write("bad.group", "[Group]\nExecStart=/no/such\n")
+        problems = self.refused("BadConfiguration", s.call, "Reload")["problems"]
+        self.assertEqual(len(problems), 1)
+        self.assertIn("bad.group:2", problems[0])
+        self.assertEqual([g["name"] for g in s.call("GetStatus")["groups"]], ["actor"])
+
+    def test_sighup_reloads(self):
+        s = self.started({"actor": actor()})
+        s.write("new.group", actor())
+        s.process.send_signal(signal.SIGHUP)
+        s.wait_for(lambda: len(s.call("GetStatus")["groups"]) == 2)
+        self.assertEqual(s.do("new", "echo")["state"], "succeeded")
+
+    def test_a_changed_program_is_restarted(self):
+        s = self.started({"actor": actor()})
+        s.write("actor.group", actor(Group={"Environment": "NEW=1"}))
+        s.call("Reload")
+        s.wait_for(lambda: s.worker("actor/0")["generation"] == 2 and s.worker("actor/0")["state"] == "idle")
+        self.assertEqual(s.do("actor", "environment NEW")["result"], text("1"))
+
+
+@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+class Shortages(TestCase):
+    """The Nth call fails: it says so, or goes on, but loses nothing that it has accepted."""
+
+    def with_faults(self, fault, groups=None):
+        return self.supervisor(groups or {"actor": actor(2)}, program=FAULTY_TROUPED,
+                               environment={"TROUPE_FAULT": fault})
+
+    def work(self, s):
+        for i in range(3):
+            self.assertEqual(s.do("actor", f"echo {i}")["result"], text(str(i)))
+
+    def test_a_failed_spawn_is_a_retry(self):
+        for kind in "clone", "memfd", "pipe":
+            with self.subTest(kind=kind):
+                s = self.with_faults(f"{kind}:1").start()
+                self.work(s)
+                s.stop()
+
+    def test_out_of_descriptors_while_accepting_is_survived(self):
+        s = self.with_faults("accept:2")
+        s.start()
+        for _ in range(4):
+            try:
+                s.call("GetInfo")
+            except (EOFError, ConnectionError):
+                pass
+        self.work(s)
+        s.stop()
+
+    def test_out_of_memory_never_ends_it_without_a_word(self):
+        for nth in range(1, 400, 21):
+            with self.subTest(nth=nth):
+                s = self.with_faults(f"alloc:{nth}")
+                s.spawn()
+                try:
+                    self.survive(s)
+                finally:
+                    if s.process.poll() is None:
+                        s.terminate()
+                    status = s.wait_end()
+                self.assertIn(status, (0, 1), f"allocation {nth}: ended with {status}\n{s.log()}")
+                if status == 1:
+                    self.assertRegex(s.log(), "(?i)memory")
+
+    def survive(self, s):
+        """A few requests, any of which may be refused."""
+        while s.process.poll() is None and not os.path.exists(s.socket_path):
+            os.sched_yield()
+        for _ in range(5):
+            try:
+                with Varlink(s.socket_path, limit=5) as connection:
+                    connection.call("Do", group="actor", payload=text("echo 1"))
+            except (Exception,):  # pylint: disable=broad-except
+                pass
+
+
+class Idle(TestCase):
+    def wake_ups(self, s, pids, seconds):
+        def count():
+            return sum(s.status_field("voluntary_ctxt_switches", pid) for pid in pids)
+        before = count()
+        ended(s.pidfd, seconds)  # nothing is expected to happen for so long
+        return count() - before
+
+    def test_an_idle_supervisor_with_its_workers_is_never_woken(self):
+        for wake in "futex", "eventfd":
+            with self.subTest(wake=wake):
+                s = self.started({"actor": actor(5)}, options=["--wake", wake])
+                s.do("actor", "echo")
+                s.wait_for(lambda: all(w["state"] == "idle" for w in s.group("actor")["workers"]))
+                pids = [s.process.pid] + [w["pid"] for w in s.group("actor")["workers"]]
+                while self.wake_ups(s, pids, 0.2):  # until the last answer has been sent and all have gone to sleep
+                    pass
+                self.assertEqual(self.wake_ups(s, pids, 3), 0)
+
+
+class BackEnds(TestCase):
+    def test_both_ways_of_waking_do_the_same_work(self):
+        for wake in "futex", "eventfd":
+            with self.subTest(wake=wake):
+                s = self.started({"actor": actor(2)}, options=["--wake", wake])
+                self.assertEqual(s.call("GetInfo")["wake"], wake)
+                for i in range(200):
+                    self.assertEqual(s.do("actor", f"echo {i}")["result"], text(str(i)))
+                self.assertEqual(s.do("actor", "before 2 crash kill\nattempt")["result"], text("2"))
+                s.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()

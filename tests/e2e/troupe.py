@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: MIT
+"""What the end-to-end tests share: the real supervisor in a directory of its own, and a Varlink client.
+
+Nothing here waits for time: readiness is a datagram, a state is an event of io.troupe.Supervisor.Watch, an end is
+a descriptor that becomes readable. The limits are there for the case that it never comes.
+"""
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("TESTS_BUILD", os.path.join(TOP, "build"))
+SANITIZED = bool(os.environ.get("TESTS_SAN"))
+LIMIT = 90.0 if SANITIZED else 45.0  # seconds until something that must happen counts as not happening
+
+TROUPED = os.path.join(BUILD, "trouped")
+TROUPECTL = os.path.join(BUILD, "troupectl")
+TROUPE_EXEC = os.path.join(BUILD, "troupe-exec")
+FAULTY_TROUPED = os.path.join(BUILD, "faults", "trouped")
+
+
+def helper(name):
+    return os.path.join(BUILD, "tests", "e2e", name)
+
+
+def example(name):
+    return os.path.join(BUILD, "examples", name)
+
+
+ACTOR = helper("workers/actor")
+
+
+class VarlinkError(Exception):
+    """An error reply. name: the last part, "NoSuchGroup"; full: with the interface."""
+
+    def __init__(self, full, parameters):
+        super().__init__(f"{full} {json.dumps(parameters)}")
+        self.full, self.name, self.parameters = full, full.rpartition(".")[2], parameters
+
+
+class Varlink:
+    """One connection."""
+
+    def __init__(self, path, limit=LIMIT):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(limit)
+        self.socket.connect(path)
+        self.buffer = b""
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def send(self, method, parameters=None, **flags):
+        if "." not in method:
+            method = "io.troupe." + ("Jobs." if method in JOBS_METHODS else "Supervisor.") + method
+        message = {"method": method, "parameters": parameters or {}, **flags}
+        self.send_raw(json.dumps(message).encode() + b"\0")
+
+    def send_raw(self, data):
+        self.socket.sendall(data)
+
+    def receive(self):
+        """The next reply as it is. EOFError when the other side has closed."""
+        while b"\0" not in self.buffer:
+            data = self.socket.recv(1 << 16)
+            if not data:
+                raise EOFError("connection closed")
+            self.buffer += data
+        message, _, self.buffer = self.buffer.partition(b"\0")
+        return json.loads(message)
+
+    def reply(self):
+        """The parameters of the next reply, and whether more follow."""
+        message = self.receive()
+        if "error" in message:
+            raise VarlinkError(message["error"], message.get("parameters", {}))
+        return message.get("parameters", {}), message.get("continues", False)
+
+    def call(self, method, **parameters):
+        self.send(method, parameters)
+        return self.reply()[0]
+
+    def more(self, method, **parameters):
+        self.send(method, parameters, more=True)
+        while True:
+            answer, continues = self.reply()
+            yield answer
+            if not continues:
+                return
+
+
+JOBS_METHODS = {"Create", "Do", "Get", "List", "Cancel", "Wait", "Attach"}
+
+
+def text(data):
+    """A payload to send."""
+    return {"encoding": "utf8", "data": data}
+
+
+def ended(pidfd, limit):
+    """Whether the process ends within the limit."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(limit * 1000))
+
+
+class Supervisor:
+    """trouped with a configuration of its own; everything ends with the test."""
+
+    def __init__(self, test, groups=None, conf="", options=(), program=TROUPED, environment=None, wrapper=()):
+        self.test = test
+        self.directory = tempfile.mkdtemp(prefix="troupe-e2e-")
+        os.chmod(self.directory, 0o755)
+        self.config = os.path.join(self.directory, "etc")
+        self.socket_path = os.path.join(self.directory, "troupe.sock")
+        self.log_path = os.path.join(self.directory, "log")
+        os.mkdir(self.config)
+        if conf:
+            self.write("troupe.conf", conf)
+        for name, body in (groups or {}).items():
+            self.write(name + ".group", body)
+        self.command = [*wrapper, program, "--config", self.config, "--socket", self.socket_path, *options]
+        self.environment = {**os.environ, **(environment or {})}
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self.notify.bind(os.path.join(self.directory, "notify"))
+        self.environment["NOTIFY_SOCKET"] = os.path.join(self.directory, "notify")
+        self.told = []
+        self.process = None
+        self.connections = contextlib.ExitStack()
+        test.addCleanup(self.clean_up)
+
+    def write(self, name, body):
+        path = os.path.join(self.config, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(body)
+        return path
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    # ---- life
+
+    def spawn(self, **options):
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=self.environment, **options)
+        self.pidfd = os.pidfd_open(self.process.pid)
+        self.connections.callback(os.close, self.pidfd)
+        return self
+
+    def start(self, **options):
+        self.spawn(**options)
+        self.wait_told("READY=1")
+        return self
+
+    def wait_told(self, line):
+        """Until it has said this to its service manager."""
+        poll = select.poll()
+        poll.register(self.notify, select.POLLIN)
+        poll.register(self.pidfd, select.POLLIN)
+        limit = time.monotonic() + LIMIT
+        while line not in self.told:
+            ready = poll.poll(max(0, limit - time.monotonic()) * 1000)
+            if not ready:
+                self.test.fail(f"trouped has not said {line} within {LIMIT} s")
+            if any(fd == self.notify.fileno() for fd, _ in ready):
+                self.told += self.notify.recv(65536).decode().split("\n")
+            else:
+                self.test.fail(f"trouped ended with {self.process.wait()} before it said {line}")
+
+    def wait_end(self, limit=LIMIT):
+        """The exit status."""
+        if not ended(self.pidfd, limit):
+            self.test.fail(f"trouped has not ended within {limit} s")
+        return self.process.wait()
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+
+    def stop(self):
+        """Asks it to end, and expects that it does so well."""
+        self.terminate()
+        status = self.wait_end()
+        self.test.assertEqual(status, 0, "exit status of trouped after SIGTERM")
+
+    def clean_up(self):
+        self.connections.close()
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.notify.close()
+        if failed(self.test):
+            print(f"---- {' '.join(self.command)}\n{self.log()[-20000:]}----", file=sys.stderr)
+        elif SANITIZED and ("ERROR: AddressSanitizer" in self.log() or "runtime error:" in self.log()
+                            or "ERROR: LeakSanitizer" in self.log()):
+            print(self.log()[-20000:], file=sys.stderr)
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise AssertionError("a sanitizer complained")
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    # ---- asking it
+
+    def connect(self):
+        return self.connections.enter_context(Varlink(self.socket_path))
+
+    def call(self, method, **parameters):
+        with Varlink(self.socket_path) as connection:
+            return connection.call(method, **parameters)
+
+    def group(self, name):
+        return self.call("GetStatus", target=name)["groups"][0]
+
+    def worker(self, name):
+        [worker] = [w for w in self.group(name.split("/")[0])["workers"] if w["name"] == name]
+        return worker
+
+    def wait_for(self, condition, target=None):
+        """Until the condition, asked after each event, is true (not None or false); returns it."""
+        with Varlink(self.socket_path) as watch:
+            watch.send("Watch", {"target": target, "replay": True} if target else {"replay": True}, more=True)
+            while True:
+                try:
+                    watch.reply()
+                except socket.timeout:
+                    self.test.fail("an expected state was not reached")
+                value = condition()
+                if value:
+                    return value
+
+    def until(self, condition):
+        """For what no event tells: asks again and again, each time a round trip to the supervisor."""
+        limit_at = time.monotonic() + LIMIT
+        while True:
+            self.call("GetInfo")
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > limit_at:
+                self.test.fail("an expected state was not reached")
+
+    def wait_worker(self, name, state):
+        return self.wait_for(lambda: (lambda w: w if w["state"] == state else None)(self.worker(name)),
+                             name.split("/")[0])
+
+    def wait_event(self, kind, target=None, count=1):
+        """The count-th event of that type, from the beginning."""
+        with Varlink(self.socket_path) as watch:
+            for answer in watch.more("Watch", replay=True, **({"target": target} if target else {})):
+                for event in answer["events"]:
+                    count -= event["type"] == kind
+                    if count == 0:
+                        return event
+
+    def create(self, group, data=None, **options):
+        parameters = {"group": group, "options": options}
+        if data is not None:
+            parameters["payload"] = text(data)
+        return self.call("Create", **parameters)["id"]
+
+    def do(self, group, data=None, **options):
+        parameters = {"group": group, "options": options}
+        if data is not None:
+            parameters["payload"] = text(data)
+        return self.call("Do", **parameters)["job"]
+
+    def job(self, id):
+        return self.call("Get", id=id)["job"]
+
+    def wait_job(self, id):
+        return self.call("Wait", id=id)["job"]
+
+    def wait_job_state(self, id, state):
+        """Until the job has been seen in that state."""
+        with Varlink(self.socket_path) as watch:
+            for answer in watch.more("Get", id=id):
+                if answer["job"]["state"] == state:
+                    return answer["job"]
+        self.test.fail(f"job {id} was never seen {state}")
+
+    def deaths(self, target=None):
+        return self.call("ListDeaths", **({"target": target} if target else {}))["deaths"]
+
+    def ctl(self, *arguments, input=None, check=False, **options):
+        """troupectl; text in and out."""
+        process = subprocess.run([TROUPECTL, "--socket", self.socket_path, *arguments], input=input, text=True,
+                                 capture_output=True, timeout=LIMIT, **options)
+        if check and process.returncode != 0:
+            self.test.fail(f"troupectl {' '.join(arguments)} ended with {process.returncode}: {process.stderr}")
+        return process
+
+    def ctl_json(self, *arguments, **options):
+        return json.loads(self.ctl("--json", *arguments, check=True, **options).stdout)
+
+    # ---- looking at the process
+
+    def fds(self):
+        return sorted(os.readlink(entry.path) for entry in scandir(f"/proc/{self.process.pid}/fd"))
+
+    def children(self):
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
+            return [int(pid) for pid in file.read().split()]
+
+    def status_field(self, name, pid=None):
+        with open(f"/proc/{pid or self.process.pid}/status", encoding="ascii") as file:
+            for line in file:
+                if line.startswith(name + ":"):
+                    return int(line.split()[1])
+        raise KeyError(name)
+
+
+def scandir(path):
+    with os.scandir(path) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                entry.stat(follow_symlinks=False)
+                yield entry
+
+
+def failed(test):
+    outcome = test._outcome
+    result = getattr(outcome, "result", None)
+    return bool(result and (result.failures or result.errors)) or not getattr(outcome, "success", True)
+
+
+class Bell:
+    """A FIFO by which a worker tells a test that it has got somewhere, or by which a test lets it go on."""
+
+    def __init__(self, supervisor, name):
+        self.path = supervisor.path(name)
+        os.mkfifo(self.path, 0o666)
+        self.fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        supervisor.connections.callback(os.close, self.fd)
+
+    def wait(self, lines=1):
+        got = b""
+        while got.count(b"\n") < lines:
+            ready, _, _ = select.select([self.fd], [], [], LIMIT)
+            if not ready:
+                raise AssertionError(f"nobody rang {self.path}")
+            got += os.read(self.fd, 1)
+        return got.decode().split("\n")[:-1]
+
+    def ring(self, times=1):
+        os.write(self.fd, b"\n" * times)
+
+
+def ini(exec_start, **sections):
+    """A group file: ini("/bin/x", Pool={"Size": 2})."""
+    group = {"ExecStart": exec_start, **sections.pop("Group", {})}
+    out = []
+    for section, keys in {"Group": group, **sections}.items():
+        out.append(f"[{section}]")
+        for key, value in keys.items():
+            for one in value if isinstance(value, (list, tuple)) else [value]:
+                out.append(f"{key}={one}")
+    return "\n".join(out) + "\n"
+
+
+class TestCase(unittest.TestCase):
+    maxDiff = None
+
+    def supervisor(self, groups=None, **options):
+        return Supervisor(self, groups, **options)
+
+    def started(self, groups=None, **options):
+        return self.supervisor(groups, **options).start()
+
+    def refused(self, name, function, *arguments, **options):
+        """Expects this Varlink error; returns its parameters."""
+        with self.assertRaises(VarlinkError) as caught:
+            function(*arguments, **options)
+        self.assertEqual(caught.exception.name, name, caught.exception)
+        return caught.exception.parameters
+
+
+def limit(seconds):
+    """Decorates a test that takes longer than others."""
+    def decorate(function):
+        function.timeout = seconds
+        return function
+    return decorate

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A worker that does what its payload says, one command a line, up to the first empty line:
+ *
+ *   echo TEXT            ends the job with this result (so do the next ones)
+ *   fail CODE TEXT | unsuccessful CODE TEXT | cancelled
+ *   attempt | pid | name | sum | environment NAME | directory
+ *   blob SIZE            a result of that size, byte i = i modulo 251
+ *   state TEXT           publishes it
+ *   ring PATH | wait PATH    writes a line to a FIFO; waits for one
+ *   complain TEXT        writes a line to standard error
+ *   until-cancelled      waits for the cancel flag, and honours it
+ *   crash segv|abort|kill | exit STATUS | deaf | allocate
+ *   orphan PATH          leaves a process behind that holds PATH open
+ *   before N COMMAND     only in attempts before the N-th
+ *
+ * ACTOR_SCOPE=FILE: set-up and tear-down append a line to it. ACTOR_NEVER_READY: hangs at
+ * start. ACTOR_SET_UP_FAILS: says so. ACTOR_NEVER_ENDS: hangs in its tear-down, deaf.
+ */
+#include "../../../worker/troupe.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool argument_of(const char *line, const char *command, const char **ret)
+{
+    size_t n = strlen(command);
+
+    if (strncmp(line, command, n) != 0 || (line[n] != '\0' && line[n] != ' '))
+        return false;
+    *ret = line[n] == ' ' ? line + n + 1 : "";
+    return true;
+}
+
+static void ring(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, "rung\n", 5) != 5)
+        _exit(99);
+    close(fd);
+}
+
+static void wait_bell(const char *path)
+{
+    char byte;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    while (fd >= 0 && read(fd, &byte, 1) == 1 && byte != '\n')
+        ;
+    close(fd);
+}
+
+static void orphan(const char *path)
+{
+    if (fork() == 0) {
+        signal(SIGTERM, SIG_IGN);
+        if (open(path, O_WRONLY) < 0)
+            _exit(99);
+        for (;;)
+            pause();
+    }
+}
+
+static void allocate(void)
+{
+    for (;;) {
+        void *block = malloc(1 << 20);
+
+        if (!block)
+            abort();
+        memset(block, 1, 1 << 20);
+    }
+}
+
+/* FNV-1a: enough to tell whether a payload arrived as it was sent. */
+static int sum(struct troupe_job *job)
+{
+    size_t size;
+    char text[64];
+    const unsigned char *data = troupe_job_payload(job, &size);
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ data[i]) * UINT64_C(1099511628211);
+    return troupe_job_succeed(
+        job, text,
+        (size_t)snprintf(text, sizeof(text), "%zu %016llx", size, (unsigned long long)hash));
+}
+
+static int blob(struct troupe_job *job, size_t size)
+{
+    void *data;
+    int r = troupe_job_blob(job, size, &data);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < size; i++)
+        ((unsigned char *)data)[i] = (unsigned char)(i % 251);
+    return troupe_job_succeed_blob(job);
+}
+
+static int succeed(struct troupe_job *job, const char *text)
+{
+    return troupe_job_succeed(job, text, strlen(text));
+}
+
+static int succeed_number(struct troupe_job *job, long number)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%ld", number);
+    return succeed(job, text);
+}
+
+static int until_cancelled(struct troupe_job *job)
+{
+    while (!troupe_job_is_cancelled(job)) {
+        troupe_worker_heartbeat(troupe_job_worker(job));
+        poll(NULL, 0, 1);
+    }
+    return troupe_job_cancelled(job);
+}
+
+static void crash(const char *how)
+{
+    if (strcmp(how, "segv") == 0)
+        raise(SIGSEGV);
+    if (strcmp(how, "abort") == 0)
+        abort();
+    raise(SIGKILL);
+}
+
+static int fail(struct troupe_job *job, const char *argument)
+{
+    char *rest;
+    int code = (int)strtol(argument, &rest, 10);
+
+    return troupe_job_fail(job, code, *rest ? rest + 1 : rest);
+}
+
+static int unsuccessful(struct troupe_job *job, const char *argument)
+{
+    char *rest;
+    int code = (int)strtol(argument, &rest, 10);
+
+    rest += *rest != '\0';
+    return troupe_job_unsuccessful(job, code, rest, strlen(rest));
+}
+
+static int directory(struct troupe_job *job)
+{
+    char buffer[4096];
+
+    return succeed(job, getcwd(buffer, sizeof(buffer)) ? buffer : "");
+}
+
+/* Commands that end the job: 1 if it was one, 0 if it was none, or what the library said. */
+static int run_end(struct troupe_job *job, const char *line)
+{
+    const char *argument;
+    int r;
+
+    if (argument_of(line, "echo", &argument))
+        r = succeed(job, argument);
+    else if (argument_of(line, "fail", &argument))
+        r = fail(job, argument);
+    else if (argument_of(line, "unsuccessful", &argument))
+        r = unsuccessful(job, argument);
+    else if (argument_of(line, "cancelled", &argument))
+        r = troupe_job_cancelled(job);
+    else if (argument_of(line, "attempt", &argument))
+        r = succeed_number(job, troupe_job_attempt(job));
+    else if (argument_of(line, "pid", &argument))
+        r = succeed_number(job, getpid());
+    else if (argument_of(line, "name", &argument))
+        r = succeed(job, troupe_worker_name(troupe_job_worker(job)));
+    else if (argument_of(line, "environment", &argument))
+        r = succeed(job, getenv(argument) ? getenv(argument) : "");
+    else if (argument_of(line, "directory", &argument))
+        r = directory(job);
+    else if (argument_of(line, "sum", &argument))
+        r = sum(job);
+    else if (argument_of(line, "blob", &argument))
+        r = blob(job, strtoul(argument, NULL, 10));
+    else if (argument_of(line, "until-cancelled", &argument))
+        r = until_cancelled(job);
+    else
+        return 0;
+    return r < 0 ? r : 1;
+}
+
+static int run(struct troupe_job *job, const char *line)
+{
+    const char *argument;
+    char *rest;
+
+    if (argument_of(line, "before", &argument)) {
+        unsigned long limit = strtoul(argument, &rest, 10);
+
+        return troupe_job_attempt(job) < limit ? run(job, rest + 1) : 0;
+    }
+    if (argument_of(line, "state", &argument))
+        troupe_worker_publish_state(troupe_job_worker(job), argument, strlen(argument));
+    else if (argument_of(line, "ring", &argument))
+        ring(argument);
+    else if (argument_of(line, "wait", &argument))
+        wait_bell(argument);
+    else if (argument_of(line, "complain", &argument))
+        fprintf(stderr, "%s\n", argument);
+    else if (argument_of(line, "crash", &argument))
+        crash(argument);
+    else if (argument_of(line, "exit", &argument))
+        _exit((int)strtol(argument, NULL, 10));
+    else if (argument_of(line, "deaf", &argument))
+        signal(SIGTERM, SIG_IGN);
+    else if (argument_of(line, "allocate", &argument))
+        allocate();
+    else if (argument_of(line, "orphan", &argument))
+        orphan(argument);
+    else
+        return run_end(job, line);
+    return 0;
+}
+
+static int handle(struct troupe_job *job, void *userdata)
+{
+    size_t size;
+    const char *at = troupe_job_payload(job, &size), *end = at + size;
+    char line[4096];
+
+    (void)userdata;
+    while (at < end && *at != '\n') {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t n = (size_t)((stop ? stop : end) - at);
+        int r;
+
+        if (n >= sizeof(line))
+            return -EINVAL;
+        memcpy(line, at, n);
+        line[n] = '\0';
+        r = run(job, line);
+        if (r != 0)
+            return r < 0 ? r : 0;
+        at += n + (stop ? 1 : 0);
+    }
+    return 0;
+}
+
+static void note(struct troupe_worker *worker, const char *what)
+{
+    const char *path = getenv("ACTOR_SCOPE");
+    FILE *file = path ? fopen(path, "a") : NULL;
+
+    if (!file)
+        return;
+    fprintf(file, "%s %s %llu\n", what, troupe_worker_name(worker),
+            (unsigned long long)troupe_worker_generation(worker));
+    fclose(file);
+}
+
+static int set_up(struct troupe_worker *worker, void *userdata)
+{
+    (void)userdata;
+    note(worker, "up");
+    return getenv("ACTOR_SET_UP_FAILS") ? -EIO : 0;
+}
+
+static void tear_down(struct troupe_worker *worker, void *userdata)
+{
+    (void)userdata;
+    note(worker, "down");
+    if (getenv("ACTOR_NEVER_ENDS"))
+        signal(SIGTERM, SIG_IGN);
+    while (getenv("ACTOR_NEVER_ENDS"))
+        pause();
+}
+
+int main(void)
+{
+    struct troupe_worker *worker;
+    int r = troupe_worker_new(&worker);
+
+    if (r < 0)
+        return troupe_worker_start_error(r);
+    while (getenv("ACTOR_NEVER_READY"))
+        pause();
+    troupe_worker_on_scope(worker, set_up, tear_down, NULL);
+    troupe_worker_on_job(worker, handle, NULL);
+    r = troupe_worker_run(worker);
+    troupe_worker_free(worker);
+    return r < 0;
+}

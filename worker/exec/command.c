@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+#include "command.h"
+
+#include "../../shared/cleanup.h"
+#include "spawn.h"
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+/* How often the cancel flag, a word in shared memory that cannot be polled, is looked at. */
+#define TICK (50 * USEC_PER_MSEC)
+/* After the command's end so many reads empty what is left in a pipe, whoever still writes to it. */
+#define DRAIN_READS 64
+#define READ_SIZE   65536
+
+struct run {
+    const struct command_options *options;
+    struct spawned spawned;
+    struct command_end *end;
+    size_t output_capacity;
+    size_t input_at;
+    sigset_t mask; /* as it was before */
+    int signal_fd;
+    usec_t kill_at; /* when patience ends */
+};
+
+void command_end_deinit(struct command_end *end)
+{
+    free(end->output);
+    *end = (struct command_end)COMMAND_END_NULL;
+}
+
+/* ---- ending it ---- */
+
+static void signal_group(const struct run *run, int number)
+{
+    /* The leader is not reaped before the end, so the group's number cannot have become another's. */
+    (void)kill(-run->spawned.pid, number);
+}
+
+static void stop(struct run *run, enum command_stop why, usec_t now)
+{
+    if (run->end->stop != COMMAND_NOT_STOPPED)
+        return;
+    run->end->stop = why;
+    run->kill_at = usec_add(now, run->options->kill_after);
+    signal_group(run, SIGTERM);
+    /* One that is stopped would not notice. */
+    signal_group(run, SIGCONT);
+}
+
+static void escalate(struct run *run, usec_t now)
+{
+    if (run->end->stop == COMMAND_NOT_STOPPED || now < run->kill_at)
+        return;
+    signal_group(run, SIGKILL);
+    run->kill_at = USEC_INFINITY;
+}
+
+/* The signals that mean this process, as a descriptor while the command runs. */
+static int take_signals(struct run *run)
+{
+    sigset_t signals;
+    int fd;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    if (sigprocmask(SIG_BLOCK, &signals, &run->mask) < 0) {
+        close_fd(fd);
+        return -errno;
+    }
+    run->signal_fd = fd;
+    return 0;
+}
+
+static void give_signals_back(const struct run *run)
+{
+    close_fd(run->signal_fd);
+    (void)sigprocmask(SIG_SETMASK, &run->mask, NULL);
+}
+
+static void read_signal(struct run *run, usec_t now)
+{
+    struct signalfd_siginfo info;
+
+    if (read(run->signal_fd, &info, sizeof(info)) != sizeof(info))
+        return;
+    run->end->signal = (int)info.ssi_signo;
+    stop(run, COMMAND_TERMINATED, now);
+}
+
+/* ---- its pipes ---- */
+
+static void feed(struct run *run)
+{
+    const char *from = (const char *)run->options->input + run->input_at;
+    ssize_t n = write(run->spawned.input, from, run->options->input_size - run->input_at);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0)
+        run->input_at += (size_t)n;
+    /* A command need not read all, or anything. */
+    if (n < 0 || run->input_at == run->options->input_size)
+        run->spawned.input = close_fd(run->spawned.input);
+}
+
+static int keep_output(struct run *run, const char *data, size_t size, usec_t now)
+{
+    struct command_end *end = run->end;
+
+    if (size > run->options->max_output - end->output_size) {
+        stop(run, COMMAND_OVERFLOW, now);
+        return 0;
+    }
+    if (end->output_size + size > run->output_capacity) {
+        size_t capacity = run->output_capacity * 2;
+        char *larger;
+
+        if (capacity < end->output_size + size)
+            capacity = end->output_size + size;
+        larger = realloc(end->output, capacity);
+        if (!larger)
+            return -ENOMEM;
+        end->output = larger;
+        run->output_capacity = capacity;
+    }
+    memcpy(end->output + end->output_size, data, size);
+    end->output_size += size;
+    return 0;
+}
+
+static void keep_tail(struct command_end *end, const char *data, size_t size)
+{
+    size_t keep;
+
+    if (size > sizeof(end->tail)) {
+        data += size - sizeof(end->tail);
+        size = sizeof(end->tail);
+    }
+    keep = sizeof(end->tail) - size;
+    if (keep > end->tail_size)
+        keep = end->tail_size;
+    memmove(end->tail, end->tail + end->tail_size - keep, keep);
+    memcpy(end->tail + keep, data, size);
+    end->tail_size = keep + size;
+}
+
+/* Hands standard error on as it comes; whoever collects ours sees it in time. */
+static void pass_error(struct run *run, const char *data, size_t size)
+{
+    keep_tail(run->end, data, size);
+    while (size > 0) {
+        ssize_t n = write(STDERR_FILENO, data, size);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        data += n;
+        size -= (size_t)n;
+    }
+}
+
+/* One read from a pipe of the command, which closes it at its end. 1 if there was something. */
+static int read_pipe(struct run *run, int *fd, usec_t now)
+{
+    static char buffer[READ_SIZE];
+    ssize_t n;
+    int r = 0;
+
+    if (*fd < 0)
+        return 0;
+    n = read(*fd, buffer, sizeof(buffer));
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n <= 0) {
+        *fd = close_fd(*fd);
+        return 0;
+    }
+    if (fd == &run->spawned.error)
+        pass_error(run, buffer, (size_t)n);
+    else
+        r = keep_output(run, buffer, (size_t)n, now);
+    return r < 0 ? r : 1;
+}
+
+static int drain(struct run *run, int *fd)
+{
+    int r = 1;
+
+    for (int i = 0; i < DRAIN_READS && r > 0; i++)
+        r = read_pipe(run, fd, clock_now());
+    return r < 0 ? r : 0;
+}
+
+/* ---- its life ---- */
+
+enum { POLL_EXIT, POLL_SIGNAL, POLL_OUTPUT, POLL_ERROR, POLL_INPUT, N_POLL };
+
+/* Until the process has ended, which is told by `*ret_ended`, or something went wrong here. */
+static int turn(struct run *run, usec_t timeout, bool *ret_ended)
+{
+    struct pollfd pollers[N_POLL] = {
+        [POLL_EXIT] = {.fd = run->spawned.pidfd, .events = POLLIN},
+        [POLL_SIGNAL] = {.fd = run->signal_fd, .events = POLLIN},
+        [POLL_OUTPUT] = {.fd = run->spawned.output, .events = POLLIN},
+        [POLL_ERROR] = {.fd = run->spawned.error, .events = POLLIN},
+        [POLL_INPUT] = {.fd = run->spawned.input, .events = POLLOUT},
+    };
+    struct timespec limit = usec_to_timespec(timeout);
+    usec_t now;
+    int r = 0;
+
+    if (ppoll(pollers, N_POLL, &limit, NULL) < 0)
+        return errno == EINTR ? 0 : -errno;
+    now = clock_now();
+    if (pollers[POLL_SIGNAL].revents)
+        read_signal(run, now);
+    if (pollers[POLL_INPUT].revents)
+        feed(run);
+    if (pollers[POLL_ERROR].revents)
+        r = read_pipe(run, &run->spawned.error, now);
+    if (r >= 0 && pollers[POLL_OUTPUT].revents)
+        r = read_pipe(run, &run->spawned.output, now);
+    *ret_ended = pollers[POLL_EXIT].revents != 0;
+    return r < 0 ? r : 0;
+}
+
+static int watch(struct run *run)
+{
+    const struct command_options *options = run->options;
+    usec_t tick_at = 0;
+    bool ended = false;
+    int r = 0;
+
+    while (r == 0 && !ended) {
+        usec_t now = clock_now();
+
+        if (now >= tick_at) {
+            if (options->tick &&
+                options->tick(options->userdata, run->spawned.pid, run->end->output_size))
+                stop(run, COMMAND_CANCELLED, now);
+            tick_at = usec_add(now, TICK);
+        }
+        escalate(run, now);
+        r = turn(run, usec_sub(tick_at, now), &ended);
+    }
+    return r;
+}
+
+/* Ends whatever is left of the group and learns how its leader ended. */
+static int reap(struct run *run)
+{
+    siginfo_t info = {0};
+
+    signal_group(run, SIGKILL);
+    while (waitid(P_PID, (id_t)run->spawned.pid, &info, WEXITED) < 0)
+        if (errno != EINTR)
+            return -errno;
+    run->end->signalled = info.si_code != CLD_EXITED;
+    run->end->core_dumped = info.si_code == CLD_DUMPED;
+    run->end->code = info.si_status;
+    return 0;
+}
+
+static int live(struct run *run)
+{
+    int r, reaped;
+
+    r = watch(run);
+    reaped = reap(run);
+    if (r == 0)
+        r = reaped;
+    if (r == 0)
+        r = drain(run, &run->spawned.output);
+    if (r == 0)
+        r = drain(run, &run->spawned.error);
+    return r;
+}
+
+int command_run(const struct command_options *options, struct command_end *ret)
+{
+    struct command_end end = COMMAND_END_NULL;
+    struct run run = {.options = options, .end = &end, .spawned = SPAWNED_NULL};
+    int r;
+
+    r = take_signals(&run);
+    if (r < 0)
+        return r;
+    r = spawn_command(&run.spawned, options->path, options->argv, options->environment, &run.mask,
+                      options->input_size > 0);
+    if (r == 0) {
+        r = live(&run);
+        spawned_deinit(&run.spawned);
+    }
+    give_signals_back(&run);
+    if (r < 0) {
+        command_end_deinit(&end);
+        return r;
+    }
+    *ret = end;
+    return 0;
+}

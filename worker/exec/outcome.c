@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "outcome.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the supervisor keeps of a reason, and a NUL. */
+#define TEXT_SIZE 1025
+
+static size_t describe_signal(const struct command_end *end, char *text, size_t size)
+{
+    const char *name = sigabbrev_np(end->code);
+    const char *core = end->core_dumped ? " (core dumped)" : "";
+
+    if (name)
+        return (size_t)snprintf(text, size, "killed by SIG%s%s", name, core);
+    return (size_t)snprintf(text, size, "killed by signal %d%s", end->code, core);
+}
+
+/* The end of the last words, without the newline, so much as fits, from the start of a character. */
+static void append_tail(const struct command_end *end, char *text, size_t size)
+{
+    const char *tail = end->tail;
+    size_t length = end->tail_size;
+
+    while (length > 0 && strchr(" \n\r\t", tail[length - 1]))
+        length--;
+    if (length == 0 || size < 4)
+        return;
+    if (length > size - 3) {
+        tail += length - (size - 3);
+        length = size - 3;
+    }
+    while (length > 0 && ((unsigned char)*tail & 0xc0) == 0x80) {
+        tail++;
+        length--;
+    }
+    memcpy(text, ": ", 2);
+    for (size_t i = 0; i < length; i++)
+        text[2 + i] = tail[i] == '\0' ? ' ' : tail[i];
+    text[2 + length] = '\0';
+}
+
+char *outcome_describe(const struct command_end *end, char *text, size_t size)
+{
+    size_t length;
+
+    if (end->stop == COMMAND_OVERFLOW)
+        length = (size_t)snprintf(text, size, "wrote more to standard output than --max-output=");
+    else if (end->stop == COMMAND_TERMINATED)
+        length = (size_t)snprintf(text, size, "ended because troupe-exec got SIG%s",
+                                  sigabbrev_np(end->signal));
+    else if (end->signalled)
+        length = describe_signal(end, text, size);
+    else
+        length = (size_t)snprintf(text, size, "exited with status %d", end->code);
+    if (length < size)
+        append_tail(end, text + length, size - length);
+    return text;
+}
+
+static int tell_unsuccessful(struct troupe_job *job, const struct command_end *end)
+{
+    if (end->output_size > 0)
+        return troupe_job_unsuccessful(job, end->code, end->output, end->output_size);
+    return troupe_job_unsuccessful(job, end->code, end->tail, end->tail_size);
+}
+
+int outcome_tell(struct troupe_job *job, const struct command_end *end,
+                 const struct outcome_policy *policy)
+{
+    char text[TEXT_SIZE];
+    int code;
+
+    switch (end->stop) {
+    case COMMAND_CANCELLED:
+        return troupe_job_cancelled(job);
+    case COMMAND_OVERFLOW:
+        code = EFBIG;
+        break;
+    case COMMAND_TERMINATED:
+        code = EINTR;
+        break;
+    default:
+        if (!end->signalled && end->code == 0)
+            return troupe_job_succeed(job, end->output, end->output_size);
+        if (!end->signalled && policy->unsuccessful[end->code & 255])
+            return tell_unsuccessful(job, end);
+        code = end->signalled ? 128 + end->code : end->code;
+    }
+    return troupe_job_fail(job, code, outcome_describe(end, text, sizeof(text)));
+}
+
+int outcome_tell_not_started(struct troupe_job *job, const char *program, int error)
+{
+    char text[TEXT_SIZE];
+
+    if (error == -EINVAL)
+        snprintf(text, sizeof(text), "the payload or key has a NUL byte and cannot be an argument");
+    else if (error == -E2BIG)
+        snprintf(text, sizeof(text), "the payload is too long for an argument");
+    else
+        snprintf(text, sizeof(text), "cannot run %s: %s", program, strerror(-error));
+    if (error == -EINVAL || error == -E2BIG)
+        return troupe_job_unsuccessful(job, -error, text, strlen(text));
+    return troupe_job_fail(job, -error, text);
+}

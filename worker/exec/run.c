@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "run.h"
+
+#include "../../shared/cleanup.h"
+#include "template.h"
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define N_VARIABLES 3
+
+struct watcher {
+    struct troupe_job *job;
+    size_t output_size;
+    bool told;
+};
+
+/* Publishes where the command is, shows that this worker lives, and looks for the cancel flag. */
+static bool tick(void *userdata, int pid, size_t output_size)
+{
+    struct watcher *watcher = userdata;
+    struct troupe_worker *worker = troupe_job_worker(watcher->job);
+
+    if (!watcher->told || output_size != watcher->output_size) {
+        char state[64];
+        int size = snprintf(state, sizeof(state), "{\"pid\":%d,\"output_bytes\":%zu}", pid,
+                            output_size);
+
+        (void)troupe_worker_publish_state(worker, state, (size_t)size);
+        watcher->told = true;
+        watcher->output_size = output_size;
+    } else
+        troupe_worker_heartbeat(worker);
+    return troupe_job_is_cancelled(watcher->job);
+}
+
+/* Our environment and what the job adds to it. The strings added are in `added`, each to be freed. */
+static int make_environment(const struct template_values *values, char *added[N_VARIABLES],
+                            char ***ret)
+{
+    size_t count = 0, n = 0;
+    char **environment;
+
+    if (asprintf(&added[n++], "TROUPE_JOB_ID=%s", values->id) < 0 ||
+        asprintf(&added[n++], "TROUPE_JOB_ATTEMPT=%u", values->attempt) < 0)
+        return -ENOMEM;
+    /* A key is bytes; one with a NUL in it cannot be a variable. */
+    if (values->key_size > 0 && !memchr(values->key, '\0', values->key_size) &&
+        asprintf(&added[n++], "TROUPE_JOB_KEY=%.*s", (int)values->key_size,
+                 (const char *)values->key) < 0)
+        return -ENOMEM;
+    while (environ && environ[count])
+        count++;
+    environment = calloc(count + n + 1, sizeof(*environment));
+    if (!environment)
+        return -ENOMEM;
+    memcpy(environment, added, n * sizeof(*environment));
+    if (count > 0)
+        memcpy(environment + n, environ, count * sizeof(*environment));
+    *ret = environment;
+    return 0;
+}
+
+static int run_command(struct troupe_job *job, const struct run_context *context,
+                       const struct template_values *values, char **argv)
+{
+    _cleanup_free_ char *id = NULL, *attempt = NULL, *key = NULL;
+    _cleanup_(command_end_deinit) struct command_end end = COMMAND_END_NULL;
+    _cleanup_free_ char **environment = NULL;
+    char *added[N_VARIABLES] = {NULL};
+    struct watcher watcher = {.job = job};
+    struct command_options options = {
+        .path = context->path,
+        .argv = argv,
+        .max_output = context->options.max_output,
+        .kill_after = context->options.kill_after,
+        .tick = tick,
+        .userdata = &watcher,
+    };
+    int r;
+
+    r = make_environment(values, added, &environment);
+    id = added[0];
+    attempt = added[1];
+    key = added[2];
+    if (r < 0)
+        return r;
+    options.environment = environment;
+    if (context->options.literal || !template_takes_payload(context->options.argv)) {
+        options.input = values->payload;
+        options.input_size = values->payload_size;
+    }
+    r = command_run(&options, &end);
+    if (r < 0)
+        return outcome_tell_not_started(job, context->options.argv[0], r);
+    r = outcome_tell(job, &end, &context->options.policy);
+    if (end.stop == COMMAND_TERMINATED)
+        /* With the job told off, the signal means us; nothing but its usual effect is wanted. */
+        (void)raise(end.signal);
+    return r;
+}
+
+int run_job(struct troupe_job *job, void *userdata)
+{
+    const struct run_context *context = userdata;
+    struct template_values values = {
+        .id = troupe_job_id(job),
+        .attempt = troupe_job_attempt(job),
+    };
+    char **argv;
+    int r;
+
+    values.payload = troupe_job_payload(job, &values.payload_size);
+    values.key = troupe_job_key(job, &values.key_size);
+    if (context->options.literal)
+        return run_command(job, context, &values, (char **)(uintptr_t)context->options.argv);
+    r = template_expand(context->options.argv, &values, &argv);
+    if (r < 0)
+        return outcome_tell_not_started(job, context->options.argv[0], r);
+    r = run_command(job, context, &values, argv);
+    template_free(argv);
+    return r;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The job handler of troupe-exec: from a job to a command and back. */
+
+#include "../troupe.h"
+#include "options.h"
+
+struct run_context {
+    struct exec_options options;
+    char *path; /* of the program, found once */
+};
+
+/* troupe_job_fn; `userdata` is a struct run_context. */
+int run_job(struct troupe_job *job, void *userdata);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "template.h"
+
+#include "../../shared/cleanup.h"
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* MAX_ARG_STRLEN of the kernel: 32 pages, NUL included. */
+#define ARGUMENT_MAX ((size_t)131072)
+
+struct piece {
+    const void *data;
+    size_t size;
+};
+
+/* What stands for the placeholder at the start of `text`; its length, or 0 if there is none. */
+static size_t placeholder(const char *text, const struct template_values *values,
+                          const char *attempt, struct piece *ret)
+{
+    const struct {
+        const char *name;
+        struct piece piece;
+    } known[] = {
+        {"{}", {values->payload, values->payload_size}},
+        {"{id}", {values->id, strlen(values->id)}},
+        {"{key}", {values->key, values->key_size}},
+        {"{attempt}", {attempt, strlen(attempt)}},
+    };
+
+    for (size_t i = 0; i < ELEMENTS(known); i++) {
+        size_t length = strlen(known[i].name);
+
+        if (strncmp(text, known[i].name, length) == 0) {
+            *ret = known[i].piece;
+            return length;
+        }
+    }
+    return 0;
+}
+
+/* Appends, as long as the whole with its NUL stays within what the kernel takes. */
+static int append(char **text, size_t *size, const struct piece *piece)
+{
+    char *larger;
+
+    if (piece->size > 0 && memchr(piece->data, '\0', piece->size))
+        return -EINVAL;
+    if (piece->size >= ARGUMENT_MAX - *size)
+        return -E2BIG;
+    larger = realloc(*text, *size + piece->size + 1);
+    if (!larger)
+        return -ENOMEM;
+    if (piece->size > 0)
+        memcpy(larger + *size, piece->data, piece->size);
+    *size += piece->size;
+    larger[*size] = '\0';
+    *text = larger;
+    return 0;
+}
+
+static int expand_argument(const char *from, const struct template_values *values, char **ret)
+{
+    _cleanup_free_ char *text = NULL;
+    char attempt[16];
+    size_t size = 0;
+    int r;
+
+    snprintf(attempt, sizeof(attempt), "%u", values->attempt);
+    r = append(&text, &size, &(struct piece){"", 0});
+    while (r == 0 && *from != '\0') {
+        struct piece piece;
+        size_t length = 0;
+
+        if (*from == '{')
+            length = placeholder(from, values, attempt, &piece);
+        if (length == 0) {
+            length = 1 + strcspn(from + 1, "{");
+            piece = (struct piece){from, length};
+        }
+        r = append(&text, &size, &piece);
+        from += length;
+    }
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(text);
+    return 0;
+}
+
+bool template_takes_payload(char *const *argv)
+{
+    for (size_t i = 1; argv[i]; i++)
+        if (strstr(argv[i], "{}"))
+            return true;
+    return false;
+}
+
+int template_expand(char *const *argv, const struct template_values *values, char ***ret)
+{
+    size_t count = 0;
+    char **expanded;
+
+    while (argv[count])
+        count++;
+    expanded = calloc(count + 1, sizeof(*expanded));
+    if (!expanded)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        int r = 0;
+
+        if (i > 0)
+            r = expand_argument(argv[i], values, &expanded[i]);
+        else if (!(expanded[i] = strdup(argv[i])))
+            r = -ENOMEM;
+        if (r < 0) {
+            template_free(expanded);
+            return r;
+        }
+    }
+    *ret = expanded;
+    return 0;
+}
+
+void template_free(char **argv)
+{
+    if (!argv)
+        return;
+    for (size_t i = 0; argv[i]; i++)
+        free(argv[i]);
+    free(argv);
+}
+
+static int check_program(const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) < 0)
+        return -errno;
+    if (!S_ISREG(status.st_mode) || access(path, X_OK) < 0)
+        return -EACCES;
+    return 0;
+}
+
+static int copy_if_program(const char *path, char **ret)
+{
+    int r = check_program(path);
+
+    if (r < 0)
+        return r == -ENOTDIR || r == -ENAMETOOLONG ? -ENOENT : r;
+    *ret = strdup(path);
+    return *ret ? 0 : -ENOMEM;
+}
+
+int template_resolve(const char *program, char **ret)
+{
+    const char *directory = getenv("PATH");
+    int result = -ENOENT;
+
+    if (*program == '\0')
+        return -ENOENT;
+    if (strchr(program, '/'))
+        return copy_if_program(program, ret);
+    if (!directory)
+        directory = "/usr/local/bin:/usr/bin:/bin";
+    for (;;) {
+        size_t length = strcspn(directory, ":");
+        char path[PATH_MAX];
+        int r;
+
+        r = snprintf(path, sizeof(path), "%.*s/%s", (int)length, length > 0 ? directory : ".",
+                     program);
+        if (length == 0)
+            r = snprintf(path, sizeof(path), "./%s", program);
+        r = r < (int)sizeof(path) ? copy_if_program(path, ret) : -ENOENT;
+        if (r == 0 || r == -ENOMEM)
+            return r;
+        if (r == -EACCES)
+            result = r;
+        if (directory[length] == '\0')
+            return result;
+        directory += length + 1;
+    }
+}
