@@ -80,7 +80,7 @@ fault_object = $(patsubst %.c,$(BUILD)/faults/obj/%.o,$(1))
 program = $(patsubst %.c,$(BUILD)/%,$(1))
 
 PROGRAMS := $(BUILD)/trouped $(BUILD)/troupectl $(BUILD)/troupe-exec
-LIBRARIES := $(BUILD)/$(SONAME) $(BUILD)/libtroupe.so $(BUILD)/libtroupe.a $(BUILD)/troupe.pc
+LIBRARIES := $(BUILD)/$(SONAME) $(BUILD)/libtroupe.so $(BUILD)/libtroupe.a
 EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS))
 
@@ -169,10 +169,6 @@ $(BUILD)/libtroupe.a: $(call object,$(WORKER)) $(BUILD)/libshared.a
 	$(Q)ld -r -o $(BUILD)/libtroupe.o $(filter %.o,$^) $(filter %.a,$^)
 	$(Q)objcopy --wildcard --keep-global-symbol='troupe_*' $(BUILD)/libtroupe.o
 	$(Q)rm -f $@ && ar rcsD $@ $(BUILD)/libtroupe.o
-
-$(BUILD)/troupe.pc: worker/troupe.pc.in $(STAMP)
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' \
-		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@VERSION@|$(VERSION)|g' $< > $@
 
 # Workers that are restarted often start fast when nothing has to be linked at run time.
 STATIC := $(if $(SAN),,-static)
@@ -326,29 +322,40 @@ fmt:
 
 # ---- install --------------------------------------------------------------------------------------
 
-# MODE:SOURCE:DESTINATION. `uninstall` removes exactly these.
+# @NAME@ in what is installed; paths in unit files are written for /usr.
+SUBSTITUTE = sed -e 's|@prefix@|$(PREFIX)|g' -e 's|@libdir@|$(LIBDIR)|g' -e 's|@includedir@|$(INCLUDEDIR)|g' \
+	-e 's|@libexecdir@|$(LIBEXECDIR)|g' -e 's|@version@|$(VERSION)|g' -e 's|/usr/sbin/|$(SBINDIR)/|g' \
+	-e 's|/usr/bin/troupe|$(BINDIR)/troupe|g' -e 's|/usr/libexec/troupe/|$(LIBEXECDIR)/|g'
+
+# MODE:SOURCE:DESTINATION. `uninstall` removes exactly these. Mode "in": 644, after substitution.
+install_all = $(foreach file,$(2),$(1):$(file):$(3)/$(notdir $(file:.in=)))
 INSTALLED = \
-	755:$(BUILD)/trouped:$(SBINDIR)/trouped \
-	755:$(BUILD)/troupectl:$(BINDIR)/troupectl \
-	755:$(BUILD)/troupe-exec:$(LIBEXECDIR)/troupe-exec \
-	644:$(BUILD)/$(SONAME):$(LIBDIR)/$(SONAME) \
-	644:$(BUILD)/libtroupe.a:$(LIBDIR)/libtroupe.a \
-	644:$(BUILD)/troupe.pc:$(LIBDIR)/pkgconfig/troupe.pc \
-	644:worker/troupe.h:$(INCLUDEDIR)/troupe.h \
-	644:README.md:$(DOCDIR)/README.md \
-	$(foreach file,$(MANUALS),644:$(file):$(MANDIR)/man$(subst .,,$(suffix $(file)))/$(notdir $(file))) \
-	$(foreach file,$(INTERFACES),644:$(file):$(PREFIX)/share/varlink/$(notdir $(file))) \
-	$(foreach file,$(wildcard units/*.service units/*.socket),644:$(file):$(SYSTEMDDIR)/systemd/system/$(notdir $(file))) \
-	$(foreach file,$(wildcard units/*.catalog),644:$(file):$(SYSTEMDDIR)/systemd/catalog/$(notdir $(file)))
+	$(call install_all,755,$(BUILD)/trouped,$(SBINDIR)) \
+	$(call install_all,755,$(BUILD)/troupectl,$(BINDIR)) \
+	$(call install_all,755,$(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS),$(LIBEXECDIR)) \
+	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
+	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \
+	$(call install_all,644,worker/troupe.h,$(INCLUDEDIR)) \
+	$(call install_all,644,README.md CHANGELOG.md,$(DOCDIR)) \
+	$(call install_all,in,$(wildcard worker/examples/*.group.in units/*.example),$(DOCDIR)/examples) \
+	$(call install_all,644,$(wildcard worker/examples/*.c),$(DOCDIR)/examples) \
+	$(foreach section,1 3 5 7 8,$(call install_all,644,$(filter %.$(section),$(MANUALS)),$(MANDIR)/man$(section))) \
+	$(call install_all,644,$(INTERFACES),$(PREFIX)/share/varlink) \
+	$(call install_all,in,$(wildcard units/*.service units/*.socket),$(SYSTEMDDIR)/systemd/system) \
+	$(call install_all,644,$(wildcard units/*.catalog),$(SYSTEMDDIR)/systemd/catalog) \
+	$(call install_all,644,$(wildcard units/sysusers.d/*),$(SYSTEMDDIR)/sysusers.d) \
+	$(call install_all,644,$(wildcard units/tmpfiles.d/*),$(SYSTEMDDIR)/tmpfiles.d) \
+	$(foreach file,$(wildcard supervisor/ctl/*.bash),644:$(file):$(PREFIX)/share/bash-completion/completions/$(notdir $(basename $(file))))
 
 install: all
 	@set -e; for entry in $(INSTALLED); do \
 		mode=$${entry%%:*}; rest=$${entry#*:}; source=$${rest%%:*}; to='$(DESTDIR)'$${rest#*:}; \
-		install -D -m $$mode "$$source" "$$to"; \
-		case $$to in \
-		*.service|*.socket) sed -i -e 's|/usr/sbin/|$(SBINDIR)/|g' -e 's|/usr/bin/troupe|$(BINDIR)/troupe|g' \
-			-e 's|/usr/libexec/troupe/|$(LIBEXECDIR)/|g' "$$to" ;; \
-		esac; \
+		install -d "$$(dirname "$$to")"; \
+		if [ $$mode = in ]; then \
+			$(SUBSTITUTE) "$$source" > "$$to"; chmod 644 "$$to"; \
+		else \
+			install -m $$mode "$$source" "$$to"; \
+		fi; \
 	done
 	@ln -sf $(SONAME) '$(DESTDIR)$(LIBDIR)/libtroupe.so'
 	@$(if $(DESTDIR),,ldconfig 2>/dev/null || true)

@@ -26,12 +26,14 @@ void backoff_random_seed(struct backoff_random *random, uint64_t seed);
 double backoff_random_next(struct backoff_random *random);
 
 /* The delay before retry number `n` (0 = the first). No overflow for any n. */
-usec_t backoff_delay(const struct backoff_policy *policy, unsigned n, struct backoff_random *random);
+usec_t backoff_delay(const struct backoff_policy *policy, unsigned n,
+                     struct backoff_random *random);
 
 /*
- * When deaths of one slot may restart it: the first one after a healthy period at once, the following
- * ones after backoff_delay(n = 0, 1, …). More than `burst` unhealthy deaths within `interval` is too many
- * (burst 0 = no limit). A death is healthy if the worker had done a job or had been up for `reset_after`.
+ * When deaths of one slot may restart it: the first one after a healthy period at once, the
+ * following ones after backoff_delay(n = 0, 1, …). More than `burst` unhealthy deaths within
+ * `interval` is too many (burst 0 = no limit). A death is healthy if the worker had done a job or
+ * had been up for `reset_after`.
  */
 struct restart_policy {
     struct backoff_policy backoff;
@@ -41,8 +43,8 @@ struct restart_policy {
 };
 
 struct restart_tally {
-    unsigned n_unhealthy;  /* in a row */
-    unsigned n_window;     /* within the interval that began at window_start */
+    unsigned n_unhealthy; /* in a row */
+    unsigned n_window;    /* within the interval that began at window_start */
     usec_t window_start;
 };
 
@@ -52,8 +54,8 @@ enum {
 };
 
 /* Counts a death at `now`; 0 with `*ret_delay` = time until the restart, or BACKOFF_E_LIMIT. */
-int restart_after_death(struct restart_tally *tally, const struct restart_policy *policy, bool healthy,
-                        usec_t now, struct backoff_random *random, usec_t *ret_delay);
+int restart_after_death(struct restart_tally *tally, const struct restart_policy *policy,
+                        bool healthy, usec_t now, struct backoff_random *random, usec_t *ret_delay);
 
 /* A spawn that failed: always retried, with backoff, never counted against the burst. */
 usec_t restart_after_failed_spawn(struct restart_tally *tally, const struct restart_policy *policy,

@@ -2,6 +2,7 @@
 #include "config-check.h"
 
 #include "../shared/cleanup.h"
+#include "path.h"
 #include "suggest.h"
 #include <errno.h>
 #include <stdio.h>
@@ -126,12 +127,10 @@ int config_check_after(struct config_draft *drafts, struct config_group *const *
 /* 1 = there is a file for it, 0 = there is none. */
 static int exists_in(const char *directory, const char *name)
 {
-    _cleanup_free_ char *path = NULL;
+    _cleanup_free_ char *path = path_join(directory, strlen(directory), name, ".group");
 
-    if (asprintf(&path, "%s/%s.group", directory, name) < 0) {
-        path = NULL;
+    if (!path)
         return -ENOMEM;
-    }
     return access(path, F_OK) == 0;
 }
 

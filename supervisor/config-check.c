@@ -4,14 +4,13 @@
 #include "../shared/cleanup.h"
 #include "config-problem.h"
 #include "envfile.h"
-#include "strv.h"
+#include "path.h"
 #include "unitfile.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,10 +44,10 @@ static char *find_program(const char *name, bool as_other_user)
     const char *directory = PATH;
 
     while (*directory) {
-        int length = (int)strcspn(directory, ":");
-        char *path;
+        size_t length = strcspn(directory, ":");
+        char *path = path_join(directory, length, name, "");
 
-        if (asprintf(&path, "%.*s/%s", length, directory, name) < 0) {
+        if (!path) {
             errno = ENOMEM;
             return NULL;
         }

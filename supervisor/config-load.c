@@ -6,10 +6,10 @@
 #include "config-check.h"
 #include "config-draft.h"
 #include "config-problem.h"
+#include "path.h"
 #include "strv.h"
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,13 +62,10 @@ static int list(const char *directory, const char *suffix, config_strv *ret)
     return 0;
 }
 
-static int join_path(char **ret, const char *directory, const char *name, const char *more)
+static int join_path(char **ret, const char *directory, const char *name, const char *suffix)
 {
-    if (asprintf(ret, "%s/%s%s", directory, name, more) < 0) {
-        *ret = NULL;
-        return -ENOMEM;
-    }
-    return 0;
+    *ret = path_join(directory, strlen(directory), name, suffix);
+    return *ret ? 0 : -ENOMEM;
 }
 
 /* ---- groups ---- */
@@ -79,10 +76,10 @@ static int read_dropins(struct config_draft *draft, const char *group_path)
     _cleanup_strv_ config_strv names = NULL;
     int r;
 
-    if (asprintf(&directory, "%s.d", group_path) < 0) {
-        directory = NULL;
+    directory = malloc(strlen(group_path) + strlen(".d") + 1);
+    if (!directory)
         return -ENOMEM;
-    }
+    stpcpy(stpcpy(directory, group_path), ".d");
     r = list(directory, DROPIN_SUFFIX, &names);
     if (r == -ENOENT || r == -ENOTDIR)
         return 0;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* MESSAGE_ID= of the events that the journal catalog (units/troupe.catalog) explains. Never reused. */
+/* MESSAGE_ID= of the events that units/troupe.catalog explains in the journal. Never reused. */
 
-#define EVENT_ID_WORKER_DIED   "9e8f1ad7d4ea4f0f8d1c5f0c5f6b3a11"
-#define EVENT_ID_WORKER_FAILED "2f6f6d0f33a94a0ba2a7f5d96e0a7c52"
-#define EVENT_ID_VIOLATION     "7d0c6b1e8a5b4f1c9b55f3e2d1a04c83"
-#define EVENT_ID_JOB_DEAD      "c4b9e8a71f224d6f8e3a9d7056c1be94"
-#define EVENT_ID_BAD_CONFIG    "5a1d3c7e9b8f42e6a0d4c2b1f7e68d05"
-#define EVENT_ID_READY         "e1b7a4c2d95f4b38b6f0a83c7d2e1f66"
-#define EVENT_ID_STOPPING      "b3f5d8e07c1a4926a7e4f9b20d6c8a17"
+#define EVENT_ID_WORKER_DIED      "9e8f1ad7d4ea4f0f8d1c5f0c5f6b3a11"
+#define EVENT_ID_WORKER_RESTARTED "0d1f4c82e5a64d9b9f37c86b5ad2e740"
+#define EVENT_ID_WORKER_FAILED    "2f6f6d0f33a94a0ba2a7f5d96e0a7c52"
+#define EVENT_ID_VIOLATION        "7d0c6b1e8a5b4f1c9b55f3e2d1a04c83"
+#define EVENT_ID_JOB_DEAD         "c4b9e8a71f224d6f8e3a9d7056c1be94"
+#define EVENT_ID_BAD_CONFIG       "5a1d3c7e9b8f42e6a0d4c2b1f7e68d05"
+#define EVENT_ID_READY            "e1b7a4c2d95f4b38b6f0a83c7d2e1f66"
+#define EVENT_ID_STOPPING         "b3f5d8e07c1a4926a7e4f9b20d6c8a17"

@@ -243,6 +243,11 @@ void loop_wake_eventfd(struct loop *loop, int fd)
     io_uring_prep_write(sqe, fd, &one, sizeof(one), 0);
     sqe->flags |= loop->ring.quiet_success;
     sqe->user_data = 0;
+    /*
+     * Not with the turn's: the owner may close the descriptor in this very turn, and the number
+     * might be somebody else's by then, who would get our eight bytes.
+     */
+    (void)io_uring_submit(&loop->ring.uring);
 }
 
 static void deliver_fd(struct loop *loop, struct watch_slot *slot, int result)
@@ -254,8 +259,7 @@ static void deliver_fd(struct loop *loop, struct watch_slot *slot, int result)
     events &= slot->events != 0 ? slot->events | POLLERR | POLLHUP | POLLNVAL : 0;
     if (events != 0)
         slot->fn(slot->userdata, events);
-    /* Still true only of the same watch: unwatched it is free, watched anew it is pending or
-     * paused. */
+    /* Only of the same watch is this still true: any new one in its place is pending or paused. */
     if (slot->state == WATCH_RESTING && slot->events != 0)
         slot_move(slot, WATCH_PENDING, &loop->pending);
 }
@@ -324,8 +328,7 @@ static void arm(struct watch_slot *slot, struct io_uring_sqe *sqe)
     sqe->user_data = slot_id(slot);
 }
 
-/* In place: if the poll has completed meanwhile this fails, and the completion arms it as wanted.
- */
+/* In place: if the poll has completed meanwhile this fails; its completion then arms as wanted. */
 static void update(struct loop *loop, struct watch_slot *slot, struct io_uring_sqe *sqe)
 {
     io_uring_prep_poll_update(sqe, slot_id(slot), 0, slot->events, IORING_POLL_UPDATE_EVENTS);

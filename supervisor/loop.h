@@ -4,17 +4,17 @@
 /*
  * The event loop: the only user of io_uring in the supervisor, and the only place it ever sleeps.
  *
- * It waits for readiness (poll on descriptors, futex waits on cursor words) and lets the owner do the
- * non-blocking call itself: no buffer is ever lent to the kernel, so an owner may go away at any time.
- * Stale completions are told apart by a generation number in their user data.
+ * It waits for readiness (poll on descriptors, futex waits on cursor words) and lets the owner do
+ * the non-blocking call itself: no buffer is ever lent to the kernel, so an owner may go away at
+ * any time. Stale completions are told apart by a generation number in their user data.
  *
  * One turn: completions (control traffic before rings), the hot set, due timers, one submission.
  */
 
 #include "../shared/clock.h"
-#include "timer.h"
 #include "../shared/list.h"
 #include "../shared/wake.h"
+#include "timer.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +23,8 @@ struct loop;
 
 enum {
     _LOOP_E_SUCCESS,
-    LOOP_E_UNAVAILABLE, /* io_uring: not in this kernel, switched off, or forbidden by a seccomp filter */
+    LOOP_E_UNAVAILABLE, /* io_uring: not in this kernel, switched off, or forbidden by a seccomp
+                           filter */
 };
 
 struct loop_options {
@@ -33,7 +34,8 @@ struct loop_options {
 
 /*
  * 0, -errno, or LOOP_E_UNAVAILABLE with `*ret_reason` = one line that says what to change
- * (kernel.io_uring_disabled, a seccomp filter, a kernel without io_uring, RLIMIT_MEMLOCK); static text.
+ * (kernel.io_uring_disabled, a seccomp filter, a kernel without io_uring, RLIMIT_MEMLOCK); static
+ * text.
  */
 int loop_new(struct loop **ret, const struct loop_options *options, const char **ret_reason);
 void loop_free(struct loop *loop); /* NULL allowed */
@@ -62,8 +64,8 @@ struct loop_watch {
 
 /*
  * Level-triggered: `fn` is called with the ready poll(2) events, once a turn, until loop_unwatch().
- * `fn` may unwatch or free its owner. 0 or -ENOMEM; a descriptor the kernel refuses to poll comes as
- * POLLNVAL.
+ * `fn` may unwatch or free its owner. 0 or -ENOMEM; a descriptor the kernel refuses to poll comes
+ * as POLLNVAL.
  */
 int loop_watch_fd(struct loop *loop, struct loop_watch *watch, int fd, uint32_t events, loop_fn fn,
                   void *userdata);
@@ -72,17 +74,17 @@ int loop_watch_fd(struct loop *loop, struct loop_watch *watch, int fd, uint32_t 
 int loop_watch_events(struct loop *loop, struct loop_watch *watch, uint32_t events);
 
 /*
- * Once: `fn` is called (events 0) when *word differs from `expected` or its writer wakes it; then the
- * watch is over. The mapping may go away before. WAKE_FUTEX only.
+ * Once: `fn` is called (events 0) when *word differs from `expected` or its writer wakes it; then
+ * the watch is over. The mapping may go away before. WAKE_FUTEX only.
  */
 int loop_watch_word(struct loop *loop, struct loop_watch *watch, const _Atomic uint32_t *word,
                     uint32_t expected, loop_fn fn, void *userdata);
 
 /*
- * An eventfd that a stranger holds as well, read by the kernel in our stead (descriptor in blocking mode):
- * `fn` is called with POLLIN after each read until loop_unwatch(), with POLLERR if the stranger has made
- * reading impossible. Reading it here, however well polled before, could block: he may have been faster,
- * and O_NONBLOCK is his to take away.
+ * An eventfd that a stranger holds as well, read by the kernel in our stead (descriptor in blocking
+ * mode): `fn` is called with POLLIN after each read until loop_unwatch(), with POLLERR if the
+ * stranger has made reading impossible. Reading it here, however well polled before, could block:
+ * he may have been faster, and O_NONBLOCK is his to take away.
  */
 int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop_fn fn,
                        void *userdata);
@@ -94,16 +96,16 @@ void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word);
 
 /*
- * Adds one to an eventfd (in non-blocking mode) that a stranger holds as well, with the next submission:
- * whatever he did to it, only a thread of the kernel waits.
+ * Adds one to an eventfd (in non-blocking mode) that a stranger holds as well: whatever he did to
+ * it, only the kernel waits. The descriptor may be closed right afterwards.
  */
 void loop_wake_eventfd(struct loop *loop, int fd);
 
 /*
- * The hot set: sources polled every turn without any system call. `poll` does a bounded piece of work
- * and returns whether there was any. `cool` is called when a source has been quiet for some turns and the
- * loop is about to sleep: it raises its sleeping flag, re-checks, and arms a wait; it returns false if
- * there is something to read after all (then the source stays hot).
+ * The hot set: sources polled every turn without any system call. `poll` does a bounded piece of
+ * work and returns whether there was any. `cool` is called when a source has been quiet for some
+ * turns and the loop is about to sleep: it raises its sleeping flag, re-checks, and arms a wait; it
+ * returns false if there is something to read after all (then the source stays hot).
  */
 struct loop_hot {
     struct list link;
@@ -116,7 +118,8 @@ void loop_hot_init(struct loop_hot *hot, bool (*poll)(struct loop_hot *),
                    bool (*cool)(struct loop_hot *));
 /* Harmless if already in the set. */
 void loop_heat(struct loop *loop, struct loop_hot *hot);
-/* Takes it out without calling cool(): before its owner goes away. Allowed from its own callbacks. */
+/* Takes it out without calling cool(): before its owner goes away. Allowed from its own callbacks.
+ */
 void loop_unheat(struct loop *loop, struct loop_hot *hot);
 
 /* Runs `fn` once at the end of this turn, before sleeping. Armed twice runs once. */

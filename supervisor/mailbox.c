@@ -30,7 +30,7 @@ static void mailbox_publish(struct loop_deferred *deferred)
     channel_publish(&mailbox_of(deferred, publish)->channel);
 }
 
-static void mailbox_break(struct mailbox *mailbox, const char *what)
+void mailbox_break(struct mailbox *mailbox, const char *what)
 {
     if (mailbox->dead)
         return;
@@ -41,7 +41,8 @@ static void mailbox_break(struct mailbox *mailbox, const char *what)
     mailbox->handler->broken(mailbox, what);
 }
 
-/* The next record to its handler. 0, positive = no more now, or negative: `*ret_what` was broken. */
+/* The next record to its handler. 0, positive = no more now, or negative: `*ret_what` was broken.
+ */
 static int mailbox_read_one(struct mailbox *mailbox, const char **ret_what)
 {
     const uint32_t head = mailbox->channel.in.head;
@@ -115,8 +116,8 @@ static bool mailbox_cool(struct loop_hot *hot)
         return false;
     if (mailbox->channel.backend == WAKE_EVENTFD)
         return true;
-    r = loop_watch_word(mailbox->loop, &mailbox->tail_watch,
-                        &mailbox->channel.theirs.header->tail, expected, mailbox_on_tail, mailbox);
+    r = loop_watch_word(mailbox->loop, &mailbox->tail_watch, &mailbox->channel.theirs.header->tail,
+                        expected, mailbox_on_tail, mailbox);
     if (r < 0) {
         /* Out of memory: polling on costs time, sleeping unarmed would cost the worker. */
         channel_end_sleep(&mailbox->channel);
@@ -218,7 +219,8 @@ static void mailbox_on_space(void *userdata, uint32_t events)
     mailbox->handler->space(mailbox);
 }
 
-/* Arms whatever tells that the peer has read. Failing to arm breaks the mailbox: it would hang silently. */
+/* Arms whatever tells that the peer has read. Failing to arm breaks the mailbox: it would hang
+ * silently. */
 static int mailbox_await_space(struct mailbox *mailbox, uint32_t expected)
 {
     int r = 0;
@@ -282,7 +284,8 @@ int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struc
     return 0;
 }
 
-/* For bytes that one channel takes inside a record and this one does not: their InlineMax= differ. */
+/* For bytes that one channel takes inside a record and this one does not: their InlineMax= differ.
+ */
 static int parcel_to_blob(const struct parcel *parcel, int *ret_fd)
 {
     _cleanup_close_ int fd = -1;
@@ -320,8 +323,7 @@ static int mailbox_send_blob(struct mailbox *mailbox, int fd, uint64_t size,
     if (r < 0)
         return r;
     mailbox->blobs_sent++;
-    *ret = (struct payload_wire){
-        .form = PAYLOAD_BLOB, .size = size, .serial = mailbox->blobs_sent};
+    *ret = (struct payload_wire){.form = PAYLOAD_BLOB, .size = size, .serial = mailbox->blobs_sent};
     return 0;
 }
 

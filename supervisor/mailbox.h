@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * The supervisor's end of a channel, tied to the loop: workers and attached clients alike. Hot rings are
- * polled, cold ones wait in the io_uring. What is sent is published, and its reader woken, at the end of
- * the turn. The peer is hostile: whatever it breaks comes as one call of broken().
+ * The supervisor's end of a channel, tied to the loop: workers and attached clients alike. Hot
+ * rings are polled, cold ones wait in the io_uring. What is sent is published, and its reader
+ * woken, at the end of the turn. The peer is hostile: whatever it breaks comes as one call of
+ * broken().
  */
 
 #include "../shared/channel.h"
@@ -22,8 +23,9 @@ enum {
 
 struct mailbox_handler {
     /*
-     * One record; its body may change under the reader. 0 = taken; MAILBOX_E_FULL = the answer has no
-     * room: present it again after mailbox_resume(); negative = violation. Must not deinit the mailbox.
+     * One record; its body may change under the reader. 0 = taken; MAILBOX_E_FULL = the answer has
+     * no room: present it again after mailbox_resume(); negative = violation. Must not deinit the
+     * mailbox.
      */
     int (*record)(struct mailbox *mailbox, const struct ring_record *record);
     /* There may be room again after MAILBOX_E_FULL: try. */
@@ -50,7 +52,8 @@ struct mailbox_options {
     uint32_t ring_size, inline_max;
 };
 
-/* Descriptors for the peer; close the control end and call mailbox_forget_fds() after handing them over. */
+/* Descriptors for the peer; close the control end and call mailbox_forget_fds() after handing them
+ * over. */
 struct mailbox_fds {
     struct channel_fds channel;
     int control;
@@ -76,17 +79,20 @@ void mailbox_resume(struct mailbox *mailbox);
 int mailbox_reserve(struct mailbox *mailbox, uint32_t size, void **ret);
 void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size);
 
+/* The peer broke a rule that only the mailbox's owner knows: broken() follows. */
+void mailbox_break(struct mailbox *mailbox, const char *what);
+
 /* Raises the mark in the inbox header: the handle of the job to cancel. Seen without a wake-up. */
 void mailbox_mark(struct mailbox *mailbox, uint64_t handle);
 
 /*
- * A payload from a record into a parcel: copied, or its blob fetched from the control socket and checked.
- * 0, -ENOMEM, or -EPROTO.
+ * A payload from a record into a parcel: copied, or its blob fetched from the control socket and
+ * checked. 0, -ENOMEM, or -EPROTO.
  */
 int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struct parcel *ret);
 
 /*
- * How a parcel goes out: fills `ret` for the put of a record. A blob (or what exceeds InlineMax) is sent
- * over the control socket first. 0, MAILBOX_E_FULL (socket full), or -errno.
+ * How a parcel goes out: fills `ret` for the put of a record. A blob (or what exceeds InlineMax) is
+ * sent over the control socket first. 0, MAILBOX_E_FULL (socket full), or -errno.
  */
 int mailbox_give(struct mailbox *mailbox, const struct parcel *parcel, struct payload_wire *ret);

@@ -50,6 +50,14 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
     return 0;
 }
 
+/* MaxJobs=: whatever it has leaked goes with it. */
+static bool slot_is_worn_out(const struct slot *slot)
+{
+    unsigned max = slot->cell->config->max_jobs;
+
+    return max > 0 && slot->jobs_done >= max && slot_is_up(slot);
+}
+
 static int slot_on_result(struct slot *slot, const struct ring_record *record)
 {
     struct protocol_result result;
@@ -75,6 +83,8 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
                           result.code, &parcel);
         if (slot->n_jobs == 0)
             slot_event(slot, LIFECYCLE_EVENT_JOB_ENDED);
+        if (slot_is_worn_out(slot))
+            slot_restart(slot);
     }
     parcel_deinit(&parcel);
     return 0;
@@ -158,6 +168,9 @@ int slot_assign(struct slot *slot, struct job *job)
     int r;
 
     r = slot_send_job(slot, job);
+    /* What is in hand, one more record and padding always fit (InlineMax= is bounded by that). */
+    if (r == MAILBOX_E_FULL)
+        mailbox_break(&slot->mailbox, "answers, but never gives back what it has read");
     if (r != 0)
         return r;
     job->slot = slot;

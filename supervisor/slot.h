@@ -70,7 +70,8 @@ void slot_stop(struct slot *slot, bool hurry);
 void slot_restart(struct slot *slot);
 void slot_reset(struct slot *slot);
 
-/* Hands a job over. 0; MAILBOX_E_FULL (the caller keeps it); or -errno. */
+/* Hands a job over. 0; otherwise (MAILBOX_E_FULL, -errno) the caller keeps it, and the slot may be
+ * going. */
 int slot_assign(struct slot *slot, struct job *job);
 /* Raises the cancel flag for a job in hand, and the ladder if it does not end within
  * TimeoutStopSec=. */

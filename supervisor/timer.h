@@ -39,5 +39,6 @@ void timer_disarm(struct timer_queue *queue, struct timer *timer);
 /* When the earliest is due; USEC_INFINITY when none is armed. */
 usec_t timer_queue_next(const struct timer_queue *queue);
 
-/* Fires what is due at `now`, earliest first; each is disarmed before its call, and may be re-armed in it. */
+/* Fires what is due at `now`, earliest first; each is disarmed before its call, and may be re-armed
+ * in it. */
 void timer_queue_run(struct timer_queue *queue, usec_t now);

@@ -15,7 +15,7 @@ struct troupe_client {
     int socket, control;
     uint32_t inline_max;
     uint64_t blobs_sent; /* also the serial of the last one */
-    bool over; /* the supervisor has hung up, or sent what cannot be understood */
+    bool over;           /* the supervisor has hung up, or sent what cannot be understood */
     unsigned unpublished, unreleased; /* records */
     struct pending pending;
     struct results results;
@@ -31,8 +31,8 @@ struct answer {
 };
 
 /*
- * The next answer that has arrived; the question is forgotten. 0, RING_E_EMPTY, -EPIPE when it cannot be
- * understood (the connection is over then), or -ENOMEM (it is still there).
+ * The next answer that has arrived; the question is forgotten. 0, RING_E_EMPTY, -EPIPE when it
+ * cannot be understood (the connection is over then), or -ENOMEM (it is still there).
  */
 int answer_next(struct troupe_client *client, struct answer *ret);
 
@@ -47,8 +47,8 @@ int answers_queue(struct troupe_client *client);
 int client_sleep(struct troupe_client *client, usec_t timeout);
 
 /*
- * Asks: room in the outbox, a number for the answer, the record. With `wait` it waits for room, else
- * -EAGAIN. Nothing has been sent if it fails.
+ * Asks: room in the outbox, a number for the answer, the record. With `wait` it waits for room,
+ * else -EAGAIN. Nothing has been sent if it fails.
  */
 int request_lookup(struct troupe_client *client, const char *name, uint64_t *ret_number);
 int request_by_id(struct troupe_client *client, enum protocol_kind kind, const char *id,

@@ -168,7 +168,8 @@ static void take_descriptors(struct connection *connection, struct reply *reply)
 
 int connection_open(struct connection *ret, const char *path)
 {
-    _cleanup_(reply_deinit) struct reply reply = {.size = 0};
+    _cleanup_(reply_deinit)
+    struct reply reply = {.size = 0};
     struct connection connection = CONNECTION_NULL;
     _cleanup_close_ int fd = -1;
     int r;

@@ -5,9 +5,9 @@
  * How a client obtains its rings: one Varlink call over the supervisor's socket, answered with
  * descriptors. The socket stays open beside the rings: its end is the end of the connection.
  *
- * There is no JSON library here on purpose: workers link this library too, and each shared object more
- * makes every restart slower. What has to be understood is only which descriptors came, and else which
- * error.
+ * There is no JSON library here on purpose: workers link this library too, and each shared object
+ * more makes every restart slower. What has to be understood is only which descriptors came, and
+ * else which error.
  */
 
 #include "../shared/channel.h"
@@ -23,7 +23,8 @@ struct connection {
 /* clang-format on */
 
 /*
- * `path` NULL: $TROUPE_SOCKET, else the default. Errors as troupe_client_connect(). Waits for the answer.
+ * `path` NULL: $TROUPE_SOCKET, else the default. Errors as troupe_client_connect(). Waits for the
+ * answer.
  */
 int connection_open(struct connection *ret, const char *path);
 

@@ -27,7 +27,8 @@ static int take_descriptor(const char *variable, int *ret)
     r = parse_number(getenv(variable), &number);
     if (r < 0)
         return r;
-    /* The standard streams are never among them: refusing these keeps a typing error from closing one. */
+    /* The standard streams are never among them: refusing these keeps a typing error from
+     * closing one. */
     if (number <= STDERR_FILENO || number > INT_MAX)
         return -EPROTO;
     flags = fcntl((int)number, F_GETFD);

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * What a worker inherits from the supervisor: descriptors, by the numbers that stand in its environment.
+ * What a worker inherits from the supervisor: descriptors, by the numbers that stand in its
+ * environment.
  *
  *   TROUPE_INBOX TROUPE_OUTBOX TROUPE_CONTROL   always
  *   TROUPE_WAIT TROUPE_WAKE                     eventfds, with that back end
@@ -24,9 +25,9 @@ struct inherited {
 /* clang-format on */
 
 /*
- * Consumes the variables and marks the descriptors close-on-exec, so that a child of the worker inherits
- * neither. 0, -ENOTCONN when there are none, -EPROTO when they make no sense (what does is closed then),
- * -ENOMEM.
+ * Consumes the variables and marks the descriptors close-on-exec, so that a child of the worker
+ * inherits neither. 0, -ENOTCONN when there are none, -EPROTO when they make no sense (what does is
+ * closed then), -ENOMEM.
  */
 int inherit(struct inherited *ret);
 

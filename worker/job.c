@@ -43,7 +43,8 @@ const void *troupe_job_payload(struct troupe_job *job, size_t *ret_size)
 
 bool troupe_job_is_cancelled(const struct troupe_job *job)
 {
-    /* Partner: the supervisor's store when somebody asks. Nothing else hangs on it, hence relaxed. */
+    /* Partner: the supervisor's store when somebody asks. Nothing else hangs on it, hence
+     * relaxed. */
     return atomic_load_explicit(&job->worker->channel.theirs.header->mark, memory_order_relaxed) ==
            job->wire.handle;
 }
@@ -83,7 +84,8 @@ static int put_blob(struct troupe_job *job, struct protocol_result *result, cons
 static int copy_blob(struct troupe_job *job, struct protocol_result *result, const void *data,
                      size_t size)
 {
-    _cleanup_(blob_deinit) struct blob blob = BLOB_NULL;
+    _cleanup_(blob_deinit)
+    struct blob blob = BLOB_NULL;
     int r;
 
     r = blob_copy(&blob, data, size);
@@ -252,7 +254,8 @@ static int job_settle(struct troupe_job *job, int result)
 
 int job_handle(struct troupe_worker *worker, const struct ring_record *record)
 {
-    _cleanup_(job_deinit) struct troupe_job job = {.worker = worker, .blob = BLOB_NULL};
+    _cleanup_(job_deinit)
+    struct troupe_job job = {.worker = worker, .blob = BLOB_NULL};
     int r;
 
     r = protocol_get_job(record->body, record->size, &job.wire);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What a client has asked and not been answered. The number that goes over the wire names an entry here,
- * which keeps the caller's own cookie: so callers may choose any cookie, the library's own questions
- * cannot be taken for theirs, and an answer to nothing is seen.
+ * What a client has asked and not been answered. The number that goes over the wire names an entry
+ * here, which keeps the caller's own cookie: so callers may choose any cookie, the library's own
+ * questions cannot be taken for theirs, and an answer to nothing is seen.
  */
 
 #include <stdint.h>

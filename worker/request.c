@@ -5,7 +5,8 @@
 
 /* More than the fields of any request without key, id and payload take. */
 #define FIXED_FIELDS 80u
-/* So many are shown together while nobody waits: the supervisor works beside us, with few wake-ups. */
+/* So many are shown together while nobody waits: the supervisor works beside us, with few wake-
+ * ups. */
 #define BATCH 32u
 /* How long room is waited for before looking whether we are what holds the supervisor up. */
 #define FULL_SLICE_MS 100
@@ -87,8 +88,7 @@ int request_lookup(struct troupe_client *client, const char *name, uint64_t *ret
     if (r < 0)
         return r;
     *ret_number = lookup.cookie;
-    return commit(client, PROTOCOL_LOOKUP, lookup.cookie,
-                  protocol_put_lookup(body, size, &lookup));
+    return commit(client, PROTOCOL_LOOKUP, lookup.cookie, protocol_put_lookup(body, size, &lookup));
 }
 
 int request_by_id(struct troupe_client *client, enum protocol_kind kind, const char *id,
@@ -142,8 +142,8 @@ static int apply_options(struct protocol_submit *submit, const struct troupe_job
 }
 
 /*
- * The descriptor goes first, its record after it. Once a blob is sealed there is no way back, so this
- * waits also for those who do not want to; they have looked for room before.
+ * The descriptor goes first, its record after it. Once a blob is sealed there is no way back, so
+ * this waits also for those who do not want to; they have looked for room before.
  */
 static int send_descriptor(struct troupe_client *client, const struct blob *blob)
 {
@@ -163,7 +163,8 @@ static int send_descriptor(struct troupe_client *client, const struct blob *blob
 static int send_blob(struct troupe_client *client, const struct request_job *job,
                      struct payload_wire *ret)
 {
-    _cleanup_(blob_deinit) struct blob blob = BLOB_NULL;
+    _cleanup_(blob_deinit)
+    struct blob blob = BLOB_NULL;
     int r;
 
     /* The supervisor takes descriptors as it reads the records that name them. */
@@ -230,6 +231,5 @@ int request_submit(struct troupe_client *client, const struct request_job *job,
         return r;
     }
     *ret_number = submit.cookie;
-    return commit(client, PROTOCOL_SUBMIT, submit.cookie,
-                  protocol_put_submit(body, size, &submit));
+    return commit(client, PROTOCOL_SUBMIT, submit.cookie, protocol_put_submit(body, size, &submit));
 }

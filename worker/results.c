@@ -18,7 +18,7 @@ int results_take(struct results *results, size_t size, struct result_slot **ret)
     unsigned class = 0;
 
     while (class < RESULTS_CLASSES && class_size(results, class) < size)
-        class++;
+        class ++;
     if (class == RESULTS_CLASSES)
         return -EMSGSIZE;
     slot = results->free[class];

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Memory for results a client has been given: what troupe_result points to, until it is released. Slots
- * are used again instead of being freed, so a client that keeps up allocates nothing per message.
- * Results that arrive while a call waits for its own answer are queued here.
+ * Memory for results a client has been given: what troupe_result points to, until it is released.
+ * Slots are used again instead of being freed, so a client that keeps up allocates nothing per
+ * message. Results that arrive while a call waits for its own answer are queued here.
  */
 
 #include "troupe.h"
@@ -27,7 +27,7 @@ struct results {
     struct result_slot *owned;
     struct result_slot *free[RESULTS_CLASSES];
     struct result_slot *first, *last; /* queue */
-    size_t largest; /* no slot has to hold more bytes than this */
+    size_t largest;                   /* no slot has to hold more bytes than this */
 };
 
 /* A slot with room for `size` bytes. 0, -EMSGSIZE above `largest`, -ENOMEM. */
@@ -35,7 +35,8 @@ int results_take(struct results *results, size_t size, struct result_slot **ret)
 
 void results_give(struct result_slot *slot);
 
-/* At the end of the queue; `result` is copied with what it owns. -ENOMEM: it still is the caller's. */
+/* At the end of the queue; `result` is copied with what it owns. -ENOMEM: it still is the
+ * caller's. */
 int results_queue(struct results *results, const struct troupe_result *result);
 
 /* Whether there was one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "runtime.h"
 #include "../shared/cleanup.h"
 #include "inherit.h"
-#include "runtime.h"
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +62,8 @@ int troupe_worker_start_error(int error)
     const char *program = program_invocation_short_name;
 
     if (error == -ENOTCONN)
-        fprintf(stderr, "%s: not started by trouped: put this program into the ExecStart= of a group\n",
+        fprintf(stderr,
+                "%s: not started by trouped: put this program into the ExecStart= of a group\n",
                 program);
     else if (error == -EPROTO)
         fprintf(stderr,
@@ -162,7 +163,8 @@ static int worker_begin(struct troupe_worker *worker)
     return r < 0 ? worker_end(worker, r) : 0;
 }
 
-/* Nothing wakes a worker whose supervisor is gone; this is asked whenever a limited wait has run out. */
+/* Nothing wakes a worker whose supervisor is gone; this is asked whenever a limited wait has run
+ * out. */
 static bool supervisor_gone(const struct troupe_worker *worker)
 {
     struct pollfd poller = {.fd = worker->control, .events = 0};

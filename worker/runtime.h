@@ -50,7 +50,7 @@ int worker_reserve(struct troupe_worker *worker, uint32_t size, void **ret);
 int worker_commit(struct troupe_worker *worker, enum protocol_kind kind, int size);
 
 /*
- * Handles the job in a record of the inbox, from STARTED to RESULT. 0 whatever became of the job; an error
- * ends the worker.
+ * Handles the job in a record of the inbox, from STARTED to RESULT. 0 whatever became of the job;
+ * an error ends the worker.
  */
 int job_handle(struct troupe_worker *worker, const struct ring_record *record);

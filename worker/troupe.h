@@ -36,12 +36,12 @@
  *     troupe_client_group(client, "digest", &group);
  *     troupe_client_do(client, group, NULL, data, size, &result);
  *
- * Rules that hold everywhere: functions return 0 (or a count) on success and -errno on failure; objects
- * are opaque, belong to the thread that uses them, and independent of each other; nothing is global; no
- * thread is started, no signal handler installed, nothing is printed. Not async-signal-safe. Sizes are
- * bytes, times microseconds. Text is UTF-8, NUL-terminated unless a size stands beside it.
- * Pointers handed out stay the library's; how long they last is said at each function.
- * NULL is allowed where it says so and in the *_free() functions.
+ * Rules that hold everywhere: functions return 0 (or a count) on success and -errno on failure;
+ * objects are opaque, belong to the thread that uses them, and independent of each other; nothing
+ * is global; no thread is started, no signal handler installed, nothing is printed. Not
+ * async-signal-safe. Sizes are bytes, times microseconds. Text is UTF-8, NUL-terminated unless a
+ * size stands beside it. Pointers handed out stay the library's; how long they last is said at each
+ * function. NULL is allowed where it says so and in the *_free() functions.
  */
 
 #include <stdbool.h>
@@ -59,27 +59,28 @@ extern "C" {
 #define TROUPE_ID_MAX  64
 #define TROUPE_ID_SIZE (TROUPE_ID_MAX + 1)
 /* Largest state page, bytes. */
-#define TROUPE_STATE_MAX 4096
+#define TROUPE_STATE_MAX     4096
 #define TROUPE_USEC_INFINITY UINT64_MAX
 
-/* ---- worker ------------------------------------------------------------------------------------ */
+/* ---- worker
+ * ------------------------------------------------------------------------------------ */
 
 struct troupe_worker;
 struct troupe_job;
 
 /*
- * Attaches to the supervisor that started this process, through the descriptors named in the environment
- * (TROUPE_INBOX, TROUPE_OUTBOX, TROUPE_CONTROL …; they are consumed and unset).
- * -ENOTCONN when the process was not started by trouped; -EPROTO when what is there is not what this
- * library understands (built for another version); -ENOMEM; other -errno of mmap(2). On success the
- * object is the caller's, to be ended with troupe_worker_free(). One per process.
+ * Attaches to the supervisor that started this process, through the descriptors named in the
+ * environment (TROUPE_INBOX, TROUPE_OUTBOX, TROUPE_CONTROL …; they are consumed and unset).
+ * -ENOTCONN when the process was not started by trouped; -EPROTO when what is there is not what
+ * this library understands (built for another version); -ENOMEM; other -errno of mmap(2). On
+ * success the object is the caller's, to be ended with troupe_worker_free(). One per process.
  */
 int troupe_worker_new(struct troupe_worker **ret);
 void troupe_worker_free(struct troupe_worker *worker);
 
 /*
- * Says on standard error, in one line, why troupe_worker_new() failed with `error`, and returns the exit
- * status that fits (1). The only function here that prints.
+ * Says on standard error, in one line, why troupe_worker_new() failed with `error`, and returns the
+ * exit status that fits (1). The only function here that prints.
  */
 int troupe_worker_start_error(int error);
 
@@ -89,19 +90,20 @@ uint64_t troupe_worker_generation(const struct troupe_worker *worker);
 
 /*
  * Handles one job. It must end the job with exactly one of troupe_job_succeed(), _unsuccessful(),
- * _fail() or _cancelled() (or _succeed_blob()). One that returns 0 without having tried has succeeded with
- * an empty result. One that returns a negative errno without having ended the job has failed (an error,
- * retried) with that errno as code and its text; so has one whose only try to end the job was refused.
+ * _fail() or _cancelled() (or _succeed_blob()). One that returns 0 without having tried has
+ * succeeded with an empty result. One that returns a negative errno without having ended the job
+ * has failed (an error, retried) with that errno as code and its text; so has one whose only try to
+ * end the job was refused.
  */
 typedef int (*troupe_job_fn)(struct troupe_job *job, void *userdata);
 void troupe_worker_on_job(struct troupe_worker *worker, troupe_job_fn fn, void *userdata);
 
 /*
- * Scope: `set_up` runs once before the first job (a negative result ends troupe_worker_run() with it
- * before readiness is told; `tear_down` is not called then), `tear_down` once when troupe_worker_run()
- * returns for whatever reason (with troupe_worker_turn(): when it returns an error, at the latest in
- * troupe_worker_free()). After a crash the kernel has torn the process down; the next incarnation's
- * `set_up` begins anew. Either may be NULL.
+ * Scope: `set_up` runs once before the first job (a negative result ends troupe_worker_run() with
+ * it before readiness is told; `tear_down` is not called then), `tear_down` once when
+ * troupe_worker_run() returns for whatever reason (with troupe_worker_turn(): when it returns an
+ * error, at the latest in troupe_worker_free()). After a crash the kernel has torn the process
+ * down; the next incarnation's `set_up` begins anew. Either may be NULL.
  */
 typedef int (*troupe_scope_fn)(struct troupe_worker *worker, void *userdata);
 typedef void (*troupe_scope_end_fn)(struct troupe_worker *worker, void *userdata);
@@ -111,30 +113,31 @@ void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up
 /*
  * Tells readiness and handles jobs until the supervisor asks to stop (returns 0) or is gone
  * (returns 0 as well; mostly the kernel ends the process first, with the supervisor's death).
- * -EINVAL without a job handler; -EPROTO when the inbox cannot be understood; what `set_up` returned.
- * Signals that the program handles do not end it: see troupe_worker_turn().
+ * -EINVAL without a job handler; -EPROTO when the inbox cannot be understood; what `set_up`
+ * returned. Signals that the program handles do not end it: see troupe_worker_turn().
  */
 int troupe_worker_run(struct troupe_worker *worker);
 
 /*
  * The same loop, a turn at a time, for programs with a loop of their own: handles at most one job.
- * Waits at most `timeout_usec`. 1 when something was handled, 0 when nothing was there or a signal handler
- * ran, -ESHUTDOWN when the supervisor asked to stop or is gone, else as troupe_worker_run(). The first call
- * sets up the scope and tells readiness.
+ * Waits at most `timeout_usec`. 1 when something was handled, 0 when nothing was there or a signal
+ * handler ran, -ESHUTDOWN when the supervisor asked to stop or is gone, else as
+ * troupe_worker_run(). The first call sets up the scope and tells readiness.
  */
 int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec);
 
 /*
- * Publishes up to TROUPE_STATE_MAX bytes (text or JSON by custom) that the supervisor can read at any
- * time, also while this process hangs or after it has died. A few hundred nanoseconds, no system call.
- * Also counts as a sign of life for WatchdogSec=. -EMSGSIZE.
+ * Publishes up to TROUPE_STATE_MAX bytes (text or JSON by custom) that the supervisor can read at
+ * any time, also while this process hangs or after it has died. A few hundred nanoseconds, no
+ * system call. Also counts as a sign of life for WatchdogSec=. -EMSGSIZE.
  */
 int troupe_worker_publish_state(struct troupe_worker *worker, const void *data, size_t size);
 
 /* A sign of life for WatchdogSec= without a state. */
 void troupe_worker_heartbeat(struct troupe_worker *worker);
 
-/* ---- the job in hand: valid until the handler returns ------------------------------------------ */
+/* ---- the job in hand: valid until the handler returns
+ * ------------------------------------------ */
 
 /* The worker that handles it. */
 struct troupe_worker *troupe_job_worker(const struct troupe_job *job);
@@ -151,8 +154,8 @@ unsigned troupe_job_attempt(const struct troupe_job *job);
 unsigned troupe_job_max_attempts(const struct troupe_job *job);
 
 /*
- * The payload, read-only, at least 8-aligned and followed by at least one NUL byte unless it is a blob
- * (above InlineMax: then it is the submitter's sealed memfd, mapped, not copied). Never NULL.
+ * The payload, read-only, at least 8-aligned and followed by at least one NUL byte unless it is a
+ * blob (above InlineMax: then it is the submitter's sealed memfd, mapped, not copied). Never NULL.
  */
 const void *troupe_job_payload(struct troupe_job *job, size_t *ret_size);
 
@@ -161,13 +164,13 @@ bool troupe_job_is_cancelled(const struct troupe_job *job);
 
 /*
  * Ends the job, at once: the supervisor may have the next one waiting before the handler returns.
- * `data` is copied (above InlineMax: into a blob). Waits while the ring is full.
- * -EALREADY when the job has been ended before; -EMSGSIZE; -ENOMEM or another -errno for a blob that could
- * not be made (the job is not ended then).
+ * `data` is copied (above InlineMax: into a blob). Waits while the ring is full. -EALREADY when the
+ * job has been ended before; -EMSGSIZE; -ENOMEM or another -errno for a blob that could not be made
+ * (the job is not ended then).
  *   succeed        done, with a result
  *   unsuccessful   done, and the answer is no: final, not retried; `code` is for the asker
- *   fail           an error: retried under the job's policy; `text` says why (NULL = ""; cut after 1024
- *                  bytes)
+ *   fail           an error: retried under the job's policy; `text` says why (NULL = ""; cut
+ *                  after 1024 bytes)
  *   cancelled      the cancel flag was honoured
  */
 int troupe_job_succeed(struct troupe_job *job, const void *data, size_t size);
@@ -176,23 +179,24 @@ int troupe_job_fail(struct troupe_job *job, int code, const char *text);
 int troupe_job_cancelled(struct troupe_job *job);
 
 /*
- * A result of any size without a copy: memory to write into, then troupe_job_succeed_blob() seals and
- * sends it. The memory is the library's and gone after that, or when the handler returns.
- * One per job; -EALREADY for a second. `size` > 0.
+ * A result of any size without a copy: memory to write into, then troupe_job_succeed_blob() seals
+ * and sends it. The memory is the library's and gone after that, or when the handler returns. One
+ * per job; -EALREADY for a second. `size` > 0.
  */
 int troupe_job_blob(struct troupe_job *job, size_t size, void **ret_data);
 int troupe_job_succeed_blob(struct troupe_job *job);
 
-/* ---- client ------------------------------------------------------------------------------------ */
+/* ---- client
+ * ------------------------------------------------------------------------------------ */
 
 struct troupe_client;
 
 /* How a job ended. */
 enum troupe_end {
     TROUPE_SUCCEEDED = 0,
-    TROUPE_FAILED = 1,    /* unsuccessful: final, by the worker's own word */
+    TROUPE_FAILED = 1, /* unsuccessful: final, by the worker's own word */
     TROUPE_CANCELLED = 2,
-    TROUPE_DEAD = 3,      /* every attempt crashed, failed or ran out of time */
+    TROUPE_DEAD = 3, /* every attempt crashed, failed or ran out of time */
 };
 
 /* "succeeded", "failed", "cancelled", "dead"; "unknown" for anything else. Static. */
@@ -200,12 +204,12 @@ const char *troupe_end_name(enum troupe_end end);
 
 /* Options of a job. TROUPE_JOB_DEFAULTS leaves everything to the group's configuration. */
 struct troupe_job_options {
-    size_t struct_size;     /* sizeof(struct troupe_job_options): lets the struct grow */
-    const char *id;         /* NULL = a random one is made */
-    const void *key;        /* routing key */
-    size_t key_size;        /* 0 = none; at most 255 */
-    int64_t max_retries;    /* -1 = the group's */
-    uint64_t timeout_usec;  /* per attempt; 0 = the group's; TROUPE_USEC_INFINITY = none */
+    size_t struct_size;    /* sizeof(struct troupe_job_options): lets the struct grow */
+    const char *id;        /* NULL = a random one is made */
+    const void *key;       /* routing key */
+    size_t key_size;       /* 0 = none; at most 255 */
+    int64_t max_retries;   /* -1 = the group's */
+    uint64_t timeout_usec; /* per attempt; 0 = the group's; TROUPE_USEC_INFINITY = none */
     uint64_t backoff_min_usec, backoff_max_usec; /* 0 = the group's */
 };
 
@@ -217,23 +221,25 @@ struct troupe_job_options {
 
 struct troupe_result {
     uint64_t cookie; /* as given to troupe_client_submit() */
-    int error;       /* 0, or why the job was refused: -EBUSY, -EEXIST …; nothing below is valid then */
+    int error; /* 0, or why the job was refused: -EBUSY, -EEXIST …; nothing below is valid then */
     enum troupe_end end;
-    int code;          /* the handler's own */
+    int code; /* the handler's own */
     unsigned attempts;
     char id[TROUPE_ID_SIZE];
-    const char *reason; /* why it failed, died, was cancelled or refused; "" if there is nothing to say */
-    /* The result; never NULL, 8-aligned, followed by a NUL byte unless it is a blob (above InlineMax). */
+    /* Why it failed, died, was cancelled or refused; "" if there is nothing to say. */
+    const char *reason;
+    /* The result; never NULL, 8-aligned, ends with a NUL byte unless above InlineMax (a blob). */
     const void *data;
     size_t size;
     void *internal; /* the library's */
 };
 
 /*
- * Connects to the supervisor's socket (NULL: $TROUPE_SOCKET, else /run/troupe/troupe.sock) and obtains
- * a pair of rings. -ENOENT or -ECONNREFUSED: no supervisor there; -EACCES: not allowed to open it, or
- * (-EPERM) to create jobs; -EUSERS: too many clients; -ESHUTDOWN: it is stopping; -EPROTO: something else
- * or another version answers there; -ETIMEDOUT: nothing answered within 90 s; -ENAMETOOLONG.
+ * Connects to the supervisor's socket (NULL: $TROUPE_SOCKET, else /run/troupe/troupe.sock) and
+ * obtains a pair of rings. -ENOENT or -ECONNREFUSED: no supervisor there; -EACCES: not allowed to
+ * open it, or (-EPERM) to create jobs; -EUSERS: too many clients; -ESHUTDOWN: it is stopping;
+ * -EPROTO: something else or another version answers there; -ETIMEDOUT: nothing answered within 90
+ * s; -ENAMETOOLONG.
  */
 int troupe_client_connect(struct troupe_client **ret, const char *socket_path);
 void troupe_client_free(struct troupe_client *client);
@@ -245,10 +251,11 @@ void troupe_client_free(struct troupe_client *client);
 int troupe_client_group(struct troupe_client *client, const char *name, uint64_t *ret_group);
 
 /*
- * A payload of any size without a copy: memory to write into. Handed as `data`, with this very `size`, to
- * the next troupe_client_create(), _do() or _submit(), it is sealed and passed along as it is. The memory
- * is the library's: gone when that call has succeeded or the connection is over, as it was after any other
- * failure. One at a time: -EALREADY for a second; -EINVAL for size 0; -EMSGSIZE; -ENOMEM, -EMFILE.
+ * A payload of any size without a copy: memory to write into. Handed as `data`, with this very
+ * `size`, to the next troupe_client_create(), _do() or _submit(), it is sealed and passed along as
+ * it is. The memory is the library's: gone when that call has succeeded or the connection is over,
+ * as it was after any other failure. One at a time: -EALREADY for a second; -EINVAL for size 0;
+ * -EMSGSIZE; -ENOMEM, -EMFILE.
  */
 int troupe_client_blob(struct troupe_client *client, size_t size, void **ret_data);
 
@@ -256,45 +263,46 @@ int troupe_client_blob(struct troupe_client *client, size_t size, void **ret_dat
 void troupe_client_blob_drop(struct troupe_client *client);
 
 /*
- * Creates a background job: returns when it is accepted. Writes its id into `id` (TROUPE_ID_SIZE bytes;
- * NULL allowed). The result is kept by the supervisor for ResultTTLSec=.
- * `options` NULL = defaults. `data` is copied before return.
- * -EBUSY the group's queue is full; -EEXIST a live job has that id; -EINVAL malformed id or option;
- * -ENOENT the group is gone; -EMSGSIZE; -ESHUTDOWN the supervisor is stopping; -EPIPE the connection is
- * over (all further calls say the same).
+ * Creates a background job: returns when it is accepted. Writes its id into `id` (TROUPE_ID_SIZE
+ * bytes; NULL allowed). The result is kept by the supervisor for ResultTTLSec=. `options` NULL =
+ * defaults. `data` is copied before return. -EBUSY the group's queue is full; -EEXIST a live job
+ * has that id; -EINVAL malformed id or option; -ENOENT the group is gone; -EMSGSIZE; -ESHUTDOWN the
+ * supervisor is stopping; -EPIPE the connection is over (all further calls say the same).
  */
 int troupe_client_create(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,
                          char *id);
 
 /*
- * Does a job and waits for its end. The result is valid until troupe_result_release() (or the client is
- * freed). Errors as troupe_client_create(); 0 also for a job that failed or died: look at `end`.
+ * Does a job and waits for its end. The result is valid until troupe_result_release() (or the
+ * client is freed). Errors as troupe_client_create(); 0 also for a job that failed or died: look at
+ * `end`.
  */
 int troupe_client_do(struct troupe_client *client, uint64_t group,
                      const struct troupe_job_options *options, const void *data, size_t size,
                      struct troupe_result *ret);
 
 /*
- * Pipelined: submits without waiting for anything; the end comes out of troupe_client_next() with the
- * same cookie, exactly once per submit that returned 0. -EAGAIN when the ring is full: take some results.
- * A refusal by the supervisor comes out there as well, as the result's `error`; -EINVAL and -EMSGSIZE for
- * what cannot be sent at all.
+ * Pipelined: submits without waiting for anything; the end comes out of troupe_client_next() with
+ * the same cookie, exactly once per submit that returned 0. -EAGAIN when the ring is full: take
+ * some results. A refusal by the supervisor comes out there as well, as the result's `error`;
+ * -EINVAL and -EMSGSIZE for what cannot be sent at all.
  */
 int troupe_client_submit(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,
                          uint64_t cookie);
 
 /*
- * Submissions are shown to the supervisor at the latest by the next call that waits; this shows them now.
+ * Submissions are shown to the supervisor at the latest by the next call that waits; this shows
+ * them now.
  */
 void troupe_client_flush(struct troupe_client *client);
 
 /*
- * The next end, in the order in which jobs end. Waits at most `timeout_usec` (0 = not at all).
- * What the result points to is valid until troupe_result_release() (or the client is freed): release every
- * result. 0; -EAGAIN nothing within that time; -EINTR a signal handler ran while it waited; -EPIPE the
- * connection is over and everything that had arrived has been taken; -ENOMEM.
+ * The next end, in the order in which jobs end. Waits at most `timeout_usec` (0 = not at all). What
+ * the result points to is valid until troupe_result_release() (or the client is freed): release
+ * every result. 0; -EAGAIN nothing within that time; -EINTR a signal handler ran while it waited;
+ * -EPIPE the connection is over and everything that had arrived has been taken; -ENOMEM.
  */
 int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
                        uint64_t timeout_usec);
@@ -303,14 +311,15 @@ int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
 void troupe_result_release(struct troupe_result *result);
 
 /*
- * Asks to cancel a job by id. 0 = asked; -ESRCH no such job, or it has ended; -EALREADY asked before;
- * -EPERM; -EINVAL malformed id.
+ * Asks to cancel a job by id. 0 = asked; -ESRCH no such job, or it has ended; -EALREADY asked
+ * before; -EPERM; -EINVAL malformed id.
  */
 int troupe_client_cancel(struct troupe_client *client, const char *id);
 
 /*
- * Waits for the end of a job created by anybody: comes out of troupe_client_next() with `cookie`; at once
- * if it has ended and its result is still kept. `error` is -ESRCH there when no such job is known.
+ * Waits for the end of a job created by anybody: comes out of troupe_client_next() with `cookie`;
+ * at once if it has ended and its result is still kept. `error` is -ESRCH there when no such job is
+ * known.
  */
 int troupe_client_watch(struct troupe_client *client, const char *id, uint64_t cookie);
 

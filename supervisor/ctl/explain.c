@@ -2,6 +2,7 @@
 #include "explain.h"
 
 #include "../../shared/cleanup.h"
+#include "../../worker/troupe.h"
 #include "complain.h"
 #include "exit-status.h"
 #include "field.h"
@@ -277,6 +278,8 @@ static const char *refused_text(int error)
         return "the payload is too large";
     case -ESHUTDOWN:
         return "the supervisor is stopping";
+    case -EOPNOTSUPP:
+        return "it is a plain service (Type=service), which has no queue and takes no jobs";
     case -EPERM:
         return "creating jobs needs root, the supervisor's user or AdminGroup=";
     default:
@@ -291,4 +294,32 @@ int explain_refused(const char *group, int error, const char *reason)
     complain("group '%s' refused the job: %s%s%s%s", group, refused_text(error),
              *reason ? " (" : "", reason, *reason ? ")" : "");
     return refused_status(error);
+}
+
+static const char *end_phrase(enum troupe_end end)
+{
+    switch (end) {
+    case TROUPE_FAILED:
+        return "was unsuccessful";
+    case TROUPE_CANCELLED:
+        return "was cancelled";
+    case TROUPE_DEAD:
+        return "is dead";
+    default:
+        return "ended";
+    }
+}
+
+int explain_end(const char *where, const struct troupe_result *result)
+{
+    char code[32] = "", attempts[64] = "";
+    const char *reason = strcmp(result->reason, "cancelled") == 0 ? "" : result->reason;
+
+    if (result->code != 0)
+        snprintf(code, sizeof(code), " (code %d)", result->code);
+    if (result->attempts > 1)
+        snprintf(attempts, sizeof(attempts), " after %u attempts", result->attempts);
+    complain("%sjob %s %s%s%s%s%s", where, result->id, end_phrase(result->end), attempts, code,
+             *reason ? ": " : "", reason);
+    return EXIT_FAILED;
 }

@@ -5,6 +5,8 @@
 
 #include <jansson.h>
 
+struct troupe_result;
+
 /* An error reply: its full name and its parameters. */
 int explain_error(const char *error, const json_t *parameters);
 
@@ -16,3 +18,6 @@ int explain_broken(int error);
 
 /* libtroupe refused a job for `group` with -errno; `reason` may be empty. */
 int explain_refused(const char *group, int error, const char *reason);
+
+/* How a job ended that did not succeed; `where` comes first, "" allowed. */
+int explain_end(const char *where, const struct troupe_result *result);

@@ -119,9 +119,11 @@ int main(int argc, char **argv)
     }
     varlink_client_deinit(&invocation.client);
     /* A full disk must not look like success; a pipe that was closed is nothing to talk about. */
+    errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (errno != EPIPE)
-            complain("cannot write the output: %s", strerror(errno));
+            complain("cannot write the output%s%s", errno ? ": " : "",
+                     errno ? strerror(errno) : "");
         r = r == EXIT_OK ? EXIT_FAILED : r;
     }
     return r;

@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio_ext.h>
 #include <string.h>
 
 /* How long a wait for one thing may keep the others waiting. */
@@ -42,6 +43,7 @@ struct map {
     bool lost;   /* the supervisor is gone */
     int status;  /* the first failure's */
     uint64_t n_ended[TROUPE_DEAD + 1], n_refused, n_retried, n_given_up;
+    uint64_t n_bytes; /* of the input, whose results have been written */
 };
 
 static uint64_t count_ended(const struct map *map)
@@ -69,11 +71,16 @@ static void show_progress(struct map *map)
 {
     usec_t now = clock_now();
     uint64_t done = count_ended(map);
+    double size = (double)map->reader.size, position = -1;
+
+    /* The last line may lack its separator, and a file may grow. */
+    if (map->reader.size > 0)
+        position = (double)map->n_bytes < size ? (double)map->n_bytes / size : 1;
     struct progress_counts counts = {
         .done = done,
         .failed = done - map->n_ended[TROUPE_SUCCEEDED],
         .retried = map->n_retried,
-        .position = reader_position(&map->reader),
+        .position = position,
         .queue_full = now < map->window.hold,
     };
 
@@ -204,17 +211,16 @@ static void take_results(struct map *map, usec_t timeout)
 static void complain_line(struct map *map, const struct window_line *line)
 {
     const struct troupe_result *result = &line->result;
+    char where[FORMAT_SIZE];
 
     progress_hide(&map->progress);
     if (result->error < 0) {
         complain("line %" PRIu64 ":", line->number + 1);
         fail(map, explain_refused(map->group, result->error, result->reason));
-        return;
+    } else {
+        snprintf(where, sizeof(where), "line %" PRIu64 ": ", line->number + 1);
+        fail(map, explain_end(where, result));
     }
-    complain("line %" PRIu64 ": job %s %s after %u attempt%s%s%s", line->number + 1, result->id,
-             troupe_end_name(result->end), result->attempts, plural(result->attempts),
-             *result->reason ? ": " : "", result->reason);
-    fail(map, EXIT_FAILED);
 }
 
 static void print_json(const struct map *map, const struct window_line *line)
@@ -275,6 +281,17 @@ static void print_line(const struct map *map, const struct window_line *line)
     putchar(options->null ? '\0' : '\n');
 }
 
+/* A full disk is told; that the reader has gone away (EPIPE) is the reader's own wish. */
+static void output_failed(struct map *map)
+{
+    if (errno != EPIPE && !map->broken)
+        complain("cannot write the results: %s", strerror(errno));
+    map->broken = true;
+    /* Nothing to be tried again at exit. */
+    __fpurge(stdout);
+    clearerr(stdout);
+}
+
 static void write_lines(struct map *map)
 {
     const struct window_line *line;
@@ -285,10 +302,11 @@ static void write_lines(struct map *map)
         print_line(map, line);
         if (line->result.error < 0 || line->result.end != TROUPE_SUCCEEDED)
             complain_line(map, line);
+        map->n_bytes += line->size + 1;
         window_drop(&map->window);
     }
     if (ferror(stdout))
-        map->broken = true;
+        output_failed(map);
 }
 
 /* ---- all of it ---- */
@@ -318,11 +336,12 @@ static void run(struct map *map)
         if (window_empty(&map->window) || map->lost || wait == 0 || window_front(&map->window))
             continue;
         if (fflush(stdout) != 0)
-            map->broken = true;
-        take_results(map, wait);
+            output_failed(map);
+        else
+            take_results(map, wait);
     }
     if (fflush(stdout) != 0)
-        map->broken = true;
+        output_failed(map);
 }
 
 static void summarize(struct map *map)
@@ -351,7 +370,9 @@ static void summarize(struct map *map)
         fprintf(stderr, ", %s refused", COUNT(map->n_refused));
     fprintf(stderr, "; %s retried", COUNT(map->n_retried));
     if (map->stop)
-        fprintf(stderr, "; stopped, %s line%s read but not submitted", COUNT(map->n_given_up),
+        fputs("; stopped early", stderr);
+    if (map->n_given_up > 0)
+        fprintf(stderr, ", %s line%s read but not submitted", COUNT(map->n_given_up),
                 plural(map->n_given_up));
     fputc('\n', stderr);
 }

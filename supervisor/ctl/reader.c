@@ -69,7 +69,6 @@ static int read_more(struct reader *reader, int timeout_ms)
         return errno == EAGAIN ? READER_E_LATER : -errno;
     reader->end = n == 0;
     reader->filled += (size_t)n;
-    reader->n_read += (uint64_t)n;
     return 0;
 }
 
@@ -104,13 +103,4 @@ int reader_next(struct reader *reader, int timeout_ms, const char **ret, size_t 
     *ret_size = separator ? (size_t)(separator - *ret) : reader->filled - reader->start;
     reader->start = separator ? reader->searched : reader->filled;
     return 0;
-}
-
-double reader_position(const struct reader *reader)
-{
-    uint64_t handed_out = reader->n_read - (reader->filled - reader->start);
-
-    if (reader->size == 0)
-        return -1;
-    return handed_out >= reader->size ? 1 : (double)handed_out / (double)reader->size;
 }

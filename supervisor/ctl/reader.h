@@ -18,8 +18,7 @@ struct reader {
     char *buffer;
     size_t start, filled, allocated;
     size_t searched; /* no separator before this */
-    uint64_t n_read; /* bytes */
-    uint64_t size;   /* of a regular file from where it was; 0 = not known */
+    uint64_t size;   /* bytes in all, if it is a regular file; 0 = not known */
 };
 
 void reader_init(struct reader *reader, int fd, char separator);
@@ -37,6 +36,3 @@ enum {
  * -EMSGSIZE; -ENOMEM; -errno of read(2).
  */
 int reader_next(struct reader *reader, int timeout_ms, const char **ret, size_t *ret_size);
-
-/* How much of the input has been handed out, 0 … 1; negative if its size is not known. */
-double reader_position(const struct reader *reader);

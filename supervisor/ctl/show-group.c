@@ -235,10 +235,10 @@ static void write_jobs(FILE *file, const json_t *group)
     add_count(file, &separator, field_count(group, "waiting"), "between attempts", YELLOW);
     if (*separator)
         separator = "; ";
+    add_count(file, &separator, field_count(group, "dead"), "dead", RED);
     add_count(file, &separator, field_count(group, "succeeded"), "succeeded", "");
     add_count(file, &separator, field_count(group, "unsuccessful"), "unsuccessful", "");
     add_count(file, &separator, field_count(group, "cancelled"), "cancelled", "");
-    add_count(file, &separator, field_count(group, "dead"), "dead", RED);
     if (*separator)
         separator = "; ";
     add_count(file, &separator, field_count(group, "retries"), "retried", "");

@@ -172,17 +172,7 @@ static int tell_end(const char *group, const struct troupe_result *result)
     if (result->error < 0)
         return explain_refused(group, result->error, result->reason);
     fwrite(result->data, 1, result->size, stdout);
-    if (success)
-        return EXIT_OK;
-    complain("job %s %s after %u attempt%s%s%s", result->id,
-             result->end == TROUPE_FAILED ? "was unsuccessful"
-             : result->end == TROUPE_DEAD ? "is dead"
-                                          : "was cancelled",
-             result->attempts, plural(result->attempts), *result->reason ? ": " : "",
-             result->reason);
-    if (result->code != 0)
-        complain("its code: %d", result->code);
-    return EXIT_FAILED;
+    return success ? EXIT_OK : explain_end("", result);
 }
 
 static int do_attached(struct invocation *invocation, const char *data, size_t size)

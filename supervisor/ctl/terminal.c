@@ -56,7 +56,7 @@ static const char *mark_sequence(char mark)
 static const char *ascii_for(const char *character, size_t length)
 {
     static const char *const pairs[][2] = {
-        {"●", "*"}, {"○", "o"}, {"◐", "~"}, {"✗", "x"}, {"│", "|"}, {"…", "."},
+        {"●", "*"}, {"○", "o"}, {"◐", "~"}, {"✗", "x"}, {"│", "|"}, {"…", "~"},
         {"→", ">"}, {"·", "-"}, {"━", "="}, {"╺", "-"}, {"─", "-"},
     };
 

@@ -102,19 +102,29 @@ void window_submitted(struct window *window, struct window_line *line)
  */
 static void refused(struct window *window, struct window_line *line, usec_t now)
 {
-    size_t limit = window->n_submitted / 2;
+    size_t limit = window->n_submitted > 0 ? window->n_submitted : 1;
 
     line->state = WINDOW_READY;
     if (window->search > line->number)
         window->search = line->number;
     if (limit < window->limit)
-        window->limit = limit > 0 ? limit : 1;
+        window->limit = limit;
+    window->credit = 0;
     if (now < window->hold)
         return;
     window->hold_for = window->hold_for == 0 ? HOLD_MIN : window->hold_for * 2;
     if (window->hold_for > HOLD_MAX)
         window->hold_for = HOLD_MAX;
     window->hold = now + window->hold_for;
+}
+
+static void succeeded(struct window *window)
+{
+    window->hold_for = 0;
+    if (window->limit < window->size && ++window->credit >= window->limit) {
+        window->limit++;
+        window->credit = 0;
+    }
 }
 
 int window_ended(struct window *window, const struct troupe_result *result, usec_t now)
@@ -129,10 +139,8 @@ int window_ended(struct window *window, const struct troupe_result *result, usec
         refused(window, line, now);
         return WINDOW_E_REFUSED;
     }
-    if (result->error == 0 && window->limit < window->size)
-        window->limit++;
     if (result->error == 0)
-        window->hold_for = 0;
+        succeeded(window);
     line->state = WINDOW_DONE;
     line->result = *result;
     return 0;

@@ -8,7 +8,8 @@
  * nothing.
  *
  * It also says how many jobs to have under way: the whole window, until the supervisor says that
- * the queue is full; then half as many, growing again by one with each success.
+ * the queue is full; then no more than were accepted, and one more each time that so many have
+ * succeeded.
  */
 
 #include "../../shared/clock.h"
@@ -39,6 +40,7 @@ struct window {
     uint64_t search;      /* no ready line before this */
     size_t n_submitted;
     size_t limit;    /* of n_submitted */
+    size_t credit;   /* successes towards a larger limit */
     usec_t hold;     /* monotonic: nothing is submitted before, the queue being full */
     usec_t hold_for; /* how long the last hold was */
 };

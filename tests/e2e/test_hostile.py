@@ -79,9 +79,9 @@ class Workers(TestCase):
     def test_one_that_lies_about_what_it_has_read_is_ended_when_its_inbox_seems_full(self):
         for how in "wild-head", "hoard":
             with self.subTest(how=how):
-                s = self.beside(how, "futex", Worker={"MailboxSize": "4K", "InlineMax": "1K"})
-                for _ in range(100):
-                    s.do("culprit", "x" * 100)
+                s = self.beside(how, "futex", Worker={"MailboxSize": "16K", "InlineMax": "4K"})
+                for _ in range(20):
+                    s.do("culprit", "x" * 1000)
                 self.assertIn("violation", [death["cause"] for death in s.deaths()])
                 self.honest_work(s)
                 s.stop()

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The supervisor's side of one worker, for tests: makes a channel, forks, hands the descriptors over as
- * trouped does, and speaks the protocol by hand. Check's own time limit ends a test that waits in vain.
+ * The supervisor's side of one worker, for tests: makes a channel, forks, hands the descriptors
+ * over as trouped does, and speaks the protocol by hand. Check's own time limit ends a test that
+ * waits in vain.
  */
 
 #include "../../shared/channel.h"

@@ -14,8 +14,8 @@
 #include <sys/un.h>
 
 /*
- * The supervisor is a thread that accepts one client and answers by what the payloads and ids say. Its
- * asserts are checks of its own: Check's are for the main thread.
+ * The supervisor is a thread that accepts one client and answers by what the payloads and ids say.
+ * Its asserts are checks of its own: Check's are for the main thread.
  */
 
 #define INLINE_MAX 2048u
@@ -73,7 +73,8 @@ static void attach(void)
     int sockets[2];
 
     must(recv(supervisor.client, call, sizeof(call), 0) > 0);
-    must(strcmp(call, "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":1}}") == 0);
+    must(strcmp(call, "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":1}}") ==
+         0);
     must(channel_create(&supervisor.channel, &options, &fds) == 0);
     must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
     supervisor.control = sockets[0];
@@ -182,11 +183,11 @@ static void die(const struct protocol_submit *submit, const struct protocol_id *
 static void describe(const struct protocol_submit *submit, const struct protocol_id *id)
 {
     char text[512];
-    int size = snprintf(text, sizeof(text), "%.*s %.*s %x %lx %lx %lx", (int)submit->name_size,
-                        (const char *)submit->name, (int)submit->key_size,
-                        (const char *)submit->key, submit->max_retries,
-                        (unsigned long)submit->timeout, (unsigned long)submit->backoff_min,
-                        (unsigned long)submit->backoff_max);
+    int size =
+        snprintf(text, sizeof(text), "%.*s %.*s %x %lx %lx %lx", (int)submit->name_size,
+                 (const char *)submit->name, (int)submit->key_size, (const char *)submit->key,
+                 submit->max_retries, (unsigned long)submit->timeout,
+                 (unsigned long)submit->backoff_min, (unsigned long)submit->backoff_max);
 
     done(&(struct protocol_done){
         .cookie = submit->cookie,
@@ -239,9 +240,8 @@ static void on_lookup(const struct ring_record *record)
     must(protocol_get_lookup(record->body, record->size, &lookup) == 0);
     if (lookup.name_size == 4 && memcmp(lookup.name, "echo", 4) == 0)
         put(PROTOCOL_FOUND, body,
-            protocol_put_found(
-                body, sizeof(body),
-                &(struct protocol_found){.cookie = lookup.cookie, .group = GROUP}));
+            protocol_put_found(body, sizeof(body),
+                               &(struct protocol_found){.cookie = lookup.cookie, .group = GROUP}));
     else
         refuse(lookup.cookie, ENOENT, "");
 }
@@ -254,10 +254,8 @@ static void on_by_id(const struct ring_record *record, bool watch)
     if (strcmp(by_id.id.name, "gone") == 0)
         refuse(by_id.cookie, ESRCH, "no such job");
     else if (watch)
-        done(&(struct protocol_done){.cookie = by_id.cookie,
-                                     .id = by_id.id,
-                                     .end = PROTOCOL_END_CANCELLED,
-                                     .attempts = 2});
+        done(&(struct protocol_done){
+            .cookie = by_id.cookie, .id = by_id.id, .end = PROTOCOL_END_CANCELLED, .attempts = 2});
     else
         accept_job(by_id.cookie, &by_id.id);
 }
@@ -328,8 +326,8 @@ static void listen_there(enum wake_backend backend)
     snprintf(supervisor.path, sizeof(supervisor.path), "/tmp/test-client-%d.sock", getpid());
     strcpy(address.sun_path, supervisor.path);
     supervisor.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(
-        bind(supervisor.listener, (const struct sockaddr *)&address, sizeof(address)), 0);
+    ck_assert_int_eq(bind(supervisor.listener, (const struct sockaddr *)&address, sizeof(address)),
+                     0);
     ck_assert_int_eq(listen(supervisor.listener, 1), 0);
 }
 
@@ -545,8 +543,7 @@ START_TEST(test_options_reach_the_supervisor)
 
     start(WAKE_FUTEX);
     ck_assert_int_eq(troupe_client_do(client, GROUP, &options, "describe", 8, &result), 0);
-    ck_assert_str_eq(result.data,
-                     "  ffffffff fffffffffffffffe fffffffffffffffe fffffffffffffffe");
+    ck_assert_str_eq(result.data, "  ffffffff fffffffffffffffe fffffffffffffffe fffffffffffffffe");
     troupe_result_release(&result);
     options = (struct troupe_job_options){.struct_size = sizeof(options),
                                           .id = "a",
@@ -635,7 +632,9 @@ END_TEST
 
 START_TEST(test_many_large_payloads_in_flight_do_not_get_stuck)
 {
-    enum { N = 600 };
+    enum {
+        N = 600
+    };
     static char data[INLINE_MAX + 1];
     unsigned sent = 0, received = 0;
     struct troupe_result result;
@@ -663,7 +662,9 @@ END_TEST
 
 START_TEST(test_every_submission_comes_back_once_with_its_cookie)
 {
-    enum { N = 20000 };
+    enum {
+        N = 20000
+    };
     unsigned sent = 0, received = 0;
 
     start(backends[_i]);
@@ -694,7 +695,9 @@ END_TEST
 
 START_TEST(test_results_not_yet_released_stay_as_they_are)
 {
-    enum { N = 300 };
+    enum {
+        N = 300
+    };
     static struct troupe_result results[N];
 
     start(WAKE_FUTEX);
@@ -710,6 +713,24 @@ START_TEST(test_results_not_yet_released_stay_as_they_are)
             troupe_result_release(&results[i]);
     }
     stop(); /* frees the others */
+}
+END_TEST
+
+START_TEST(test_memory_of_a_released_result_is_used_again)
+{
+    struct troupe_result result;
+    const void *first;
+
+    start(WAKE_FUTEX);
+    ck_assert_int_eq(do_text("one", &result), 0);
+    first = result.data;
+    troupe_result_release(&result);
+    for (int i = 0; i < 10; i++) {
+        ck_assert_int_eq(do_text("another", &result), 0);
+        ck_assert_ptr_eq(result.data, first);
+        troupe_result_release(&result);
+    }
+    stop();
 }
 END_TEST
 
@@ -874,6 +895,7 @@ static Suite *suite(void)
     tcase_add_loop_test(large, test_many_large_payloads_in_flight_do_not_get_stuck, 0, n);
     tcase_add_loop_test(pipelined, test_every_submission_comes_back_once_with_its_cookie, 0, n);
     tcase_add_test(pipelined, test_results_not_yet_released_stay_as_they_are);
+    tcase_add_test(pipelined, test_memory_of_a_released_result_is_used_again);
     tcase_add_loop_test(pipelined, test_ends_that_arrive_during_a_call_are_kept_in_order, 0, n);
     tcase_add_loop_test(pipelined, test_call_finds_its_way_through_a_full_pipeline, 0, n);
     tcase_add_loop_test(pipelined, test_next_gives_up_after_its_time, 0, n);

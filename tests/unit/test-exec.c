@@ -446,8 +446,8 @@ END_TEST
 
 START_TEST(test_payload_as_argument_is_not_input)
 {
-    start(ARGV("sh", "-c", "echo $1 $2 $3 $TROUPE_JOB_ID $TROUPE_JOB_KEY; cat", "sh", "{}",
-               "{id}", "{attempt}"));
+    start(ARGV("sh", "-c", "echo $1 $2 $3 $TROUPE_JOB_ID $TROUPE_JOB_KEY; cat", "sh", "{}", "{id}",
+               "{attempt}"));
     fake_do_text(&fake, "$(id)");
     ck_assert_str_eq(fake.data, "$(id) job-1 1 job-1 key\n");
     fake_stop(&fake);

@@ -143,6 +143,9 @@ START_TEST(a_journal_that_takes_nothing_does_not_block_and_what_was_dropped_is_r
     ck_assert_int_gt(receive(), 0);
     ck_assert_ptr_nonnull(strstr(entry, "MESSAGE=again\n"));
     ck_assert_int_lt(receive(), 0);
+    ck_assert(journal_send(&journal, LOG_LEVEL_INFO, NULL, LOG_NO_FIELDS, "more"));
+    ck_assert_int_gt(receive(), 0);
+    ck_assert_ptr_nonnull(strstr(entry, "MESSAGE=more\n"));
 }
 END_TEST
 

@@ -297,6 +297,83 @@ START_TEST(watching_costs_no_allocation_once_warm)
 }
 END_TEST
 
+START_TEST(an_eventfd_is_read_by_the_kernel_each_time_it_rings)
+{
+    uint32_t events = 0;
+    uint64_t value;
+    int blocking = eventfd(0, EFD_CLOEXEC);
+    ck_assert_int_eq(loop_watch_eventfd(loop, &watch, blocking, on_stop, &events), 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        wake_eventfd_wake(blocking);
+        run();
+        ck_assert_uint_eq(events, POLLIN);
+        ck_assert_uint_eq(n_calls, i);
+    }
+    stop_after(1000);
+    run();
+    ck_assert_uint_eq(n_calls, 3);
+    loop_unwatch(loop, &watch);
+    stop_after(1000);
+    run();
+    wake_eventfd_wake(blocking);
+    ck_assert_int_eq(read(blocking, &value, sizeof(value)), sizeof(value)); /* left to us */
+    close_fd(blocking);
+}
+END_TEST
+
+START_TEST(a_stranger_who_drains_the_eventfd_first_blocks_nobody)
+{
+    uint64_t value;
+    int blocking = eventfd(0, EFD_CLOEXEC);
+    ck_assert_int_eq(loop_watch_eventfd(loop, &watch, blocking, on_never, NULL), 0);
+    stop_after(1000);
+    run();
+    wake_eventfd_wake(blocking);
+    ck_assert_int_eq(read(blocking, &value, sizeof(value)), sizeof(value));
+    stop_after(1000);
+    run();
+    close_fd(blocking);
+}
+END_TEST
+
+START_TEST(an_eventfd_that_cannot_be_read_is_an_error)
+{
+    uint32_t events = 0;
+    ck_assert_int_eq(loop_watch_eventfd(loop, &watch, event_fd, on_stop, &events), 0);
+    run(); /* in non-blocking mode, as a stranger may have made it */
+    ck_assert_uint_eq(events, POLLERR);
+}
+END_TEST
+
+static void on_wake_and_close(struct loop_deferred *deferred)
+{
+    int fd = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
+    int fds[2];
+    (void)deferred;
+    loop_wake_eventfd(loop, fd);
+    close_fd(fd);
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    /* The write end gets the number, if the read end has not. */
+    ck_assert_int_eq(dup3(fds[1], fd == fds[0] ? fds[1] : fd, O_CLOEXEC) < 0 && errno != EINVAL, 0);
+    n_calls = (unsigned)fds[0];
+    loop_stop(loop);
+}
+
+START_TEST(an_eventfd_may_be_closed_as_soon_as_it_was_rung)
+{
+    struct loop_deferred deferred;
+    uint64_t value = 0;
+    loop_deferred_init(&deferred, on_wake_and_close);
+    loop_defer(loop, &deferred);
+    run();
+    stop_after(1000);
+    run();
+    ck_assert_int_eq(read(event_fd, &value, sizeof(value)), sizeof(value));
+    ck_assert_uint_eq(value, 1);
+    ck_assert_int_lt(read((int)n_calls, &value, sizeof(value)), 0);
+}
+END_TEST
+
 static _Atomic uint32_t *new_word(void)
 {
     void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -367,8 +444,9 @@ static void on_watch_second_word(void *userdata, uint32_t events)
 {
     (void)userdata;
     (void)events;
-    loop_unwatch(loop, &other);
+    /* First, since the place that was given up last is taken first. */
     ck_assert_int_eq(loop_watch_word(loop, &watch, second_word, 0, on_never, NULL), 0);
+    loop_unwatch(loop, &other);
 }
 
 /* The cancelled wait completes after a new one, of a callback before, has taken its place. */
@@ -725,6 +803,10 @@ static TCase *loop_case(void)
     tcase_add_test(tcase, a_paused_watch_reports_no_errors_either);
     tcase_add_test(tcase, events_can_be_added_to_a_watch_that_is_armed);
     tcase_add_test(tcase, watching_costs_no_allocation_once_warm);
+    tcase_add_test(tcase, an_eventfd_is_read_by_the_kernel_each_time_it_rings);
+    tcase_add_test(tcase, a_stranger_who_drains_the_eventfd_first_blocks_nobody);
+    tcase_add_test(tcase, an_eventfd_that_cannot_be_read_is_an_error);
+    tcase_add_test(tcase, an_eventfd_may_be_closed_as_soon_as_it_was_rung);
     tcase_add_test(tcase, a_word_that_differs_already_fires_once);
     tcase_add_test(tcase, a_word_fires_when_its_writer_in_another_process_wakes_it);
     tcase_add_test(tcase, the_mapping_of_a_watched_word_may_go_away);

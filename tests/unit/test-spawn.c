@@ -4,11 +4,15 @@
 #include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 static char *const environment[] = {"PATH=/usr/bin:/bin", "GREETING=hello", NULL};
@@ -324,6 +328,57 @@ START_TEST(a_thousand_spawns_leave_no_descriptor_and_no_zombie)
 }
 END_TEST
 
+/* As some container profiles do. */
+static void hide_clone3(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+START_TEST(without_clone3_it_starts_all_the_same_and_reports_errors)
+{
+    char *const argv[] = {"/nonexistent", NULL};
+    struct spawn_options options = {.argv = argv, .environment = environment, .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    hide_clone3();
+    struct spawn_exit how = run_shell("echo hello; exit 3", (struct spawn_options){0});
+    ck_assert_str_eq(output, "hello\n");
+    ck_assert_int_eq(how.code, 3);
+    ck_assert_int_eq(spawn(&options, &result, &step), -ENOENT);
+    ck_assert_str_eq(step, "exec");
+}
+END_TEST
+
+START_TEST(without_clone3_it_joins_its_cgroup_by_itself)
+{
+    char directory[] = "/tmp/test-spawn-XXXXXX", written[4] = "";
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_result result;
+    const char *step;
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    int directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int procs = openat(directory_fd, "cgroup.procs", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    ck_assert_int_ge(procs, 0);
+    hide_clone3();
+    struct spawn_options options = {
+        .argv = argv, .environment = environment, .cgroup_fd = directory_fd};
+    ck_assert_int_eq(spawn(&options, &result, &step), 0);
+    (void)wait_for(result.pidfd);
+    ck_assert_int_eq(read(procs, written, 3), 1);
+    ck_assert_str_eq(written, "0");
+    ck_assert_int_eq(unlinkat(directory_fd, "cgroup.procs", 0), 0);
+    ck_assert_int_eq(rmdir(directory), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("spawn");
@@ -344,6 +399,8 @@ int main(void)
     tcase_add_test(tcase, the_user_is_changed_and_the_supervisor_keeps_its_secrets);
     tcase_add_test(tcase, it_dies_with_the_supervisor);
     tcase_add_test(tcase, too_many_descriptors_are_refused);
+    tcase_add_test(tcase, without_clone3_it_starts_all_the_same_and_reports_errors);
+    tcase_add_test(tcase, without_clone3_it_joins_its_cgroup_by_itself);
     tcase_add_test(tcase, a_thousand_spawns_leave_no_descriptor_and_no_zombie);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -75,9 +75,9 @@ static const char *parse(const char *text)
 START_TEST(sections_and_assignments_come_in_order_with_their_lines)
 {
     ck_assert_str_eq(parse("[Group]\nType=actor\n\n[Pool]\nSize = 4 \n"), "1 [Group]\n"
-                                                                         "2 [Group] Type=actor.\n"
-                                                                         "4 [Pool]\n"
-                                                                         "5 [Pool] Size=4.\n");
+                                                                          "2 [Group] Type=actor.\n"
+                                                                          "4 [Pool]\n"
+                                                                          "5 [Pool] Size=4.\n");
 }
 END_TEST
 
@@ -90,8 +90,7 @@ END_TEST
 
 START_TEST(repeated_and_empty_assignments_are_all_reported)
 {
-    ck_assert_str_eq(parse("[A]\nk=1\nk=2\nk=\n"),
-                     "1 [A]\n2 [A] k=1.\n3 [A] k=2.\n4 [A] k=.\n");
+    ck_assert_str_eq(parse("[A]\nk=1\nk=2\nk=\n"), "1 [A]\n2 [A] k=1.\n3 [A] k=2.\n4 [A] k=.\n");
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "../../supervisor/values.h"
 #include "../../shared/cleanup.h"
+#include "../../supervisor/values.h"
 #include <check.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "../../supervisor/words.h"
 #include "../../shared/cleanup.h"
 #include "../../supervisor/strv.h"
+#include "../../supervisor/words.h"
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -98,8 +98,12 @@ END_TEST
 START_TEST(specifiers_are_expanded)
 {
     static const char *const cases[][2] = {
-        {"plain", "plain"},      {"%n", "digest"}, {"--slot=%i", "--slot=4294967295"},
-        {"%n/%i%%", "digest/4294967295%"}, {"%%n", "%n"},    {"", ""},
+        {"plain", "plain"},
+        {"%n", "digest"},
+        {"--slot=%i", "--slot=4294967295"},
+        {"%n/%i%%", "digest/4294967295%"},
+        {"%%n", "%n"},
+        {"", ""},
     };
 
     for (size_t i = 0; i < ELEMENTS(cases); i++) {

@@ -181,6 +181,23 @@ static int run_bad_environment(void)
     return try_environment();
 }
 
+static int run_stream_control(void)
+{
+    int sockets[2];
+
+    /* A socket, but not of the kind that keeps descriptors and their numbers together. */
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) < 0 || dup2(sockets[0], 5) < 0)
+        return 2;
+    return try_environment();
+}
+
+START_TEST(test_control_socket_of_another_type_is_refused)
+{
+    fake_start(&fake, WAKE_FUTEX, run_stream_control);
+    ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 0);
+}
+END_TEST
+
 START_TEST(test_environment_that_makes_no_sense_is_refused_and_consumed)
 {
     bad_environment = bad_environments[_i];
@@ -596,6 +613,7 @@ static Suite *suite(void)
     tcase_add_test(attach, test_process_not_started_by_the_supervisor_is_told_so);
     tcase_add_loop_test(attach, test_environment_that_makes_no_sense_is_refused_and_consumed, 0,
                         (int)ELEMENTS(bad_environments));
+    tcase_add_test(attach, test_control_socket_of_another_type_is_refused);
     tcase_add_loop_test(attach, test_children_of_a_worker_inherit_nothing, 0, n);
     tcase_add_loop_test(jobs, test_started_precedes_the_result_which_carries_the_data, 0, n);
     tcase_add_test(jobs, test_handler_learns_everything_about_its_job);

@@ -5,7 +5,8 @@
  *
  *     N [WORD…]
  *
- * It counts from 1 to N, publishes {"count":i,"to":N} at each step, and looks for the cancel flag. Words:
+ * It counts from 1 to N, publishes {"count":i,"to":N} at each step, and looks for the cancel flag.
+ * Words:
  *
  *     pause=MSEC     between two steps
  *     crash-at=K     dies of a segmentation fault
@@ -53,7 +54,7 @@ static int parse_word(struct task *task, const char *word)
         const char *name;
         uint64_t *value;
     } known[] = {
-        {"pause=", &task->pause_msec}, {"crash-at=", &task->crash_at},
+        {"pause=", &task->pause_msec},  {"crash-at=", &task->crash_at},
         {"error-at=", &task->error_at}, {"hang-at=", &task->hang_at},
         {"stuck-at=", &task->stuck_at}, {"attempts=", &task->attempts},
     };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * An example worker: the payload is the path of a file, the result its SHA-256 as sha256sum(1) writes it.
+ * An example worker: the payload is the path of a file, the result its SHA-256 as sha256sum(1)
+ * writes it.
  *
- * With --crash-share= it breaks down on purpose on that share of first attempts (and of second and third
- * ones), in all the ways in which workers do. Which attempt breaks, and how, depends on the seed, the
- * path and the attempt's number alone, so that a run can be repeated.
+ * With --crash-share= it breaks down on purpose on that share of first attempts (and of second and
+ * third ones), in all the ways in which workers do. Which attempt breaks, and how, depends on the
+ * seed, the path and the attempt's number alone, so that a run can be repeated.
  */
 
 #include "../troupe.h"
@@ -36,7 +37,7 @@ struct digest {
 
 static void crash_segv(void)
 {
-    int *volatile nowhere = NULL;
+    volatile int *volatile nowhere = NULL;
 
     *nowhere = 1;
 }
@@ -61,7 +62,8 @@ static void crash_runaway(void)
 {
     struct rlimit limit;
 
-    /* The group's LimitAS= or MemoryMax= is meant to end this. The machine must not suffer without one. */
+    /* The group's LimitAS= or MemoryMax= is meant to end this. The machine must not suffer
+     * without one. */
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur > RUNAWAY_LIMIT) {
         limit.rlim_cur = RUNAWAY_LIMIT;
         (void)setrlimit(RLIMIT_AS, &limit);

@@ -10,7 +10,8 @@
 
 /* How often the cancel flag, a word in shared memory that cannot be polled, is looked at. */
 #define TICK (50 * USEC_PER_MSEC)
-/* After the command's end so many reads empty what is left in a pipe, whoever still writes to it. */
+/* After the command's end so many reads empty what is left in a pipe, whoever still writes to
+ * it. */
 #define DRAIN_READS 64
 #define READ_SIZE   65536
 
@@ -35,7 +36,8 @@ void command_end_deinit(struct command_end *end)
 
 static void signal_group(const struct run *run, int number)
 {
-    /* The leader is not reaped before the end, so the group's number cannot have become another's. */
+    /* The leader is not reaped before the end, so the group's number cannot have become
+     * another's. */
     (void)kill(-run->spawned.pid, number);
 }
 
@@ -202,7 +204,14 @@ static int drain(struct run *run, int *fd)
 
 /* ---- its life ---- */
 
-enum { POLL_EXIT, POLL_SIGNAL, POLL_OUTPUT, POLL_ERROR, POLL_INPUT, N_POLL };
+enum {
+    POLL_EXIT,
+    POLL_SIGNAL,
+    POLL_OUTPUT,
+    POLL_ERROR,
+    POLL_INPUT,
+    N_POLL
+};
 
 /* Until the process has ended, which is told by `*ret_ended`, or something went wrong here. */
 static int turn(struct run *run, usec_t timeout, bool *ret_ended)

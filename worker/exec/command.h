@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * One run of a command: in a process group of its own, fed, watched, ended and reaped. When command_run()
- * returns, nothing of it is left: its whole group has been killed, and no zombie or descriptor remains.
+ * One run of a command: in a process group of its own, fed, watched, ended and reaped. When
+ * command_run() returns, nothing of it is left: its whole group has been killed, and no zombie or
+ * descriptor remains.
  */
 
 #include "../../shared/clock.h"
@@ -36,9 +37,9 @@ struct command_options {
 
 struct command_end {
     enum command_stop stop;
-    int signal;             /* that this process got, with COMMAND_TERMINATED */
-    bool signalled;         /* how the command ended */
-    int code;               /* exit status, or the signal */
+    int signal;     /* that this process got, with COMMAND_TERMINATED */
+    bool signalled; /* how the command ended */
+    int code;       /* exit status, or the signal */
     bool core_dumped;
     char *output;
     size_t output_size;
@@ -51,9 +52,9 @@ struct command_end {
 /* clang-format on */
 
 /*
- * 0 when the command was started, however it ended; `ret` is then to be ended with command_end_deinit().
- * -errno when it could not be: execve(2)'s, or out of processes, descriptors, memory.
- * The caller ignores SIGPIPE. Not reentrant.
+ * 0 when the command was started, however it ended; `ret` is then to be ended with
+ * command_end_deinit(). -errno when it could not be: execve(2)'s, or out of processes, descriptors,
+ * memory. The caller ignores SIGPIPE. Not reentrant.
  */
 int command_run(const struct command_options *options, struct command_end *ret);
 void command_end_deinit(struct command_end *end);

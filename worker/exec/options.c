@@ -66,8 +66,7 @@ static int parse_with_unit(const char *text, const struct unit *units, size_t n_
 
 int options_parse_size(const char *text, size_t *ret)
 {
-    static const struct unit units[] = {
-        {"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}};
+    static const struct unit units[] = {{"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}};
     uint64_t size;
     int r;
 
@@ -80,10 +79,8 @@ int options_parse_size(const char *text, size_t *ret)
 
 int options_parse_time(const char *text, usec_t *ret)
 {
-    static const struct unit units[] = {{"", USEC_PER_SEC},
-                                        {"s", USEC_PER_SEC},
-                                        {"ms", USEC_PER_MSEC},
-                                        {"min", 60 * USEC_PER_SEC}};
+    static const struct unit units[] = {
+        {"", USEC_PER_SEC}, {"s", USEC_PER_SEC}, {"ms", USEC_PER_MSEC}, {"min", 60 * USEC_PER_SEC}};
 
     return parse_with_unit(text, units, ELEMENTS(units), ret);
 }
@@ -141,11 +138,13 @@ static int apply(struct exec_options *options, int option)
 
 int options_parse(struct exec_options *ret, int argc, char *argv[])
 {
-    static const struct option longs[] = {
-        {"max-output", required_argument, NULL, 'o'}, {"unsuccessful", required_argument, NULL, 'u'},
-        {"kill-after", required_argument, NULL, 'k'}, {"literal", no_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},             {"version", no_argument, NULL, 'V'},
-        {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"max-output", required_argument, NULL, 'o'},
+                                          {"unsuccessful", required_argument, NULL, 'u'},
+                                          {"kill-after", required_argument, NULL, 'k'},
+                                          {"literal", no_argument, NULL, 'l'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {NULL, 0, NULL, 0}};
     struct exec_options options = {.max_output = MAX_OUTPUT_DEFAULT,
                                    .kill_after = KILL_AFTER_DEFAULT};
     int option, r;

@@ -18,7 +18,8 @@ static size_t describe_signal(const struct command_end *end, char *text, size_t 
     return (size_t)snprintf(text, size, "killed by signal %d%s", end->code, core);
 }
 
-/* The end of the last words, without the newline, so much as fits, from the start of a character. */
+/* The end of the last words, without the newline, so much as fits, from the start of a
+ * character. */
 static void append_tail(const struct command_end *end, char *text, size_t size)
 {
     const char *tail = end->tail;

@@ -13,22 +13,24 @@ struct outcome_policy {
 /*
  * Ends the job:
  *
- *   exit status 0              succeeded with the output
- *   one of `unsuccessful`      unsuccessful, the status as code, with the output, or if there is none, the
- *                              last of standard error
- *   any other                  failed, the status as code:       "exited with status 3: last words"
- *   death by signal            failed, 128 + signal as code:     "killed by SIGSEGV (core dumped): …"
- *   too much output            failed, EFBIG as code
- *   cancelled                  cancelled
- *   this process is to end     failed, EINTR as code
+ *   exit status 0           succeeded with the output
+ *   one of `unsuccessful`   unsuccessful, the status as code, with the output, or if there is none,
+ *                           the last of standard error
+ *   any other               failed, the status as code: "exited with status 3: last words"
+ *   death by signal         failed, 128 + signal as code: "killed by SIGSEGV (core dumped): …"
+ *   too much output         failed, EFBIG as code
+ *   cancelled               cancelled
+ *   this process is to end  failed, EINTR as code
  *
  * Returns what the troupe_job_*() function returned.
  */
 int outcome_tell(struct troupe_job *job, const struct command_end *end,
                  const struct outcome_policy *policy);
 
-/* The same for a command that could not be started: only -E2BIG and -EINVAL will never get better. */
+/* The same for a command that could not be started: only -E2BIG and -EINVAL will never get
+ * better. */
 int outcome_tell_not_started(struct troupe_job *job, const char *program, int error);
 
-/* Writes why a command failed, with its last words; NUL-terminated, cut to `size`. Returns `text`. */
+/* Writes why a command failed, with its last words; NUL-terminated, cut to `size`. Returns
+ * `text`. */
 char *outcome_describe(const struct command_end *end, char *text, size_t size);

@@ -23,8 +23,8 @@ static bool tick(void *userdata, int pid, size_t output_size)
 
     if (!watcher->told || output_size != watcher->output_size) {
         char state[64];
-        int size = snprintf(state, sizeof(state), "{\"pid\":%d,\"output_bytes\":%zu}", pid,
-                            output_size);
+        int size =
+            snprintf(state, sizeof(state), "{\"pid\":%d,\"output_bytes\":%zu}", pid, output_size);
 
         (void)troupe_worker_publish_state(worker, state, (size_t)size);
         watcher->told = true;
@@ -34,7 +34,8 @@ static bool tick(void *userdata, int pid, size_t output_size)
     return troupe_job_is_cancelled(watcher->job);
 }
 
-/* Our environment and what the job adds to it. The strings added are in `added`, each to be freed. */
+/* Our environment and what the job adds to it. The strings added are in `added`, each to be
+ * freed. */
 static int make_environment(const struct template_values *values, char *added[N_VARIABLES],
                             char ***ret)
 {
@@ -65,7 +66,8 @@ static int run_command(struct troupe_job *job, const struct run_context *context
                        const struct template_values *values, char **argv)
 {
     _cleanup_free_ char *id = NULL, *attempt = NULL, *key = NULL;
-    _cleanup_(command_end_deinit) struct command_end end = COMMAND_END_NULL;
+    _cleanup_(command_end_deinit)
+    struct command_end end = COMMAND_END_NULL;
     _cleanup_free_ char **environment = NULL;
     char *added[N_VARIABLES] = {NULL};
     struct watcher watcher = {.job = job};

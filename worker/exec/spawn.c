@@ -124,14 +124,15 @@ static int start(struct spawned *spawned, struct child *child, int report)
 int spawn_command(struct spawned *ret, const char *path, char *const *argv,
                   char *const *environment, const sigset_t *mask, bool feed)
 {
-    _cleanup_(close_child_ends) struct child child = {.path = path,
-                                                      .argv = argv,
-                                                      .environment = environment,
-                                                      .mask = mask,
-                                                      .input = -1,
-                                                      .output = -1,
-                                                      .error = -1,
-                                                      .report = -1};
+    _cleanup_(close_child_ends)
+    struct child child = {.path = path,
+                          .argv = argv,
+                          .environment = environment,
+                          .mask = mask,
+                          .input = -1,
+                          .output = -1,
+                          .error = -1,
+                          .report = -1};
     struct spawned spawned = SPAWNED_NULL;
     _cleanup_close_ int report = -1;
     int r;

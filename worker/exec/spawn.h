@@ -10,7 +10,7 @@
 struct spawned {
     pid_t pid; /* also its process group */
     int pidfd;
-    int input;  /* our ends of the pipes, not blocking; -1 = /dev/null there */
+    int input; /* our ends of the pipes, not blocking; -1 = /dev/null there */
     int output, error;
 };
 
@@ -19,8 +19,8 @@ struct spawned {
 /* clang-format on */
 
 /*
- * `mask`: the signal mask it gets. With `feed`, its standard input is a pipe. 0, or -errno, of execve(2)
- * as well; nothing is left behind then.
+ * `mask`: the signal mask it gets. With `feed`, its standard input is a pipe. 0, or -errno, of
+ * execve(2) as well; nothing is left behind then.
  */
 int spawn_command(struct spawned *ret, const char *path, char *const *argv,
                   char *const *environment, const sigset_t *mask, bool feed);

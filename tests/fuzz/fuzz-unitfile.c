@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Anything at all as a group's file, as the daemon's, and as an environment file: nothing may
+ * crash, leak or be accepted without being usable, and every problem must be text. No file system,
+ * no user database.
+ */
+
+#include "../../supervisor/config-draft.h"
+#include "../../supervisor/config.h"
+#include "../../supervisor/encoding.h"
+#include "../../supervisor/envfile.h"
+#include "../../supervisor/strv.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool condition, const char *what)
+{
+    if (condition)
+        return;
+    fprintf(stderr, "broken: %s\n", what);
+    abort();
+}
+
+static void check_problems(struct config_problems *problems)
+{
+    for (size_t i = 0; i < problems->n_problems; i++) {
+        const char *text = problems->problems[i].text;
+
+        require(encoding_is_text(text, strlen(text)), "a problem is not text");
+        require(!strpbrk(text, "\n\x1b"), "a problem has control characters");
+        require(i == 0 || problems->problems[i].line >= problems->problems[i - 1].line,
+                "problems are not in the order of their lines");
+    }
+    config_problems_deinit(problems);
+}
+
+static void check_values(const struct config_group *group)
+{
+    char **argv;
+
+    require(group->size >= 1 && group->size <= 4096, "Size");
+    require(group->backoff_random >= 0 && group->backoff_random <= 1, "BackoffRandom");
+    require(group->queue_max >= 1 && group->queue_max != CONFIG_UNSET, "QueueMax");
+    require(group->watchdog > 0 && group->timeout > 0, "a time-out of 0");
+    require(group->kill_signal > 0, "KillSignal");
+    require(group->description != NULL, "Description");
+    if (!group->exec_start)
+        return;
+    require(group->exec_start[0][0] != '\0', "an empty program");
+    require(config_expand_argv(group, 4095, &argv) == 0, "a command line that cannot be expanded");
+    config_argv_free(argv);
+}
+
+static void try_group(const char *text, size_t size)
+{
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    struct config_draft draft;
+    struct config_group *group;
+
+    if (config_defaults(&group, "fuzz") < 0)
+        return;
+    if (config_draft_init(&draft, &CONFIG_GROUP_SCHEMA, group, &problems) == 0 &&
+        config_draft_parse(&draft, "fuzz.group", text, size) == 0) {
+        check_values(group);
+        require(config_group_equal(group, group), "a group differs from itself");
+    }
+    check_problems(&problems);
+    config_draft_deinit(&draft);
+    config_group_free(group);
+}
+
+static void try_daemon(const char *text, size_t size)
+{
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    struct config_daemon daemon = {0};
+    struct config_draft draft;
+
+    if (config_schema_defaults(&CONFIG_DAEMON_SCHEMA, &daemon) == 0 &&
+        config_draft_init(&draft, &CONFIG_DAEMON_SCHEMA, &daemon, &problems) == 0) {
+        (void)config_draft_parse(&draft, "troupe.conf", text, size);
+        config_draft_deinit(&draft);
+    }
+    check_problems(&problems);
+    config_schema_clear(&CONFIG_DAEMON_SCHEMA, &daemon);
+}
+
+static int ignore(void *userdata, unsigned line, const char *text)
+{
+    (void)userdata;
+    (void)text;
+    require(line > 0, "a line without a number");
+    return 0;
+}
+
+static void try_environment(const char *text, size_t size)
+{
+    config_strv environment = NULL;
+
+    if (envfile_parse(text, size, &environment, ignore, NULL) == 0)
+        for (char **variable = environment; variable && *variable; variable++)
+            require(envfile_name_valid(*variable, strcspn(*variable, "=")), "a bad name");
+    strv_free(environment);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *text = (const char *)data;
+
+    try_group(text, size);
+    try_daemon(text, size);
+    try_environment(text, size);
+    return 0;
+}

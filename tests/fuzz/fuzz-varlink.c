@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The control socket under bytes of a stranger: what the fuzzer makes is what a client sends, cut into
+ * pieces, to the real core with a group whose workers are never started. Beside that, the encoders: what
+ * they write must be read back as it was.
+ */
+
+#include "../../shared/log.h"
+#include "../../supervisor/context.h"
+#include "../../supervisor/control.h"
+#include "../../supervisor/encoding.h"
+#include "../../supervisor/group.h"
+#include "../../supervisor/loop.h"
+#include <assert.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* Bounds what one input may leave behind. */
+#define QUEUE_MAX 64
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct context context;
+static struct config_daemon daemon_config = {.clients_max = 64, .client_idle = USEC_INFINITY};
+static struct group *group;
+static char path[64];
+
+static void quiet(enum log_level level, struct log_fields fields, const char *message)
+{
+    (void)level;
+    (void)fields;
+    (void)message;
+}
+
+static int no_reload(struct context *of, struct reload_changes *ret, struct config_problems *problems)
+{
+    (void)of;
+    (void)ret;
+    (void)problems;
+    return -EBUSY;
+}
+
+static void must(bool what)
+{
+    if (!what)
+        abort();
+}
+
+static void remove_path(void)
+{
+    unlink(path);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    static struct control *control; /* lives as long as the process */
+    const struct loop_options options = {0};
+    struct config_group *config;
+    const char *reason;
+
+    (void)argc;
+    (void)argv;
+    log_set_sink(quiet);
+    context.config = &daemon_config;
+    context.state = CONTEXT_RUNNING;
+    context.reload = no_reload;
+    must(loop_new(&context.loop, &options, &reason) == 0);
+    must(job_table_init(&context.jobs) == 0);
+    must(event_bus_init(&context.events) == 0);
+    death_log_init(&context.deaths, 10);
+    must(config_defaults(&config, "test") == 0);
+    /* A service would be started by a lucky input; an actor whose program is missing only fails to be. */
+    config->exec_start = calloc(2, sizeof(char *));
+    config->exec_start[0] = strdup("/nonexistent");
+    config->queue_max = QUEUE_MAX;
+    config->results_max = QUEUE_MAX;
+    must(group_new(&group, &context, config) == 0);
+    must(registry_add(&context.registry, group) == 0);
+    snprintf(path, sizeof(path), "/tmp/fuzz-varlink-%d", (int)getpid());
+    atexit(remove_path);
+    must(control_new(&control, &context, control_listen(path)) == 0);
+    return 0;
+}
+
+static unsigned n_turns;
+
+static void count_turn(struct loop_deferred *deferred)
+{
+    if (--n_turns == 0)
+        loop_stop(context.loop);
+    else
+        loop_defer(context.loop, deferred);
+}
+
+static void run_turns(unsigned n)
+{
+    struct loop_deferred deferred;
+
+    n_turns = n;
+    loop_deferred_init(&deferred, count_turn);
+    loop_defer(context.loop, &deferred);
+    must(loop_run(context.loop) == 0);
+}
+
+static int connect_client(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    strcpy(address.sun_path, path);
+    must(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    return fd;
+}
+
+/* Every answer is JSON with an error or parameters. */
+static void check_answers(int fd)
+{
+    static char buffer[1 << 20];
+    size_t size = 0;
+    ssize_t n;
+
+    while (size < sizeof(buffer) &&
+           (n = recv(fd, buffer + size, sizeof(buffer) - size, MSG_DONTWAIT)) > 0)
+        size += (size_t)n;
+    for (char *at = buffer, *end; (end = memchr(at, 0, size - (size_t)(at - buffer))); at = end + 1) {
+        json_t *answer = json_loadb(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
+
+        must(json_is_object(json_object_get(answer, "parameters")));
+        json_decref(answer);
+    }
+}
+
+static void check_encodings(const uint8_t *data, size_t size)
+{
+    char *encoded = malloc(encoding_base64_size(size) + 1);
+    uint8_t *decoded = malloc(size + 3);
+    size_t decoded_size;
+
+    encoding_base64(encoded, data, size);
+    must(encoding_from_base64(decoded, &decoded_size, encoded, encoding_base64_size(size)) == 0);
+    must(decoded_size == size && memcmp(decoded, data, size) == 0);
+    if (encoding_from_base64(decoded, &decoded_size, (const char *)data, size) == 0) {
+        /* There is one spelling only. */
+        must(encoding_base64_size(decoded_size) == size);
+        encoding_base64(encoded, decoded, decoded_size);
+        must(memcmp(encoded, data, size) == 0);
+    }
+    free(decoded);
+    free(encoded);
+}
+
+static const char *const methods[] = {
+    "org.varlink.service.GetInterfaceDescription", "io.troupe.Supervisor.GetStatus",
+    "io.troupe.Supervisor.Watch", "io.troupe.Supervisor.ListDeaths", "io.troupe.Supervisor.GetLog",
+    "io.troupe.Supervisor.Start", "io.troupe.Supervisor.Stop", "io.troupe.Supervisor.Restart",
+    "io.troupe.Supervisor.Reset", "io.troupe.Supervisor.Pause", "io.troupe.Supervisor.Resume",
+    "io.troupe.Supervisor.Resize", "io.troupe.Supervisor.Reload", "io.troupe.Jobs.Create",
+    "io.troupe.Jobs.Do", "io.troupe.Jobs.Get", "io.troupe.Jobs.List", "io.troupe.Jobs.Cancel",
+    "io.troupe.Jobs.Wait", "io.troupe.Jobs.Attach",
+};
+#define N_METHODS (sizeof(methods) / sizeof(methods[0]))
+
+/* A fuzzer would take long to find the name of a method: where `choice` says so it gets one for nothing. */
+static size_t begin_message(char *text, uint8_t choice)
+{
+    if (choice % 32 >= N_METHODS)
+        return 0;
+    return (size_t)sprintf(text, "{\"method\":\"%s\",%s\"parameters\":", methods[choice % 32],
+                           choice & 64   ? "\"more\":true,"
+                           : choice & 128 ? "\"oneway\":true,"
+                                          : "");
+}
+
+/*
+ * The first byte chooses how the bytes are cut, the second how they begin; 0xff stands for the NUL at the
+ * end of a message.
+ */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t piece, length;
+    char *text;
+    int fd;
+
+    if (size < 3)
+        return 0;
+    check_encodings(data, size);
+    piece = data[0] % 64u * 16u + 1;
+    text = malloc(size + 256);
+    length = begin_message(text, data[1]);
+    for (size_t i = 2; i < size; i++)
+        text[length++] = data[i] == 0xff ? 0 : (char)data[i];
+    if (data[1] % 32 < N_METHODS)
+        text[length++] = '}';
+    text[length++] = 0;
+    size = length;
+    fd = connect_client();
+    for (size_t at = 0; at < size; at += piece) {
+        if (send(fd, text + at, size - at < piece ? size - at : piece, MSG_NOSIGNAL) < 0)
+            break;
+        run_turns(2);
+    }
+    run_turns(4);
+    check_answers(fd);
+    close(fd);
+    run_turns(4);
+    free(text);
+    /* Each input begins with the same world. */
+    (void)group_resize(group, 1);
+    group_stop(group, true);
+    group_resume(group);
+    while (!list_empty(&group->cell->queue))
+        (void)cell_cancel(list_entry(list_first(&group->cell->queue), struct job, link));
+    run_turns(2);
+    return 0;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "fake-client.h"
+
+#include "../../shared/cleanup.h"
+#include "../../shared/log.h"
+#include <check.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct context fake_context;
+struct config_daemon fake_daemon;
+struct control *fake_control;
+struct group *fake_group;
+char fake_path[64];
+static char directory[32];
+static struct timer give_up;
+
+static void quiet(enum log_level level, struct log_fields fields, const char *message)
+{
+    (void)level;
+    (void)fields;
+    (void)message;
+}
+
+static void on_give_up(struct timer *timer, usec_t now)
+{
+    (void)timer;
+    (void)now;
+    ck_abort_msg("nothing happened any more");
+}
+
+static void make_group(void)
+{
+    struct config_group *config;
+
+    ck_assert_int_eq(config_defaults(&config, "test"), 0);
+    config->exec_start = calloc(2, sizeof(char *));
+    config->exec_start[0] = strdup("/bin/false");
+    config->size = 2;
+    config->queue_max = 3;
+    ck_assert_int_eq(group_new(&fake_group, &fake_context, config), 0);
+    ck_assert_int_eq(registry_add(&fake_context.registry, fake_group), 0);
+}
+
+void fake_setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+    int fd;
+
+    log_set_sink(quiet);
+    fake_context.config = &fake_daemon;
+    fake_context.state = CONTEXT_RUNNING;
+    fake_daemon.clients_max = 8;
+    fake_daemon.client_idle = USEC_INFINITY;
+    ck_assert_int_eq(loop_new(&fake_context.loop, &options, &reason), 0);
+    ck_assert_int_eq(job_table_init(&fake_context.jobs), 0);
+    ck_assert_int_eq(event_bus_init(&fake_context.events), 0);
+    death_log_init(&fake_context.deaths, 100);
+    make_group();
+    strcpy(directory, "/tmp/test-control-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(fake_path, sizeof(fake_path), "%s/s", directory);
+    fd = control_listen(fake_path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(control_new(&fake_control, &fake_context, fd), 0);
+    control_own_path(fake_control, fake_path);
+    timer_init(&give_up, on_give_up);
+    ck_assert_int_eq(timer_arm(loop_timers(fake_context.loop), &give_up,
+                               clock_now() + 20 * USEC_PER_SEC),
+                     0);
+}
+
+void fake_teardown(void)
+{
+    timer_disarm(loop_timers(fake_context.loop), &give_up);
+    control_free(fake_control);
+    cell_close(fake_group->cell);
+    registry_remove(&fake_context.registry, fake_group);
+    group_free(fake_group);
+    registry_deinit(&fake_context.registry);
+    job_table_deinit(&fake_context.jobs);
+    event_bus_deinit(&fake_context.events);
+    death_log_deinit(&fake_context.deaths);
+    loop_free(fake_context.loop);
+    unlink(fake_path);
+    ck_assert_int_eq(rmdir(directory), 0);
+}
+
+/* ---- client ---- */
+
+static void keep_fds(struct fake_client *client, struct msghdr *message)
+{
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    size_t n;
+
+    if (!header)
+        return;
+    n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    ck_assert_uint_le(client->n_fds + n, ELEMENTS(client->fds));
+    memcpy(client->fds + client->n_fds, CMSG_DATA(header), n * sizeof(int));
+    client->n_fds += (unsigned)n;
+}
+
+static void on_readable(void *userdata, uint32_t events)
+{
+    struct fake_client *client = userdata;
+    char buffer[65536];
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(8 * sizeof(int))];
+    } control;
+    struct iovec vector = {buffer, sizeof(buffer)};
+    struct msghdr message = {.msg_iov = &vector,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(client->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    (void)events;
+    if (n < 0 && errno == EAGAIN)
+        return;
+    if (n <= 0) {
+        client->eof = true;
+        loop_unwatch(fake_context.loop, &client->watch);
+    } else {
+        keep_fds(client, &message);
+        client->data = realloc(client->data, client->size + (size_t)n);
+        memcpy(client->data + client->size, buffer, (size_t)n);
+        client->size += (size_t)n;
+    }
+    if (client->eof || memchr(client->data, 0, client->size))
+        loop_stop(fake_context.loop);
+}
+
+struct fake_client *fake_connect(void)
+{
+    struct fake_client *client = calloc(1, sizeof(*client));
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    strcpy(address.sun_path, fake_path);
+    client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(client->fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    return client;
+}
+
+void fake_disconnect(struct fake_client *client)
+{
+    loop_unwatch(fake_context.loop, &client->watch);
+    while (client->n_fds > 0)
+        close(client->fds[--client->n_fds]);
+    close(client->fd);
+    free(client->data);
+    free(client);
+}
+
+void fake_send(struct fake_client *client, const char *text)
+{
+    size_t size = strlen(text) + 1;
+
+    ck_assert_int_eq(send(client->fd, text, size, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+json_t *fake_receive(struct fake_client *client)
+{
+    const char *end;
+    json_t *answer;
+
+    while (!(end = client->size > 0 ? memchr(client->data, 0, client->size) : NULL)) {
+        if (client->eof)
+            return NULL;
+        if (client->watch.id == 0)
+            ck_assert_int_eq(loop_watch_fd(fake_context.loop, &client->watch, client->fd, POLLIN,
+                                           on_readable, client),
+                             0);
+        ck_assert_int_eq(loop_run(fake_context.loop), 0);
+    }
+    answer = json_loads(client->data, JSON_REJECT_DUPLICATES, NULL);
+    ck_assert_msg(answer != NULL, "no JSON: %s", client->data);
+    client->size -= (size_t)(end + 1 - client->data);
+    memmove(client->data, end + 1, client->size);
+    return answer;
+}
+
+json_t *fake_ask(struct fake_client *client, const char *text)
+{
+    fake_send(client, text);
+    return fake_receive(client);
+}
+
+json_t *fake_refused(struct fake_client *client, const char *error, const char *text)
+{
+    json_t *answer = fake_ask(client, text), *parameters;
+    const char *name = answer ? json_string_value(json_object_get(answer, "error")) : NULL;
+
+    ck_assert_msg(name != NULL, "not refused: %s", text);
+    ck_assert_str_eq(strrchr(name, '.') + 1, error);
+    parameters = json_incref(json_object_get(answer, "parameters"));
+    json_decref(answer);
+    return parameters;
+}
+
+/* Two turns after the last one in which something was deferred. */
+static unsigned n_turns;
+
+static void count_turn(struct loop_deferred *deferred)
+{
+    if (--n_turns == 0)
+        loop_stop(fake_context.loop);
+    else
+        loop_defer(fake_context.loop, deferred);
+}
+
+void fake_settle(void)
+{
+    struct loop_deferred deferred;
+
+    n_turns = 20;
+    loop_deferred_init(&deferred, count_turn);
+    loop_defer(fake_context.loop, &deferred);
+    ck_assert_int_eq(loop_run(fake_context.loop), 0);
+}
