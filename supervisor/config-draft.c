@@ -84,27 +84,28 @@ static int on_section(void *userdata, unsigned line, const char *section)
     return r < 0 ? r : UNITFILE_E_SKIP;
 }
 
-/* The section in which a key of that name exists, NULL if there is none. */
-static const char *section_of(const struct config_schema *schema, const char *name)
+/* A key of that name in whatever section, NULL if there is none. */
+static const struct config_key *find_anywhere(const struct config_schema *schema, const char *name)
 {
     for (size_t i = 0; i < schema->n_keys; i++)
         if (strcmp(schema->keys[i].name, name) == 0)
-            return schema->keys[i].section;
+            return &schema->keys[i];
     return NULL;
 }
 
 static int unknown_key(struct reading *reading, const struct unitfile_assignment *assignment)
 {
     struct config_draft *draft = reading->draft;
-    const char *words[WORDS_MAX + 1], *nearest, *elsewhere;
+    const struct config_key *elsewhere;
+    const char *words[WORDS_MAX + 1], *nearest;
     const char *key = assignment->key, *section = assignment->section;
     char allowed[768];
 
-    elsewhere = section_of(draft->schema, key);
+    elsewhere = find_anywhere(draft->schema, key);
     if (elsewhere)
         return config_problem_add(draft->problems, reading->path, assignment->line,
                                   "unknown key '%.80s' in [%s]; it belongs in [%s]", key, section,
-                                  elsewhere);
+                                  elsewhere->section);
     collect(draft->schema, section, words);
     nearest = suggest_nearest(key, words);
     if (nearest)

@@ -30,7 +30,7 @@ static const struct config_choice LOG_LEVELS[] = {
 };
 
 #define ROW(object, section_, name_, type_, field)                                                 \
-    .section = section_, .name = name_, .type = &CONFIG_TYPE_##type_,                              \
+    .section = (section_), .name = (name_), .type = &CONFIG_TYPE_##type_,                              \
     .offset = offsetof(struct object, field), .size = sizeof(((struct object *)0)->field)
 #define IN_GROUP(...)     ROW(config_group, "Group", __VA_ARGS__)
 #define IN_POOL(...)      ROW(config_group, "Pool", __VA_ARGS__)

@@ -172,9 +172,9 @@ static void sort_groups(config_strv names)
 {
     size_t n = strv_length((const char *const *)names);
 
-    for (size_t i = 0; i < n; i++)
-        names[i][strlen(names[i]) - strlen(GROUP_SUFFIX)] = '\0';
-    if (n > 0)
+    for (char **name = names; name && *name; name++)
+        (*name)[strlen(*name) - strlen(GROUP_SUFFIX)] = '\0';
+    if (names)
         qsort(names, n, sizeof(char *), compare_names);
 }
 
@@ -193,8 +193,8 @@ static int load_groups(struct loader *loader)
     loader->drafts = calloc(n + 1, sizeof(*loader->drafts));
     if (!loader->config->groups || !loader->drafts)
         return -ENOMEM;
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = load_group(loader, names[i]);
+    for (char **name = names; r == 0 && name && *name; name++)
+        r = load_group(loader, *name);
     if (r == 0)
         r = config_check_after(loader->drafts, loader->config->groups, loader->config->n_groups);
     return r;

@@ -318,13 +318,15 @@ static int parse_groups(const struct config_key *key, const char *value, void *f
 }
 
 #define SCALAR(name, type, function)                                                               \
-    const struct config_type name = {.size = sizeof(type), .parse = function}
+    const struct config_type name = {.size = sizeof(type), .parse = (function)}
 #define TEXT(name, function)                                                                       \
     const struct config_type name = {                                                              \
-        .size = sizeof(char *), .parse = function, .clear = clear_text, .equal = equal_text}
+        .size = sizeof(char *), .parse = (function), .clear = clear_text, .equal = equal_text}
 #define LIST(name, function)                                                                       \
-    const struct config_type name = {                                                              \
-        .size = sizeof(config_strv), .parse = function, .clear = clear_strv, .equal = equal_strv}
+    const struct config_type name = {.size = sizeof(config_strv),                                  \
+                                     .parse = (function),                                          \
+                                     .clear = clear_strv,                                          \
+                                     .equal = equal_strv}
 
 SCALAR(CONFIG_TYPE_UNSIGNED, unsigned, parse_unsigned);
 SCALAR(CONFIG_TYPE_COUNT, uint64_t, parse_count);

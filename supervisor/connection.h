@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * One client's stream socket: NUL-terminated messages in, answered one after the other, and bytes out.
- * Everything is bounded, and a client's turn is one read of 64 KiB and one message.
+ * One client's stream socket: NUL-terminated messages in, answered one after the other, and bytes
+ * out. Everything is bounded, and a client's turn is one read of 64 KiB and one message.
  *
- * While a message is being answered nothing more is read, so a client that asks faster than it is answered
- * is held up by its own socket. One that does not read its answers is closed at CONNECTION_OUTPUT_MAX.
+ * While a message is being answered nothing more is read, so a client that asks faster than it is
+ * answered is held up by its own socket. One that does not read its answers is closed at
+ * CONNECTION_OUTPUT_MAX.
  */
 
 #include "../shared/clock.h"
@@ -19,7 +20,8 @@
 #define CONNECTION_INPUT_MAX  ((size_t)1 << 20) /* of one message */
 #define CONNECTION_OUTPUT_MAX ((size_t)4 << 20) /* not yet read by the client */
 #define CONNECTION_FDS_MAX    5
-/* What a client that is to be closed has left to read its last answer, and may still send meanwhile. */
+/* What a client that is to be closed has left to read its last answer, and may still send
+ * meanwhile. */
 #define CONNECTION_LINGER     (2 * USEC_PER_SEC)
 #define CONNECTION_LINGER_MAX CONNECTION_INPUT_MAX
 
@@ -28,9 +30,11 @@ struct connection;
 struct connection_handler {
     /* One message; `text` is valid during the call. Ends with connection_next(), now or later. */
     void (*message)(struct connection *connection, const char *text, size_t size);
-    /* A message beyond CONNECTION_INPUT_MAX: to be answered, if wanted; then the connection finishes. */
+    /* A message beyond CONNECTION_INPUT_MAX: to be answered, if wanted; then the connection
+     * finishes. */
     void (*too_large)(struct connection *connection);
-    /* It is over, for whatever reason: deinitialise and free it. Called at the end of a turn, once. */
+    /* It is over, for whatever reason: deinitialise and free it. Called at the end of a turn, once.
+     */
     void (*closed)(struct connection *connection);
 };
 
@@ -70,13 +74,14 @@ void connection_deinit(struct connection *connection);
 
 enum {
     _CONNECTION_E_SUCCESS,
-    CONNECTION_E_OVERRUN, /* more than CONNECTION_OUTPUT_MAX unread: not queued; a last word may be */
+    CONNECTION_E_OVERRUN, /* more than CONNECTION_OUTPUT_MAX unread: not queued; a last word may be
+                           */
 };
 
 /*
- * Sends, or queues what the socket does not take. Descriptors are duplicated; only once in a connection's
- * life. 0, CONNECTION_E_OVERRUN, -ENOMEM, -EMFILE. A socket that is broken is no error here: closed()
- * follows.
+ * Sends, or queues what the socket does not take. Descriptors are duplicated; only once in a
+ * connection's life. 0, CONNECTION_E_OVERRUN, -ENOMEM, -EMFILE. A socket that is broken is no error
+ * here: closed() follows.
  */
 int connection_send(struct connection *connection, const void *data, size_t size, const int *fds,
                     unsigned n_fds);
@@ -95,3 +100,9 @@ void connection_close(struct connection *connection);
 
 /* Bytes the client has not read (apart from the kernel's buffer). */
 size_t connection_unread(const struct connection *connection);
+
+/* ---- between connection.c and connection-output.c ---- */
+
+/* Waits for whatever is to come next, given how far things are. */
+void connection_update(struct connection *connection);
+void connection_drop_fds(struct connection *connection);

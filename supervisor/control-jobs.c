@@ -209,8 +209,7 @@ static void list_job(struct listing *listing, const struct job *job)
 
 static void list_jobs(struct listing *listing, const struct list *jobs)
 {
-    list_for_each(node, jobs)
-    {
+    list_for_each (node, jobs) {
         if (listing->left == 0)
             return;
         list_job(listing, list_entry(node, struct job, link));
@@ -283,7 +282,8 @@ struct attach_parameters {
     struct varlink_int version;
 };
 
-/* The client broke the protocol of the rings: whatever it still wants is lost with its connection. */
+/* The client broke the protocol of the rings: whatever it still wants is lost with its connection.
+ */
 static void on_broken(void *userdata, const char *what)
 {
     struct request *request = userdata;
@@ -351,12 +351,8 @@ static void attach(struct request *request)
 }
 
 const struct request_method control_jobs_methods[] = {
-    {"Create", create, true},
-    {"Do", do_job, true},
-    {"Get", get, false},
-    {"List", list, false},
-    {"Cancel", cancel, true},
-    {"Wait", wait_job, false},
-    {"Attach", attach, true},
-    {0},
+    {"Create", create, true}, {"Do", do_job, true},
+    {"Get", get, false},      {"List", list, false},
+    {"Cancel", cancel, true}, {"Wait", wait_job, false},
+    {"Attach", attach, true}, {0},
 };

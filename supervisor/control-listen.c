@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -27,7 +27,8 @@ struct lock {
     int fd;
 };
 
-/* The lock file goes with its holder, so the one that was locked may not be the one that is there now. */
+/* The lock file goes with its holder, so the one that was locked may not be the one that is there
+ * now. */
 static int lock_take(struct lock *lock)
 {
     struct stat held, there;
@@ -57,9 +58,9 @@ static void lock_release(struct lock *lock)
 }
 
 /*
- * Who listens at the other end; 0 if nobody can say (another pid namespace). The kernel tears an io_uring
- * down after the process has gone, and a listening socket that the ring was polling lives on for that
- * long: a successful connect alone does not mean that somebody is there.
+ * Who listens at the other end; 0 if nobody can say (another pid namespace). The kernel tears an
+ * io_uring down after the process has gone, and a listening socket that the ring was polling lives
+ * on for that long: a successful connect alone does not mean that somebody is there.
  */
 static pid_t listener(int fd)
 {

@@ -32,7 +32,9 @@ struct options_parameters {
 };
 
 #define PARAMETER(type, struct_name, member, required)                                             \
-    {#member, type, required, offsetof(struct struct_name, member)}
+    {                                                                                              \
+#member, type, required, offsetof(struct struct_name, member)                              \
+    }
 
 static const struct varlink_parameter submit_table[] = {
     PARAMETER(VARLINK_STRING, submit_parameters, group, true),

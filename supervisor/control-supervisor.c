@@ -20,42 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- targets ---- */
-
-bool control_find_target(struct request *request, const char *target, struct registry_target *ret)
-{
-    struct registry *registry = &request->context->registry;
-    struct reply *reply;
-
-    if (registry_resolve(registry, target, ret) == 0)
-        return true;
-    reply = request_begin_error(request, "NoSuchTarget");
-    reply_string(reply, "target", target);
-    reply_string_if(reply, "nearest", registry_nearest(registry, target));
-    request_end(request);
-    return false;
-}
-
-struct group *control_find_group(struct request *request, const char *target)
-{
-    struct registry_target found;
-
-    if (!control_find_target(request, target, &found))
-        return NULL;
-    if (!found.slot)
-        return found.group;
-    request_invalid(request, "target");
-    return NULL;
-}
-
-bool control_refuse_stopping(struct request *request)
-{
-    if (request->context->state != CONTEXT_STOPPING)
-        return false;
-    request_fail(request, "Stopping");
-    return true;
-}
-
 struct target_parameters {
     const char *target;
     bool wait;

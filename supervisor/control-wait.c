@@ -61,7 +61,8 @@ static struct finding slot_goes_down(const struct slot *slot)
     return found(slot_is_down(slot) ? WAIT_REACHED : WAIT_ON);
 }
 
-/* Of the slots from `first` on: one that will not get there, else one on its way, else all are there. */
+/* Of the slots from `first` on: one that will not get there, else one on its way, else all are
+ * there. */
 static struct finding slots_all(const struct cell *cell, size_t first, size_t end,
                                 struct finding (*look)(const struct slot *))
 {
@@ -95,8 +96,7 @@ static struct finding look(const struct wait *wait)
     const struct cell *cell;
 
     if (registry_resolve(&wait->request->context->registry, wait->target, &target) < 0)
-        return wait->goal == CONTROL_GOAL_DOWN ? found(WAIT_REACHED)
-                                               : missed(wait->target, "gone");
+        return wait->goal == CONTROL_GOAL_DOWN ? found(WAIT_REACHED) : missed(wait->target, "gone");
     cell = target.group->cell;
     switch (wait->goal) {
     case CONTROL_GOAL_UP:
@@ -129,8 +129,8 @@ static void answer(struct wait *wait, struct finding finding)
 }
 
 /*
- * An event is told in the middle of a change, and a pool lets go of its surplus slots at the end of a turn,
- * after us perhaps. So: at the end of this turn, and once more at the end of the next.
+ * An event is told in the middle of a change, and a pool lets go of its surplus slots at the end of
+ * a turn, after us perhaps. So: at the end of this turn, and once more at the end of the next.
  */
 static void check(struct loop_deferred *deferred)
 {

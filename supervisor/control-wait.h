@@ -20,8 +20,8 @@ struct control_wait_options {
 };
 
 /*
- * Ends the request when the goal is reached, or with NotReached when it no longer can be: a worker has
- * failed, or somebody asked for something else meanwhile. What is under way is not touched if the client
- * goes away.
+ * Ends the request when the goal is reached, or with NotReached when it no longer can be: a worker
+ * has failed, or somebody asked for something else meanwhile. What is under way is not touched if
+ * the client goes away.
  */
 void control_wait(struct request *request, const struct control_wait_options *options);

@@ -67,7 +67,8 @@ static void list_events(struct request *request, const char *target)
     request_end(request);
 }
 
-/* A thousand reports of deaths could be more than a client may leave unread: then the oldest go without. */
+/* A thousand reports of deaths could be more than a client may leave unread: then the oldest go
+ * without. */
 static void replay_events(struct request *request, const char *target)
 {
     const struct event_bus *bus = &request->context->events;
@@ -148,8 +149,7 @@ void control_list_deaths(struct request *request)
         return;
     reply = request_begin(request);
     reply_array(reply, "deaths");
-    list_for_each(node, &request->context->deaths.deaths)
-    {
+    list_for_each (node, &request->context->deaths.deaths) {
         const struct death *death = list_entry(node, struct death, link);
 
         if (n == parameters.limit.value)
@@ -187,7 +187,8 @@ static void report_output(struct reply *reply, const struct slot *slot, bool wit
     char output[CAPTURE_TAIL_MAX + 1];
     size_t size = process_last_output(&slot->process, output, sizeof(output));
 
-    /* A new worker that has not said anything yet: what its predecessor said last is of interest. */
+    /* A new worker that has not said anything yet: what its predecessor said last is of interest.
+     */
     if (size == 0 && slot->last_death && slot->last_death->stderr_text) {
         size = strnlen(slot->last_death->stderr_text, sizeof(output) - 1);
         memcpy(output, slot->last_death->stderr_text, size);

@@ -334,8 +334,7 @@ void control_drain(struct control *control)
     usec_t end = usec_add(clock_now(), DRAIN_MAX);
 
     stop_accepting(control);
-    list_for_each(node, &control->clients)
-    {
+    list_for_each (node, &control->clients) {
         drain_client(client_of(node, link), end);
     }
 }
@@ -345,8 +344,7 @@ void control_free(struct control *control)
     if (!control)
         return;
     stop_accepting(control);
-    list_for_each_safe(node, &control->clients)
-    {
+    list_for_each_safe (node, &control->clients) {
         client_free(client_of(node, link));
     }
     free(control);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The control socket: it accepts clients, finds the method of each call, checks permission, and counts.
- * Protocol and methods are documented in troupe-varlink(7).
+ * The control socket: it accepts clients, finds the method of each call, checks permission, and
+ * counts. Protocol and methods are documented in troupe-varlink(7).
  */
 
 #include "request.h"
@@ -12,10 +12,11 @@ struct context;
 struct control;
 
 /*
- * Makes the socket at `path`: refuses when somebody alive answers there (-EADDRINUSE), takes the path of a
- * dead one over, leaves anything else that is in the way alone (-EEXIST). A lock file beside it, there for
- * the duration of this call, keeps two starters apart. Mode 0666: the directory decides who may look.
- * Returns the descriptor, or -errno after a log line that says what is wrong.
+ * Makes the socket at `path`: refuses when somebody alive answers there (-EADDRINUSE), takes the
+ * path of a dead one over, leaves anything else that is in the way alone (-EEXIST). A lock file
+ * beside it, there for the duration of this call, keeps two starters apart. Mode 0666: the
+ * directory decides who may look. Returns the descriptor, or -errno after a log line that says what
+ * is wrong.
  */
 int control_listen(const char *path);
 

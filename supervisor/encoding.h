@@ -2,13 +2,15 @@
 #pragma once
 
 /*
- * Bytes as JSON can carry them: strict UTF-8 and base64 (RFC 4648, with padding, nothing else accepted).
+ * Bytes as JSON can carry them: strict UTF-8 and base64 (RFC 4648, with padding, nothing else
+ * accepted).
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Length of the valid character at `at`, 1 … 4; 0 if there is none (overlong, surrogate, cut off). */
+/* Length of the valid character at `at`, 1 … 4; 0 if there is none (overlong, surrogate, cut off).
+ */
 size_t encoding_utf8_character(const void *at, size_t left);
 
 /* Valid UTF-8 without NUL. The empty text is one. */
@@ -21,7 +23,8 @@ size_t encoding_base64_size(size_t size);
 void encoding_base64(char *to, const void *from, size_t size);
 
 /*
- * Decodes; `to` has room for size / 4 * 3 bytes. 0 with `*ret_size`, or -EINVAL: a foreign character,
- * a length that is no multiple of four, missing or misplaced padding, unused bits that are not zero.
+ * Decodes; `to` has room for size / 4 * 3 bytes. 0 with `*ret_size`, or -EINVAL: a foreign
+ * character, a length that is no multiple of four, missing or misplaced padding, unused bits that
+ * are not zero.
  */
 int encoding_from_base64(void *to, size_t *ret_size, const char *text, size_t size);

@@ -23,12 +23,12 @@ EMBED(interfaces_service_text, "org.varlink.service.varlink");
 EMBED(interfaces_supervisor_text, "io.troupe.Supervisor.varlink");
 EMBED(interfaces_jobs_text, "io.troupe.Jobs.varlink");
 
-static const struct request_interface service = {
-    "org.varlink.service", interfaces_service_text, service_methods};
+static const struct request_interface service = {"org.varlink.service", interfaces_service_text,
+                                                 service_methods};
 static const struct request_interface supervisor = {
     "io.troupe.Supervisor", interfaces_supervisor_text, control_supervisor_methods};
-static const struct request_interface jobs = {
-    "io.troupe.Jobs", interfaces_jobs_text, control_jobs_methods};
+static const struct request_interface jobs = {"io.troupe.Jobs", interfaces_jobs_text,
+                                              control_jobs_methods};
 
 const struct request_interface *const control_interfaces[] = {
     &service,

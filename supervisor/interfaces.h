@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The interfaces of the control socket: their methods, and their descriptions, which are the .varlink files
- * beside this one, word for word.
+ * The interfaces of the control socket: their methods, and their descriptions, which are the
+ * .varlink files beside this one, word for word.
  */
 
 #include "request.h"

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #define EXIT_USAGE 2
 
@@ -118,6 +119,8 @@ int main(int argc, char **argv)
     if (r >= 0)
         return r;
     log_init("trouped", options.log_level);
+    /* A worker of the same user could otherwise trace us, or write our memory. */
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (supervisor_new(&supervisor, &options) < 0)
         return EXIT_FAILURE;
     r = supervisor_run(supervisor);

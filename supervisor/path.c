@@ -14,6 +14,6 @@ char *path_join(const char *directory, size_t directory_size, const char *name, 
     end = mempcpy(end, directory, directory_size);
     *end++ = '/';
     end = stpcpy(end, name);
-    strcpy(end, suffix);
+    (void)stpcpy(end, suffix);
     return path;
 }

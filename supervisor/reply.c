@@ -105,7 +105,7 @@ void reply_end_array(struct reply *reply)
 static void escaped(struct reply *reply, uint8_t c)
 {
     static const char *const short_forms[] = {
-        ['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f",
+        ['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n",  ['\f'] = "\\f",
         ['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\",
     };
     char text[8];

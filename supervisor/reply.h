@@ -3,10 +3,11 @@
 
 /*
  * The text of an answer, written member by member straight from the structs: a status of a thousand
- * workers is one pass, without a tree in between. (Calls are read by a JSON library: they are hostile.)
+ * workers is one pass, without a tree in between. (Calls are read by a JSON library: they are
+ * hostile.)
  *
- * Sticky: after the first failure every call does nothing, and `error` says why. `key` is NULL inside
- * arrays; keys are literals of this program and are not escaped.
+ * Sticky: after the first failure every call does nothing, and `error` says why. `key` is NULL
+ * inside arrays; keys are literals of this program and are not escaped.
  */
 
 #include <stdbool.h>
@@ -39,7 +40,8 @@ void reply_string_if(struct reply *reply, const char *key, const char *text);
 void reply_uint_if(struct reply *reply, const char *key, uint64_t value);
 
 void reply_int(struct reply *reply, const char *key, int64_t value);
-/* Above INT64_MAX (USEC_INFINITY and the like) it is written as INT64_MAX: JSON readers have no more. */
+/* Above INT64_MAX (USEC_INFINITY and the like) it is written as INT64_MAX: JSON readers have no
+ * more. */
 void reply_uint(struct reply *reply, const char *key, uint64_t value);
 void reply_bool(struct reply *reply, const char *key, bool value);
 

@@ -36,7 +36,8 @@ static int report_result(struct reply *reply, const struct job *job, size_t limi
     return -EMSGSIZE;
 }
 
-/* What the worker that died with this attempt had published last; its report is kept for a while. */
+/* What the worker that died with this attempt had published last; its report is kept for a while.
+ */
 static const struct death *find_death(const struct context *context, const struct job *job)
 {
     char id[PROTOCOL_ID_TEXT];
@@ -44,8 +45,7 @@ static const struct death *find_death(const struct context *context, const struc
     if (job->n_attempts == 0)
         return NULL;
     protocol_id_format(&job->id, id);
-    list_for_each(node, &context->deaths.deaths)
-    {
+    list_for_each (node, &context->deaths.deaths) {
         const struct death *death = list_entry(node, struct death, link);
 
         if (death->attempt == job->attempt && strcmp(death->job, id) == 0)

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * What the supervisor knows, as JSON: the types Death, Worker, Group, Event and Job of the interfaces.
+ * What the supervisor knows, as JSON: the types Death, Worker, Group, Event and Job of the
+ * interfaces.
  *
  * Details (state pages, output, results, attempts) are left out of an answer that has grown beyond
  * REPORT_DETAIL_MAX: a status or a list stays readable whatever the workers publish.

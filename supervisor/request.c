@@ -234,7 +234,8 @@ bool request_start(struct request *request, const char *text, size_t size)
     } else if (r == VARLINK_E_INVALID) {
         request_invalid(request, bad);
     } else {
-        /* Whoever sends what is no JSON object may have lost its place: nothing after it can be trusted. */
+        /* Whoever sends what is no JSON object may have lost its place: nothing after it can be
+         * trusted. */
         request_invalid(request, "message");
         connection_finish(request->connection);
     }

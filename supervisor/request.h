@@ -8,8 +8,8 @@
  *     reply_int(reply, "pid", …);
  *     request_end(request);
  *
- * at once, or later: then it leaves `state` and `drop` behind, so that it can be called off when the
- * client goes away. For "more": request_end_more() as often as wanted, request_end() last.
+ * at once, or later: then it leaves `state` and `drop` behind, so that it can be called off when
+ * the client goes away. For "more": request_end_more() as often as wanted, request_end() last.
  */
 
 #include "connection.h"
@@ -42,7 +42,7 @@ struct request {
     const struct request_interface *interface;
     const struct request_method *method;
     struct reply reply;
-    void *state; /* of a method that answers later */
+    void *state;                           /* of a method that answers later */
     void (*drop)(struct request *request); /* lets go of `state`; called when the request ends */
     struct attachment *attachment;         /* the client's, for as long as it is connected */
     bool active;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "spawn.h"
 #include "../shared/cleanup.h"
+#include "../shared/clock.h"
 #include "../shared/fault.h"
 #include "spawn-child.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +22,8 @@
 #ifndef P_PIDFD
 #define P_PIDFD 3 /* Linux 5.4 */
 #endif
+
+#define OOM_SCORE_PATIENCE (20 * USEC_PER_MSEC)
 
 /* Whether the clone below is made by an instruction in our own frame, not in one that returns. */
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -135,6 +139,31 @@ static int write_oom_score(pid_t pid, int adjust)
     return fd >= 0 && write(fd, text, size) == (ssize_t)size ? 0 : -errno;
 }
 
+static bool has_ended(int pidfd)
+{
+    siginfo_t info = {0};
+    return syscall(SYS_waitid, P_PIDFD, pidfd, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) ==
+               0 &&
+           info.si_pid != 0;
+}
+
+/*
+ * Exec releases us when the old memory is given up, a moment before the new one counts as dumpable,
+ * and the files in /proc as the worker's: until then, and once it has ended, they are root's. There
+ * is nothing to wait for, so this looks again, for a bounded time.
+ */
+static int write_oom_score_late(pid_t pid, int pidfd, int adjust)
+{
+    usec_t deadline = usec_add(clock_now(), OOM_SCORE_PATIENCE);
+    int r;
+    while ((r = write_oom_score(pid, adjust)) == -EACCES && clock_now() < deadline) {
+        if (has_ended(pidfd))
+            return 0;
+        (void)sched_yield();
+    }
+    return r;
+}
+
 static void end(int pidfd)
 {
     siginfo_t info;
@@ -188,7 +217,7 @@ int spawn(const struct spawn_options *options, struct spawn_result *ret, const c
         *ret_step = child.report->step;
     } else if (child.report->oom_score_refused) {
         *ret_step = "oom-score-adjust";
-        r = write_oom_score((pid_t)pid, options->oom_score_adjust);
+        r = write_oom_score_late((pid_t)pid, pidfd, options->oom_score_adjust);
     }
     if (r < 0) {
         end(pidfd);

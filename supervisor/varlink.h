@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Values (members, elements) a call may have in all. Far more than any method takes; without this bound a
- * mebibyte of "[[],[],…" would become a hundred mebibytes of tree and hold up the loop.
+ * Values (members, elements) a call may have in all. Far more than any method takes; without this
+ * bound a mebibyte of "[[],[],…" would become a hundred mebibytes of tree and hold up the loop.
  */
 #define VARLINK_VALUES_MAX 1024
 
@@ -35,9 +35,10 @@ struct varlink_call {
 /* clang-format on */
 
 /*
- * Reads one message (without its NUL). 0; VARLINK_E_MALFORMED; VARLINK_E_INVALID with the member's name in
- * `*ret_bad`, which is borrowed from the call; -ENOMEM. End the call with varlink_call_deinit() in any
- * case. `oneway` is right also for VARLINK_E_INVALID, if the member itself is well-formed.
+ * Reads one message (without its NUL). 0; VARLINK_E_MALFORMED; VARLINK_E_INVALID with the member's
+ * name in
+ * `*ret_bad`, which is borrowed from the call; -ENOMEM. End the call with varlink_call_deinit() in
+ * any case. `oneway` is right also for VARLINK_E_INVALID, if the member itself is well-formed.
  */
 int varlink_parse(struct varlink_call *ret, const char *message, size_t size, const char **ret_bad);
 void varlink_call_deinit(struct varlink_call *call);
@@ -72,9 +73,9 @@ struct varlink_parameter {
 };
 
 /*
- * Checks an object's members (NULL = no members) and stores them. null is the same as absent. The target
- * must be zeroed; what it gets is borrowed from `object`. 0, or VARLINK_E_INVALID with the name of the
- * parameter that is unknown, missing or of the wrong type.
+ * Checks an object's members (NULL = no members) and stores them. null is the same as absent. The
+ * target must be zeroed; what it gets is borrowed from `object`. 0, or VARLINK_E_INVALID with the
+ * name of the parameter that is unknown, missing or of the wrong type.
  */
 int varlink_take(json_t *object, const struct varlink_parameter *table, void *target,
                  const char **ret_bad);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The control socket under bytes of a stranger: what the fuzzer makes is what a client sends, cut into
- * pieces, to the real core with a group whose workers are never started. Beside that, the encoders: what
- * they write must be read back as it was.
+ * The control socket under bytes of a stranger: what the fuzzer makes is what a client sends, cut
+ * into pieces, to the real core with a group whose workers are never started. Beside that, the
+ * encoders: what they write must be read back as it was.
  */
 
 #include "../../shared/log.h"
@@ -39,7 +39,8 @@ static void quiet(enum log_level level, struct log_fields fields, const char *me
     (void)message;
 }
 
-static int no_reload(struct context *of, struct reload_changes *ret, struct config_problems *problems)
+static int no_reload(struct context *of, struct reload_changes *ret,
+                     struct config_problems *problems)
 {
     (void)of;
     (void)ret;
@@ -76,7 +77,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     must(event_bus_init(&context.events) == 0);
     death_log_init(&context.deaths, 10);
     must(config_defaults(&config, "test") == 0);
-    /* A service would be started by a lucky input; an actor whose program is missing only fails to be. */
+    /* A service would be started by a lucky input; an actor whose program is missing only fails to
+     * be. */
     config->exec_start = calloc(2, sizeof(char *));
     config->exec_start[0] = strdup("/nonexistent");
     config->queue_max = QUEUE_MAX;
@@ -129,7 +131,8 @@ static void check_answers(int fd)
     while (size < sizeof(buffer) &&
            (n = recv(fd, buffer + size, sizeof(buffer) - size, MSG_DONTWAIT)) > 0)
         size += (size_t)n;
-    for (char *at = buffer, *end; (end = memchr(at, 0, size - (size_t)(at - buffer))); at = end + 1) {
+    for (char *at = buffer, *end; (end = memchr(at, 0, size - (size_t)(at - buffer)));
+         at = end + 1) {
         json_t *answer = json_loadb(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
 
         must(json_is_object(json_object_get(answer, "parameters")));
@@ -157,30 +160,44 @@ static void check_encodings(const uint8_t *data, size_t size)
 }
 
 static const char *const methods[] = {
-    "org.varlink.service.GetInterfaceDescription", "io.troupe.Supervisor.GetStatus",
-    "io.troupe.Supervisor.Watch", "io.troupe.Supervisor.ListDeaths", "io.troupe.Supervisor.GetLog",
-    "io.troupe.Supervisor.Start", "io.troupe.Supervisor.Stop", "io.troupe.Supervisor.Restart",
-    "io.troupe.Supervisor.Reset", "io.troupe.Supervisor.Pause", "io.troupe.Supervisor.Resume",
-    "io.troupe.Supervisor.Resize", "io.troupe.Supervisor.Reload", "io.troupe.Jobs.Create",
-    "io.troupe.Jobs.Do", "io.troupe.Jobs.Get", "io.troupe.Jobs.List", "io.troupe.Jobs.Cancel",
-    "io.troupe.Jobs.Wait", "io.troupe.Jobs.Attach",
+    "org.varlink.service.GetInterfaceDescription",
+    "io.troupe.Supervisor.GetStatus",
+    "io.troupe.Supervisor.Watch",
+    "io.troupe.Supervisor.ListDeaths",
+    "io.troupe.Supervisor.GetLog",
+    "io.troupe.Supervisor.Start",
+    "io.troupe.Supervisor.Stop",
+    "io.troupe.Supervisor.Restart",
+    "io.troupe.Supervisor.Reset",
+    "io.troupe.Supervisor.Pause",
+    "io.troupe.Supervisor.Resume",
+    "io.troupe.Supervisor.Resize",
+    "io.troupe.Supervisor.Reload",
+    "io.troupe.Jobs.Create",
+    "io.troupe.Jobs.Do",
+    "io.troupe.Jobs.Get",
+    "io.troupe.Jobs.List",
+    "io.troupe.Jobs.Cancel",
+    "io.troupe.Jobs.Wait",
+    "io.troupe.Jobs.Attach",
 };
 #define N_METHODS (sizeof(methods) / sizeof(methods[0]))
 
-/* A fuzzer would take long to find the name of a method: where `choice` says so it gets one for nothing. */
+/* A fuzzer would take long to find the name of a method: where `choice` says so it gets one for
+ * nothing. */
 static size_t begin_message(char *text, uint8_t choice)
 {
     if (choice % 32 >= N_METHODS)
         return 0;
     return (size_t)sprintf(text, "{\"method\":\"%s\",%s\"parameters\":", methods[choice % 32],
-                           choice & 64   ? "\"more\":true,"
+                           choice & 64    ? "\"more\":true,"
                            : choice & 128 ? "\"oneway\":true,"
                                           : "");
 }
 
 /*
- * The first byte chooses how the bytes are cut, the second how they begin; 0xff stands for the NUL at the
- * end of a message.
+ * The first byte chooses how the bytes are cut, the second how they begin; 0xff stands for the NUL
+ * at the end of a message.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

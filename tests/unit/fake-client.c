@@ -73,9 +73,8 @@ void fake_setup(void)
     ck_assert_int_eq(control_new(&fake_control, &fake_context, fd), 0);
     control_own_path(fake_control, fake_path);
     timer_init(&give_up, on_give_up);
-    ck_assert_int_eq(timer_arm(loop_timers(fake_context.loop), &give_up,
-                               clock_now() + 20 * USEC_PER_SEC),
-                     0);
+    ck_assert_int_eq(
+        timer_arm(loop_timers(fake_context.loop), &give_up, clock_now() + 20 * USEC_PER_SEC), 0);
 }
 
 void fake_teardown(void)

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * A control socket with a client, both on one real loop in one process: for tests. The core behind it is the
- * real one too, with one group whose workers are never started, so that what happens is what the test does.
+ * A control socket with a client, both on one real loop in one process: for tests. The core behind
+ * it is the real one too, with one group whose workers are never started, so that what happens is
+ * what the test does.
  */
 
 #include "../../supervisor/context.h"
@@ -36,11 +37,13 @@ void fake_disconnect(struct fake_client *client);
 
 /* With its NUL. Sends on the spot. */
 void fake_send(struct fake_client *client, const char *text);
-/* One answer; runs the loop until it is there. NULL at the end. To be released with json_decref(). */
+/* One answer; runs the loop until it is there. NULL at the end. To be released with json_decref().
+ */
 json_t *fake_receive(struct fake_client *client);
 json_t *fake_ask(struct fake_client *client, const char *text);
 
-/* Asks and expects this error (last part of its name); returns its parameters as an owned object. */
+/* Asks and expects this error (last part of its name); returns its parameters as an owned object.
+ */
 json_t *fake_refused(struct fake_client *client, const char *error, const char *text);
 
 /* Lets the loop run until nothing is left to do for now. */

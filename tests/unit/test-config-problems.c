@@ -250,13 +250,13 @@ END_TEST
 START_TEST(unknown_users_and_groups_are_problems)
 {
     write_file("troupe.conf", "[Supervisor]\nAdminGroup=no-such-group\n");
-    write_group("a", "User=no-such-user\nGroup=4294967295\n");
+    write_group("a", "User=no-such-user\nGroup=4294967296\n");
     ck_assert_str_eq(load_problems(),
                      "troupe.conf:2: AdminGroup=no-such-group: unknown group; allowed: the name or "
                      "number of an existing group\n"
                      "a.group:3: User=no-such-user: unknown user; allowed: the name or number of "
                      "an existing user\n"
-                     "a.group:4: Group=4294967295: unknown group; allowed: the name or number of "
+                     "a.group:4: Group=4294967296: unknown group; allowed: the name or number of "
                      "an existing group\n");
 }
 END_TEST
@@ -304,6 +304,19 @@ START_TEST(the_mailbox_is_rounded_up_and_bounds_what_is_inline)
     write_group("a", "[Worker]\nInlineMax=4097\nMailboxSize=16K\n");
     ck_assert_str_eq(load_problems(), "a.group:4: InlineMax= (4097) is above a quarter of "
                                       "MailboxSize= (16384); allowed: up to 4096\n");
+}
+END_TEST
+
+START_TEST(an_empty_assignment_takes_a_key_back)
+{
+    struct config_group *group =
+        load_group("[Worker]\nInlineMax=1M\nInlineMax=\nMailboxSize=16K\n");
+
+    ck_assert_uint_eq(group->inline_max, 4 << 10);
+    config_group_free(group);
+    write_group("a", "ExecStart=\n");
+    ck_assert_str_eq(load_problems(),
+                     "a.group:0: ExecStart= is missing in [Group]: which program to run\n");
 }
 END_TEST
 
@@ -439,6 +452,7 @@ int main(void)
     tcase_add_test(tcase, another_user_need_not_be_the_one_who_may_execute);
     tcase_add_test(tcase, the_working_directory_must_be_one);
     tcase_add_test(tcase, the_mailbox_is_rounded_up_and_bounds_what_is_inline);
+    tcase_add_test(tcase, an_empty_assignment_takes_a_key_back);
     tcase_add_test(tcase, a_minimum_above_its_maximum_is_a_problem);
     tcase_add_test(tcase, groups_start_after_groups_that_exist);
     tcase_add_test(tcase, groups_that_wait_for_each_other_are_a_problem);

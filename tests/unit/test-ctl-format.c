@@ -6,7 +6,6 @@
 #include "../../supervisor/ctl/value.h"
 #include <check.h>
 #include <errno.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -42,8 +42,15 @@ END_TEST
 START_TEST(what_is_no_object_is_malformed)
 {
     static const char *const texts[] = {
-        "", "{", "[]", "7", "null", "{\"method\":\"a.b.C\"}x", "{\"method\":\"a\",\"method\":\"b\"}",
-        "{\"method\":\"\xff\"}", "{\"a\":99999999999999999999}",
+        "",
+        "{",
+        "[]",
+        "7",
+        "null",
+        "{\"method\":\"a.b.C\"}x",
+        "{\"method\":\"a\",\"method\":\"b\"}",
+        "{\"method\":\"\xff\"}",
+        "{\"a\":99999999999999999999}",
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -296,8 +303,8 @@ END_TEST
 START_TEST(what_is_not_quite_base64_is_refused)
 {
     static const char *const texts[] = {
-        "A",    "AA",   "AAA",  "====", "A===",     "AA=A",     "AB==", "AAB=",
-        "AA A", "AA\nA", "AAA-", "AA==AAAA", "!!!!", "AAAAA===",
+        "A",    "AA",   "AAA",   "====", "A===",     "AA=A", "AB==",
+        "AAB=", "AA A", "AA\nA", "AAA-", "AA==AAAA", "!!!!", "AAAAA===",
     };
     char back[16];
     size_t size;
@@ -311,8 +318,17 @@ END_TEST
 START_TEST(utf8_is_strict)
 {
     static const char *const wrong[] = {
-        "\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe2\x82",
-        "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff",
+        "\x80",
+        "\xc0\x80",
+        "\xc1\xbf",
+        "\xc3",
+        "\xe0\x9f\xbf",
+        "\xed\xa0\x80",
+        "\xe2\x82",
+        "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80",
+        "\xf5\x80\x80\x80",
+        "\xff",
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)

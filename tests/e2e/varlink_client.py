@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Exercises a running supervisor's control socket as an independent client.
 
-    varlink.py [--library] SOCKET GROUP
+    varlink_client.py [--library] SOCKET GROUP
 
 GROUP is a group of troupe-exec or any other actor; it should succeed on any payload, and nothing is done to
 it that outlasts the run. By default the client is a hundred lines of Python with the standard library alone;
@@ -12,13 +12,8 @@ against them. Prints a line per check; the exit status is 1 if one failed, 77 if
 import argparse
 import base64
 import json
-import os
 import socket
 import sys
-
-# This file's name must not stand in for the library's.
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HERE]
 
 SUPERVISOR, JOBS, SERVICE = "io.troupe.Supervisor", "io.troupe.Jobs", "org.varlink.service"
 

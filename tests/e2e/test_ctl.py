@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: MIT
+"""troupectl as people and scripts use it: what it prints where, and what it exits with."""
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import unittest
+
+from troupe import ACTOR, LIMIT, TROUPECTL, Bell, TestCase, ini
+
+os.environ["LC_ALL"] = "C.UTF-8"  # marks and lines as most people see them
+
+FAST = {"MaxRetries": 1, "BackoffMinSec": "10ms", "BackoffMaxSec": "20ms"}
+FOREVER = {"StartLimitBurst": 0, "MinSec": "10ms", "MaxSec": "20ms"}
+
+
+class Ctl(TestCase):
+    def setUp(self):
+        self.s = self.started({
+            "actor": ini(ACTOR, Group={"Description": "Does as it is told"}, Pool={"Size": 4}, Jobs=FAST,
+                         Restart=FOREVER, Resources={"LimitCORE": 0}),
+            "sleep": ini("/bin/sleep infinity", Group={"Type": "service"}),
+        })
+
+    def exits(self, status, *arguments, **options):
+        process = self.s.ctl(*arguments, **options)
+        self.assertEqual(process.returncode, status, f"{arguments}: {process.stdout}{process.stderr}")
+        return process
+
+    def spawn(self, *arguments, **options):
+        process = subprocess.Popen([TROUPECTL, "--socket", self.s.socket_path, *arguments],
+                                   stdin=options.pop("stdin", subprocess.PIPE), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, **options)
+
+        def end():
+            process.kill()
+            process.wait()
+            for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+        self.addCleanup(end)
+        return process
+
+
+class Status(Ctl):
+    def test_it_tells_of_everything(self):
+        out = self.exits(0, "status").stdout
+        self.assertRegex(out, rf"● trouped \S+: running, up .*, pid {self.s.process.pid}, 2 groups, 5 workers")
+        self.assertIn("● actor - Does as it is told: running\n   Workers: 4 of 4 up: 4 idle\n", out)
+        self.assertIn("● sleep: running (service)\n   Workers: 1 of 1 up: 1 up\n", out)
+
+    def test_json_is_the_reply_itself(self):
+        for arguments, method, parameters in ((("status", "sleep"), "GetStatus", {"target": "sleep"}),
+                                              (("jobs",), "List", {}), (("log", "actor"), "GetLog", {"target": "actor"}),
+                                              (("deaths",), "ListDeaths", {}), (("events",), "Watch", {})):
+            with self.subTest(verb=arguments):
+                self.assertEqual(self.s.ctl_json(*arguments), self.s.call(method, **parameters))
+
+    def test_a_worker_that_is_down_stands_out(self):
+        self.s.write("broken.group", ini("/bin/sh -c 'echo no room >&2; exit 3'", Group={"Type": "service"},
+                                         Restart={"StartLimitBurst": 1}))
+        self.assertEqual(self.exits(0, "reload").stdout, "added broken\n")
+        self.s.wait_worker("broken/0", "failed")
+        out = self.exits(1, "status", "broken").stdout
+        self.assertRegex(out, r"✗ broken: failed \(service\)\n   Workers: 0 of 1 up: 1 failed\n")
+        self.assertRegex(out, r"✗ broken/0  failed for \S+  \d restarts?  exited with status 3 \S+( ago)?\n     │ no room\n")
+        self.exits(1, "status", "broken/0", "actor")
+        self.exits(0, "status", "actor/0", "actor")
+        self.exits(5, "status", "broken", "nothing")
+
+    def test_without_utf8_it_is_ascii(self):
+        out = self.exits(0, "status", env={**os.environ, "LC_ALL": "C"}).stdout
+        self.assertTrue(out.isascii(), out)
+        self.assertIn("* actor - Does", out)
+
+    def test_colours_are_for_terminals_that_want_them(self):
+        def on_terminal(**environment):
+            leader, follower = pty.openpty()
+            try:
+                subprocess.run([TROUPECTL, "--socket", self.s.socket_path, "status", "sleep"], stdout=follower,
+                               env={**os.environ, "TERM": "xterm", **environment}, check=True, timeout=LIMIT)
+                os.close(follower)
+                return os.read(leader, 65536)
+            finally:
+                os.close(leader)
+        self.assertIn(b"\x1b[32m", on_terminal())
+        self.assertNotIn(b"\x1b", on_terminal(NO_COLOR="1"))
+        self.assertNotIn("\x1b", self.exits(0, "status").stdout)
+
+    def test_a_death_is_reported(self):
+        self.exits(1, "do", "actor", "--data", "complain the last words\ncrash abort", "--retries", "0", "--id", "doomed")
+        out = self.exits(0, "deaths", "actor", "--limit", "1").stdout
+        self.assertRegex(out, r"✗ actor/\d: killed by SIGABRT")
+        self.assertIn("Job: doomed, attempt 1\n", out)
+        self.assertIn("│ the last words\n", out)
+        self.assertRegex(self.exits(0, "events", "actor").stdout, r"worker\.died +actor/\d died: killed by SIGABRT")
+
+    def test_events_can_be_followed(self):
+        follower = self.spawn("events", "--follow", "--replay", "--json")
+        self.assertIn("events", json.loads(follower.stdout.readline()))
+        self.exits(0, "pause", "actor")
+        while "group.paused" not in [e["type"] for e in json.loads(follower.stdout.readline())["events"]]:
+            pass
+
+
+class Orders(Ctl):
+    def test_groups_and_workers_are_managed(self):
+        self.exits(0, "stop", "actor/1", "actor/2", "--wait")
+        self.assertEqual([w["state"] for w in self.s.group("actor")["workers"]], ["idle", "stopped", "stopped", "idle"])
+        self.exits(0, "start", "actor", "--wait")
+        self.assertEqual({w["state"] for w in self.s.group("actor")["workers"]}, {"idle"})
+        pid = self.s.worker("actor/0")["pid"]
+        self.exits(0, "restart", "actor/0", "--wait")
+        self.assertNotEqual(self.s.worker("actor/0")["pid"], pid)
+        self.assertEqual(self.exits(0, "resize", "actor", "2", "--wait").stdout, "actor: 4 → 2 workers\n")
+        self.assertEqual(len(self.s.group("actor")["workers"]), 2)
+        self.exits(0, "pause", "actor")
+        self.assertEqual(self.s.group("actor")["state"], "paused")
+        self.exits(0, "resume", "actor")
+        self.exits(0, "reset", "actor", "sleep")
+
+    def test_failures_have_exit_statuses_and_sentences(self):
+        self.s.create("actor", "echo x", id="taken")
+        for status, arguments, sentence in (
+                (2, ("stauts",), "unknown verb 'stauts'; did you mean 'status'?"),
+                (2, ("status", "--jsno"), "unknown option '--jsno'; did you mean '--json'?"),
+                (2, ("status", "--limit", "3"), "unknown option '--limit'"),
+                (2, ("create",), "usage: troupectl create GROUP"),
+                (2, ("do", "actor", "--data", "x", "--file", "y"), "one payload only"),
+                (2, ("resize", "actor", "0"), "allowed: 1 to 4096"),
+                (2, ("resize", "actor", "many"), "'many' is no number"),
+                (2, ("create", "actor", "--id", "a b"), "'a b' cannot be a job's id"),
+                (5, ("status", "actr"), "there is no group or worker 'actr'; did you mean 'actor'?"),
+                (5, ("do", "actr"), "did you mean 'actor'?"),
+                (5, ("create", "actr"), "there is no group 'actr'; did you mean 'actor'?"),
+                (5, ("job", "nothing"), "there is no job 'nothing'"),
+                (5, ("cancel", "nothing"), "there is no job 'nothing'"),
+                (6, ("create", "actor", "--id", "taken"), "a job 'taken' exists"),
+                (1, ("create", "sleep"), "plain service"), (1, ("do", "sleep"), "plain service")):
+            with self.subTest(arguments=arguments):
+                process = self.exits(status, *arguments)
+                self.assertIn(sentence, process.stderr)
+                self.assertEqual(process.stdout, "")
+
+    def test_without_a_supervisor_it_says_so(self):
+        self.s.stop()
+        for arguments in (("status",), ("map", "actor"), ("do", "actor"), ("events", "--follow")):
+            self.assertIn("no supervisor at", self.exits(3, *arguments, input="").stderr)
+        self.assertIn("none is running here", self.exits(0, "version").stdout)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be somebody else")
+    def test_strangers_may_look_and_not_touch(self):
+        os.chmod(self.s.socket_path, 0o666)
+        self.exits(0, "status", user=65534)
+        for arguments in (("stop", "actor"), ("create", "actor"), ("do", "actor"), ("map", "actor"), ("reload",)):
+            self.assertIn("not permitted", self.exits(4, *arguments, user=65534, input="").stderr)
+        os.chmod(self.s.socket_path, 0o600)
+        self.exits(4, "status", user=65534)
+
+    def test_a_bad_configuration_is_told_line_by_line(self):
+        path = self.s.write("bad.group", "[Group]\nExecStart=/nonexistent\nSise=3\n")
+        verified = self.exits(7, "verify", "--config", self.s.config).stdout
+        self.assertIn(f"{path}:2: ", verified)
+        self.assertIn(f"{path}:3: ", verified)
+        self.assertEqual(self.exits(7, "verify", path).stdout, verified)
+        self.assertEqual(len(json.loads(self.exits(7, "verify", path, "--json").stdout)["problems"]), 2)
+        reloaded = self.exits(7, "reload").stderr
+        self.assertIn(f"{path}:3: ", reloaded)
+        self.assertIn("nothing was changed", reloaded)
+        os.unlink(path)
+        self.assertEqual(self.exits(0, "verify", "--config", self.s.config).stdout, "no problems\n")
+        self.assertEqual(self.exits(0, "reload").stdout, "no group has changed\n")
+
+
+class Jobs(Ctl):
+    def test_create_prints_the_id_and_job_the_result(self):
+        self.assertEqual(self.exits(0, "create", "actor", "--data", "echo hello", "--id", "mine").stdout, "mine\n")
+        self.s.wait_job("mine")
+        out = self.exits(0, "job", "mine").stdout
+        self.assertIn("● mine: succeeded\n", out)
+        self.assertIn("│ hello\n", out)
+        self.assertIn("mine", self.exits(0, "jobs", "--ended").stdout)
+        self.assertEqual(self.exits(0, "jobs").stdout, "No live jobs.\n")
+
+    def test_a_job_is_followed_to_its_end(self):
+        bell = Bell(self.s, "bell")
+        self.s.create("actor", f"wait {bell.path}\nunsuccessful 7", id="mine")
+        self.s.wait_job_state("mine", "running")
+        follower = self.spawn("job", "mine", "--follow", "--json")
+        self.assertEqual(json.loads(follower.stdout.readline())["job"]["state"], "running")
+        bell.ring()
+        self.assertEqual(json.loads(follower.stdout.readline())["job"]["state"], "failed")
+        self.assertEqual(follower.wait(LIMIT), 1)
+
+    def test_do_hands_out_exactly_what_came_back(self):
+        self.assertEqual(self.exits(0, "do", "actor", "--data", "echo a\tb").stdout, "a\tb")
+        self.assertEqual(self.exits(0, "do", "actor", "-", input="echo from stdin").stdout, "from stdin")
+        path = self.s.path("payload")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("blob 10000000")
+        process = subprocess.run([TROUPECTL, "-s", self.s.socket_path, "do", "actor", "-f", path], timeout=LIMIT,
+                                 capture_output=True, check=True)
+        self.assertEqual(process.stdout, (bytes(range(251)) * 39841)[:10000000])
+
+    def test_a_payload_larger_than_a_request_arrives(self):
+        padding = "\n\n" + "x" * 3000000
+        self.assertEqual(self.exits(0, "do", "actor", "-", input="echo large" + padding).stdout, "large")
+        id = self.exits(0, "create", "actor", "-", input="echo large" + padding).stdout.strip()
+        self.assertEqual(self.s.wait_job(id)["result"]["data"], "large")
+
+    def test_why_it_did_not_succeed_goes_to_standard_error(self):
+        process = self.exits(1, "do", "actor", "--data", "crash abort")
+        self.assertRegex(process.stderr, r"job \S+ is dead after 2 attempts: killed by SIGABRT")
+        self.assertEqual(process.stdout, "")
+        self.assertIn("was unsuccessful (code 7)", self.exits(1, "do", "actor", "--data", "unsuccessful 7 no").stderr)
+
+    def test_do_as_json_is_the_whole_job(self):
+        job = json.loads(self.exits(0, "do", "actor", "--json", "--data", "echo x").stdout)["job"]
+        self.assertEqual((job["state"], job["result"]), ("succeeded", {"encoding": "utf8", "data": "x"}))
+        job = json.loads(self.exits(1, "do", "actor", "--json", "--data", "crash abort", "--retries", "0").stdout)["job"]
+        self.assertEqual((job["state"], job["attempts"][0]["cause"]), ("dead", "signal"))
+
+    def test_the_first_sigint_cancels(self):
+        doing = self.spawn("do", "actor", "--data", "until-cancelled", "--id", "mine", stdin=subprocess.DEVNULL)
+        self.s.until(lambda: self.s.call("List")["jobs"])
+        self.s.wait_job_state("mine", "running")
+        doing.send_signal(signal.SIGINT)
+        _, err = doing.communicate(timeout=LIMIT)
+        self.assertEqual(doing.returncode, 1)
+        self.assertIn(b"job mine was cancelled", err)
+
+    def test_cancel_twice_is_told(self):
+        bell = Bell(self.s, "bell")
+        self.s.create("actor", f"wait {bell.path}", id="mine")
+        self.s.wait_job_state("mine", "running")
+        self.exits(0, "cancel", "mine")
+        self.assertIn("already been requested", self.exits(6, "cancel", "mine").stderr)
+
+
+class Map(Ctl):
+    def test_results_come_in_the_order_of_the_input(self):
+        lines = [f"echo {i}" for i in range(20000)]
+        process = self.exits(0, "map", "actor", input="\n".join(lines))
+        self.assertEqual(process.stdout.split(), [str(i) for i in range(20000)])
+        self.assertRegex(process.stderr, r"^20,000 jobs in .*: 20,000 succeeded; 0 retried\n$")
+
+    def test_empty_lines_are_jobs_and_tags_are_inputs(self):
+        process = self.exits(0, "map", "actor", "--tag", "--quiet", input="echo a\n\necho b")
+        self.assertEqual(process.stdout, "echo a\ta\n\t\necho b\tb\n")
+        self.assertEqual(process.stderr, "")
+
+    def test_with_nul_newlines_are_content(self):
+        process = self.exits(0, "map", "actor", "--null", input="before 2 exit 3\necho a\0echo b")
+        self.assertEqual(process.stdout, "a\0b\0")
+        self.assertIn("2 succeeded; 1 retried", process.stderr)
+
+    def test_it_stops_at_the_first_that_did_not_succeed(self):
+        process = self.exits(1, "map", "actor", "--window", "1", input="echo a\nunsuccessful 3\necho b\n")
+        self.assertEqual(process.stdout, "a\n\n")
+        self.assertRegex(process.stderr, r"line 2: job \S+ was unsuccessful \(code 3\)")
+        self.assertIn("1 succeeded, 1 unsuccessful; 0 retried; stopped early", process.stderr)
+
+    def test_keep_going_goes_on(self):
+        process = self.exits(1, "map", "actor", "--keep-going", "--json", input="crash kill\necho b\n")
+        first, second = (json.loads(line) for line in process.stdout.splitlines())
+        self.assertEqual((first["line"], first["state"], first["attempts"]), (1, "dead", 2))
+        self.assertEqual((second["state"], second["result"]["data"]), ("succeeded", "b"))
+
+    def test_a_full_queue_loses_nothing(self):
+        self.s.write("small.group", ini(ACTOR, Pool={"Size": 1}, Jobs={"QueueMax": 2}))
+        self.exits(0, "reload")
+        self.s.wait_worker("small/0", "idle")
+        process = self.exits(0, "map", "small", input="".join(f"echo {i}\n" for i in range(1000)))
+        self.assertEqual(process.stdout.split(), [str(i) for i in range(1000)])
+        group = self.s.group("small")
+        self.assertEqual(group["succeeded"], 1000)
+        self.assertGreater(group["refused"], 0)
+
+    def test_results_are_written_while_the_input_is_open(self):
+        mapping = self.spawn("map", "actor")
+        for i in range(3):
+            mapping.stdin.write(b"echo %d\n" % i)
+            mapping.stdin.flush()
+            self.assertEqual(mapping.stdout.readline(), b"%d\n" % i)
+        mapping.stdin.close()
+        self.assertEqual(mapping.wait(LIMIT), 0)
+
+    def test_sigint_waits_for_what_runs_and_a_second_one_does_not(self):
+        bell = Bell(self.s, "bell")
+        mapping = self.spawn("map", "actor")
+        mapping.stdin.write(f"wait {bell.path}\n".encode())
+        mapping.stdin.flush()
+        self.s.until(lambda: self.s.group("actor")["running"])
+        mapping.send_signal(signal.SIGINT)
+        mapping.stdin.write(b"echo too late\n")
+        mapping.stdin.flush()
+        self.assertEqual(select.select([mapping.stdout], [], [], 0.2)[0], [])
+        bell.ring()
+        out, err = mapping.communicate(timeout=LIMIT)
+        self.assertEqual((mapping.returncode, out), (130, b"\n"))
+        self.assertIn(b"1 succeeded; 0 retried; stopped early", err)
+        mapping = self.spawn("map", "actor")
+        mapping.stdin.write(f"wait {bell.path}\n".encode())
+        mapping.stdin.flush()
+        self.s.until(lambda: self.s.group("actor")["running"])
+        mapping.send_signal(signal.SIGINT)
+        self.assertEqual(select.select([mapping.stdout], [], [], 0.2)[0], [])
+        mapping.send_signal(signal.SIGINT)
+        self.assertEqual(mapping.wait(LIMIT), 130)
+
+    def test_it_ends_quietly_when_nobody_reads_its_output(self):
+        mapping = self.spawn("map", "actor", stdin=subprocess.DEVNULL)
+        mapping.communicate(timeout=LIMIT)
+        endless = subprocess.Popen(["yes", "echo x"], stdout=subprocess.PIPE)
+        mapping = self.spawn("map", "actor", stdin=endless.stdout)
+        self.assertEqual(mapping.stdout.readline(), b"x\n")
+        mapping.stdout.close()
+        self.assertEqual(mapping.wait(LIMIT), 1)
+        self.assertEqual(mapping.stderr.read(), b"")
+        endless.stdout.close()
+        endless.wait(LIMIT)
+
+    def test_a_full_disk_is_no_success(self):
+        with open("/dev/full", "wb") as full:
+            process = subprocess.run([TROUPECTL, "-s", self.s.socket_path, "map", "actor"], input=b"echo x\n",
+                                     stdout=full, stderr=subprocess.PIPE, timeout=LIMIT, check=False)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn(b"No space left on device", process.stderr)
+
+    def test_memory_does_not_grow_with_the_input(self):
+        mapping = self.spawn("map", "actor")
+
+        def peak_after(lines):
+            for _ in range(lines // 1000):
+                mapping.stdin.write(b"echo x\n" * 1000)
+                mapping.stdin.flush()
+                for _ in range(1000):
+                    mapping.stdout.readline()
+            return self.s.status_field("VmHWM", mapping.pid)
+        # By then the window and both rings have been touched all over.
+        before = peak_after(20000)
+        self.assertLess(peak_after(40000) - before, 512)
+
+    def test_a_lost_supervisor_is_told(self):
+        bell = Bell(self.s, "bell")
+        mapping = self.spawn("map", "actor")
+        mapping.stdin.write(f"echo a\nwait {bell.path}\n".encode())
+        mapping.stdin.flush()
+        self.assertEqual(mapping.stdout.readline(), b"a\n")
+        self.s.process.kill()
+        _, err = mapping.communicate(timeout=LIMIT)
+        self.assertEqual(mapping.returncode, 3)
+        self.assertIn(b"what became of 1 job is not known, the first of them was line 2", err)
+
+    def test_progress_is_shown_when_asked_for(self):
+        bell = Bell(self.s, "bell")
+        path = self.s.path("input")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"echo a\nwait {bell.path}\n")
+        with open(path, "rb") as file:
+            mapping = self.spawn("map", "actor", "--progress", stdin=file)
+        seen = b""
+        while not re.search(rb"1 done.*\x1b\[K", seen):
+            self.assertTrue(select.select([mapping.stderr], [], [], LIMIT)[0], "no progress was shown")
+            seen += os.read(mapping.stderr.fileno(), 65536)
+        self.assertRegex(seen.decode(), r"\ractor  [━─=-]+ +\d+%  1 done  ")
+        bell.ring()
+        self.assertEqual(mapping.wait(LIMIT), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
