@@ -79,6 +79,27 @@ static uint64_t read_oom_kills(int directory)
     return line ? strtoull(line + strlen("\noom_kill "), NULL, 10) : 0;
 }
 
+/*
+ * A directory for the slot in which nothing was ever killed: since Linux 6.14 every process that is
+ * cloned straight into a cgroup dies at once if that cgroup's cgroup.kill was ever written. What is
+ * left of a life before is killed, and its directory replaced; -EBUSY while it is still dying.
+ */
+static int make_directory(const struct cgroup_tree *tree, struct cgroup *cgroup)
+{
+    bool existed = mkdirat(tree->fd, cgroup->name, 0755) < 0, dying = false;
+    if (existed && errno != EEXIST)
+        return -errno;
+    if (existed && unlinkat(tree->fd, cgroup->name, AT_REMOVEDIR) == 0)
+        existed = mkdirat(tree->fd, cgroup->name, 0755) < 0;
+    else if (existed)
+        dying = errno == EBUSY;
+    cgroup->fd = openat(tree->fd, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (cgroup->fd < 0)
+        return -errno;
+    int r = existed ? cgroup_kill(cgroup) : 0;
+    return r == 0 && dying ? -EBUSY : r;
+}
+
 int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
                 const struct config_group *group, unsigned slot)
 {
@@ -88,14 +109,8 @@ int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
     int n = snprintf(cgroup->name, sizeof(cgroup->name), "%s:%u", group->name, slot);
     if (n < 0 || (size_t)n >= sizeof(cgroup->name))
         return -ENAMETOOLONG;
-    bool existed = mkdirat(tree->fd, cgroup->name, 0755) < 0;
-    if (existed && errno != EEXIST)
-        return -errno;
-    cgroup->fd = openat(tree->fd, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (cgroup->fd < 0)
-        return -errno;
-    int r = existed ? cgroup_kill(cgroup) : 0;
-    if (r >= 0)
+    int r = make_directory(tree, cgroup);
+    if (r == 0)
         r = cgroup_set_limits(cgroup, tree, group);
     if (r < 0) {
         cgroup_deinit(cgroup);

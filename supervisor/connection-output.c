@@ -30,7 +30,7 @@ static ssize_t send_some(struct connection *connection, const void *data, size_t
     bool with_fds = connection->n_fds > 0 && ahead == 0;
     struct iovec vector = {.iov_base = (void *)data, .iov_len = size};
     union {
-        struct cmsghdr align;
+        struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int) * CONNECTION_FDS_MAX)];
     } control;
     struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
@@ -42,11 +42,10 @@ static ssize_t send_some(struct connection *connection, const void *data, size_t
         memset(&control, 0, sizeof(control));
         message.msg_control = &control;
         message.msg_controllen = CMSG_SPACE(sizeof(int) * connection->n_fds);
-        CMSG_FIRSTHDR(&message)->cmsg_level = SOL_SOCKET;
-        CMSG_FIRSTHDR(&message)->cmsg_type = SCM_RIGHTS;
-        CMSG_FIRSTHDR(&message)->cmsg_len = CMSG_LEN(sizeof(int) * connection->n_fds);
-        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), connection->fds,
-               sizeof(int) * connection->n_fds);
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof(int) * connection->n_fds);
+        memcpy(CMSG_DATA(&control.header), connection->fds, sizeof(int) * connection->n_fds);
     }
     n = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n > 0 && with_fds)

@@ -93,7 +93,7 @@ static int compare_groups(const void *a, const void *b)
 static void report_all_groups(struct request *request)
 {
     struct registry *registry = &request->context->registry;
-    struct group **groups = calloc(registry->n_groups + 1, sizeof(*groups));
+    struct group **groups = calloc(registry->n_groups + 1, sizeof(struct group *));
     size_t cursor = 0, n = 0;
     struct reply *reply;
 
@@ -103,7 +103,7 @@ static void report_all_groups(struct request *request)
     }
     while (n < registry->n_groups && (groups[n] = registry_next(registry, &cursor)))
         n++;
-    qsort(groups, n, sizeof(*groups), compare_groups);
+    qsort(groups, n, sizeof(struct group *), compare_groups);
     reply = request_begin(request);
     reply_array(reply, "groups");
     for (size_t i = 0; i < n; i++)

@@ -10,6 +10,7 @@
 #include "slot.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,17 +170,15 @@ void control_list_deaths(struct request *request)
 static void report_line(struct reply *reply, const char *worker, const char *line, size_t size)
 {
     char text[DEATH_WORKER_MAX + CAPTURE_TAIL_MAX + 2];
-    size_t length = 0;
+    size_t length;
 
     if (!worker) {
         reply_text(reply, NULL, line, size);
         return;
     }
-    length = strlen(worker);
-    memcpy(text, worker, length);
-    memcpy(text + length, ": ", 2);
-    memcpy(text + length + 2, line, size);
-    reply_text(reply, NULL, text, length + 2 + size);
+    length = (size_t)snprintf(text, DEATH_WORKER_MAX + 2, "%s: ", worker);
+    memcpy(text + length, line, size);
+    reply_text(reply, NULL, text, length + size);
 }
 
 static void report_output(struct reply *reply, const struct slot *slot, bool with_name)

@@ -3,6 +3,7 @@
 /* trouped: arguments and start-up. */
 
 #include "../shared/log.h"
+#include "spawn.h"
 #include "supervisor.h"
 #include <getopt.h>
 #include <stdio.h>
@@ -119,6 +120,7 @@ int main(int argc, char **argv)
     if (r >= 0)
         return r;
     log_init("trouped", options.log_level);
+    (void)spawn_prepare();
     /* A worker of the same user could otherwise trace us, or write our memory. */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (supervisor_new(&supervisor, &options) < 0)

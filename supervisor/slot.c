@@ -86,7 +86,8 @@ static void slot_on_ready(struct slot *slot)
     slot->watchdog_seen = slot_now(slot);
     if (!slot_is_actor(slot))
         slot_arm_job_timer(slot);
-    slot_tell(slot, LOG_LEVEL_INFO, "worker.ready", NULL, NULL, "is ready");
+    slot_tell(slot, LOG_LEVEL_INFO, "worker.ready",
+              slot->n_restarts > 0 ? EVENT_ID_WORKER_RESTARTED : NULL, NULL, "is ready");
 }
 
 /* ---- stop ladder ---- */
@@ -97,7 +98,9 @@ static usec_t slot_rung(const struct slot *slot)
 {
     usec_t whole = slot->cell->config->timeout_stop;
 
-    return slot->death_sentence == DEATH_STOP && whole != USEC_INFINITY ? whole / 2 : whole;
+    bool two = slot_is_actor(slot) && slot->death_sentence == DEATH_STOP;
+
+    return two && whole != USEC_INFINITY ? whole / 2 : whole;
 }
 
 void slot_condemn(struct slot *slot, enum death_cause cause)

@@ -68,14 +68,6 @@ CHILD static void adjust_oom_score(const struct spawn_child *child)
     char text[12];
     size_t size = spawn_format_int(text, child->options->oom_score_adjust);
     long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    /*
-     * While we share the memory of a supervisor that is not dumpable, our files in /proc are
-     * root's. The supervisor tries again once we have a memory of our own.
-     */
-    if (fd < 0 && errno == EACCES) {
-        child->report->oom_score_refused = true;
-        return;
-    }
     int error = fd < 0 ? errno : write_all(fd, text, size);
     if (error != 0)
         fail(child, "oom-score-adjust", error);
@@ -86,7 +78,7 @@ CHILD static void set_up_scheduling(const struct spawn_child *child)
     const struct spawn_options *options = child->options;
     if (child->join_cgroup)
         join_cgroup(child);
-    if (options->set_oom_score_adjust)
+    if (child->set_oom_score)
         adjust_oom_score(child);
     if (options->set_nice && syscall(SYS_setpriority, 0 /* a process */, 0, options->nice) < 0)
         fail(child, "nice", errno);

@@ -15,7 +15,6 @@
 struct spawn_report {
     int error;        /* negative errno; 0 = exec succeeded */
     const char *step; /* what failed */
-    bool oom_score_refused;
 };
 
 struct spawn_child {
@@ -24,7 +23,8 @@ struct spawn_child {
     struct spawn_fd fds[SPAWN_FDS_MAX + 3]; /* 0, 1 and 2 included, where fd -1 = /dev/null */
     size_t n_fds;
     pid_t parent;
-    bool join_cgroup; /* was not cloned into it */
+    bool join_cgroup;   /* was not cloned into it */
+    bool set_oom_score; /* has not inherited it */
 };
 
 _Noreturn void spawn_child_main(const struct spawn_child *child);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "spawn.h"
 #include "../shared/cleanup.h"
-#include "../shared/clock.h"
 #include "../shared/fault.h"
 #include "spawn-child.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -22,8 +20,6 @@
 #ifndef P_PIDFD
 #define P_PIDFD 3 /* Linux 5.4 */
 #endif
-
-#define OOM_SCORE_PATIENCE (20 * USEC_PER_MSEC)
 
 /* Whether the clone below is made by an instruction in our own frame, not in one that returns. */
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -91,6 +87,46 @@ static long clone_any(struct spawn_child *child, int *ret_pidfd)
     return r == -ENOSYS ? clone_old(child, ret_pidfd) : r;
 }
 
+/* Our own OOM score, open for reading and writing since before we gave up being dumpable; or -1. */
+static int oom_score_fd = -1;
+
+int spawn_prepare(void)
+{
+    if (oom_score_fd < 0)
+        oom_score_fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    return oom_score_fd < 0 ? -errno : 0;
+}
+
+static int write_oom_score(int value)
+{
+    char text[12];
+    size_t size = spawn_format_int(text, value);
+    return pwrite(oom_score_fd, text, size, 0) < 0 ? -errno : 0;
+}
+
+/*
+ * The files in /proc of a process that is not dumpable are root's, and the child shares our memory,
+ * so without privileges it cannot set its own score. Then it inherits it: ours is what it is to
+ * have while we are suspended anyway. Returns 1 if ours has to be given back, 0 if the child can do
+ * it, or -errno.
+ */
+static int lend_oom_score(struct spawn_child *child, int *ret_own)
+{
+    char text[16];
+    if (!child->options->set_oom_score_adjust)
+        return 0;
+    child->set_oom_score = faccessat(AT_FDCWD, "/proc/self/oom_score_adj", W_OK, AT_EACCESS) == 0;
+    if (child->set_oom_score)
+        return 0;
+    ssize_t n = oom_score_fd < 0 ? -1 : pread(oom_score_fd, text, sizeof(text) - 1, 0);
+    if (n <= 0)
+        return -EACCES;
+    text[n] = '\0';
+    *ret_own = (int)strtol(text, NULL, 10);
+    int r = write_oom_score(child->options->oom_score_adjust);
+    return r < 0 ? r : 1;
+}
+
 /*
  * All signals are blocked meanwhile: until exec a handler would run in the child on the
  * supervisor's memory. By the system call, since the C library spares two signals that it uses
@@ -128,40 +164,6 @@ static int list_descriptors(struct spawn_child *child)
         child->fds[fd.number < 3 ? (size_t)fd.number : child->n_fds++] = fd;
     }
     return 0;
-}
-
-static int write_oom_score(pid_t pid, int adjust)
-{
-    char path[64], text[12];
-    (void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
-    size_t size = spawn_format_int(text, adjust);
-    _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-    return fd >= 0 && write(fd, text, size) == (ssize_t)size ? 0 : -errno;
-}
-
-static bool has_ended(int pidfd)
-{
-    siginfo_t info = {0};
-    return syscall(SYS_waitid, P_PIDFD, pidfd, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) ==
-               0 &&
-           info.si_pid != 0;
-}
-
-/*
- * Exec releases us when the old memory is given up, a moment before the new one counts as dumpable,
- * and the files in /proc as the worker's: until then, and once it has ended, they are root's. There
- * is nothing to wait for, so this looks again, for a bounded time.
- */
-static int write_oom_score_late(pid_t pid, int pidfd, int adjust)
-{
-    usec_t deadline = usec_add(clock_now(), OOM_SCORE_PATIENCE);
-    int r;
-    while ((r = write_oom_score(pid, adjust)) == -EACCES && clock_now() < deadline) {
-        if (has_ended(pidfd))
-            return 0;
-        (void)sched_yield();
-    }
-    return r;
 }
 
 static void end(int pidfd)
@@ -206,8 +208,16 @@ int spawn(const struct spawn_options *options, struct spawn_result *ret, const c
         *ret_step = "descriptors";
         return r;
     }
-    int pidfd = -1;
+    int pidfd = -1, own_oom_score;
+    int lent = lend_oom_score(&child, &own_oom_score);
+    if (lent < 0) {
+        *ret_step = "oom-score-adjust";
+        return lent;
+    }
     long pid = clone_shielded(&child, &pidfd);
+    /* Cannot fail: what a process had, it may always have again. */
+    if (lent > 0)
+        (void)write_oom_score(own_oom_score);
     if (pid < 0)
         return (int)pid;
 
@@ -215,11 +225,6 @@ int spawn(const struct spawn_options *options, struct spawn_result *ret, const c
     r = child.report->error;
     if (r < 0) {
         *ret_step = child.report->step;
-    } else if (child.report->oom_score_refused) {
-        *ret_step = "oom-score-adjust";
-        r = write_oom_score_late((pid_t)pid, pidfd, options->oom_score_adjust);
-    }
-    if (r < 0) {
         end(pidfd);
         return r;
     }

@@ -45,6 +45,12 @@ struct spawn_options {
     int oom_score_adjust;
 };
 
+/*
+ * Before the supervisor gives up being dumpable: keeps what it takes to set the OOM score of
+ * workers without privileges. Without it, or if it fails (-errno), such a spawn fails with -EACCES.
+ */
+int spawn_prepare(void);
+
 struct spawn_result {
     pid_t pid;
     int pidfd; /* close-on-exec; the caller's */

@@ -6,26 +6,25 @@
 
 void help_all(const struct verb *verbs, size_t n_verbs)
 {
-    puts("Usage: troupectl VERB [OPERAND…] [OPTION…]\n"
+    puts("Usage: troupectl VERB [OPERAND...] [OPTION...]\n"
          "Looks at, and gives orders to, a running trouped.\n");
     for (size_t i = 0; i < n_verbs; i++) {
         char left[64];
 
         snprintf(left, sizeof(left), "%s %s", verbs[i].name, verbs[i].operands);
-        printf("  %-26s %s\n", left, verbs[i].summary);
+        printf("  %-22s %s\n", left, verbs[i].summary);
     }
     puts("\nOptions of every verb:");
     options_help(OPTIONS_COMMON);
-    puts("\n'troupectl VERB --help' tells more of each, troupectl(1) all. A TARGET is a group "
-         "(digest) or\n"
-         "a worker (digest/3). Exit status: 0 ok, 1 failed, 2 usage, 3 no supervisor, 4 not "
-         "permitted,\n"
-         "5 no such target or job, 6 busy or exists, 7 configuration invalid.");
+    puts("\n'troupectl VERB --help' tells more of each, troupectl(1) all. A TARGET is a\n"
+         "group (digest) or a worker (digest/3). Exit status: 0 ok, 1 failed, 2 usage,\n"
+         "3 no supervisor, 4 not permitted, 5 no such target or job, 6 busy or exists,\n"
+         "7 configuration invalid.");
 }
 
 void help_verb(const struct verb *verb)
 {
-    printf("Usage: troupectl %s%s%s [OPTION…]\n%s.\n", verb->name, *verb->operands ? " " : "",
+    printf("Usage: troupectl %s%s%s [OPTION...]\n%s.\n", verb->name, *verb->operands ? " " : "",
            verb->operands, verb->summary);
     if (verb->details)
         printf("\n%s", verb->details);

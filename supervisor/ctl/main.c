@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 {
     struct invocation invocation = {.options = OPTIONS_DEFAULTS, .client = VARLINK_CLIENT_NULL};
     struct arguments arguments = {.items = argv, .n_items = (size_t)argc, .next = 1};
-    _cleanup_free_ const char **operands = calloc((size_t)argc + 1, sizeof(*operands));
+    const char **operands = calloc((size_t)argc + 1, sizeof(*operands));
     int r;
 
     setlocale(LC_CTYPE, "");
@@ -118,6 +118,7 @@ int main(int argc, char **argv)
         r = run(&invocation);
     }
     varlink_client_deinit(&invocation.client);
+    free(operands);
     /* A full disk must not look like success; a pipe that was closed is nothing to talk about. */
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {

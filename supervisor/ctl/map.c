@@ -10,10 +10,10 @@
 #include "call.h"
 #include "complain.h"
 #include "explain.h"
-#include "field.h"
 #include "format.h"
 #include "interrupt.h"
 #include "invocation.h"
+#include "map-output.h"
 #include "progress.h"
 #include "reader.h"
 #include "verbs.h"
@@ -223,64 +223,6 @@ static void complain_line(struct map *map, const struct window_line *line)
     }
 }
 
-static void print_json(const struct map *map, const struct window_line *line)
-{
-    const struct troupe_result *result = &line->result;
-    bool refused = result->error < 0;
-    json_t *object;
-
-    object =
-        json_pack("{s:I, s:s, s:s*, s:i, s:i, s:s*, s:o*}", "line", (json_int_t)line->number + 1,
-                  "state", refused ? "refused" : troupe_end_name(result->end), "id",
-                  refused ? NULL : result->id, "attempts", (int)result->attempts, "code",
-                  result->code, "reason", *result->reason ? result->reason : NULL, "result",
-                  refused ? NULL : field_payload_new(result->data, result->size));
-    if (object && map->invocation->options.tag)
-        json_object_set_new(object, "input", field_payload_new(line->input, line->size));
-    if (object)
-        json_dumpf(object, stdout, JSON_COMPACT);
-    putchar('\n');
-    json_decref(object);
-}
-
-/* A result of several lines would take the place of the next ones. */
-static void print_on_one_line(const char *data, size_t size)
-{
-    const char *end = data + size;
-
-    if (size > 0 && end[-1] == '\n')
-        end--;
-    while (data < end) {
-        const char *newline = memchr(data, '\n', (size_t)(end - data));
-        const char *stop_at = newline ? newline : end;
-
-        fwrite(data, 1, (size_t)(stop_at - data), stdout);
-        if (newline)
-            fputs("\\n", stdout);
-        data = newline ? newline + 1 : end;
-    }
-}
-
-static void print_line(const struct map *map, const struct window_line *line)
-{
-    const struct options *options = &map->invocation->options;
-    const struct troupe_result *result = &line->result;
-
-    if (options->json) {
-        print_json(map, line);
-        return;
-    }
-    if (options->tag) {
-        fwrite(line->input, 1, line->size, stdout);
-        putchar('\t');
-    }
-    if (result->error == 0 && options->null)
-        fwrite(result->data, 1, result->size, stdout);
-    else if (result->error == 0)
-        print_on_one_line(result->data, result->size);
-    putchar(options->null ? '\0' : '\n');
-}
-
 /* A full disk is told; that the reader has gone away (EPIPE) is the reader's own wish. */
 static void output_failed(struct map *map)
 {
@@ -299,7 +241,7 @@ static void write_lines(struct map *map)
     while ((line = window_front(&map->window))) {
         if (map->invocation->out.is_terminal)
             progress_hide(&map->progress);
-        print_line(map, line);
+        map_output_write(&map->invocation->options, line);
         if (line->result.error < 0 || line->result.end != TROUPE_SUCCEEDED)
             complain_line(map, line);
         map->n_bytes += line->size + 1;

@@ -2,176 +2,13 @@
 #include "../../shared/cleanup.h"
 #include "field.h"
 #include "format.h"
+#include "pool.h"
 #include "show.h"
 #include "table.h"
 #include <string.h>
 
-/* Groups of so many workers are shown whole. */
-#define SMALL_POOL 6
-/* Of larger ones: at most so many that need attention, and so many of the longest running jobs. */
-#define NOTABLE_MAX 10
-#define LONGEST_MAX 3
-/* A death that short ago is worth a line even if the worker is well again. */
-#define RECENT_DEATH (60 * USEC_PER_SEC)
 /* A job that has waited so long is worth a colour. */
 #define LONG_WAIT (60 * USEC_PER_SEC)
-
-/* What needs attention most comes first. */
-enum rank {
-    RANK_FAILED,
-    RANK_KILLING,
-    RANK_BACKOFF,
-    RANK_STOPPING,
-    RANK_STARTING,
-    RANK_DIED_RECENTLY,
-    RANK_BUSY,
-    RANK_IDLE,
-    RANK_STOPPED,
-    _RANK_N,
-};
-
-static const char *const rank_states[_RANK_N] = {
-    [RANK_FAILED] = "failed",     [RANK_KILLING] = "killing",   [RANK_BACKOFF] = "backoff",
-    [RANK_STOPPING] = "stopping", [RANK_STARTING] = "starting", [RANK_BUSY] = "busy",
-    [RANK_IDLE] = "idle",         [RANK_STOPPED] = "stopped",
-};
-
-/* How the tally calls them, in the order in which it names them. */
-static const struct {
-    const char *state;
-    const char *text;
-    const char *color;
-} tally_words[] = {
-    {"busy", "busy", ""},
-    {"idle", "idle", ""},
-    {"starting", "starting", YELLOW},
-    {"stopping", "stopping", ""},
-    {"killing", "being killed", RED},
-    {"backoff", "in backoff", YELLOW},
-    {"failed", "failed", RED},
-    {"stopped", "stopped", ""},
-};
-
-struct entry {
-    const json_t *worker;
-    enum rank rank;
-    usec_t order; /* within a rank */
-};
-
-struct pool {
-    struct entry *entries;
-    size_t n_entries;
-    bool service;
-};
-
-static bool is_failure(const json_t *death)
-{
-    return json_is_object(death) && !field_is(death, "cause", "stop");
-}
-
-static enum rank rank_of(const json_t *worker, usec_t now)
-{
-    const json_t *death = json_object_get(worker, "last_death");
-    const char *state = field_text(worker, "state");
-    enum rank rank = RANK_STOPPED;
-
-    for (enum rank i = 0; i < _RANK_N; i++)
-        if (rank_states[i] && strcmp(rank_states[i], state) == 0)
-            rank = i;
-    if ((rank == RANK_BUSY || rank == RANK_IDLE) && is_failure(death) &&
-        usec_sub(now, field_usec(death, "at")) < RECENT_DEATH)
-        return RANK_DIED_RECENTLY;
-    return rank;
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return (x->order > y->order) - (x->order < y->order);
-}
-
-static int pool_init(struct pool *pool, const json_t *group, usec_t now)
-{
-    const json_t *workers = json_object_get(group, "workers");
-    size_t n = json_array_size(workers);
-
-    *pool = (struct pool){.entries = calloc(n + 1, sizeof(*pool->entries)),
-                          .n_entries = n,
-                          .service = field_is(group, "type", "service")};
-    if (!pool->entries)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        struct entry *entry = &pool->entries[i];
-
-        entry->worker = json_array_get(workers, i);
-        entry->rank = rank_of(entry->worker, now);
-        entry->order = entry->rank == RANK_BUSY ? field_usec(entry->worker, "job_since_at") : i;
-    }
-    return 0;
-}
-
-static void cleanup_pool(struct pool *pool)
-{
-    free(pool->entries);
-}
-
-/* How many of the sorted entries are worth a line of their own. */
-static size_t notable(const struct pool *pool)
-{
-    size_t n = 0, busy = 0;
-
-    while (n < pool->n_entries && n < NOTABLE_MAX && pool->entries[n].rank < RANK_BUSY)
-        n++;
-    /* Those that did not fit must not be passed over by healthy ones. */
-    if (n == NOTABLE_MAX)
-        return n;
-    while (n < pool->n_entries && pool->entries[n].rank == RANK_BUSY && busy < LONGEST_MAX) {
-        n++;
-        busy++;
-    }
-    return n;
-}
-
-/* A service waits for nothing when it is "idle". */
-static const char *name_state(const char *state, bool service)
-{
-    return service && strcmp(state, "idle") == 0 ? "up" : state;
-}
-
-/* "12 busy, 2 idle" of entries first … end. */
-static void tally(const struct pool *pool, size_t first, FILE *file)
-{
-    const char *separator = "";
-
-    for (size_t word = 0; word < ELEMENTS(tally_words); word++) {
-        size_t n = 0;
-
-        for (size_t i = first; i < pool->n_entries; i++)
-            n += field_is(pool->entries[i].worker, "state", tally_words[word].state);
-        if (n == 0)
-            continue;
-        fprintf(file, "%s%s%s %s%s", separator, tally_words[word].color, COUNT(n),
-                name_state(tally_words[word].text, pool->service),
-                *tally_words[word].color ? PLAIN : "");
-        separator = ", ";
-    }
-}
-
-static char *tally_text(const struct pool *pool, size_t first)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-
-    if (!file)
-        return NULL;
-    tally(pool, first, file);
-    fclose(file);
-    return text;
-}
 
 /* ---- lines about the group ---- */
 
@@ -189,7 +26,7 @@ static void show_title(const struct terminal *terminal, const json_t *group)
 static void show_workers_line(const struct terminal *terminal, const json_t *group,
                               const struct pool *pool)
 {
-    _cleanup_free_ char *states = tally_text(pool, 0);
+    _cleanup_free_ char *states = pool_tally(pool, 0);
     uint64_t size = field_count(group, "size"), up = 0;
 
     for (size_t i = 0; i < pool->n_entries; i++)
@@ -265,7 +102,8 @@ static const json_t *latest_death(const json_t *workers)
     for (size_t i = 0; i < json_array_size(workers); i++) {
         const json_t *death = json_object_get(json_array_get(workers, i), "last_death");
 
-        if (is_failure(death) && (!latest || field_usec(death, "at") > field_usec(latest, "at")))
+        if (pool_is_failure(death) &&
+            (!latest || field_usec(death, "at") > field_usec(latest, "at")))
             latest = death;
     }
     return latest;
@@ -296,10 +134,10 @@ static void add_state_cell(struct table *table, const json_t *worker, bool servi
     if (strcmp(state, "backoff") == 0 && restart_at > 0)
         table_add(table, "%srestarts in %s" PLAIN, color, SPAN(usec_sub(restart_at, now)));
     else if (since > 0 && !field_has(worker, "job"))
-        table_add(table, "%s%s" PLAIN " for %s", color, name_state(state, service),
+        table_add(table, "%s%s" PLAIN " for %s", color, pool_state_name(state, service),
                   SPAN(usec_sub(now, since)));
     else
-        table_add(table, "%s%s" PLAIN, color, name_state(state, service));
+        table_add(table, "%s%s" PLAIN, color, pool_state_name(state, service));
 }
 
 static void write_job(FILE *file, const char **separator, const json_t *worker, usec_t now)
@@ -339,7 +177,7 @@ static void add_remarks_cell(struct table *table, const json_t *worker, usec_t n
         return;
     }
     write_job(file, &separator, worker, now);
-    if (is_failure(death))
+    if (pool_is_failure(death))
         fprintf(file, "%s%s %s", separator, SAFE(field_text(death, "detail")),
                 AGO(now, field_usec(death, "at")));
     if (fclose(file) == 0)
@@ -365,27 +203,23 @@ static void add_worker(struct table *table, const struct entry *entry, bool serv
     else
         table_add(table, "%s", "");
     add_remarks_cell(table, worker, now);
-    if (entry->rank <= RANK_DIED_RECENTLY && is_failure(death) &&
+    if (entry->rank <= RANK_DIED_RECENTLY && pool_is_failure(death) &&
         *show_last_line(line, sizeof(line), field_text(death, "stderr")))
         table_note(table, "     " DIM "│" PLAIN " %s", line);
 }
 
 static void show_workers(const struct terminal *terminal, struct pool *pool, usec_t now, bool all)
 {
-    size_t n = pool->n_entries;
+    size_t n = all ? pool->n_entries : pool_notable(pool);
     struct table table;
 
-    if (!all && n > SMALL_POOL) {
-        qsort(pool->entries, pool->n_entries, sizeof(*pool->entries), compare_entries);
-        n = notable(pool);
-    }
     table_init(&table, 5, "   ");
     for (size_t i = 0; i < n; i++)
         add_worker(&table, &pool->entries[i], pool->service, now);
     table_print(&table, terminal);
     table_deinit(&table);
     if (n > 0 && n < pool->n_entries) {
-        _cleanup_free_ char *rest = tally_text(pool, n);
+        _cleanup_free_ char *rest = pool_tally(pool, n);
 
         terminal_print(terminal, "   " DIM "and %s more:" PLAIN " %s", COUNT(pool->n_entries - n),
                        rest ? rest : "");
@@ -394,8 +228,7 @@ static void show_workers(const struct terminal *terminal, struct pool *pool, use
 
 void show_group(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
 {
-    _cleanup_(cleanup_pool)
-    struct pool pool = {0};
+    struct pool pool;
 
     if (pool_init(&pool, group, now) < 0)
         return;
@@ -407,4 +240,5 @@ void show_group(const struct terminal *terminal, const json_t *group, usec_t now
     }
     show_deaths_line(terminal, group, now);
     show_workers(terminal, &pool, now, all);
+    pool_deinit(&pool);
 }

@@ -75,10 +75,11 @@ void show_quoted(const struct terminal *terminal, const char *indent, const char
     text = tail(text, limit);
     while (*text != '\0') {
         const char *end = strchrnul(text, '\n');
-        _cleanup_free_ char *line = strndup(text, (size_t)(end - text));
+        char *line = strndup(text, (size_t)(end - text));
 
         if (line)
             terminal_print(terminal, "%s" DIM "│" PLAIN " %s", indent, SAFE_LINE(line));
+        free(line);
         text = *end == '\0' ? end : end + 1;
     }
 }
@@ -86,7 +87,9 @@ void show_quoted(const struct terminal *terminal, const char *indent, const char
 char *show_last_line(char *buffer, size_t size, const char *text)
 {
     const char *line = tail(text, 1);
-    _cleanup_free_ char *copy = strndup(line, strcspn(line, "\n"));
+    char *copy = strndup(line, strcspn(line, "\n"));
 
-    return format_safe(buffer, size, copy ? copy : "");
+    format_safe(buffer, size, copy ? copy : "");
+    free(copy);
+    return buffer;
 }

@@ -91,7 +91,7 @@ static int create_large(struct invocation *invocation, const char *data, size_t 
 int verb_create(struct invocation *invocation)
 {
     _cleanup_free_ char *data = NULL;
-    json_t *reply;
+    json_t *reply = NULL;
     size_t size;
     int r;
 
@@ -115,7 +115,7 @@ int verb_create(struct invocation *invocation)
 
 static int do_json(struct invocation *invocation, const char *data, size_t size)
 {
-    json_t *reply;
+    json_t *reply = NULL;
     int r;
 
     if (size > SOCKET_PAYLOAD_MAX) {
@@ -180,7 +180,7 @@ static int do_attached(struct invocation *invocation, const char *data, size_t s
     struct troupe_job_options options = attach_job_options(invocation);
     const char *group = invocation_operand(invocation, 0);
     struct attachment_client attached;
-    struct troupe_result result;
+    struct troupe_result result = {0};
     char id[TROUPE_ID_SIZE];
     int r;
 

@@ -122,6 +122,8 @@ void table_print(const struct table *table, const struct terminal *terminal)
 {
     unsigned widths[TABLE_COLUMNS_MAX] = {0};
 
+    if (table->n_columns == 0)
+        return;
     measure(table, widths);
     for (size_t i = 0; i + table->n_columns <= table->n_cells; i += table->n_columns) {
         size_t row = i / table->n_columns;

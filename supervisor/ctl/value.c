@@ -29,9 +29,9 @@ static const struct unit units[] = {
     {"d", 86400 * USEC_PER_SEC},
     {"day", 86400 * USEC_PER_SEC},
     {"days", 86400 * USEC_PER_SEC},
-    {"w", 7 * 86400 * USEC_PER_SEC},
-    {"week", 7 * 86400 * USEC_PER_SEC},
-    {"weeks", 7 * 86400 * USEC_PER_SEC},
+    {"w", 7 * (86400 * USEC_PER_SEC)},
+    {"week", 7 * (86400 * USEC_PER_SEC)},
+    {"weeks", 7 * (86400 * USEC_PER_SEC)},
 };
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
@@ -91,11 +91,15 @@ int value_span(const char *text, usec_t *ret)
 int value_span_range(const char *text, usec_t *ret_min, usec_t *ret_max)
 {
     const char *dots = strstr(text, "..");
-    _cleanup_free_ char *first = NULL;
+    char first[64];
+    size_t length = dots ? (size_t)(dots - text) : strlen(text);
     usec_t min, max;
 
-    first = dots ? strndup(text, (size_t)(dots - text)) : strdup(text);
-    if (!first || value_span(first, &min) < 0)
+    if (length >= sizeof(first))
+        return -EINVAL;
+    memcpy(first, text, length);
+    first[length] = '\0';
+    if (value_span(first, &min) < 0)
         return -EINVAL;
     max = min;
     if (dots && value_span(dots + 2, &max) < 0)

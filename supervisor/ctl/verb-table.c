@@ -9,12 +9,13 @@
 /* clang-format off */
 const struct verb verb_table[] = {
     {
-        .name = "status", .operands = "[TARGET…]", .operands_max = ANY_NUMBER,
+        .name = "status", .operands = "[TARGET...]", .operands_max = ANY_NUMBER,
         .summary = "How groups and workers are, what is wrong first",
         .details =
-            "Without TARGET: the supervisor and every group. Healthy workers of large groups are folded into\n"
-            "one line. With TARGET the exit status is 0 when all of them are up (groups running or paused,\n"
-            "workers idle or busy), 1 when one is not, 5 when one does not exist.\n",
+            "Without TARGET: the supervisor and every group. Healthy workers of large\n"
+            "groups are folded into one line. With TARGET the exit status is 0 when all of\n"
+            "them are up (groups running or paused, workers idle or busy), 1 when one is\n"
+            "not, 5 when one does not exist.\n",
         .options = OPTIONS_CONNECT | OPTIONS_ALL, .run = verb_status,
         .examples = "  troupectl status\n"
                     "  troupectl status digest --all\n"
@@ -29,92 +30,94 @@ const struct verb verb_table[] = {
     },
     {
         .name = "jobs", .operands = "[GROUP]", .operands_max = 1,
-        .summary = "Live jobs, with --ended also those whose results are kept",
+        .summary = "Live jobs, with --ended also kept ones",
         .options = OPTIONS_CONNECT | OPTIONS_ENDED | OPTIONS_LIMIT, .run = verb_jobs,
         .examples = "  troupectl jobs digest --ended --limit 20\n",
     },
     {
         .name = "job", .operands = "ID", .operands_min = 1, .operands_max = 1,
-        .summary = "One job: state, attempts, result; --follow waits for its end",
-        .details = "The exit status is 1 when the job has ended otherwise than successfully.\n",
+        .summary = "One job; with --follow until its end",
+        .details =
+            "The exit status is 1 when the job has ended otherwise than successfully.\n",
         .options = OPTIONS_CONNECT | OPTIONS_FOLLOW, .run = verb_job,
-        .examples = "  troupectl job 5f0c6a… --follow\n"
+        .examples = "  troupectl job 5f0c6a... --follow\n"
                     "  troupectl job nightly --json | jq -r .job.result.data\n",
     },
     {
         .name = "create", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
-        .summary = "Hands over a job and prints its id, without waiting for its end",
+        .summary = "Hands over a job, prints its id, does not wait",
         .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB, .run = verb_create,
         .examples = "  troupectl create digest --data /etc/passwd --id nightly --retries 2\n"
                     "  gzip -dc big.gz | troupectl create count -\n",
     },
     {
         .name = "do", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
-        .summary = "Has a job done: its result goes to standard output as it is",
+        .summary = "Has a job done and writes its result",
         .details =
-            "Why a job did not succeed is told on standard error, with exit status 1. Ctrl-C cancels the job;\n"
-            "a second one leaves without waiting for its end.\n",
+            "Why a job did not succeed is told on standard error, with exit status 1.\n"
+            "Ctrl-C cancels the job; a second one leaves without waiting for its end.\n",
         .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB, .run = verb_do,
         .examples = "  troupectl do digest --data /etc/passwd\n"
                     "  troupectl do resize --file photo.jpg > small.jpg\n",
     },
     {
         .name = "map", .operands = "GROUP", .operands_min = 1, .operands_max = 1,
-        .summary = "A job per line of standard input, results in the order of the input",
+        .summary = "A job per line of input, results in its order",
         .details =
-            "A line of output for every job that was submitted: the result, \\n in place of newlines within it;\n"
-            "empty when there is none. Exactly what came back: --null or --json. Why a job did not succeed goes to\n"
-            "standard error; the exit status is 0 only if all succeeded. Memory stays within the window however\n"
-            "long the input is; while the group's queue is full, map waits. Ctrl-C submits no more and waits for\n"
-            "what runs; a second one leaves.\n",
+            "A line of output for every job that was submitted: the result, \\n in place of\n"
+            "newlines within it; empty when there is none. Exactly what came back: --null\n"
+            "or --json. Why a job did not succeed goes to standard error; the exit status\n"
+            "is 0 only if all succeeded. Memory stays within the window however long the\n"
+            "input is; while the group's queue is full, map waits. Ctrl-C submits no more\n"
+            "and waits for what runs; a second one leaves.\n",
         .options = OPTIONS_JOB | OPTIONS_MAP, .run = verb_map,
         .examples = "  find /usr/share/doc -type f | troupectl map digest > digests\n"
                     "  find . -type f -print0 | troupectl map digest --null --tag --keep-going\n",
     },
     {
-        .name = "cancel", .operands = "ID…", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .name = "cancel", .operands = "ID...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Asks jobs to end; they are not retried",
         .options = OPTIONS_CONNECT, .run = verb_cancel,
         .examples = "  troupectl cancel nightly\n",
     },
     {
         .name = "resize", .operands = "GROUP N", .operands_min = 2, .operands_max = 2,
-        .summary = "Changes the number of a group's workers until the next reload",
+        .summary = "Changes the number of a group's workers",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_resize,
         .examples = "  troupectl resize digest 8 --wait\n",
     },
     {
-        .name = "start", .operands = "TARGET…", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .name = "start", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Starts groups or workers",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_start,
         .examples = "  troupectl start digest --wait\n",
     },
     {
-        .name = "stop", .operands = "TARGET…", .operands_min = 1, .operands_max = ANY_NUMBER,
-        .summary = "Stops groups or workers after the jobs they have in hand",
+        .name = "stop", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .summary = "Stops them after the jobs they have in hand",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_stop,
         .examples = "  troupectl stop digest/3\n",
     },
     {
-        .name = "restart", .operands = "TARGET…", .operands_min = 1, .operands_max = ANY_NUMBER,
-        .summary = "Restarts groups or workers after the jobs they have in hand",
+        .name = "restart", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .summary = "Restarts them after the jobs they have in hand",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_restart,
         .examples = "  troupectl restart digest --wait --timeout 1min\n",
     },
     {
-        .name = "reset", .operands = "TARGET…", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .name = "reset", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Forgets deaths, and starts what has failed",
         .options = OPTIONS_CONNECT, .run = verb_reset,
         .examples = "  troupectl reset digest\n",
     },
     {
-        .name = "pause", .operands = "GROUP…", .operands_min = 1, .operands_max = ANY_NUMBER,
-        .summary = "Hands out no more jobs; they are accepted and queued",
+        .name = "pause", .operands = "GROUP...", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .summary = "Hands out no more jobs; they are queued",
         .options = OPTIONS_CONNECT, .run = verb_pause,
         .examples = "  troupectl pause digest\n",
     },
     {
-        .name = "resume", .operands = "GROUP…", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .name = "resume", .operands = "GROUP...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Hands out jobs again",
         .options = OPTIONS_CONNECT, .run = verb_resume,
         .examples = "  troupectl resume digest\n",
@@ -132,16 +135,18 @@ const struct verb verb_table[] = {
         .examples = "  troupectl log digest\n",
     },
     {
-        .name = "verify", .operands = "[FILE…]", .operands_max = ANY_NUMBER,
-        .summary = "Finds all that is wrong with the configuration, without a supervisor",
-        .details = "A line for every problem, FILE:LINE: TEXT; exit status 7 if there is one.\n",
+        .name = "verify", .operands = "[FILE...]", .operands_max = ANY_NUMBER,
+        .summary = "Finds all that is wrong with the configuration",
+        .details =
+            "A line for every problem, FILE:LINE: TEXT; exit status 7 if there is one.\n",
         .options = OPTIONS_CONFIG, .run = verb_verify,
         .examples = "  troupectl verify && troupectl reload\n"
                     "  troupectl verify ./digest.group\n",
     },
     {
         .name = "reload", .operands = "",
-        .summary = "Has the configuration read again; with a problem in it nothing changes",
+        .summary = "Has the configuration read again",
+        .details = "Nothing changes when there is a problem in it; all are printed, exit status 7.\n",
         .options = OPTIONS_CONNECT, .run = verb_reload,
         .examples = "  troupectl reload\n",
     },
@@ -153,7 +158,7 @@ const struct verb verb_table[] = {
     },
     {
         .name = "version", .operands = "",
-        .summary = "The version of this program, and of the supervisor if one runs",
+        .summary = "The versions of this program and the supervisor",
         .options = 0, .run = verb_version,
         .examples = "  troupectl version\n",
     },

@@ -375,6 +375,60 @@ START_TEST(a_worker_born_in_a_real_cgroup_is_killed_with_its_children)
 }
 END_TEST
 
+/* Its exit status, or minus the signal that ended it. */
+static int run_true(void)
+{
+    char *const argv[] = {"/bin/true", NULL}, *const environment[] = {NULL};
+    struct spawn_result result;
+    const char *step = "";
+    struct spawn_options options = {
+        .argv = argv, .environment = environment, .cgroup_fd = cgroup.fd};
+    int r = spawn(&options, &result, &step);
+    ck_assert_msg(r == 0, "%s: %s", step, strerror(-r));
+    struct spawn_exit how = wait_for(result.pidfd);
+    return how.signalled ? -how.code : how.code;
+}
+
+START_TEST(a_worker_lives_in_a_slot_in_which_another_was_killed)
+{
+    if (mount[0] == '\0') {
+        printf("skipped: no writable cgroup v2\n");
+        return;
+    }
+    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), 0);
+    ck_assert_int_eq(cgroup_kill(&cgroup), 0);
+    cgroup_deinit(&cgroup); /* as it is left when something in it is still dying */
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), 0);
+    ck_assert_int_eq(run_true(), 0);
+    ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
+}
+END_TEST
+
+START_TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead)
+{
+    char *const argv[] = {"/bin/sleep", "1000", NULL}, *const environment[] = {NULL};
+    struct spawn_result result;
+    const char *step;
+    if (mount[0] == '\0') {
+        printf("skipped: no writable cgroup v2\n");
+        return;
+    }
+    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), 0);
+    struct spawn_options options = {
+        .argv = argv, .environment = environment, .cgroup_fd = cgroup.fd};
+    ck_assert_int_eq(spawn(&options, &result, &step), 0);
+    cgroup_deinit(&cgroup);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), -EBUSY);
+    struct spawn_exit how = wait_for(result.pidfd);
+    ck_assert(how.signalled && how.code == SIGKILL);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), 0);
+    ck_assert_int_eq(run_true(), 0);
+    ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cgroup");
@@ -397,6 +451,8 @@ int main(void)
     suite_add_tcase(suite, fake);
     tcase_add_unchecked_fixture(real, make_real_root, remove_real_root);
     tcase_add_test(real, a_worker_born_in_a_real_cgroup_is_killed_with_its_children);
+    tcase_add_test(real, a_worker_lives_in_a_slot_in_which_another_was_killed);
+    tcase_add_test(real, a_slot_with_something_alive_in_it_is_busy_until_that_is_dead);
     suite_add_tcase(suite, real);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -2,8 +2,10 @@
 
 /* The control socket in front of the real core; see fake-client.h. */
 
+#include "../../shared/log.h"
 #include "../../shared/memory.h"
 #include "../../supervisor/peer.h"
+#include "../../supervisor/slot.h"
 #include "fake-client.h"
 #include <check.h>
 #include <errno.h>
@@ -72,6 +74,16 @@ static void check_refused(const char *error, const char *key, const char *value,
     if (key)
         ck_assert_str_eq(string(parameters, key), value);
     json_decref(parameters);
+}
+
+/* The same for a call that was sent before. */
+static void check_refused_next(const char *error, const char *key, const char *value)
+{
+    json_t *answer = fake_receive(client);
+
+    ck_assert_str_eq(strrchr(string(answer, "error"), '.') + 1, error);
+    ck_assert_str_eq(string(json_object_get(answer, "parameters"), key), value);
+    json_decref(answer);
 }
 
 static void check_done(const char *text)
@@ -201,7 +213,9 @@ START_TEST(a_message_beyond_a_mebibyte_is_refused_and_ends_the_connection)
     answer = fake_receive(client);
     ck_assert_str_eq(string(answer, "error"), "io.troupe.Supervisor.TooLarge");
     json_decref(answer);
+    /* The end comes with the answer, not when the supervisor loses patience. */
     ck_assert_ptr_null(fake_receive(client));
+    ck_assert_uint_eq(control_n_clients(fake_control), 1);
     fake_disconnect(client);
     fake_settle();
     ck_assert_uint_eq(control_n_clients(fake_control), 0);
@@ -342,9 +356,10 @@ END_TEST
 
 START_TEST(pause_and_resume_are_events_that_watchers_see)
 {
-    struct fake_client *watcher = fake_connect();
+    struct fake_client *watcher = fake_connect(), *other = fake_connect();
     json_t *answer, *event;
 
+    fake_send(other, MORE("io.troupe.Supervisor.Watch", "{\"target\":\"test/0\"}"));
     fake_send(watcher, MORE("io.troupe.Supervisor.Watch", "{\"target\":\"test\"}"));
     fake_settle();
     check_done(SUPERVISOR("Pause", "{\"target\":\"test\"}"));
@@ -355,6 +370,8 @@ START_TEST(pause_and_resume_are_events_that_watchers_see)
     ck_assert_str_eq(string(event, "group"), "test");
     json_decref(answer);
     check_done(SUPERVISOR("Resume", "{\"target\":\"test\"}"));
+    ck_assert_int_eq(recv(other->fd, &(char){0}, 1, MSG_DONTWAIT), -1);
+    fake_disconnect(other);
     fake_disconnect(watcher);
     fake_settle();
     check_done(
@@ -396,6 +413,41 @@ START_TEST(resizing_tells_the_old_size_and_waits_for_the_new_one)
         fake_refused(client, "BadSize", SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":0}"));
     ck_assert_int_eq(json_integer_value(json_object_get(answer, "minimum")), 1);
     json_decref(answer);
+}
+END_TEST
+
+/* The last event comes before the pool lets go of the slot: looking only once would be once too
+ * early. */
+START_TEST(shrinking_is_complete_when_the_surplus_worker_is_gone)
+{
+    struct cell *cell = fake_group->cell;
+    struct slot *last = cell->slots[1];
+
+    last->state = LIFECYCLE_KILLING;
+    fake_send(client, SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":1,\"wait\":true}"));
+    fake_settle();
+    ck_assert_int_eq(recv(client->fd, &(char){0}, 1, MSG_DONTWAIT | MSG_PEEK), -1);
+    last->state = LIFECYCLE_STOPPED;
+    event_emit(&fake_context.events,
+               (struct event){.level = LOG_LEVEL_INFO, .type = "worker.stopped", .message = ""});
+    cell_slot_stopped(cell, last);
+    json_decref(parameters_of(fake_receive(client)));
+    ck_assert_uint_eq(cell->n_slots, 1);
+}
+END_TEST
+
+START_TEST(waiting_for_what_will_not_be_ends_with_what_is_in_the_way)
+{
+    struct slot *slot = fake_group->cell->slots[0];
+
+    slot->state = LIFECYCLE_KILLING;
+    fake_send(client, SUPERVISOR("Start", "{\"target\":\"test/0\",\"wait\":true}"));
+    fake_settle();
+    slot->restart_asked = slot->wanted = false;
+    slot->state = LIFECYCLE_FAILED;
+    event_emit(&fake_context.events,
+               (struct event){.level = LOG_LEVEL_INFO, .type = "worker.failed", .message = ""});
+    check_refused_next("NotReached", "state", "failed");
 }
 END_TEST
 
@@ -509,6 +561,7 @@ START_TEST(do_answers_when_the_job_has_ended_and_the_next_call_waits)
     answer = parameters_of(fake_receive(client));
     ck_assert_str_eq(string(answer, "state"), "running");
     json_decref(answer);
+    check_refused("NoSuchJob", "id", "d", JOBS("Get", "{\"id\":\"d\"}"));
 }
 END_TEST
 
@@ -559,12 +612,18 @@ END_TEST
 
 START_TEST(a_oneway_do_is_carried_out_and_holds_nobody_up)
 {
-    fake_send(client, ONEWAY("io.troupe.Jobs.Do", "{\"group\":\"test\"}"));
+    json_t *answer;
+
+    fake_send(client,
+              ONEWAY("io.troupe.Jobs.Do", "{\"group\":\"test\",\"options\":{\"id\":\"o\"}}"));
     fake_send(client, ONEWAY("io.troupe.Jobs.Attach", "{\"version\":1}"));
     fake_send(client, ONEWAY("io.troupe.Supervisor.Watch", "{}"));
     check_done(SUPERVISOR("GetInfo", "{}"));
     ck_assert_uint_eq(fake_group->cell->n_queued, 1);
+    answer = ask(JOBS("Cancel", "{\"id\":\"o\"}"));
+    ck_assert_uint_eq(json_object_size(answer), 0);
     ck_assert_uint_eq(client->size, 0);
+    json_decref(answer);
 }
 END_TEST
 
@@ -684,6 +743,8 @@ static TCase *methods_case(void)
     tcase_add_test(tcase, pause_and_resume_are_events_that_watchers_see);
     tcase_add_test(tcase, kept_events_are_replayed_before_new_ones);
     tcase_add_test(tcase, resizing_tells_the_old_size_and_waits_for_the_new_one);
+    tcase_add_test(tcase, shrinking_is_complete_when_the_surplus_worker_is_gone);
+    tcase_add_test(tcase, waiting_for_what_will_not_be_ends_with_what_is_in_the_way);
     tcase_add_test(tcase, waiting_for_what_is_so_already_is_short);
     tcase_add_test(tcase, nothing_is_begun_while_it_stops);
     tcase_add_test(tcase, a_job_is_created_shown_listed_and_cancelled);

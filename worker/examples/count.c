@@ -107,7 +107,7 @@ static void hang(void)
 /* Returns true when this step is an error. */
 static bool misbehave(const struct task *task, uint64_t step)
 {
-    int *volatile nowhere = NULL;
+    volatile int *volatile nowhere = NULL;
 
     if (step == task->crash_at)
         *nowhere = 1;
