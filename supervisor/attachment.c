@@ -13,10 +13,13 @@
 
 #define ATTACHMENT_RING   (UINT32_C(1) << 20)
 #define ATTACHMENT_INLINE (UINT32_C(32) << 10)
+/* Ends that one client may wait for at a time. */
+#define ATTACHMENT_WAITERS_MAX 65536u
 /* Fields of a DONE record beside reason and payload; generous. */
 #define DONE_RECORD_FIXED 256u
 
-static const char RESULT_LOST[] = "its result could not be handed over: out of memory or descriptors";
+static const char RESULT_LOST[] =
+    "its result could not be handed over: out of memory or descriptors";
 
 #define attachment_of(pointer, member) list_entry(pointer, struct attachment, member)
 
@@ -24,8 +27,10 @@ struct attachment {
     struct mailbox mailbox;
     struct context *context;
     bool may_change;
+    unsigned n_waiters;  /* in the two lists */
     struct list waiting; /* waiters on live jobs, struct job_waiter.owner_link */
-    struct list owed;    /* waiters on ended jobs whose end found no room; each holds a job reference */
+    struct list
+        owed; /* waiters on ended jobs whose end found no room; each holds a job reference */
     void (*broken)(void *userdata, const char *what);
     void *userdata;
 };
@@ -126,7 +131,8 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
     if (r == MAILBOX_E_FULL)
         return r;
     if (r < 0) {
-        /* Out of descriptors or memory for a large result: the end itself must be told all the same. */
+        /* Out of descriptors or memory for a large result: the end itself must be told all the
+         * same. */
         done.payload = (struct payload_wire){.form = PAYLOAD_INLINE};
         done.reason = RESULT_LOST;
         done.reason_size = sizeof(RESULT_LOST) - 1;
@@ -142,6 +148,7 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
 
 static void waiter_release(struct job_waiter *waiter, struct job *job)
 {
+    ((struct attachment *)waiter->owner)->n_waiters--;
     list_unlink(&waiter->owner_link);
     if (waiter != &job->submitter)
         free(waiter);
@@ -157,7 +164,8 @@ static void attachment_on_change(struct job_waiter *waiter, struct job *job)
     r = list_empty(&attachment->owed) ? attachment_send_done(attachment, waiter->cookie, job)
                                       : MAILBOX_E_FULL;
     if (r != MAILBOX_E_FULL) {
-        /* Anything else than success means that the mailbox is broken: the client is on its way out. */
+        /* Anything else than success means that the mailbox is broken: the client is on its way
+         * out. */
         waiter_release(waiter, job);
         return;
     }
@@ -254,8 +262,8 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
 }
 
 /* A blob is fetched also for a job that is refused: the next one counts on its turn. */
-static int attachment_take_blob(struct attachment *attachment,
-                                const struct protocol_submit *submit, int *ret)
+static int attachment_take_blob(struct attachment *attachment, const struct protocol_submit *submit,
+                                int *ret)
 {
     struct parcel parcel = PARCEL_NULL;
     int r;
@@ -286,12 +294,16 @@ static int attachment_on_submit(struct attachment *attachment, const struct ring
     if (r != 0)
         return r;
     r = attachment_take_blob(attachment, &submit, &blob);
+    if (r == -EMFILE || r == -ENOMEM)
+        return attachment_refuse(attachment, submit.cookie, -r, strerror(-r));
     if (r < 0)
         return r;
     if (!attachment->may_change)
         return attachment_refuse(attachment, submit.cookie, EPERM, "not permitted");
+    if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
+        return attachment_refuse(attachment, submit.cookie, EBUSY, "too many jobs are waited for");
     group = registry_get(&attachment->context->registry, submit.group);
-    if (!group)
+    if (!group || group->config->type != CONFIG_ACTOR)
         return attachment_refuse(attachment, submit.cookie, ENOENT, "the group is gone");
     r = attachment_submit(attachment, group, &submit, blob, &job);
     if (r != 0)
@@ -300,6 +312,7 @@ static int attachment_on_submit(struct attachment *attachment, const struct ring
     if (job->keep_result)
         return attachment_accept(attachment, submit.cookie, &job->id);
     list_push_back(&attachment->waiting, &job->submitter.owner_link);
+    attachment->n_waiters++;
     return 0;
 }
 
@@ -344,6 +357,8 @@ static int attachment_on_watch(struct attachment *attachment, const struct ring_
         return attachment_refuse(attachment, watch.cookie, ESRCH, "no such job");
     if (job_ended(job))
         return attachment_send_done(attachment, watch.cookie, job);
+    if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
+        return attachment_refuse(attachment, watch.cookie, EBUSY, "too many jobs are waited for");
     waiter = malloc(sizeof(*waiter));
     if (!waiter)
         return attachment_refuse(attachment, watch.cookie, ENOMEM, "out of memory");
@@ -351,6 +366,7 @@ static int attachment_on_watch(struct attachment *attachment, const struct ring_
         .changed = attachment_on_change, .owner = attachment, .cookie = watch.cookie};
     list_init(&waiter->link);
     list_push_back(&attachment->waiting, &waiter->owner_link);
+    attachment->n_waiters++;
     job_add_waiter(job, waiter);
     return 0;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * An attached client: its own pair of rings, for as long as its Varlink connection lives. It submits,
- * cancels and watches; what it is owed and does not fetch is bounded by what it submitted.
+ * An attached client: its own pair of rings, for as long as its Varlink connection lives. It
+ * submits, cancels and watches; what it is owed and does not fetch is bounded by what it submitted.
  */
 
 #include "mailbox.h"
@@ -12,9 +12,10 @@ struct attachment;
 struct context;
 
 /*
- * Makes the rings. `*ret_fds` are for the client: close the control end after sending (attachment_sent()).
- * `broken` is called from the loop when the client broke the protocol: the connection is to be closed
- * (which frees the attachment). `may_change` = whether it may submit and cancel. 0 or -errno.
+ * Makes the rings. `*ret_fds` are for the client: close the control end after sending
+ * (attachment_sent()). `broken` is called from the loop when the client broke the protocol: the
+ * connection is to be closed (which frees the attachment). `may_change` = whether it may submit and
+ * cancel. 0 or -errno.
  */
 int attachment_new(struct attachment **ret, struct context *context, bool may_change,
                    void (*broken)(void *userdata, const char *what), void *userdata,

@@ -36,6 +36,12 @@ void cell_on_results_timer(struct timer *timer, usec_t now)
     cell_arm_results_timer(cell);
 }
 
+/* Large results hold a descriptor each, which workers need to be started: the oldest make room. */
+static bool blobs_crowd(const struct cell *cell)
+{
+    return cell->context->jobs.n_blobs > cell->context->jobs.blobs_max;
+}
+
 /* Takes the reference that the cell holds on a live job over to its kept results, or drops it. */
 static void cell_keep_result(struct cell *cell, struct job *job)
 {
@@ -45,7 +51,7 @@ static void cell_keep_result(struct cell *cell, struct job *job)
         job_unref(&cell->context->jobs, job);
         return;
     }
-    while (cell->n_results >= config->results_max)
+    while (cell->n_results >= config->results_max || (blobs_crowd(cell) && cell->n_results > 0))
         cell_drop_result(cell, job_of(list_first(&cell->results)));
     job->expires_at = usec_add(cell_now(cell), config->result_ttl);
     list_push_back(&cell->results, &job->link);
@@ -77,7 +83,7 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
         job_set_reason(job, reason);
     (*cell_end_counter(cell, state))++;
     cell->queue_bytes -= job->payload.size;
-    parcel_deinit(&job->payload);
+    job_drop_payload(&cell->context->jobs, job);
     job_tell_waiters(job);
     cell_keep_result(cell, job);
     if (cell->group->removed)
@@ -197,7 +203,7 @@ void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
     switch (outcome) {
     case PROTOCOL_SUCCESS:
     case PROTOCOL_UNSUCCESSFUL:
-        parcel_move(&job->result, result);
+        job_set_result(&cell->context->jobs, job, result);
         cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_FAILED, NULL);
         break;
     case PROTOCOL_CANCELLED:

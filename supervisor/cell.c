@@ -14,6 +14,7 @@
 
 /* How long a job waits that could not be handed over for want of descriptors or memory. */
 #define CELL_HANDOVER_RETRY (100 * USEC_PER_MSEC)
+#define CELL_BACKOFF_MAX    (24 * 3600 * USEC_PER_SEC)
 
 usec_t cell_now(const struct cell *cell)
 {
@@ -73,11 +74,17 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
         return;
     }
     cell->n_running--;
-    if (r < 0)
-        log_warning("%s: handing over a job failed, trying again: %s", slot->name, strerror(-r));
-    if (slot_is_up(slot))
+    job->attempt--; /* nobody has seen it */
+    log_warning("%s: handing over a job failed, trying again: %s", slot->name,
+                r < 0 ? strerror(-r) : "its inbox is full");
+    if (slot_is_up(slot)) {
+        /* Ours is the fault: descriptors, memory. */
         cell_slot_available(cell, slot);
-    cell_back_off(cell, job, CELL_HANDOVER_RETRY);
+        cell_back_off(cell, job, CELL_HANDOVER_RETRY);
+    } else {
+        job_set_state(job, JOB_QUEUED);
+        cell_enqueue(cell, job, true);
+    }
 }
 
 /* Slots beyond the pool's size go once they and all above them are stopped. */
@@ -104,7 +111,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
         cell_assign(cell, list_entry(slot, struct slot, available_link), job_of(job));
     }
     if (cell->group->removed && cell_live_jobs(cell) == 0)
-        group_stop(cell->group, false);
+        group_drained(cell->group);
 }
 
 /* ---- submitting and cancelling ---- */
@@ -119,7 +126,8 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
         return CELL_E_BAD_ID;
     if (cell->n_queued + cell->n_backoff >= config->queue_max ||
         request->size > config->queue_memory_max ||
-        cell->queue_bytes > config->queue_memory_max - request->size) {
+        cell->queue_bytes > config->queue_memory_max - request->size ||
+        (request->blob_fd >= 0 && cell->context->jobs.n_blobs >= cell->context->jobs.blobs_max)) {
         cell->counters.refused++;
         return CELL_E_BUSY;
     }
@@ -131,18 +139,27 @@ static usec_t chosen(usec_t asked, usec_t configured)
     return asked == PROTOCOL_DEFAULT_USEC ? configured : asked;
 }
 
+/* A back-off without end would keep a job alive for ever. */
+static usec_t bounded(usec_t backoff)
+{
+    return backoff < CELL_BACKOFF_MAX ? backoff : CELL_BACKOFF_MAX;
+}
+
 /* Everything that can fail, before anything is accepted. */
 static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_request *request)
 {
     const struct config_group *config = cell->config;
+    struct parcel blob = PARCEL_NULL;
 
     job->cell = cell;
     job->keep_result = request->keep_result;
     job->max_retries = request->max_retries == PROTOCOL_DEFAULT_RETRIES ? config->max_retries
                                                                         : request->max_retries;
     job->timeout = chosen(request->timeout, config->timeout);
-    job->backoff_min = chosen(request->backoff_min, config->backoff_min);
-    job->backoff_max = chosen(request->backoff_max, config->backoff_max);
+    if (job->timeout == 0)
+        job->timeout = USEC_INFINITY;
+    job->backoff_min = bounded(chosen(request->backoff_min, config->backoff_min));
+    job->backoff_max = bounded(chosen(request->backoff_max, config->backoff_max));
     if (request->key_size > 0) {
         job->key = malloc(request->key_size);
         if (!job->key)
@@ -150,11 +167,11 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
         memcpy(job->key, request->key, request->key_size);
         job->key_size = request->key_size;
     }
-    if (request->blob_fd >= 0) {
-        parcel_set_blob(&job->payload, request->blob_fd, request->size);
-        return 0;
-    }
-    return parcel_set(&job->payload, request->data, (size_t)request->size);
+    if (request->blob_fd < 0)
+        return parcel_set(&job->payload, request->data, (size_t)request->size);
+    parcel_set_blob(&blob, request->blob_fd, request->size);
+    job_set_payload(&cell->context->jobs, job, &blob);
+    return 0;
 }
 
 int cell_submit(struct cell *cell, const struct cell_request *request,
@@ -246,12 +263,14 @@ usec_t cell_oldest_queued(const struct cell *cell)
 
 /* ---- pool ---- */
 
-static int cell_add_slots(struct cell *cell, size_t size)
+/* Slots up to `size`, stopped and retired until cell_set_size() wants them. */
+int cell_reserve(struct cell *cell, size_t size)
 {
+    const size_t before = cell->n_slots;
     struct slot **slots;
     int r;
 
-    if (size <= cell->n_slots)
+    if (size <= before)
         return 0;
     slots = realloc(cell->slots, size * sizeof(struct slot *));
     if (!slots)
@@ -259,9 +278,12 @@ static int cell_add_slots(struct cell *cell, size_t size)
     cell->slots = slots;
     while (cell->n_slots < size) {
         r = slot_new(&slots[cell->n_slots], cell, (unsigned)cell->n_slots);
-        if (r < 0)
+        if (r < 0) {
+            while (cell->n_slots > before)
+                slot_free(slots[--cell->n_slots]);
             return r;
-        cell->n_slots++;
+        }
+        slots[cell->n_slots++]->retired = true;
     }
     return 0;
 }
@@ -276,18 +298,18 @@ int cell_new(struct cell **ret, struct group *group)
     cell->context = group->context;
     cell->group = group;
     cell->config = group->config;
-    cell->size = group->config->size;
     list_init(&cell->available);
     list_init(&cell->queue);
     list_init(&cell->backoff);
     list_init(&cell->results);
     timer_init(&cell->results_timer, cell_on_results_timer);
     loop_deferred_init(&cell->dispatch, cell_dispatch);
-    r = cell_add_slots(cell, cell->size);
+    r = cell_reserve(cell, group->config->size);
     if (r < 0) {
         cell_free(cell);
         return r;
     }
+    cell_set_size(cell, group->config->size);
     *ret = cell;
     return 0;
 }
@@ -321,22 +343,18 @@ void cell_resume(struct cell *cell)
     cell_wake(cell);
 }
 
-int cell_resize(struct cell *cell, size_t size)
+void cell_set_size(struct cell *cell, size_t size)
 {
-    int r;
-
-    r = cell_add_slots(cell, size);
-    if (r < 0)
-        return r;
+    assert(size <= cell->n_slots);
     cell->size = size;
     for (size_t i = 0; i < cell->n_slots; i++) {
         struct slot *slot = cell->slots[i];
+        bool was_retired = slot->retired;
         slot->retired = i >= size;
         if (slot->retired)
             slot_stop(slot, false);
-        else if (cell->group->wanted && !slot->wanted)
-            slot_start(slot);
+        else if (was_retired && cell->group->wanted)
+            slot_start(slot); /* what was stopped by itself stays so */
     }
     cell_wake(cell);
-    return 0;
 }

@@ -92,8 +92,11 @@ int cell_cancel(struct job *job);
 void cell_pause(struct cell *cell);
 void cell_resume(struct cell *cell);
 
-/* Grows by stopped-then-started slots; shrinks from the highest, which drain. 0 or -ENOMEM. */
-int cell_resize(struct cell *cell, size_t size);
+/* Makes room for a pool of `size`. 0 or -ENOMEM, and nothing has changed. */
+int cell_reserve(struct cell *cell, size_t size);
+
+/* To a size that was reserved: new slots start if the group runs; the highest ones drain. */
+void cell_set_size(struct cell *cell, size_t size);
 
 /* Shutdown: accepts and retries nothing any more; what is not running ends as cancelled, now. */
 void cell_close(struct cell *cell);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the parts of the supervisor share. The supervisor (composition root) fills it in and outlives
- * everybody who holds it; nobody else knows the supervisor itself.
+ * What the parts of the supervisor share. The supervisor (composition root) fills it in and
+ * outlives everybody who holds it; nobody else knows the supervisor itself.
  */
 
 #include "../shared/clock.h"
@@ -13,6 +13,7 @@
 #include "event.h"
 #include "job.h"
 #include "registry.h"
+#include <sys/resource.h>
 
 struct cgroup_tree;
 struct loop;
@@ -38,10 +39,11 @@ struct context {
     struct event_bus events;
     struct death_log deaths;
     struct backoff_random random;
-    struct cgroup_tree *cgroups;         /* NULL = process groups only */
-    struct journal *journal;             /* where workers' output goes; NULL = standard error */
-    const char *runtime_directory;       /* for the notify sockets of services */
-    const char *cgroups_text;            /* "delegated: memory pids cpu", or what is missing */
+    struct cgroup_tree *cgroups;   /* NULL = process groups only */
+    struct journal *journal;       /* where workers' output goes; NULL = standard error */
+    const char *runtime_directory; /* for the notify sockets of services */
+    const char *cgroups_text;      /* "delegated: memory pids cpu", or what is missing */
+    struct rlimit nofile;          /* as we were started with it: workers get it back */
     enum context_state state;
     usec_t started_at; /* realtime */
     /* 0, CONFIG_E_INVALID with problems (nothing has changed), or -errno. */

@@ -37,8 +37,7 @@ void death_log_init(struct death_log *log, size_t max)
 
 void death_log_deinit(struct death_log *log)
 {
-    list_for_each_safe(node, &log->deaths)
-    {
+    list_for_each_safe (node, &log->deaths) {
         list_unlink(node);
         death_unref(list_entry(node, struct death, link));
     }
@@ -73,17 +72,28 @@ struct death *death_unref(struct death *death)
     return NULL;
 }
 
-void death_log_add(struct death_log *log, struct death *death)
+static void death_log_shrink(struct death_log *log, size_t n)
 {
-    log->n_total++;
-    if (log->max == 0)
-        return;
-    if (log->n_deaths == log->max) {
+    while (log->n_deaths > n) {
         struct death *oldest = list_entry(log->deaths.prev, struct death, link);
         list_unlink(&oldest->link);
         death_unref(oldest);
         log->n_deaths--;
     }
+}
+
+void death_log_resize(struct death_log *log, size_t max)
+{
+    log->max = max;
+    death_log_shrink(log, max);
+}
+
+void death_log_add(struct death_log *log, struct death *death)
+{
+    log->n_total++;
+    if (log->max == 0)
+        return;
+    death_log_shrink(log, log->max - 1);
     list_push_front(&log->deaths, &death_ref(death)->link);
     log->n_deaths++;
 }

@@ -57,6 +57,8 @@ struct death_log {
 };
 
 void death_log_init(struct death_log *log, size_t max);
+/* Another maximum: the oldest beyond it go. */
+void death_log_resize(struct death_log *log, size_t max);
 void death_log_deinit(struct death_log *log);
 
 /* A zeroed report with one reference, the caller's. NULL when out of memory. */

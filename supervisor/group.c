@@ -114,12 +114,23 @@ int group_resize(struct group *group, int64_t size)
         return GROUP_E_BAD_SIZE;
     if ((size_t)size == before)
         return 0;
-    r = cell_resize(group->cell, (size_t)size);
+    r = cell_reserve(group->cell, (size_t)size);
     if (r < 0)
         return r;
+    cell_set_size(group->cell, (size_t)size);
     (void)snprintf(text, sizeof(text), "is resized from %zu to %lld", before, (long long)size);
     group_tell(group, "group.resized", text);
     return 0;
+}
+
+/* Everybody who points into the old configuration points into this one. */
+static void group_adopt(struct group *group, struct config_group *config)
+{
+    group->config = config;
+    group->name = config->name;
+    group->cell->config = config;
+    for (size_t i = 0; i < group->cell->n_slots; i++)
+        group->cell->slots[i]->process.group = config->name;
 }
 
 int group_reconfigure(struct group *group, struct config_group *config)
@@ -134,33 +145,41 @@ int group_reconfigure(struct group *group, struct config_group *config)
     r = user_groups(config->user, config->gid, &groups, &n_groups);
     if (r < 0)
         return r;
-    if (resize) {
-        r = cell_resize(group->cell, config->size);
-        if (r < 0) {
-            free(groups);
-            return r;
-        }
+    r = resize ? cell_reserve(group->cell, config->size) : 0;
+    if (r < 0) {
+        free(groups);
+        return r;
     }
     free(group->groups);
     group->groups = groups;
     group->n_groups = n_groups;
-    group->config = config;
-    group->name = config->name;
-    group->cell->config = config;
-    for (size_t i = 0; i < group->cell->n_slots; i++)
-        group->cell->slots[i]->process.group = config->name;
+    group_adopt(group, config);
     config_group_free(before);
-    if (roll && group->wanted)
-        group_restart(group);
+    /* In this order: new slots already start as the new file says. */
+    if (resize)
+        cell_set_size(group->cell, config->size);
+    for (size_t i = 0; roll && i < group->cell->size; i++)
+        if (group->cell->slots[i]->wanted)
+            slot_restart(group->cell->slots[i]);
     return 0;
 }
 
 void group_remove(struct group *group)
 {
     group->removed = true;
-    if (cell_live_jobs(group->cell) == 0)
-        group_stop(group, false);
     group_tell(group, "group.removed", "is removed: it drains");
+    if (!group->wanted)
+        cell_close(group->cell); /* nobody would run its queue any more */
+    if (cell_live_jobs(group->cell) == 0)
+        group_drained(group);
+}
+
+void group_drained(struct group *group)
+{
+    if (!group->drained)
+        group_tell(group, "group.drained", "has no more jobs");
+    group->drained = true;
+    group_stop(group, false);
 }
 
 const char *group_state(const struct group *group)

@@ -21,6 +21,7 @@ struct group {
     gid_t *groups; /* supplementary ones of User=, resolved once: the name service may block */
     size_t n_groups;
     bool wanted;  /* its slots are to run */
+    bool drained; /* removed, and without jobs: only its slots are still to stop */
     bool removed; /* drains: accepts nothing, and goes away once all is down */
 };
 
@@ -49,11 +50,15 @@ int group_resize(struct group *group, int64_t size);
  */
 int group_reconfigure(struct group *group, struct config_group *config);
 
-/* For status: "running", "paused", "stopped", "degraded" (some slots in backoff or failed), "failed". */
+/* For status: "running", "paused", "stopped", "degraded" (some slots in backoff or failed),
+ * "failed". */
 const char *group_state(const struct group *group);
 
 /* Drains it: no new job, what it has ends, then its slots stop; the group is down at last. */
 void group_remove(struct group *group);
+
+/* Told by its cell when it is removed and the last job has ended. */
+void group_drained(struct group *group);
 
 /* Nothing is under way: every slot is up, or down and not wanted (failed counts as down). */
 bool group_settled(const struct group *group);

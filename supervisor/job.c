@@ -36,6 +36,7 @@ int job_table_init(struct job_table *table)
     list_init(&table->free);
     if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
         return -errno;
+    table->blobs_max = UINT64_MAX;
     table->random_high = seed[0];
     table->random_state = seed[1] | 1;
     return 0;
@@ -110,8 +111,9 @@ static uint64_t job_table_random(struct job_table *table)
 }
 
 /*
- * A made id is 128 bits: high is random, low is the handle xored with a value that only high and the
- * table's secret determine. Finding a job by such an id needs no index, and handles stay private.
+ * A made id is 128 bits: high is random, low is the handle xored with a value that only high and
+ * the table's secret determine. Finding a job by such an id needs no index, and handles stay
+ * private.
  */
 static uint64_t job_table_mask(const struct job_table *table, uint64_t high)
 {
@@ -190,6 +192,34 @@ struct job *job_ref(struct job *job)
     return job;
 }
 
+static void job_drop(struct job_table *table, struct parcel *parcel)
+{
+    table->n_blobs -= parcel->fd >= 0;
+    parcel_deinit(parcel);
+}
+
+static void job_move_in(struct job_table *table, struct parcel *to, struct parcel *from)
+{
+    job_drop(table, to);
+    parcel_move(to, from);
+    table->n_blobs += to->fd >= 0;
+}
+
+void job_set_payload(struct job_table *table, struct job *job, struct parcel *from)
+{
+    job_move_in(table, &job->payload, from);
+}
+
+void job_set_result(struct job_table *table, struct job *job, struct parcel *from)
+{
+    job_move_in(table, &job->result, from);
+}
+
+void job_drop_payload(struct job_table *table, struct job *job)
+{
+    job_drop(table, &job->payload);
+}
+
 void job_unref(struct job_table *table, struct job *job)
 {
     assert(job->references > 0);
@@ -198,8 +228,8 @@ void job_unref(struct job_table *table, struct job *job)
     assert(!list_linked(&job->link));
     if (job->id.name[0] != '\0')
         (void)tdelete(job, &table->names, compare_names);
-    parcel_deinit(&job->payload);
-    parcel_deinit(&job->result);
+    job_drop(table, &job->payload);
+    job_drop(table, &job->result);
     free(job->key);
     free(job->reason);
     free(job->attempts);
@@ -269,8 +299,7 @@ void job_note_attempt(struct job *job, const char *worker, const char *cause, co
     if (!job->attempts)
         return;
     if (job->n_attempts == JOB_ATTEMPTS_KEPT) {
-        memmove(job->attempts, job->attempts + 1,
-                (JOB_ATTEMPTS_KEPT - 1) * sizeof(*job->attempts));
+        memmove(job->attempts, job->attempts + 1, (JOB_ATTEMPTS_KEPT - 1) * sizeof(*job->attempts));
         job->n_attempts--;
     }
     attempt = &job->attempts[job->n_attempts++];
@@ -302,8 +331,7 @@ void job_tell_waiters(struct job *job)
 {
     bool ended = job_ended(job);
 
-    list_for_each_safe(node, &job->waiters)
-    {
+    list_for_each_safe (node, &job->waiters) {
         struct job_waiter *waiter = list_entry(node, struct job_waiter, link);
         if (ended)
             list_unlink(&waiter->link);

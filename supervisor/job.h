@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Jobs and the table of all of them. A job is in exactly one state; the states and the ways between them
- * are checked by job_set_state(). Ends are final: the invariant of the whole program.
+ * Jobs and the table of all of them. A job is in exactly one state; the states and the ways between
+ * them are checked by job_set_state(). Ends are final: the invariant of the whole program.
  *
  * A job is freed when it has ended, its result is no longer kept, and nobody holds a reference.
  */
@@ -34,8 +34,8 @@ enum job_state {
 struct job_attempt {
     uint32_t number;
     char worker[128];
-    usec_t at;        /* realtime */
-    char cause[24];   /* death cause, "error" */
+    usec_t at;      /* realtime */
+    char cause[24]; /* death cause, "error" */
     char detail[160];
 };
 
@@ -45,7 +45,8 @@ struct job;
 struct job_waiter {
     struct list link;       /* in the job */
     struct list owner_link; /* in the owner's own list, for the owner to use */
-    /* After every change of state; for the last one job_ended() is true and the waiter is not linked. */
+    /* After every change of state; for the last one job_ended() is true and the waiter is not
+     * linked. */
     void (*changed)(struct job_waiter *waiter, struct job *job);
     struct job *job;
     void *owner;
@@ -53,8 +54,9 @@ struct job_waiter {
 };
 
 struct job {
-    struct list link; /* in the cell's queue, the slot's hand, the cell's backoff list, or its results */
-    uint64_t handle;  /* index and generation in the table */
+    struct list
+        link; /* in the cell's queue, the slot's hand, the cell's backoff list, or its results */
+    uint64_t handle; /* index and generation in the table */
     struct protocol_id id;
     enum job_state state;
     bool keep_result; /* created in the background */
@@ -67,7 +69,6 @@ struct job {
     usec_t timeout;       /* per attempt; USEC_INFINITY = none */
     usec_t backoff_min, backoff_max;
     usec_t created_at, started_at, ended_at; /* realtime; 0 = not yet */
-    usec_t assigned_at;                      /* monotonic */
     usec_t expires_at;                       /* monotonic: of the kept result */
     usec_t retry_at;                         /* realtime; 0 = not in backoff */
     struct timer timer;                      /* backoff */
@@ -90,10 +91,12 @@ struct job {
 struct job_table {
     struct job **chunks;
     size_t n_chunks;
-    uint32_t n_used;    /* entries ever used */
+    uint32_t n_used; /* entries ever used */
     struct list free;
     void *names; /* tree of jobs whose id was chosen by the submitter */
     uint64_t n_live;
+    uint64_t n_blobs;     /* payloads and results that hold a descriptor */
+    uint64_t blobs_max;   /* what the cells keep that within */
     uint64_t random_high; /* makes ids */
     uint64_t random_state;
 };
@@ -116,11 +119,17 @@ struct job *job_ref(struct job *job);
 /* The last reference frees it: it must have ended and be in no list. */
 void job_unref(struct job_table *table, struct job *job);
 
+/* Move a payload or result in (it counts if it is a blob), and let go of the payload. */
+void job_set_payload(struct job_table *table, struct job *job, struct parcel *from);
+void job_set_result(struct job_table *table, struct job *job, struct parcel *from);
+void job_drop_payload(struct job_table *table, struct job *job);
+
 /* NULL when there is none (any more). */
 struct job *job_by_handle(const struct job_table *table, uint64_t handle);
 struct job *job_by_id(const struct job_table *table, const struct protocol_id *id);
 
-/* Iterates over all jobs that exist: NULL when done. `cursor` starts at 0. For status, not for work. */
+/* Iterates over all jobs that exist: NULL when done. `cursor` starts at 0. For status, not for
+ * work. */
 struct job *job_table_next(const struct job_table *table, uint32_t *cursor);
 
 /* Asserts that the way exists in the table of states. Does not tell waiters. */

@@ -7,11 +7,10 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 /* Records per turn and source: enough to amortise the turn, few enough to be fair (tens of µs). */
 #define MAILBOX_BATCH 64
-/* How often a full ring is tried again because its reader moved, before waiting for it properly. */
-#define MAILBOX_RETRIES 3
 
 #define mailbox_of(pointer, member) list_entry(pointer, struct mailbox, member)
 
@@ -73,7 +72,7 @@ static bool mailbox_poll(struct loop_hot *hot)
     unsigned n;
     int r = 0;
 
-    for (n = 0; n < MAILBOX_BATCH && !mailbox->suspended; n++) {
+    for (n = 0; n < MAILBOX_BATCH && !mailbox->suspended && !mailbox->dead; n++) {
         r = mailbox_read_one(mailbox, &what);
         if (r != 0)
             break;
@@ -86,6 +85,15 @@ static bool mailbox_poll(struct loop_hot *hot)
     return n > 0;
 }
 
+/* The one place that ends waiting for room, whatever it was that told of it. */
+static void mailbox_space_came(struct mailbox *mailbox)
+{
+    loop_unwatch(mailbox->loop, &mailbox->head_watch);
+    channel_end_block(&mailbox->channel);
+    mailbox->wants_space = false;
+    mailbox->handler->space(mailbox);
+}
+
 static void mailbox_on_tail(void *userdata, uint32_t events)
 {
     struct mailbox *mailbox = userdata;
@@ -96,12 +104,9 @@ static void mailbox_on_tail(void *userdata, uint32_t events)
     }
     channel_end_sleep(&mailbox->channel);
     loop_heat(mailbox->loop, &mailbox->hot);
-    if (mailbox->channel.backend == WAKE_EVENTFD && mailbox->wants_space) {
-        /* One eventfd tells of data and of space alike. */
-        channel_end_block(&mailbox->channel);
-        mailbox->wants_space = false;
-        mailbox->handler->space(mailbox);
-    }
+    /* One eventfd tells of data and of space alike. */
+    if (mailbox->channel.backend == WAKE_EVENTFD && mailbox->wants_space)
+        mailbox_space_came(mailbox);
 }
 
 static bool mailbox_cool(struct loop_hot *hot)
@@ -159,6 +164,18 @@ void mailbox_forget_fds(struct mailbox *mailbox, struct mailbox_fds *fds)
     channel_close_fds(&mailbox->channel);
 }
 
+/* A peer that filled its eventfd has the kernel's threads wait in our writes: they may go home now.
+ */
+static void mailbox_empty_eventfd(const struct mailbox *mailbox)
+{
+    uint64_t count;
+    struct iovec into = {.iov_base = &count, .iov_len = sizeof(count)};
+
+    if (mailbox->channel.wake_fd >= 0 &&
+        preadv2(mailbox->channel.wake_fd, &into, 1, -1, RWF_NOWAIT) < 0)
+        return; /* nobody waits: it was empty */
+}
+
 void mailbox_deinit(struct mailbox *mailbox)
 {
     mailbox->dead = true;
@@ -166,6 +183,7 @@ void mailbox_deinit(struct mailbox *mailbox)
     loop_unwatch(mailbox->loop, &mailbox->head_watch);
     loop_unheat(mailbox->loop, &mailbox->hot);
     loop_undefer(&mailbox->publish);
+    mailbox_empty_eventfd(mailbox);
     channel_deinit(&mailbox->channel);
     mailbox->control = close_fd(mailbox->control);
 }
@@ -194,11 +212,6 @@ void mailbox_drain(struct mailbox *mailbox)
     mailbox->dead = true;
 }
 
-void mailbox_suspend(struct mailbox *mailbox)
-{
-    mailbox->suspended = true;
-}
-
 void mailbox_resume(struct mailbox *mailbox)
 {
     if (!mailbox->suspended)
@@ -210,27 +223,25 @@ void mailbox_resume(struct mailbox *mailbox)
 
 static void mailbox_on_space(void *userdata, uint32_t events)
 {
-    struct mailbox *mailbox = userdata;
-
     (void)events;
-    loop_unwatch(mailbox->loop, &mailbox->head_watch);
-    channel_end_block(&mailbox->channel);
-    mailbox->wants_space = false;
-    mailbox->handler->space(mailbox);
+    mailbox_space_came(userdata);
 }
 
-/* Arms whatever tells that the peer has read. Failing to arm breaks the mailbox: it would hang
- * silently. */
+/* Waiting that could not be armed would be a hang that nobody notices: better to lose the peer. */
+static int mailbox_cannot_wait(struct mailbox *mailbox)
+{
+    mailbox_break(mailbox, "cannot be waited for: out of memory");
+    return -EPROTO;
+}
+
 static int mailbox_await_space(struct mailbox *mailbox, uint32_t expected)
 {
-    int r = 0;
-
-    if (!mailbox->wants_space && mailbox->channel.backend == WAKE_FUTEX)
-        r = loop_watch_word(mailbox->loop, &mailbox->head_watch,
-                            &mailbox->channel.theirs.header->head, expected, mailbox_on_space,
-                            mailbox);
+    if (!mailbox->wants_space && mailbox->channel.backend == WAKE_FUTEX &&
+        loop_watch_word(mailbox->loop, &mailbox->head_watch, &mailbox->channel.theirs.header->head,
+                        expected, mailbox_on_space, mailbox) < 0)
+        return mailbox_cannot_wait(mailbox);
     mailbox->wants_space = true;
-    return r < 0 ? r : MAILBOX_E_FULL;
+    return MAILBOX_E_FULL;
 }
 
 int mailbox_reserve(struct mailbox *mailbox, uint32_t size, void **ret)
@@ -240,16 +251,18 @@ int mailbox_reserve(struct mailbox *mailbox, uint32_t size, void **ret)
 
     if (mailbox->dead)
         return -EPROTO;
-    for (unsigned i = 0; i < MAILBOX_RETRIES; i++) {
-        r = ring_reserve(&mailbox->channel.out, size, ret);
-        if (r == -EPROTO)
-            mailbox_break(mailbox, "read cursor out of range");
-        if (r != RING_E_FULL)
-            return r;
+    r = ring_reserve(&mailbox->channel.out, size, ret);
+    if (r == RING_E_FULL) {
         if (channel_prepare_block(&mailbox->channel, size, &expected))
-            break;
+            return mailbox_await_space(mailbox, expected);
+        /* The peer has moved in between, and room only grows. */
+        r = ring_reserve(&mailbox->channel.out, size, ret);
     }
-    return mailbox_await_space(mailbox, expected);
+    if (r == -EPROTO || r == RING_E_FULL) {
+        mailbox_break(mailbox, "read cursor out of range");
+        return -EPROTO;
+    }
+    return r;
 }
 
 void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size)
@@ -274,9 +287,11 @@ int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struc
     if (wire->serial != mailbox->blobs_received + 1)
         return -EPROTO;
     r = payload_receive_fd(mailbox->control, wire->serial, &fd);
-    if (r < 0)
+    if (r < 0 && r != -EMFILE)
         return r;
     mailbox->blobs_received++;
+    if (r < 0)
+        return r;
     r = payload_blob_check(fd, wire->size);
     if (r < 0)
         return r;
@@ -310,14 +325,15 @@ static int mailbox_send_blob(struct mailbox *mailbox, int fd, uint64_t size,
 
     r = payload_send_fd(mailbox->control, fd, mailbox->blobs_sent + 1);
     if (r == -EAGAIN) {
-        if (!mailbox->wants_space)
-            r = loop_watch_fd(mailbox->loop, &mailbox->head_watch, mailbox->control, POLLOUT,
-                              mailbox_on_space, mailbox);
+        if (!mailbox->wants_space &&
+            loop_watch_fd(mailbox->loop, &mailbox->head_watch, mailbox->control, POLLOUT,
+                          mailbox_on_space, mailbox) < 0)
+            return mailbox_cannot_wait(mailbox);
         mailbox->wants_space = true;
-        return r < 0 && r != -EAGAIN ? r : MAILBOX_E_FULL;
+        return MAILBOX_E_FULL;
     }
-    if (r == -EPIPE || r == -ECONNRESET) {
-        mailbox_break(mailbox, "control socket closed");
+    if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN) {
+        mailbox_break(mailbox, "closed its control socket");
         return -EPROTO;
     }
     if (r < 0)

@@ -30,7 +30,10 @@ struct mailbox_handler {
     int (*record)(struct mailbox *mailbox, const struct ring_record *record);
     /* There may be room again after MAILBOX_E_FULL: try. */
     void (*space)(struct mailbox *mailbox);
-    /* The peer broke the protocol; nothing more is read. Called from the loop, once. May deinit. */
+    /*
+     * The peer broke the protocol; nothing more is read. Called once, from within whatever found
+     * out: must not deinit.
+     */
     void (*broken)(struct mailbox *mailbox, const char *what);
 };
 
@@ -71,8 +74,7 @@ int mailbox_open(struct mailbox *mailbox);
 /* Reads what a dead peer has published to the end, then nothing any more. */
 void mailbox_drain(struct mailbox *mailbox);
 
-/* Back-pressure: nothing is read from this peer until it is resumed. */
-void mailbox_suspend(struct mailbox *mailbox);
+/* Reads on after MAILBOX_E_FULL from record(). */
 void mailbox_resume(struct mailbox *mailbox);
 
 /* Room for a record's body. 0, MAILBOX_E_FULL, -EMSGSIZE, or -EPROTO (broken() follows). */

@@ -23,8 +23,8 @@ static const char PATH_VARIABLE[] =
 static void process_on_line(void *userdata, const char *line)
 {
     struct process *process = userdata;
-    const struct log_fields fields = LOG_FIELDS({"TROUPE_GROUP", process->group},
-                                                {"TROUPE_WORKER", process->worker});
+    const struct log_fields fields =
+        LOG_FIELDS({"TROUPE_GROUP", process->group}, {"TROUPE_WORKER", process->worker});
 
     if (process->context->journal)
         (void)journal_send(process->context->journal, LOG_LEVEL_INFO, process->group, fields, line);
@@ -57,8 +57,8 @@ static void process_on_exit(void *userdata, uint32_t events)
 
     (void)events;
     /*
-     * What it left behind goes with it. While it is not reaped its number, and so that of its group,
-     * belongs to it: nobody else can be hit.
+     * What it left behind goes with it. While it is not reaped its number, and so that of its
+     * group, belongs to it: nobody else can be hit.
      */
     (void)kill(-process->pid, SIGKILL);
     if (spawn_reap(process->pidfd, &how) < 0)
@@ -77,7 +77,8 @@ static size_t count(const char *const *strings)
     return n;
 }
 
-/* Borrowed strings in an owned vector; what comes later wins in most programs' getenv(): none repeats. */
+/* Borrowed strings in an owned vector; what comes later wins in most programs' getenv(): none
+ * repeats. */
 static int process_environment(const struct process_options *options, const char ***ret)
 {
     const char *const *configured = (const char *const *)options->config->environment;
@@ -100,7 +101,8 @@ static int process_environment(const struct process_options *options, const char
     return 0;
 }
 
-static size_t process_limits(const struct config_group *config, struct spawn_rlimit *limits)
+static size_t process_limits(const struct process *process, const struct config_group *config,
+                             struct spawn_rlimit *limits)
 {
     const struct {
         bool set;
@@ -113,6 +115,9 @@ static size_t process_limits(const struct config_group *config, struct spawn_rli
     };
     size_t n = 0;
 
+    /* Ours is higher: many programs close or allocate as many as they may have. */
+    if (!config->limit_nofile_set && process->context->nofile.rlim_max > 0)
+        limits[n++] = (struct spawn_rlimit){RLIMIT_NOFILE, process->context->nofile};
     for (size_t i = 0; i < ELEMENTS(configured); i++)
         if (configured[i].set)
             limits[n++] = (struct spawn_rlimit){
@@ -122,8 +127,8 @@ static size_t process_limits(const struct config_group *config, struct spawn_rli
     return n;
 }
 
-static int process_spawn(struct process *process, const struct process_options *options,
-                         int output, char *const *argv, const char **ret_step)
+static int process_spawn(struct process *process, const struct process_options *options, int output,
+                         char *const *argv, const char **ret_step)
 {
     const struct config_group *config = options->config;
     struct spawn_fd fds[PROCESS_FDS_MAX] = {{output, 1}, {output, 2}};
@@ -145,7 +150,7 @@ static int process_spawn(struct process *process, const struct process_options *
         .fds = fds,
         .n_fds = n_fds,
         .rlimits = limits,
-        .n_rlimits = process_limits(config, limits),
+        .n_rlimits = process_limits(process, config, limits),
         .cgroup_fd = process->cgroup.fd,
         .set_user = config->user || config->group_name,
         .uid = config->uid,
@@ -200,7 +205,8 @@ static int process_launch(struct process *process, const struct process_options 
 }
 
 int process_start(struct process *process, const struct process_options *options,
-                  void (*exited)(struct process *, const struct spawn_exit *), const char **ret_step)
+                  void (*exited)(struct process *, const struct spawn_exit *),
+                  const char **ret_step)
 {
     int r;
 
@@ -247,7 +253,8 @@ static void process_abandon(struct process *process)
     siginfo_t info;
 
     process_kill_all(process);
-    (void)waitid(P_PIDFD, (id_t)process->pidfd, &info, WEXITED);
+    while (waitid(P_PIDFD, (id_t)process->pidfd, &info, WEXITED) < 0 && errno == EINTR)
+        ;
     process->pidfd = close_fd(process->pidfd);
 }
 

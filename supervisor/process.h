@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The process in a slot: started, watched through its pidfd, its output captured, signalled as a whole.
+ * The process in a slot: started, watched through its pidfd, its output captured, signalled as a
+ * whole.
  */
 
 #include "capture.h"
@@ -21,7 +22,7 @@ struct process {
     int pidfd;
     struct cgroup cgroup; /* CGROUP_NULL = process group only */
     struct loop_watch exit_watch;
-    struct capture output; /* stdout and stderr; its tail outlives the process */
+    struct capture output;      /* stdout and stderr; its tail outlives the process */
     const char *group, *worker; /* for the fields of its output; borrowed from the slot */
     void (*exited)(struct process *process, const struct spawn_exit *how);
 };
@@ -48,18 +49,22 @@ void process_deinit(struct process *process);
  * then.
  */
 int process_start(struct process *process, const struct process_options *options,
-                  void (*exited)(struct process *, const struct spawn_exit *), const char **ret_step);
+                  void (*exited)(struct process *, const struct spawn_exit *),
+                  const char **ret_step);
 
 /* To the process alone. */
 void process_signal(struct process *process, int signal);
 /* SIGKILL to its whole cgroup, else its process group. */
 void process_kill_all(struct process *process);
 
-/* Whether the kernel's OOM killer struck in its cgroup since the last call; false without cgroups. */
+/* Whether the kernel's OOM killer struck in its cgroup since the last call; false without cgroups.
+ */
 bool process_take_oom_kill(struct process *process);
 
-/* The last lines it wrote, NUL-terminated and cut to `size`; also after its end, until the next start. */
+/* The last lines it wrote, NUL-terminated and cut to `size`; also after its end, until the next
+ * start. */
 size_t process_last_output(const struct process *process, char *buffer, size_t size);
 
-/* After `exited`: kills what is left in its cgroup, takes the rest of its output, removes the cgroup. */
+/* After `exited`: kills what is left in its cgroup, takes the rest of its output, removes the
+ * cgroup. */
 void process_release(struct process *process);

@@ -116,7 +116,7 @@ int registry_resolve(const struct registry *registry, const char *target,
     if (errno != 0 || *end != '\0' || index >= group->cell->n_slots)
         return -ENOENT;
     ret->slot = group->cell->slots[index];
-    return 0;
+    return ret->slot->retired ? -ENOENT : 0;
 }
 
 const char *registry_nearest(const struct registry *registry, const char *name)

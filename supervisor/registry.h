@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The groups there are, by name and by reference. A reference is an index and a generation: after its
- * group is gone it finds nothing, never another group.
+ * The groups there are, by name and by reference. A reference is an index and a generation: after
+ * its group is gone it finds nothing, never another group.
  */
 
 #include <stddef.h>
@@ -44,7 +44,8 @@ struct registry_target {
     struct group *group;
     struct slot *slot;
 };
-int registry_resolve(const struct registry *registry, const char *target, struct registry_target *ret);
+int registry_resolve(const struct registry *registry, const char *target,
+                     struct registry_target *ret);
 
 /* The name of a group most like this one; NULL if none is near. Borrowed. */
 const char *registry_nearest(const struct registry *registry, const char *name);

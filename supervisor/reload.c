@@ -2,6 +2,7 @@
 #include "reload.h"
 
 #include "../shared/log.h"
+#include "config-problem.h"
 #include "event-id.h"
 #include "group.h"
 #include "strv.h"
@@ -97,7 +98,8 @@ static int reload_take_group(struct context *context, struct config_group *confi
         return r;
     }
     if (group->removed) {
-        group->removed = false;
+        group->removed = group->drained = false;
+        group->cell->closed = false;
         group_start(group);
     }
     return 0;
@@ -108,6 +110,25 @@ static size_t count(config_strv names)
     return strv_length((const char *const *)names);
 }
 
+/* A pool of workers cannot become a service under its jobs, nor the other way round. */
+static int reload_check_types(struct context *context, const struct config *config,
+                              struct config_problems *problems)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < config->n_groups; i++) {
+        const struct config_group *wanted = config->groups[i];
+        const struct group *group = registry_find(&context->registry, wanted->name);
+        if (group && group->config->type != wanted->type)
+            r = config_problem_add(problems, wanted->path, 0,
+                                   "Type= of a group that runs cannot change: move the file away, "
+                                   "reload, and put it back");
+    }
+    if (r < 0)
+        return r;
+    return problems->n_problems > 0 ? CONFIG_E_INVALID : 0;
+}
+
 int reload(struct context *context, const char *directory, struct config **config,
            struct reload_changes *ret, struct config_problems *problems)
 {
@@ -115,6 +136,11 @@ int reload(struct context *context, const char *directory, struct config **confi
     int r;
 
     r = config_load(&loaded, directory, problems);
+    if (r == 0) {
+        r = reload_check_types(context, loaded, problems);
+        if (r != 0)
+            config_free(loaded);
+    }
     if (r == CONFIG_E_INVALID)
         reload_log_problems(problems);
     else if (r < 0)
@@ -126,7 +152,12 @@ int reload(struct context *context, const char *directory, struct config **confi
         r = reload_take_group(context, config_take_group(loaded, 0), ret);
     config_free(*config);
     *config = loaded;
+    if (r < 0) {
+        log_error("the new configuration could not be applied whole, reload again: %s",
+                  strerror(-r));
+        return r;
+    }
     log_notice("configuration reloaded: %zu groups added, %zu removed, %zu changed",
                count(ret->added), count(ret->removed), count(ret->changed));
-    return r;
+    return 0;
 }

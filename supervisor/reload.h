@@ -10,8 +10,9 @@
 
 /*
  * Loads `directory` and applies the difference: new groups are started, changed ones reconfigured,
- * missing ones drained; untouched ones are not touched. `*config` is replaced on success.
- * 0, CONFIG_E_INVALID (logged, in `problems`; nothing has changed), or -errno.
+ * missing ones drained; untouched ones are not touched. `*config` is replaced unless loading
+ * failed. 0; CONFIG_E_INVALID (logged, in `problems`) or an -errno of loading: nothing has changed;
+ * or -ENOMEM half-way: what was not reached is reached by the next reload.
  */
 int reload(struct context *context, const char *directory, struct config **config,
            struct reload_changes *ret, struct config_problems *problems);

@@ -112,6 +112,7 @@ void slot_action_bury(struct slot *slot)
     slot_disarm(slot);
     process_release(&slot->process);
     slot_close_mailbox(slot);
+    notify_server_deinit(&slot->notify);
     slot_lose_jobs(slot, death ? death : &fallback);
     death_unref(death);
 }

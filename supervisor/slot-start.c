@@ -125,17 +125,14 @@ static int slot_start_service(struct slot *slot, const char **ret_step)
     int r;
 
     *ret_step = "notify socket";
-    if (slot->notify.fd < 0) {
-        r = snprintf(path, sizeof(path), "%s/notify-%s-%u.sock",
-                     slot_context(slot)->runtime_directory, slot->cell->group->name, slot->index);
-        if (r < 0 || (size_t)r >= sizeof(path))
-            return -ENAMETOOLONG;
-        r = notify_server_init(&slot->notify, slot_context(slot)->loop, path,
-                               config->user ? config->uid : (uid_t)-1, slot_on_notify, slot);
-        if (r < 0)
-            return r;
-    }
-    notify_server_discard(&slot->notify);
+    r = snprintf(path, sizeof(path), "%s/notify-%s-%u.sock", slot_context(slot)->runtime_directory,
+                 slot->cell->group->name, slot->index);
+    if (r < 0 || (size_t)r >= sizeof(path))
+        return -ENAMETOOLONG;
+    r = notify_server_init(&slot->notify, slot_context(slot)->loop, path,
+                           config->user ? config->uid : (uid_t)-1, slot_on_notify, slot);
+    if (r < 0)
+        return r;
     slot_describe_to_worker(slot, &environment);
     slot_setenv(&environment, "NOTIFY_SOCKET", slot->notify.path);
     if (config->watchdog != USEC_INFINITY)
@@ -168,6 +165,7 @@ void slot_action_spawn(struct slot *slot)
     r = slot_is_actor(slot) ? slot_start_actor(slot, &step) : slot_start_service(slot, &step);
     if (r < 0) {
         slot_close_mailbox(slot);
+        notify_server_deinit(&slot->notify);
         (void)snprintf(text, sizeof(text), "could not be started: %s: %s", step, strerror(-r));
         slot_tell(slot, LOG_LEVEL_WARNING, "worker.spawn-failed", NULL, NULL, text);
         slot->spawn_failed = true;

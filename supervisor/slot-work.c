@@ -7,6 +7,7 @@
 #include "job.h"
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Fields of a JOB record beside key and payload; generous. */
 #define JOB_RECORD_FIXED 256u
@@ -69,8 +70,8 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     if (r < 0)
         return r;
     r = mailbox_take(&slot->mailbox, &result.payload, &parcel);
-    if (r == -ENOMEM)
-        log_error("%s: out of memory for a result: it is lost", slot->name);
+    if (r == -ENOMEM || r == -EMFILE)
+        log_error("%s: a result is lost: %s", slot->name, strerror(-r));
     else if (r < 0)
         return r;
     job = slot_job_in_hand(slot, result.handle, result.attempt);
@@ -134,8 +135,9 @@ const struct mailbox_handler SLOT_MAILBOX = {
 
 static int slot_send_job(struct slot *slot, const struct job *job)
 {
-    const uint32_t inline_size =
-        job->payload.size > slot->cell->config->inline_max ? 0 : (uint32_t)job->payload.size;
+    /* What this worker was started with; the configuration may have changed since. */
+    const uint32_t inline_max = slot->mailbox.channel.mine.header->inline_max;
+    const uint32_t inline_size = job->payload.size > inline_max ? 0 : (uint32_t)job->payload.size;
     const uint32_t room = JOB_RECORD_FIXED + job->key_size + inline_size;
     struct protocol_job record = {
         .handle = job->handle,
@@ -175,7 +177,6 @@ int slot_assign(struct slot *slot, struct job *job)
         return r;
     job->slot = slot;
     job->started = false;
-    job->assigned_at = now;
     list_push_back(&slot->jobs, &job->link);
     slot->n_jobs++;
     slot->watchdog_seen = now;

@@ -76,8 +76,7 @@ static void slot_action_announce(struct slot *slot)
 
 static void slot_action_withdraw(struct slot *slot)
 {
-    if (slot_is_actor(slot))
-        cell_slot_withdrawn(slot->cell, slot);
+    cell_slot_withdrawn(slot->cell, slot);
 }
 
 static void slot_on_ready(struct slot *slot)
@@ -255,6 +254,8 @@ struct slot *slot_free(struct slot *slot)
 
 void slot_start(struct slot *slot)
 {
+    if (slot->retired)
+        return;
     slot->wanted = true;
     if (slot->state == LIFECYCLE_STOPPING || slot->state == LIFECYCLE_KILLING)
         slot->restart_asked = true;
@@ -274,6 +275,8 @@ void slot_stop(struct slot *slot, bool hurry)
 
 void slot_restart(struct slot *slot)
 {
+    if (slot->retired)
+        return;
     if (slot_is_down(slot) || slot->state == LIFECYCLE_BACKOFF) {
         slot_reset(slot);
         slot_start(slot);
@@ -285,6 +288,8 @@ void slot_restart(struct slot *slot)
 
 void slot_reset(struct slot *slot)
 {
+    if (slot->retired)
+        return;
     slot->wanted = slot->wanted || slot->state == LIFECYCLE_FAILED;
     slot_event(slot, LIFECYCLE_EVENT_RESET);
 }

@@ -63,6 +63,7 @@ struct slot {
 int slot_new(struct slot **ret, struct cell *cell, unsigned index);
 struct slot *slot_free(struct slot *slot); /* stopped; NULL allowed; returns NULL */
 
+/* Starting, restarting and resetting mean nothing to a slot that is retired. */
 void slot_start(struct slot *slot);
 /* Idle now, busy after its job. With `hurry` the ladder's clock runs at once. Twice changes
  * nothing. */

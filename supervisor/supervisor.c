@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 
 #define supervisor_of(pointer, member) list_entry(pointer, struct supervisor, member)
@@ -100,16 +101,16 @@ static struct census take_census(struct supervisor *supervisor)
             const struct slot *slot = group->cell->slots[i];
             census.wanted += slot->wanted;
             census.up += slot_is_up(slot);
-            census.undecided += slot->wanted && slot->state == LIFECYCLE_STARTING &&
-                                slot->generation == 1;
-            census.trouble +=
-                slot->state == LIFECYCLE_BACKOFF || slot->state == LIFECYCLE_FAILED;
+            census.undecided +=
+                slot->wanted && slot->state == LIFECYCLE_STARTING && slot->generation == 1;
+            census.trouble += slot->state == LIFECYCLE_BACKOFF || slot->state == LIFECYCLE_FAILED;
         }
     }
     return census;
 }
 
-/* Ready = every worker has come up once or has been seen to fail: the pools' health is status, not start. */
+/* Ready = every worker has come up once or has been seen to fail: the pools' health is status, not
+ * start. */
 static void review_readiness(struct supervisor *supervisor, const struct census *census)
 {
     char message[128];
@@ -222,8 +223,8 @@ static int supervisor_reload(struct context *context, struct reload_changes *ret
     notify_reloading(&supervisor->notify, now);
     context->state = CONTEXT_RELOADING;
     r = reload(context, supervisor->options->config_directory, &supervisor->config, ret, problems);
-    if (r == 0)
-        context->config = &supervisor->config->daemon;
+    context->config = &supervisor->config->daemon;
+    death_log_resize(&context->deaths, context->config->deaths_max);
     if (r == 0 && !supervisor->options->log_level_given)
         log_set_max_level((enum log_level)context->config->log_level);
     context->state = CONTEXT_RUNNING;
@@ -329,6 +330,19 @@ static int open_runtime_directory(struct supervisor *supervisor)
     return supervisor->runtime_directory ? 0 : -ENOMEM;
 }
 
+/* Every worker takes descriptors, and so does every large payload that waits. */
+static void raise_descriptor_limit(struct context *context)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    context->nofile = limit;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    context->jobs.blobs_max = limit.rlim_cur / 2;
+}
+
 static int open_context(struct supervisor *supervisor)
 {
     struct context *context = &supervisor->context;
@@ -337,10 +351,11 @@ static int open_context(struct supervisor *supervisor)
     context->reload = supervisor_reload;
     context->started_at = clock_realtime();
     backoff_random_seed(&context->random, clock_realtime());
-    death_log_init(&context->deaths, context->config->deaths_max);
+    death_log_resize(&context->deaths, context->config->deaths_max);
     r = event_bus_init(&context->events);
     if (r == 0)
         r = job_table_init(&context->jobs);
+    raise_descriptor_limit(context);
     return r;
 }
 
@@ -377,6 +392,9 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     supervisor->journal = (struct journal)JOURNAL_NULL;
     supervisor->signals = (struct signals)SIGNALS_NULL;
     supervisor->notify.fd = -1;
+    death_log_init(&supervisor->context.deaths, 0);
+    list_init(&supervisor->context.events.subscribers);
+    list_init(&supervisor->context.jobs.free);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
     loop_deferred_init(&supervisor->review, review);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The supervisor: puts the parts together, and knows what none of them does: when all of it is ready,
- * what a reload changes, and how all of it stops.
+ * The supervisor: puts the parts together, and knows what none of them does: when all of it is
+ * ready, what a reload changes, and how all of it stops.
  */
 
 #include "../shared/log.h"
@@ -21,7 +21,8 @@ struct supervisor_options {
 
 /*
  * Starts everything up to the first turn of the loop. All problems are logged where they are found.
- * 0 or -errno; on error nothing is left behind. `options` and its strings must outlive the supervisor.
+ * 0 or -errno; on error nothing is left behind. `options` and its strings must outlive the
+ * supervisor.
  */
 int supervisor_new(struct supervisor **ret, const struct supervisor_options *options);
 
