@@ -17,7 +17,7 @@
 
 /* clang-format off */
 static const struct config_choice TYPES[] = {
-    {"actor", CONFIG_ACTOR}, {"service", CONFIG_SERVICE}, {NULL, 0},
+    {"actor", CONFIG_ACTOR}, {"service", CONFIG_SERVICE}, {"notify", CONFIG_NOTIFY}, {NULL, 0},
 };
 static const struct config_choice RESTARTS[] = {
     {"on-failure", CONFIG_RESTART_ON_FAILURE}, {"always", CONFIG_RESTART_ALWAYS},
@@ -45,7 +45,7 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_GROUP("Description", TEXT, description), .fallback = "", .live = true,
      .allowed = "any text"},
     {IN_GROUP("Type", CHOICE, type), .fallback = "actor", .choices = TYPES,
-     .allowed = "actor, service"},
+     .allowed = "actor, service, notify"},
     {IN_GROUP("ExecStart", COMMAND, exec_start),
      .allowed = "the absolute path of a program, or its name on the standard PATH, and arguments "
                 "with %n (group), %i (slot), %%"},

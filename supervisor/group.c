@@ -67,12 +67,13 @@ static void group_each(struct group *group, void (*fn)(struct slot *slot))
 void group_start(struct group *group)
 {
     group->wanted = true;
+    group->pending = false;
     group_each(group, slot_start);
 }
 
 void group_stop(struct group *group, bool hurry)
 {
-    group->wanted = false;
+    group->wanted = group->pending = false;
     for (size_t i = 0; i < group->cell->n_slots; i++)
         slot_stop(group->cell->slots[i], hurry);
 }
@@ -200,6 +201,18 @@ const char *group_state(const struct group *group)
     if (n_trouble > 0)
         return "degraded";
     return cell->paused ? "paused" : "running";
+}
+
+bool group_decided(const struct group *group)
+{
+    if (group->pending)
+        return false;
+    for (size_t i = 0; i < group->cell->n_slots; i++) {
+        const struct slot *slot = group->cell->slots[i];
+        if (slot->wanted && slot->state == LIFECYCLE_STARTING && slot->generation == 1)
+            return false;
+    }
+    return true;
 }
 
 bool group_settled(const struct group *group)

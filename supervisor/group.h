@@ -20,7 +20,8 @@ struct group {
     struct cell *cell;
     gid_t *groups; /* supplementary ones of User=, resolved once: the name service may block */
     size_t n_groups;
-    bool wanted;  /* its slots are to run */
+    bool wanted;  /* new slots are to run */
+    bool pending; /* to be started once the groups of its After= have come up */
     bool drained; /* removed, and without jobs: only its slots are still to stop */
     bool removed; /* drains: accepts nothing, and goes away once all is down */
 };
@@ -56,6 +57,10 @@ const char *group_state(const struct group *group);
 
 /* Drains it: no new job, what it has ends, then its slots stop; the group is down at last. */
 void group_remove(struct group *group);
+
+/* Every slot has come up once or has been seen to fail, or is not wanted; and the group is not
+ * pending. */
+bool group_decided(const struct group *group);
 
 /* Told by its cell when it is removed and the last job has ended. */
 void group_drained(struct group *group);

@@ -5,6 +5,7 @@
 #include "config-problem.h"
 #include "event-id.h"
 #include "group.h"
+#include "order.h"
 #include "strv.h"
 #include <errno.h>
 #include <string.h>
@@ -35,6 +36,8 @@ int reload_add_group(struct context *context, struct config_group *config)
     r = registry_add(&context->registry, group);
     if (r < 0)
         group_free(group);
+    else
+        group->pending = true;
     return r;
 }
 
@@ -80,11 +83,7 @@ static int reload_take_group(struct context *context, struct config_group *confi
             config_group_free(config);
             return r;
         }
-        const char *name = config->name;
-        r = reload_add_group(context, config);
-        if (r == 0)
-            group_start(registry_find(&context->registry, name));
-        return r;
+        return reload_add_group(context, config);
     }
     if (!group->removed && config_group_equal(group->config, config)) {
         config_group_free(config);
@@ -100,7 +99,7 @@ static int reload_take_group(struct context *context, struct config_group *confi
     if (group->removed) {
         group->removed = group->drained = false;
         group->cell->closed = false;
-        group_start(group);
+        group->pending = true;
     }
     return 0;
 }
@@ -152,6 +151,7 @@ int reload(struct context *context, const char *directory, struct config **confi
         r = reload_take_group(context, config_take_group(loaded, 0), ret);
     config_free(*config);
     *config = loaded;
+    (void)order_start(&context->registry);
     if (r < 0) {
         log_error("the new configuration could not be applied whole, reload again: %s",
                   strerror(-r));

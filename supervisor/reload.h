@@ -19,7 +19,8 @@ int reload(struct context *context, const char *directory, struct config **confi
 
 void reload_changes_deinit(struct reload_changes *changes);
 
-/* A group from its configuration, registered but not started. Takes `config` over. 0 or -errno. */
+/* A group from its configuration, registered, and pending until order_start(). Takes `config` over.
+ * 0 or -errno. */
 int reload_add_group(struct context *context, struct config_group *config);
 
 /* One line each. */

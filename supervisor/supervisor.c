@@ -10,6 +10,7 @@
 #include "journal.h"
 #include "loop.h"
 #include "notify.h"
+#include "order.h"
 #include "reload.h"
 #include "signals.h"
 #include "slot.h"
@@ -48,17 +49,6 @@ static struct loop *loop_of(const struct supervisor *supervisor)
 
 /* ---- all groups ---- */
 
-static bool all_down(struct supervisor *supervisor)
-{
-    size_t cursor = 0;
-    struct group *group;
-
-    while ((group = registry_next(&supervisor->context.registry, &cursor)))
-        if (!group_down(group))
-            return false;
-    return true;
-}
-
 static void kill_all(struct supervisor *supervisor)
 {
     size_t cursor = 0;
@@ -87,7 +77,8 @@ static void reap_groups(struct supervisor *supervisor)
 /* ---- readiness and status ---- */
 
 struct census {
-    unsigned up, wanted, trouble, undecided;
+    unsigned up, wanted, trouble; /* slots */
+    unsigned undecided;           /* groups */
 };
 
 static struct census take_census(struct supervisor *supervisor)
@@ -97,12 +88,11 @@ static struct census take_census(struct supervisor *supervisor)
     struct group *group;
 
     while ((group = registry_next(&supervisor->context.registry, &cursor))) {
+        census.undecided += !group_decided(group);
         for (size_t i = 0; i < group->cell->n_slots; i++) {
             const struct slot *slot = group->cell->slots[i];
             census.wanted += slot->wanted;
             census.up += slot_is_up(slot);
-            census.undecided +=
-                slot->wanted && slot->state == LIFECYCLE_STARTING && slot->generation == 1;
             census.trouble += slot->state == LIFECYCLE_BACKOFF || slot->state == LIFECYCLE_FAILED;
         }
     }
@@ -137,10 +127,11 @@ static void review(struct loop_deferred *deferred)
 
     reap_groups(supervisor);
     if (supervisor->context.state == CONTEXT_STOPPING) {
-        if (all_down(supervisor))
+        if (!order_stop(&supervisor->context.registry))
             loop_stop(loop_of(supervisor));
         return;
     }
+    (void)order_start(&supervisor->context.registry);
     census = take_census(supervisor);
     notify_status(&supervisor->notify, loop_now(loop_of(supervisor)),
                   "%u of %u workers up in %zu groups%s", census.up, census.wanted,
@@ -180,10 +171,8 @@ static void stop(struct supervisor *supervisor)
                                                 .message_id = EVENT_ID_STOPPING,
                                                 .message = "stopping",
                                             });
-    while ((group = registry_next(&supervisor->context.registry, &cursor))) {
+    while ((group = registry_next(&supervisor->context.registry, &cursor)))
         cell_close(group->cell);
-        group_stop(group, true);
-    }
     (void)timer_arm(loop_timers(loop), &supervisor->stop_timer,
                     usec_add(loop_now(loop), supervisor->context.config->timeout_stop));
     loop_defer(loop, &supervisor->review);
@@ -237,8 +226,6 @@ static int supervisor_reload(struct context *context, struct reload_changes *ret
 static int start_groups(struct supervisor *supervisor)
 {
     struct context *context = &supervisor->context;
-    size_t cursor = 0;
-    struct group *group;
     int r;
 
     while (supervisor->config->n_groups > 0) {
@@ -246,8 +233,7 @@ static int start_groups(struct supervisor *supervisor)
         if (r < 0)
             return r;
     }
-    while ((group = registry_next(&context->registry, &cursor)))
-        group_start(group);
+    (void)order_start(&context->registry);
     return 0;
 }
 
@@ -440,8 +426,10 @@ static void free_groups(struct supervisor *supervisor)
     size_t cursor = 0;
     struct group *group;
 
-    if (!all_down(supervisor))
-        return;
+    while ((group = registry_next(registry, &cursor)))
+        if (!group_down(group))
+            return;
+    cursor = 0;
     while ((group = registry_next(registry, &cursor))) {
         registry_remove(registry, group);
         group_free(group);

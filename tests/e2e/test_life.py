@@ -338,11 +338,18 @@ class Services(TestCase):
         path = s.path("service.py")
         with open(path, "w", encoding="ascii") as file:
             file.write(NOTIFYING)
-        s.write("n.group", service(f"{sys.executable} {path} {bell.path}", Group={"Type": "service"}))
+        go = s.path("go")
+        os.mkfifo(go)
+        s.write("n.group", service(f"{sys.executable} {path} {bell.path} {go}", Group={"Type": "notify"}))
         s.spawn()
         bell.wait()
+        self.assertEqual(s.worker("n/0")["state"], "starting")
+        self.assertNotIn("READY=1", s.told)
+        with open(go, "w", encoding="ascii"):
+            pass
         s.wait_told("READY=1")
         s.wait_for(lambda: s.worker("n/0")["status"] == "serving 7", "n")
+        self.assertEqual(s.worker("n/0")["state"], "idle")
 
     def test_what_a_service_writes_is_kept_with_its_death(self):
         s = self.started({"s": service("/bin/sh -c 'echo out; echo err >&2; exit 4'",
@@ -354,10 +361,32 @@ class Services(TestCase):
         self.assertIn("err", "\n".join(s.call("GetLog", target="s")["lines"]))
 
 
+class Order(TestCase):
+    def events(self, s):
+        return [(e["type"], e.get("worker")) for e in s.call("Watch")["events"]]
+
+    def test_groups_start_after_those_they_name_and_stop_before_them(self):
+        s = self.started({"a": actor(2, Group={"After": "z"}), "m": actor(Group={"After": "a"}), "z": actor()})
+        events = self.events(s)
+        for earlier, later in (("z/0", "a/0"), ("z/0", "a/1"), ("a/0", "m/0"), ("a/1", "m/0")):
+            self.assertLess(events.index(("worker.ready", earlier)), events.index(("worker.started", later)))
+        s.stop()
+        ends = [line.split()[2] for line in s.log().splitlines() if " stopped: " in line]
+        self.assertEqual(ends[0], "m/0")
+        self.assertEqual(sorted(ends[1:3]), ["a/0", "a/1"])
+        self.assertEqual(ends[3], "z/0")
+
+    def test_a_group_that_fails_holds_nobody_up(self):
+        s = self.started({"broken": service("/bin/sh -c 'exit 1'", Restart={**QUICK, "Restart": "no"}),
+                          "next": actor(Group={"After": "broken"})})
+        self.assertEqual(s.worker("next/0")["state"], "idle")
+
+
 NOTIFYING = """
 import os, signal, socket, sys
 with open(sys.argv[1], "w") as bell:
     bell.write("started\\n")
+open(sys.argv[2]).read()
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.sendto(b"READY=1\\nSTATUS=serving 7", os.environ["NOTIFY_SOCKET"])
 signal.pause()

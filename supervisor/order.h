@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The order between groups that After= asks for: a group starts once those before it have come up
+ * (or have been seen to fail: a broken group holds nobody up for ever), and stops before they do.
+ * Cycles are refused with the configuration.
+ */
+
+#include <stdbool.h>
+
+struct registry;
+
+/* Starts every group that is pending and whose turn it is. Whether some still wait. */
+bool order_start(struct registry *registry);
+
+/* At shutdown: stops every group whose turn it is. Whether some are still up. */
+bool order_stop(struct registry *registry);
