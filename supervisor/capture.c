@@ -10,7 +10,7 @@
 
 /* What one worker may make us read in a turn, and what is read at most after its death. */
 #define READ_TURN   8192
-#define READ_FINISH (256 * 1024)
+#define READ_FINISH ((size_t)256 * 1024)
 
 _Static_assert(CAPTURE_LINE_MAX <= CAPTURE_TAIL_MAX, "an incomplete line lives in the tail");
 

@@ -14,7 +14,7 @@
 
 /* How long a job waits that could not be handed over for want of descriptors or memory. */
 #define CELL_HANDOVER_RETRY (100 * USEC_PER_MSEC)
-#define CELL_BACKOFF_MAX    (24 * 3600 * USEC_PER_SEC)
+#define CELL_BACKOFF_MAX    ((usec_t)24 * 3600 * USEC_PER_SEC)
 
 usec_t cell_now(const struct cell *cell)
 {

@@ -13,6 +13,7 @@
 #include "event.h"
 #include "job.h"
 #include "registry.h"
+#include "starter.h"
 #include <sys/resource.h>
 
 struct cgroup_tree;
@@ -38,6 +39,7 @@ struct context {
     struct job_table jobs;
     struct event_bus events;
     struct death_log deaths;
+    struct starter starter;
     struct backoff_random random;
     struct cgroup_tree *cgroups;   /* NULL = process groups only */
     struct journal *journal;       /* where workers' output goes; NULL = standard error */

@@ -63,13 +63,15 @@ static void get_info(struct request *request)
     const struct context *context = request->context;
     struct reply *reply;
     struct group *group;
-    uint64_t n_workers = 0;
+    uint64_t n_workers = 0, n_jobs = 0;
     size_t cursor = 0;
 
     if (!request_take(request, table, NULL))
         return;
-    while ((group = registry_next(&context->registry, &cursor)))
+    while ((group = registry_next(&context->registry, &cursor))) {
         n_workers += group->cell->n_slots;
+        n_jobs += cell_live_jobs(group->cell);
+    }
     reply = request_begin(request);
     reply_string(reply, "version", TROUPE_VERSION);
     reply_int(reply, "pid", getpid());
@@ -81,7 +83,7 @@ static void get_info(struct request *request)
     reply_uint(reply, "groups", context->registry.n_groups);
     reply_uint(reply, "workers", n_workers);
     reply_uint(reply, "clients", control_n_clients(request->control));
-    reply_uint(reply, "jobs", context->jobs.n_live);
+    reply_uint(reply, "jobs", n_jobs);
     request_end(request);
 }
 
@@ -257,9 +259,10 @@ static void resize(struct request *request)
     group = control_find_group(request, parameters.target);
     if (!group)
         return;
-    log_change(request, parameters.target);
     old_size = group->cell->size;
     r = group_resize(group, parameters.size.value);
+    if (r == 0)
+        log_change(request, parameters.target);
     if (r == GROUP_E_BAD_SIZE) {
         fail_size(request, parameters.size.value);
     } else if (r < 0) {

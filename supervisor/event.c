@@ -63,8 +63,7 @@ void event_emit(struct event_bus *bus, struct event event)
                          {"MESSAGE_ID", event.message_id}),
               "%s", event.message);
     event_keep(bus, &event);
-    list_for_each_safe(node, &bus->subscribers)
-    {
+    list_for_each_safe (node, &bus->subscribers) {
         struct event_subscriber *subscriber = list_entry(node, struct event_subscriber, link);
         subscriber->fn(subscriber, &event);
     }

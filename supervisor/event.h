@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Events: what happened, for people (log), for watchers (Varlink), and for those inside who wait for a
- * state. Emitting one logs it, keeps it in a bounded ring and tells every subscriber, in this order.
+ * Events: what happened, for people (log), for watchers (Varlink), and for those inside who wait
+ * for a state. Emitting one logs it, keeps it in a bounded ring and tells every subscriber, in this
+ * order.
  */
 
 #include "../shared/clock.h"
@@ -19,10 +20,10 @@
 struct event {
     usec_t at; /* realtime; filled in when 0 */
     enum log_level level;
-    const char *type;   /* "worker.started", "worker.ready", "worker.died", "worker.failed",
-                           "worker.stopped", "group.paused", "group.resized", "job.dead",
-                           "job.cancelled", "supervisor.ready" … ; static */
-    const char *group;  /* NULL = none, likewise below */
+    const char *type;  /* "worker.started", "worker.ready", "worker.died", "worker.failed",
+                          "worker.stopped", "group.paused", "group.resized", "job.dead",
+                          "job.cancelled", "supervisor.ready" … ; static */
+    const char *group; /* NULL = none, likewise below */
     const char *worker;
     const char *job;
     const char *message_id; /* of the journal catalog; static */

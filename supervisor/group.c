@@ -209,7 +209,9 @@ bool group_decided(const struct group *group)
         return false;
     for (size_t i = 0; i < group->cell->n_slots; i++) {
         const struct slot *slot = group->cell->slots[i];
-        if (slot->wanted && slot->state == LIFECYCLE_STARTING && slot->generation == 1)
+        bool starting =
+            slot->generation == 0 || (slot->generation == 1 && slot->state == LIFECYCLE_STARTING);
+        if (slot->wanted && starting)
             return false;
     }
     return true;

@@ -3,6 +3,7 @@
 /* trouped: arguments and start-up. */
 
 #include "../shared/log.h"
+#include "../shared/standard.h"
 #include "spawn.h"
 #include "supervisor.h"
 #include <getopt.h>
@@ -116,6 +117,7 @@ int main(int argc, char **argv)
     struct supervisor *supervisor;
     int r;
 
+    (void)standard_open();
     r = parse(&options, argc, argv);
     if (r >= 0)
         return r;

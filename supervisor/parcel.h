@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A payload as the supervisor keeps it: small ones in place, larger ones on the heap, blobs as the sealed
- * descriptor they came in.
+ * A payload as the supervisor keeps it: small ones in place, larger ones on the heap, blobs as the
+ * sealed descriptor they came in.
  */
 
 #include "../shared/payload.h"
@@ -23,7 +23,8 @@ struct parcel {
 #define PARCEL_NULL {.fd = -1}
 /* clang-format on */
 
-/* Copies. 0 or -ENOMEM; the parcel is empty then. The parcel must be null or have been deinitialised. */
+/* Copies. 0 or -ENOMEM; the parcel is empty then. The parcel must be null or have been
+ * deinitialised. */
 int parcel_set(struct parcel *parcel, const void *data, size_t size);
 
 /* Takes a checked blob's descriptor over. */

@@ -77,25 +77,37 @@ static size_t count(const char *const *strings)
     return n;
 }
 
-/* Borrowed strings in an owned vector; what comes later wins in most programs' getenv(): none
- * repeats. */
+static bool names_same(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "=");
+
+    return strncmp(a, b, n + 1) == 0;
+}
+
+static bool is_set(const char *const *environment, const char *variable)
+{
+    for (size_t i = 0; environment[i]; i++)
+        if (names_same(environment[i], variable))
+            return true;
+    return false;
+}
+
+/* Borrowed strings in an owned vector. Ours come first, and what is there is not set again. */
 static int process_environment(const struct process_options *options, const char ***ret)
 {
     const char *const *configured = (const char *const *)options->config->environment;
     const char *const *own = options->environment;
     size_t n_configured = count(configured), n_own = count(own), n = 0;
     const char **environment = calloc(n_configured + n_own + 2, sizeof(char *));
-    bool has_path = false;
 
     if (!environment)
         return -ENOMEM;
-    for (size_t i = 0; i < n_configured; i++) {
-        environment[n++] = configured[i];
-        has_path = has_path || strncmp(configured[i], "PATH=", 5) == 0;
-    }
     for (size_t i = 0; i < n_own; i++)
         environment[n++] = own[i];
-    if (!has_path)
+    for (size_t i = 0; i < n_configured; i++)
+        if (!is_set(environment, configured[i]))
+            environment[n++] = configured[i];
+    if (!is_set(environment, PATH_VARIABLE))
         environment[n++] = PATH_VARIABLE;
     *ret = environment;
     return 0;

@@ -37,6 +37,9 @@ int signals_init(struct signals *signals, struct loop *loop, signals_fn fn, void
     int r = set_disposition(SIGCHLD, SIG_DFL);
     if (r == 0)
         r = set_disposition(SIGPIPE, SIG_IGN);
+    /* A file size limit is an error of the call that hits it, not the end of everything. */
+    if (r == 0)
+        r = set_disposition(SIGXFSZ, SIG_IGN);
     if (r < 0)
         return r;
     _cleanup_close_ int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

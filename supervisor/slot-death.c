@@ -163,7 +163,7 @@ void slot_action_schedule(struct slot *slot)
          * against it. */
         slot->restart_asked = false;
         slot->wanted = true;
-        slot_event(slot, LIFECYCLE_EVENT_RESTART_OVER);
+        slot_start_in_turn(slot);
         return;
     }
     if (!slot_restart_wanted(slot)) {
@@ -181,7 +181,7 @@ void slot_action_schedule(struct slot *slot)
     slot->spawn_failed = false;
     slot->n_restarts++;
     if (delay == 0) {
-        slot_event(slot, LIFECYCLE_EVENT_RESTART_OVER);
+        slot_start_in_turn(slot);
         return;
     }
     slot->restart_at = usec_add(clock_realtime(), delay);

@@ -32,6 +32,9 @@ void slot_event(struct slot *slot, enum lifecycle_event event);
 /* Remembers why the worker is to go; the first verdict stands. */
 void slot_condemn(struct slot *slot, enum death_cause cause);
 
+/* Has it started, or started again, as soon as its turn among all comes. */
+void slot_start_in_turn(struct slot *slot);
+
 /* ---- slot-start.c ---- */
 
 void slot_action_spawn(struct slot *slot);

@@ -150,7 +150,7 @@ static void slot_on_ladder_timer(struct timer *timer, usec_t now)
         slot_event(slot, LIFECYCLE_EVENT_START_TIMEOUT);
         break;
     case LIFECYCLE_BACKOFF:
-        slot_event(slot, LIFECYCLE_EVENT_RESTART_OVER);
+        slot_start_in_turn(slot);
         break;
     default:
         slot_event(slot, LIFECYCLE_EVENT_STOP_TIMEOUT);
@@ -159,6 +159,7 @@ static void slot_on_ladder_timer(struct timer *timer, usec_t now)
 
 static void slot_action_cancel_restart(struct slot *slot)
 {
+    list_unlink(&slot->start.link);
     slot_disarm(slot);
     slot->restart_at = 0;
 }
@@ -214,6 +215,21 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
             ACTIONS[i](slot);
 }
 
+/* ---- start ---- */
+
+static void slot_on_turn(struct starter_wish *wish)
+{
+    struct slot *slot = slot_of(wish, start);
+
+    slot_event(slot, slot->state == LIFECYCLE_BACKOFF ? LIFECYCLE_EVENT_RESTART_OVER
+                                                      : LIFECYCLE_EVENT_START);
+}
+
+void slot_start_in_turn(struct slot *slot)
+{
+    starter_add(&slot_context(slot)->starter, &slot->start);
+}
+
 /* ---- outside ---- */
 
 int slot_new(struct slot **ret, struct cell *cell, unsigned index)
@@ -230,6 +246,7 @@ int slot_new(struct slot **ret, struct cell *cell, unsigned index)
     slot->notify = (struct notify_server)NOTIFY_SERVER_NULL;
     list_init(&slot->available_link);
     list_init(&slot->jobs);
+    starter_wish_init(&slot->start, slot_on_turn);
     timer_init(&slot->ladder_timer, slot_on_ladder_timer);
     timer_init(&slot->job_timer, slot_on_job_timer);
     process_init(&slot->process, cell->context, cell->group->name, slot->name);
@@ -243,6 +260,7 @@ struct slot *slot_free(struct slot *slot)
         return NULL;
     assert(slot_is_down(slot));
     slot_disarm(slot);
+    list_unlink(&slot->start.link);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->job_timer);
     list_unlink(&slot->available_link);
     notify_server_deinit(&slot->notify);
@@ -260,13 +278,14 @@ void slot_start(struct slot *slot)
     if (slot->state == LIFECYCLE_STOPPING || slot->state == LIFECYCLE_KILLING)
         slot->restart_asked = true;
     else
-        slot_event(slot, LIFECYCLE_EVENT_START);
+        slot_start_in_turn(slot);
 }
 
 void slot_stop(struct slot *slot, bool hurry)
 {
     slot->wanted = false;
     slot->restart_asked = false;
+    list_unlink(&slot->start.link);
     slot_condemn(slot, DEATH_STOP);
     slot_event(slot, LIFECYCLE_EVENT_STOP);
     if (hurry && slot->state == LIFECYCLE_STOPPING && !timer_armed(&slot->ladder_timer))

@@ -14,6 +14,7 @@
 #include "mailbox.h"
 #include "notify.h"
 #include "process.h"
+#include "starter.h"
 #include "timer.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,10 +28,11 @@ struct slot {
     char name[DEATH_WORKER_MAX]; /* "group/slot" */
     uint64_t generation;         /* of the worker that is, or was last, in it */
     enum lifecycle_state state;
-    usec_t since_at;    /* realtime, of the state */
-    bool wanted;        /* somebody wants a worker in it */
-    bool retired;       /* beyond the pool's size: goes away once stopped */
-    bool restart_asked; /* start again once stopped */
+    usec_t since_at;           /* realtime, of the state */
+    struct starter_wish start; /* its turn to start has not come yet */
+    bool wanted;               /* somebody wants a worker in it */
+    bool retired;              /* beyond the pool's size: goes away once stopped */
+    bool restart_asked;        /* start again once stopped */
     struct list available_link;
     struct list jobs; /* in hand, oldest first; struct job.link */
     unsigned n_jobs;

@@ -335,6 +335,7 @@ static int open_context(struct supervisor *supervisor)
     int r;
 
     context->reload = supervisor_reload;
+    starter_init(&context->starter, context->loop);
     context->started_at = clock_realtime();
     backoff_random_seed(&context->random, clock_realtime());
     death_log_resize(&context->deaths, context->config->deaths_max);
@@ -450,6 +451,8 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     if (context->loop) {
         timer_disarm(loop_timers(context->loop), &supervisor->stop_timer);
         loop_undefer(&supervisor->review);
+        if (context->starter.loop)
+            starter_deinit(&context->starter);
         job_table_deinit(&context->jobs);
         event_bus_deinit(&context->events);
         death_log_deinit(&context->deaths);

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /*
- * The supplementary groups of a user, as at login; asks the name service and may block. `*ret` is the
- * caller's (free(3)). 0 or -ENOMEM; for a user without any, or NULL, 0 with `*ret_n` 0.
+ * The supplementary groups of a user, as at login; asks the name service and may block. `*ret` is
+ * the caller's (free(3)). 0 or -ENOMEM; for a user without any, or NULL, 0 with `*ret_n` 0.
  */
 int user_groups(const char *user, gid_t gid, gid_t **ret, size_t *ret_n);

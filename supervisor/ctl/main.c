@@ -3,6 +3,7 @@
 /* troupectl: from the command line to a verb. */
 
 #include "../../shared/cleanup.h"
+#include "../../shared/standard.h"
 #include "../../worker/troupe.h"
 #include "../encoding.h"
 #include "../suggest.h"
@@ -109,6 +110,7 @@ int main(int argc, char **argv)
     const char **operands = calloc((size_t)argc + 1, sizeof(*operands));
     int r;
 
+    (void)standard_open();
     setlocale(LC_CTYPE, "");
     if (!operands)
         return EXIT_FAILED;

@@ -108,7 +108,7 @@ static int run(struct troupe_client *client, uint64_t group, uint64_t jobs, uint
 
 int main(int argc, char **argv)
 {
-    struct troupe_client *client;
+    struct troupe_client *client = NULL;
     struct counts counts = {0};
     uint64_t group;
     int r;
@@ -120,6 +120,7 @@ int main(int argc, char **argv)
         r = troupe_client_group(client, argv[2], &group);
     if (r == 0)
         r = run(client, group, strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10), &counts);
+    troupe_client_free(client);
     printf("{\"error\": \"%s\", \"accepted\": %llu, \"refused\": %llu, \"succeeded\": %llu, "
            "\"failed\": %llu, \"cancelled\": %llu, \"dead\": %llu, \"retried\": %llu, "
            "\"doubled\": %llu, \"wrong\": %llu}\n",

@@ -371,6 +371,9 @@ class Bell:
 def ini(exec_start, **sections):
     """A group file: ini("/bin/x", Pool={"Size": 2})."""
     group = {"ExecStart": exec_start, **sections.pop("Group", {})}
+    if SANITIZED:  # what kills a worker is to be the signal, not the sanitizer's exit
+        own = group.get("Environment", [])
+        group["Environment"] = [*([own] if isinstance(own, str) else own), "ASAN_OPTIONS=handle_segv=0:handle_abort=0"]
     out = []
     for section, keys in {"Group": group, **sections}.items():
         out.append(f"[{section}]")

@@ -329,6 +329,7 @@ static void listen_there(enum wake_backend backend)
     supervisor = (struct supervisor){.backend = backend, .channel = CHANNEL_NULL};
     snprintf(supervisor.path, sizeof(supervisor.path), "/tmp/test-client-%d.sock", getpid());
     strcpy(address.sun_path, supervisor.path);
+    unlink(supervisor.path); /* of a killed test that had the same number */
     supervisor.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(bind(supervisor.listener, (const struct sockaddr *)&address, sizeof(address)),
                      0);

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /*
- * Group, cell, slot, process and mailbox together, with real workers: this program again, which becomes
- * one when a supervisor has started it. The payload tells the worker what to do.
+ * Group, cell, slot, process and mailbox together, with real workers: this program again, which
+ * becomes one when a supervisor has started it. The payload tells the worker what to do.
  */
 
 static struct context context;
@@ -32,7 +32,8 @@ static int handle(struct troupe_job *job, void *userdata)
     const char *what = troupe_job_payload(job, &size);
 
     (void)userdata;
-    if (strcmp(what, "crash") == 0 || (strcmp(what, "crash once") == 0 && troupe_job_attempt(job) == 1))
+    if (strcmp(what, "crash") == 0 ||
+        (strcmp(what, "crash once") == 0 && troupe_job_attempt(job) == 1))
         raise(SIGKILL);
     if (strcmp(what, "error") == 0)
         return troupe_job_fail(job, 7, "it is broken");
@@ -102,6 +103,7 @@ static void setup(void)
     context.config = &daemon_config;
     context.runtime_directory = "/tmp";
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    starter_init(&context.starter, context.loop);
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&context.events), 0);
     death_log_init(&context.deaths, 100);
@@ -261,7 +263,9 @@ END_TEST
 
 START_TEST(every_accepted_job_ends_exactly_once_among_crashing_ones)
 {
-    enum { N = 300 };
+    enum {
+        N = 300
+    };
     const struct cell_counters *counters = &group->cell->counters;
 
     for (int i = 0; i < N; i++)
@@ -500,7 +504,8 @@ static Suite *cell_suite(void)
     tcase_add_test(tcase, a_worker_that_gives_no_sign_of_life_is_aborted);
     tcase_add_test(tcase, J5_a_queued_job_is_cancelled_at_once_and_only_once);
     tcase_add_test(tcase, J5_a_running_job_sees_the_cancel_flag);
-    tcase_add_test(tcase, J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_retried);
+    tcase_add_test(tcase,
+                   J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_retried);
     tcase_add_test(tcase, J2_a_live_duplicate_is_refused);
     tcase_add_test(tcase, beyond_its_bounds_the_queue_is_busy);
     tcase_add_test(tcase, kept_results_are_bounded_and_the_oldest_goes_first);

@@ -45,7 +45,7 @@ START_TEST(all_problems_of_all_files_come_in_one_run)
         "-.group:0: not a possible name of a group; allowed: up to 64 characters of A-Z a-z 0-9 "
         "_ . @ -, the first one a letter or a digit\n"
         "a.group:0: ExecStart= is missing in [Group]: which program to run\n"
-        "a.group:2: Type=actr: unknown; allowed: actor, service\n"
+        "a.group:2: Type=actr: unknown; allowed: actor, service, notify\n"
         "a.group:3: neither [Section], Key=value, nor a comment (# or ;)\n"
         "b.group:4: Size=4097: out of range; allowed: a number from 1 to 4096\n");
 }

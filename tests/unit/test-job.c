@@ -71,7 +71,9 @@ END_TEST
 
 START_TEST(made_ids_are_all_different)
 {
-    enum { N = 1000 };
+    enum {
+        N = 1000
+    };
     struct protocol_id ids[N];
 
     for (int i = 0; i < N; i++) {

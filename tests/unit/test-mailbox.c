@@ -10,7 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The peer lives in this process, on descriptors of its own. Every test runs with both back ends. */
+/* The peer lives in this process, on descriptors of its own. Every test runs with both back ends.
+ */
 
 #define RING_SIZE UINT32_C(4096)
 

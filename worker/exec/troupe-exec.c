@@ -3,6 +3,7 @@
 /* troupe-exec: the worker for everything that is not linked with libtroupe. See troupe-exec(1). */
 
 #include "../../shared/cleanup.h"
+#include "../../shared/standard.h"
 #include "run.h"
 #include "template.h"
 #include <fcntl.h>
@@ -63,6 +64,7 @@ int main(int argc, char *argv[])
     struct run_context context = {.path = NULL};
     int r;
 
+    (void)standard_open();
     r = options_parse(&context.options, argc, argv);
     if (r != 0)
         return r == OPTIONS_E_DONE ? EXIT_SUCCESS : STATUS_BAD_OPTION;
