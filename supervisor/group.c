@@ -5,6 +5,7 @@
 #include "../shared/log.h"
 #include "context.h"
 #include "slot.h"
+#include "strv.h"
 #include "user.h"
 #include <errno.h>
 #include <stdio.h>
@@ -36,8 +37,11 @@ int group_new(struct group **ret, struct context *context, struct config_group *
     group->name = config->name;
     r = user_groups(config->user, config->gid, &group->groups, &group->n_groups);
     if (r == 0)
+        r = user_environment(config->user, &group->user_environment);
+    if (r == 0)
         r = cell_new(&group->cell, group);
     if (r < 0) {
+        strv_free(group->user_environment);
         free(group->groups);
         free(group);
         return r;
@@ -52,6 +56,7 @@ struct group *group_free(struct group *group)
         return NULL;
     cell_free(group->cell);
     config_group_free(group->config);
+    strv_free(group->user_environment);
     free(group->groups);
     free(group);
     return NULL;
@@ -139,6 +144,7 @@ int group_reconfigure(struct group *group, struct config_group *config)
     struct config_group *before = group->config;
     bool roll = !config_group_same_process(before, config);
     bool resize = config->size != before->size;
+    config_strv variables = NULL;
     gid_t *groups;
     size_t n_groups;
     int r;
@@ -146,11 +152,16 @@ int group_reconfigure(struct group *group, struct config_group *config)
     r = user_groups(config->user, config->gid, &groups, &n_groups);
     if (r < 0)
         return r;
-    r = resize ? cell_reserve(group->cell, config->size) : 0;
+    r = user_environment(config->user, &variables);
+    if (r == 0 && resize)
+        r = cell_reserve(group->cell, config->size);
     if (r < 0) {
+        strv_free(variables);
         free(groups);
         return r;
     }
+    strv_free(group->user_environment);
+    group->user_environment = variables;
     free(group->groups);
     group->groups = groups;
     group->n_groups = n_groups;

@@ -20,10 +20,11 @@ struct group {
     struct cell *cell;
     gid_t *groups; /* supplementary ones of User=, resolved once: the name service may block */
     size_t n_groups;
-    bool wanted;  /* new slots are to run */
-    bool pending; /* to be started once the groups of its After= have come up */
-    bool drained; /* removed, and without jobs: only its slots are still to stop */
-    bool removed; /* drains: accepts nothing, and goes away once all is down */
+    config_strv user_environment; /* HOME and the like, of User= */
+    bool wanted;                  /* new slots are to run */
+    bool pending;                 /* to be started once the groups of its After= have come up */
+    bool drained;                 /* removed, and without jobs: only its slots are still to stop */
+    bool removed;                 /* drains: accepts nothing, and goes away once all is down */
 };
 
 /* Takes `config` over on success. 0 or -ENOMEM. */

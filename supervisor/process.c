@@ -92,21 +92,29 @@ static bool is_set(const char *const *environment, const char *variable)
     return false;
 }
 
-/* Borrowed strings in an owned vector. Ours come first, and what is there is not set again. */
+/* What is there is not set again. Returns how many there are then. */
+static size_t add_unset(const char **environment, size_t n, const char *const *more)
+{
+    for (size_t i = 0; more && more[i]; i++)
+        if (!is_set(environment, more[i]))
+            environment[n++] = more[i];
+    return n;
+}
+
+/* Borrowed strings in an owned vector: ours before the configured ones, those before the user's. */
 static int process_environment(const struct process_options *options, const char ***ret)
 {
     const char *const *configured = (const char *const *)options->config->environment;
-    const char *const *own = options->environment;
-    size_t n_configured = count(configured), n_own = count(own), n = 0;
-    const char **environment = calloc(n_configured + n_own + 2, sizeof(char *));
+    size_t room =
+        count(options->environment) + count(configured) + count(options->user_environment) + 2;
+    const char **environment = calloc(room, sizeof(char *));
+    size_t n = 0;
 
     if (!environment)
         return -ENOMEM;
-    for (size_t i = 0; i < n_own; i++)
-        environment[n++] = own[i];
-    for (size_t i = 0; i < n_configured; i++)
-        if (!is_set(environment, configured[i]))
-            environment[n++] = configured[i];
+    n = add_unset(environment, n, options->environment);
+    n = add_unset(environment, n, configured);
+    n = add_unset(environment, n, options->user_environment);
     if (!is_set(environment, PATH_VARIABLE))
         environment[n++] = PATH_VARIABLE;
     *ret = environment;

@@ -34,6 +34,8 @@ struct process_options {
     size_t n_groups;
     const struct spawn_fd *fds; /* beside 0, 1, 2 */
     size_t n_fds;
+    const char *const
+        *user_environment;          /* where the configuration says nothing else; NULL = none */
     const char *const *environment; /* beside the configured one; NULL-terminated */
 };
 

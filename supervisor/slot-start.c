@@ -73,6 +73,7 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
         .n_groups = group->n_groups,
         .fds = fds,
         .n_fds = n_fds,
+        .user_environment = (const char *const *)group->user_environment,
         .environment = environment->strings,
     };
 

@@ -351,6 +351,15 @@ class Services(TestCase):
         s.wait_for(lambda: s.worker("n/0")["status"] == "serving 7", "n")
         self.assertEqual(s.worker("n/0")["state"], "idle")
 
+    def test_its_environment_is_its_users_its_configured_and_the_supervisors_own(self):
+        s = self.started({"e": service("/usr/bin/env", Group={"User": "nobody", "Environment": ["HOME=/somewhere", "TROUPE_WORKER=liar"]},
+                                       Restart={"Restart": "no"})})
+        s.wait_worker("e/0", "stopped")
+        lines = [line.removeprefix("e/0: ") for line in s.call("GetLog", target="e")["lines"]]
+        self.assertEqual([line for line in lines if line.startswith("USER=")], ["USER=nobody"])
+        self.assertEqual([line for line in lines if line.startswith("HOME=")], ["HOME=/somewhere"])
+        self.assertEqual([line for line in lines if line.startswith("TROUPE_WORKER=")], ["TROUPE_WORKER=e/0"])
+
     def test_what_a_service_writes_is_kept_with_its_death(self):
         s = self.started({"s": service("/bin/sh -c 'echo out; echo err >&2; exit 4'",
                                        Restart={"Restart": "no"})})
