@@ -3,8 +3,10 @@
 /*
  * What the machine allows: two processes and the rings between them, nothing else.
  *
- *     floor-ring round-trip [ROUNDS] [BYTES]    there and back, one at a time, both sides sleep on
- * futexes floor-ring one-way [RECORDS] [BYTES]      one direction, as fast as it goes
+ *     floor-ring round-trip [ROUNDS] [BYTES]
+ *         there and back, one at a time, both sides sleep on futexes
+ *     floor-ring one-way [RECORDS] [BYTES]
+ *         one direction, as fast as it goes
  *
  * One line of JSON each; times in microseconds. Without arguments: both.
  */
