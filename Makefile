@@ -250,6 +250,11 @@ unit-programs: $(UNIT_PROGRAMS)
 stress-programs: $(STRESS_PROGRAMS)
 e2e-programs: $(E2E_HELPERS) $(BUILD)/faults/trouped
 
+# The socket under Debian 13's python3-varlink and varlinkctl, in a root of their own where need be.
+check-clients: deps
+	@$(again) all e2e-programs
+	@tests/e2e/clients '$(BUILD)'
+
 # Ten thousand deaths: minutes, so not part of `make check`.
 check-chaos: deps
 	@$(again) all e2e-programs
@@ -345,7 +350,7 @@ INSTALLED = \
 	$(call install_all,644,$(wildcard units/*.catalog),$(SYSTEMDDIR)/systemd/catalog) \
 	$(call install_all,644,$(wildcard units/sysusers.d/*),$(SYSTEMDDIR)/sysusers.d) \
 	$(call install_all,644,$(wildcard units/tmpfiles.d/*),$(SYSTEMDDIR)/tmpfiles.d) \
-	$(foreach file,$(wildcard supervisor/ctl/*.bash),644:$(file):$(PREFIX)/share/bash-completion/completions/$(notdir $(basename $(file))))
+	$(foreach file,$(wildcard supervisor/ctl/*.bash-completion),644:$(file):$(PREFIX)/share/bash-completion/completions/$(notdir $(basename $(file))))
 
 install: all
 	@set -e; for entry in $(INSTALLED); do \
@@ -376,7 +381,8 @@ help:
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
 	@echo 'make check-valgrind unit tests under valgrind'
 	@echo 'make check-systemd  under a real, booted systemd (root, systemd-nspawn)'
-	@echo 'make check-chaos    10,000 workers killed while jobs run (minutes)'
+	@echo 'make check-clients  the socket under python3-varlink and varlinkctl (root, mmdebstrap)
+make check-chaos    10,000 workers killed while jobs run (minutes)'
 	@echo 'make fuzz           FUZZ_SECONDS=20 per target, with clang'
 	@echo 'make bench          Troupe beside its floor and its peers'
 	@echo 'make lint fmt       static analysis; layout'
