@@ -84,7 +84,7 @@ LIBRARIES := $(BUILD)/$(SONAME) $(BUILD)/libtroupe.so $(BUILD)/libtroupe.a
 EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS))
 
-.PHONY: all run check check-programs check-unit check-stress check-e2e check-chaos check-asan check-tsan \
+.PHONY: all run check check-programs check-unit check-stress check-e2e check-clients check-chaos check-asan check-tsan \
 	check-valgrind check-systemd fuzz lint fmt install uninstall bench help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
@@ -381,8 +381,8 @@ help:
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
 	@echo 'make check-valgrind unit tests under valgrind'
 	@echo 'make check-systemd  under a real, booted systemd (root, systemd-nspawn)'
-	@echo 'make check-clients  the socket under python3-varlink and varlinkctl (root, mmdebstrap)
-make check-chaos    10,000 workers killed while jobs run (minutes)'
+	@echo 'make check-clients  the socket under python3-varlink and varlinkctl (root, mmdebstrap)'
+	@echo 'make check-chaos    10,000 workers killed while jobs run (minutes)'
 	@echo 'make fuzz           FUZZ_SECONDS=20 per target, with clang'
 	@echo 'make bench          Troupe beside its floor and its peers'
 	@echo 'make lint fmt       static analysis; layout'
