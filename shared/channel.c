@@ -261,6 +261,8 @@ int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout)
 {
     usec_t deadline = deadline_after(timeout);
 
+    /* Also if it fits by now: the caller counts on it. */
+    channel_publish(channel);
     for (;;) {
         uint32_t expected;
         void *ignored;

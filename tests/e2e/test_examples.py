@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""The examples, troupe-exec, and what `make install` installs: Troupe as its users meet it."""
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from troupe import BUILD, LIMIT, SANITIZED, TOP, TROUPE_EXEC, TestCase, example, ini, limit, text
+
+FAST = {"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms"}
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+
+
+class Count(TestCase):
+    def setUp(self):
+        self.s = self.started({"count": ini(example("count"), Pool={"Size": 2}, Jobs=FAST, Restart=QUICK,
+                                            Resources={"LimitCORE": 0})})
+
+    def published(self, id):
+        """Its published state as soon as there is one that says it got to 3."""
+        return self.s.until(lambda: (lambda j: j if '"count":3' in (j.get("published") or {}).get("data", "") else None)
+                            (self.s.job(id)))
+
+    def test_J1_it_counts(self):
+        self.assertEqual(self.s.do("count", "5")["state"], "succeeded")
+
+    def test_J3_unsuccessful_counting_is_final(self):
+        job = self.s.do("count", "5 unsuccessful")
+        self.assertEqual((job["state"], job["attempt"]), ("failed", 1))
+
+    def test_J3_a_crash_and_an_error_are_retried(self):
+        for word in "crash-at=3", "error-at=3":
+            job = self.s.do("count", f"5 {word} attempts=2")
+            self.assertEqual((job["state"], job["attempt"]), ("succeeded", 3), word)
+
+    def test_J4_always_crashing_is_dead(self):
+        job = self.s.do("count", "5 crash-at=3", max_retries=1)
+        self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
+
+    def test_J5_cancelled_while_it_counts(self):
+        self.s.create("count", "1000000000 pause=1", id="long")
+        self.s.until(lambda: self.s.job("long").get("published"))
+        self.s.call("Cancel", id="long")
+        self.assertEqual(self.s.wait_job("long")["state"], "cancelled")
+
+    def test_J6_how_far_it_got_is_read_while_it_hangs_and_after_it_died(self):
+        self.s.create("count", "5 stuck-at=3 attempts=1", id="stuck", timeout_usec=300000)
+        self.assertEqual(self.published("stuck")["state"], "running")
+        self.assertEqual(self.s.wait_job("stuck")["state"], "succeeded")
+        self.assertIn('"count":3', self.s.deaths()[0]["state"]["data"])
+
+
+class Exec(TestCase):
+    def group(self, command, **sections):
+        return {"exec": ini(f"{TROUPE_EXEC} {command}", Jobs=FAST, Restart=QUICK, **sections)}
+
+    def test_the_payload_is_standard_input_and_standard_output_is_the_result(self):
+        s = self.started(self.group("-- tr a-z A-Z"))
+        self.assertEqual(s.do("exec", "hello\n")["result"], text("HELLO\n"))
+
+    def test_the_payload_replaces_braces(self):
+        s = self.started(self.group("-- sha256sum {}"))
+        with open(s.log_path, "rb") as file:
+            expected = hashlib.sha256(file.read()).hexdigest()
+        with open(s.path("copy"), "wb") as copy, open(s.log_path, "rb") as file:
+            shutil.copyfileobj(file, copy)
+        self.assertEqual(s.do("exec", s.path("copy"))["result"]["data"].split()[0], expected)
+
+    def test_a_crash_of_the_command_is_told_as_a_signal(self):
+        s = self.started(self.group("-- /bin/sh -c 'kill -SEGV $$$$'", Resources={"LimitCORE": 0}))
+        job = s.do("exec", "x", max_retries=0)
+        self.assertEqual(job["state"], "dead")
+        self.assertIn("SIGSEGV", job["reason"])
+
+    def test_an_exit_status_is_told_and_retried(self):
+        s = self.started(self.group("-- /bin/sh -c 'exit 5'"))
+        job = s.do("exec", "x", max_retries=1)
+        self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
+        self.assertIn("5", job["reason"])
+
+
+@unittest.skipIf(SANITIZED, "what is installed is not instrumented")
+class Installed(TestCase):
+    def make(self, root, *arguments):
+        environment = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+        subprocess.run(["make", "--no-print-directory", "-C", TOP, f"BUILD={BUILD}", f"DESTDIR={root}", *arguments],
+                       check=True, timeout=LIMIT, capture_output=True, env=environment)
+
+    def files(self, root):
+        return sorted(os.path.relpath(os.path.join(folder, name), root) for folder, _, names in os.walk(root)
+                      for name in names)
+
+    @limit(180)
+    def test_uninstall_removes_exactly_what_install_put_there(self):
+        with tempfile.TemporaryDirectory() as root:
+            own = os.path.join(root, "usr/bin/other")
+            os.makedirs(os.path.dirname(own))
+            with open(own, "w", encoding="ascii"):
+                pass
+            self.make(root, "PREFIX=/usr", "install")
+            names = self.files(root)
+            for name in ("usr/sbin/trouped", "usr/bin/troupectl", "usr/libexec/troupe/troupe-exec", "usr/include/troupe.h",
+                         "usr/lib/systemd/system/trouped.service", "usr/lib/systemd/system/trouped.socket",
+                         "usr/lib/sysusers.d/troupe.conf", "usr/share/man/man8/trouped.8"):
+                self.assertIn(name, names)
+            self.make(root, "PREFIX=/usr", "uninstall")
+            self.assertEqual(self.files(root), ["usr/bin/other"])
+
+    @limit(180)
+    def test_the_worker_of_the_readme_compiles_against_what_is_installed_and_works(self):
+        with open(os.path.join(TOP, "README.md"), encoding="utf-8") as file:
+            section = file.read().split("## A worker in C")[1]
+        code = "".join(line[4:] + "\n" for line in section.split("    $ cc")[0].splitlines() if line.startswith("    ")
+                       or not line)
+        with tempfile.TemporaryDirectory() as root:
+            os.chmod(root, 0o755)
+            self.make("", f"PREFIX={root}", "install")
+            source = os.path.join(root, "echo.c")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(code)
+            [pkgconfig] = [folder for folder, _, names in os.walk(root) if "troupe.pc" in names]
+            flags = subprocess.run(["pkg-config", "--cflags", "--libs", "troupe"], check=True, capture_output=True, text=True,
+                                   env={**os.environ, "PKG_CONFIG_PATH": pkgconfig}).stdout.split()
+            program = os.path.join(root, "echo")
+            subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "-o", program, source, *flags], check=True, timeout=LIMIT)
+            group = ini(program, Group={"Environment": f"LD_LIBRARY_PATH={os.path.dirname(pkgconfig)}"})
+            s = self.started({"echo": group})
+            self.assertEqual(s.do("echo", "hello")["result"], text("hello"))
+            self.assertEqual(s.do("echo", "")["state"], "failed")
+            s.stop()
+
+    def test_every_symbol_of_the_header_is_exported_with_a_version_and_nothing_else_is(self):
+        with open(os.path.join(TOP, "worker", "troupe.h"), encoding="utf-8") as file:
+            declared = set(re.findall(r"\b(troupe_\w+)\(", re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)))
+        out = subprocess.run(["nm", "-D", "--defined-only", os.path.join(BUILD, "libtroupe.so.1")], check=True,
+                             capture_output=True, text=True).stdout
+        symbols = [line.split()[2] for line in out.splitlines() if line.split()[1] != "A"]
+        self.assertEqual({symbol.split("@")[0] for symbol in symbols}, declared)
+        self.assertTrue(all("@@" in symbol for symbol in symbols), symbols)
+
+
+@unittest.skipIf(SANITIZED, "the address space limit of the example leaves no room for a sanitizer")
+class MakeRun(TestCase):
+    @limit(180)
+    def test_all_files_come_back_right_whatever_their_names_are(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for i in range(2000):
+                with open(os.path.join(directory, f"file {i}"), "w", encoding="ascii") as file:
+                    file.write(str(i))
+            for odd in b"new\nline", b"tab\t", b"\xff\xfe", b" ", b"back\\slash":
+                with open(os.path.join(os.fsencode(directory), odd), "wb") as file:
+                    file.write(odd)
+            process = subprocess.run([os.path.join(TOP, "worker", "examples", "run"), directory], capture_output=True,
+                                     text=True, timeout=170, check=False)
+        self.assertEqual(process.returncode, 0, process.stdout + process.stderr)
+        self.assertIn("2005 right by sha256sum, 0 wrong, 0 lost", process.stdout)
+        self.assertRegex(process.stdout, r"crashes survived +[1-9]")
+
+
+if __name__ == "__main__":
+    unittest.main()
