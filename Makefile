@@ -85,7 +85,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS))
 
 .PHONY: all run check check-programs check-unit check-stress check-e2e check-clients check-chaos check-asan check-tsan \
-	check-valgrind check-systemd fuzz lint fmt install uninstall bench help deps clean \
+	check-valgrind check-systemd fuzz lint fmt install install-files uninstall bench help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -353,6 +353,10 @@ INSTALLED = \
 	$(foreach file,$(wildcard supervisor/ctl/*.bash-completion),644:$(file):$(PREFIX)/share/bash-completion/completions/$(notdir $(basename $(file))))
 
 install: all
+	@$(MAKE) --no-print-directory install-files
+
+# Of what has been built, as it is.
+install-files:
 	@set -e; for entry in $(INSTALLED); do \
 		mode=$${entry%%:*}; rest=$${entry#*:}; source=$${rest%%:*}; to='$(DESTDIR)'$${rest#*:}; \
 		install -d "$$(dirname "$$to")"; \

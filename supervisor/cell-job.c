@@ -215,6 +215,20 @@ void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
     }
 }
 
+void cell_job_returned(struct cell *cell, struct job *job)
+{
+    cell->n_running--;
+    if (job->cancel_requested || cell->closed) {
+        cell_end_job(cell, job, JOB_CANCELLED,
+                     job->cancel_requested ? "cancelled" : "the supervisor is stopping");
+        return;
+    }
+    job->attempt--; /* none was made, and whoever knows of it is dead */
+    job_set_state(job, JOB_QUEUED);
+    cell_enqueue(cell, job, true);
+    job_tell_waiters(job);
+}
+
 void cell_job_lost(struct cell *cell, struct job *job, const struct death *death)
 {
     cell->n_running--;

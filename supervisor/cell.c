@@ -45,6 +45,15 @@ void cell_slot_available(struct cell *cell, struct slot *slot)
     cell_wake(cell);
 }
 
+void cell_slot_has_room(struct cell *cell, struct slot *slot)
+{
+    /* Idle ones come first. */
+    if (list_linked(&slot->available_link))
+        return;
+    list_push_back(&cell->available, &slot->available_link);
+    cell_wake(cell);
+}
+
 void cell_slot_withdrawn(struct cell *cell, struct slot *slot)
 {
     (void)cell;
@@ -70,11 +79,19 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     cell->n_running++;
     r = slot_assign(slot, job);
     if (r == 0) {
+        if (slot->n_jobs < cell->config->prefetch)
+            list_push_back(&cell->available, &slot->available_link);
         job_tell_waiters(job);
         return;
     }
     cell->n_running--;
     job->attempt--; /* nobody has seen it */
+    if (r == MAILBOX_E_FULL && slot_is_up(slot)) {
+        /* Its inbox holds no more (Prefetch=): it asks again with its next answer. */
+        job_set_state(job, JOB_QUEUED);
+        cell_enqueue(cell, job, true);
+        return;
+    }
     log_warning("%s: handing over a job failed, trying again: %s", slot->name,
                 r < 0 ? strerror(-r) : "its inbox is full");
     if (slot_is_up(slot)) {

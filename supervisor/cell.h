@@ -110,11 +110,15 @@ usec_t cell_oldest_queued(const struct cell *cell);
 /* ---- told by its slots ---- */
 
 void cell_slot_available(struct cell *cell, struct slot *slot);
+/* Prefetch=: it is at work, and takes one more. */
+void cell_slot_has_room(struct cell *cell, struct slot *slot);
 void cell_slot_withdrawn(struct cell *cell, struct slot *slot);
 void cell_slot_stopped(struct cell *cell, struct slot *slot);
 void cell_job_started(struct cell *cell, struct job *job);
 /* The worker's answer to the running attempt. `result` is moved from. */
 void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
                        enum protocol_outcome outcome, int32_t code, struct parcel *result);
+/* The worker died before it began this job (Prefetch=): no attempt was made. */
+void cell_job_returned(struct cell *cell, struct job *job);
 /* The worker died (or was killed) with this job in hand. */
 void cell_job_lost(struct cell *cell, struct job *job, const struct death *death);

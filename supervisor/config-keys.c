@@ -62,6 +62,8 @@ static const struct config_key GROUP_KEYS[] = {
 
     {IN_POOL("Size", UNSIGNED, size), .fallback = "1", .min = 1, .max = 4096, .live = true,
      .allowed = "a number from 1 to 4096"},
+    {IN_POOL("Prefetch", UNSIGNED, prefetch), .fallback = "1", .min = 1, .max = 64, .live = true,
+     .allowed = "a number from 1 to 64"},
     {IN_POOL("MaxJobs", UNSIGNED, max_jobs), .fallback = "0", .max = COUNT_MAX, .live = true,
      .allowed = "a number from 0 (never) to 1000000000"},
 

@@ -53,6 +53,7 @@ struct config_group {
 
     /* [Pool] */
     unsigned size;     /* 1 … 4096 */
+    unsigned prefetch; /* jobs in one worker's hand, 1 … 64; default 1 */
     unsigned max_jobs; /* 0 = no recycling */
 
     /* [Jobs] */

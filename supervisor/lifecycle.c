@@ -90,19 +90,20 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_RESET]           = GO(IDLE, RESET),
     },
     [LIFECYCLE_BUSY] = {
-        /* The job in hand is finished first; only then the stop ladder begins (or its clock runs out). */
+        /* The job in hand is finished first; only then the stop ladder begins (or its clock runs out).
+         * With Prefetch= it may still be available. */
         [LIFECYCLE_EVENT_START]           = STAY(BUSY),
         [LIFECYCLE_EVENT_SPAWN_FAILED]    = STAY(BUSY),
         [LIFECYCLE_EVENT_READY]           = STAY(BUSY),
         [LIFECYCLE_EVENT_START_TIMEOUT]   = STAY(BUSY),
         [LIFECYCLE_EVENT_JOB_ASSIGNED]    = GO(BUSY, NOTHING),
         [LIFECYCLE_EVENT_JOB_ENDED]       = GO(IDLE, ANNOUNCE),
-        [LIFECYCLE_EVENT_JOB_TIMEOUT]     = GO(KILLING, TERMINATE),
-        [LIFECYCLE_EVENT_WATCHDOG]        = GO(KILLING, ABORT),
-        [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, KILL),
-        [LIFECYCLE_EVENT_STOP]            = GO(STOPPING, NOTHING),
+        [LIFECYCLE_EVENT_JOB_TIMEOUT]     = GO(KILLING, WITHDRAW | TERMINATE),
+        [LIFECYCLE_EVENT_WATCHDOG]        = GO(KILLING, WITHDRAW | ABORT),
+        [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, WITHDRAW | KILL),
+        [LIFECYCLE_EVENT_STOP]            = GO(STOPPING, WITHDRAW),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(BUSY),
-        [LIFECYCLE_EVENT_EXITED]          = GO(BACKOFF, BURY | SCHEDULE),
+        [LIFECYCLE_EVENT_EXITED]          = GO(BACKOFF, WITHDRAW | BURY | SCHEDULE),
         [LIFECYCLE_EVENT_RESTART_OVER]    = STAY(BUSY),
         [LIFECYCLE_EVENT_LIMIT_HIT]       = STAY(BUSY),
         [LIFECYCLE_EVENT_NOT_WANTED]      = STAY(BUSY),

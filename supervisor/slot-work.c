@@ -28,6 +28,12 @@ static struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t
     return NULL;
 }
 
+/* Jobs are done in the order in which they are handed over. */
+static struct job *slot_job_at_work(const struct slot *slot)
+{
+    return list_entry(list_first(&slot->jobs), struct job, link);
+}
+
 static int slot_on_ready_record(struct slot *slot, const struct ring_record *record)
 {
     if (record->size != 0 || slot->state != LIFECYCLE_STARTING)
@@ -49,6 +55,29 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
     if (job && !job->started)
         cell_job_started(slot->cell, job);
     return 0;
+}
+
+/* The clock of a job begins when its worker can begin it, and so does what was asked of it
+ * meanwhile. */
+static void slot_begin_clock(struct slot *slot, const struct job *job)
+{
+    usec_t now = slot_now(slot);
+
+    slot->watchdog_seen = now;
+    slot->job_deadline = usec_add(now, job->timeout);
+    slot_arm_job_timer(slot);
+}
+
+/* Prefetch=: it has another one already, and room for one more. */
+static void slot_next_in_hand(struct slot *slot)
+{
+    struct job *job = slot_job_at_work(slot);
+
+    slot_begin_clock(slot, job);
+    if (job->cancel_requested)
+        slot_cancel(slot, job);
+    if (slot_is_up(slot) && slot->n_jobs < slot->cell->config->prefetch)
+        cell_slot_has_room(slot->cell, slot);
 }
 
 /* MaxJobs=: whatever it has leaked goes with it. */
@@ -84,6 +113,8 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
                           result.code, &parcel);
         if (slot->n_jobs == 0)
             slot_event(slot, LIFECYCLE_EVENT_JOB_ENDED);
+        else
+            slot_next_in_hand(slot);
         if (slot_is_worn_out(slot))
             slot_restart(slot);
     }
@@ -166,12 +197,12 @@ static int slot_send_job(struct slot *slot, const struct job *job)
 
 int slot_assign(struct slot *slot, struct job *job)
 {
-    usec_t now = slot_now(slot);
     int r;
 
     r = slot_send_job(slot, job);
-    /* What is in hand, one more record and padding always fit (InlineMax= is bounded by that). */
-    if (r == MAILBOX_E_FULL)
+    /* What it has just answered, one record and padding always fit (InlineMax= is bounded by that).
+     */
+    if (r == MAILBOX_E_FULL && slot->n_jobs == 0)
         mailbox_break(&slot->mailbox, "answers, but never gives back what it has read");
     if (r != 0)
         return r;
@@ -179,9 +210,8 @@ int slot_assign(struct slot *slot, struct job *job)
     job->started = false;
     list_push_back(&slot->jobs, &job->link);
     slot->n_jobs++;
-    slot->watchdog_seen = now;
-    slot->job_deadline = usec_add(now, job->timeout);
-    slot_arm_job_timer(slot);
+    if (slot->n_jobs == 1)
+        slot_begin_clock(slot, job);
     slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
     return 0;
 }
@@ -190,6 +220,10 @@ void slot_cancel(struct slot *slot, struct job *job)
 {
     usec_t grace = usec_add(slot_now(slot), slot->cell->config->timeout_stop);
 
+    /* One that waits its turn in the worker's inbox sees the flag when it comes: there is but one.
+     */
+    if (job != slot_job_at_work(slot))
+        return;
     mailbox_mark(&slot->mailbox, job->handle);
     if (grace < slot->job_deadline)
         slot->job_deadline = grace;
@@ -208,14 +242,26 @@ int slot_send_stop(struct slot *slot)
     return 0;
 }
 
+static void slot_let_go(struct slot *slot, struct job *job)
+{
+    list_unlink(&job->link);
+    job->slot = NULL;
+    slot->n_jobs--;
+}
+
 void slot_lose_jobs(struct slot *slot, const struct death *death)
 {
-    list_for_each_safe (node, &slot->jobs) {
-        struct job *job = list_entry(node, struct job, link);
-        list_unlink(node);
-        job->slot = NULL;
-        slot->n_jobs--;
-        cell_job_lost(slot->cell, job, death);
+    struct job *at_work = slot->n_jobs > 0 ? slot_job_at_work(slot) : NULL;
+
+    /* Those that it had not begun go back to where they were taken from, the last one first. */
+    while (slot->n_jobs > 1) {
+        struct job *job = list_entry(slot->jobs.prev, struct job, link);
+        slot_let_go(slot, job);
+        cell_job_returned(slot->cell, job);
+    }
+    if (at_work) {
+        slot_let_go(slot, at_work);
+        cell_job_lost(slot->cell, at_work, death);
     }
 }
 
@@ -270,8 +316,7 @@ void slot_on_job_timer(struct timer *timer, usec_t now)
     if (!slot_is_watched(slot))
         return;
     if (slot->n_jobs > 0 && now >= slot->job_deadline) {
-        struct job *job = list_entry(list_first(&slot->jobs), struct job, link);
-        mailbox_mark(&slot->mailbox, job->handle);
+        mailbox_mark(&slot->mailbox, slot_job_at_work(slot)->handle);
         slot->job_deadline = USEC_INFINITY;
         slot_condemn(slot, DEATH_JOB_TIMEOUT);
         slot_event(slot, LIFECYCLE_EVENT_JOB_TIMEOUT);

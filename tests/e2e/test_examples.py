@@ -70,7 +70,7 @@ class Exec(TestCase):
         self.assertEqual(s.do("exec", s.path("copy"))["result"]["data"].split()[0], expected)
 
     def test_a_crash_of_the_command_is_told_as_a_signal(self):
-        s = self.started(self.group("-- /bin/sh -c 'kill -SEGV $$$$'", Resources={"LimitCORE": 0}))
+        s = self.started(self.group("-- /bin/sh -c 'kill -SEGV $$'", Resources={"LimitCORE": 0}))
         job = s.do("exec", "x", max_retries=0)
         self.assertEqual(job["state"], "dead")
         self.assertIn("SIGSEGV", job["reason"])
@@ -100,7 +100,7 @@ class Installed(TestCase):
             os.makedirs(os.path.dirname(own))
             with open(own, "w", encoding="ascii"):
                 pass
-            self.make(root, "PREFIX=/usr", "install")
+            self.make(root, "PREFIX=/usr", "install-files")
             names = self.files(root)
             for name in ("usr/sbin/trouped", "usr/bin/troupectl", "usr/libexec/troupe/troupe-exec", "usr/include/troupe.h",
                          "usr/lib/systemd/system/trouped.service", "usr/lib/systemd/system/trouped.socket",
@@ -117,7 +117,7 @@ class Installed(TestCase):
                        or not line)
         with tempfile.TemporaryDirectory() as root:
             os.chmod(root, 0o755)
-            self.make("", f"PREFIX={root}", "install")
+            self.make("", f"PREFIX={root}", "install-files")
             source = os.path.join(root, "echo.c")
             with open(source, "w", encoding="utf-8") as file:
                 file.write(code)

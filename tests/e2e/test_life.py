@@ -230,7 +230,7 @@ class Stops(TestCase):
 
 
 def quoted(argument):
-    return '"' + argument.replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$") + '"'
+    return '"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 class Sizes(TestCase):

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "../../shared/cleanup.h"
 #include "../../supervisor/cell.h"
 #include "../../supervisor/context.h"
 #include "../../supervisor/group.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /*
@@ -181,9 +183,9 @@ static void on_change(struct job_waiter *waiter, struct job *job)
         loop_stop(context.loop);
 }
 
-static int submit(const char *what, const char *name, struct job **ret)
+static struct cell_request request_of(const char *what, const char *name)
 {
-    const struct cell_request request = {
+    return (struct cell_request){
         .name = name,
         .keep_result = true,
         .max_retries = PROTOCOL_DEFAULT_RETRIES,
@@ -194,6 +196,11 @@ static int submit(const char *what, const char *name, struct job **ret)
         .size = strlen(what),
         .blob_fd = -1,
     };
+}
+
+static int submit(const char *what, const char *name, struct job **ret)
+{
+    const struct cell_request request = request_of(what, name);
 
     return cell_submit(group->cell, &request, on_change, NULL, 0, ret);
 }
@@ -452,6 +459,88 @@ START_TEST(a_paused_cell_accepts_and_hands_out_nothing)
 }
 END_TEST
 
+START_TEST(prefetched_jobs_are_done_in_order_by_one_worker)
+{
+    struct job *jobs[20];
+
+    group_resize(group, 1);
+    config->prefetch = 8;
+    for (size_t i = 0; i < ELEMENTS(jobs); i++)
+        jobs[i] = accepted("hello");
+    group_start(group);
+    run_jobs();
+    for (size_t i = 0; i < ELEMENTS(jobs); i++) {
+        ck_assert_int_eq(jobs[i]->state, JOB_SUCCEEDED);
+        ck_assert_uint_eq(jobs[i]->attempt, 1);
+        ck_assert(i == 0 || jobs[i]->ended_at >= jobs[i - 1]->ended_at);
+    }
+}
+END_TEST
+
+START_TEST(what_a_dead_worker_had_not_begun_costs_no_attempt)
+{
+    struct job *crash, *jobs[5];
+
+    group_resize(group, 1);
+    config->prefetch = 8;
+    crash = accepted("crash");
+    for (size_t i = 0; i < ELEMENTS(jobs); i++)
+        jobs[i] = accepted("hello");
+    group_start(group);
+    run_jobs();
+    ck_assert_int_eq(crash->state, JOB_DEAD);
+    ck_assert_uint_eq(crash->attempt, config->max_retries + 1);
+    for (size_t i = 0; i < ELEMENTS(jobs); i++) {
+        ck_assert_int_eq(jobs[i]->state, JOB_SUCCEEDED);
+        ck_assert_uint_eq(jobs[i]->attempt, 1);
+        ck_assert_uint_eq(jobs[i]->n_attempts, 0);
+    }
+}
+END_TEST
+
+START_TEST(a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes)
+{
+    struct job *first, *second;
+
+    group_resize(group, 1);
+    config->prefetch = 2;
+    group_pause(group);
+    first = accepted("until cancelled");
+    second = accepted("until cancelled");
+    group_resume(group);
+    stop_when_started = true;
+    group_start(group);
+    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(second->state, JOB_RUNNING);
+    ck_assert(!second->started);
+    stop_when_started = false;
+    ck_assert_int_eq(cell_cancel(first), 0);
+    ck_assert_int_eq(cell_cancel(second), 0);
+    run_jobs();
+    ck_assert_int_eq(first->state, JOB_CANCELLED);
+    ck_assert_int_eq(second->state, JOB_CANCELLED);
+    ck_assert_uint_eq(context.deaths.n_total, 0);
+}
+END_TEST
+
+START_TEST(the_clock_of_a_prefetched_job_begins_with_its_work)
+{
+    struct job *hang, *next;
+
+    group_resize(group, 1);
+    config->prefetch = 2;
+    config->timeout = 50 * USEC_PER_MSEC;
+    config->max_retries = 0;
+    hang = accepted("hang");
+    next = accepted("hello");
+    group_start(group);
+    run_jobs();
+    ck_assert_int_eq(hang->state, JOB_DEAD);
+    ck_assert_int_eq(next->state, JOB_SUCCEEDED);
+    ck_assert_uint_eq(next->attempt, 1);
+}
+END_TEST
+
 static bool has_failed(void)
 {
     return strcmp(group_state(group), "failed") == 0;
@@ -489,6 +578,112 @@ START_TEST(a_program_that_is_not_there_is_a_retry_and_no_death)
 }
 END_TEST
 
+START_TEST(a_worker_gets_what_it_was_started_for_whatever_the_configuration_says_now)
+{
+    static char large[5001];
+    struct job *job;
+
+    memset(large, 'x', sizeof(large) - 1);
+    group_start(group);
+    run_until(is_settled);
+    config->inline_max = 1024;
+    config->max_retries = 0;
+    job = accepted(large);
+    run_jobs();
+    ck_assert_int_eq(job->state, JOB_SUCCEEDED);
+    ck_assert_uint_eq(job->attempt, 1);
+    ck_assert_uint_eq(job->result.size, 5000);
+}
+END_TEST
+
+static unsigned n_running(void)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < group->cell->n_slots; i++)
+        n += group->cell->slots[i]->n_jobs > 0;
+    return n;
+}
+
+START_TEST(a_retired_slot_can_be_neither_started_nor_restarted_nor_reset)
+{
+    struct job *jobs[2] = {accepted("until cancelled"), accepted("until cancelled")};
+    struct slot *last = group->cell->slots[1];
+
+    stop_when_started = true;
+    group_start(group);
+    while (n_running() < 2)
+        ck_assert_int_eq(loop_run(context.loop), 0);
+    stop_when_started = false;
+    ck_assert_int_eq(group_resize(group, 1), 0);
+    slot_start(last);
+    slot_restart(last);
+    slot_reset(last);
+    ck_assert(!last->wanted);
+    ck_assert(!last->restart_asked);
+    ck_assert_int_eq(last->state, LIFECYCLE_STOPPING);
+    ck_assert_int_eq(cell_cancel(jobs[0]), 0);
+    ck_assert_int_eq(cell_cancel(jobs[1]), 0);
+    run_jobs();
+    run_until(is_settled);
+    accepted("hello");
+    run_jobs();
+    ck_assert_uint_eq(group->cell->n_slots, 1);
+    ck_assert_uint_eq(group->cell->slots[0]->generation, 1);
+}
+END_TEST
+
+START_TEST(J1_no_time_out_is_none_and_a_back_off_ends_within_a_day)
+{
+    const usec_t day = 24 * 3600 * USEC_PER_SEC;
+    struct cell_request request = request_of("error", "");
+    struct job *job;
+
+    request.timeout = 0;
+    request.backoff_min = request.backoff_max = USEC_INFINITY;
+    config->timeout = USEC_PER_SEC;
+    ck_assert_int_eq(cell_submit(group->cell, &request, NULL, NULL, 0, &job), 0);
+    ck_assert_uint_eq(job->timeout, USEC_INFINITY);
+    ck_assert_uint_eq(job->backoff_min, day);
+    ck_assert_uint_eq(job->backoff_max, day);
+}
+END_TEST
+
+static struct job *watched;
+
+static void stop_in_backoff(struct job_waiter *waiter, struct job *job)
+{
+    (void)waiter;
+    if (job->state == JOB_BACKOFF || job_ended(job))
+        loop_stop(context.loop);
+}
+
+START_TEST(a_hand_over_for_which_there_is_no_descriptor_is_no_attempt)
+{
+    static char large[5001];
+    struct cell_request request = request_of(large, "");
+    struct rlimit limit, none;
+
+    memset(large, 'x', sizeof(large) - 1);
+    request.size = sizeof(large) - 1;
+    request.max_retries = 0;
+    config->inline_max = 1024; /* as a memory of its own, hence */
+    group_start(group);
+    run_until(is_settled);
+    ck_assert_int_eq(cell_submit(group->cell, &request, stop_in_backoff, NULL, 0, &watched), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(watched->state, JOB_BACKOFF);
+    ck_assert_uint_eq(watched->attempt, 0);
+    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(watched->state, JOB_SUCCEEDED);
+    ck_assert_uint_eq(watched->attempt, 1);
+}
+END_TEST
+
 static Suite *cell_suite(void)
 {
     Suite *suite = suite_create("cell");
@@ -512,8 +707,17 @@ static Suite *cell_suite(void)
     tcase_add_test(tcase, P9_a_busy_worker_stops_after_its_job_and_stopping_twice_changes_nothing);
     tcase_add_test(tcase, P7_resize_grows_and_shrinks_by_the_highest_slots);
     tcase_add_test(tcase, a_paused_cell_accepts_and_hands_out_nothing);
+    tcase_add_test(tcase, prefetched_jobs_are_done_in_order_by_one_worker);
+    tcase_add_test(tcase, what_a_dead_worker_had_not_begun_costs_no_attempt);
+    tcase_add_test(tcase, a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes);
+    tcase_add_test(tcase, the_clock_of_a_prefetched_job_begins_with_its_work);
     tcase_add_test(tcase, a_worker_that_dies_too_often_fails_until_it_is_reset);
     tcase_add_test(tcase, a_program_that_is_not_there_is_a_retry_and_no_death);
+    tcase_add_test(tcase,
+                   a_worker_gets_what_it_was_started_for_whatever_the_configuration_says_now);
+    tcase_add_test(tcase, a_retired_slot_can_be_neither_started_nor_restarted_nor_reset);
+    tcase_add_test(tcase, J1_no_time_out_is_none_and_a_back_off_ends_within_a_day);
+    tcase_add_test(tcase, a_hand_over_for_which_there_is_no_descriptor_is_no_attempt);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -45,6 +45,7 @@ END_TEST
 static void assert_policy_defaults(const struct config_group *group)
 {
     ck_assert_uint_eq(group->size, 1);
+    ck_assert_uint_eq(group->prefetch, 1);
     ck_assert_uint_eq(group->max_jobs, 0);
     ck_assert_uint_eq(group->queue_max, 10000);
     ck_assert_uint_eq(group->queue_memory_max, UINT64_C(256) << 20);
@@ -123,7 +124,7 @@ END_TEST
 START_TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
 {
     struct config_group *group = load_group(
-        "[Pool]\nSize=4\nMaxJobs=100\n"
+        "[Pool]\nSize=4\nMaxJobs=100\nPrefetch=8\n"
         "[Jobs]\nQueueMax=5\nQueueMemoryMax=1M\nTimeoutSec=1min 30s\nMaxRetries=7\n"
         "BackoffMinSec=1\nBackoffMaxSec=2\nBackoffRandom=50%\nResultTTLSec=0\nResultsMax=0\n"
         "[Restart]\nRestart=always\nMinSec=3\nMaxSec=4\nRandom=0\nResetAfterSec=infinity\n"
@@ -131,6 +132,7 @@ START_TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
 
     ck_assert_uint_eq(group->size, 4);
     ck_assert_uint_eq(group->max_jobs, 100);
+    ck_assert_uint_eq(group->prefetch, 8);
     ck_assert_uint_eq(group->queue_max, 5);
     ck_assert_uint_eq(group->queue_memory_max, 1 << 20);
     ck_assert_uint_eq(group->timeout, 90 * USEC_PER_SEC);

@@ -102,7 +102,7 @@ START_TEST(a_process_is_spawned_only_where_there_is_none_and_buried_exactly_when
 }
 END_TEST
 
-START_TEST(it_is_announced_on_entering_idle_and_withdrawn_on_leaving_unless_the_cell_took_it)
+START_TEST(it_is_announced_on_entering_idle_and_withdrawn_when_it_can_take_no_more_jobs)
 {
     for (int s = 0; s < _LIFECYCLE_N_STATES; s++) {
         for (int e = 0; e < _LIFECYCLE_N_EVENTS; e++) {
@@ -110,9 +110,10 @@ START_TEST(it_is_announced_on_entering_idle_and_withdrawn_on_leaving_unless_the_
                 lifecycle_next((enum lifecycle_state)s, (enum lifecycle_event)e);
             unsigned actions = next.actions == LIFECYCLE_IGNORED ? 0 : next.actions;
             bool enters = s != S(IDLE) && next.state == S(IDLE);
-            bool leaves = s == S(IDLE) && next.state != S(IDLE);
+            bool was_up = s == S(IDLE) || s == S(BUSY);
+            bool is_up = next.state == S(IDLE) || next.state == S(BUSY);
             ck_assert_int_eq((actions & A(ANNOUNCE)) != 0, enters);
-            ck_assert_int_eq((actions & A(WITHDRAW)) != 0, leaves && e != E(JOB_ASSIGNED));
+            ck_assert_int_eq((actions & A(WITHDRAW)) != 0, was_up && !is_up);
         }
     }
 }
@@ -143,7 +144,7 @@ END_TEST
 START_TEST(an_idle_worker_stops_now_a_busy_one_after_its_job_and_asking_twice_changes_nothing)
 {
     expect(S(IDLE), E(STOP), S(STOPPING), A(WITHDRAW) | A(SEND_STOP));
-    expect(S(BUSY), E(STOP), S(STOPPING), 0);
+    expect(S(BUSY), E(STOP), S(STOPPING), A(WITHDRAW));
     ck_assert(ignored(S(STOPPING), E(STOP)));
     ck_assert(ignored(S(KILLING), E(STOP)));
     expect(S(STOPPING), E(JOB_ENDED), S(STOPPING), A(SEND_STOP));
@@ -157,9 +158,9 @@ START_TEST(the_ladder_goes_from_terminate_to_kill)
     expect(S(KILLING), E(STOP_TIMEOUT), S(KILLING), A(KILL));
     expect(S(STARTING), E(STOP), S(KILLING), A(TERMINATE));
     expect(S(STARTING), E(START_TIMEOUT), S(KILLING), A(TERMINATE));
-    expect(S(BUSY), E(JOB_TIMEOUT), S(KILLING), A(TERMINATE));
-    expect(S(BUSY), E(WATCHDOG), S(KILLING), A(ABORT));
-    expect(S(BUSY), E(VIOLATION), S(KILLING), A(KILL));
+    expect(S(BUSY), E(JOB_TIMEOUT), S(KILLING), A(WITHDRAW) | A(TERMINATE));
+    expect(S(BUSY), E(WATCHDOG), S(KILLING), A(WITHDRAW) | A(ABORT));
+    expect(S(BUSY), E(VIOLATION), S(KILLING), A(WITHDRAW) | A(KILL));
     expect(S(IDLE), E(VIOLATION), S(KILLING), A(WITHDRAW) | A(KILL));
 }
 END_TEST
@@ -173,7 +174,7 @@ END_TEST
 
 START_TEST(a_death_is_followed_by_backoff_and_too_many_by_failed_until_a_reset)
 {
-    expect(S(BUSY), E(EXITED), S(BACKOFF), A(BURY) | A(SCHEDULE));
+    expect(S(BUSY), E(EXITED), S(BACKOFF), A(WITHDRAW) | A(BURY) | A(SCHEDULE));
     expect(S(BACKOFF), E(RESTART_OVER), S(STARTING), A(SPAWN));
     expect(S(STARTING), E(SPAWN_FAILED), S(BACKOFF), A(SCHEDULE));
     expect(S(BACKOFF), E(LIMIT_HIT), S(FAILED), 0);
@@ -211,8 +212,8 @@ int main(void)
     tcase_add_test(tcase, every_state_can_get_back_to_idle);
     tcase_add_test(tcase,
                    a_process_is_spawned_only_where_there_is_none_and_buried_exactly_when_it_ends);
-    tcase_add_test(
-        tcase, it_is_announced_on_entering_idle_and_withdrawn_on_leaving_unless_the_cell_took_it);
+    tcase_add_test(tcase,
+                   it_is_announced_on_entering_idle_and_withdrawn_when_it_can_take_no_more_jobs);
     tcase_add_test(tcase, reaching_stopped_is_always_told);
     tcase_add_test(tcase, an_old_restart_is_cancelled_and_the_tally_forgotten_before_a_new_spawn);
     tcase_add_test(

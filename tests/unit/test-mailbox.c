@@ -5,9 +5,12 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* The peer lives in this process, on descriptors of its own. Every test runs with both back ends.
@@ -22,6 +25,8 @@ static int peer_control;
 static unsigned n_records, n_broken, n_space;
 static uint32_t last_value;
 static int record_answer;
+static const struct parcel *given_on_space; /* what the handler tries to give when there is room */
+static int given_answer;
 static struct timer give_up;
 
 static int on_record(struct mailbox *self, const struct ring_record *record)
@@ -39,8 +44,11 @@ static int on_record(struct mailbox *self, const struct ring_record *record)
 
 static void on_space(struct mailbox *self)
 {
-    (void)self;
+    struct payload_wire wire;
+
     n_space++;
+    if (given_on_space)
+        given_answer = mailbox_give(self, given_on_space, &wire);
     loop_stop(loop);
 }
 
@@ -302,6 +310,117 @@ START_TEST(a_blob_that_never_came_is_a_violation)
 }
 END_TEST
 
+/* Until the control socket takes no more. Returns what refused the last one. */
+static int give_until_refused(const struct parcel *parcel)
+{
+    struct payload_wire wire;
+    int r;
+
+    do
+        r = mailbox_give(&mailbox, parcel, &wire);
+    while (r == 0);
+    return r;
+}
+
+static void set_blob(struct parcel *parcel)
+{
+    void *data;
+    int fd;
+
+    ck_assert_int_eq(payload_blob_new(100, &fd, &data), 0);
+    ck_assert_int_eq(payload_blob_seal(fd, data, 100), 0);
+    parcel_set_blob(parcel, fd, 100);
+}
+
+static unsigned turns_left;
+
+static void on_turn(void *userdata, uint32_t events)
+{
+    (void)userdata;
+    (void)events;
+    if (--turns_left == 0)
+        loop_stop(loop);
+}
+
+/* As many turns as it takes for anything that is ready to come. */
+static void run_turns(unsigned n)
+{
+    struct loop_watch watch = LOOP_WATCH_NULL;
+    int fd = eventfd(1, EFD_CLOEXEC);
+
+    turns_left = n;
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, fd, POLLIN, on_turn, NULL), 0);
+    run();
+    loop_unwatch(loop, &watch);
+    close_fd(fd);
+}
+
+/* One eventfd tells of data and of room alike: it ends a wait that something else was armed for. */
+START_TEST(a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind)
+{
+    struct parcel blob = PARCEL_NULL;
+
+    set_blob(&blob);
+    ck_assert_int_eq(give_until_refused(&blob), MAILBOX_E_FULL);
+    given_on_space = &blob;
+    for (unsigned i = 1; i <= 2; i++) {
+        wake_eventfd_wake(peer.wake_fd);
+        run();
+        ck_assert_uint_eq(n_space, i);
+        ck_assert_int_eq(given_answer, MAILBOX_E_FULL);
+    }
+    mailbox_deinit(&mailbox);
+    peer_control = close_fd(peer_control);
+    run_turns(5);
+    ck_assert_uint_eq(n_space, 2);
+    parcel_deinit(&blob);
+}
+END_TEST
+
+START_TEST(a_peer_that_fetches_its_blobs_is_told_to_have_room_again)
+{
+    struct parcel blob = PARCEL_NULL;
+    uint64_t serial = 0;
+    int fd;
+
+    set_blob(&blob);
+    ck_assert_int_eq(give_until_refused(&blob), MAILBOX_E_FULL);
+    while (payload_receive_fd(peer_control, serial + 1, &fd) == 0) {
+        close_fd(fd);
+        serial++;
+    }
+    given_on_space = &blob;
+    run();
+    ck_assert_uint_eq(n_space, 1);
+    ck_assert_int_eq(given_answer, 0);
+    ck_assert_int_eq(payload_receive_fd(peer_control, serial + 1, &fd), 0);
+    close_fd(fd);
+    parcel_deinit(&blob);
+}
+END_TEST
+
+START_TEST(a_blob_for_which_there_is_no_descriptor_is_lost_and_the_next_one_comes)
+{
+    struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
+    struct parcel blob = PARCEL_NULL, in = PARCEL_NULL;
+    struct rlimit limit, none;
+
+    set_blob(&blob);
+    ck_assert_int_eq(payload_send_fd(peer_control, blob.fd, 1), 0);
+    ck_assert_int_eq(payload_send_fd(peer_control, blob.fd, 2), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), -EMFILE);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    wire.serial = 2;
+    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), 0);
+    ck_assert_uint_eq(in.size, 100);
+    parcel_deinit(&in);
+    parcel_deinit(&blob);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, records_arrive_one_by_one_however_long_the_peer_was_silent);
@@ -315,6 +434,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_blob_goes_through_by_descriptor_and_back);
     tcase_add_test(tcase, a_blob_that_is_not_sealed_is_refused);
     tcase_add_test(tcase, a_blob_that_never_came_is_a_violation);
+    tcase_add_test(tcase, a_peer_that_fetches_its_blobs_is_told_to_have_room_again);
+    tcase_add_test(tcase, a_blob_for_which_there_is_no_descriptor_is_lost_and_the_next_one_comes);
 }
 
 int main(void)
@@ -326,6 +447,7 @@ int main(void)
     tcase_add_checked_fixture(eventfd, setup_eventfd, teardown);
     add_tests(futex);
     add_tests(eventfd);
+    tcase_add_test(eventfd, a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind);
     suite_add_tcase(suite, futex);
     suite_add_tcase(suite, eventfd);
     SRunner *runner = srunner_create(suite);

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""What is bounded, and what happens at the bound: descriptors, waiters, attempts."""
+import json
+import os
+import resource
+import subprocess
+import unittest
+
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, TestCase, VarlinkError, helper, ini, text
+
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+DESCRIPTORS = 256
+LARGE = 40000  # above InlineMax: a descriptor each
+WAITERS_MAX = 65536
+
+
+def actor(size=1, **sections):
+    return ini(ACTOR, Pool={"Size": size}, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+
+
+class Flood:
+    """A client that asks a lot before it takes any answer."""
+
+    def __init__(self, s, *arguments):
+        self.test = s.test
+        self.process = subprocess.Popen([helper("flood"), s.socket_path, *map(str, arguments)], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        s.test.addCleanup(self.end)
+        self.answers = self.read()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.test.fail(f"flood ended with {self.process.wait()}")
+        return json.loads(line)
+
+    def take_ends(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        answers = self.read()
+        self.test.assertEqual(self.process.wait(LIMIT), 0)
+        return answers
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait(LIMIT)
+
+
+class Descriptors(TestCase):
+    """Large payloads and results hold a descriptor each."""
+
+    def few(self):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+
+    def with_few(self, groups):
+        return self.supervisor(groups).start(preexec_fn=self.few)
+
+    def finished(self, s):
+        group = s.group("actor")
+        return group if group["running"] + group["queued"] + group["waiting"] == 0 else None
+
+    def kept(self, s, ids):
+        kept = []
+        for id in ids:
+            try:
+                s.job(id)
+                kept.append(id)
+            except VarlinkError as error:
+                self.assertEqual(error.name, "NoSuchJob")
+        return kept
+
+    def test_large_results_beyond_the_limit_cost_the_oldest_of_them_and_no_worker(self):
+        s = self.with_few({"actor": actor(), "other": actor()})
+        ids = [s.create("actor", f"blob {LARGE}") for _ in range(400)]
+        self.assertEqual(len(s.wait_job(ids[-1])["result"]["data"]) * 3 // 4 // 100, LARGE // 100)
+        group = s.until(lambda: self.finished(s))
+        self.assertEqual((group["succeeded"], group["deaths"], group["retries"]), (400, 0, 0))
+        self.assertEqual(s.worker("actor/0")["generation"], 1)
+        kept = self.kept(s, ids)
+        self.assertEqual(kept, ids[-len(kept):])
+        self.assertGreater(len(kept), DESCRIPTORS // 4)
+        self.assertLess(len(s.fds()), DESCRIPTORS * 3 // 4)
+        s.call("Restart", target="actor", wait=True)
+        self.assertEqual(s.do("other", f"blob {LARGE}")["state"], "succeeded")
+
+    def test_large_payloads_beyond_the_limit_are_refused_as_busy_and_the_others_are_done(self):
+        s = self.with_few({"actor": actor()})
+        s.call("Pause", target="actor")
+        flood = Flood(s, "submit", "actor", 300, LARGE)
+        self.assertEqual(flood.answers["others"], 0)
+        self.assertGreater(flood.answers["busy"], 300 - DESCRIPTORS * 3 // 4)
+        self.assertLess(flood.answers["busy"], 300 - DESCRIPTORS // 4)
+        self.assertEqual(s.group("actor")["refused"], flood.answers["busy"])
+        s.call("Resume", target="actor")
+        ends = flood.take_ends()
+        self.assertEqual((ends["succeeded"], ends["busy"]), (300 - flood.answers["busy"], flood.answers["busy"]))
+        self.assertEqual(s.deaths(), [])
+
+
+class Waiters(TestCase):
+    def test_a_client_that_watches_without_end_is_refused_as_busy_and_takes_no_more_memory(self):
+        s = self.started({"actor": actor()})
+        s.create("actor", "until-cancelled", id="long")
+        before = s.status_field("VmRSS")
+        flood = Flood(s, "watch", "long", 3 * WAITERS_MAX)
+        self.assertEqual((flood.answers["busy"], flood.answers["others"]), (2 * WAITERS_MAX, 0))
+        if not SANITIZED:
+            self.assertLess(s.status_field("VmRSS") - before, WAITERS_MAX * 160 // 1024 + 2048)
+        other = Flood(s, "watch", "long", 1)
+        self.assertEqual(other.answers["busy"], 0)
+        s.call("Cancel", id="long")
+        self.assertEqual(flood.take_ends()["cancelled"], WAITERS_MAX)
+        self.assertEqual(other.take_ends()["cancelled"], 1)
+
+    def test_a_client_that_submits_without_taking_an_end_is_refused_as_busy(self):
+        s = self.started({"actor": actor(Jobs={"QueueMax": 2 * WAITERS_MAX})})
+        s.call("Pause", target="actor")
+        flood = Flood(s, "submit", "actor", WAITERS_MAX + 1000, 8)
+        self.assertEqual((flood.answers["busy"], flood.answers["others"]), (1000, 0))
+        self.assertEqual(s.group("actor")["queued"], WAITERS_MAX)
+
+    @unittest.skipIf(SANITIZED, "takes too long there")
+    def test_a_client_that_takes_its_ends_may_go_on_for_ever(self):
+        s = self.started({"actor": actor()})
+        count = WAITERS_MAX + 5000
+        process = subprocess.run([helper("chaos"), s.socket_path, "actor", str(count), "200"], capture_output=True,
+                                 text=True, timeout=LIMIT, check=True)
+        answers = json.loads(process.stdout)
+        self.assertEqual((answers["succeeded"], answers["refused"]), (count, 0))
+
+
+class HandOvers(TestCase):
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_a_hand_over_that_fails_is_no_attempt(self):
+        # Two memories for the worker; then the payload's, which fails three times.
+        s = self.started({"actor": actor()}, program=FAULTY_TROUPED,
+                         environment={"TROUPE_FAULT": "memfd:3,memfd:3,memfd:3"})
+        job = s.do("actor", "attempt\n\n" + "x" * LARGE, max_retries=0)
+        self.assertEqual((job["state"], job["attempt"], job["result"]), ("succeeded", 1, text("1")))
+        self.assertEqual(s.log().count("handing over a job failed"), 3)
+        self.assertEqual(s.worker("actor/0")["generation"], 1)
+
+    def test_a_job_for_which_a_hoarder_has_no_room_has_its_first_attempt_elsewhere(self):
+        s = self.started({"culprit": ini(f"{helper('hostile')} hoard", Restart=QUICK,
+                                         Worker={"MailboxSize": "16K", "InlineMax": "4K"})})
+        for _ in range(30):
+            job = s.do("culprit", "x" * 1000, max_retries=0)
+            self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
+        self.assertIn("violation", [death["cause"] for death in s.deaths()])
+
+
+if __name__ == "__main__":
+    unittest.main()
