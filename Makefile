@@ -211,7 +211,7 @@ again = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 TESTS_ENVIRONMENT = TESTS_BUILD='$(abspath $(BUILD))' TESTS_SAN='$(SAN)'
 
 run: deps
-	@$(again) all
+	+@$(again) all
 	@$(TESTS_ENVIRONMENT) worker/examples/run $(DIR)
 
 # ---- tests ----------------------------------------------------------------------------------------
@@ -223,25 +223,25 @@ STRESS_PROGRAMS := $(call program,$(call chosen,$(STRESS_TESTS)))
 RUN = $(TESTS_ENVIRONMENT) tests/run --jobs $(JOBS)
 
 check: deps
-	@$(again) all test-programs
+	+@$(again) all test-programs
 	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) tests/e2e/test_*.py
 
 check-unit: deps
-	@$(again) unit-programs
+	+@$(again) unit-programs
 	@$(RUN) $(UNIT_PROGRAMS)
 
 # Both in one go.
 check-programs: deps
-	@$(again) unit-programs stress-programs
+	+@$(again) unit-programs stress-programs
 	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS)
 
 check-stress: deps
-	@$(again) stress-programs
+	+@$(again) stress-programs
 	@$(RUN) $(STRESS_PROGRAMS)
 
 # TESTS= here: parts of the names of test methods.
 check-e2e: deps
-	@$(again) all e2e-programs
+	+@$(again) all e2e-programs
 	@$(RUN) $(TESTS:%=--only %) tests/e2e/test_*.py
 
 .PHONY: test-programs unit-programs stress-programs e2e-programs
@@ -252,12 +252,12 @@ e2e-programs: $(E2E_HELPERS) $(BUILD)/faults/trouped
 
 # The socket under Debian 13's python3-varlink and varlinkctl, in a root of their own where need be.
 check-clients: deps
-	@$(again) all e2e-programs
+	+@$(again) all e2e-programs
 	@tests/e2e/clients '$(BUILD)'
 
 # Ten thousand deaths: minutes, so not part of `make check`.
 check-chaos: deps
-	@$(again) all e2e-programs
+	+@$(again) all e2e-programs
 	@$(TESTS_ENVIRONMENT) TESTS_CHAOS_KILLS=10000 tests/run --timeout 3600 --only chaos tests/e2e/test_*.py
 
 # An own build each, beside the plain one.
@@ -271,12 +271,12 @@ check-tsan: deps
 
 check-valgrind: deps
 	@.ci/deps valgrind
-	@$(again) unit-programs
+	+@$(again) unit-programs
 	@$(RUN) --timeout 600 --wrapper 'valgrind -q --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes' \
 		$(UNIT_PROGRAMS)
 
 check-systemd: deps
-	@$(again) all e2e-programs
+	+@$(again) all e2e-programs
 	@$(TESTS_ENVIRONMENT) tests/systemd/run || [ $$? = 77 ]
 
 # Seconds per target.
@@ -299,7 +299,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libctl.a $(BUILD)/li
 	$(link) $(SUPERVISOR_LIBS) -fsanitize=fuzzer
 
 bench: deps
-	@$(again) all bench-programs
+	+@$(again) all bench-programs
 	@$(TESTS_ENVIRONMENT) tests/bench/run
 
 .PHONY: bench-programs
@@ -317,7 +317,7 @@ $(TIDY): tidy/%: %
 lint: deps
 	@.ci/deps clang-format clang-tidy shellcheck mandoc
 	clang-format --dry-run -Werror $(OURS)
-	@$(again) $(TIDY)
+	+@$(again) $(TIDY)
 	$(if $(MANUALS),mandoc -T lint -W warning $(MANUALS))
 	$(if $(SCRIPTS),shellcheck $(SCRIPTS))
 

@@ -13,6 +13,7 @@
 void cell_drop_result(struct cell *cell, struct job *job)
 {
     list_unlink(&job->link);
+    list_unlink(&job->blob_link);
     cell->n_results--;
     job_unref(&cell->context->jobs, job);
 }
@@ -36,10 +37,16 @@ void cell_on_results_timer(struct timer *timer, usec_t now)
     cell_arm_results_timer(cell);
 }
 
-/* Large results hold a descriptor each, which workers need to be started: the oldest make room. */
-static bool blobs_crowd(const struct cell *cell)
+bool cell_make_room_for_blob(struct cell *cell)
 {
-    return cell->context->jobs.n_blobs > cell->context->jobs.blobs_max;
+    struct job_table *jobs = &cell->context->jobs;
+    struct list *oldest;
+
+    while (jobs->n_blobs >= jobs->blobs_max && (oldest = list_first(&jobs->kept_blobs))) {
+        struct job *job = list_entry(oldest, struct job, blob_link);
+        cell_drop_result(job->cell, job);
+    }
+    return jobs->n_blobs < jobs->blobs_max;
 }
 
 /* Takes the reference that the cell holds on a live job over to its kept results, or drops it. */
@@ -51,11 +58,15 @@ static void cell_keep_result(struct cell *cell, struct job *job)
         job_unref(&cell->context->jobs, job);
         return;
     }
-    while (cell->n_results >= config->results_max || (blobs_crowd(cell) && cell->n_results > 0))
+    while (cell->n_results >= config->results_max)
         cell_drop_result(cell, job_of(list_first(&cell->results)));
     job->expires_at = usec_add(cell_now(cell), config->result_ttl);
     list_push_back(&cell->results, &job->link);
     cell->n_results++;
+    if (job->result.fd >= 0) {
+        list_push_back(&cell->context->jobs.kept_blobs, &job->blob_link);
+        (void)cell_make_room_for_blob(cell);
+    }
     cell_arm_results_timer(cell);
 }
 

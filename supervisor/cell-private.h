@@ -26,6 +26,12 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
 /* A running job waits before its next attempt. */
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay);
 
+/*
+ * Kept results above InlineMax= hold a descriptor each, and workers need descriptors to be started:
+ * the oldest ones, of whichever cell, make room for new blobs. Whether there is room now.
+ */
+bool cell_make_room_for_blob(struct cell *cell);
+
 /* Lets go of a kept result. */
 void cell_drop_result(struct cell *cell, struct job *job);
 void cell_on_results_timer(struct timer *timer, usec_t now);

@@ -144,7 +144,7 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
     if (cell->n_queued + cell->n_backoff >= config->queue_max ||
         request->size > config->queue_memory_max ||
         cell->queue_bytes > config->queue_memory_max - request->size ||
-        (request->blob_fd >= 0 && cell->context->jobs.n_blobs >= cell->context->jobs.blobs_max)) {
+        (request->blob_fd >= 0 && !cell_make_room_for_blob(cell))) {
         cell->counters.refused++;
         return CELL_E_BUSY;
     }

@@ -34,6 +34,7 @@ int job_table_init(struct job_table *table)
 
     *table = (struct job_table){0};
     list_init(&table->free);
+    list_init(&table->kept_blobs);
     if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
         return -errno;
     table->blobs_max = UINT64_MAX;
@@ -49,6 +50,7 @@ void job_table_deinit(struct job_table *table)
         if (job->references > 0) {
             job->references = 1;
             list_unlink(&job->link);
+            list_unlink(&job->blob_link);
             job_unref(table, job);
         }
     }
@@ -156,6 +158,7 @@ static void job_reset(struct job *job)
     job->handle = handle;
     job->payload.fd = job->result.fd = -1;
     list_init(&job->link);
+    list_init(&job->blob_link);
     list_init(&job->waiters);
     list_init(&job->submitter.link);
     list_init(&job->submitter.owner_link);

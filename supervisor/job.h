@@ -54,6 +54,7 @@ struct job_waiter {
 };
 
 struct job {
+    struct list blob_link; /* in the table's list of kept results that hold a descriptor */
     struct list
         link; /* in the cell's queue, the slot's hand, the cell's backoff list, or its results */
     uint64_t handle; /* index and generation in the table */
@@ -95,9 +96,10 @@ struct job_table {
     struct list free;
     void *names; /* tree of jobs whose id was chosen by the submitter */
     uint64_t n_live;
-    uint64_t n_blobs;     /* payloads and results that hold a descriptor */
-    uint64_t blobs_max;   /* what the cells keep that within */
-    uint64_t random_high; /* makes ids */
+    uint64_t n_blobs;       /* payloads and results that hold a descriptor */
+    uint64_t blobs_max;     /* what the cells keep that within */
+    struct list kept_blobs; /* kept results that are blobs, of all cells, oldest first */
+    uint64_t random_high;   /* makes ids */
     uint64_t random_state;
 };
 

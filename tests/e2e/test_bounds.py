@@ -84,6 +84,12 @@ class Descriptors(TestCase):
         s.call("Restart", target="actor", wait=True)
         self.assertEqual(s.do("other", f"blob {LARGE}")["state"], "succeeded")
 
+    def test_kept_results_make_room_for_new_large_payloads(self):
+        s = self.with_few({"actor": actor()})
+        ids = [s.create("actor", f"blob {LARGE}") for _ in range(200)]
+        s.wait_job(ids[-1])
+        self.assertEqual(Flood(s, "submit", "actor", 10, LARGE).take_ends()["succeeded"], 10)
+
     def test_large_payloads_beyond_the_limit_are_refused_as_busy_and_the_others_are_done(self):
         s = self.with_few({"actor": actor()})
         s.call("Pause", target="actor")
