@@ -69,11 +69,11 @@ static void crash_runaway(void)
         (void)setrlimit(RLIMIT_AS, &limit);
     }
     for (;;) {
-        void *volatile memory = malloc(RUNAWAY_STEP);
+        void *memory = malloc(RUNAWAY_STEP);
 
         if (!memory)
             abort();
-        memset(memory, 1, RUNAWAY_STEP);
+        explicit_bzero(memory, RUNAWAY_STEP); /* written for real, which memset() would not be */
     }
 }
 
