@@ -330,7 +330,7 @@ fmt:
 # @NAME@ in what is installed; paths in unit files are written for /usr.
 SUBSTITUTE = sed -e 's|@prefix@|$(PREFIX)|g' -e 's|@libdir@|$(LIBDIR)|g' -e 's|@includedir@|$(INCLUDEDIR)|g' \
 	-e 's|@libexecdir@|$(LIBEXECDIR)|g' -e 's|@version@|$(VERSION)|g' -e 's|/usr/sbin/|$(SBINDIR)/|g' \
-	-e 's|/usr/bin/troupe|$(BINDIR)/troupe|g' -e 's|/usr/libexec/troupe/|$(LIBEXECDIR)/|g'
+	-e 's|"../troupe.h"|<troupe.h>|' -e 's|/usr/bin/troupe|$(BINDIR)/troupe|g' -e 's|/usr/libexec/troupe/|$(LIBEXECDIR)/|g'
 
 # MODE:SOURCE:DESTINATION. `uninstall` removes exactly these. Mode "in": 644, after substitution.
 install_all = $(foreach file,$(2),$(1):$(file):$(3)/$(notdir $(file:.in=)))
@@ -343,7 +343,7 @@ INSTALLED = \
 	$(call install_all,644,worker/troupe.h,$(INCLUDEDIR)) \
 	$(call install_all,644,README.md CHANGELOG.md,$(DOCDIR)) \
 	$(call install_all,in,$(wildcard worker/examples/*.group.in units/*.example),$(DOCDIR)/examples) \
-	$(call install_all,644,$(wildcard worker/examples/*.c),$(DOCDIR)/examples) \
+	$(call install_all,in,$(wildcard worker/examples/*.c),$(DOCDIR)/examples) \
 	$(foreach section,1 3 5 7 8,$(call install_all,644,$(filter %.$(section),$(MANUALS)),$(MANDIR)/man$(section))) \
 	$(call install_all,644,$(INTERFACES),$(PREFIX)/share/varlink) \
 	$(call install_all,in,$(wildcard units/*.service units/*.socket),$(SYSTEMDDIR)/systemd/system) \

@@ -223,6 +223,9 @@ static int attachment_refuse_submit(struct attachment *attachment, uint64_t cook
     case CELL_E_BUSY:
         return attachment_refuse(attachment, cookie, EBUSY,
                                  "the queue is full (QueueMax=, QueueMemoryMax=)");
+    case CELL_E_TOO_LARGE:
+        return attachment_refuse(attachment, cookie, EMSGSIZE,
+                                 "the payload is above QueueMemoryMax= of the group");
     case CELL_E_EXISTS:
         return attachment_refuse(attachment, cookie, EEXIST, "a job with this id exists");
     case CELL_E_BAD_ID:
@@ -233,6 +236,17 @@ static int attachment_refuse_submit(struct attachment *attachment, uint64_t cook
     default:
         return attachment_refuse(attachment, cookie, -r, strerror(-r));
     }
+}
+
+/* The bounds that the socket has, too (BadOption). NULL = all is well. */
+static const char *bad_option(const struct protocol_submit *submit)
+{
+    if (submit->max_retries != PROTOCOL_DEFAULT_RETRIES && submit->max_retries > JOB_RETRIES_MAX)
+        return "max_retries: 0 to 1000000";
+    if (submit->backoff_min != PROTOCOL_DEFAULT_USEC &&
+        submit->backoff_max != PROTOCOL_DEFAULT_USEC && submit->backoff_min > submit->backoff_max)
+        return "backoff_min is above backoff_max";
+    return NULL;
 }
 
 static int attachment_submit(struct attachment *attachment, struct group *group,
@@ -279,6 +293,7 @@ static int attachment_on_submit(struct attachment *attachment, const struct ring
 {
     struct protocol_submit submit;
     _cleanup_close_ int blob = -1;
+    const char *problem;
     struct group *group;
     struct job *job;
     void *room;
@@ -303,6 +318,9 @@ static int attachment_on_submit(struct attachment *attachment, const struct ring
     if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
         return attachment_refuse(attachment, submit.cookie, EBUSY, "too many jobs are waited for");
     group = registry_get(&attachment->context->registry, submit.group);
+    problem = bad_option(&submit);
+    if (problem)
+        return attachment_refuse(attachment, submit.cookie, EINVAL, problem);
     if (!group || group->config->type != CONFIG_ACTOR)
         return attachment_refuse(attachment, submit.cookie, ENOENT, "the group is gone");
     r = attachment_submit(attachment, group, &submit, blob, &job);

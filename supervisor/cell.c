@@ -141,8 +141,9 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
         return CELL_E_STOPPING;
     if (request->name[0] != '\0' && !protocol_name_valid(request->name, strlen(request->name)))
         return CELL_E_BAD_ID;
+    if (request->size > config->queue_memory_max)
+        return CELL_E_TOO_LARGE;
     if (cell->n_queued + cell->n_backoff >= config->queue_max ||
-        request->size > config->queue_memory_max ||
         cell->queue_bytes > config->queue_memory_max - request->size ||
         (request->blob_fd >= 0 && !cell_make_room_for_blob(cell))) {
         cell->counters.refused++;

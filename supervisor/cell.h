@@ -65,8 +65,9 @@ struct cell_request {
 
 enum {
     _CELL_E_SUCCESS,
-    CELL_E_BUSY,   /* QueueMax= or QueueMemoryMax= */
-    CELL_E_EXISTS, /* a live job has that id */
+    CELL_E_BUSY,      /* QueueMax= or QueueMemoryMax= */
+    CELL_E_TOO_LARGE, /* above QueueMemoryMax= all by itself: it never fits */
+    CELL_E_EXISTS,    /* a live job has that id */
     CELL_E_BAD_ID,
     CELL_E_STOPPING, /* the supervisor or the group is going away */
 };

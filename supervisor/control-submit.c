@@ -108,6 +108,10 @@ static void refuse(struct request *request, const struct group *group, const cha
     case CELL_E_BUSY:
         refuse_busy(request, group);
         break;
+    case CELL_E_TOO_LARGE:
+        request_fail_string(request, "BadPayload", "problem",
+                            "it is above QueueMemoryMax= of the group");
+        break;
     case CELL_E_EXISTS:
         request_fail_string(request, "Exists", "id", id);
         break;

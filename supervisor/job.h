@@ -88,6 +88,7 @@ struct job {
 };
 
 #define JOB_ATTEMPTS_KEPT 8
+#define JOB_RETRIES_MAX   1000000u
 
 struct job_table {
     struct job **chunks;

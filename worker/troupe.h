@@ -246,7 +246,7 @@ void troupe_client_free(struct troupe_client *client);
 
 /*
  * Finds a group by its name; the reference is good for this connection, until the group is removed.
- * -ENOENT when there is none.
+ * -ENOENT when there is none; -EOPNOTSUPP for a service, which takes no jobs.
  */
 int troupe_client_group(struct troupe_client *client, const char *name, uint64_t *ret_group);
 
@@ -265,9 +265,11 @@ void troupe_client_blob_drop(struct troupe_client *client);
 /*
  * Creates a background job: returns when it is accepted. Writes its id into `id` (TROUPE_ID_SIZE
  * bytes; NULL allowed). The result is kept by the supervisor for ResultTTLSec=. `options` NULL =
- * defaults. `data` is copied before return. -EBUSY the group's queue is full; -EEXIST a live job
- * has that id; -EINVAL malformed id or option; -ENOENT the group is gone; -EMSGSIZE; -ESHUTDOWN the
- * supervisor is stopping; -EPIPE the connection is over (all further calls say the same).
+ * defaults. `data` is copied before return. -EBUSY the group's queue is full; -EEXIST a job has
+ * that id: it is live, or its result is still kept; -EINVAL malformed id, more than 1000000
+ * retries, or a back-off whose minimum is above its maximum; -ENOENT the group is gone; -EMSGSIZE
+ * the payload is above QueueMemoryMax= of the group and never fits; -ESHUTDOWN the supervisor is
+ * stopping; -EPIPE the connection is over (all further calls say the same).
  */
 int troupe_client_create(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,

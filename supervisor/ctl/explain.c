@@ -121,6 +121,19 @@ static int cancel_again(const json_t *p)
     return EXIT_BUSY;
 }
 
+static int already_ended(const json_t *p)
+{
+    complain("job '%s' has already ended: %s", field_text(p, "id"), field_text(p, "state"));
+    return EXIT_FAILED;
+}
+
+static int not_reached(const json_t *p)
+{
+    complain("%s did not get there: %s; see 'troupectl status' and 'troupectl deaths'",
+             field_text(p, "target"), field_text(p, "state"));
+    return EXIT_FAILED;
+}
+
 static int too_many_clients(const json_t *p)
 {
     complain("the supervisor has %lld clients already, no more are let in (ClientsMax=)",
@@ -156,6 +169,8 @@ static const struct explanation explanations[] = {
     {"BadOption", bad_option},
     {"BadPayload", bad_payload},
     {"CancelAlreadyRequested", cancel_again},
+    {"AlreadyEnded", already_ended},
+    {"NotReached", not_reached},
     {"TooManyClients", too_many_clients},
     {"BadVersion", bad_version},
 };
