@@ -30,7 +30,7 @@ struct payload_wire {
     uint64_t serial; /* blob */
 };
 
-/* Bytes that payload_put() takes for an inline payload of `size`, or for a blob. */
+/* Bytes that the puts below take for an inline payload of `size`, or for a blob. */
 #define PAYLOAD_INLINE_OVERHEAD 5u
 #define PAYLOAD_BLOB_SIZE       17u
 

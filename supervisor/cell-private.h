@@ -10,6 +10,7 @@
 
 #define job_of(node) list_entry(node, struct job, link)
 
+/* The beginning of this turn, monotonic. */
 usec_t cell_now(const struct cell *cell);
 
 /* Have the cell look at queue and pool at the end of this turn. */

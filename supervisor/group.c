@@ -228,20 +228,6 @@ bool group_decided(const struct group *group)
     return true;
 }
 
-bool group_settled(const struct group *group)
-{
-    const struct cell *cell = group->cell;
-
-    for (size_t i = 0; i < cell->n_slots; i++) {
-        const struct slot *slot = cell->slots[i];
-        if (slot->restart_asked || !(slot_is_up(slot) || slot_is_down(slot)))
-            return false;
-        if (slot->wanted && slot->state == LIFECYCLE_STOPPED)
-            return false;
-    }
-    return true;
-}
-
 bool group_down(const struct group *group)
 {
     for (size_t i = 0; i < group->cell->n_slots; i++)

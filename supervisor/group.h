@@ -66,6 +66,5 @@ bool group_decided(const struct group *group);
 /* Told by its cell when it is removed and the last job has ended. */
 void group_drained(struct group *group);
 
-/* Nothing is under way: every slot is up, or down and not wanted (failed counts as down). */
-bool group_settled(const struct group *group);
+/* No slot has a process: all are stopped or failed. */
 bool group_down(const struct group *group);

@@ -124,22 +124,34 @@ static struct io_uring_sqe *get_sqe(struct loop *loop)
     return sqe;
 }
 
-int loop_watch_fd(struct loop *loop, struct loop_watch *watch, int fd, uint32_t events, loop_fn fn,
-                  void *userdata)
+/* A slot that is in no list yet, tied to its watch. 0 or -ENOMEM. */
+static int slot_for(struct loop *loop, struct loop_watch *watch, enum watch_kind kind, loop_fn fn,
+                    void *userdata, struct watch_slot **ret)
 {
     struct watch_slot *slot;
     int r = slot_take(loop, &slot);
     if (r < 0)
         return r;
-    slot->kind = WATCH_FD;
-    slot->fd = fd;
-    slot->events = events;
+    slot->kind = kind;
     slot->watch = watch;
     slot->fn = fn;
     slot->userdata = userdata;
+    watch->id = slot_id(slot);
+    *ret = slot;
+    return 0;
+}
+
+int loop_watch_fd(struct loop *loop, struct loop_watch *watch, int fd, uint32_t events, loop_fn fn,
+                  void *userdata)
+{
+    struct watch_slot *slot;
+    int r = slot_for(loop, watch, WATCH_FD, fn, userdata, &slot);
+    if (r < 0)
+        return r;
+    slot->fd = fd;
+    slot->events = events;
     slot_move(slot, events != 0 ? WATCH_PENDING : WATCH_RESTING,
               events != 0 ? &loop->pending : NULL);
-    watch->id = slot_id(slot);
     return 0;
 }
 
@@ -147,17 +159,12 @@ int loop_watch_word(struct loop *loop, struct loop_watch *watch, const _Atomic u
                     uint32_t expected, loop_fn fn, void *userdata)
 {
     struct watch_slot *slot;
-    int r = slot_take(loop, &slot);
+    int r = slot_for(loop, watch, WATCH_WORD, fn, userdata, &slot);
     if (r < 0)
         return r;
-    slot->kind = WATCH_WORD;
     slot->word = word;
     slot->events = expected;
-    slot->watch = watch;
-    slot->fn = fn;
-    slot->userdata = userdata;
     slot_move(slot, WATCH_PENDING, &loop->pending);
-    watch->id = slot_id(slot);
     return 0;
 }
 
@@ -165,16 +172,11 @@ int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop
                        void *userdata)
 {
     struct watch_slot *slot;
-    int r = slot_take(loop, &slot);
+    int r = slot_for(loop, watch, WATCH_COUNTER, fn, userdata, &slot);
     if (r < 0)
         return r;
-    slot->kind = WATCH_COUNTER;
     slot->fd = fd;
-    slot->watch = watch;
-    slot->fn = fn;
-    slot->userdata = userdata;
     slot_move(slot, WATCH_PENDING, &loop->pending);
-    watch->id = slot_id(slot);
     return 0;
 }
 

@@ -35,7 +35,6 @@ struct supervisor {
     struct signals signals;
     struct control *control;
     char *runtime_directory;
-    char cgroups_text[320];
     bool ready;
     struct event_subscriber on_event;
     struct loop_deferred review; /* once a turn after something happened */
@@ -298,9 +297,7 @@ static void open_cgroups(struct supervisor *supervisor)
     if (cgroup_tree_init(&supervisor->cgroups, NULL) == 0)
         supervisor->context.cgroups = &supervisor->cgroups;
     missing = cgroup_tree_missing(&supervisor->cgroups);
-    (void)snprintf(supervisor->cgroups_text, sizeof(supervisor->cgroups_text), "%s",
-                   missing ? missing : "one cgroup per worker");
-    supervisor->context.cgroups_text = supervisor->cgroups_text;
+    supervisor->context.cgroups_text = cgroup_tree_text(&supervisor->cgroups);
     if (missing)
         log_notice("%s", missing);
 }

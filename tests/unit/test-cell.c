@@ -146,9 +146,19 @@ static bool is_down(void)
     return group_down(group);
 }
 
+/* Nothing is under way: every slot is up, or down and not wanted (failed counts as down). */
 static bool is_settled(void)
 {
-    return group_settled(group);
+    const struct cell *cell = group->cell;
+
+    for (size_t i = 0; i < cell->n_slots; i++) {
+        const struct slot *slot = cell->slots[i];
+        if (slot->restart_asked || !(slot_is_up(slot) || slot_is_down(slot)))
+            return false;
+        if (slot->wanted && slot->state == LIFECYCLE_STOPPED)
+            return false;
+    }
+    return true;
 }
 
 static void teardown(void)
