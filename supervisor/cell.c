@@ -29,10 +29,9 @@ void cell_wake(struct cell *cell)
 void cell_enqueue(struct cell *cell, struct job *job, bool first)
 {
     if (first)
-        list_push_front(&cell->queue, &job->link);
+        queue_push_front(&cell->queue, job);
     else
-        list_push_back(&cell->queue, &job->link);
-    cell->n_queued++;
+        queue_push_back(&cell->queue, job);
     cell_wake(cell);
 }
 
@@ -72,8 +71,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
 {
     int r;
 
-    list_unlink(&job->link);
-    cell->n_queued--;
+    queue_remove(&cell->queue, job);
     job_set_state(job, JOB_RUNNING);
     job->attempt++;
     cell->n_running++;
@@ -119,13 +117,14 @@ static void cell_trim(struct cell *cell)
 static void cell_dispatch(struct loop_deferred *deferred)
 {
     struct cell *cell = list_entry(deferred, struct cell, dispatch);
-    struct list *job, *slot;
+    struct list *slot;
+    struct job *job;
 
     cell_trim(cell);
-    while (!cell->paused && (job = list_first(&cell->queue)) &&
+    while (!cell->paused && (job = queue_first(&cell->queue)) &&
            (slot = list_first(&cell->available))) {
         list_unlink(slot);
-        cell_assign(cell, list_entry(slot, struct slot, available_link), job_of(job));
+        cell_assign(cell, list_entry(slot, struct slot, available_link), job);
     }
     if (cell->group->removed && cell_live_jobs(cell) == 0)
         group_drained(cell->group);
@@ -143,7 +142,7 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
         return CELL_E_BAD_ID;
     if (request->size > config->queue_memory_max)
         return CELL_E_TOO_LARGE;
-    if (cell->n_queued + cell->n_backoff >= config->queue_max ||
+    if (cell->queue.n_jobs + cell->n_backoff >= config->queue_max ||
         cell->queue_bytes > config->queue_memory_max - request->size ||
         (request->blob_fd >= 0 && !cell_make_room_for_blob(cell))) {
         cell->counters.refused++;
@@ -171,6 +170,7 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
 
     job->cell = cell;
     job->keep_result = request->keep_result;
+    job->priority = QUEUE_PRIORITY_DEFAULT;
     job->max_retries = request->max_retries == PROTOCOL_DEFAULT_RETRIES ? config->max_retries
                                                                         : request->max_retries;
     job->timeout = chosen(request->timeout, config->timeout);
@@ -230,12 +230,12 @@ static void cell_take_out(struct cell *cell, struct job *job)
 {
     if (job->state == JOB_BACKOFF) {
         timer_disarm(loop_timers(cell->context->loop), &job->timer);
+        list_unlink(&job->link);
         cell->n_backoff--;
         job->retry_at = 0;
     } else {
-        cell->n_queued--;
+        queue_remove(&cell->queue, job);
     }
-    list_unlink(&job->link);
 }
 
 int cell_cancel(struct job *job)
@@ -256,27 +256,28 @@ int cell_cancel(struct job *job)
     return 0;
 }
 
+/* The first job that is not running. */
+static struct job *cell_first_waiting(const struct cell *cell)
+{
+    struct list *node = list_first(&cell->backoff);
+
+    return node ? job_of(node) : queue_first(&cell->queue);
+}
+
 void cell_close(struct cell *cell)
 {
-    struct list *node;
+    struct job *job;
 
     cell->closed = true;
-    while ((node = list_first(&cell->queue)) || (node = list_first(&cell->backoff))) {
-        cell_take_out(cell, job_of(node));
-        cell_end_job(cell, job_of(node), JOB_CANCELLED, "the supervisor is stopping");
+    while ((job = cell_first_waiting(cell))) {
+        cell_take_out(cell, job);
+        cell_end_job(cell, job, JOB_CANCELLED, "the supervisor is stopping");
     }
 }
 
 uint64_t cell_live_jobs(const struct cell *cell)
 {
-    return cell->n_queued + cell->n_backoff + cell->n_running;
-}
-
-usec_t cell_oldest_queued(const struct cell *cell)
-{
-    struct list *oldest = list_first(&cell->queue);
-
-    return oldest ? job_of(oldest)->created_at : 0;
+    return cell->queue.n_jobs + cell->n_backoff + cell->n_running;
 }
 
 /* ---- pool ---- */
@@ -317,7 +318,7 @@ int cell_new(struct cell **ret, struct group *group)
     cell->group = group;
     cell->config = group->config;
     list_init(&cell->available);
-    list_init(&cell->queue);
+    queue_init(&cell->queue);
     list_init(&cell->backoff);
     list_init(&cell->results);
     timer_init(&cell->results_timer, cell_on_results_timer);

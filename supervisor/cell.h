@@ -12,6 +12,7 @@
 #include "death.h"
 #include "job.h"
 #include "loop.h"
+#include "queue.h"
 #include "timer.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,10 +35,10 @@ struct cell {
     size_t n_slots;
     size_t size;           /* wanted */
     struct list available; /* slots, struct slot.available_link */
-    struct list queue;     /* jobs queued, oldest first */
+    struct queue queue;    /* jobs queued */
     struct list backoff;   /* jobs between attempts */
     struct list results;   /* ended jobs whose result is kept, oldest first */
-    uint64_t n_queued, n_running, n_backoff, n_results;
+    uint64_t n_running, n_backoff, n_results;
     uint64_t queue_bytes; /* payloads of live jobs */
     bool paused;
     bool closed; /* no new job is accepted; what fails is not retried */
@@ -104,9 +105,6 @@ void cell_close(struct cell *cell);
 
 /* Jobs that have not ended. */
 uint64_t cell_live_jobs(const struct cell *cell);
-
-/* The oldest queued job's creation (realtime), 0 = none. */
-usec_t cell_oldest_queued(const struct cell *cell);
 
 /* ---- told by its slots ---- */
 

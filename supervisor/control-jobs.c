@@ -224,7 +224,9 @@ static uint64_t list_group(struct listing *listing, const struct group *group, b
     for (size_t i = 0; i < cell->n_slots; i++)
         list_jobs(listing, &cell->slots[i]->jobs);
     list_jobs(listing, &cell->backoff);
-    list_jobs(listing, &cell->queue);
+    for (const struct job *job = queue_first(&cell->queue); job && listing->left > 0;
+         job = queue_next(&cell->queue, job))
+        list_job(listing, job);
     if (ended)
         list_jobs(listing, &cell->results);
     return cell_live_jobs(cell) + (ended ? cell->n_results : 0);

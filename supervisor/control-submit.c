@@ -95,7 +95,7 @@ static void refuse_busy(struct request *request, const struct group *group)
     struct reply *reply = request_begin_error(request, "Busy");
 
     reply_string(reply, "group", group->name);
-    reply_uint(reply, "queued", group->cell->n_queued + group->cell->n_backoff);
+    reply_uint(reply, "queued", group->cell->queue.n_jobs + group->cell->n_backoff);
     reply_uint(reply, "maximum", group->config->queue_max);
     request_end(request);
 }

@@ -64,6 +64,7 @@ struct job {
     bool cancel_requested;
     bool started; /* the worker said so, this attempt */
     unsigned references;
+    uint8_t priority;     /* 0 first … QUEUE_PRIORITIES - 1 */
     uint32_t attempt;     /* 0 until the first assignment */
     uint32_t max_retries; /* attempts after the first */
     uint32_t n_failed;    /* attempts that were used up */

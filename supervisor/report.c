@@ -101,12 +101,12 @@ static void report_counters(struct reply *reply, const struct cell *cell)
 {
     const struct cell_counters *counters = &cell->counters;
 
-    reply_uint(reply, "queued", cell->n_queued);
+    reply_uint(reply, "queued", cell->queue.n_jobs);
     reply_uint(reply, "queue_bytes", cell->queue_bytes);
     reply_uint(reply, "running", cell->n_running);
     reply_uint(reply, "waiting", cell->n_backoff);
     reply_uint(reply, "results", cell->n_results);
-    reply_uint_if(reply, "oldest_queued_at", cell_oldest_queued(cell));
+    reply_uint_if(reply, "oldest_queued_at", queue_oldest(&cell->queue));
     reply_uint(reply, "succeeded", counters->succeeded);
     reply_uint(reply, "unsuccessful", counters->unsuccessful);
     reply_uint(reply, "cancelled", counters->cancelled);

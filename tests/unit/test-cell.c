@@ -380,7 +380,7 @@ START_TEST(J2_a_live_duplicate_is_refused)
     ck_assert_int_eq(submit("a", "mine", &job), 0);
     ck_assert_int_eq(submit("b", "mine", &second), CELL_E_EXISTS);
     ck_assert_int_eq(submit("b", "bad id", &second), CELL_E_BAD_ID);
-    ck_assert_uint_eq(group->cell->n_queued, 1);
+    ck_assert_uint_eq(group->cell->queue.n_jobs, 1);
 }
 END_TEST
 

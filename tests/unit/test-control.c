@@ -510,7 +510,7 @@ START_TEST(wrong_jobs_are_refused_with_what_is_wrong)
         "BadPayload", NULL, NULL,
         JOBS("Do", "{\"group\":\"test\",\"payload\":{\"encoding\":\"base64\",\"data\":\"A\"}}"));
     check_refused("InvalidParameter", "parameter", "limit", JOBS("List", "{\"limit\":0}"));
-    ck_assert_uint_eq(fake_group->cell->n_queued, 0);
+    ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 0);
 }
 END_TEST
 
@@ -533,7 +533,7 @@ START_TEST(payloads_arrive_decoded)
 
     check_done(JOBS("Create", "{\"group\":\"test\",\"payload\":{\"encoding\":\"base64\","
                               "\"data\":\"AAEC/w==\"}}"));
-    job = list_entry(list_first(&fake_group->cell->queue), struct job, link);
+    job = queue_first(&fake_group->cell->queue);
     ck_assert_uint_eq(job->payload.size, 4);
     ck_assert_mem_eq(parcel_data(&job->payload), "\0\1\2\xff", 4);
 }
@@ -598,14 +598,14 @@ START_TEST(a_job_goes_on_without_those_who_wait_for_it)
     fake_settle();
     fake_send(waiter, JOBS("Wait", "{\"id\":\"d\"}"));
     fake_settle();
-    job = list_entry(list_first(&fake_group->cell->queue), struct job, link);
+    job = queue_first(&fake_group->cell->queue);
     ck_assert(!list_empty(&job->waiters));
     fake_disconnect(asker);
     fake_disconnect(waiter);
     check_done(SUPERVISOR("GetInfo", "{}"));
     fake_settle();
     ck_assert(list_empty(&job->waiters));
-    ck_assert_uint_eq(fake_group->cell->n_queued, 1);
+    ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 1);
     ck_assert_uint_eq(control_n_clients(fake_control), 1);
 }
 END_TEST
@@ -619,7 +619,7 @@ START_TEST(a_oneway_do_is_carried_out_and_holds_nobody_up)
     fake_send(client, ONEWAY("io.troupe.Jobs.Attach", "{\"version\":1}"));
     fake_send(client, ONEWAY("io.troupe.Supervisor.Watch", "{}"));
     check_done(SUPERVISOR("GetInfo", "{}"));
-    ck_assert_uint_eq(fake_group->cell->n_queued, 1);
+    ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 1);
     answer = ask(JOBS("Cancel", "{\"id\":\"o\"}"));
     ck_assert_uint_eq(json_object_size(answer), 0);
     ck_assert_uint_eq(client->size, 0);
