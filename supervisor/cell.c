@@ -282,6 +282,20 @@ uint64_t cell_live_jobs(const struct cell *cell)
 
 /* ---- pool ---- */
 
+struct slot *cell_next_slot(const struct cell *cell, size_t *cursor)
+{
+    size_t i = (*cursor)++;
+
+    if (i < cell->n_slots)
+        return cell->slots[i];
+    return i == cell->n_slots ? cell->aside : NULL;
+}
+
+bool cell_is_trimmed(const struct cell *cell)
+{
+    return cell->n_slots == cell->size;
+}
+
 /* Slots up to `size`, stopped and retired until cell_set_size() wants them. */
 int cell_reserve(struct cell *cell, size_t size)
 {

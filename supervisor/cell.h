@@ -33,7 +33,8 @@ struct cell {
     const struct config_group *config; /* the group's */
     struct slot **slots;               /* 0 … n_slots-1, then those that are draining */
     size_t n_slots;
-    size_t size;           /* wanted */
+    struct slot *aside; /* a successor on its way up, or its predecessor on its way out; or NULL */
+    size_t size;        /* wanted */
     struct list available; /* slots, struct slot.available_link */
     struct queue queue;    /* jobs queued */
     struct list backoff;   /* jobs between attempts */
@@ -102,6 +103,12 @@ void cell_set_size(struct cell *cell, size_t size);
 
 /* Shutdown: accepts and retries nothing any more; what is not running ends as cancelled, now. */
 void cell_close(struct cell *cell);
+
+/* All its slots, the one aside last: NULL when done; `cursor` starts at 0. */
+struct slot *cell_next_slot(const struct cell *cell, size_t *cursor);
+
+/* The pool is as large as it is to be: no slot is left over that is on its way out. */
+bool cell_is_trimmed(const struct cell *cell);
 
 /* Jobs that have not ended. */
 uint64_t cell_live_jobs(const struct cell *cell);

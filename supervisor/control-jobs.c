@@ -220,9 +220,11 @@ static void list_jobs(struct listing *listing, const struct list *jobs)
 static uint64_t list_group(struct listing *listing, const struct group *group, bool ended)
 {
     const struct cell *cell = group->cell;
+    const struct slot *slot;
+    size_t cursor = 0;
 
-    for (size_t i = 0; i < cell->n_slots; i++)
-        list_jobs(listing, &cell->slots[i]->jobs);
+    while ((slot = cell_next_slot(cell, &cursor)))
+        list_jobs(listing, &slot->jobs);
     list_jobs(listing, &cell->backoff);
     for (const struct job *job = queue_first(&cell->queue); job && listing->left > 0;
          job = queue_next(&cell->queue, job))

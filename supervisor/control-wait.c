@@ -67,9 +67,10 @@ static struct finding slots_all(const struct cell *cell, size_t first, size_t en
                                 struct finding (*look)(const struct slot *))
 {
     struct finding all = {.verdict = WAIT_REACHED};
+    const struct slot *slot;
 
-    for (size_t i = first; i < end && i < cell->n_slots; i++) {
-        struct finding one = look(cell->slots[i]);
+    while (first < end && (slot = cell_next_slot(cell, &first))) {
+        struct finding one = look(slot);
 
         if (one.verdict == WAIT_MISSED)
             return one;
@@ -83,7 +84,7 @@ static struct finding size_changes(const struct wait *wait, const struct cell *c
 {
     if (cell->size != wait->new_size)
         return missed(wait->target, "resized again");
-    if (cell->n_slots != cell->size)
+    if (!cell_is_trimmed(cell))
         return found(WAIT_ON);
     if (!cell->group->wanted)
         return found(WAIT_REACHED);
@@ -104,7 +105,7 @@ static struct finding look(const struct wait *wait)
                            : slots_all(cell, 0, cell->size, slot_comes_up);
     case CONTROL_GOAL_DOWN:
         return target.slot ? slot_goes_down(target.slot)
-                           : slots_all(cell, 0, cell->n_slots, slot_goes_down);
+                           : slots_all(cell, 0, SIZE_MAX, slot_goes_down);
     case CONTROL_GOAL_SIZE:
         return size_changes(wait, cell);
     }

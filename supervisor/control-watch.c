@@ -213,6 +213,8 @@ void control_get_log(struct request *request)
     };
     struct log_parameters parameters = {0};
     struct registry_target target;
+    struct slot *slot;
+    size_t cursor = 0;
     struct reply *reply;
 
     if (!request_take(request, table, &parameters) ||
@@ -222,8 +224,8 @@ void control_get_log(struct request *request)
     reply_array(reply, "lines");
     if (target.slot)
         report_output(reply, target.slot, false);
-    for (size_t i = 0; !target.slot && i < target.group->cell->n_slots; i++)
-        report_output(reply, target.group->cell->slots[i], true);
+    while (!target.slot && (slot = cell_next_slot(target.group->cell, &cursor)))
+        report_output(reply, slot, true);
     reply_end_array(reply);
     request_end(request);
 }

@@ -25,6 +25,7 @@ struct event {
                           "job.cancelled", "supervisor.ready" … ; static */
     const char *group; /* NULL = none, likewise below */
     const char *worker;
+    uint64_t generation; /* of the worker; 0 = none */
     const char *job;
     const char *message_id; /* of the journal catalog; static */
     const char *message;

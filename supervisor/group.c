@@ -78,9 +78,12 @@ void group_start(struct group *group)
 
 void group_stop(struct group *group, bool hurry)
 {
+    struct slot *slot;
+    size_t cursor = 0;
+
     group->wanted = group->pending = false;
-    for (size_t i = 0; i < group->cell->n_slots; i++)
-        slot_stop(group->cell->slots[i], hurry);
+    while ((slot = cell_next_slot(group->cell, &cursor)))
+        slot_stop(slot, hurry);
 }
 
 void group_restart(struct group *group)
@@ -132,11 +135,14 @@ int group_resize(struct group *group, int64_t size)
 /* Everybody who points into the old configuration points into this one. */
 static void group_adopt(struct group *group, struct config_group *config)
 {
+    struct slot *slot;
+    size_t cursor = 0;
+
     group->config = config;
     group->name = config->name;
     group->cell->config = config;
-    for (size_t i = 0; i < group->cell->n_slots; i++)
-        group->cell->slots[i]->process.group = config->name;
+    while ((slot = cell_next_slot(group->cell, &cursor)))
+        slot->process.group = config->name;
 }
 
 int group_reconfigure(struct group *group, struct config_group *config)
@@ -197,17 +203,18 @@ void group_drained(struct group *group)
 const char *group_state(const struct group *group)
 {
     const struct cell *cell = group->cell;
-    size_t n_down = 0, n_failed = 0, n_trouble = 0;
+    const struct slot *slot;
+    size_t cursor = 0, n_slots = 0, n_down = 0, n_failed = 0, n_trouble = 0;
 
-    for (size_t i = 0; i < cell->n_slots; i++) {
-        enum lifecycle_state state = cell->slots[i]->state;
-        n_down += slot_is_down(cell->slots[i]);
-        n_failed += state == LIFECYCLE_FAILED;
-        n_trouble += state == LIFECYCLE_FAILED || state == LIFECYCLE_BACKOFF;
+    while ((slot = cell_next_slot(cell, &cursor))) {
+        n_slots++;
+        n_down += slot_is_down(slot);
+        n_failed += slot->state == LIFECYCLE_FAILED;
+        n_trouble += slot->state == LIFECYCLE_FAILED || slot->state == LIFECYCLE_BACKOFF;
     }
-    if (n_failed > 0 && n_down == cell->n_slots)
+    if (n_failed > 0 && n_down == n_slots)
         return "failed";
-    if (n_down == cell->n_slots)
+    if (n_down == n_slots)
         return "stopped";
     if (n_trouble > 0)
         return "degraded";
@@ -230,8 +237,11 @@ bool group_decided(const struct group *group)
 
 bool group_down(const struct group *group)
 {
-    for (size_t i = 0; i < group->cell->n_slots; i++)
-        if (!slot_is_down(group->cell->slots[i]))
+    const struct slot *slot;
+    size_t cursor = 0;
+
+    while ((slot = cell_next_slot(group->cell, &cursor)))
+        if (!slot_is_down(slot))
             return false;
     return true;
 }

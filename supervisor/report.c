@@ -119,6 +119,8 @@ static void report_counters(struct reply *reply, const struct cell *cell)
 void report_group(struct reply *reply, struct group *group, const struct slot *only)
 {
     const struct cell *cell = group->cell;
+    struct slot *slot;
+    size_t cursor = 0;
 
     reply_object(reply, NULL);
     reply_string(reply, "name", group->name);
@@ -129,9 +131,9 @@ void report_group(struct reply *reply, struct group *group, const struct slot *o
     reply_uint(reply, "size", cell->size);
     report_counters(reply, cell);
     reply_array(reply, "workers");
-    for (size_t i = 0; i < cell->n_slots; i++)
-        if (!only || only == cell->slots[i])
-            report_worker(reply, cell->slots[i]);
+    while ((slot = cell_next_slot(cell, &cursor)))
+        if (!only || only->index == slot->index)
+            report_worker(reply, slot);
     reply_end_array(reply);
     reply_end_object(reply);
 }
@@ -143,6 +145,7 @@ void report_event(struct reply *reply, const struct event *event)
     reply_string(reply, "type", event->type);
     reply_string_if(reply, "group", event->group);
     reply_string_if(reply, "worker", event->worker);
+    reply_uint_if(reply, "generation", event->generation);
     reply_string_if(reply, "job", event->job);
     reply_string(reply, "message", event->message ? event->message : "");
     if (event->death)

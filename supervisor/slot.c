@@ -43,6 +43,7 @@ void slot_tell(struct slot *slot, enum log_level level, const char *type, const 
                                                 .type = type,
                                                 .group = slot->cell->group->name,
                                                 .worker = slot->name,
+                                                .generation = slot->generation,
                                                 .job = death && death->job[0] ? death->job : NULL,
                                                 .message_id = message_id,
                                                 .message = message,

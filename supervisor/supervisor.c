@@ -52,10 +52,11 @@ static void kill_all(struct supervisor *supervisor)
 {
     size_t cursor = 0;
     struct group *group;
+    struct slot *slot;
 
     while ((group = registry_next(&supervisor->context.registry, &cursor)))
-        for (size_t i = 0; i < group->cell->n_slots; i++)
-            process_kill_all(&group->cell->slots[i]->process);
+        for (size_t i = 0; (slot = cell_next_slot(group->cell, &i));)
+            process_kill_all(&slot->process);
 }
 
 /* Removed groups that have drained. */
