@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define MEMORY_MAGIC         UINT32_C(0x50554f54) /* "TOUP" */
-#define MEMORY_VERSION       1
+#define MEMORY_VERSION       2
 #define MEMORY_HEADER_SIZE   4096
 #define MEMORY_STATE_MAX     4096
 #define MEMORY_RING_SIZE_MIN UINT32_C(4096)
@@ -33,6 +33,11 @@
 enum memory_role {
     MEMORY_INBOX = 1,
     MEMORY_OUTBOX = 2,
+};
+
+enum memory_control {
+    MEMORY_CONTROL_STOP = 1u << 0,  /* take no further message or job */
+    MEMORY_CONTROL_PAUSE = 1u << 1, /* take no further MESSAGE; answers and jobs go on */
 };
 
 struct memory_header {
@@ -64,7 +69,13 @@ struct memory_header {
     _Atomic uint32_t state_size;
     /* Outbox: reserved for a robust futex that tells of the owner's death; zero. */
     _Alignas(64) _Atomic uint32_t owner;
-    uint8_t unused1[4096 - 512 + 60];
+    /* Inbox: bits of enum memory_control, to be obeyed before the next message is taken: they
+     * overtake whatever lies in the ring. */
+    _Alignas(64) _Atomic uint32_t control;
+    /* Outbox: cursor just behind the record in hand, stored before its handler runs; equal to
+     * `head` when nothing is in hand. */
+    _Alignas(64) _Atomic uint32_t taken;
+    uint8_t unused1[4096 - 640 + 60];
 };
 
 _Static_assert(offsetof(struct memory_header, tail) == 64, "layout");
@@ -75,6 +86,8 @@ _Static_assert(offsetof(struct memory_header, mark) == 320, "layout");
 _Static_assert(offsetof(struct memory_header, state_sequence) == 384, "layout");
 _Static_assert(offsetof(struct memory_header, state_size) == 388, "layout");
 _Static_assert(offsetof(struct memory_header, owner) == 448, "layout");
+_Static_assert(offsetof(struct memory_header, control) == 512, "layout");
+_Static_assert(offsetof(struct memory_header, taken) == 576, "layout");
 _Static_assert(sizeof(struct memory_header) == MEMORY_HEADER_SIZE, "layout");
 
 /* A memory as mapped by this process. For the side that may not write it, the mapping is read-only.

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+#include "protocol-actors.h"
+
+#define CONTENT_ALIGNMENT 8u
+
+static const uint8_t zeros[CONTENT_ALIGNMENT];
+
+bool protocol_type_valid(const char *type, size_t size)
+{
+    /* Bit n of word w = the character 32 * w + n; not isalnum(3), which depends on the locale. */
+    static const uint32_t allowed[8] = {[1] = 0x03ff6000, [2] = 0x87fffffe, [3] = 0x07fffffe};
+
+    if (size > PROTOCOL_TYPE_MAX)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        uint8_t c = (uint8_t)type[i];
+        if (!(allowed[c >> 5] >> (c & 31) & 1))
+            return false;
+    }
+    return true;
+}
+
+bool protocol_type_is(const char *type, size_t type_size, const char *ancestor,
+                      size_t ancestor_size)
+{
+    if (ancestor_size == 0)
+        return true;
+    return type_size >= ancestor_size && memcmp(type, ancestor, ancestor_size) == 0 &&
+           (type_size == ancestor_size || type[ancestor_size] == '.');
+}
+
+/* ---- parts ---- */
+
+static void put_text(struct message_writer *writer, const void *text, uint32_t size, uint32_t max)
+{
+    if (size > max)
+        writer->failed = true;
+    message_put_bytes(writer, text, size);
+}
+
+/* Not text until it is copied and looked at. */
+static uint32_t get_text(struct message_reader *reader, const char **ret, uint32_t max)
+{
+    const void *bytes;
+    uint32_t size = message_get_bytes(reader, &bytes);
+
+    if (size > max) {
+        reader->failed = true;
+        bytes = NULL;
+        size = 0;
+    }
+    *ret = bytes;
+    return size;
+}
+
+static void put_flags(struct message_writer *writer, uint32_t flags)
+{
+    message_put_u64(writer, flags);
+}
+
+static uint32_t get_flags(struct message_reader *reader, uint32_t known)
+{
+    uint64_t flags = message_get_u64(reader);
+
+    if ((flags & ~(uint64_t)known) != 0)
+        reader->failed = true;
+    return reader->failed ? 0 : (uint32_t)flags;
+}
+
+static const void *skip(struct message_reader *reader, size_t size)
+{
+    const void *at = reader->at;
+
+    if (reader->failed || (size_t)(reader->end - reader->at) < size) {
+        reader->failed = true;
+        return NULL;
+    }
+    reader->at += size;
+    return at;
+}
+
+static uint32_t padding_after(uint32_t size)
+{
+    return (CONTENT_ALIGNMENT - size % CONTENT_ALIGNMENT) % CONTENT_ALIGNMENT;
+}
+
+static void put_content(struct message_writer *writer, const struct protocol_content *content)
+{
+    const struct payload_wire *payload = &content->payload;
+    const bool blob = payload->form == PAYLOAD_BLOB;
+    const uint32_t key_size = content->has_key ? content->key_size : 0;
+
+    if (content->type_size > PROTOCOL_TYPE_MAX || key_size > PROTOCOL_KEY_MAX) {
+        writer->failed = true;
+        return;
+    }
+    message_put_u8(writer, (uint8_t)payload->form);
+    message_put_u8(writer, (uint8_t)content->type_size);
+    message_put_u16(writer, content->has_key ? (uint16_t)(key_size + 1) : 0);
+    message_put_u32(writer, 0);
+    message_put_u64(writer, payload->size);
+    message_put_u64(writer, blob ? payload->serial : 0);
+    message_put(writer, content->type, content->type_size);
+    message_put(writer, content->key, key_size);
+    message_put(writer, zeros, padding_after(content->type_size + key_size));
+    if (!blob)
+        message_put(writer, payload->data, (size_t)payload->size);
+    message_put_u8(writer, 0);
+}
+
+static struct payload_wire get_wire(struct message_reader *reader, uint8_t form)
+{
+    struct payload_wire wire = {.form = (enum payload_form)form};
+
+    if (message_get_u32(reader) != 0 || form > PAYLOAD_BLOB)
+        reader->failed = true;
+    wire.size = message_get_u64(reader);
+    wire.serial = message_get_u64(reader);
+    if (wire.size > PAYLOAD_BLOB_MAX || (form == PAYLOAD_INLINE && wire.serial != 0))
+        reader->failed = true;
+    return wire;
+}
+
+static struct protocol_content get_content(struct message_reader *reader)
+{
+    struct protocol_content content = {0};
+    uint8_t form = message_get_u8(reader);
+    uint16_t key;
+
+    content.type_size = message_get_u8(reader);
+    key = message_get_u16(reader);
+    if (content.type_size > PROTOCOL_TYPE_MAX || key > PROTOCOL_KEY_MAX + 1)
+        reader->failed = true;
+    content.has_key = key > 0;
+    content.key_size = key > 0 ? key - 1u : 0;
+    content.payload = get_wire(reader, form);
+    content.type = skip(reader, content.type_size);
+    content.key = skip(reader, content.key_size);
+    (void)skip(reader, padding_after(content.type_size + content.key_size));
+    if (content.payload.form == PAYLOAD_INLINE)
+        content.payload.data = skip(reader, (size_t)content.payload.size);
+    if (message_get_u8(reader) != 0)
+        reader->failed = true;
+    return reader->failed ? (struct protocol_content){0} : content;
+}
+
+/* ---- actor to supervisor ---- */
+
+int protocol_put_named(void *body, uint32_t size, const struct protocol_named *named)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, named->cookie);
+    put_text(&writer, named->name, named->name_size, PROTOCOL_ACTOR_NAME_MAX);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_named(const void *body, uint32_t size, struct protocol_named *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->cookie = message_get_u64(&reader);
+    ret->name_size = get_text(&reader, &ret->name, PROTOCOL_ACTOR_NAME_MAX);
+    return message_end(&reader);
+}
+
+int protocol_put_tell(void *body, uint32_t size, const struct protocol_tell *tell)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, tell->to);
+    put_content(&writer, &tell->content);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_tell(const void *body, uint32_t size, struct protocol_tell *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->to = message_get_u64(&reader);
+    ret->content = get_content(&reader);
+    return message_end(&reader);
+}
+
+int protocol_put_ask(void *body, uint32_t size, const struct protocol_ask *ask)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, ask->to);
+    message_put_u64(&writer, ask->cookie);
+    message_put_u64(&writer, ask->timeout);
+    put_content(&writer, &ask->content);
+    put_text(&writer, ask->wanted, ask->wanted_size, PROTOCOL_TYPE_MAX);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_ask(const void *body, uint32_t size, struct protocol_ask *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->to = message_get_u64(&reader);
+    ret->cookie = message_get_u64(&reader);
+    ret->timeout = message_get_u64(&reader);
+    ret->content = get_content(&reader);
+    ret->wanted_size = get_text(&reader, &ret->wanted, PROTOCOL_TYPE_MAX);
+    return message_end(&reader);
+}
+
+int protocol_put_reply(void *body, uint32_t size, const struct protocol_reply *reply)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, reply->ask);
+    put_content(&writer, &reply->content);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_reply(const void *body, uint32_t size, struct protocol_reply *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->ask = message_get_u64(&reader);
+    ret->content = get_content(&reader);
+    return message_end(&reader);
+}
+
+int protocol_put_forward(void *body, uint32_t size, const struct protocol_forward *forward)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, forward->letter);
+    message_put_u64(&writer, forward->to);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_forward(const void *body, uint32_t size, struct protocol_forward *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->letter = message_get_u64(&reader);
+    ret->to = message_get_u64(&reader);
+    return message_end(&reader);
+}
+
+int protocol_put_verdict(void *body, uint32_t size, const struct protocol_verdict *verdict)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, verdict->letter);
+    message_put_i32(&writer, verdict->code);
+    put_text(&writer, verdict->text, verdict->text_size, PROTOCOL_REASON_MAX);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_verdict(const void *body, uint32_t size, struct protocol_verdict *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->letter = message_get_u64(&reader);
+    ret->code = message_get_i32(&reader);
+    ret->text_size = get_text(&reader, &ret->text, PROTOCOL_REASON_MAX);
+    return message_end(&reader);
+}
+
+int protocol_put_stash(void *body, uint32_t size, const struct protocol_stash *stash)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, stash->letter);
+    put_flags(&writer, stash->flags);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_stash(const void *body, uint32_t size, struct protocol_stash *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->letter = message_get_u64(&reader);
+    ret->flags = get_flags(&reader, PROTOCOL_STASH_IN_HAND);
+    return message_end(&reader);
+}
+
+int protocol_put_by_reference(void *body, uint32_t size, const struct protocol_by_reference *by)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, by->cookie);
+    message_put_u64(&writer, by->reference);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_by_reference(const void *body, uint32_t size, struct protocol_by_reference *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->cookie = message_get_u64(&reader);
+    ret->reference = message_get_u64(&reader);
+    return message_end(&reader);
+}
+
+int protocol_put_timer(void *body, uint32_t size, const struct protocol_timer *timer)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, timer->cookie);
+    message_put_u64(&writer, timer->to);
+    message_put_u64(&writer, timer->at);
+    message_put_u64(&writer, timer->period);
+    put_flags(&writer, timer->flags);
+    put_content(&writer, &timer->content);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_timer(const void *body, uint32_t size, struct protocol_timer *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->cookie = message_get_u64(&reader);
+    ret->to = message_get_u64(&reader);
+    ret->at = message_get_u64(&reader);
+    ret->period = message_get_u64(&reader);
+    ret->flags = get_flags(&reader, PROTOCOL_TIMER_REALTIME);
+    ret->content = get_content(&reader);
+    return message_end(&reader);
+}
+
+int protocol_put_timer_cancel(void *body, uint32_t size, const struct protocol_timer_cancel *what)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, what->cookie);
+    message_put_u64(&writer, what->timer);
+    message_put_u64(&writer, what->to);
+    put_text(&writer, what->type, what->type_size, PROTOCOL_TYPE_MAX);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_timer_cancel(const void *body, uint32_t size, struct protocol_timer_cancel *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->cookie = message_get_u64(&reader);
+    ret->timer = message_get_u64(&reader);
+    ret->to = message_get_u64(&reader);
+    ret->type_size = get_text(&reader, &ret->type, PROTOCOL_TYPE_MAX);
+    return message_end(&reader);
+}
+
+int protocol_put_subscription(void *body, uint32_t size, const struct protocol_subscription *what)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, what->cookie);
+    message_put_u64(&writer, what->exchange);
+    put_text(&writer, what->type, what->type_size, PROTOCOL_TYPE_MAX);
+    message_put_u8(&writer, what->has_key);
+    put_text(&writer, what->key, what->has_key ? what->key_size : 0, PROTOCOL_KEY_MAX);
+    return (int)message_written(&writer);
+}
+
+static bool get_bool(struct message_reader *reader)
+{
+    uint8_t value = message_get_u8(reader);
+
+    if (value > 1)
+        reader->failed = true;
+    return value == 1;
+}
+
+int protocol_get_subscription(const void *body, uint32_t size, struct protocol_subscription *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+    const char *key;
+
+    ret->cookie = message_get_u64(&reader);
+    ret->exchange = message_get_u64(&reader);
+    ret->type_size = get_text(&reader, &ret->type, PROTOCOL_TYPE_MAX);
+    ret->has_key = get_bool(&reader);
+    ret->key_size = get_text(&reader, &key, ret->has_key ? PROTOCOL_KEY_MAX : 0);
+    ret->key = key;
+    return message_end(&reader);
+}
+
+int protocol_put_exchange(void *body, uint32_t size, const struct protocol_exchange *exchange)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, exchange->cookie);
+    message_put_u8(&writer, (uint8_t)exchange->type);
+    message_put_u8(&writer, exchange->wildcards);
+    put_text(&writer, exchange->name, exchange->name_size, PROTOCOL_ACTOR_NAME_MAX);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_exchange(const void *body, uint32_t size, struct protocol_exchange *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+    uint8_t type;
+
+    ret->cookie = message_get_u64(&reader);
+    type = message_get_u8(&reader);
+    if (type > PROTOCOL_EXCHANGE_ROUTING_KEY)
+        reader.failed = true;
+    ret->type = (enum protocol_exchange_type)(reader.failed ? 0 : type);
+    ret->wildcards = get_bool(&reader);
+    ret->name_size = get_text(&reader, &ret->name, PROTOCOL_ACTOR_NAME_MAX);
+    return message_end(&reader);
+}
+
+/* ---- supervisor to actor ---- */
+
+int protocol_put_message(void *body, uint32_t size, const struct protocol_message *message)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, message->id);
+    message_put_u64(&writer, message->sender);
+    message_put_u64(&writer, message->ask);
+    message_put_u64(&writer, message->timer);
+    message_put_u64(&writer, message->sent_at);
+    message_put_u32(&writer, message->flags);
+    message_put_u32(&writer, message->attempt);
+    put_content(&writer, &message->content);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_message(const void *body, uint32_t size, struct protocol_message *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->id = message_get_u64(&reader);
+    ret->sender = message_get_u64(&reader);
+    ret->ask = message_get_u64(&reader);
+    ret->timer = message_get_u64(&reader);
+    ret->sent_at = message_get_u64(&reader);
+    ret->flags = message_get_u32(&reader);
+    ret->attempt = message_get_u32(&reader);
+    ret->content = get_content(&reader);
+    return message_end(&reader);
+}
+
+int protocol_put_replied(void *body, uint32_t size, const struct protocol_replied *replied)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, replied->cookie);
+    message_put_u64(&writer, replied->from);
+    put_content(&writer, &replied->content);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_replied(const void *body, uint32_t size, struct protocol_replied *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->cookie = message_get_u64(&reader);
+    ret->from = message_get_u64(&reader);
+    ret->content = get_content(&reader);
+    return message_end(&reader);
+}
+
+int protocol_put_terminated(void *body, uint32_t size, const struct protocol_terminated *what)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, what->reference);
+    put_text(&writer, what->cause, what->cause_size, PROTOCOL_REASON_MAX);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_terminated(const void *body, uint32_t size, struct protocol_terminated *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->reference = message_get_u64(&reader);
+    ret->cause_size = get_text(&reader, &ret->cause, PROTOCOL_REASON_MAX);
+    return message_end(&reader);
+}
+
+int protocol_put_answer(void *body, uint32_t size, const struct protocol_answer *answer)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, answer->cookie);
+    message_put_u64(&writer, answer->value);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_answer(const void *body, uint32_t size, struct protocol_answer *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->cookie = message_get_u64(&reader);
+    ret->value = message_get_u64(&reader);
+    return message_end(&reader);
+}
