@@ -5,30 +5,6 @@
 
 static const uint8_t zeros[CONTENT_ALIGNMENT];
 
-bool protocol_type_valid(const char *type, size_t size)
-{
-    /* Bit n of word w = the character 32 * w + n; not isalnum(3), which depends on the locale. */
-    static const uint32_t allowed[8] = {[1] = 0x03ff6000, [2] = 0x87fffffe, [3] = 0x07fffffe};
-
-    if (size > PROTOCOL_TYPE_MAX)
-        return false;
-    for (size_t i = 0; i < size; i++) {
-        uint8_t c = (uint8_t)type[i];
-        if (!(allowed[c >> 5] >> (c & 31) & 1))
-            return false;
-    }
-    return true;
-}
-
-bool protocol_type_is(const char *type, size_t type_size, const char *ancestor,
-                      size_t ancestor_size)
-{
-    if (ancestor_size == 0)
-        return true;
-    return type_size >= ancestor_size && memcmp(type, ancestor, ancestor_size) == 0 &&
-           (type_size == ancestor_size || type[ancestor_size] == '.');
-}
-
 /* ---- parts ---- */
 
 static void put_text(struct message_writer *writer, const void *text, uint32_t size, uint32_t max)
@@ -86,23 +62,24 @@ static uint32_t padding_after(uint32_t size)
 
 static void put_content(struct message_writer *writer, const struct protocol_content *content)
 {
+    const struct topic *topic = &content->topic;
     const struct payload_wire *payload = &content->payload;
     const bool blob = payload->form == PAYLOAD_BLOB;
-    const uint32_t key_size = content->has_key ? content->key_size : 0;
+    const uint32_t key_size = topic->key ? topic->key_size : 0;
 
-    if (content->type_size > PROTOCOL_TYPE_MAX || key_size > PROTOCOL_KEY_MAX) {
+    if (topic->type_size > TOPIC_TYPE_MAX || key_size > TOPIC_KEY_MAX) {
         writer->failed = true;
         return;
     }
     message_put_u8(writer, (uint8_t)payload->form);
-    message_put_u8(writer, (uint8_t)content->type_size);
-    message_put_u16(writer, content->has_key ? (uint16_t)(key_size + 1) : 0);
+    message_put_u8(writer, (uint8_t)topic->type_size);
+    message_put_u16(writer, topic->key ? (uint16_t)(key_size + 1) : 0);
     message_put_u32(writer, 0);
     message_put_u64(writer, payload->size);
     message_put_u64(writer, blob ? payload->serial : 0);
-    message_put(writer, content->type, content->type_size);
-    message_put(writer, content->key, key_size);
-    message_put(writer, zeros, padding_after(content->type_size + key_size));
+    message_put(writer, topic->type, topic->type_size);
+    message_put(writer, topic->key, key_size);
+    message_put(writer, zeros, padding_after(topic->type_size + key_size));
     if (!blob)
         message_put(writer, payload->data, (size_t)payload->size);
     message_put_u8(writer, 0);
@@ -124,19 +101,21 @@ static struct payload_wire get_wire(struct message_reader *reader, uint8_t form)
 static struct protocol_content get_content(struct message_reader *reader)
 {
     struct protocol_content content = {0};
+    struct topic *topic = &content.topic;
     uint8_t form = message_get_u8(reader);
-    uint16_t key;
+    const char *key;
+    uint16_t key_code;
 
-    content.type_size = message_get_u8(reader);
-    key = message_get_u16(reader);
-    if (content.type_size > PROTOCOL_TYPE_MAX || key > PROTOCOL_KEY_MAX + 1)
+    topic->type_size = message_get_u8(reader);
+    key_code = message_get_u16(reader);
+    if (topic->type_size > TOPIC_TYPE_MAX || key_code > TOPIC_KEY_MAX + 1)
         reader->failed = true;
-    content.has_key = key > 0;
-    content.key_size = key > 0 ? key - 1u : 0;
+    topic->key_size = key_code > 0 ? key_code - 1u : 0;
     content.payload = get_wire(reader, form);
-    content.type = skip(reader, content.type_size);
-    content.key = skip(reader, content.key_size);
-    (void)skip(reader, padding_after(content.type_size + content.key_size));
+    topic->type = skip(reader, topic->type_size);
+    key = skip(reader, topic->key_size);
+    topic->key = key_code > 0 ? key : NULL;
+    (void)skip(reader, padding_after(topic->type_size + topic->key_size));
     if (content.payload.form == PAYLOAD_INLINE)
         content.payload.data = skip(reader, (size_t)content.payload.size);
     if (message_get_u8(reader) != 0)
@@ -190,7 +169,7 @@ int protocol_put_ask(void *body, uint32_t size, const struct protocol_ask *ask)
     message_put_u64(&writer, ask->cookie);
     message_put_u64(&writer, ask->timeout);
     put_content(&writer, &ask->content);
-    put_text(&writer, ask->wanted, ask->wanted_size, PROTOCOL_TYPE_MAX);
+    put_text(&writer, ask->wanted, ask->wanted_size, TOPIC_TYPE_MAX);
     return (int)message_written(&writer);
 }
 
@@ -202,7 +181,7 @@ int protocol_get_ask(const void *body, uint32_t size, struct protocol_ask *ret)
     ret->cookie = message_get_u64(&reader);
     ret->timeout = message_get_u64(&reader);
     ret->content = get_content(&reader);
-    ret->wanted_size = get_text(&reader, &ret->wanted, PROTOCOL_TYPE_MAX);
+    ret->wanted_size = get_text(&reader, &ret->wanted, TOPIC_TYPE_MAX);
     return message_end(&reader);
 }
 
@@ -331,7 +310,7 @@ int protocol_put_timer_cancel(void *body, uint32_t size, const struct protocol_t
     message_put_u64(&writer, what->cookie);
     message_put_u64(&writer, what->timer);
     message_put_u64(&writer, what->to);
-    put_text(&writer, what->type, what->type_size, PROTOCOL_TYPE_MAX);
+    put_text(&writer, what->type, what->type_size, TOPIC_TYPE_MAX);
     return (int)message_written(&writer);
 }
 
@@ -342,19 +321,20 @@ int protocol_get_timer_cancel(const void *body, uint32_t size, struct protocol_t
     ret->cookie = message_get_u64(&reader);
     ret->timer = message_get_u64(&reader);
     ret->to = message_get_u64(&reader);
-    ret->type_size = get_text(&reader, &ret->type, PROTOCOL_TYPE_MAX);
+    ret->type_size = get_text(&reader, &ret->type, TOPIC_TYPE_MAX);
     return message_end(&reader);
 }
 
 int protocol_put_subscription(void *body, uint32_t size, const struct protocol_subscription *what)
 {
     struct message_writer writer = message_writer(body, size);
+    const struct topic *topic = &what->topic;
 
     message_put_u64(&writer, what->cookie);
     message_put_u64(&writer, what->exchange);
-    put_text(&writer, what->type, what->type_size, PROTOCOL_TYPE_MAX);
-    message_put_u8(&writer, what->has_key);
-    put_text(&writer, what->key, what->has_key ? what->key_size : 0, PROTOCOL_KEY_MAX);
+    put_text(&writer, topic->type, topic->type_size, TOPIC_TYPE_MAX);
+    message_put_u8(&writer, topic->key != NULL);
+    put_text(&writer, topic->key, topic->key ? topic->key_size : 0, TOPIC_KEY_MAX);
     return (int)message_written(&writer);
 }
 
@@ -370,14 +350,15 @@ static bool get_bool(struct message_reader *reader)
 int protocol_get_subscription(const void *body, uint32_t size, struct protocol_subscription *ret)
 {
     struct message_reader reader = message_reader(body, size);
-    const char *key;
+    bool has_key;
 
     ret->cookie = message_get_u64(&reader);
     ret->exchange = message_get_u64(&reader);
-    ret->type_size = get_text(&reader, &ret->type, PROTOCOL_TYPE_MAX);
-    ret->has_key = get_bool(&reader);
-    ret->key_size = get_text(&reader, &key, ret->has_key ? PROTOCOL_KEY_MAX : 0);
-    ret->key = key;
+    ret->topic.type_size = get_text(&reader, &ret->topic.type, TOPIC_TYPE_MAX);
+    has_key = get_bool(&reader);
+    ret->topic.key_size = get_text(&reader, &ret->topic.key, has_key ? TOPIC_KEY_MAX : 0);
+    if (!has_key)
+        ret->topic.key = NULL;
     return message_end(&reader);
 }
 

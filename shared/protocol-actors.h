@@ -19,6 +19,7 @@
  */
 
 #include "protocol.h"
+#include "topic.h"
 
 enum protocol_actor_kind {
     PROTOCOL_FIND = 64,
@@ -47,15 +48,7 @@ enum protocol_actor_kind {
     PROTOCOL_ANSWER,
 };
 
-#define PROTOCOL_TYPE_MAX       128
 #define PROTOCOL_ACTOR_NAME_MAX 255
-
-/* Characters of a type: [A-Za-z0-9._-]. "" is the ancestor of all types. */
-bool protocol_type_valid(const char *type, size_t size);
-
-/* Whether `ancestor` is `type` or one of its ancestors: "order" is one of "order.created". */
-bool protocol_type_is(const char *type, size_t type_size, const char *ancestor,
-                      size_t ancestor_size);
 
 /*
  * What every message carries. Its bytes are the same in all records and begin at a multiple of 8,
@@ -64,16 +57,12 @@ bool protocol_type_is(const char *type, size_t type_size, const char *ancestor,
  * inline payload, a zero byte. So an inline payload is 8-aligned and ends as text does.
  */
 struct protocol_content {
-    const char *type; /* not NUL-terminated; borrowed like key and payload */
-    uint32_t type_size;
-    bool has_key; /* no key and an empty key differ */
-    const void *key;
-    uint32_t key_size;
+    struct topic topic; /* borrowed like the payload */
     struct payload_wire payload;
 };
 
 /* Bytes of a content beside an inline payload, at most. */
-#define PROTOCOL_CONTENT_FIXED (24u + ((PROTOCOL_TYPE_MAX + PROTOCOL_KEY_MAX + 7u) & ~7u) + 1u)
+#define PROTOCOL_CONTENT_FIXED (24u + ((TOPIC_TYPE_MAX + TOPIC_KEY_MAX + 7u) & ~7u) + 1u)
 /* A record's body beside an inline payload, at most. */
 #define PROTOCOL_MESSAGE_FIXED (48u + PROTOCOL_CONTENT_FIXED)
 
@@ -167,11 +156,7 @@ struct protocol_timer_cancel {
 struct protocol_subscription {
     uint64_t cookie;
     uint64_t exchange;
-    const char *type;
-    uint32_t type_size;
-    bool has_key;
-    const void *key;
-    uint32_t key_size;
+    struct topic topic;
 };
 
 enum protocol_exchange_type {

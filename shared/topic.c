@@ -2,19 +2,18 @@
 #include "topic.h"
 #include <string.h>
 
-static bool is_type_character(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-}
-
 bool topic_type_valid(const char *type, size_t size)
 {
+    /* Bit n of word w = the character 32 * w + n: one look per character, whatever the locale. */
+    static const uint32_t allowed[8] = {[1] = 0x03ff6000, [2] = 0x87fffffe, [3] = 0x07fffffe};
+
     if (size > TOPIC_TYPE_MAX)
         return false;
-    for (size_t i = 0; i < size; i++)
-        if (!is_type_character(type[i]))
+    for (size_t i = 0; i < size; i++) {
+        const uint8_t c = (uint8_t)type[i];
+        if (!(allowed[c >> 5] >> (c & 31) & 1))
             return false;
+    }
     return true;
 }
 

@@ -116,7 +116,7 @@ class Clients(TestCase):
     def attach(self, s):
         """The connection and its descriptors: inbox, outbox, control, and eventfds if that is the back end."""
         connection = Varlink(s.socket_path)
-        connection.send("Attach", {"version": 1})
+        connection.send("Attach", {"version": 2})
         fds = []
         while b"\0" not in connection.buffer:
             data, new, _, _ = socket.recv_fds(connection.socket, 65536, 8)

@@ -178,7 +178,7 @@ class Permissions(TestCase):
     """Reading is for everyone who can open the socket; changing is not."""
 
     CHANGING = {"Create": {"group": "actor"}, "Do": {"group": "actor"}, "Cancel": {"id": "x"},
-                "Attach": {"version": 1}, "Start": {"target": "actor"}, "Stop": {"target": "actor"},
+                "Attach": {"version": 2}, "Start": {"target": "actor"}, "Stop": {"target": "actor"},
                 "Restart": {"target": "actor"}, "Reset": {"target": "actor"}, "Pause": {"target": "actor"},
                 "Resume": {"target": "actor"}, "Resize": {"target": "actor", "size": 2}, "Reload": {}}
     READING = {"GetInfo": {}, "GetStatus": {}, "ListDeaths": {}, "GetLog": {"target": "actor"}, "List": {}}
