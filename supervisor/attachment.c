@@ -231,6 +231,17 @@ static int attachment_refuse_submit(struct attachment *attachment, uint64_t cook
     case CELL_E_BAD_ID:
         return attachment_refuse(attachment, cookie, EINVAL,
                                  "malformed id: 1 to 64 characters of A-Z a-z 0-9 . _ : @ -");
+    case CELL_E_NO_KEY:
+        return attachment_refuse(
+            attachment, cookie, EINVAL,
+            "the group has a cell for each key (Cells=by-key): a key is needed");
+    case CELL_E_BAD_KEY:
+        return attachment_refuse(
+            attachment, cookie, EINVAL,
+            "malformed key: with Cells=by-key 1 to 64 characters of A-Z a-z 0-9 . _ : @ -");
+    case CELL_E_TOO_MANY:
+        return attachment_refuse(attachment, cookie, ENOSPC,
+                                 "no new cell for this key: the group has as many as CellsMax=");
     case CELL_E_STOPPING:
         return attachment_refuse(attachment, cookie, ESHUTDOWN, "no new jobs: it is stopping");
     default:
@@ -252,10 +263,10 @@ static const char *bad_option(const struct protocol_submit *submit)
 static int attachment_submit(struct attachment *attachment, struct group *group,
                              const struct protocol_submit *submit, int blob, struct job **ret)
 {
-    char name[PROTOCOL_ID_TEXT] = "";
+    char name[PROTOCOL_ID_TEXT] = "", key[PROTOCOL_KEY_MAX];
     const struct cell_request request = {
         .name = name,
-        .key = submit->key,
+        .key = key,
         .key_size = submit->key_size,
         .keep_result = !(submit->flags & PROTOCOL_SUBMIT_DO),
         .max_retries = submit->max_retries,
@@ -269,10 +280,12 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
 
     /* Copied before it is looked at: the record lies in the client's memory. */
     memcpy(name, submit->name, submit->name_size);
+    if (submit->key_size > 0)
+        memcpy(key, submit->key, submit->key_size);
     if (submit->name_size > 0 && !protocol_name_valid(name, submit->name_size))
         return CELL_E_BAD_ID;
-    return cell_submit(group->cell, &request, request.keep_result ? NULL : attachment_on_change,
-                       attachment, submit->cookie, ret);
+    return group_submit(group, &request, request.keep_result ? NULL : attachment_on_change,
+                        attachment, submit->cookie, ret);
 }
 
 /* A blob is fetched also for a job that is refused: the next one counts on its turn. */

@@ -10,64 +10,19 @@
 
 /* ---- the end of a job ---- */
 
-void cell_drop_result(struct cell *cell, struct job *job)
-{
-    list_unlink(&job->link);
-    list_unlink(&job->blob_link);
-    cell->n_results--;
-    job_unref(&cell->context->jobs, job);
-}
-
-static void cell_arm_results_timer(struct cell *cell)
-{
-    struct list *oldest = list_first(&cell->results);
-
-    if (oldest && !timer_armed(&cell->results_timer))
-        (void)timer_arm(loop_timers(cell->context->loop), &cell->results_timer,
-                        job_of(oldest)->expires_at);
-}
-
-void cell_on_results_timer(struct timer *timer, usec_t now)
-{
-    struct cell *cell = list_entry(timer, struct cell, results_timer);
-    struct list *oldest;
-
-    while ((oldest = list_first(&cell->results)) && job_of(oldest)->expires_at <= now)
-        cell_drop_result(cell, job_of(oldest));
-    cell_arm_results_timer(cell);
-}
-
-bool cell_make_room_for_blob(struct cell *cell)
-{
-    struct job_table *jobs = &cell->context->jobs;
-    struct list *oldest;
-
-    while (jobs->n_blobs >= jobs->blobs_max && (oldest = list_first(&jobs->kept_blobs))) {
-        struct job *job = list_entry(oldest, struct job, blob_link);
-        cell_drop_result(job->cell, job);
-    }
-    return jobs->n_blobs < jobs->blobs_max;
-}
-
-/* Takes the reference that the cell holds on a live job over to its kept results, or drops it. */
-static void cell_keep_result(struct cell *cell, struct job *job)
+/* The reference that the cell holds on a live job goes over to the group's kept results, or goes.
+ */
+static void cell_let_go(struct cell *cell, struct job *job)
 {
     const struct config_group *config = cell->config;
 
-    if (!job->keep_result || config->results_max == 0 || config->result_ttl == 0) {
+    job->cell = NULL;
+    if (job->keep_result && config->results_max > 0 && config->result_ttl > 0) {
+        kept_results_add(&cell->group->results, job, config->result_ttl, config->results_max);
+    } else {
+        job->group = NULL;
         job_unref(&cell->context->jobs, job);
-        return;
     }
-    while (cell->n_results >= config->results_max)
-        cell_drop_result(cell, job_of(list_first(&cell->results)));
-    job->expires_at = usec_add(cell_now(cell), config->result_ttl);
-    list_push_back(&cell->results, &job->link);
-    cell->n_results++;
-    if (job->result.fd >= 0) {
-        list_push_back(&cell->context->jobs.kept_blobs, &job->blob_link);
-        (void)cell_make_room_for_blob(cell);
-    }
-    cell_arm_results_timer(cell);
 }
 
 static uint64_t *cell_end_counter(struct cell *cell, enum job_state state)
@@ -94,24 +49,31 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
         job_set_reason(job, reason);
     (*cell_end_counter(cell, state))++;
     cell->queue_bytes -= job->payload.size;
+    cell->group->queue_bytes -= job->payload.size;
     job_drop_payload(&cell->context->jobs, job);
+    cell->group->n_live--;
     job_tell_waiters(job);
-    cell_keep_result(cell, job);
+    cell_let_go(cell, job);
     if (cell->group->removed)
         cell_wake(cell);
+    if (cell_live_jobs(cell) == 0) {
+        cell->idle_since = cell_now(cell);
+        cell_watch_idle(cell);
+    }
 }
 
 static void cell_tell_dead(struct cell *cell, struct job *job, const char *detail)
 {
-    char id[PROTOCOL_ID_TEXT], message[320];
+    char id[PROTOCOL_ID_TEXT], message[CELL_NAME_MAX + 320];
 
     (void)snprintf(message, sizeof(message), "%s job %s is dead after %u attempt%s; the last: %s",
-                   cell->group->name, protocol_id_format(&job->id, id), job->n_failed,
+                   cell->name, protocol_id_format(&job->id, id), job->n_failed,
                    job->n_failed == 1 ? "" : "s", detail);
     event_emit(&cell->context->events, (struct event){
                                            .level = LOG_LEVEL_ERROR,
                                            .type = "job.dead",
                                            .group = cell->group->name,
+                                           .cell = cell_event_name(cell),
                                            .job = id,
                                            .message_id = EVENT_ID_JOB_DEAD,
                                            .message = message,

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What the halves of a cell owe each other: cell.c has the queue, the pool and the matching of the
- * two; cell-job.c what an attempt comes to: a retry or the end.
+ * What the parts of a cell owe each other: cell.c has the queue and the matching of jobs to slots;
+ * cell-job.c what an attempt comes to, a retry or the end; cell-pool.c the slots, how many there
+ * are, and when all of them go.
  */
 
 #include "cell.h"
@@ -27,12 +28,9 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
 /* A running job waits before its next attempt. */
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay);
 
-/*
- * Kept results above InlineMax= hold a descriptor each, and workers need descriptors to be started:
- * the oldest ones, of whichever cell, make room for new blobs. Whether there is room now.
- */
-bool cell_make_room_for_blob(struct cell *cell);
+/* ---- cell-pool.c ---- */
 
-/* Lets go of a kept result. */
-void cell_drop_result(struct cell *cell, struct job *job);
-void cell_on_results_timer(struct timer *timer, usec_t now);
+/* Slots beyond the pool's size go once they and all above them are stopped. */
+void cell_trim(struct cell *cell);
+
+void cell_on_idle_timer(struct timer *timer, usec_t now);

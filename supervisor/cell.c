@@ -102,18 +102,6 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     }
 }
 
-/* Slots beyond the pool's size go once they and all above them are stopped. */
-static void cell_trim(struct cell *cell)
-{
-    while (cell->n_slots > cell->size) {
-        struct slot *last = cell->slots[cell->n_slots - 1];
-        if (!last->retired || !slot_is_down(last))
-            return;
-        slot_free(last);
-        cell->n_slots--;
-    }
-}
-
 static void cell_dispatch(struct loop_deferred *deferred)
 {
     struct cell *cell = list_entry(deferred, struct cell, dispatch);
@@ -126,11 +114,28 @@ static void cell_dispatch(struct loop_deferred *deferred)
         list_unlink(slot);
         cell_assign(cell, list_entry(slot, struct slot, available_link), job);
     }
-    if (cell->group->removed && cell_live_jobs(cell) == 0)
+    if (cell->group->removed && cell->group->n_live == 0)
         group_drained(cell->group);
+    if (cell->retiring && cell->n_slots == 0 && !cell->aside)
+        group_retire_cell(cell->group, cell);
 }
 
 /* ---- submitting and cancelling ---- */
+
+/* What a job takes beside its payload, roughly. */
+#define JOB_COST 1024
+
+/* CellsQueueMemoryMax=: beyond it, whoever has less than his share still gets it. */
+static bool cell_fits_in_group(const struct cell *cell, uint64_t size)
+{
+    const struct group *group = cell->group;
+    const uint64_t max = cell->config->cells_queue_memory_max;
+
+    if (*cell->key == '\0' || group->queue_bytes + size + (group->n_live + 1) * JOB_COST <= max)
+        return true;
+    return cell->queue_bytes + size + (cell_live_jobs(cell) + 1) * JOB_COST <=
+           max / cell->config->cells_max;
+}
 
 static int cell_admit(struct cell *cell, const struct cell_request *request)
 {
@@ -140,11 +145,13 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
         return CELL_E_STOPPING;
     if (request->name[0] != '\0' && !protocol_name_valid(request->name, strlen(request->name)))
         return CELL_E_BAD_ID;
-    if (request->size > config->queue_memory_max)
+    if (request->size > config->queue_memory_max ||
+        (*cell->key && request->size > config->cells_queue_memory_max - JOB_COST))
         return CELL_E_TOO_LARGE;
     if (cell->queue.n_jobs + cell->n_backoff >= config->queue_max ||
         cell->queue_bytes > config->queue_memory_max - request->size ||
-        (request->blob_fd >= 0 && !cell_make_room_for_blob(cell))) {
+        !cell_fits_in_group(cell, request->size) ||
+        (request->blob_fd >= 0 && !kept_results_make_room(&cell->context->jobs))) {
         cell->counters.refused++;
         return CELL_E_BUSY;
     }
@@ -168,6 +175,7 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
     const struct config_group *config = cell->config;
     struct parcel blob = PARCEL_NULL;
 
+    job->group = cell->group;
     job->cell = cell;
     job->keep_result = request->keep_result;
     job->priority = QUEUE_PRIORITY_DEFAULT;
@@ -214,6 +222,8 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
     }
     job->created_at = clock_realtime();
     cell->queue_bytes += job->payload.size;
+    cell->group->queue_bytes += job->payload.size;
+    cell->group->n_live++;
     cell_enqueue(cell, job, false);
     if (changed) {
         job->submitter.changed = changed;
@@ -280,48 +290,36 @@ uint64_t cell_live_jobs(const struct cell *cell)
     return cell->queue.n_jobs + cell->n_backoff + cell->n_running;
 }
 
-/* ---- pool ---- */
+/* ---- life ---- */
 
-struct slot *cell_next_slot(const struct cell *cell, size_t *cursor)
+const char *cell_event_name(const struct cell *cell)
 {
-    size_t i = (*cursor)++;
-
-    if (i < cell->n_slots)
-        return cell->slots[i];
-    return i == cell->n_slots ? cell->aside : NULL;
+    return *cell->key ? cell->name : NULL;
 }
 
-bool cell_is_trimmed(const struct cell *cell)
+void cell_tell(struct cell *cell, enum log_level level, const char *type, const char *text)
 {
-    return cell->n_slots == cell->size;
+    char message[CELL_NAME_MAX + 128];
+
+    (void)snprintf(message, sizeof(message), "%s %s", cell->name, text);
+    event_emit(&cell->context->events, (struct event){
+                                           .level = level,
+                                           .type = type,
+                                           .group = cell->group->name,
+                                           .cell = cell_event_name(cell),
+                                           .message = message,
+                                       });
 }
 
-/* Slots up to `size`, stopped and retired until cell_set_size() wants them. */
-int cell_reserve(struct cell *cell, size_t size)
+static void cell_set_name(struct cell *cell, const char *key)
 {
-    const size_t before = cell->n_slots;
-    struct slot **slots;
-    int r;
+    const char *group = cell->group->name;
 
-    if (size <= before)
-        return 0;
-    slots = realloc(cell->slots, size * sizeof(struct slot *));
-    if (!slots)
-        return -ENOMEM;
-    cell->slots = slots;
-    while (cell->n_slots < size) {
-        r = slot_new(&slots[cell->n_slots], cell, (unsigned)cell->n_slots);
-        if (r < 0) {
-            while (cell->n_slots > before)
-                slot_free(slots[--cell->n_slots]);
-            return r;
-        }
-        slots[cell->n_slots++]->retired = true;
-    }
-    return 0;
+    (void)snprintf(cell->name, sizeof(cell->name), "%s%s%s", group, *key ? "/" : "", key);
+    cell->key = cell->name + strlen(group) + (*key != '\0');
 }
 
-int cell_new(struct cell **ret, struct group *group)
+int cell_new(struct cell **ret, struct group *group, const char *key)
 {
     struct cell *cell = calloc(1, sizeof(*cell));
     int r;
@@ -331,32 +329,32 @@ int cell_new(struct cell **ret, struct group *group)
     cell->context = group->context;
     cell->group = group;
     cell->config = group->config;
+    cell->paused = group->paused;
+    cell->closed = group->closed;
+    cell->idle_since = cell_now(cell);
+    cell_set_name(cell, key);
+    list_init(&cell->link);
     list_init(&cell->available);
     queue_init(&cell->queue);
     list_init(&cell->backoff);
-    list_init(&cell->results);
-    timer_init(&cell->results_timer, cell_on_results_timer);
+    timer_init(&cell->idle_timer, cell_on_idle_timer);
     loop_deferred_init(&cell->dispatch, cell_dispatch);
-    r = cell_reserve(cell, group->config->size);
+    r = cell_reserve(cell, group->size);
     if (r < 0) {
         cell_free(cell);
         return r;
     }
-    cell_set_size(cell, group->config->size);
+    cell_set_size(cell, group->size);
     *ret = cell;
     return 0;
 }
 
 struct cell *cell_free(struct cell *cell)
 {
-    struct list *result;
-
     if (!cell)
         return NULL;
     assert(cell_live_jobs(cell) == 0);
-    while ((result = list_first(&cell->results)))
-        cell_drop_result(cell, job_of(result));
-    timer_disarm(loop_timers(cell->context->loop), &cell->results_timer);
+    timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
     loop_undefer(&cell->dispatch);
     for (size_t i = 0; i < cell->n_slots; i++)
         slot_free(cell->slots[i]);
@@ -374,20 +372,49 @@ void cell_resume(struct cell *cell)
 {
     cell->paused = false;
     cell_wake(cell);
+    cell_watch_idle(cell);
 }
 
-void cell_set_size(struct cell *cell, size_t size)
+/* ---- status ---- */
+
+void cell_count(const struct cell *cell, struct cell_census *census)
 {
-    assert(size <= cell->n_slots);
-    cell->size = size;
-    for (size_t i = 0; i < cell->n_slots; i++) {
-        struct slot *slot = cell->slots[i];
-        bool was_retired = slot->retired;
-        slot->retired = i >= size;
-        if (slot->retired)
-            slot_stop(slot, false);
-        else if (was_retired && cell->group->wanted)
-            slot_start(slot); /* what was stopped by itself stays so */
+    const struct slot *slot;
+    size_t cursor = 0;
+
+    while ((slot = cell_next_slot(cell, &cursor))) {
+        bool failed = slot->state == LIFECYCLE_FAILED;
+        census->n_slots++;
+        census->n_down += slot_is_down(slot);
+        census->n_failed += failed;
+        census->n_trouble += failed || slot->state == LIFECYCLE_BACKOFF;
     }
-    cell_wake(cell);
+}
+
+const char *cell_census_state(const struct cell_census *census, bool paused)
+{
+    if (census->n_down == census->n_slots)
+        return census->n_failed > 0 ? "failed" : "stopped";
+    if (census->n_trouble > 0)
+        return "degraded";
+    return paused ? "paused" : "running";
+}
+
+const char *cell_state(const struct cell *cell)
+{
+    struct cell_census census = {0};
+
+    cell_count(cell, &census);
+    return cell->retiring ? "retiring" : cell_census_state(&census, cell->paused);
+}
+
+bool cell_down(const struct cell *cell)
+{
+    const struct slot *slot;
+    size_t cursor = 0;
+
+    while ((slot = cell_next_slot(cell, &cursor)))
+        if (!slot_is_down(slot))
+            return false;
+    return true;
 }

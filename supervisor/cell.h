@@ -4,10 +4,16 @@
 /*
  * A cell: one queue of jobs and one pool of slots. Ready slots announce themselves; cell_dispatch()
  * matches all waiting jobs to all available slots in one pass.
+ *
+ * A group without keys has one, called like the group; a group of Cells=by-key has one for each key
+ * that was used lately. It is made with its first job, and retires when it has had none for
+ * CellIdleSec=: its slots stop, then the group lets it go. A job that comes meanwhile calls it
+ * back.
  */
 
 #include "../shared/clock.h"
 #include "../shared/list.h"
+#include "../shared/log.h"
 #include "config.h"
 #include "death.h"
 #include "job.h"
@@ -27,29 +33,43 @@ struct cell_counters {
     uint64_t retries, refused, deaths, stale_answers;
 };
 
+/* "group", or "group/key" */
+#define CELL_NAME_MAX (CONFIG_GROUP_NAME_MAX + 1 + PROTOCOL_NAME_MAX + 1)
+
 struct cell {
     struct context *context;
     struct group *group;
     const struct config_group *config; /* the group's */
-    struct slot **slots;               /* 0 … n_slots-1, then those that are draining */
+    char name[CELL_NAME_MAX];
+    const char *key;  /* in the name; "" for the one cell of a group without keys */
+    struct list link; /* in the group's table, likewise below */
+    struct cell *next_in_bucket;
+    uint64_t hash;
+    struct slot **slots; /* 0 … n_slots-1, then those that are draining */
     size_t n_slots;
     struct slot *aside; /* a successor on its way up, or its predecessor on its way out; or NULL */
     size_t size;        /* wanted */
     struct list available; /* slots, struct slot.available_link */
     struct queue queue;    /* jobs queued */
     struct list backoff;   /* jobs between attempts */
-    struct list results;   /* ended jobs whose result is kept, oldest first */
-    uint64_t n_running, n_backoff, n_results;
+    uint64_t n_running, n_backoff;
     uint64_t queue_bytes; /* payloads of live jobs */
+    bool wanted;          /* its slots are to run */
     bool paused;
-    bool closed; /* no new job is accepted; what fails is not retried */
+    bool own_size; /* somebody gave it a size that is not its group's */
+    bool closed;   /* no new job is accepted; what fails is not retried */
+    bool retiring; /* its slots stop, and it goes with the last of them */
     struct cell_counters counters;
-    struct timer results_timer;
+    usec_t idle_since;       /* monotonic: when its last live job ended */
+    struct timer idle_timer; /* lazily armed: fires at or before it has been idle long enough */
     struct loop_deferred dispatch; /* also lets go of slots that are no longer needed */
 };
 
-/* Makes `config->size` slots, stopped. 0 or -ENOMEM. */
-int cell_new(struct cell **ret, struct group *group);
+/*
+ * Makes the group's size of slots, stopped; in no table yet. `key` is "" or valid by
+ * protocol_name_valid(). 0 or -ENOMEM.
+ */
+int cell_new(struct cell **ret, struct group *group, const char *key);
 struct cell *cell_free(struct cell *cell); /* all slots stopped, no live job; NULL allowed */
 
 /* What somebody asks for. Strings and payload are copied or, for a blob, taken over on success. */
@@ -72,6 +92,9 @@ enum {
     CELL_E_EXISTS,    /* a live job has that id */
     CELL_E_BAD_ID,
     CELL_E_STOPPING, /* the supervisor or the group is going away */
+    CELL_E_NO_KEY,   /* Cells=by-key: a job needs one */
+    CELL_E_BAD_KEY,  /* Cells=by-key: it cannot name a cell */
+    CELL_E_TOO_MANY, /* CellsMax= */
 };
 
 /*
@@ -95,11 +118,50 @@ int cell_cancel(struct job *job);
 void cell_pause(struct cell *cell);
 void cell_resume(struct cell *cell);
 
+/* Its name, or NULL if it is all of its group: what an event says. */
+const char *cell_event_name(const struct cell *cell);
+
+/* An event of this cell; the message is its name and `text`. */
+void cell_tell(struct cell *cell, enum log_level level, const char *type, const char *text);
+
+/* For status: as of a group, and "retiring". */
+const char *cell_state(const struct cell *cell);
+
+/* What state the slots of several cells make together. */
+struct cell_census {
+    size_t n_slots, n_down, n_failed, n_trouble;
+};
+void cell_count(const struct cell *cell, struct cell_census *census); /* adds */
+const char *cell_census_state(const struct cell_census *census, bool paused);
+
+/* No slot has a process: all are stopped or failed. */
+bool cell_down(const struct cell *cell);
+
+/* ---- its pool: cell-pool.c ---- */
+
+void cell_start(struct cell *cell);
+/* Queued jobs stay queued. */
+void cell_stop(struct cell *cell, bool hurry);
+void cell_restart(struct cell *cell);
+void cell_reset(struct cell *cell);
+
 /* Makes room for a pool of `size`. 0 or -ENOMEM, and nothing has changed. */
 int cell_reserve(struct cell *cell, size_t size);
 
-/* To a size that was reserved: new slots start if the group runs; the highest ones drain. */
+/* To a size that was reserved: new slots start if the cell is to run; the highest ones drain. */
 void cell_set_size(struct cell *cell, size_t size);
+
+/*
+ * Looks whether it has been idle for CellIdleSec=, now or when that will be, unless somebody has
+ * paused, stopped or resized it by itself. Does nothing to a cell without key.
+ */
+void cell_watch_idle(struct cell *cell);
+
+/* The same after a change of CellIdleSec=, which may be due earlier now. */
+void cell_review_idle(struct cell *cell);
+
+/* A retiring one is wanted again: its slots come back. 0 or -ENOMEM. */
+int cell_call_back(struct cell *cell);
 
 /* Shutdown: accepts and retries nothing any more; what is not running ends as cancelled, now. */
 void cell_close(struct cell *cell);

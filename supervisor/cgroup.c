@@ -101,14 +101,16 @@ static int make_directory(const struct cgroup_tree *tree, struct cgroup *cgroup)
 }
 
 int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
-                const struct config_group *group, unsigned slot)
+                const struct config_group *group, const char *slot)
 {
     *cgroup = (struct cgroup)CGROUP_NULL;
     if (tree->fd < 0)
         return CGROUP_E_UNAVAILABLE;
-    int n = snprintf(cgroup->name, sizeof(cgroup->name), "%s:%u", group->name, slot);
-    if (n < 0 || (size_t)n >= sizeof(cgroup->name))
+    if (strlen(slot) >= sizeof(cgroup->name))
         return -ENAMETOOLONG;
+    /* No two are the same: a group's name has no colon, and behind the last one is the number. */
+    for (size_t i = 0; slot[i] != '\0'; i++)
+        cgroup->name[i] = slot[i] == '/' ? ':' : slot[i];
     int r = make_directory(tree, cgroup);
     if (r == 0)
         r = cgroup_set_limits(cgroup, tree, group);

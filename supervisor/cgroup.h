@@ -7,7 +7,8 @@
  *     trouped.service/            delegated
  *     ├─ supervisor/              the supervisor itself: processes live in leaves only
  *     ├─ digest:0/                slot 0 of group digest
- *     └─ digest:1/
+ *     ├─ digest:1/
+ *     └─ mail:acme:0/           slot 0 of cell acme of group mail
  *
  * Flat, since the colon keeps a group called "cgroup.procs" or "supervisor" apart from everything
  * else.
@@ -42,11 +43,14 @@ struct cgroup_tree {
     bool complete;
 };
 
+/* A group's name, a key, a number. */
+#define CGROUP_NAME_SIZE 144
+
 /* A slot's. */
 struct cgroup {
     int fd; /* the directory, for CLONE_INTO_CGROUP; -1 = none: also right for struct spawn_options
              */
-    char name[CONFIG_GROUP_NAME_MAX + 16];
+    char name[CGROUP_NAME_SIZE];
     uint64_t n_oom_kills; /* seen so far */
 };
 
@@ -77,12 +81,12 @@ const char *cgroup_tree_missing(const struct cgroup_tree *tree);
 const char *cgroup_tree_text(const struct cgroup_tree *tree);
 
 /*
- * Makes the slot's cgroup, or takes one over that a supervisor before left behind (what lives in it
- * is killed), and sets the limits of `group` whose controller exists. 0, CGROUP_E_UNAVAILABLE,
- * -errno.
+ * Makes the cgroup of the slot called `slot` ("group/0", "group/key/0"), or takes one over that a
+ * supervisor before left behind (what lives in it is killed), and sets the limits of `group` whose
+ * controller exists. 0, CGROUP_E_UNAVAILABLE, -errno.
  */
 int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
-                const struct config_group *group, unsigned slot);
+                const struct config_group *group, const char *slot);
 
 /* Only closes: the directory stays. Harmless on CGROUP_NULL. */
 void cgroup_deinit(struct cgroup *cgroup);

@@ -285,6 +285,16 @@ static int check_mailbox(struct config_draft *draft, struct config_group *group)
                                 group->inline_max, size, limit);
 }
 
+/* Only jobs have keys. */
+static int check_cells(struct config_draft *draft, const struct config_group *group)
+{
+    if (group->cells == CONFIG_CELLS_NONE || group->type == CONFIG_ACTOR)
+        return 0;
+    return config_draft_problem(draft, "Pool", "Cells",
+                                "Cells=by-key needs jobs, which a service has none of; allowed: "
+                                "none, or Type=actor");
+}
+
 int config_check_group(struct config_draft *draft, struct config_group *group)
 {
     int r = resolve_user(draft, group);
@@ -304,6 +314,8 @@ int config_check_group(struct config_draft *draft, struct config_group *group)
         r = check_order(draft, "Restart", "MinSec", group->min, "MaxSec", group->max);
     if (r == 0)
         r = check_mailbox(draft, group);
+    if (r == 0)
+        r = check_cells(draft, group);
     return r;
 }
 

@@ -19,6 +19,9 @@
 static const struct config_choice TYPES[] = {
     {"actor", CONFIG_ACTOR}, {"service", CONFIG_SERVICE}, {"notify", CONFIG_NOTIFY}, {NULL, 0},
 };
+static const struct config_choice CELLS[] = {
+    {"none", CONFIG_CELLS_NONE}, {"by-key", CONFIG_CELLS_BY_KEY}, {NULL, 0},
+};
 static const struct config_choice RESTARTS[] = {
     {"on-failure", CONFIG_RESTART_ON_FAILURE}, {"always", CONFIG_RESTART_ALWAYS},
     {"no", CONFIG_RESTART_NO}, {NULL, 0},
@@ -62,6 +65,15 @@ static const struct config_key GROUP_KEYS[] = {
 
     {IN_POOL("Size", UNSIGNED, size), .fallback = "1", .min = 1, .max = 4096, .live = true,
      .allowed = "a number from 1 to 4096"},
+    {IN_POOL("Cells", CHOICE, cells), .fallback = "none", .choices = CELLS, .live = true,
+     .allowed = "none, by-key"},
+    {IN_POOL("CellsMax", COUNT, cells_max), .fallback = "1000", .min = 1, .max = 100000,
+     .live = true, .allowed = "a number from 1 to 100000"},
+    {IN_POOL("CellIdleSec", TIME, cell_idle), .fallback = "5min", .min = USEC_PER_MSEC,
+     .max = INT64_MAX, .infinity = true, .live = true,
+     .allowed = "a time span from 1ms such as 30s, 1min 30s; infinity"},
+    {IN_POOL("CellsQueueMemoryMax", SIZE, cells_queue_memory_max), .fallback = "1G", .min = 1 << 20,
+     .max = SIZE_LIMIT, .live = true, .allowed = "a size from 1M such as 256M, 2G"},
     {IN_POOL("Prefetch", UNSIGNED, prefetch), .fallback = "1", .min = 1, .max = 64, .live = true,
      .allowed = "a number from 1 to 64"},
     {IN_POOL("MaxJobs", UNSIGNED, max_jobs), .fallback = "0", .max = COUNT_MAX, .live = true,

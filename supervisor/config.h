@@ -24,6 +24,11 @@ enum config_group_type {
     CONFIG_NOTIFY,  /* a service that is ready when it says READY=1 */
 };
 
+enum config_cells {
+    CONFIG_CELLS_NONE,   /* one for all jobs */
+    CONFIG_CELLS_BY_KEY, /* one for each key */
+};
+
 enum config_restart {
     CONFIG_RESTART_ON_FAILURE,
     CONFIG_RESTART_ALWAYS,
@@ -52,9 +57,13 @@ struct config_group {
     config_strv after;
 
     /* [Pool] */
-    unsigned size;     /* 1 … 4096 */
-    unsigned prefetch; /* jobs in one worker's hand, 1 … 64; default 1 */
-    unsigned max_jobs; /* 0 = no recycling */
+    unsigned size; /* 1 … 4096 */
+    enum config_cells cells;
+    uint64_t cells_max;              /* 1 … 100000; default 1000 */
+    uint64_t cells_queue_memory_max; /* bytes, of all cells together; default 1G */
+    usec_t cell_idle;                /* 5 min; USEC_INFINITY = cells stay */
+    unsigned prefetch;               /* jobs in one worker's hand, 1 … 64; default 1 */
+    unsigned max_jobs;               /* 0 = no recycling */
 
     /* [Jobs] */
     uint64_t queue_max;              /* default 10000 */

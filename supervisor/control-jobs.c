@@ -107,9 +107,11 @@ static struct job *take_job(struct request *request, struct id_parameters *param
         return NULL;
     if (protocol_id_parse(&id, parameters->id) == 0)
         job = job_by_id(&request->context->jobs, &id);
-    if (!job)
-        request_fail_string(request, "NoSuchJob", "id", parameters->id);
-    return job;
+    /* One whose result somebody is still being told is gone for all others. */
+    if (job && job->group)
+        return job;
+    request_fail_string(request, "NoSuchJob", "id", parameters->id);
+    return NULL;
 }
 
 static void drop_waiter(struct request *request)
@@ -217,9 +219,8 @@ static void list_jobs(struct listing *listing, const struct list *jobs)
 }
 
 /* What is being worked on first, then what waits longest. Returns how many there are in all. */
-static uint64_t list_group(struct listing *listing, const struct group *group, bool ended)
+static uint64_t list_cell(struct listing *listing, const struct cell *cell)
 {
-    const struct cell *cell = group->cell;
     const struct slot *slot;
     size_t cursor = 0;
 
@@ -229,9 +230,43 @@ static uint64_t list_group(struct listing *listing, const struct group *group, b
     for (const struct job *job = queue_first(&cell->queue); job && listing->left > 0;
          job = queue_next(&cell->queue, job))
         list_job(listing, job);
-    if (ended)
-        list_jobs(listing, &cell->results);
-    return cell_live_jobs(cell) + (ended ? cell->n_results : 0);
+    return cell_live_jobs(cell);
+}
+
+static bool has_key(const struct job *job, const struct cell *cell)
+{
+    return job->key_size == strlen(cell->key) && memcmp(job->key, cell->key, job->key_size) == 0;
+}
+
+/* Of one cell, or of all. */
+static uint64_t list_results(struct listing *listing, const struct group *group,
+                             const struct cell *only)
+{
+    uint64_t n = 0;
+
+    if (!only || only == group->cell) {
+        list_jobs(listing, &group->results.jobs);
+        return group->results.n_jobs;
+    }
+    list_for_each (node, &group->results.jobs) {
+        const struct job *job = list_entry(node, struct job, link);
+        if (!has_key(job, only))
+            continue;
+        list_job(listing, job);
+        n++;
+    }
+    return n;
+}
+
+static uint64_t list_group(struct listing *listing, const struct group *group,
+                           const struct cell *only, bool ended)
+{
+    uint64_t n = 0;
+
+    group_each_cell (cell, group)
+        if (!only || only == cell)
+            n += list_cell(listing, cell);
+    return n + (ended ? list_results(listing, group, only) : 0);
 }
 
 static void fail_group(struct request *request, const char *name)
@@ -254,7 +289,8 @@ static void list(struct request *request)
     struct list_parameters parameters = {.limit = {.value = LIST_MAX}};
     struct listing listing = {.request = request};
     struct registry *registry = &request->context->registry;
-    struct group *group, *only = NULL;
+    struct registry_target only = {0};
+    struct group *group;
     struct reply *reply;
     uint64_t total = 0;
     size_t cursor = 0;
@@ -265,7 +301,8 @@ static void list(struct request *request)
         request_invalid(request, "limit");
         return;
     }
-    if (parameters.group && !(only = registry_find(registry, parameters.group))) {
+    if (parameters.group &&
+        (registry_resolve(registry, parameters.group, &only) < 0 || only.slot)) {
         fail_group(request, parameters.group);
         return;
     }
@@ -273,8 +310,8 @@ static void list(struct request *request)
     reply = request_begin(request);
     reply_array(reply, "jobs");
     while ((group = registry_next(registry, &cursor)))
-        if (!only || only == group)
-            total += list_group(&listing, group, parameters.ended);
+        if (!only.group || only.group == group)
+            total += list_group(&listing, group, only.cell, parameters.ended);
     reply_end_array(reply);
     reply_uint(reply, "total", total);
     request_end(request);

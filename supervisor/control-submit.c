@@ -14,6 +14,7 @@
 
 #define RETRIES_MAX 1000000
 #define ID_ALLOWED  "1 to 64 characters of A-Z a-z 0-9 . _ : @ -, not beginning with . or -"
+#define KEY_ALLOWED "in a group with Cells=by-key " ID_ALLOWED
 
 struct submit_parameters {
     const char *group;
@@ -90,33 +91,53 @@ static void refuse_group(struct request *request, const char *name)
     request_end(request);
 }
 
-static void refuse_busy(struct request *request, const struct group *group)
+static void refuse_busy(struct request *request, const struct group *group,
+                        const struct cell_request *wanted)
 {
+    const struct cell *cell =
+        group->cell ? group->cell : group_find_cell(group, wanted->key, wanted->key_size);
     struct reply *reply = request_begin_error(request, "Busy");
 
     reply_string(reply, "group", group->name);
-    reply_uint(reply, "queued", group->cell->queue.n_jobs + group->cell->n_backoff);
+    reply_uint(reply, "queued", cell ? cell->queue.n_jobs + cell->n_backoff : 0);
     reply_uint(reply, "maximum", group->config->queue_max);
     request_end(request);
 }
 
-static void refuse(struct request *request, const struct group *group, const char *id, int r)
+static void refuse_cell(struct request *request, const struct group *group)
 {
-    const struct varlink_bytes bytes = {id, strlen(id)};
+    struct reply *reply = request_begin_error(request, "TooManyCells");
+
+    reply_string(reply, "group", group->name);
+    reply_uint(reply, "maximum", group->config->cells_max);
+    request_end(request);
+}
+
+static void refuse(struct request *request, const struct group *group,
+                   const struct cell_request *wanted, int r)
+{
+    const struct varlink_bytes bytes = {wanted->name, strlen(wanted->name)};
 
     switch (r) {
     case CELL_E_BUSY:
-        refuse_busy(request, group);
+        refuse_busy(request, group, wanted);
         break;
     case CELL_E_TOO_LARGE:
         request_fail_string(request, "BadPayload", "problem",
                             "it is above QueueMemoryMax= of the group");
         break;
     case CELL_E_EXISTS:
-        request_fail_string(request, "Exists", "id", id);
+        request_fail_string(request, "Exists", "id", wanted->name);
         break;
     case CELL_E_BAD_ID:
         refuse_id(request, &bytes);
+        break;
+    case CELL_E_NO_KEY:
+    case CELL_E_BAD_KEY:
+        refuse_option(request, "key", KEY_ALLOWED);
+        break;
+    case CELL_E_TOO_MANY:
+        refuse_cell(request, group);
         break;
     case CELL_E_STOPPING:
         request_fail(request, "Stopping");
@@ -261,9 +282,9 @@ struct job *control_submit(struct request *request, const struct control_submit_
     if (!group || !take_options(request, parameters.options, &wanted) ||
         !take_payload(request, parameters.payload, &wanted, &buffer))
         return NULL;
-    r = cell_submit(group->cell, &wanted, options->changed, options->owner, 0, &job);
+    r = group_submit(group, &wanted, options->changed, options->owner, 0, &job);
     if (r == 0)
         return job;
-    refuse(request, group, wanted.name, r);
+    refuse(request, group, &wanted, r);
     return NULL;
 }

@@ -69,8 +69,9 @@ static void get_info(struct request *request)
     if (!request_take(request, table, NULL))
         return;
     while ((group = registry_next(&context->registry, &cursor))) {
-        n_workers += group->cell->n_slots;
-        n_jobs += cell_live_jobs(group->cell);
+        n_jobs += group->n_live;
+        group_each_cell (cell, group)
+            n_workers += cell->n_slots;
     }
     reply = request_begin(request);
     reply_string(reply, "version", TROUPE_VERSION);
@@ -109,7 +110,7 @@ static void report_all_groups(struct request *request)
     reply = request_begin(request);
     reply_array(reply, "groups");
     for (size_t i = 0; i < n; i++)
-        report_group(reply, groups[i], NULL);
+        report_group(reply, &(struct registry_target){.group = groups[i]});
     reply_end_array(reply);
     request_end(request);
     free(groups);
@@ -131,7 +132,7 @@ static void get_status(struct request *request)
         return;
     reply = request_begin(request);
     reply_array(reply, "groups");
-    report_group(reply, target.group, target.slot);
+    report_group(reply, &target);
     reply_end_array(reply);
     request_end(request);
 }
@@ -140,6 +141,7 @@ static void get_status(struct request *request)
 
 struct life_change {
     void (*group)(struct group *group);
+    void (*cell)(struct cell *cell);
     void (*slot)(struct slot *slot);
     enum control_goal goal;
     bool begins; /* refused while the supervisor stops */
@@ -148,6 +150,11 @@ struct life_change {
 static void stop_group(struct group *group)
 {
     group_stop(group, false);
+}
+
+static void stop_cell(struct cell *cell)
+{
+    cell_stop(cell, false);
 }
 
 static void stop_slot(struct slot *slot)
@@ -167,6 +174,8 @@ static void change_life(struct request *request, const struct life_change *chang
     log_change(request, parameters.target);
     if (target.slot)
         change->slot(target.slot);
+    else if (target.cell)
+        change->cell(target.cell);
     else
         change->group(target.group);
     if (parameters.wait && !request_is_oneway(request))
@@ -178,17 +187,26 @@ static void change_life(struct request *request, const struct life_change *chang
 
 static void start(struct request *request)
 {
-    change_life(request, &(struct life_change){group_start, slot_start, CONTROL_GOAL_UP, true});
+    static const struct life_change change = {group_start, cell_start, slot_start, CONTROL_GOAL_UP,
+                                              true};
+
+    change_life(request, &change);
 }
 
 static void stop(struct request *request)
 {
-    change_life(request, &(struct life_change){stop_group, stop_slot, CONTROL_GOAL_DOWN, false});
+    static const struct life_change change = {stop_group, stop_cell, stop_slot, CONTROL_GOAL_DOWN,
+                                              false};
+
+    change_life(request, &change);
 }
 
 static void restart(struct request *request)
 {
-    change_life(request, &(struct life_change){group_restart, slot_restart, CONTROL_GOAL_UP, true});
+    static const struct life_change change = {group_restart, cell_restart, slot_restart,
+                                              CONTROL_GOAL_UP, true};
+
+    change_life(request, &change);
 }
 
 static void reset(struct request *request)
@@ -202,38 +220,43 @@ static void reset(struct request *request)
     log_change(request, parameters.target);
     if (target.slot)
         slot_reset(target.slot);
+    else if (target.cell)
+        cell_reset(target.cell);
     else
         group_reset(target.group);
     request_done(request);
 }
 
-static void change_pause(struct request *request, void (*change)(struct group *group))
+static void change_pause(struct request *request, void (*group)(struct group *group),
+                         void (*cell)(struct cell *cell))
 {
     struct target_parameters parameters = {0};
-    struct group *group;
+    struct registry_target target;
 
     if (!request_take(request, only_target, &parameters) || control_refuse_stopping(request))
         return;
-    group = control_find_group(request, parameters.target);
-    if (!group)
+    if (!control_find_pool(request, parameters.target, &target))
         return;
-    if (group->config->type != CONFIG_ACTOR) {
+    if (target.group->config->type != CONFIG_ACTOR) {
         request_fail_string(request, "NotAnActor", "target", parameters.target);
         return;
     }
     log_change(request, parameters.target);
-    change(group);
+    if (target.cell)
+        cell(target.cell);
+    else
+        group(target.group);
     request_done(request);
 }
 
 static void pause_group(struct request *request)
 {
-    change_pause(request, group_pause);
+    change_pause(request, group_pause, cell_pause);
 }
 
 static void resume_group(struct request *request)
 {
-    change_pause(request, group_resume);
+    change_pause(request, group_resume, cell_resume);
 }
 
 static void fail_size(struct request *request, int64_t size)
@@ -249,18 +272,18 @@ static void fail_size(struct request *request, int64_t size)
 static void resize(struct request *request)
 {
     struct target_parameters parameters = {0};
-    struct group *group;
+    struct registry_target target;
     size_t old_size;
     int r;
 
     if (!request_take(request, target_size_and_wait, &parameters) ||
         control_refuse_stopping(request))
         return;
-    group = control_find_group(request, parameters.target);
-    if (!group)
+    if (!control_find_pool(request, parameters.target, &target))
         return;
-    old_size = group->cell->size;
-    r = group_resize(group, parameters.size.value);
+    old_size = target.cell ? target.cell->size : target.group->size;
+    r = target.cell ? group_resize_cell(target.cell, parameters.size.value)
+                    : group_resize(target.group, parameters.size.value);
     if (r == 0)
         log_change(request, parameters.target);
     if (r == GROUP_E_BAD_SIZE) {
@@ -268,10 +291,11 @@ static void resize(struct request *request)
     } else if (r < 0) {
         request_internal(request, r);
     } else if (parameters.wait && !request_is_oneway(request)) {
-        control_wait(request, &(struct control_wait_options){.goal = CONTROL_GOAL_SIZE,
-                                                             .target = parameters.target,
-                                                             .old_size = old_size,
-                                                             .new_size = group->cell->size});
+        control_wait(request,
+                     &(struct control_wait_options){.goal = CONTROL_GOAL_SIZE,
+                                                    .target = parameters.target,
+                                                    .old_size = old_size,
+                                                    .new_size = (size_t)parameters.size.value});
     } else {
         reply_uint(request_begin(request), "old_size", old_size);
         request_end(request);

@@ -18,16 +18,14 @@ bool control_find_target(struct request *request, const char *target, struct reg
     return false;
 }
 
-struct group *control_find_group(struct request *request, const char *target)
+bool control_find_pool(struct request *request, const char *target, struct registry_target *ret)
 {
-    struct registry_target found;
-
-    if (!control_find_target(request, target, &found))
-        return NULL;
-    if (!found.slot)
-        return found.group;
+    if (!control_find_target(request, target, ret))
+        return false;
+    if (!ret->slot)
+        return true;
     request_invalid(request, "target");
-    return NULL;
+    return false;
 }
 
 bool control_refuse_stopping(struct request *request)

@@ -11,8 +11,8 @@
 /* Answers NoSuchTarget with the nearest group's name: false. */
 bool control_find_target(struct request *request, const char *target, struct registry_target *ret);
 
-/* The same for what must be a group and no worker. NULL when it has been answered. */
-struct group *control_find_group(struct request *request, const char *target);
+/* The same for what must be a group or a cell, no worker. */
+bool control_find_pool(struct request *request, const char *target, struct registry_target *ret);
 
 /* While the supervisor stops, nothing is begun: answered with Stopping, true. */
 bool control_refuse_stopping(struct request *request);

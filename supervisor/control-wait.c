@@ -86,30 +86,50 @@ static struct finding size_changes(const struct wait *wait, const struct cell *c
         return missed(wait->target, "resized again");
     if (!cell_is_trimmed(cell))
         return found(WAIT_ON);
-    if (!cell->group->wanted)
+    if (!cell->wanted)
         return found(WAIT_REACHED);
     return slots_all(cell, wait->old_size, cell->size, slot_comes_up);
+}
+
+static struct finding look_at_cell(const struct wait *wait, const struct cell *cell)
+{
+    switch (wait->goal) {
+    case CONTROL_GOAL_UP:
+        return slots_all(cell, 0, cell->size, slot_comes_up);
+    case CONTROL_GOAL_DOWN:
+        return slots_all(cell, 0, SIZE_MAX, slot_goes_down);
+    case CONTROL_GOAL_SIZE:
+        return size_changes(wait, cell);
+    }
+    return found(WAIT_ON);
+}
+
+/* Cells that retire meanwhile have nothing to wait for. */
+static struct finding look_at_group(const struct wait *wait, const struct group *group)
+{
+    struct finding all = found(WAIT_REACHED);
+
+    group_each_cell (cell, group) {
+        struct finding one = cell->retiring ? found(WAIT_REACHED) : look_at_cell(wait, cell);
+
+        if (one.verdict == WAIT_MISSED)
+            return one;
+        if (one.verdict == WAIT_ON)
+            all = one;
+    }
+    return all;
 }
 
 static struct finding look(const struct wait *wait)
 {
     struct registry_target target;
-    const struct cell *cell;
 
     if (registry_resolve(&wait->request->context->registry, wait->target, &target) < 0)
         return wait->goal == CONTROL_GOAL_DOWN ? found(WAIT_REACHED) : missed(wait->target, "gone");
-    cell = target.group->cell;
-    switch (wait->goal) {
-    case CONTROL_GOAL_UP:
-        return target.slot ? slot_comes_up(target.slot)
-                           : slots_all(cell, 0, cell->size, slot_comes_up);
-    case CONTROL_GOAL_DOWN:
-        return target.slot ? slot_goes_down(target.slot)
-                           : slots_all(cell, 0, SIZE_MAX, slot_goes_down);
-    case CONTROL_GOAL_SIZE:
-        return size_changes(wait, cell);
-    }
-    return found(WAIT_ON);
+    if (target.slot)
+        return wait->goal == CONTROL_GOAL_UP ? slot_comes_up(target.slot)
+                                             : slot_goes_down(target.slot);
+    return target.cell ? look_at_cell(wait, target.cell) : look_at_group(wait, target.group);
 }
 
 static void answer(struct wait *wait, struct finding finding)

@@ -201,6 +201,15 @@ static void report_output(struct reply *reply, const struct slot *slot, bool wit
     }
 }
 
+static void report_outputs(struct reply *reply, const struct cell *cell)
+{
+    const struct slot *slot;
+    size_t cursor = 0;
+
+    while ((slot = cell_next_slot(cell, &cursor)))
+        report_output(reply, slot, true);
+}
+
 struct log_parameters {
     const char *target;
 };
@@ -213,8 +222,6 @@ void control_get_log(struct request *request)
     };
     struct log_parameters parameters = {0};
     struct registry_target target;
-    struct slot *slot;
-    size_t cursor = 0;
     struct reply *reply;
 
     if (!request_take(request, table, &parameters) ||
@@ -224,8 +231,11 @@ void control_get_log(struct request *request)
     reply_array(reply, "lines");
     if (target.slot)
         report_output(reply, target.slot, false);
-    while (!target.slot && (slot = cell_next_slot(target.group->cell, &cursor)))
-        report_output(reply, slot, true);
+    else if (target.cell)
+        report_outputs(reply, target.cell);
+    else
+        group_each_cell (cell, target.group)
+            report_outputs(reply, cell);
     reply_end_array(reply);
     request_end(request);
 }

@@ -27,13 +27,14 @@ enum death_cause {
     _DEATH_N_CAUSES,
 };
 
-#define DEATH_WORKER_MAX 128
+/* A group's name, a key, the number of a slot. */
+#define DEATH_WORKER_MAX 144
 #define DEATH_DETAIL_MAX 160
 
 struct death {
     struct list link;
     unsigned references;
-    char worker[DEATH_WORKER_MAX]; /* "group/slot" */
+    char worker[DEATH_WORKER_MAX]; /* "group/slot", "group/key/slot" */
     uint64_t generation;
     pid_t pid;
     usec_t at; /* realtime */

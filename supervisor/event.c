@@ -15,6 +15,7 @@ int event_bus_init(struct event_bus *bus)
 static void event_clear(struct event *event)
 {
     free((char *)event->group);
+    free((char *)event->cell);
     free((char *)event->worker);
     free((char *)event->job);
     free((char *)event->message);
@@ -43,6 +44,7 @@ static void event_keep(struct event_bus *bus, const struct event *event)
     event_clear(place);
     *place = *event;
     place->group = copy(event->group);
+    place->cell = copy(event->cell);
     place->worker = copy(event->worker);
     place->job = copy(event->job);
     place->message = copy(event->message);
@@ -59,8 +61,8 @@ void event_emit(struct event_bus *bus, struct event event)
         event.at = clock_realtime();
     log_write(event.level,
               LOG_FIELDS({"TROUPE_EVENT", event.type}, {"TROUPE_GROUP", event.group},
-                         {"TROUPE_WORKER", event.worker}, {"TROUPE_JOB", event.job},
-                         {"MESSAGE_ID", event.message_id}),
+                         {"TROUPE_CELL", event.cell}, {"TROUPE_WORKER", event.worker},
+                         {"TROUPE_JOB", event.job}, {"MESSAGE_ID", event.message_id}),
               "%s", event.message);
     event_keep(bus, &event);
     list_for_each_safe (node, &bus->subscribers) {

@@ -25,6 +25,17 @@ static void group_tell(struct group *group, const char *type, const char *text)
                                         });
 }
 
+/* Without keys, its only cell; with them they come with their jobs. */
+static int group_make_only_cell(struct group *group)
+{
+    int r;
+
+    if (group->config->cells == CONFIG_CELLS_BY_KEY)
+        return 0;
+    r = cell_new(&group->cell, group, "");
+    return r < 0 ? r : cell_table_add(&group->cells, group->cell);
+}
+
 int group_new(struct group **ret, struct context *context, struct config_group *config)
 {
     struct group *group = calloc(1, sizeof(*group));
@@ -35,15 +46,18 @@ int group_new(struct group **ret, struct context *context, struct config_group *
     group->context = context;
     group->config = config;
     group->name = config->name;
-    r = user_groups(config->user, config->gid, &group->groups, &group->n_groups);
+    group->size = config->size;
+    kept_results_init(&group->results, context->loop, &context->jobs);
+    r = cell_table_init(&group->cells);
+    if (r == 0)
+        r = user_groups(config->user, config->gid, &group->groups, &group->n_groups);
     if (r == 0)
         r = user_environment(config->user, &group->user_environment);
     if (r == 0)
-        r = cell_new(&group->cell, group);
+        r = group_make_only_cell(group);
     if (r < 0) {
-        strv_free(group->user_environment);
-        free(group->groups);
-        free(group);
+        group->config = NULL; /* the caller's still */
+        group_free(group);
         return r;
     }
     *ret = group;
@@ -52,9 +66,17 @@ int group_new(struct group **ret, struct context *context, struct config_group *
 
 struct group *group_free(struct group *group)
 {
+    struct list *first;
+
     if (!group)
         return NULL;
-    cell_free(group->cell);
+    while ((first = list_first(&group->cells.cells))) {
+        struct cell *cell = list_entry(first, struct cell, link);
+        cell_table_remove(&group->cells, cell);
+        cell_free(cell);
+    }
+    kept_results_deinit(&group->results);
+    cell_table_deinit(&group->cells);
     config_group_free(group->config);
     strv_free(group->user_environment);
     free(group->groups);
@@ -62,87 +84,185 @@ struct group *group_free(struct group *group)
     return NULL;
 }
 
-/* For each slot that belongs to the pool, not to its past. */
-static void group_each(struct group *group, void (*fn)(struct slot *slot))
-{
-    for (size_t i = 0; i < group->cell->size; i++)
-        fn(group->cell->slots[i]);
-}
+/* ---- life ---- */
 
 void group_start(struct group *group)
 {
     group->wanted = true;
     group->pending = false;
-    group_each(group, slot_start);
+    group_each_cell (cell, group)
+        cell_start(cell);
 }
 
 void group_stop(struct group *group, bool hurry)
 {
-    struct slot *slot;
-    size_t cursor = 0;
-
     group->wanted = group->pending = false;
-    while ((slot = cell_next_slot(group->cell, &cursor)))
-        slot_stop(slot, hurry);
+    group_each_cell (cell, group)
+        cell_stop(cell, hurry);
 }
 
 void group_restart(struct group *group)
 {
     group->wanted = true;
-    group_each(group, slot_restart);
+    group_each_cell (cell, group)
+        cell_restart(cell);
 }
 
 void group_reset(struct group *group)
 {
-    group_each(group, slot_reset);
+    group_each_cell (cell, group)
+        cell_reset(cell);
 }
 
 void group_pause(struct group *group)
 {
-    if (group->cell->paused)
-        return;
-    cell_pause(group->cell);
-    group_tell(group, "group.paused", "is paused: jobs are queued, none is handed out");
+    bool changes = !group->paused;
+
+    group->paused = true;
+    group_each_cell (cell, group) {
+        changes = changes || !cell->paused;
+        cell_pause(cell);
+    }
+    if (changes)
+        group_tell(group, "group.paused", "is paused: jobs are queued, none is handed out");
 }
 
 void group_resume(struct group *group)
 {
-    if (!group->cell->paused)
-        return;
-    cell_resume(group->cell);
-    group_tell(group, "group.resumed", "is resumed");
+    bool changes = group->paused;
+
+    group->paused = false;
+    group_each_cell (cell, group) {
+        changes = changes || cell->paused;
+        cell_resume(cell);
+    }
+    if (changes)
+        group_tell(group, "group.resumed", "is resumed");
+}
+
+void group_close(struct group *group)
+{
+    group->closed = true;
+    group_each_cell (cell, group)
+        cell_close(cell);
+}
+
+void group_reopen(struct group *group)
+{
+    group->closed = false;
+    group_each_cell (cell, group)
+        cell->closed = false;
+}
+
+/* ---- size ---- */
+
+/* Room in every cell, or in none: what was reserved for nothing goes with the next dispatch. */
+static int group_reserve(struct group *group, size_t size)
+{
+    int r = 0;
+
+    group_each_cell (cell, group) {
+        if (r == 0 && !cell->retiring)
+            r = cell_reserve(cell, size);
+        if (r < 0)
+            cell_set_size(cell, cell->size);
+    }
+    return r;
+}
+
+static void group_set_size(struct group *group, size_t size)
+{
+    group->size = size;
+    group_each_cell (cell, group) {
+        if (cell->retiring)
+            continue; /* comes back with the new size, if at all */
+        cell->own_size = false;
+        cell_set_size(cell, size);
+        cell_watch_idle(cell);
+    }
+}
+
+static bool group_has_size(const struct group *group, size_t size)
+{
+    if (group->size != size)
+        return false;
+    group_each_cell (cell, group)
+        if (cell->own_size)
+            return false;
+    return true;
 }
 
 int group_resize(struct group *group, int64_t size)
 {
     char text[64];
-    size_t before = group->cell->size;
+    size_t before = group->size;
     int r;
 
     if (size < 1 || size > GROUP_SIZE_MAX)
         return GROUP_E_BAD_SIZE;
-    if ((size_t)size == before)
+    if (group_has_size(group, (size_t)size))
         return 0;
-    r = cell_reserve(group->cell, (size_t)size);
+    r = group_reserve(group, (size_t)size);
     if (r < 0)
         return r;
-    cell_set_size(group->cell, (size_t)size);
+    group_set_size(group, (size_t)size);
     (void)snprintf(text, sizeof(text), "is resized from %zu to %lld", before, (long long)size);
     group_tell(group, "group.resized", text);
     return 0;
 }
 
+int group_resize_cell(struct cell *cell, int64_t size)
+{
+    char text[64];
+    size_t before = cell->size;
+    int r;
+
+    if (cell == cell->group->cell)
+        return group_resize(cell->group, size);
+    if (size < 1 || size > GROUP_SIZE_MAX)
+        return GROUP_E_BAD_SIZE;
+    if ((size_t)size == before)
+        return 0;
+    if (cell->retiring) {
+        r = cell_call_back(cell);
+        if (r < 0)
+            return r;
+    }
+    r = cell_reserve(cell, (size_t)size);
+    if (r < 0)
+        return r;
+    cell->own_size = (size_t)size != cell->group->size;
+    cell_set_size(cell, (size_t)size);
+    cell_watch_idle(cell);
+    (void)snprintf(text, sizeof(text), "is resized from %zu to %lld", before, (long long)size);
+    cell_tell(cell, LOG_LEVEL_NOTICE, "cell.resized", text);
+    return 0;
+}
+
+/* ---- configuration ---- */
+
 /* Everybody who points into the old configuration points into this one. */
 static void group_adopt(struct group *group, struct config_group *config)
 {
     struct slot *slot;
-    size_t cursor = 0;
 
     group->config = config;
     group->name = config->name;
-    group->cell->config = config;
-    while ((slot = cell_next_slot(group->cell, &cursor)))
-        slot->process.group = config->name;
+    group_each_cell (cell, group) {
+        cell->config = config;
+        for (size_t i = 0; (slot = cell_next_slot(cell, &i));)
+            slot->process.group = config->name;
+    }
+}
+
+/* Workers of another program take the place of these, each after its job. */
+static void group_roll(struct group *group)
+{
+    group_each_cell (cell, group) {
+        for (size_t i = 0; i < cell->size; i++)
+            if (cell->slots[i]->wanted)
+                slot_restart(cell->slots[i]);
+    }
 }
 
 int group_reconfigure(struct group *group, struct config_group *config)
@@ -160,7 +280,7 @@ int group_reconfigure(struct group *group, struct config_group *config)
         return r;
     r = user_environment(config->user, &variables);
     if (r == 0 && resize)
-        r = cell_reserve(group->cell, config->size);
+        r = group_reserve(group, config->size);
     if (r < 0) {
         strv_free(variables);
         free(groups);
@@ -175,10 +295,11 @@ int group_reconfigure(struct group *group, struct config_group *config)
     config_group_free(before);
     /* In this order: new slots already start as the new file says. */
     if (resize)
-        cell_set_size(group->cell, config->size);
-    for (size_t i = 0; roll && i < group->cell->size; i++)
-        if (group->cell->slots[i]->wanted)
-            slot_restart(group->cell->slots[i]);
+        group_set_size(group, config->size);
+    if (roll)
+        group_roll(group);
+    group_each_cell (cell, group)
+        cell_review_idle(cell);
     return 0;
 }
 
@@ -187,8 +308,11 @@ void group_remove(struct group *group)
     group->removed = true;
     group_tell(group, "group.removed", "is removed: it drains");
     if (!group->wanted)
-        cell_close(group->cell); /* nobody would run its queue any more */
-    if (cell_live_jobs(group->cell) == 0)
+        group->closed = true;
+    group_each_cell (cell, group)
+        if (!cell->wanted)
+            cell_close(cell); /* nobody would run its queue any more */
+    if (group->n_live == 0)
         group_drained(group);
 }
 
@@ -202,46 +326,39 @@ void group_drained(struct group *group)
 
 const char *group_state(const struct group *group)
 {
-    const struct cell *cell = group->cell;
-    const struct slot *slot;
-    size_t cursor = 0, n_slots = 0, n_down = 0, n_failed = 0, n_trouble = 0;
+    struct cell_census census = {0};
+    bool paused = group->cell ? group->cell->paused : group->paused;
 
-    while ((slot = cell_next_slot(cell, &cursor))) {
-        n_slots++;
-        n_down += slot_is_down(slot);
-        n_failed += slot->state == LIFECYCLE_FAILED;
-        n_trouble += slot->state == LIFECYCLE_FAILED || slot->state == LIFECYCLE_BACKOFF;
-    }
-    if (n_failed > 0 && n_down == n_slots)
-        return "failed";
-    if (n_down == n_slots)
-        return "stopped";
-    if (n_trouble > 0)
-        return "degraded";
-    return cell->paused ? "paused" : "running";
+    group_each_cell (cell, group)
+        if (!cell->retiring)
+            cell_count(cell, &census);
+    if (census.n_slots == 0)
+        return !group->wanted ? "stopped" : paused ? "paused" : "running";
+    return cell_census_state(&census, paused);
+}
+
+static bool slot_is_undecided(const struct slot *slot)
+{
+    return slot->wanted && (slot->generation == slot->born || (slot->generation == slot->born + 1 &&
+                                                               slot->state == LIFECYCLE_STARTING));
 }
 
 bool group_decided(const struct group *group)
 {
     if (group->pending)
         return false;
-    for (size_t i = 0; i < group->cell->n_slots; i++) {
-        const struct slot *slot = group->cell->slots[i];
-        bool starting =
-            slot->generation == 0 || (slot->generation == 1 && slot->state == LIFECYCLE_STARTING);
-        if (slot->wanted && starting)
-            return false;
+    group_each_cell (cell, group) {
+        for (size_t i = 0; i < cell->n_slots; i++)
+            if (slot_is_undecided(cell->slots[i]))
+                return false;
     }
     return true;
 }
 
 bool group_down(const struct group *group)
 {
-    const struct slot *slot;
-    size_t cursor = 0;
-
-    while ((slot = cell_next_slot(group->cell, &cursor)))
-        if (!slot_is_down(slot))
+    group_each_cell (cell, group)
+        if (!cell_down(cell))
             return false;
     return true;
 }

@@ -2,11 +2,14 @@
 #pragma once
 
 /*
- * A group: one kind of worker, as configured by one file. Without keys it has one cell.
+ * A group: one kind of worker, as configured by one file. Without keys it has one cell, which lives
+ * as long as the group; with Cells=by-key it has one for each key in use, found in a table.
  */
 
+#include "cell-table.h"
 #include "cell.h"
 #include "config.h"
+#include "kept-results.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,17 +20,27 @@ struct group {
     struct config_group *config; /* owned */
     const char *name;            /* config->name */
     uint64_t reference;          /* index and generation in the registry */
-    struct cell *cell;
+    struct cell_table cells;
+    struct cell *cell; /* the only one of a group without keys; NULL with Cells=by-key */
+    size_t size;       /* of the pool of every cell that has no size of its own */
+    struct kept_results results;
+    uint64_t n_live;           /* jobs, in all cells */
+    uint64_t queue_bytes;      /* their payloads */
+    struct cell_counters past; /* of cells that are gone */
+    uint64_t generations;      /* the highest of all slots that are gone: names are used again,
+                                  name and generation together never */
     gid_t *groups; /* supplementary ones of User=, resolved once: the name service may block */
     size_t n_groups;
     config_strv user_environment; /* HOME and the like, of User= */
     bool wanted;                  /* new slots are to run */
     bool pending;                 /* to be started once the groups of its After= have come up */
+    bool paused;                  /* new cells are paused */
+    bool closed;                  /* as of a cell */
     bool drained;                 /* removed, and without jobs: only its slots are still to stop */
     bool removed;                 /* drains: accepts nothing, and goes away once all is down */
 };
 
-/* Takes `config` over on success. 0 or -ENOMEM. */
+/* Takes `config` over on success. 0, -ENOMEM, or -errno of getrandom(2). */
 int group_new(struct group **ret, struct context *context, struct config_group *config);
 struct group *group_free(struct group *group);
 
@@ -38,13 +51,19 @@ void group_restart(struct group *group);
 void group_reset(struct group *group);
 void group_pause(struct group *group);
 void group_resume(struct group *group);
+/* As cell_close(), of every cell there is and will be; and back. */
+void group_close(struct group *group);
+void group_reopen(struct group *group);
 
 #define GROUP_SIZE_MAX 4096
 enum {
     _GROUP_E_SUCCESS,
     GROUP_E_BAD_SIZE, /* not within 1 … GROUP_SIZE_MAX */
 };
+/* Every cell, also those to come. 0, GROUP_E_BAD_SIZE or -ENOMEM, and nothing has changed. */
 int group_resize(struct group *group, int64_t size);
+/* This cell alone, until its group is resized. */
+int group_resize_cell(struct cell *cell, int64_t size);
 
 /*
  * A new configuration for the same name: policies at once, size by resizing, another program by
@@ -63,8 +82,38 @@ void group_remove(struct group *group);
  * pending. */
 bool group_decided(const struct group *group);
 
-/* Told by its cell when it is removed and the last job has ended. */
+/* Told by its cells when it is removed and the last job has ended. */
 void group_drained(struct group *group);
 
 /* No slot has a process: all are stopped or failed. */
 bool group_down(const struct group *group);
+
+/* ---- its cells: group-cell.c ---- */
+
+bool group_is_keyed(const struct group *group);
+
+/* All cells, the oldest first; the body may not make or free any. */
+struct cell *group_next_cell(const struct group *group, const struct cell *cell);
+#define group_each_cell(cell, group)                                                               \
+    for (struct cell *cell = group_next_cell((group), NULL); cell;                                 \
+         cell = group_next_cell((group), cell))
+
+/* NULL if there is none now. `key` need not be terminated; it is "" in a group without keys. */
+struct cell *group_find_cell(const struct group *group, const char *key, size_t size);
+
+/*
+ * As cell_submit(), to the cell that the request's key picks, which is made or called back if need
+ * be. Without Cells=by-key a key is nothing but the job's.
+ */
+int group_submit(struct group *group, const struct cell_request *request,
+                 void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
+                 struct job **ret);
+
+/* Told by a retiring cell whose last slot is gone: frees it. */
+void group_retire_cell(struct group *group, struct cell *cell);
+
+/* Told by a slot that goes away. */
+void group_note_generation(struct group *group, uint64_t generation);
+
+/* What has been counted since the group was loaded, also by cells that are gone. */
+struct cell_counters group_counters(const struct group *group);

@@ -11,12 +11,15 @@
 #include "../shared/clock.h"
 #include "../shared/list.h"
 #include "../shared/protocol.h"
+#include "death.h"
 #include "parcel.h"
 #include "timer.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 struct cell;
+struct group;
+struct kept_results;
 struct slot;
 
 enum job_state {
@@ -33,7 +36,7 @@ enum job_state {
 /* An attempt that did not end the job. */
 struct job_attempt {
     uint32_t number;
-    char worker[128];
+    char worker[DEATH_WORKER_MAX];
     usec_t at;      /* realtime */
     char cause[24]; /* death cause, "error" */
     char detail[160];
@@ -55,9 +58,9 @@ struct job_waiter {
 
 struct job {
     struct list blob_link; /* in the table's list of kept results that hold a descriptor */
-    struct list
-        link; /* in the cell's queue, the slot's hand, the cell's backoff list, or its results */
-    uint64_t handle; /* index and generation in the table */
+    struct list link;      /* in the cell's queue, the slot's hand, the cell's backoff list, or the
+                              group's kept results */
+    uint64_t handle;       /* index and generation in the table */
     struct protocol_id id;
     enum job_state state;
     bool keep_result; /* created in the background */
@@ -74,8 +77,10 @@ struct job {
     usec_t expires_at;                       /* monotonic: of the kept result */
     usec_t retry_at;                         /* realtime; 0 = not in backoff */
     struct timer timer;                      /* backoff */
-    struct cell *cell;
-    struct slot *slot; /* while running */
+    struct group *group;                     /* NULL once it has ended and its result is not kept */
+    struct cell *cell;                       /* while live: it may be gone afterwards */
+    struct slot *slot;                       /* while running */
+    struct kept_results *kept;               /* while the result is kept */
     char *key;
     uint32_t key_size;
     struct parcel payload;

@@ -196,7 +196,7 @@ static int process_prepare_cgroup(struct process *process, const struct process_
 
     if (!process->context->cgroups)
         return 0;
-    r = cgroup_init(&process->cgroup, process->context->cgroups, options->config, options->slot);
+    r = cgroup_init(&process->cgroup, process->context->cgroups, options->config, process->worker);
     return r < 0 ? r : 0;
 }
 

@@ -92,31 +92,47 @@ struct group *registry_next(const struct registry *registry, size_t *cursor)
     return NULL;
 }
 
-int registry_resolve(const struct registry *registry, const char *target,
-                     struct registry_target *ret)
+/* Slots beyond the pool's size are of the past. */
+static struct slot *find_slot(const struct cell *cell, const char *number)
 {
-    const char *slash = strchr(target, '/');
-    _cleanup_free_ char *name = slash ? strndup(target, (size_t)(slash - target)) : strdup(target);
-    struct group *group;
     unsigned long index;
     char *end;
 
+    if (number[0] < '0' || number[0] > '9')
+        return NULL;
+    errno = 0;
+    index = strtoul(number, &end, 10);
+    if (errno != 0 || *end != '\0' || index >= cell->n_slots || cell->slots[index]->retired)
+        return NULL;
+    return cell->slots[index];
+}
+
+int registry_resolve(const struct registry *registry, const char *target,
+                     struct registry_target *ret)
+{
+    size_t size = strcspn(target, "/");
+    _cleanup_free_ char *name = strndup(target, size);
+    const char *rest = target[size] == '/' ? target + size + 1 : NULL;
+
     if (!name)
         return -ENOMEM;
-    group = registry_find(registry, name);
-    if (!group)
+    *ret = (struct registry_target){.group = registry_find(registry, name)};
+    if (!ret->group)
         return -ENOENT;
-    *ret = (struct registry_target){.group = group};
-    if (!slash)
+    if (!rest)
         return 0;
-    if (slash[1] < '0' || slash[1] > '9')
+    ret->cell = ret->group->cell;
+    if (group_is_keyed(ret->group)) {
+        size = strcspn(rest, "/");
+        ret->cell = group_find_cell(ret->group, rest, size);
+        rest = rest[size] == '/' ? rest + size + 1 : NULL;
+    }
+    if (!ret->cell)
         return -ENOENT;
-    errno = 0;
-    index = strtoul(slash + 1, &end, 10);
-    if (errno != 0 || *end != '\0' || index >= group->cell->n_slots)
-        return -ENOENT;
-    ret->slot = group->cell->slots[index];
-    return ret->slot->retired ? -ENOENT : 0;
+    if (!rest)
+        return 0;
+    ret->slot = find_slot(ret->cell, rest);
+    return ret->slot ? 0 : -ENOENT;
 }
 
 const char *registry_nearest(const struct registry *registry, const char *name)

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cell;
 struct group;
 struct slot;
 
@@ -39,10 +40,14 @@ struct group *registry_get(const struct registry *registry, uint64_t reference);
 /* Iterates over all groups, in no order that matters. NULL when done; `cursor` starts at 0. */
 struct group *registry_next(const struct registry *registry, size_t *cursor);
 
-/* What a target names: "group" (slot NULL) or "group/slot". 0 or -ENOENT. */
+/*
+ * What a target names: "group", "group/slot" in a group without keys, "group/key" and
+ * "group/key/slot" in one with Cells=by-key. 0 or -ENOENT.
+ */
 struct registry_target {
     struct group *group;
-    struct slot *slot;
+    struct cell *cell; /* NULL = all of the group */
+    struct slot *slot; /* NULL = all of the cell */
 };
 int registry_resolve(const struct registry *registry, const char *target,
                      struct registry_target *ret);

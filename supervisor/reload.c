@@ -98,7 +98,7 @@ static int reload_take_group(struct context *context, struct config_group *confi
     }
     if (group->removed) {
         group->removed = group->drained = false;
-        group->cell->closed = false;
+        group_reopen(group);
         group->pending = true;
     }
     return 0;
@@ -109,8 +109,11 @@ static size_t count(config_strv names)
     return strv_length((const char *const *)names);
 }
 
-/* A pool of workers cannot become a service under its jobs, nor the other way round. */
-static int reload_check_types(struct context *context, const struct config *config,
+/*
+ * A pool of workers cannot become a service under its jobs, nor the other way round; and jobs
+ * without keys would find no cell, jobs with keys would lose theirs.
+ */
+static int reload_check_kinds(struct context *context, const struct config *config,
                               struct config_problems *problems)
 {
     int r = 0;
@@ -118,10 +121,15 @@ static int reload_check_types(struct context *context, const struct config *conf
     for (size_t i = 0; r == 0 && i < config->n_groups; i++) {
         const struct config_group *wanted = config->groups[i];
         const struct group *group = registry_find(&context->registry, wanted->name);
-        if (group && group->config->type != wanted->type)
+        const char *changed = !group                                  ? NULL
+                              : group->config->type != wanted->type   ? "Type"
+                              : group->config->cells != wanted->cells ? "Cells"
+                                                                      : NULL;
+        if (changed)
             r = config_problem_add(problems, wanted->path, 0,
-                                   "Type= of a group that runs cannot change: move the file away, "
-                                   "reload, and put it back");
+                                   "%s= of a group that runs cannot change: move the file away, "
+                                   "reload, and put it back",
+                                   changed);
     }
     if (r < 0)
         return r;
@@ -136,7 +144,7 @@ int reload(struct context *context, const char *directory, struct config **confi
 
     r = config_load(&loaded, directory, problems);
     if (r == 0) {
-        r = reload_check_types(context, loaded, problems);
+        r = reload_check_kinds(context, loaded, problems);
         if (r != 0)
             config_free(loaded);
     }

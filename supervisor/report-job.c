@@ -132,7 +132,7 @@ void report_job(struct reply *reply, const char *key, const struct context *cont
 
     reply_object(reply, key);
     reply_string(reply, "id", protocol_id_format(&job->id, id));
-    reply_string(reply, "group", job->cell->group->name);
+    reply_string(reply, "group", job->group ? job->group->name : "");
     reply_string(reply, "state", job_state_to_string(job->state));
     reply_uint(reply, "attempt", job->attempt);
     reply_uint(reply, "max_attempts", (uint64_t)job->max_retries + 1);

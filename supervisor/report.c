@@ -4,6 +4,7 @@
 
 #include "context.h"
 #include "group.h"
+#include "registry.h"
 #include "slot.h"
 
 #include <string.h>
@@ -97,16 +98,35 @@ void report_worker(struct reply *reply, struct slot *slot)
     reply_end_object(reply);
 }
 
-static void report_counters(struct reply *reply, const struct cell *cell)
-{
-    const struct cell_counters *counters = &cell->counters;
+/* Of one cell, or of all cells of a group. */
+struct tally {
+    uint64_t n_queued, queue_bytes, n_running, n_waiting;
+    usec_t oldest_queued_at; /* 0 = none */
+};
 
-    reply_uint(reply, "queued", cell->queue.n_jobs);
-    reply_uint(reply, "queue_bytes", cell->queue_bytes);
-    reply_uint(reply, "running", cell->n_running);
-    reply_uint(reply, "waiting", cell->n_backoff);
-    reply_uint(reply, "results", cell->n_results);
-    reply_uint_if(reply, "oldest_queued_at", queue_oldest(&cell->queue));
+static void add_to_tally(struct tally *tally, const struct cell *cell)
+{
+    usec_t oldest = queue_oldest(&cell->queue);
+
+    tally->n_queued += cell->queue.n_jobs;
+    tally->queue_bytes += cell->queue_bytes;
+    tally->n_running += cell->n_running;
+    tally->n_waiting += cell->n_backoff;
+    if (oldest != 0 && (tally->oldest_queued_at == 0 || oldest < tally->oldest_queued_at))
+        tally->oldest_queued_at = oldest;
+}
+
+static void report_tally(struct reply *reply, const struct tally *tally)
+{
+    reply_uint(reply, "queued", tally->n_queued);
+    reply_uint(reply, "queue_bytes", tally->queue_bytes);
+    reply_uint(reply, "running", tally->n_running);
+    reply_uint(reply, "waiting", tally->n_waiting);
+    reply_uint_if(reply, "oldest_queued_at", tally->oldest_queued_at);
+}
+
+static void report_counters(struct reply *reply, const struct cell_counters *counters)
+{
     reply_uint(reply, "succeeded", counters->succeeded);
     reply_uint(reply, "unsuccessful", counters->unsuccessful);
     reply_uint(reply, "cancelled", counters->cancelled);
@@ -116,25 +136,69 @@ static void report_counters(struct reply *reply, const struct cell *cell)
     reply_uint(reply, "deaths", counters->deaths);
 }
 
-void report_group(struct reply *reply, struct group *group, const struct slot *only)
+static void report_workers(struct reply *reply, const struct cell *cell, const struct slot *only)
 {
-    const struct cell *cell = group->cell;
     struct slot *slot;
     size_t cursor = 0;
 
+    reply_array(reply, "workers");
+    while (cell && (slot = cell_next_slot(cell, &cursor)))
+        if (!only || only->index == slot->index)
+            report_worker(reply, slot);
+    reply_end_array(reply);
+}
+
+static void report_cell(struct reply *reply, const struct cell *cell, const struct slot *only)
+{
+    struct tally tally = {0};
+
+    add_to_tally(&tally, cell);
+    reply_object(reply, NULL);
+    reply_string(reply, "key", cell->key);
+    reply_string(reply, "state", cell_state(cell));
+    reply_uint(reply, "size", cell->size);
+    report_tally(reply, &tally);
+    report_counters(reply, &cell->counters);
+    report_workers(reply, reply->size < REPORT_DETAIL_MAX ? cell : NULL, only);
+    reply_end_object(reply);
+}
+
+static void report_cells(struct reply *reply, const struct registry_target *only)
+{
+    const struct group *group = only->group;
+
+    reply_uint(reply, "cells_total", group->cells.n_cells);
+    reply_array(reply, "cells");
+    group_each_cell (cell, group) {
+        if (reply->size >= REPORT_SINGLE_MAX - REPORT_DETAIL_MAX / 2)
+            break;
+        if (!only->cell || only->cell == cell)
+            report_cell(reply, cell, only->slot);
+    }
+    reply_end_array(reply);
+}
+
+void report_group(struct reply *reply, const struct registry_target *target)
+{
+    const struct group *group = target->group;
+    const struct cell_counters counters = group_counters(group);
+    struct tally tally = {0};
+
+    group_each_cell (cell, group)
+        add_to_tally(&tally, cell);
     reply_object(reply, NULL);
     reply_string(reply, "name", group->name);
     reply_string(reply, "description",
                  group->config->description ? group->config->description : "");
     reply_string(reply, "type", group->config->type == CONFIG_ACTOR ? "actor" : "service");
     reply_string(reply, "state", group_state(group));
-    reply_uint(reply, "size", cell->size);
-    report_counters(reply, cell);
-    reply_array(reply, "workers");
-    while ((slot = cell_next_slot(cell, &cursor)))
-        if (!only || only->index == slot->index)
-            report_worker(reply, slot);
-    reply_end_array(reply);
+    reply_uint(reply, "size", group->size);
+    report_tally(reply, &tally);
+    reply_uint(reply, "results", group->results.n_jobs);
+    report_counters(reply, &counters);
+    report_workers(reply, group->cell, target->slot);
+    if (group_is_keyed(group))
+        report_cells(reply, target);
     reply_end_object(reply);
 }
 
@@ -144,6 +208,7 @@ void report_event(struct reply *reply, const struct event *event)
     reply_uint(reply, "at", event->at);
     reply_string(reply, "type", event->type);
     reply_string_if(reply, "group", event->group);
+    reply_string_if(reply, "cell", event->cell);
     reply_string_if(reply, "worker", event->worker);
     reply_uint_if(reply, "generation", event->generation);
     reply_string_if(reply, "job", event->job);
@@ -153,14 +218,15 @@ void report_event(struct reply *reply, const struct event *event)
     reply_end_object(reply);
 }
 
+static bool is_same(const char *name, const char *target)
+{
+    return name && strcmp(name, target) == 0;
+}
+
 bool report_event_matches(const struct event *event, const char *target)
 {
-    const char *name;
-
-    if (!target)
-        return true;
-    name = strchr(target, '/') ? event->worker : event->group;
-    return name && strcmp(name, target) == 0;
+    return !target || is_same(event->group, target) || is_same(event->cell, target) ||
+           is_same(event->worker, target);
 }
 
 bool report_death_matches(const struct death *death, const char *target)
@@ -171,6 +237,5 @@ bool report_death_matches(const struct death *death, const char *target)
         return true;
     length = strlen(target);
     return strncmp(death->worker, target, length) == 0 &&
-           (death->worker[length] == '\0' ||
-            (death->worker[length] == '/' && !strchr(target, '/')));
+           (death->worker[length] == '\0' || death->worker[length] == '/');
 }

@@ -18,6 +18,7 @@ struct death;
 struct event;
 struct group;
 struct job;
+struct registry_target;
 struct slot;
 
 #define REPORT_DETAIL_MAX ((size_t)2 << 20)
@@ -26,13 +27,14 @@ struct slot;
 
 void report_death(struct reply *reply, const char *key, const struct death *death);
 void report_worker(struct reply *reply, struct slot *slot);
-/* Of all its workers, or of `only` (NULL = all). */
-void report_group(struct reply *reply, struct group *group, const struct slot *only);
+/* With all its cells and workers, or only those of the target. */
+void report_group(struct reply *reply, const struct registry_target *target);
 void report_event(struct reply *reply, const struct event *event);
 /* limit: as above. */
 void report_job(struct reply *reply, const char *key, const struct context *context,
                 const struct job *job, size_t limit);
 
-/* Whether an event or a death is about `target` (a group or a worker; NULL = everything). */
+/* Whether an event or a death is about `target` (a group, a cell or a worker; NULL = everything).
+ */
 bool report_event_matches(const struct event *event, const char *target);
 bool report_death_matches(const struct death *death, const char *target);

@@ -32,8 +32,8 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
 }
 
 struct slot_environment {
-    char text[7][DEATH_WORKER_MAX + 32];
-    const char *strings[8];
+    char text[8][DEATH_WORKER_MAX + 32];
+    const char *strings[9];
     size_t n;
 };
 
@@ -60,6 +60,8 @@ static void slot_describe_to_worker(struct slot *slot, struct slot_environment *
 {
     slot_setenv(environment, "TROUPE_WORKER", slot->name);
     slot_setenv_number(environment, "TROUPE_GENERATION", slot->generation);
+    if (*slot->cell->key != '\0')
+        slot_setenv(environment, "TROUPE_CELL", slot->cell->key);
 }
 
 static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_fds,

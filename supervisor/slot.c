@@ -42,6 +42,7 @@ void slot_tell(struct slot *slot, enum log_level level, const char *type, const 
                                                 .level = level,
                                                 .type = type,
                                                 .group = slot->cell->group->name,
+                                                .cell = cell_event_name(slot->cell),
                                                 .worker = slot->name,
                                                 .generation = slot->generation,
                                                 .job = death && death->job[0] ? death->job : NULL,
@@ -241,8 +242,9 @@ int slot_new(struct slot **ret, struct cell *cell, unsigned index)
         return -ENOMEM;
     slot->cell = cell;
     slot->index = index;
-    (void)snprintf(slot->name, sizeof(slot->name), "%s/%u", cell->group->name, index);
+    (void)snprintf(slot->name, sizeof(slot->name), "%s/%u", cell->name, index);
     slot->since_at = clock_realtime();
+    slot->generation = slot->born = cell->group->generations;
     slot->job_deadline = USEC_INFINITY;
     slot->notify = (struct notify_server)NOTIFY_SERVER_NULL;
     list_init(&slot->available_link);
@@ -260,6 +262,7 @@ struct slot *slot_free(struct slot *slot)
     if (!slot)
         return NULL;
     assert(slot_is_down(slot));
+    group_note_generation(slot->cell->group, slot->generation);
     slot_disarm(slot);
     list_unlink(&slot->start.link);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->job_timer);

@@ -25,8 +25,9 @@ struct job;
 struct slot {
     struct cell *cell;
     unsigned index;
-    char name[DEATH_WORKER_MAX]; /* "group/slot" */
+    char name[DEATH_WORKER_MAX]; /* "group/slot", or "group/key/slot" */
     uint64_t generation;         /* of the worker that is, or was last, in it */
+    uint64_t born;               /* what it began with: that of no worker */
     enum lifecycle_state state;
     usec_t since_at;           /* realtime, of the state */
     struct starter_wish start; /* its turn to start has not come yet */

@@ -55,8 +55,9 @@ static void kill_all(struct supervisor *supervisor)
     struct slot *slot;
 
     while ((group = registry_next(&supervisor->context.registry, &cursor)))
-        for (size_t i = 0; (slot = cell_next_slot(group->cell, &i));)
-            process_kill_all(&slot->process);
+        group_each_cell (cell, group)
+            for (size_t i = 0; (slot = cell_next_slot(cell, &i));)
+                process_kill_all(&slot->process);
 }
 
 /* Removed groups that have drained. */
@@ -67,7 +68,7 @@ static void reap_groups(struct supervisor *supervisor)
     struct group *group;
 
     while ((group = registry_next(registry, &cursor)))
-        if (group->removed && group_down(group) && cell_live_jobs(group->cell) == 0) {
+        if (group->removed && group_down(group) && group->n_live == 0) {
             log_notice("group %s is gone", group->name);
             registry_remove(registry, group);
             group_free(group);
@@ -81,6 +82,16 @@ struct census {
     unsigned undecided;           /* groups */
 };
 
+static void count_cell(struct census *census, const struct cell *cell)
+{
+    for (size_t i = 0; i < cell->n_slots; i++) {
+        const struct slot *slot = cell->slots[i];
+        census->wanted += slot->wanted;
+        census->up += slot_is_up(slot);
+        census->trouble += slot->state == LIFECYCLE_BACKOFF || slot->state == LIFECYCLE_FAILED;
+    }
+}
+
 static struct census take_census(struct supervisor *supervisor)
 {
     struct census census = {0};
@@ -89,12 +100,8 @@ static struct census take_census(struct supervisor *supervisor)
 
     while ((group = registry_next(&supervisor->context.registry, &cursor))) {
         census.undecided += !group_decided(group);
-        for (size_t i = 0; i < group->cell->n_slots; i++) {
-            const struct slot *slot = group->cell->slots[i];
-            census.wanted += slot->wanted;
-            census.up += slot_is_up(slot);
-            census.trouble += slot->state == LIFECYCLE_BACKOFF || slot->state == LIFECYCLE_FAILED;
-        }
+        group_each_cell (cell, group)
+            count_cell(&census, cell);
     }
     return census;
 }
@@ -172,7 +179,7 @@ static void stop(struct supervisor *supervisor)
                                                 .message = "stopping",
                                             });
     while ((group = registry_next(&supervisor->context.registry, &cursor)))
-        cell_close(group->cell);
+        group_close(group);
     (void)timer_arm(loop_timers(loop), &supervisor->stop_timer,
                     usec_add(loop_now(loop), supervisor->context.config->timeout_stop));
     loop_defer(loop, &supervisor->review);

@@ -163,7 +163,7 @@ static bool is_settled(void)
 
 static void teardown(void)
 {
-    cell_close(group->cell);
+    group_close(group);
     group_stop(group, true);
     run_until(is_down);
     registry_remove(&context.registry, group);
@@ -415,7 +415,7 @@ START_TEST(kept_results_are_bounded_and_the_oldest_goes_first)
     accepted("c");
     run_jobs();
     ck_assert_ptr_null(job_by_id(&context.jobs, &id));
-    ck_assert_uint_eq(group->cell->n_results, 2);
+    ck_assert_uint_eq(group->results.n_jobs, 2);
 }
 END_TEST
 

@@ -151,7 +151,7 @@ START_TEST(without_delegation_every_function_says_so)
 {
     put("cgroup.procs", "1\n");
     expect_unavailable("Delegate=yes");
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), CGROUP_E_UNAVAILABLE);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), CGROUP_E_UNAVAILABLE);
     ck_assert_int_eq(cgroup.fd, -1);
     ck_assert_int_eq(cgroup_set_limits(&cgroup, &tree, &group), CGROUP_E_UNAVAILABLE);
     ck_assert_int_eq(cgroup_kill(&cgroup), CGROUP_E_UNAVAILABLE);
@@ -182,7 +182,7 @@ START_TEST(limits_are_written_as_the_kernel_reads_them)
     group.cpu_quota_percent = 150;
     group.tasks_max = 7;
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 3), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
     ck_assert_str_eq(get("digest:3/memory.max"), "67108864");
     ck_assert_str_eq(get("digest:3/memory.high"), "50331648");
     ck_assert_str_eq(get("digest:3/cpu.weight"), "50");
@@ -195,7 +195,7 @@ START_TEST(limits_that_are_unset_are_taken_back)
 {
     make_slot();
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 3), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
     ck_assert_str_eq(get("digest:3/memory.max"), "max");
     ck_assert_str_eq(get("digest:3/cpu.weight"), "100");
     ck_assert_str_eq(get("digest:3/cpu.max"), "max");
@@ -205,10 +205,10 @@ END_TEST
 START_TEST(a_limit_that_cannot_be_set_is_an_error_only_if_it_was_asked_for)
 {
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 4), 0); /* no files there */
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/4"), 0); /* no files there */
     cgroup_deinit(&cgroup);
     group.tasks_max = 7;
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 4), -ENOENT);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/4"), -ENOENT);
     ck_assert_int_eq(cgroup.fd, -1);
 }
 END_TEST
@@ -217,7 +217,7 @@ START_TEST(what_lives_in_a_slot_taken_over_is_killed)
 {
     make_slot();
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 3), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
     ck_assert_str_eq(get("digest:3/cgroup.kill"), "1");
 }
 END_TEST
@@ -237,7 +237,7 @@ START_TEST(without_cgroup_kill_every_process_is_killed)
     (void)snprintf(pids, sizeof(pids), "0\n%d\n", pid); /* 0: of another name space */
     put("digest:3/cgroup.procs", pids);
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 3), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(WTERMSIG(status), SIGKILL);
 }
@@ -248,7 +248,7 @@ START_TEST(each_oom_kill_is_told_once)
     make_slot();
     put("digest:3/memory.events", "low 0\nhigh 0\nmax 9\noom 3\noom_kill 3\noom_group_kill 0\n");
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 3), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
     ck_assert(!cgroup_take_oom_kill(&cgroup)); /* of a life before */
     put("digest:3/memory.events", "low 0\nhigh 0\nmax 9\noom 4\noom_kill 4\noom_group_kill 0\n");
     ck_assert(cgroup_take_oom_kill(&cgroup));
@@ -259,7 +259,7 @@ END_TEST
 START_TEST(a_slot_that_is_not_empty_is_busy_and_removed_later)
 {
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 5), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/5"), 0);
     put("digest:5/file", "");
     ck_assert_int_eq(cgroup_remove(&cgroup, &tree), CGROUP_E_BUSY);
     ck_assert_int_ge(cgroup.fd, 0);
@@ -333,7 +333,7 @@ static struct spawn_exit wait_for(int pidfd)
 
 static void wait_until_empty(void)
 {
-    char name[128];
+    char name[CGROUP_NAME_SIZE + 32];
     (void)snprintf(name, sizeof(name), "%s/cgroup.events", cgroup.name);
     while (strstr(get(name), "populated 1"))
         sched_yield();
@@ -352,7 +352,7 @@ START_TEST(a_worker_born_in_a_real_cgroup_is_killed_with_its_children)
         return;
     }
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
     ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
     struct spawn_options options = {.argv = argv,
                                     .environment = environment,
@@ -396,10 +396,10 @@ START_TEST(a_worker_lives_in_a_slot_in_which_another_was_killed)
         return;
     }
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
     ck_assert_int_eq(cgroup_kill(&cgroup), 0);
     cgroup_deinit(&cgroup); /* as it is left when something in it is still dying */
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
     ck_assert_int_eq(run_true(), 0);
     ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
 }
@@ -415,15 +415,15 @@ START_TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead)
         return;
     }
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
     struct spawn_options options = {
         .argv = argv, .environment = environment, .cgroup_fd = cgroup.fd};
     ck_assert_int_eq(spawn(&options, &result, &step), 0);
     cgroup_deinit(&cgroup);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), -EBUSY);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), -EBUSY);
     struct spawn_exit how = wait_for(result.pidfd);
     ck_assert(how.signalled && how.code == SIGKILL);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, 0), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
     ck_assert_int_eq(run_true(), 0);
     ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
 }

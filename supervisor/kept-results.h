@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The results that a group keeps of background jobs, oldest first. They belong to the group, not to
+ * a cell: a cell may be gone while results of its jobs are still asked for.
+ */
+
+#include "../shared/clock.h"
+#include "../shared/list.h"
+#include "timer.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct job;
+struct job_table;
+struct loop;
+
+struct kept_results {
+    struct loop *loop;
+    struct job_table *table;
+    struct list jobs; /* struct job.link */
+    uint64_t n_jobs;
+    struct timer timer;
+};
+
+void kept_results_init(struct kept_results *results, struct loop *loop, struct job_table *table);
+void kept_results_deinit(struct kept_results *results); /* drops them all */
+
+/* Takes a reference to an ended job over, for `ttl`; beyond `max` (1 or more) the oldest go. */
+void kept_results_add(struct kept_results *results, struct job *job, usec_t ttl, uint64_t max);
+
+/* Lets go of a kept one. */
+void kept_results_drop(struct job *job);
+
+/*
+ * Kept results above InlineMax= hold a descriptor each, and workers need descriptors to be started:
+ * the oldest ones, of whichever group, make room for new blobs. Whether there is room now.
+ */
+bool kept_results_make_room(struct job_table *table);
