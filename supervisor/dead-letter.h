@@ -139,9 +139,19 @@ struct dead_letter_filter {
 
 bool dead_letter_matches(const struct dead_letter *letter, const struct dead_letter_filter *filter);
 
-/* The first one after id `after` that matches, over both rings; NULL = no more. */
+/*
+ * Walks both rings in the order of ids, from behind id `after`. To be used up before the letters
+ * change.
+ */
+struct dead_letter_cursor {
+    const struct list *next[_DEAD_N_QUEUES];
+};
+void dead_letters_begin(const struct dead_letters *letters, uint64_t after,
+                        struct dead_letter_cursor *ret);
+/* NULL = no more. */
 struct dead_letter *dead_letter_next(const struct dead_letters *letters,
-                                     const struct dead_letter_filter *filter, uint64_t after);
+                                     const struct dead_letter_filter *filter,
+                                     struct dead_letter_cursor *cursor);
 
 /* Removes all that match. Their number. */
 uint64_t dead_letters_purge(struct dead_letters *letters, const struct dead_letter_filter *filter);

@@ -36,11 +36,13 @@ enum exchange_kind {
 
 enum {
     _EXCHANGE_E_SUCCESS,
-    EXCHANGE_E_FULL, /* it has as many subscriptions as it may */
+    EXCHANGE_E_FULL, /* the exchange or the actor has as many subscriptions as it may */
 };
 
-/* Subscriptions of one exchange, at most. */
-#define EXCHANGE_SUBSCRIPTIONS_MAX 100000u
+/* Subscriptions at most: of one exchange, and of one actor to all of them, so that no actor can
+ * take the others' place. */
+#define EXCHANGE_SUBSCRIPTIONS_MAX 1000000u
+#define EXCHANGE_PER_ACTOR_MAX     10000u
 
 struct exchange {
     enum exchange_kind kind;
@@ -55,14 +57,21 @@ struct exchange {
 
 struct exchange_bucket;
 
+/* What an actor that may subscribe embeds. */
+struct exchange_subscriber {
+    uint64_t actor;            /* its reference */
+    struct list subscriptions; /* to any exchange */
+    uint32_t n_subscriptions;
+};
+
 struct exchange_subscription {
     struct list link; /* in the exchange */
     struct list bucket_link;
-    struct list actor_link; /* in the subscriber's own list */
+    struct list actor_link; /* in the subscriber */
     struct exchange *exchange;
     struct exchange_bucket *bucket;
+    struct exchange_subscriber *subscriber;
     uint64_t sequence;
-    uint64_t actor;
     struct topic topic; /* as it was asked for; bytes owned */
 };
 
@@ -75,22 +84,24 @@ const char *exchange_kind_to_string(enum exchange_kind kind);
 /* 0 or -EINVAL. */
 int exchange_kind_from_string(enum exchange_kind *ret, const char *text);
 
+void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t actor);
+
 /*
- * Subscribes an actor; evicts what the kind's rule replaces. `subscriptions` is the list in which
- * the actor has all its subscriptions, to any exchange. 0, EXCHANGE_E_FULL or -ENOMEM, and then
- * nothing has changed. The type must be valid, the key within TOPIC_KEY_MAX.
+ * Subscribes an actor; evicts what the kind's rule replaces. 0, EXCHANGE_E_FULL or -ENOMEM, and
+ * then nothing has changed. The type must be valid, the key within TOPIC_KEY_MAX.
  */
-int exchange_subscribe(struct exchange *exchange, uint64_t actor, struct list *subscriptions,
+int exchange_subscribe(struct exchange *exchange, struct exchange_subscriber *subscriber,
                        const struct topic *topic);
 
 /*
  * Ends an actor's own subscription of exactly this type (in typed kinds) and key (in routing-key).
  * Whether there was one.
  */
-bool exchange_unsubscribe(struct exchange *exchange, uint64_t actor, const struct topic *topic);
+bool exchange_unsubscribe(struct exchange *exchange, struct exchange_subscriber *subscriber,
+                          const struct topic *topic);
 
-/* Ends every subscription in an actor's list: it is gone. */
-void exchange_forget(struct list *subscriptions);
+/* Ends every subscription of an actor: it is gone. */
+void exchange_forget(struct exchange_subscriber *subscriber);
 
 /*
  * Calls `deliver` for every subscription that a message of this topic matches, in the order of

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+#include "dead-letter.h"
+
+#include "../shared/cleanup.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const REASONS[_DEAD_N_REASONS] = {
+    [DEAD_UNHANDLED] = "unhandled",
+    [DEAD_NO_MATCH] = "no-match",
+    [DEAD_GONE] = "gone",
+    [DEAD_MAILBOX_FULL] = "mailbox-full",
+    [DEAD_DROPPED] = "dropped",
+    [DEAD_LATE_REPLY] = "late-reply",
+    [DEAD_WRONG_REPLY] = "wrong-reply",
+    [DEAD_UNKNOWN_DEATH] = "unknown-death",
+    [DEAD_LOOP] = "loop",
+    [DEAD_JOB] = "job",
+    [DEAD_ERROR] = "error",
+    [DEAD_CRASH] = "crash",
+};
+
+const char *dead_letter_reason_to_string(enum dead_letter_reason reason)
+{
+    return REASONS[reason];
+}
+
+int dead_letter_reason_from_string(enum dead_letter_reason *ret, const char *text)
+{
+    for (unsigned i = 0; i < _DEAD_N_REASONS; i++)
+        if (strcmp(REASONS[i], text) == 0) {
+            *ret = (enum dead_letter_reason)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+enum dead_letter_queue dead_letter_queue_of(enum dead_letter_reason reason)
+{
+    return reason == DEAD_ERROR || reason == DEAD_CRASH ? DEAD_ERRORS : DEAD_LETTERS;
+}
+
+/* ---- one --------------------------------------------------------------------------------------
+ */
+
+#define letter_of(node, member) list_entry(node, struct dead_letter, member)
+
+void dead_letter_free(struct dead_letter *letter)
+{
+    if (!letter)
+        return;
+    assert(!list_linked(&letter->link));
+    for (size_t i = 0; i < letter->n_deaths; i++)
+        death_unref(letter->deaths[i]);
+    parcel_deinit(&letter->payload);
+    free(letter);
+}
+
+/* Appends to the bytes that follow the struct, with a NUL. */
+static char *append(char **end, const void *bytes, size_t size)
+{
+    char *start = *end;
+
+    if (size > 0)
+        memcpy(start, bytes, size);
+    start[size] = '\0';
+    *end += size + 1;
+    return start;
+}
+
+static size_t text_size(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static char *append_text(char **end, const char *text)
+{
+    return text ? append(end, text, strlen(text)) : NULL;
+}
+
+static void copy_texts(struct dead_letter *letter, const struct dead_letter_facts *facts)
+{
+    const struct topic *topic = &facts->topic;
+    char *end = (char *)(letter + 1);
+
+    letter->sender = append_text(&end, facts->sender);
+    letter->recipient = append_text(&end, facts->recipient);
+    letter->job = append_text(&end, facts->job);
+    letter->text = append_text(&end, facts->text);
+    letter->topic.type = append(&end, topic->type, topic->type_size);
+    letter->topic.type_size = topic->type_size;
+    if (topic->key) {
+        letter->topic.key = append(&end, topic->key, topic->key_size);
+        letter->topic.key_size = topic->key_size;
+    }
+}
+
+static void copy_deaths(struct dead_letter *letter, const struct dead_letter_facts *facts)
+{
+    size_t first = 0;
+
+    if (facts->n_deaths > DEAD_LETTER_DEATHS_MAX)
+        first = facts->n_deaths - DEAD_LETTER_DEATHS_MAX;
+    for (size_t i = first; i < facts->n_deaths; i++)
+        letter->deaths[letter->n_deaths++] = death_ref(facts->deaths[i]);
+}
+
+/* What it holds on to, apart from the payload. */
+static size_t base_memory(const struct dead_letter *letter, size_t texts)
+{
+    size_t memory = sizeof(*letter) + texts;
+
+    for (size_t i = 0; i < letter->n_deaths; i++)
+        memory +=
+            sizeof(struct death) + letter->deaths[i]->state_size + letter->deaths[i]->stderr_size;
+    return memory;
+}
+
+static struct dead_letter *letter_new(const struct dead_letter_facts *facts)
+{
+    const size_t texts = text_size(facts->sender) + text_size(facts->recipient) +
+                         text_size(facts->job) + text_size(facts->text) + facts->topic.type_size +
+                         facts->topic.key_size + 2;
+    struct dead_letter *letter = calloc(1, sizeof(*letter) + texts);
+
+    if (!letter)
+        return NULL;
+    list_init(&letter->link);
+    list_init(&letter->blob_link);
+    letter->at = clock_realtime();
+    letter->reason = facts->reason;
+    letter->sender_ref = facts->sender_ref;
+    letter->recipient_ref = facts->recipient_ref;
+    letter->message = facts->message;
+    letter->sent_at = facts->sent_at;
+    letter->code = facts->code;
+    letter->attempts = facts->attempts;
+    letter->payload.fd = -1;
+    copy_texts(letter, facts);
+    copy_deaths(letter, facts);
+    letter->memory = base_memory(letter, texts);
+    return letter;
+}
+
+/* ---- the rings --------------------------------------------------------------------------------
+ */
+
+void dead_letters_init(struct dead_letters *letters, uint64_t max, uint64_t memory_max)
+{
+    *letters = (struct dead_letters){.max = max, .memory_max = memory_max};
+    for (unsigned i = 0; i < _DEAD_N_QUEUES; i++)
+        list_init(&letters->rings[i]);
+    list_init(&letters->blobs);
+}
+
+void dead_letter_take(struct dead_letters *letters, struct dead_letter *letter)
+{
+    if (list_linked(&letter->blob_link)) {
+        list_unlink(&letter->blob_link);
+        letters->n_blobs--;
+    }
+    list_unlink(&letter->link);
+    letters->n[dead_letter_queue_of(letter->reason)]--;
+    letters->memory -= letter->memory;
+}
+
+static void remove_letter(struct dead_letters *letters, struct dead_letter *letter)
+{
+    dead_letter_take(letters, letter);
+    dead_letter_free(letter);
+}
+
+void dead_letters_deinit(struct dead_letters *letters)
+{
+    (void)dead_letters_purge(letters, &(struct dead_letter_filter)DEAD_LETTER_FILTER_ANY);
+}
+
+static void drop_payload(struct dead_letters *letters, struct dead_letter *letter)
+{
+    if (list_linked(&letter->blob_link)) {
+        list_unlink(&letter->blob_link);
+        letters->n_blobs--;
+    }
+    letter->payload_dropped = letter->payload_size > 0;
+    letter->memory -= (size_t)letter->payload.size;
+    parcel_deinit(&letter->payload);
+}
+
+/* The oldest of a ring; NULL when it is empty. */
+static struct dead_letter *oldest_of(const struct dead_letters *letters, unsigned queue)
+{
+    struct list *node = list_first(&letters->rings[queue]);
+
+    return node ? letter_of(node, link) : NULL;
+}
+
+static struct dead_letter *oldest(const struct dead_letters *letters)
+{
+    struct dead_letter *dead = oldest_of(letters, DEAD_LETTERS);
+    struct dead_letter *error = oldest_of(letters, DEAD_ERRORS);
+
+    if (!dead || !error)
+        return dead ? dead : error;
+    return dead->id < error->id ? dead : error;
+}
+
+/* Down to these bounds, the oldest first. */
+static void evict(struct dead_letters *letters, uint64_t max, uint64_t memory_max)
+{
+    struct dead_letter *letter;
+
+    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
+        while (letters->n[queue] > max) {
+            remove_letter(letters, oldest_of(letters, queue));
+            letters->n_evicted++;
+        }
+    while (letters->memory > memory_max && (letter = oldest(letters))) {
+        remove_letter(letters, letter);
+        letters->n_evicted++;
+    }
+}
+
+void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t memory_max)
+{
+    letters->max = max;
+    letters->memory_max = memory_max;
+    evict(letters, max, memory_max);
+}
+
+static void link_letter(struct dead_letters *letters, struct dead_letter *letter)
+{
+    const enum dead_letter_queue queue = dead_letter_queue_of(letter->reason);
+    struct list *ring = &letters->rings[queue], *before = ring->prev;
+
+    /* Ids only count up: but for one that is put back, the end is the place. */
+    while (before != ring && letter_of(before, link)->id > letter->id)
+        before = before->prev;
+    list_insert_between(&letter->link, before, before->next);
+    letters->n[queue]++;
+    letters->memory += letter->memory;
+    if (letter->payload.fd >= 0) {
+        list_push_back(&letters->blobs, &letter->blob_link);
+        letters->n_blobs++;
+    }
+}
+
+void dead_letter_put(struct dead_letters *letters, struct dead_letter *letter)
+{
+    link_letter(letters, letter);
+    while (letters->n_blobs > DEAD_LETTER_BLOBS_MAX)
+        drop_payload(letters, letter_of(list_first(&letters->blobs), blob_link));
+    evict(letters, letters->max, letters->memory_max);
+}
+
+static void set_payload(const struct dead_letters *letters, struct dead_letter *letter,
+                        struct parcel *payload)
+{
+    letter->payload_size = payload->size;
+    if (payload->size > letters->memory_max ||
+        letter->memory > letters->memory_max - payload->size) {
+        letter->payload_dropped = payload->size > 0;
+        parcel_deinit(payload);
+        return;
+    }
+    letter->memory += (size_t)payload->size;
+    parcel_move(&letter->payload, payload);
+}
+
+uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
+                         struct parcel *payload)
+{
+    struct dead_letter *letter;
+
+    letters->counts[facts->reason]++;
+    letters->last_id++;
+    letter = letter_new(facts);
+    if (!letter) {
+        if (payload)
+            parcel_deinit(payload);
+        return 0;
+    }
+    letter->id = letters->last_id;
+    if (payload)
+        set_payload(letters, letter, payload);
+    dead_letter_put(letters, letter);
+    return letters->last_id;
+}
+
+uint64_t dead_letters_purge(struct dead_letters *letters, const struct dead_letter_filter *filter)
+{
+    uint64_t n = 0;
+
+    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
+        list_for_each_safe (node, &letters->rings[queue])
+            if (dead_letter_matches(letter_of(node, link), filter)) {
+                remove_letter(letters, letter_of(node, link));
+                n++;
+            }
+    return n;
+}
