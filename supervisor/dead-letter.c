@@ -185,6 +185,7 @@ static void drop_payload(struct dead_letters *letters, struct dead_letter *lette
     }
     letter->payload_dropped = letter->payload_size > 0;
     letter->memory -= (size_t)letter->payload.size;
+    letters->memory -= (size_t)letter->payload.size;
     parcel_deinit(&letter->payload);
 }
 
