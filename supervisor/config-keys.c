@@ -26,6 +26,13 @@ static const struct config_choice RESTARTS[] = {
     {"on-failure", CONFIG_RESTART_ON_FAILURE}, {"always", CONFIG_RESTART_ALWAYS},
     {"no", CONFIG_RESTART_NO}, {NULL, 0},
 };
+static const struct config_choice OVERFLOWS[] = {
+    {"reject", CONFIG_OVERFLOW_REJECT}, {"block", CONFIG_OVERFLOW_BLOCK},
+    {"drop-oldest", CONFIG_OVERFLOW_DROP_OLDEST}, {NULL, 0},
+};
+static const struct config_choice ON_CRASHES[] = {
+    {"retry", CONFIG_ON_CRASH_RETRY}, {"error-queue", CONFIG_ON_CRASH_ERROR_QUEUE}, {NULL, 0},
+};
 static const struct config_choice LOG_LEVELS[] = {
     {"error", LOG_LEVEL_ERROR}, {"err", LOG_LEVEL_ERROR},
     {"warning", LOG_LEVEL_WARNING}, {"notice", LOG_LEVEL_NOTICE},
@@ -78,6 +85,8 @@ static const struct config_key GROUP_KEYS[] = {
      .allowed = "a number from 1 to 64"},
     {IN_POOL("MaxJobs", UNSIGNED, max_jobs), .fallback = "0", .max = COUNT_MAX, .live = true,
      .allowed = "a number from 0 (never) to 1000000000"},
+    {IN_POOL("BatchMax", UNSIGNED, batch_max), .fallback = "10", .min = 1, .max = 1000,
+     .live = true, .allowed = "a number from 1 to 1000"},
 
     {IN_JOBS("QueueMax", COUNT, queue_max), .fallback = "10000", .min = 1, .max = COUNT_MAX,
      .live = true, .allowed = "a number from 1 to 1000000000"},
@@ -125,6 +134,16 @@ static const struct config_key GROUP_KEYS[] = {
      .max = MEMORY_RING_SIZE_MAX, .allowed = "a size from 16K to 1G"},
     {IN_WORKER("InlineMax", SIZE32, inline_max), .fallback = "32K",
      .max = MEMORY_RING_SIZE_MAX / 4, .allowed = "a size from 0 to a quarter of MailboxSize="},
+    {IN_WORKER("MailboxMax", COUNT, mailbox_max), .fallback = "10000", .min = 1, .max = COUNT_MAX,
+     .live = true, .allowed = "a number from 1 to 1000000000"},
+    {IN_WORKER("MailboxMemoryMax", SIZE, mailbox_memory_max), .fallback = "64M", .min = 1,
+     .max = SIZE_LIMIT, .live = true, .allowed = "a size such as 64K, 256M, 2G"},
+    {IN_WORKER("Overflow", CHOICE, overflow), .fallback = "reject", .choices = OVERFLOWS,
+     .live = true, .allowed = "reject, block, drop-oldest"},
+    {IN_WORKER("OnCrash", CHOICE, on_crash), .fallback = "retry", .choices = ON_CRASHES,
+     .live = true, .allowed = "retry, error-queue"},
+    {IN_WORKER("MessageRetries", UNSIGNED, message_retries), .fallback = "3", .max = 1000000,
+     .live = true, .allowed = "a number from 0 to 1000000"},
 
     {IN_RESOURCES("MemoryMax", SIZE, memory_max), .fallback = "infinity", .min = 4096,
      .max = SIZE_LIMIT, .infinity = true, .allowed = "a size from 4K such as 512M, infinity"},

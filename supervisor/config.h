@@ -35,6 +35,19 @@ enum config_restart {
     CONFIG_RESTART_NO,
 };
 
+/* What becomes of a message for which a mailbox has no room. */
+enum config_overflow {
+    CONFIG_OVERFLOW_REJECT,
+    CONFIG_OVERFLOW_BLOCK,
+    CONFIG_OVERFLOW_DROP_OLDEST,
+};
+
+/* What becomes of the message that a worker had in hand when it died. */
+enum config_on_crash {
+    CONFIG_ON_CRASH_RETRY,
+    CONFIG_ON_CRASH_ERROR_QUEUE,
+};
+
 /* A NULL-terminated vector of strings, owned. NULL = empty. */
 typedef char **config_strv;
 
@@ -64,6 +77,7 @@ struct config_group {
     usec_t cell_idle;                /* 5 min; USEC_INFINITY = cells stay */
     unsigned prefetch;               /* jobs in one worker's hand, 1 … 64; default 1 */
     unsigned max_jobs;               /* 0 = no recycling */
+    unsigned batch_max; /* messages of the pool in one worker's hand, 1 … 1000; default 10 */
 
     /* [Jobs] */
     uint64_t queue_max;              /* default 10000 */
@@ -84,12 +98,17 @@ struct config_group {
     usec_t start_limit_interval; /* 10 s */
 
     /* [Worker] */
-    usec_t timeout_start;  /* 90 s -> 30 s default */
-    usec_t timeout_stop;   /* 10 s */
-    usec_t watchdog;       /* USEC_INFINITY = off (default) */
-    int kill_signal;       /* SIGTERM */
-    uint32_t mailbox_size; /* ring size, a power of two: rounded up; default 256K */
-    uint32_t inline_max;   /* default 32K, at most mailbox_size / 4 */
+    usec_t timeout_start;          /* 90 s -> 30 s default */
+    usec_t timeout_stop;           /* 10 s */
+    usec_t watchdog;               /* USEC_INFINITY = off (default) */
+    int kill_signal;               /* SIGTERM */
+    uint32_t mailbox_size;         /* ring size, a power of two: rounded up; default 256K */
+    uint32_t inline_max;           /* default 32K, at most mailbox_size / 4 */
+    uint64_t mailbox_max;          /* letters that wait for one actor; 10000 */
+    uint64_t mailbox_memory_max;   /* bytes; 64M */
+    enum config_overflow overflow; /* reject */
+    enum config_on_crash on_crash; /* retry */
+    unsigned message_retries;      /* 3 */
 
     /* [Resources]; CONFIG_UNSET = leave alone */
     uint64_t memory_max, memory_high;

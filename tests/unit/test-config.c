@@ -47,6 +47,7 @@ static void assert_policy_defaults(const struct config_group *group)
     ck_assert_uint_eq(group->size, 1);
     ck_assert_uint_eq(group->prefetch, 1);
     ck_assert_uint_eq(group->max_jobs, 0);
+    ck_assert_uint_eq(group->batch_max, 10);
     ck_assert_uint_eq(group->queue_max, 10000);
     ck_assert_uint_eq(group->queue_memory_max, UINT64_C(256) << 20);
     ck_assert_uint_eq(group->timeout, USEC_INFINITY);
@@ -80,6 +81,11 @@ static void assert_process_defaults(const struct config_group *group)
     ck_assert_int_eq(group->kill_signal, SIGTERM);
     ck_assert_uint_eq(group->mailbox_size, 256 << 10);
     ck_assert_uint_eq(group->inline_max, 32 << 10);
+    ck_assert_uint_eq(group->mailbox_max, 10000);
+    ck_assert_uint_eq(group->mailbox_memory_max, UINT64_C(64) << 20);
+    ck_assert_int_eq(group->overflow, CONFIG_OVERFLOW_REJECT);
+    ck_assert_int_eq(group->on_crash, CONFIG_ON_CRASH_RETRY);
+    ck_assert_uint_eq(group->message_retries, 3);
     ck_assert_uint_eq(group->memory_max, CONFIG_UNSET);
     ck_assert_uint_eq(group->memory_high, CONFIG_UNSET);
     ck_assert_uint_eq(group->cpu_weight, CONFIG_UNSET);
@@ -124,7 +130,7 @@ END_TEST
 START_TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
 {
     struct config_group *group = load_group(
-        "[Pool]\nSize=4\nMaxJobs=100\nPrefetch=8\n"
+        "[Pool]\nSize=4\nMaxJobs=100\nPrefetch=8\nBatchMax=20\n"
         "[Jobs]\nQueueMax=5\nQueueMemoryMax=1M\nTimeoutSec=1min 30s\nMaxRetries=7\n"
         "BackoffMinSec=1\nBackoffMaxSec=2\nBackoffRandom=50%\nResultTTLSec=0\nResultsMax=0\n"
         "[Restart]\nRestart=always\nMinSec=3\nMaxSec=4\nRandom=0\nResetAfterSec=infinity\n"
@@ -132,6 +138,7 @@ START_TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
 
     ck_assert_uint_eq(group->size, 4);
     ck_assert_uint_eq(group->max_jobs, 100);
+    ck_assert_uint_eq(group->batch_max, 20);
     ck_assert_uint_eq(group->prefetch, 8);
     ck_assert_uint_eq(group->queue_max, 5);
     ck_assert_uint_eq(group->queue_memory_max, 1 << 20);
@@ -158,10 +165,16 @@ START_TEST(every_key_of_workers_and_resources_is_read)
     struct config_group *group = load_group(
         "Type=service\nDescription=Digests of files\nWorkingDirectory=/tmp\n"
         "[Worker]\nTimeoutStartSec=1\nTimeoutStopSec=2\nWatchdogSec=3\nKillSignal=INT\n"
-        "MailboxSize=1M\nInlineMax=4K\n"
+        "MailboxSize=1M\nInlineMax=4K\nMailboxMax=7\nMailboxMemoryMax=1M\n"
+        "Overflow=drop-oldest\nOnCrash=error-queue\nMessageRetries=0\n"
         "[Resources]\nMemoryMax=64M\nMemoryHigh=32M\nCPUWeight=50\nCPUQuota=150%\nTasksMax=10\n"
         "LimitNOFILE=1024\nLimitCORE=0\nLimitAS=infinity\nNice=-5\nOOMScoreAdjust=-500\n");
 
+    ck_assert_uint_eq(group->mailbox_max, 7);
+    ck_assert_uint_eq(group->mailbox_memory_max, 1 << 20);
+    ck_assert_int_eq(group->overflow, CONFIG_OVERFLOW_DROP_OLDEST);
+    ck_assert_int_eq(group->on_crash, CONFIG_ON_CRASH_ERROR_QUEUE);
+    ck_assert_uint_eq(group->message_retries, 0);
     ck_assert_int_eq(group->type, CONFIG_SERVICE);
     ck_assert_str_eq(group->description, "Digests of files");
     ck_assert_str_eq(group->working_directory, "/tmp");
