@@ -50,6 +50,8 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
     (*cell_end_counter(cell, state))++;
     cell->queue_bytes -= job->payload.size;
     cell->group->queue_bytes -= job->payload.size;
+    if (state == JOB_DEAD)
+        cell_write_letter(cell, job);
     job_drop_payload(&cell->context->jobs, job);
     cell->group->n_live--;
     job_tell_waiters(job);

@@ -126,13 +126,15 @@ struct config_group {
 
 /* troupe.conf, section [Supervisor]. */
 struct config_daemon {
-    char *admin_group;    /* AdminGroup=; NULL = none */
-    gid_t admin_gid;      /* valid if admin_group */
-    unsigned clients_max; /* ClientsMax=, 256 */
-    usec_t client_idle;   /* ClientIdleSec=, infinity */
-    unsigned deaths_max;  /* DeathsMax=, death reports kept, 1000 */
-    usec_t timeout_stop;  /* TimeoutStopSec= for the shutdown as a whole, 30 s */
-    int log_level;        /* LogLevel=, enum log_level, info */
+    char *admin_group;                /* AdminGroup=; NULL = none */
+    gid_t admin_gid;                  /* valid if admin_group */
+    unsigned clients_max;             /* ClientsMax=, 256 */
+    usec_t client_idle;               /* ClientIdleSec=, infinity */
+    unsigned deaths_max;              /* DeathsMax=, death reports kept, 1000 */
+    uint64_t dead_letters_max;        /* DeadLettersMax=, in each of the two rings, 10000 */
+    uint64_t dead_letters_memory_max; /* DeadLettersMemoryMax= of both, bytes, 64M */
+    usec_t timeout_stop;              /* TimeoutStopSec= for the shutdown as a whole, 30 s */
+    int log_level;                    /* LogLevel=, enum log_level, info */
 };
 
 struct config {

@@ -9,6 +9,7 @@
 #include "../shared/clock.h"
 #include "backoff.h"
 #include "config.h"
+#include "dead-letter.h"
 #include "death.h"
 #include "event.h"
 #include "job.h"
@@ -39,6 +40,7 @@ struct context {
     struct job_table jobs;
     struct event_bus events;
     struct death_log deaths;
+    struct dead_letters dead_letters;
     struct starter starter;
     struct backoff_random random;
     struct cgroup_tree *cgroups;   /* NULL = process groups only */

@@ -218,6 +218,12 @@ void job_set_result(struct job_table *table, struct job *job, struct parcel *fro
     job_move_in(table, &job->result, from);
 }
 
+void job_take_payload(struct job_table *table, struct job *job, struct parcel *to)
+{
+    table->n_blobs -= job->payload.fd >= 0;
+    parcel_move(to, &job->payload);
+}
+
 void job_drop_payload(struct job_table *table, struct job *job)
 {
     job_drop(table, &job->payload);

@@ -128,10 +128,12 @@ struct job *job_ref(struct job *job);
 /* The last reference frees it: it must have ended and be in no list. */
 void job_unref(struct job_table *table, struct job *job);
 
-/* Move a payload or result in (it counts if it is a blob), and let go of the payload. */
+/* Move a payload or result in (it counts if it is a blob); let go of the payload, or move it out.
+ */
 void job_set_payload(struct job_table *table, struct job *job, struct parcel *from);
 void job_set_result(struct job_table *table, struct job *job, struct parcel *from);
 void job_drop_payload(struct job_table *table, struct job *job);
+void job_take_payload(struct job_table *table, struct job *job, struct parcel *to);
 
 /* NULL when there is none (any more). */
 struct job *job_by_handle(const struct job_table *table, uint64_t handle);

@@ -221,6 +221,8 @@ static int supervisor_reload(struct context *context, struct reload_changes *ret
     r = reload(context, supervisor->options->config_directory, &supervisor->config, ret, problems);
     context->config = &supervisor->config->daemon;
     death_log_resize(&context->deaths, context->config->deaths_max);
+    dead_letters_resize(&context->dead_letters, context->config->dead_letters_max,
+                        context->config->dead_letters_memory_max);
     if (r == 0 && !supervisor->options->log_level_given)
         log_set_max_level((enum log_level)context->config->log_level);
     context->state = CONTEXT_RUNNING;
@@ -344,6 +346,8 @@ static int open_context(struct supervisor *supervisor)
     context->started_at = clock_realtime();
     backoff_random_seed(&context->random, clock_realtime());
     death_log_resize(&context->deaths, context->config->deaths_max);
+    dead_letters_resize(&context->dead_letters, context->config->dead_letters_max,
+                        context->config->dead_letters_memory_max);
     r = event_bus_init(&context->events);
     if (r == 0)
         r = job_table_init(&context->jobs);
@@ -385,6 +389,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     supervisor->signals = (struct signals)SIGNALS_NULL;
     supervisor->notify.fd = -1;
     death_log_init(&supervisor->context.deaths, 0);
+    dead_letters_init(&supervisor->context.dead_letters, 0, 0);
     list_init(&supervisor->context.events.subscribers);
     list_init(&supervisor->context.jobs.free);
     supervisor->on_event.fn = on_event;
@@ -460,6 +465,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
             starter_deinit(&context->starter);
         job_table_deinit(&context->jobs);
         event_bus_deinit(&context->events);
+        dead_letters_deinit(&context->dead_letters);
         death_log_deinit(&context->deaths);
     }
     signals_deinit(&supervisor->signals);

@@ -76,6 +76,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     must(job_table_init(&context.jobs) == 0);
     must(event_bus_init(&context.events) == 0);
     death_log_init(&context.deaths, 10);
+    dead_letters_init(&context.dead_letters, 100, 1 << 20);
     must(config_defaults(&config, "test") == 0);
     /* A service would be started by a lucky input; an actor whose program is missing only fails to
      * be. */

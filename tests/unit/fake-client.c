@@ -64,6 +64,7 @@ void fake_setup(void)
     ck_assert_int_eq(job_table_init(&fake_context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&fake_context.events), 0);
     death_log_init(&fake_context.deaths, 100);
+    dead_letters_init(&fake_context.dead_letters, 100, 1 << 20);
     make_group();
     strcpy(directory, "/tmp/test-control-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(directory));
@@ -87,6 +88,7 @@ void fake_teardown(void)
     registry_deinit(&fake_context.registry);
     job_table_deinit(&fake_context.jobs);
     event_bus_deinit(&fake_context.events);
+    dead_letters_deinit(&fake_context.dead_letters);
     death_log_deinit(&fake_context.deaths);
     loop_free(fake_context.loop);
     unlink(fake_path);

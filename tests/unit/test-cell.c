@@ -109,6 +109,7 @@ static void setup(void)
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&context.events), 0);
     death_log_init(&context.deaths, 100);
+    dead_letters_init(&context.dead_letters, 100, 1 << 20);
     backoff_random_seed(&context.random, 1);
     make_config(2);
     ck_assert_int_eq(group_new(&group, &context, config), 0);
@@ -172,6 +173,7 @@ static void teardown(void)
     timer_disarm(loop_timers(context.loop), &give_up);
     job_table_deinit(&context.jobs);
     event_bus_deinit(&context.events);
+    dead_letters_deinit(&context.dead_letters);
     death_log_deinit(&context.deaths);
     loop_free(context.loop);
 }
@@ -275,6 +277,36 @@ START_TEST(J4_a_job_that_fails_on_every_attempt_is_dead_once)
     ck_assert_int_eq(error->code, 7);
     ck_assert_str_eq(error->reason, "it is broken");
     ck_assert_uint_eq(group->cell->counters.dead, 2);
+}
+END_TEST
+
+START_TEST(J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports)
+{
+    const struct job *crash = accepted("crash"), *error = accepted("error");
+    const struct dead_letter_filter any = DEAD_LETTER_FILTER_ANY;
+    struct dead_letter_cursor cursor;
+    const struct dead_letter *letter;
+    char id[PROTOCOL_ID_TEXT];
+    unsigned n = 0;
+
+    group_start(group);
+    run_jobs();
+    dead_letters_begin(&context.dead_letters, 0, &cursor);
+    for (; (letter = dead_letter_next(&context.dead_letters, &any, &cursor)); n++) {
+        const bool crashed = strcmp(letter->job, protocol_id_format(&crash->id, id)) == 0;
+
+        ck_assert_int_eq(letter->reason, DEAD_JOB);
+        ck_assert_str_eq(letter->recipient, "test");
+        ck_assert_uint_eq(letter->attempts, config->max_retries + 1);
+        if (!crashed)
+            ck_assert_str_eq(letter->job, protocol_id_format(&error->id, id));
+        ck_assert_str_eq(letter->text, crashed ? "killed by SIGKILL" : "it is broken");
+        ck_assert_mem_eq(parcel_data(&letter->payload), crashed ? "crash" : "error", 5);
+        ck_assert_uint_eq(letter->n_deaths, crashed ? config->max_retries + 1 : 0);
+        for (uint32_t i = 0; i < letter->n_deaths; i++)
+            ck_assert_uint_eq(letter->deaths[i]->attempt, i + 1);
+    }
+    ck_assert_uint_eq(n, 2);
 }
 END_TEST
 
@@ -704,6 +736,7 @@ static Suite *cell_suite(void)
     tcase_add_test(tcase, a_job_succeeds_with_its_result);
     tcase_add_test(tcase, J3_unsuccessful_is_final_and_a_crash_is_retried);
     tcase_add_test(tcase, J4_a_job_that_fails_on_every_attempt_is_dead_once);
+    tcase_add_test(tcase, J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports);
     tcase_add_test(tcase, every_accepted_job_ends_exactly_once_among_crashing_ones);
     tcase_add_test(tcase, a_job_that_runs_out_of_time_takes_its_worker_with_it);
     tcase_add_test(tcase, a_worker_that_gives_no_sign_of_life_is_aborted);

@@ -25,6 +25,8 @@ START_TEST(an_empty_directory_is_a_configuration)
     ck_assert_uint_eq(config->daemon.clients_max, 256);
     ck_assert_uint_eq(config->daemon.client_idle, USEC_INFINITY);
     ck_assert_uint_eq(config->daemon.deaths_max, 1000);
+    ck_assert_uint_eq(config->daemon.dead_letters_max, 10000);
+    ck_assert_uint_eq(config->daemon.dead_letters_memory_max, 64 << 20);
     ck_assert_uint_eq(config->daemon.timeout_stop, 30 * USEC_PER_SEC);
     ck_assert_int_eq(config->daemon.log_level, LOG_LEVEL_INFO);
     config_free(config);
@@ -209,7 +211,7 @@ START_TEST(every_key_of_the_daemon_is_read)
     ck_assert_ptr_nonnull(root);
     snprintf(text, sizeof(text),
              "[Supervisor]\nAdminGroup=%s\nClientsMax=7\nClientIdleSec=5min\nDeathsMax=8\n"
-             "TimeoutStopSec=infinity\nLogLevel=debug\n",
+             "DeadLettersMax=0\nDeadLettersMemoryMax=1M\nTimeoutStopSec=infinity\nLogLevel=debug\n",
              root->gr_name);
     write_file("troupe.conf", text);
     config = load();
@@ -218,6 +220,8 @@ START_TEST(every_key_of_the_daemon_is_read)
     ck_assert_uint_eq(config->daemon.clients_max, 7);
     ck_assert_uint_eq(config->daemon.client_idle, 300 * USEC_PER_SEC);
     ck_assert_uint_eq(config->daemon.deaths_max, 8);
+    ck_assert_uint_eq(config->daemon.dead_letters_max, 0);
+    ck_assert_uint_eq(config->daemon.dead_letters_memory_max, 1 << 20);
     ck_assert_uint_eq(config->daemon.timeout_stop, USEC_INFINITY);
     ck_assert_int_eq(config->daemon.log_level, LOG_LEVEL_DEBUG);
     config_free(config);
