@@ -62,7 +62,10 @@ STRESS_TESTS := $(wildcard tests/stress/stress-*.c)
 STRESS_HELPERS := $(filter-out $(STRESS_TESTS),$(wildcard tests/stress/*.c))
 E2E_PROGRAMS := $(wildcard tests/e2e/*.c)
 E2E_WORKERS := $(wildcard tests/e2e/workers/*.c)
-BENCHES := $(wildcard tests/bench/*.c)
+BENCH_HELPERS := $(wildcard tests/bench/load/*.c)
+# Needs a library of its own: left out where that is missing.
+BENCH_ZEROMQ := $(if $(wildcard /usr/include/zmq.h),,tests/bench/peers/zeromq.c)
+BENCHES := $(filter-out $(BENCH_HELPERS) $(BENCH_ZEROMQ),$(wildcard tests/bench/*/*.c))
 FUZZERS := $(wildcard tests/fuzz/fuzz-*.c)
 # An example is a file, or a directory of files.
 EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
@@ -71,7 +74,8 @@ EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
 MANUALS := $(wildcard supervisor/*.[1-8] supervisor/ctl/*.[1-8] worker/*.[1-8] worker/exec/*.[1-8])
 INTERFACES := $(wildcard supervisor/*.varlink)
 OURS := $(wildcard shared/*.[ch] supervisor/*.[ch] supervisor/ctl/*.[ch] worker/*.[ch] worker/exec/*.[ch] \
-	worker/examples/*.[ch] worker/examples/*/*.[ch] tests/*/*.[ch] tests/e2e/workers/*.[ch])
+	worker/examples/*.[ch] worker/examples/*/*.[ch] tests/*/*.[ch] tests/e2e/workers/*.[ch] \
+	tests/bench/*/*.[ch])
 PRODUCT := $(filter-out tests/%,$(filter %.c,$(OURS)))
 SCRIPTS := $(shell grep -lE '^\#!.*(/| )(ba|da)?sh' .ci/* units/* tests/*/* worker/examples/* 2>/dev/null)
 
@@ -85,7 +89,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS))
 
 .PHONY: all run check check-programs check-unit check-stress check-e2e check-clients check-chaos check-asan check-tsan \
-	check-valgrind check-systemd fuzz lint fmt install install-files uninstall bench help deps clean \
+	check-valgrind check-systemd fuzz lint fmt install install-files uninstall bench bench-quick bench-deps help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -127,6 +131,7 @@ $(BUILD)/libctl.a: $(call object,$(CTL)); $(archive)
 $(BUILD)/libworker.a: $(call object,$(WORKER)); $(archive)
 $(BUILD)/libexec.a: $(call object,$(EXEC)); $(archive)
 $(BUILD)/libhelpers.a: $(call object,$(UNIT_HELPERS)); $(archive)
+$(BUILD)/libload.a: $(call object,$(BENCH_HELPERS)); $(archive)
 $(BUILD)/faults/libshared.a: $(call fault_object,$(SHARED)); $(archive)
 $(BUILD)/faults/libsupervisor.a: $(call fault_object,$(SUPERVISOR)); $(archive)
 $(BUILD)/faults/libworker.a: $(call fault_object,$(WORKER)); $(archive)
@@ -192,8 +197,10 @@ $(BUILD)/tests/stress/%: $(BUILD)/faults/obj/tests/stress/%.o $(BUILD)/faults/li
 $(BUILD)/tests/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libtroupe.a $(BUILD)/libshared.a
 	$(link) $(STATIC)
 
-$(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libtroupe.a $(BUILD)/libshared.a
-	$(link) $(URING_LIBS)
+$(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libload.a $(BUILD)/libtroupe.a \
+		$(BUILD)/libsupervisor.a $(BUILD)/libshared.a
+	$(link) $(if $(filter floors/hops,$*),$(URING_LIBS)) $(if $(filter peers/zeromq,$*),-lzmq) \
+		$(if $(filter troupe/% floors/stamp,$*),$(STATIC))
 
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(filter %.c,$(OURS)))
 -include $(patsubst %.c,$(BUILD)/faults/obj/%.d,$(filter %.c,$(OURS)))
@@ -298,9 +305,13 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libctl.a $(BUILD)/li
 		$(BUILD)/libworker.a $(BUILD)/libshared.a
 	$(link) $(SUPERVISOR_LIBS) -fsanitize=fuzzer
 
-bench: deps
+# BENCH= chooses among the measures by (the beginning of) their names. Peers that are missing are skipped.
+bench bench-quick: deps
 	+@$(again) all bench-programs
-	@$(TESTS_ENVIRONMENT) tests/bench/run
+	@$(TESTS_ENVIRONMENT) tests/bench/run $(if $(filter bench-quick,$@),--quick) $(BENCH)
+
+bench-deps:
+	@.ci/deps beanstalkd redis-server gearman-job-server nats-server libzmq3-dev runit s6 supervisor linux-perf valgrind
 
 .PHONY: bench-programs
 bench-programs: $(call program,$(BENCHES))
@@ -388,7 +399,8 @@ help:
 	@echo 'make check-clients  the socket under python3-varlink and varlinkctl (root, mmdebstrap)'
 	@echo 'make check-chaos    10,000 workers killed while jobs run (minutes)'
 	@echo 'make fuzz           FUZZ_SECONDS=20 per target, with clang'
-	@echo 'make bench          Troupe beside its floor and its peers'
+	@echo 'make bench          Troupe beside its floor and its peers (BENCH= chooses; bench-quick: 3 minutes)'
+	@echo 'make bench-deps     the peers, by apt-get'
 	@echo 'make lint fmt       static analysis; layout'
 	@echo 'make install        DESTDIR= PREFIX=/usr; and uninstall'
 	@echo 'make deps           what is missing, by apt-get; run and check do it by themselves'

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""Subjects that do jobs: one at a time, or so many in flight."""
+import processes
+import programs
+import rounds
+import servers
+import troupe_daemon
+
+
+class Hops:
+    """The floor: the rings, the sleeping, and nothing else."""
+
+    def __init__(self, hops):
+        self.hops = hops
+
+    def missing(self):
+        return None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def load(self, *arguments):
+        return [programs.ours("floors/hops"), self.hops, *map(str, arguments)]
+
+
+class Troupe(troupe_daemon.Daemon):
+    """trouped with a group `echo`, and whatever else."""
+    prefix = ""
+
+    def __init__(self, workers=1, depth=1, result_max=1 << 40, beside=None, options=(), **sections):
+        pool = {"Size": workers, "Prefetch": depth, **sections.pop("Pool", {})}
+        text = troupe_daemon.group(f"{programs.ours('troupe/echo')} {result_max}", Pool=pool, **sections)
+        super().__init__({"echo": text, **(beside or {})}, options)
+
+    def missing(self):
+        return None
+
+    def load(self, *arguments):
+        return [programs.ours("troupe/jobs"), f"{self.prefix}echo@{self.socket}", *map(str, arguments)]
+
+    @property
+    def server_pid(self):
+        return self.process.pid
+
+    @property
+    def worker_pids(self):
+        return processes.children(self.process.pid)
+
+
+class HandingOver(Troupe):
+    """Payloads are memory that is handed over."""
+    prefix = "blob:"
+
+
+class PythonPool:
+    def __init__(self, kind, workers=1):
+        self.kind, self.workers = kind, workers
+
+    def missing(self):
+        return None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def load(self, what, count, size, _result, *window):
+        return ["python3", f"{programs.TOP}/tests/bench/peers/pools.py", self.kind, what, str(count), str(size),
+                *(str(number) for number in window), *([str(self.workers)] if window else [])]
+
+
+class LoadSubject(rounds.Subject):
+    """A system under the load program. The number of jobs is chosen so that a turn takes `seconds`."""
+
+    def __init__(self, name, system, role="peer", seconds=0.4, size=64, skips=()):
+        self.name, self.system, self.role = name, system, role
+        self.seconds, self.size, self.skips = seconds, size, skips
+        self.rates = {}
+
+    def missing(self):
+        return self.system.missing()
+
+    def __enter__(self):
+        self.system.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        self.system.__exit__(None, None, None)
+
+    def arguments(self, point, count):
+        raise NotImplementedError
+
+    def rate(self, result):
+        raise NotImplementedError
+
+    def turn(self, point):
+        if point not in self.rates:  # how many jobs that is, nobody knows before the first
+            first = programs.measure(*self.system.load(*self.arguments(point, 100)))
+            second = max(200, int(self.rate(first) * self.seconds / 10))
+            self.rates[point] = self.rate(programs.measure(*self.system.load(*self.arguments(point, second))))
+        count = max(50, int(self.rates[point] * self.seconds))
+        before = self.cpu()
+        result = programs.measure(*self.system.load(*self.arguments(point, count)))
+        for metric, ns in self.cpu().items():
+            if "all_jobs" in result:
+                result[metric] = (ns - before[metric]) / 1e3 / result["all_jobs"]
+        self.rates[point] = self.rate(result)
+        result = {metric: value for metric, value in result.items() if metric not in ("all_jobs", "count")}
+        return result
+
+    def cpu(self):
+        """What server and workers have used so far, as {metric: ns}."""
+        if not hasattr(self.system, "server_pid"):
+            return {}
+        return {"server_cpu_us_per_job": processes.cpu_ns(self.system.server_pid),
+                "workers_cpu_us_per_job": sum(processes.cpu_ns(pid) for pid in self.system.worker_pids)}
+
+
+class RoundTrips(LoadSubject):
+    """One job at a time; a point is None or the payload's size."""
+    result = 1 << 40
+
+    def arguments(self, point, count):
+        return "round-trip", count, point or self.size, self.result
+
+    def rate(self, result):
+        return 1e6 / max(result["mean_us"], 0.1)
+
+
+class Windows(LoadSubject):
+    """A point is the number of jobs in flight."""
+
+    def arguments(self, point, count):
+        return "window", max(count, 2 * point), self.size, 1 << 40, point
+
+    def rate(self, result):
+        return result["jobs_per_s"]
+
+
+JOB_SERVERS = {"redis": servers.Redis, "beanstalkd": servers.Beanstalkd, "NATS": servers.Nats,
+               "gearmand": servers.Gearmand}
+PYTHON_POOLS = {"Python Pool": "pool", "Python ProcessPoolExecutor": "executor"}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Troupe, jobs with their whole life cycle. ADDRESS is GROUP@SOCKET, or blob:GROUP@SOCKET: then
+ * each payload is memory of its own that is handed over, not copied; only its first eight bytes are
+ * written.
+ */
+
+#include "../../../worker/troupe.h"
+#include "../load/load.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct troupe {
+    struct troupe_client *client;
+    uint64_t group;
+    bool blobs;
+};
+
+static int open_client(const char *address, unsigned window, void **ret)
+{
+    struct troupe *self = calloc(1, sizeof(*self));
+    char group[256];
+    const char *at;
+    int r;
+
+    (void)window;
+    if (!self)
+        return -ENOMEM;
+    *ret = self;
+    self->blobs = strncmp(address, "blob:", 5) == 0;
+    address += self->blobs ? 5 : 0;
+    at = strchr(address, '@');
+    if (!at || (size_t)(at - address) >= sizeof(group))
+        return -EINVAL;
+    snprintf(group, sizeof(group), "%.*s", (int)(at - address), address);
+    r = troupe_client_connect(&self->client, at + 1);
+    return r == 0 ? troupe_client_group(self->client, group, &self->group) : r;
+}
+
+static int submit(void *userdata, const void *data, size_t size)
+{
+    struct troupe *self = userdata;
+
+    if (self->blobs) {
+        void *blob;
+        int r = troupe_client_blob(self->client, size, &blob);
+        if (r < 0)
+            return r;
+        memcpy(blob, data, sizeof(uint64_t));
+        data = blob;
+    }
+    return troupe_client_submit(self->client, self->group, NULL, data, size, 0);
+}
+
+static int flush(void *userdata)
+{
+    struct troupe *self = userdata;
+
+    troupe_client_flush(self->client);
+    return 0;
+}
+
+static int next(void *userdata, int wait, void *data, size_t size)
+{
+    struct troupe *self = userdata;
+    struct troupe_result result;
+    int r = troupe_client_next(self->client, &result, wait ? TROUPE_USEC_INFINITY : 0);
+
+    if (r < 0)
+        return r;
+    r = result.error;
+    if (r == 0 && (result.end != TROUPE_SUCCEEDED || result.size != size))
+        r = -EBADMSG;
+    if (r == 0)
+        memcpy(data, result.data, size);
+    troupe_result_release(&result);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct load_system system = {"jobs", open_client, submit, flush, next, NULL};
+
+    return load_main(argc, argv, &system);
+}
