@@ -43,6 +43,7 @@ static uint64_t *cell_end_counter(struct cell *cell, enum job_state state)
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason)
 {
     assert(!list_linked(&job->link));
+    progress_moved(cell);
     job_set_state(job, state);
     job->ended_at = clock_realtime();
     if (reason)
@@ -99,6 +100,7 @@ static void cell_on_backoff_over(struct timer *timer, usec_t now)
 
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
 {
+    progress_moved(cell);
     job_set_state(job, JOB_BACKOFF);
     job->retry_at = usec_add(clock_realtime(), delay);
     list_push_back(&cell->backoff, &job->link);
@@ -149,7 +151,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
 
 void cell_job_started(struct cell *cell, struct job *job)
 {
-    (void)cell;
+    progress_moved(cell);
     job->started = true;
     job->started_at = clock_realtime();
     job_tell_waiters(job);
@@ -199,6 +201,7 @@ void cell_job_returned(struct cell *cell, struct job *job)
         return;
     }
     job->attempt--; /* none was made, and whoever knows of it is dead */
+    progress_moved(cell);
     job_set_state(job, JOB_QUEUED);
     cell_enqueue(cell, job, true);
     job_tell_waiters(job);
@@ -213,6 +216,7 @@ void cell_job_lost(struct cell *cell, struct job *job, const struct death *death
         return;
     }
     /* Its worker was stopped under it: not the job's fault, and not one of its attempts. */
+    progress_moved(cell);
     job_set_state(job, JOB_QUEUED);
     cell_enqueue(cell, job, true);
     job_tell_waiters(job);

@@ -51,6 +51,7 @@ void cell_stop(struct cell *cell, bool hurry)
 void cell_restart(struct cell *cell)
 {
     cell->wanted = true;
+    cell->replacement.stopped = false; /* all of them begin with the program of now */
     cell_each(cell, slot_restart);
     cell_watch_idle(cell);
 }
@@ -107,7 +108,9 @@ void cell_trim(struct cell *cell)
 {
     while (cell->n_slots > cell->size) {
         struct slot *last = cell->slots[cell->n_slots - 1];
-        if (!last->retired || !slot_is_down(last))
+        /* While a predecessor is there, nobody else begins as its namesake. */
+        if (!last->retired || !slot_is_down(last) ||
+            (cell->aside && cell->aside->index == last->index))
             return;
         slot_free(last);
         cell->n_slots--;

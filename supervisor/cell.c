@@ -32,6 +32,7 @@ void cell_enqueue(struct cell *cell, struct job *job, bool first)
         queue_push_front(&cell->queue, job);
     else
         queue_push_back(&cell->queue, job);
+    progress_watch(cell);
     cell_wake(cell);
 }
 
@@ -61,7 +62,7 @@ void cell_slot_withdrawn(struct cell *cell, struct slot *slot)
 
 void cell_slot_stopped(struct cell *cell, struct slot *slot)
 {
-    if (slot->retired)
+    if (slot->retired || slot == cell->aside)
         cell_wake(cell);
 }
 
@@ -77,6 +78,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     cell->n_running++;
     r = slot_assign(slot, job);
     if (r == 0) {
+        progress_moved(cell);
         if (slot->n_jobs < cell->config->prefetch)
             list_push_back(&cell->available, &slot->available_link);
         job_tell_waiters(job);
@@ -108,6 +110,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
     struct list *slot;
     struct job *job;
 
+    replacement_step(cell);
     cell_trim(cell);
     while (!cell->paused && (job = queue_first(&cell->queue)) &&
            (slot = list_first(&cell->available))) {
@@ -297,9 +300,10 @@ const char *cell_event_name(const struct cell *cell)
     return *cell->key ? cell->name : NULL;
 }
 
-void cell_tell(struct cell *cell, enum log_level level, const char *type, const char *text)
+void cell_tell(struct cell *cell, enum log_level level, const char *type, const char *message_id,
+               const char *text)
 {
-    char message[CELL_NAME_MAX + 128];
+    char message[CELL_NAME_MAX + 256];
 
     (void)snprintf(message, sizeof(message), "%s %s", cell->name, text);
     event_emit(&cell->context->events, (struct event){
@@ -307,6 +311,7 @@ void cell_tell(struct cell *cell, enum log_level level, const char *type, const 
                                            .type = type,
                                            .group = cell->group->name,
                                            .cell = cell_event_name(cell),
+                                           .message_id = message_id,
                                            .message = message,
                                        });
 }
@@ -339,6 +344,8 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     list_init(&cell->backoff);
     timer_init(&cell->idle_timer, cell_on_idle_timer);
     loop_deferred_init(&cell->dispatch, cell_dispatch);
+    replacement_init(cell);
+    progress_init(cell);
     r = cell_reserve(cell, group->size);
     if (r < 0) {
         cell_free(cell);
@@ -356,6 +363,8 @@ struct cell *cell_free(struct cell *cell)
     assert(cell_live_jobs(cell) == 0);
     timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
     loop_undefer(&cell->dispatch);
+    progress_deinit(cell);
+    replacement_deinit(cell);
     for (size_t i = 0; i < cell->n_slots; i++)
         slot_free(cell->slots[i]);
     free(cell->slots);

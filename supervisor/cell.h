@@ -14,11 +14,14 @@
 #include "../shared/clock.h"
 #include "../shared/list.h"
 #include "../shared/log.h"
+#include "backoff.h"
 #include "config.h"
 #include "death.h"
 #include "job.h"
 #include "loop.h"
+#include "progress.h"
 #include "queue.h"
+#include "replacement.h"
 #include "timer.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,6 +62,10 @@ struct cell {
     bool own_size; /* somebody gave it a size that is not its group's */
     bool closed;   /* no new job is accepted; what fails is not retried */
     bool retiring; /* its slots stop, and it goes with the last of them */
+    struct replacement replacement;
+    struct restart_tally tally; /* of all its workers, if Strategy= has them die together */
+    bool release_due;           /* those that are held may start once all of them are down */
+    struct progress progress;
     struct cell_counters counters;
     usec_t idle_since;       /* monotonic: when its last live job ended */
     struct timer idle_timer; /* lazily armed: fires at or before it has been idle long enough */
@@ -121,8 +128,9 @@ void cell_resume(struct cell *cell);
 /* Its name, or NULL if it is all of its group: what an event says. */
 const char *cell_event_name(const struct cell *cell);
 
-/* An event of this cell; the message is its name and `text`. */
-void cell_tell(struct cell *cell, enum log_level level, const char *type, const char *text);
+/* An event of this cell; the message is its name and `text`. `message_id` may be NULL. */
+void cell_tell(struct cell *cell, enum log_level level, const char *type, const char *message_id,
+               const char *text);
 
 /* For status: as of a group, and "retiring". */
 const char *cell_state(const struct cell *cell);

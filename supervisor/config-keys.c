@@ -33,6 +33,10 @@ static const struct config_choice OVERFLOWS[] = {
 static const struct config_choice ON_CRASHES[] = {
     {"retry", CONFIG_ON_CRASH_RETRY}, {"error-queue", CONFIG_ON_CRASH_ERROR_QUEUE}, {NULL, 0},
 };
+static const struct config_choice STRATEGIES[] = {
+    {"one-for-one", CONFIG_ONE_FOR_ONE}, {"one-for-all", CONFIG_ONE_FOR_ALL},
+    {"rest-for-one", CONFIG_REST_FOR_ONE}, {NULL, 0},
+};
 static const struct config_choice LOG_LEVELS[] = {
     {"error", LOG_LEVEL_ERROR}, {"err", LOG_LEVEL_ERROR},
     {"warning", LOG_LEVEL_WARNING}, {"notice", LOG_LEVEL_NOTICE},
@@ -85,6 +89,11 @@ static const struct config_key GROUP_KEYS[] = {
      .allowed = "a number from 1 to 64"},
     {IN_POOL("MaxJobs", UNSIGNED, max_jobs), .fallback = "0", .max = COUNT_MAX, .live = true,
      .allowed = "a number from 0 (never) to 1000000000"},
+    {IN_POOL("MaxMemory", SIZE, max_memory), .fallback = "infinity", .min = 4096,
+     .max = SIZE_LIMIT, .infinity = true, .live = true,
+     .allowed = "a size from 4K such as 64M, infinity"},
+    {IN_POOL("MaxAgeSec", TIMEOUT, max_age), .fallback = "infinity", .max = INT64_MAX,
+     .infinity = true, .live = true, .allowed = TIME_ALLOWED ", infinity"},
     {IN_POOL("BatchMax", UNSIGNED, batch_max), .fallback = "10", .min = 1, .max = 1000,
      .live = true, .allowed = "a number from 1 to 1000"},
 
@@ -106,6 +115,8 @@ static const struct config_key GROUP_KEYS[] = {
      .infinity = true, .live = true, .allowed = TIME_ALLOWED ", 0 (keep none), infinity"},
     {IN_JOBS("ResultsMax", COUNT, results_max), .fallback = "10000", .max = COUNT_MAX,
      .live = true, .allowed = "a number from 0 (keep none) to 1000000000"},
+    {IN_JOBS("NoProgressSec", TIMEOUT, no_progress), .fallback = "infinity", .max = INT64_MAX,
+     .infinity = true, .live = true, .allowed = TIME_ALLOWED ", infinity"},
 
     {IN_RESTART("Restart", CHOICE, restart), .fallback = "on-failure", .choices = RESTARTS,
      .live = true, .allowed = "on-failure, always, no"},
@@ -121,6 +132,8 @@ static const struct config_key GROUP_KEYS[] = {
      .live = true, .allowed = "a number from 0 (no limit) to 1000000"},
     {IN_RESTART("StartLimitIntervalSec", TIME, start_limit_interval), .fallback = "10s",
      .max = INT64_MAX, .infinity = true, .live = true, .allowed = TIME_ALLOWED ", infinity"},
+    {IN_RESTART("Strategy", CHOICE, strategy), .fallback = "one-for-one", .choices = STRATEGIES,
+     .live = true, .allowed = "one-for-one, one-for-all, rest-for-one"},
 
     {IN_WORKER("TimeoutStartSec", TIMEOUT, timeout_start), .fallback = "30s", .max = INT64_MAX,
      .infinity = true, .live = true, .allowed = TIME_ALLOWED ", infinity"},

@@ -29,6 +29,12 @@ enum config_cells {
     CONFIG_CELLS_BY_KEY, /* one for each key */
 };
 
+enum config_strategy {
+    CONFIG_ONE_FOR_ONE,
+    CONFIG_ONE_FOR_ALL,
+    CONFIG_REST_FOR_ONE,
+};
+
 enum config_restart {
     CONFIG_RESTART_ON_FAILURE,
     CONFIG_RESTART_ALWAYS,
@@ -77,6 +83,8 @@ struct config_group {
     usec_t cell_idle;                /* 5 min; USEC_INFINITY = cells stay */
     unsigned prefetch;               /* jobs in one worker's hand, 1 … 64; default 1 */
     unsigned max_jobs;               /* 0 = no recycling */
+    uint64_t max_memory;             /* growth in bytes; CONFIG_UNSET = no recycling */
+    usec_t max_age;                  /* USEC_INFINITY = no recycling */
     unsigned batch_max; /* messages of the pool in one worker's hand, 1 … 1000; default 10 */
 
     /* [Jobs] */
@@ -88,14 +96,16 @@ struct config_group {
     double backoff_random;           /* 0.2 */
     usec_t result_ttl;               /* 1 h */
     uint64_t results_max;            /* 10000 */
+    usec_t no_progress;              /* USEC_INFINITY = off (default) */
 
     /* [Restart] */
-    enum config_restart restart; /* on-failure */
-    usec_t min, max;             /* 100 ms, 30 s */
-    double random;               /* 0.2 */
-    usec_t reset_after;          /* 10 s */
-    unsigned start_limit_burst;  /* 5; 0 = no limit */
-    usec_t start_limit_interval; /* 10 s */
+    enum config_restart restart;   /* on-failure */
+    usec_t min, max;               /* 100 ms, 30 s */
+    double random;                 /* 0.2 */
+    usec_t reset_after;            /* 10 s */
+    unsigned start_limit_burst;    /* 5; 0 = no limit */
+    usec_t start_limit_interval;   /* 10 s */
+    enum config_strategy strategy; /* one-for-one */
 
     /* [Worker] */
     usec_t timeout_start;          /* 90 s -> 30 s default */

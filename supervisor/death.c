@@ -16,6 +16,7 @@ static const char *const CAUSES[_DEATH_N_CAUSES] = {
     [DEATH_WATCHDOG] = "watchdog",
     [DEATH_START_TIMEOUT] = "start_timeout",
     [DEATH_VIOLATION] = "violation",
+    [DEATH_NO_PROGRESS] = "no_progress",
     [DEATH_STOP] = "stop",
 };
 
@@ -26,6 +27,7 @@ static const char *const PREFIXES[_DEATH_N_CAUSES] = {
     [DEATH_WATCHDOG] = "gave no sign of life within WatchdogSec",
     [DEATH_START_TIMEOUT] = "was not ready within TimeoutStartSec",
     [DEATH_VIOLATION] = "broke the protocol",
+    [DEATH_NO_PROGRESS] = "made no progress within NoProgressSec",
     [DEATH_STOP] = "stopped",
 };
 

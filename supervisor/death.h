@@ -22,8 +22,9 @@ enum death_cause {
     DEATH_JOB_TIMEOUT,
     DEATH_WATCHDOG,
     DEATH_START_TIMEOUT,
-    DEATH_VIOLATION, /* it broke the protocol and was killed */
-    DEATH_STOP,      /* it was asked to stop: not a failure */
+    DEATH_VIOLATION,   /* it broke the protocol and was killed */
+    DEATH_NO_PROGRESS, /* its cell was stuck, and it had a job in hand */
+    DEATH_STOP,        /* it was asked to stop: not a failure */
     _DEATH_N_CAUSES,
 };
 

@@ -11,3 +11,7 @@
 #define EVENT_ID_BAD_CONFIG       "5a1d3c7e9b8f42e6a0d4c2b1f7e68d05"
 #define EVENT_ID_READY            "e1b7a4c2d95f4b38b6f0a83c7d2e1f66"
 #define EVENT_ID_STOPPING         "b3f5d8e07c1a4926a7e4f9b20d6c8a17"
+#define EVENT_ID_NOT_RECYCLED     "0d7a12952606a4dd29e0584449349da7"
+#define EVENT_ID_ROLL_STOPPED     "ea2de0053ddce471f600e4ce3933a52b"
+#define EVENT_ID_STALLED          "7759c9cc29ae5f3ee85d6149f88fc96a"
+#define EVENT_ID_TAKES_ALONG      "ad289854c771417d77b68eda6d61844d"

@@ -235,7 +235,7 @@ int group_resize_cell(struct cell *cell, int64_t size)
     cell_set_size(cell, (size_t)size);
     cell_watch_idle(cell);
     (void)snprintf(text, sizeof(text), "is resized from %zu to %lld", before, (long long)size);
-    cell_tell(cell, LOG_LEVEL_NOTICE, "cell.resized", text);
+    cell_tell(cell, LOG_LEVEL_NOTICE, "cell.resized", NULL, text);
     return 0;
 }
 
@@ -250,25 +250,18 @@ static void group_adopt(struct group *group, struct config_group *config)
     group->name = config->name;
     group_each_cell (cell, group) {
         cell->config = config;
-        for (size_t i = 0; (slot = cell_next_slot(cell, &i));)
+        for (size_t i = 0; (slot = cell_next_slot(cell, &i));) {
             slot->process.group = config->name;
-    }
-}
-
-/* Workers of another program take the place of these, each after its job. */
-static void group_roll(struct group *group)
-{
-    group_each_cell (cell, group) {
-        for (size_t i = 0; i < cell->size; i++)
-            if (cell->slots[i]->wanted)
-                slot_restart(cell->slots[i]);
+            slot_arm_age(slot);
+        }
+        progress_reset(cell);
     }
 }
 
 int group_reconfigure(struct group *group, struct config_group *config)
 {
     struct config_group *before = group->config;
-    bool roll = !config_group_same_process(before, config);
+    bool roll = !config_group_same_process(before, config) || group_is_behind(group);
     bool resize = config->size != before->size;
     config_strv variables = NULL;
     gid_t *groups;
@@ -296,11 +289,20 @@ int group_reconfigure(struct group *group, struct config_group *config)
     /* In this order: new slots already start as the new file says. */
     if (resize)
         group_set_size(group, config->size);
-    if (roll)
-        group_roll(group);
-    group_each_cell (cell, group)
+    group_each_cell (cell, group) {
+        if (roll)
+            replacement_roll(cell);
         cell_review_idle(cell);
+    }
     return 0;
+}
+
+bool group_is_behind(const struct group *group)
+{
+    group_each_cell (cell, group)
+        if (cell->replacement.stopped)
+            return true;
+    return false;
 }
 
 void group_remove(struct group *group)
@@ -339,8 +341,10 @@ const char *group_state(const struct group *group)
 
 static bool slot_is_undecided(const struct slot *slot)
 {
-    return slot->wanted && (slot->generation == slot->born || (slot->generation == slot->born + 1 &&
-                                                               slot->state == LIFECYCLE_STARTING));
+    bool first = slot->generation == slot->born ||
+                 (slot->generation == slot->born + 1 && slot->state == LIFECYCLE_STARTING);
+
+    return slot->wanted && (first || slot->held || slot->undecided);
 }
 
 bool group_decided(const struct group *group)

@@ -67,9 +67,13 @@ int group_resize_cell(struct cell *cell, int64_t size);
 
 /*
  * A new configuration for the same name: policies at once, size by resizing, another program by
- * restarting the slots after their jobs. Takes `config` over. 0 or -errno (the old one stays).
+ * rolling the pool: slot by slot, each replacement ready before the old one stops. Takes `config`
+ * over. 0 or -errno (the old one stays).
  */
 int group_reconfigure(struct group *group, struct config_group *config);
+
+/* Some of its workers still run the program of before, since a new one did not come up. */
+bool group_is_behind(const struct group *group);
 
 /* For status: "running", "paused", "stopped", "degraded" (some slots in backoff or failed),
  * "failed". */

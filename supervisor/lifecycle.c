@@ -45,6 +45,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(STOPPED),
         [LIFECYCLE_EVENT_WATCHDOG]        = STAY(STOPPED),
         [LIFECYCLE_EVENT_VIOLATION]       = STAY(STOPPED),
+        [LIFECYCLE_EVENT_CONDEMNED]       = STAY(STOPPED),
         [LIFECYCLE_EVENT_STOP]            = STAY(STOPPED),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(STOPPED),
         [LIFECYCLE_EVENT_EXITED]          = STAY(STOPPED),
@@ -63,6 +64,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(STARTING),
         [LIFECYCLE_EVENT_WATCHDOG]        = STAY(STARTING),
         [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, KILL),
+        [LIFECYCLE_EVENT_CONDEMNED]       = GO(KILLING, TERMINATE),
         [LIFECYCLE_EVENT_STOP]            = GO(KILLING, TERMINATE),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(STARTING),
         [LIFECYCLE_EVENT_EXITED]          = GO(BACKOFF, BURY | SCHEDULE),
@@ -81,6 +83,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(IDLE),
         [LIFECYCLE_EVENT_WATCHDOG]        = GO(KILLING, WITHDRAW | ABORT),
         [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, WITHDRAW | KILL),
+        [LIFECYCLE_EVENT_CONDEMNED]       = GO(KILLING, WITHDRAW | TERMINATE),
         [LIFECYCLE_EVENT_STOP]            = GO(STOPPING, WITHDRAW | SEND_STOP),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(IDLE),
         [LIFECYCLE_EVENT_EXITED]          = GO(BACKOFF, WITHDRAW | BURY | SCHEDULE),
@@ -101,6 +104,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = GO(KILLING, WITHDRAW | TERMINATE),
         [LIFECYCLE_EVENT_WATCHDOG]        = GO(KILLING, WITHDRAW | ABORT),
         [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, WITHDRAW | KILL),
+        [LIFECYCLE_EVENT_CONDEMNED]       = GO(KILLING, WITHDRAW | TERMINATE),
         [LIFECYCLE_EVENT_STOP]            = GO(STOPPING, WITHDRAW),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(BUSY),
         [LIFECYCLE_EVENT_EXITED]          = GO(BACKOFF, WITHDRAW | BURY | SCHEDULE),
@@ -119,6 +123,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = GO(KILLING, TERMINATE),
         [LIFECYCLE_EVENT_WATCHDOG]        = GO(KILLING, ABORT),
         [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, KILL),
+        [LIFECYCLE_EVENT_CONDEMNED]       = GO(KILLING, TERMINATE),
         [LIFECYCLE_EVENT_STOP]            = STAY(STOPPING),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = GO(KILLING, TERMINATE),
         [LIFECYCLE_EVENT_EXITED]          = GO(STOPPED, BURY | DOWN),
@@ -139,6 +144,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(KILLING),
         [LIFECYCLE_EVENT_WATCHDOG]        = STAY(KILLING),
         [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, KILL),
+        [LIFECYCLE_EVENT_CONDEMNED]       = STAY(KILLING),
         [LIFECYCLE_EVENT_STOP]            = STAY(KILLING),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = GO(KILLING, KILL),
         [LIFECYCLE_EVENT_EXITED]          = GO(BACKOFF, BURY | SCHEDULE),
@@ -157,6 +163,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(BACKOFF),
         [LIFECYCLE_EVENT_WATCHDOG]        = STAY(BACKOFF),
         [LIFECYCLE_EVENT_VIOLATION]       = STAY(BACKOFF),
+        [LIFECYCLE_EVENT_CONDEMNED]       = STAY(BACKOFF),
         [LIFECYCLE_EVENT_STOP]            = GO(STOPPED, CANCEL_RESTART | DOWN),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(BACKOFF),
         [LIFECYCLE_EVENT_EXITED]          = STAY(BACKOFF),
@@ -175,6 +182,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(FAILED),
         [LIFECYCLE_EVENT_WATCHDOG]        = STAY(FAILED),
         [LIFECYCLE_EVENT_VIOLATION]       = STAY(FAILED),
+        [LIFECYCLE_EVENT_CONDEMNED]       = STAY(FAILED),
         [LIFECYCLE_EVENT_STOP]            = GO(STOPPED, DOWN),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(FAILED),
         [LIFECYCLE_EVENT_EXITED]          = STAY(FAILED),
@@ -187,7 +195,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
 /* clang-format on */
 
 _Static_assert(_LIFECYCLE_N_STATES == 8, "a new state needs a row and a name");
-_Static_assert(_LIFECYCLE_N_EVENTS == 16, "a new event needs an entry in every row and a name");
+_Static_assert(_LIFECYCLE_N_EVENTS == 17, "a new event needs an entry in every row and a name");
 
 struct lifecycle_transition lifecycle_next(enum lifecycle_state state, enum lifecycle_event event)
 {
@@ -217,6 +225,7 @@ const char *lifecycle_event_to_string(enum lifecycle_event event)
         [LIFECYCLE_EVENT_JOB_TIMEOUT] = "job-timeout",
         [LIFECYCLE_EVENT_WATCHDOG] = "watchdog",
         [LIFECYCLE_EVENT_VIOLATION] = "violation",
+        [LIFECYCLE_EVENT_CONDEMNED] = "condemned",
         [LIFECYCLE_EVENT_STOP] = "stop",
         [LIFECYCLE_EVENT_STOP_TIMEOUT] = "stop-timeout",
         [LIFECYCLE_EVENT_EXITED] = "exited",

@@ -3,6 +3,7 @@
 
 #include "group.h"
 #include "registry.h"
+#include "strategy.h"
 #include <string.h>
 
 static bool names(config_strv after, const char *name)
@@ -35,12 +36,25 @@ bool order_start(struct registry *registry)
     while ((group = registry_next(registry, &cursor))) {
         if (!group->pending)
             continue;
-        if (may_start(registry, group))
-            group_start(group);
-        else
+        if (!may_start(registry, group))
             waiting = true;
+        else if (!strategy_release_group(group))
+            group_start(group);
     }
     return waiting;
+}
+
+bool order_comes_after(const struct registry *registry, const struct group *group,
+                       const struct group *before)
+{
+    config_strv after = group->config->after;
+
+    for (size_t i = 0; after && after[i]; i++) {
+        const struct group *direct = registry_find(registry, after[i]);
+        if (direct == before || (direct && order_comes_after(registry, direct, before)))
+            return true;
+    }
+    return false;
 }
 
 static bool may_stop(const struct registry *registry, const struct group *group)

@@ -192,11 +192,15 @@ static int process_spawn(struct process *process, const struct process_options *
 
 static int process_prepare_cgroup(struct process *process, const struct process_options *options)
 {
+    char name[DEATH_WORKER_MAX + 1];
     int r;
 
     if (!process->context->cgroups)
         return 0;
-    r = cgroup_init(&process->cgroup, process->context->cgroups, options->config, process->worker);
+    if (snprintf(name, sizeof(name), "%s%s", process->worker, options->twin ? "~" : "") >=
+        (int)sizeof(name))
+        return -ENAMETOOLONG;
+    r = cgroup_init(&process->cgroup, process->context->cgroups, options->config, name);
     return r < 0 ? r : 0;
 }
 

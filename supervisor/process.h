@@ -30,6 +30,7 @@ struct process {
 struct process_options {
     const struct config_group *config;
     unsigned slot;
+    bool twin;           /* another one runs for the same slot */
     const gid_t *groups; /* supplementary ones of User= */
     size_t n_groups;
     const struct spawn_fd *fds; /* beside 0, 1, 2 */

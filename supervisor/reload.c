@@ -85,7 +85,7 @@ static int reload_take_group(struct context *context, struct config_group *confi
         }
         return reload_add_group(context, config);
     }
-    if (!group->removed && config_group_equal(group->config, config)) {
+    if (!group->removed && !group_is_behind(group) && config_group_equal(group->config, config)) {
         config_group_free(config);
         return 0;
     }

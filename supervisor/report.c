@@ -91,6 +91,10 @@ void report_worker(struct reply *reply, struct slot *slot)
         reply_uint_if(reply, "restart_at", slot->restart_at);
     report_worker_job(reply, slot);
     reply_uint(reply, "jobs_done", slot->jobs_done);
+    reply_uint(reply, "recycled", slot->n_recycled);
+    if (slot->role != SLOT_MEMBER)
+        reply_string(reply, "replacement",
+                     slot->role == SLOT_SUCCESSOR ? "successor" : "predecessor");
     reply_string_if(reply, "status", slot->status_text);
     (void)report_state_page(reply, slot);
     if (slot->last_death)

@@ -2,7 +2,9 @@
 #include "cell.h"
 #include "context.h"
 #include "event-id.h"
+#include "replacement.h"
 #include "slot-private.h"
+#include "strategy.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +65,7 @@ static void slot_write_report(struct slot *slot, struct death *death)
     death->exit = slot->exit;
     death->uptime = usec_sub(slot_now(slot), slot->started_at);
     death->jobs_done = slot->jobs_done;
-    death->cause = slot_cause_of_death(slot);
+    death->cause = slot->died_of;
     death_describe(death);
     if (death->cause == DEATH_VIOLATION)
         (void)snprintf(death->detail, sizeof(death->detail), "broke the protocol: %s",
@@ -101,15 +103,18 @@ void slot_action_bury(struct slot *slot)
     if (slot->mailbox_open)
         mailbox_drain(&slot->mailbox);
     capture_finish(&slot->process.output);
+    slot->died_of = slot_cause_of_death(slot);
+    slot->undecided = false;
     if (!death) {
         list_init(&fallback.link);
-        fallback.cause = slot_cause_of_death(slot);
+        fallback.cause = slot->died_of;
         death_describe(&fallback);
     } else {
         slot_write_report(slot, death);
         slot_publish_report(slot, death);
     }
     slot_disarm(slot);
+    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->age_timer);
     process_release(&slot->process);
     slot_close_mailbox(slot);
     notify_server_deinit(&slot->notify);
@@ -133,6 +138,11 @@ static bool slot_restart_wanted(const struct slot *slot)
            slot->cell->config->restart == CONFIG_RESTART_ALWAYS || !slot_exit_was_clean(slot);
 }
 
+struct restart_tally *slot_tally(struct slot *slot)
+{
+    return slot->cell->config->strategy == CONFIG_ONE_FOR_ONE ? &slot->tally : &slot->cell->tally;
+}
+
 static int slot_restart_delay(struct slot *slot, usec_t *ret)
 {
     const struct config_group *config = slot->cell->config;
@@ -147,32 +157,29 @@ static int slot_restart_delay(struct slot *slot, usec_t *ret)
     bool healthy;
 
     if (slot->spawn_failed) {
-        *ret = restart_after_failed_spawn(&slot->tally, &policy, random);
+        *ret = restart_after_failed_spawn(slot_tally(slot), &policy, random);
         return 0;
     }
     healthy = slot->jobs_done > 0 || usec_sub(now, slot->started_at) >= config->reset_after;
-    return restart_after_death(&slot->tally, &policy, healthy, now, random, ret);
+    return restart_after_death(slot_tally(slot), &policy, healthy, now, random, ret);
 }
 
-void slot_action_schedule(struct slot *slot)
+void slot_restart_due(struct slot *slot)
 {
+    if (slot->held)
+        strategy_release(slot->cell);
+    else
+        slot_start_in_turn(slot);
+}
+
+/* It died, or could not be started, and is to come back. */
+static void slot_schedule_restart(struct slot *slot)
+{
+    bool died = !slot->spawn_failed;
     usec_t delay;
 
-    if (slot->restart_asked && !slot->retired) {
-        /* It was stopped to be started again, and needed a signal for it: no failure to hold
-         * against it. */
-        slot->restart_asked = false;
-        slot->wanted = true;
-        slot_start_in_turn(slot);
-        return;
-    }
-    if (!slot_restart_wanted(slot)) {
-        slot->wanted = false;
-        slot->spawn_failed = false;
-        slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
-        return;
-    }
     if (slot_restart_delay(slot, &delay) == BACKOFF_E_LIMIT) {
+        replacement_forget(slot);
         slot_event(slot, LIFECYCLE_EVENT_LIMIT_HIT);
         slot_tell(slot, LOG_LEVEL_ERROR, "worker.failed", EVENT_ID_WORKER_FAILED, NULL,
                   "died too often (StartLimitBurst): it stays down until it is reset");
@@ -180,10 +187,44 @@ void slot_action_schedule(struct slot *slot)
     }
     slot->spawn_failed = false;
     slot->n_restarts++;
+    if (replacement_take_over(slot)) {
+        slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
+        return;
+    }
+    if (died)
+        strategy_on_death(slot);
     if (delay == 0) {
-        slot_start_in_turn(slot);
+        slot_restart_due(slot);
         return;
     }
     slot->restart_at = usec_add(clock_realtime(), delay);
     slot_arm(slot, delay);
+}
+
+void slot_action_schedule(struct slot *slot)
+{
+    slot->undecided = false;
+    if (slot->restart_asked && !slot->retired) {
+        /* It was stopped to be started again, and needed a signal for it: no failure to hold
+         * against it. */
+        slot->restart_asked = false;
+        slot->wanted = true;
+        strategy_forget(slot);
+        slot_start_in_turn(slot);
+        return;
+    }
+    replacement_on_failure(slot);
+    if (slot->wanted && slot->held) {
+        strategy_on_down(slot);
+        return;
+    }
+    if (slot_restart_wanted(slot)) {
+        slot_schedule_restart(slot);
+        return;
+    }
+    slot->wanted = false;
+    slot->spawn_failed = false;
+    replacement_forget(slot);
+    strategy_forget(slot);
+    slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
 }

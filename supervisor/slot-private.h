@@ -7,6 +7,7 @@
  *   slot.c        the table's will: which event leads where, and the stop ladder
  *   slot-start.c  from a decision to a process
  *   slot-work.c   what slot and worker say to each other, and the clock over the job in hand
+ *   slot-recycle.c  when it has done enough
  *   slot-death.c  the report, what becomes of the jobs, whether and when there is a successor
  */
 
@@ -21,6 +22,9 @@ usec_t slot_now(const struct slot *slot);
 /* An event of this slot; the message is the slot's name and `text`. */
 void slot_tell(struct slot *slot, enum log_level level, const char *type, const char *message_id,
                struct death *death, const char *text);
+
+/* The tally of deaths that its restarts go by: the cell's if its workers die together. */
+struct restart_tally *slot_tally(struct slot *slot);
 
 /* The ladder's timer. */
 void slot_arm(struct slot *slot, usec_t delay);
@@ -44,6 +48,14 @@ void slot_close_mailbox(struct slot *slot);
 
 void slot_action_bury(struct slot *slot);
 void slot_action_schedule(struct slot *slot);
+
+/* Its restart is due: now, or with those that are held with it. */
+void slot_restart_due(struct slot *slot);
+
+/* ---- slot-recycle.c ---- */
+
+void slot_after_job(struct slot *slot);
+void slot_on_age(struct timer *timer, usec_t now);
 
 /* ---- slot-work.c ---- */
 

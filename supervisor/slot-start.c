@@ -71,6 +71,7 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
     const struct process_options options = {
         .config = slot->cell->config,
         .slot = slot->index,
+        .twin = slot->twin,
         .groups = group->groups,
         .n_groups = group->n_groups,
         .fds = fds,
@@ -157,6 +158,9 @@ void slot_action_spawn(struct slot *slot)
     char text[160];
     int r;
 
+    list_unlink(&slot->wish_link); /* this is its new process */
+    slot->held = false;
+    slot->came_up = false;
     slot->generation++;
     slot->jobs_done = 0;
     slot->death_sentence = DEATH_EXIT;

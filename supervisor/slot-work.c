@@ -80,14 +80,6 @@ static void slot_next_in_hand(struct slot *slot)
         cell_slot_has_room(slot->cell, slot);
 }
 
-/* MaxJobs=: whatever it has leaked goes with it. */
-static bool slot_is_worn_out(const struct slot *slot)
-{
-    unsigned max = slot->cell->config->max_jobs;
-
-    return max > 0 && slot->jobs_done >= max && slot_is_up(slot);
-}
-
 static int slot_on_result(struct slot *slot, const struct ring_record *record)
 {
     struct protocol_result result;
@@ -118,8 +110,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
             slot_event(slot, LIFECYCLE_EVENT_JOB_ENDED);
         else
             slot_next_in_hand(slot);
-        if (slot_is_worn_out(slot))
-            slot_restart(slot);
+        slot_after_job(slot);
     }
     parcel_deinit(&parcel);
     return 0;

@@ -7,7 +7,9 @@
 #include "context.h"
 #include "event-id.h"
 #include "group.h"
+#include "replacement.h"
 #include "slot-private.h"
+#include "strategy.h"
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
@@ -85,10 +87,15 @@ static void slot_on_ready(struct slot *slot)
 {
     slot_disarm(slot);
     slot->watchdog_seen = slot_now(slot);
+    slot->came_up = true;
+    slot->undecided = false;
     if (!slot_is_actor(slot))
         slot_arm_job_timer(slot);
+    recycle_begin(&slot->recycle, slot_now(slot), &slot_context(slot)->random);
+    slot_arm_age(slot);
     slot_tell(slot, LOG_LEVEL_INFO, "worker.ready",
               slot->n_restarts > 0 ? EVENT_ID_WORKER_RESTARTED : NULL, NULL, "is ready");
+    replacement_on_ready(slot);
 }
 
 /* ---- stop ladder ---- */
@@ -152,7 +159,7 @@ static void slot_on_ladder_timer(struct timer *timer, usec_t now)
         slot_event(slot, LIFECYCLE_EVENT_START_TIMEOUT);
         break;
     case LIFECYCLE_BACKOFF:
-        slot_start_in_turn(slot);
+        slot_restart_due(slot);
         break;
     default:
         slot_event(slot, LIFECYCLE_EVENT_STOP_TIMEOUT);
@@ -164,11 +171,12 @@ static void slot_action_cancel_restart(struct slot *slot)
     list_unlink(&slot->start.link);
     slot_disarm(slot);
     slot->restart_at = 0;
+    strategy_forget(slot);
 }
 
 static void slot_action_reset(struct slot *slot)
 {
-    restart_reset(&slot->tally);
+    restart_reset(slot_tally(slot));
 }
 
 static void slot_action_down(struct slot *slot)
@@ -248,10 +256,12 @@ int slot_new(struct slot **ret, struct cell *cell, unsigned index)
     slot->job_deadline = USEC_INFINITY;
     slot->notify = (struct notify_server)NOTIFY_SERVER_NULL;
     list_init(&slot->available_link);
+    list_init(&slot->wish_link);
     list_init(&slot->jobs);
     starter_wish_init(&slot->start, slot_on_turn);
     timer_init(&slot->ladder_timer, slot_on_ladder_timer);
     timer_init(&slot->job_timer, slot_on_job_timer);
+    timer_init(&slot->age_timer, slot_on_age);
     process_init(&slot->process, cell->context, cell->group->name, slot->name);
     *ret = slot;
     return 0;
@@ -266,6 +276,8 @@ struct slot *slot_free(struct slot *slot)
     slot_disarm(slot);
     list_unlink(&slot->start.link);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->job_timer);
+    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->age_timer);
+    list_unlink(&slot->wish_link);
     list_unlink(&slot->available_link);
     notify_server_deinit(&slot->notify);
     process_deinit(&slot->process);
@@ -290,6 +302,8 @@ void slot_stop(struct slot *slot, bool hurry)
     slot->wanted = false;
     slot->restart_asked = false;
     list_unlink(&slot->start.link);
+    replacement_forget(slot);
+    strategy_forget(slot);
     slot_condemn(slot, DEATH_STOP);
     slot_event(slot, LIFECYCLE_EVENT_STOP);
     if (hurry && slot->state == LIFECYCLE_STOPPING && !timer_armed(&slot->ladder_timer))
@@ -315,6 +329,16 @@ void slot_reset(struct slot *slot)
         return;
     slot->wanted = slot->wanted || slot->state == LIFECYCLE_FAILED;
     slot_event(slot, LIFECYCLE_EVENT_RESET);
+}
+
+bool slot_kill(struct slot *slot, enum death_cause cause)
+{
+    if (slot_is_down(slot) || slot->state == LIFECYCLE_KILLING || slot->state == LIFECYCLE_BACKOFF)
+        return false;
+    replacement_forget(slot);
+    slot_condemn(slot, cause);
+    slot_event(slot, LIFECYCLE_EVENT_CONDEMNED);
+    return true;
 }
 
 void slot_notify(struct slot *slot, const struct notify_message *message)

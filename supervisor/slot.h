@@ -14,6 +14,7 @@
 #include "mailbox.h"
 #include "notify.h"
 #include "process.h"
+#include "recycle.h"
 #include "starter.h"
 #include "timer.h"
 #include <stdbool.h>
@@ -22,6 +23,13 @@
 struct cell;
 struct job;
 
+/* Its part in the replacement of a worker. */
+enum slot_role {
+    SLOT_MEMBER,      /* has a place in the pool */
+    SLOT_SUCCESSOR,   /* beside the pool, on its way up: takes a place when it is ready */
+    SLOT_PREDECESSOR, /* beside the pool, on its way out */
+};
+
 struct slot {
     struct cell *cell;
     unsigned index;
@@ -29,11 +37,21 @@ struct slot {
     uint64_t generation;         /* of the worker that is, or was last, in it */
     uint64_t born;               /* what it began with: that of no worker */
     enum lifecycle_state state;
+    enum slot_role role;
+    bool twin;                 /* has the other one of the place's two cgroups */
     usec_t since_at;           /* realtime, of the state */
     struct starter_wish start; /* its turn to start has not come yet */
     bool wanted;               /* somebody wants a worker in it */
     bool retired;              /* beyond the pool's size: goes away once stopped */
     bool restart_asked;        /* start again once stopped */
+    bool held;                 /* down with others, and starts again when all of them are */
+    bool undecided;            /* is to start with others: has neither come up nor failed yet */
+    bool came_up;              /* this worker was ready once */
+    bool rolls;                /* is to be replaced for another program */
+    struct list wish_link;     /* waits for its turn to be replaced */
+    const char *wish_reason;
+    struct recycle recycle;
+    struct timer age_timer;
     struct list available_link;
     struct list jobs; /* in hand, oldest first; struct job.link */
     unsigned n_jobs;
@@ -45,9 +63,11 @@ struct slot {
     usec_t started_at;           /* monotonic, of the process */
     uint64_t jobs_done;          /* by this worker */
     uint64_t n_restarts;
+    uint64_t n_recycled;             /* replaced by a successor that was ready */
     enum death_cause death_sentence; /* why we are killing it; DEATH_EXIT = we are not */
     bool signalled;                  /* KillSignal was sent: the next rung is SIGKILL */
     bool spawn_failed;               /* no process came of the last spawn */
+    enum death_cause died_of;        /* the last one */
     struct spawn_exit exit;          /* how the process ended, for its burial */
     char violation[64];              /* what it broke */
     char status_text[128];           /* a service's STATUS= */
@@ -73,6 +93,11 @@ void slot_start(struct slot *slot);
 void slot_stop(struct slot *slot, bool hurry);
 void slot_restart(struct slot *slot);
 void slot_reset(struct slot *slot);
+/* Ends the worker, and with it what it has in hand, by the stop ladder from KillSignal= on: it is
+ * not less wanted for that. False if there is none, or it is being ended already. */
+bool slot_kill(struct slot *slot, enum death_cause cause);
+/* Another MaxAgeSec=. */
+void slot_arm_age(struct slot *slot);
 
 /* Hands a job over. 0; otherwise (MAILBOX_E_FULL, -errno) the caller keeps it, and the slot may be
  * going. */

@@ -92,6 +92,7 @@ static const char *cause_text(const char *cause)
         {"watchdog", "no sign of life while busy (WatchdogSec=)"},
         {"start_timeout", "it did not get ready in time (TimeoutStartSec=)"},
         {"violation", "it broke the protocol"},
+        {"no_progress", "nothing moved in its pool"},
         {"stop", "it was asked to stop"},
     };
 

@@ -259,12 +259,6 @@ class Sizes(TestCase):
         self.assertEqual(s.call("Resize", target="actor", size=2, wait=True), {"old_size": 2})
         self.assertEqual([w["generation"] for w in s.group("actor")["workers"]], [1, 1])
 
-    def test_max_jobs_recycles_the_worker(self):
-        s = self.started({"actor": ini(ACTOR, Pool={"Size": 1, "MaxJobs": 2}, Restart=QUICK)})
-        pids = [s.do("actor", "pid")["result"]["data"] for _ in range(6)]
-        self.assertEqual([pids[0] == pids[1], pids[1] == pids[2], pids[2] == pids[3]], [True, False, True])
-        self.assertEqual(len(set(pids)), 3)
-
 
 class Starts(TestCase):
     def test_a_worker_that_never_gets_ready_is_killed_after_its_time(self):

@@ -235,7 +235,8 @@ class Supervisor:
         return self.call("GetStatus", target=name)["groups"][0]
 
     def worker(self, name):
-        [worker] = [w for w in self.group(name.split("/")[0])["workers"] if w["name"] == name]
+        [worker] = [w for w in self.group(name.split("/")[0])["workers"]
+                    if w["name"] == name and "replacement" not in w]
         return worker
 
     def wait_for(self, condition, target=None):

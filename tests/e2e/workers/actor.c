@@ -11,6 +11,7 @@
  *   complain TEXT        writes a line to standard error
  *   until-cancelled      waits for the cancel flag, and honours it
  *   crash segv|abort|kill | exit STATUS | deaf | allocate
+ *   leak BYTES           keeps that much memory, and uses it
  *   orphan PATH          leaves a process behind that holds PATH open
  *   before N COMMAND     only in attempts before the N-th
  *
@@ -76,6 +77,14 @@ static void allocate(void)
             abort();
         memset(block, 1, 1 << 20);
     }
+}
+
+static void leak(size_t size)
+{
+    volatile char *block = malloc(size);
+
+    for (size_t i = 0; block && i < size; i += 4096)
+        block[i] = 1;
 }
 
 /* FNV-1a: enough to tell whether a payload arrived as it was sent. */
@@ -221,6 +230,8 @@ static int run(struct troupe_job *job, const char *line)
         signal(SIGTERM, SIG_IGN);
     else if (argument_of(line, "allocate", &argument))
         allocate();
+    else if (argument_of(line, "leak", &argument))
+        leak(strtoul(argument, NULL, 10));
     else if (argument_of(line, "orphan", &argument))
         orphan(argument);
     else

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "cell.h"
+#include "context.h"
+#include "replacement.h"
+#include "slot-private.h"
+
+#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
+
+void slot_after_job(struct slot *slot)
+{
+    const struct config_group *config = slot->cell->config;
+    enum recycle_verdict verdict;
+    uint64_t bytes;
+
+    if (!slot_is_up(slot))
+        return;
+    verdict = recycle_after_job(&slot->recycle, config, slot->jobs_done, slot_now(slot));
+    /* A job ends in front of its worker: one that has died since cannot be measured any more. */
+    if (verdict == RECYCLE_MEASURE)
+        verdict = recycle_read_memory(slot->process.pid, &bytes) < 0
+                      ? RECYCLE_KEEP
+                      : recycle_measured(&slot->recycle, config, bytes);
+    if (verdict != RECYCLE_KEEP)
+        replacement_wish(slot, recycle_reason(verdict));
+}
+
+void slot_arm_age(struct slot *slot)
+{
+    if (!slot_is_actor(slot) || !slot_is_up(slot))
+        return;
+    (void)timer_arm(loop_timers(slot_context(slot)->loop), &slot->age_timer,
+                    recycle_age_at(&slot->recycle, slot->cell->config));
+}
+
+void slot_on_age(struct timer *timer, usec_t now)
+{
+    struct slot *slot = slot_of(timer, age_timer);
+
+    (void)now;
+    if (slot_is_up(slot))
+        replacement_wish(slot, recycle_reason(RECYCLE_AGE));
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "strategy.h"
+
+#include "cell.h"
+#include "context.h"
+#include "event-id.h"
+#include "group.h"
+#include "order.h"
+#include "slot-private.h"
+#include <stdio.h>
+
+bool strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index)
+{
+    switch (strategy) {
+    case CONFIG_ONE_FOR_ONE:
+        return false;
+    case CONFIG_ONE_FOR_ALL:
+        return index != dead;
+    case CONFIG_REST_FOR_ONE:
+        return index > dead;
+    }
+    return false;
+}
+
+/* ---- those who go ---- */
+
+static bool strategy_hold(struct slot *slot)
+{
+    slot->held = slot->held || slot_kill(slot, DEATH_STOP);
+    return slot->held;
+}
+
+static unsigned strategy_hold_all(struct cell *cell, const struct slot *dead)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < cell->size; i++) {
+        struct slot *slot = cell->slots[i];
+        if (slot != dead &&
+            (!dead || strategy_takes(cell->config->strategy, dead->index, slot->index)))
+            n += strategy_hold(slot);
+    }
+    return n;
+}
+
+static unsigned strategy_hold_followers(struct group *before)
+{
+    struct registry *registry = &before->context->registry;
+    struct group *group;
+    size_t cursor = 0;
+    unsigned n = 0, held;
+
+    while ((group = registry_next(registry, &cursor))) {
+        if (group == before || !order_comes_after(registry, group, before))
+            continue;
+        held = 0;
+        group_each_cell (cell, group)
+            held += strategy_hold_all(cell, NULL);
+        group->pending = group->pending || held > 0;
+        n += held;
+    }
+    return n;
+}
+
+void strategy_on_death(struct slot *slot)
+{
+    struct cell *cell = slot->cell;
+    const enum config_strategy strategy = cell->config->strategy;
+    char text[128];
+    unsigned n;
+
+    if (strategy == CONFIG_ONE_FOR_ONE || !slot->came_up || slot->held)
+        return;
+    slot->held = true;
+    cell->release_due = false;
+    n = strategy_hold_all(cell, slot);
+    if (strategy == CONFIG_REST_FOR_ONE)
+        n += strategy_hold_followers(cell->group);
+    if (n == 0)
+        return;
+    (void)snprintf(text, sizeof(text), "takes %u other worker%s along (Strategy=%s)", n,
+                   n == 1 ? "" : "s",
+                   strategy == CONFIG_ONE_FOR_ALL ? "one-for-all" : "rest-for-one");
+    slot_tell(slot, LOG_LEVEL_NOTICE, "worker.takes-along", EVENT_ID_TAKES_ALONG, NULL, text);
+}
+
+/* ---- and come back ---- */
+
+static void strategy_try(struct cell *cell)
+{
+    if (!cell->release_due)
+        return;
+    for (size_t i = 0; i < cell->size; i++)
+        if (cell->slots[i]->held && cell->slots[i]->state != LIFECYCLE_BACKOFF)
+            return;
+    cell->release_due = false;
+    for (size_t i = 0; i < cell->size; i++) {
+        struct slot *slot = cell->slots[i];
+        if (!slot->held)
+            continue;
+        slot->held = false;
+        slot->undecided = true;
+        slot_start_in_turn(slot);
+    }
+}
+
+void strategy_release(struct cell *cell)
+{
+    cell->release_due = true;
+    strategy_try(cell);
+}
+
+void strategy_on_down(struct slot *slot)
+{
+    slot->n_restarts++;
+    strategy_try(slot->cell);
+}
+
+void strategy_forget(struct slot *slot)
+{
+    if (!slot->held)
+        return;
+    slot->held = false;
+    /* A group that waits for others before it goes on waiting for them. */
+    if (!slot->cell->group->pending)
+        strategy_release(slot->cell);
+}
+
+bool strategy_release_group(struct group *group)
+{
+    bool held = false;
+
+    group_each_cell (cell, group)
+        for (size_t i = 0; i < cell->size; i++)
+            held = held || cell->slots[i]->held;
+    if (!held)
+        return false;
+    group->pending = false;
+    group_each_cell (cell, group)
+        strategy_release(cell);
+    return true;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Strategy=: which other workers are restarted when one of them dies. They are ended at once, their
+ * jobs go back without having used up an attempt, and all start again together, in the order of
+ * their slots, when the last of them is down and the back-off of the one that died is over. What
+ * dies meanwhile belongs to the same misfortune and takes nobody else along.
+ *
+ * With rest-for-one the groups that come After= this one are restarted as well: each once those
+ * before it have come up again.
+ */
+
+#include "config.h"
+#include <stdbool.h>
+
+struct cell;
+struct group;
+struct slot;
+
+/* Whether the death of slot `dead` of a cell takes slot `index` with it. */
+bool strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index);
+
+/* It died unasked and is to be restarted: ends those that go with it, and holds it until
+ * strategy_release(). */
+void strategy_on_death(struct slot *slot);
+
+/* The held ones of the cell may start once all of them are down. */
+void strategy_release(struct cell *cell);
+
+/* One of them is down. */
+void strategy_on_down(struct slot *slot);
+
+/* It is started, stopped or reset by somebody: the others do not wait for it. */
+void strategy_forget(struct slot *slot);
+
+/* A group whose turn it is after those before it: false = none of its workers was held. */
+bool strategy_release_group(struct group *group);

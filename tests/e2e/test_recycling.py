@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: MIT
+"""Workers are replaced by others that are ready: when they have done enough, and for another program."""
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, Varlink, helper, ini, limit, text
+
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+
+
+def actor(program=ACTOR, **sections):
+    return ini(program, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+
+
+def workers(s, role=None, group="actor"):
+    return [w for w in s.group(group)["workers"] if w.get("replacement") == role]
+
+
+def generations(s, group="actor"):
+    return [w["generation"] for w in workers(s, None, group)]
+
+
+class Gate:
+    """A program that becomes a worker as long as its gate is open: else it fails, or hangs."""
+
+    def __init__(self, s, name="gate"):
+        self.open_path, self.hang_path = s.path(name + "-open"), s.path(name + "-hang")
+        self.bell = Bell(s, name + "-bell")
+        self.program = (f"/bin/sh -c '[ -e {self.hang_path} ] && read line <{self.bell.path}; "
+                        f"[ -e {self.open_path} ] || exit 3; exec {ACTOR}'")
+        self.open()
+
+    def open(self):
+        open(self.open_path, "w", encoding="ascii").close()
+
+    def shut(self):
+        os.unlink(self.open_path)
+
+    def hang(self):
+        open(self.hang_path, "w", encoding="ascii").close()
+
+    def let_go(self, times=1):
+        os.unlink(self.hang_path)
+        self.bell.ring(times)
+
+
+class Case(TestCase):
+    def events(self, s, target="actor"):
+        """All there have been."""
+        return s.call("Watch", target=target)["events"]
+
+    def check_never_without(self, s, size, group="actor"):
+        """From the events: at every moment each place had a worker that was ready, once it had one at all; and there
+        was never more than one process above the pool's size."""
+        ready, alive, seen = {}, 0, set()
+        for event in self.events(s, group):
+            worker, generation = event.get("worker"), event.get("generation")
+            if event["type"] == "worker.ready":
+                ready.setdefault(worker, set()).add(generation)
+                seen.add(worker)
+            elif event["type"] in ("worker.recycled", "worker.died"):
+                ready[worker].discard(generation)
+            alive += {"worker.started": 1, "worker.died": -1}.get(event["type"], 0)
+            self.assertLessEqual(alive, size + 1, event)
+            for name in seen:
+                self.assertTrue(ready[name], f"{name} has no worker after {event}")
+        self.assertEqual(len(seen), size)
+
+    def recycled(self, s, count=1, group="actor"):
+        return s.wait_event("worker.recycled", group, count)
+
+    def settled(self, s, group="actor"):
+        """Until nobody is beside the pool."""
+        s.until(lambda: all("replacement" not in w for w in s.group(group)["workers"]))
+
+
+class Recycling(Case):
+    def test_recycling_without_a_dip(self):
+        s = self.started({"actor": actor(Pool={"Size": 1, "MaxJobs": 5})})
+        pids = set()
+        with Varlink(s.socket_path) as connection:
+            while len(pids) < 8:
+                job = connection.call("Do", group="actor", payload=text("pid"))["job"]
+                self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
+                pids.add(job["result"]["data"])
+        self.settled(s)
+        self.check_never_without(s, 1)
+        worker = s.worker("actor/0")
+        self.assertEqual(worker["recycled"], worker["generation"] - 1)
+        self.assertEqual((worker["restarts"], s.group("actor")["deaths"]), (0, 0))
+        self.assertIn("MaxJobs", self.recycled(s)["message"])
+
+    def test_a_pool_is_recycled_slot_by_slot(self):
+        s = self.started({"actor": actor(Pool={"Size": 4, "MaxJobs": 20})})
+        client = subprocess.run([helper("chaos"), s.socket_path, "actor", "2000", "16"], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, text=True, timeout=LIMIT, check=True)
+        counts = json.loads(client.stdout)
+        self.assertEqual((counts["accepted"], counts["succeeded"]), (2000, 2000), counts)
+        self.assertEqual(counts["retried"], 0, counts)
+        self.settled(s)
+        self.check_never_without(s, 4)
+        self.assertGreater(sum(w["recycled"] for w in workers(s)), 4)
+
+    def test_a_worker_whose_memory_grows_is_replaced(self):
+        s = self.started({"actor": actor(Pool={"Size": 1, "MaxMemory": "16M"})})
+        s.do("actor", "leak 50000000\necho what it begins with is no growth")
+        first = s.do("actor", "pid")["result"]
+        with Varlink(s.socket_path) as connection:
+            while connection.call("Do", group="actor", payload=text("pid"))["job"]["result"] == first:
+                if generations(s) != [1]:
+                    break
+                connection.call("Do", group="actor", payload=text("leak 1000000\necho"))
+        self.assertIn("MaxMemory", self.recycled(s)["message"])
+        self.settled(s)
+        self.check_never_without(s, 1)
+
+    def test_a_worker_that_does_not_grow_is_not_replaced(self):
+        s = self.started({"actor": actor(Pool={"Size": 1, "MaxMemory": "16M"})})
+        s.until(lambda: s.do("actor", "echo") and s.worker("actor/0")["jobs_done"] > 300)
+        self.assertEqual(generations(s), [1])
+
+    def test_an_idle_worker_is_replaced_at_its_age(self):
+        s = self.started({"actor": actor(Pool={"Size": 2, "MaxAgeSec": "100ms"})})
+        self.recycled(s, 6)
+        s.write("actor.group", actor(Pool={"Size": 2}))
+        s.call("Reload")
+        self.settled(s)
+        self.check_never_without(s, 2)
+
+    def test_the_old_worker_finishes_its_job_while_its_successor_works(self):
+        s = self.started({"actor": actor(Pool={"Size": 1, "MaxAgeSec": "100ms"})})
+        started, bell = Bell(s, "started"), Bell(s, "bell")
+        job = s.create("actor", f"ring {started.path}\nwait {bell.path}\npid")
+        started.wait()
+        pid = s.job(job)["worker"] and next(w["pid"] for w in s.group("actor")["workers"] if w.get("job") == job)
+        s.wait_for(lambda: workers(s, "predecessor"), "actor")
+        self.assertNotEqual(s.do("actor", "pid")["result"], text(str(pid)))
+        [old] = workers(s, "predecessor")
+        self.assertEqual((old["name"], old["pid"], old["job"], old["state"]), ("actor/0", pid, job, "stopping"))
+        self.assertIn(job, [j["id"] for j in s.call("List", group="actor")["jobs"]])
+        bell.ring()
+        ended = s.wait_job(job)
+        self.assertEqual((ended["state"], ended["attempt"], ended["result"]), ("succeeded", 1, text(str(pid))))
+        s.until(lambda: pid not in [w.get("pid") for w in s.group("actor")["workers"]])
+
+
+class Trouble(Case):
+    """Something comes between."""
+
+    def gated(self, size=1, **sections):
+        s = self.supervisor()
+        gate = Gate(s)
+        s.write("actor.group", actor(gate.program, Pool={"Size": size, "MaxJobs": 1}, **sections))
+        return s.start(), gate
+
+    def replacing(self, s, gate):
+        """A successor is on its way, and gets no further."""
+        gate.hang()
+        s.do("actor", "echo")
+        s.wait_for(lambda: [w for w in workers(s, "successor") if w.get("pid")], "actor")
+        return workers(s)[0]
+
+    def test_the_old_one_goes_on_while_no_successor_comes_up(self):
+        s, gate = self.gated()
+        gate.shut()
+        pids = {s.do("actor", "pid")["result"]["data"]}
+        s.wait_event("worker.not-recycled", "actor", 3)
+        pids.add(s.do("actor", "pid")["result"]["data"])
+        self.assertEqual((len(pids), generations(s)), (1, [1]))
+        gate.open()
+        self.recycled(s)
+        s.until(lambda: s.do("actor", "pid")["result"]["data"] not in pids)
+        self.assertEqual(s.group("actor")["state"], "running")
+
+    def test_when_the_old_one_dies_its_successor_takes_over_at_once(self):
+        s, gate = self.gated()
+        old = self.replacing(s, gate)
+        os.kill(old["pid"], signal.SIGKILL)
+        s.wait_for(lambda: generations(s) == [2], "actor")
+        job = s.create("actor", "pid")
+        s.until(lambda: len(s.group("actor")["workers"]) == 1)
+        self.assertEqual(s.worker("actor/0")["state"], "starting")
+        gate.let_go()
+        self.assertEqual((s.wait_job(job)["state"], s.worker("actor/0")["restarts"]), ("succeeded", 1))
+
+    def test_a_stop_meanwhile_stops_both(self):
+        s, gate = self.gated()
+        self.replacing(s, gate)
+        s.call("Stop", target="actor", wait=True)
+        self.assertEqual([(w["state"], w["generation"]) for w in s.group("actor")["workers"]], [("stopped", 1)])
+        self.assertEqual(len(s.children()), 0)
+        gate.let_go(0)
+        s.call("Start", target="actor", wait=True)
+        self.assertEqual(s.do("actor", "echo back")["result"], text("back"))
+
+    def test_a_restart_meanwhile_needs_no_successor(self):
+        s, gate = self.gated()
+        self.replacing(s, gate)
+        os.unlink(gate.hang_path)
+        s.call("Restart", target="actor/0", wait=True)
+        self.settled(s)
+        self.assertEqual(generations(s), [2])
+        self.assertEqual(len(s.children()), 1)
+
+    def test_resizes_meanwhile(self):
+        s, gate = self.gated(2)
+        gate.hang()
+        for _ in range(2):
+            s.do("actor", "echo")
+        s.wait_for(lambda: workers(s, "successor"), "actor")
+        s.call("Resize", target="actor", size=1, wait=True)
+        os.unlink(gate.hang_path)
+        s.call("Resize", target="actor", size=3, wait=True)
+        gate.bell.ring(9)
+        self.settled(s)
+        self.assertEqual({w["state"] for w in workers(s)}, {"idle"})
+        self.assertEqual(len(workers(s)), 3)
+
+    def test_no_namesake_of_a_worker_that_still_has_a_job(self):
+        s = self.started({"actor": actor(Pool={"Size": 2, "MaxAgeSec": "100ms"})})
+        started, bell = Bell(s, "started"), Bell(s, "bell")
+        job = s.create("actor", f"ring {started.path}\nwait {bell.path}\necho")
+        started.wait()
+        [old] = s.wait_for(lambda: [w for w in workers(s, "predecessor") if w.get("job")], "actor")
+        s.call("Resize", target="actor", size=1)
+        s.call("Resize", target="actor", size=2, wait=True)
+        self.assertIn(old["pid"], [w.get("pid") for w in s.group("actor")["workers"]])
+        bell.ring()
+        self.assertEqual(s.wait_job(job)["attempt"], 1)
+
+    def test_a_pause_meanwhile_hands_nothing_out(self):
+        s, gate = self.gated()
+        self.replacing(s, gate)
+        s.call("Pause", target="actor")
+        job = s.create("actor", "echo")
+        gate.let_go()
+        self.recycled(s)
+        self.assertEqual(s.job(job)["state"], "queued")
+        s.call("Resume", target="actor")
+        self.assertEqual(s.wait_job(job)["state"], "succeeded")
+
+    def test_the_supervisor_stops_meanwhile(self):
+        s, gate = self.gated()
+        self.replacing(s, gate)
+        children = s.children()
+        self.assertEqual(len(children), 2)
+        s.stop()
+        for pid in children:
+            with self.assertRaises(ProcessLookupError):
+                os.kill(pid, 0)
+
+    def test_a_removed_group_goes_whole(self):
+        s, gate = self.gated()
+        self.replacing(s, gate)
+        os.unlink(os.path.join(s.config, "actor.group"))
+        s.call("Reload")
+        s.until(lambda: s.call("GetStatus")["groups"] == [])
+        self.assertEqual(s.children(), [])
+
+
+class Rolling(Case):
+    def test_reload_rolls_slot_by_slot_under_load(self):
+        rounds = 3 if SANITIZED else 8
+        s = self.started({"actor": actor(Pool={"Size": 4}), "other": actor()})
+        pid = s.worker("other/0")["pid"]
+        client = subprocess.Popen([helper("chaos"), s.socket_path, "actor", "0", "32"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+        for i in range(rounds):
+            s.write("actor.group", actor(Pool={"Size": 4}, Group={"Environment": f"ROUND={i}"}))
+            self.assertEqual(s.call("Reload")["changed"], ["actor"])
+            s.wait_event("group.rolled", "actor", i + 1)
+        output, _ = client.communicate("", timeout=LIMIT)
+        counts = json.loads(output)
+        self.assertEqual((client.returncode, counts["succeeded"], counts["retried"]), (0, counts["accepted"], 0), counts)
+        self.assertEqual(generations(s), [1 + rounds] * 4)
+        self.assertEqual({s.do("actor", "environment ROUND")["result"]["data"] for _ in range(8)}, {str(rounds - 1)})
+        self.check_never_without(s, 4)
+        self.assertEqual((s.worker("other/0")["pid"], generations(s, "other")), (pid, [1]))
+
+    def test_a_roll_whose_first_worker_does_not_come_up_stops_there(self):
+        s = self.supervisor({"actor": actor(Pool={"Size": 3})})
+        gate = Gate(s)
+        s.start()
+        pids = [w["pid"] for w in workers(s)]
+        gate.shut()
+        s.write("actor.group", actor(gate.program, Pool={"Size": 3}))
+        s.call("Reload")
+        event = s.wait_event("group.roll-stopped", "actor")
+        self.assertIn("3 go on as they are", event["message"])
+        self.assertEqual([w["pid"] for w in workers(s)], pids)
+        self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
+        gate.open()
+        self.assertEqual(s.call("Reload")["changed"], ["actor"])
+        s.wait_event("group.rolled", "actor")
+        self.assertEqual(generations(s), [2, 2, 2])
+        self.assertEqual(s.call("Reload")["changed"], [])
+
+    def test_another_change_in_the_middle_of_a_roll_wins(self):
+        s = self.supervisor({"actor": actor(Pool={"Size": 2})})
+        gate = Gate(s)
+        s.start()
+        gate.hang()
+        s.write("actor.group", actor(gate.program, Pool={"Size": 2}))
+        s.call("Reload")
+        s.wait_for(lambda: workers(s, "successor"), "actor")
+        s.write("actor.group", actor(Pool={"Size": 2}, Group={"Environment": "ROUND=2"}))
+        s.call("Reload")
+        s.wait_event("group.rolled", "actor")
+        self.assertEqual({s.do("actor", "environment ROUND")["result"]["data"] for _ in range(8)}, {"2"})
+        self.check_never_without(s, 2)
+
+    def test_services_are_restarted_one_after_the_other(self):
+        def service(environment):
+            return ini("/bin/sleep infinity", Pool={"Size": 3}, Restart=QUICK,
+                       Group={"Type": "service", "Environment": environment})
+        s = self.started({"sleeper": service("A=1")})
+        s.write("sleeper.group", service("A=2"))
+        s.call("Reload")
+        s.wait_event("group.rolled", "sleeper")
+        alive = set()
+        for event in self.events(s, "sleeper"):
+            if event["type"] == "worker.ready":
+                alive.add(event["worker"])
+            elif event["type"] == "worker.died":
+                alive.discard(event["worker"])
+                self.assertEqual(len(alive), 2)
+        self.assertEqual(generations(s, "sleeper"), [2, 2, 2])
+
+    def test_a_bad_file_changes_nothing_and_says_why(self):
+        s = self.started({"actor": actor(Pool={"Size": 2})})
+        s.write("actor.group", actor(Pool={"Size": 2}, Group={"Environment": "A=1"}) + "[Restart]\nStrategy=some\n")
+        problems = self.refused("BadConfiguration", s.call, "Reload")["problems"]
+        self.assertIn("Strategy=some", problems[0])
+        self.assertEqual(generations(s), [1, 1])
+        self.assertEqual(s.do("actor", "environment A")["result"], text(""))
+
+
+if __name__ == "__main__":
+    unittest.main()
