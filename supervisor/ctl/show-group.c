@@ -176,6 +176,10 @@ static void add_remarks_cell(struct table *table, const json_t *worker, usec_t n
         table->error = -ENOMEM;
         return;
     }
+    if (field_has(worker, "replacement")) {
+        fprintf(file, "%s", SAFE(field_text(worker, "replacement")));
+        separator = ", ";
+    }
     write_job(file, &separator, worker, now);
     if (pool_is_failure(death))
         fprintf(file, "%s%s %s", separator, SAFE(field_text(death, "detail")),

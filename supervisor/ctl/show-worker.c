@@ -44,6 +44,7 @@ static void show_worker_title(const struct terminal *terminal, const json_t *wor
 static void show_process(const struct terminal *terminal, const json_t *worker)
 {
     uint64_t restarts = field_count(worker, "restarts"), done = field_count(worker, "jobs_done");
+    uint64_t recycled = field_count(worker, "recycled");
 
     if (field_has(worker, "pid"))
         terminal_print(
@@ -54,6 +55,12 @@ static void show_process(const struct terminal *terminal, const json_t *worker)
         terminal_print(terminal, "   Process: none, generation %lld was the last, %s restart%s",
                        (long long)field_int(worker, "generation"), COUNT(restarts),
                        plural(restarts));
+    if (field_has(worker, "replacement"))
+        terminal_print(terminal, "  Replaced: this is the %s of the worker in the pool",
+                       SAFE(field_text(worker, "replacement")));
+    else if (recycled > 0)
+        terminal_print(terminal, "  Replaced: %s time%s, by one that was ready", COUNT(recycled),
+                       plural(recycled));
 }
 
 void show_worker(const struct terminal *terminal, const json_t *group, const json_t *worker,

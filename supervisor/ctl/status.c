@@ -79,7 +79,8 @@ static int show_one_worker(const struct invocation *invocation, const json_t *gr
             continue;
         if (!invocation->options.json)
             show_worker(&invocation->out, group, worker, clock_realtime());
-        status = worker_is_up(worker) ? EXIT_OK : EXIT_FAILED;
+        if (!field_has(worker, "replacement"))
+            status = worker_is_up(worker) ? EXIT_OK : EXIT_FAILED;
     }
     return status;
 }

