@@ -89,7 +89,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS))
 
 .PHONY: all run check check-programs check-unit check-stress check-e2e check-clients check-chaos check-asan check-tsan \
-	check-valgrind check-systemd fuzz lint fmt install install-files uninstall bench bench-quick bench-deps help deps clean \
+	check-model check-valgrind check-systemd fuzz lint fmt install install-files uninstall bench bench-quick bench-deps help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -276,6 +276,10 @@ check-tsan: deps
 	@$(MAKE) --no-print-directory BUILD='$(BUILD)/tsan' SAN=thread CFLAGS='-O1 -g' \
 		TESTS='test-ring test-wake test-channel test-memory threads' check-programs
 
+# The sleep and wake protocol under spin; a part left out must be found. Says so when spin is missing.
+check-model:
+	@CC='$(CC)' tests/model/run || [ $$? = 77 ]
+
 check-valgrind: deps
 	@.ci/deps valgrind
 	+@$(again) unit-programs
@@ -394,6 +398,7 @@ help:
 	@echo 'make check-unit check-stress check-e2e'
 	@echo 'make check-asan     the same with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
+	@echo 'make check-model    a model of the wake-ups, searched by spin for one that is lost'
 	@echo 'make check-valgrind unit tests under valgrind'
 	@echo 'make check-systemd  under a real, booted systemd (root, systemd-nspawn)'
 	@echo 'make check-clients  the socket under python3-varlink and varlinkctl (root, mmdebstrap)'
