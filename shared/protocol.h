@@ -152,7 +152,7 @@ struct protocol_accepted {
 struct protocol_refused {
     uint64_t cookie;
     uint32_t error; /* errno: EBUSY queue full, EEXIST, EINVAL, ENOENT no group, ESRCH no job,
-                       EALREADY … */
+                       ENOSPC no cell left, EALREADY … */
     const void *reason;
     uint32_t reason_size;
 };

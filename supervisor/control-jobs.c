@@ -233,18 +233,17 @@ static uint64_t list_cell(struct listing *listing, const struct cell *cell)
     return cell_live_jobs(cell);
 }
 
-static bool has_key(const struct job *job, const struct cell *cell)
+static bool has_key(const struct job *job, const char *key)
 {
-    return job->key_size == strlen(cell->key) && memcmp(job->key, cell->key, job->key_size) == 0;
+    return job->key_size == strlen(key) && memcmp(job->key, key, job->key_size) == 0;
 }
 
-/* Of one cell, or of all. */
-static uint64_t list_results(struct listing *listing, const struct group *group,
-                             const struct cell *only)
+/* Of one key, or of all. */
+static uint64_t list_results(struct listing *listing, const struct group *group, const char *only)
 {
     uint64_t n = 0;
 
-    if (!only || only == group->cell) {
+    if (!only) {
         list_jobs(listing, &group->results.jobs);
         return group->results.n_jobs;
     }
@@ -258,13 +257,15 @@ static uint64_t list_results(struct listing *listing, const struct group *group,
     return n;
 }
 
-static uint64_t list_group(struct listing *listing, const struct group *group,
-                           const struct cell *only, bool ended)
+/* Of the cell with that key, which may be gone, or of all. */
+static uint64_t list_group(struct listing *listing, const struct group *group, const char *only,
+                           bool ended)
 {
-    uint64_t n = 0;
+    const struct cell *one = only ? group_find_cell(group, only, strlen(only)) : NULL;
+    uint64_t n = one ? list_cell(listing, one) : 0;
 
-    group_each_cell (cell, group)
-        if (!only || only == cell)
+    if (!only)
+        group_each_cell (cell, group)
             n += list_cell(listing, cell);
     return n + (ended ? list_results(listing, group, only) : 0);
 }
@@ -290,6 +291,7 @@ static void list(struct request *request)
     struct listing listing = {.request = request};
     struct registry *registry = &request->context->registry;
     struct registry_target only = {0};
+    const char *key = NULL;
     struct group *group;
     struct reply *reply;
     uint64_t total = 0;
@@ -301,8 +303,10 @@ static void list(struct request *request)
         request_invalid(request, "limit");
         return;
     }
-    if (parameters.group &&
-        (registry_resolve(registry, parameters.group, &only) < 0 || only.slot)) {
+    if (parameters.group)
+        key = strchr(parameters.group, '/');
+    if (parameters.group && (registry_resolve_ever(registry, parameters.group, &only) < 0 ||
+                             only.slot || (key && strchr(key + 1, '/')))) {
         fail_group(request, parameters.group);
         return;
     }
@@ -311,7 +315,7 @@ static void list(struct request *request)
     reply_array(reply, "jobs");
     while ((group = registry_next(registry, &cursor)))
         if (!only.group || only.group == group)
-            total += list_group(&listing, group, only.cell, parameters.ended);
+            total += list_group(&listing, group, key ? key + 1 : NULL, parameters.ended);
     reply_end_array(reply);
     reply_uint(reply, "total", total);
     request_end(request);

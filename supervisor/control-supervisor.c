@@ -227,36 +227,51 @@ static void reset(struct request *request)
     request_done(request);
 }
 
-static void change_pause(struct request *request, void (*group)(struct group *group),
-                         void (*cell)(struct cell *cell))
+/* What has a queue. */
+static bool take_queue(struct request *request, struct target_parameters *parameters,
+                       struct registry_target *ret)
+{
+    if (!request_take(request, only_target, parameters) || control_refuse_stopping(request) ||
+        !control_find_pool(request, parameters->target, ret))
+        return false;
+    if (ret->group->config->type == CONFIG_ACTOR) {
+        log_change(request, parameters->target);
+        return true;
+    }
+    request_fail_string(request, "NotAnActor", "target", parameters->target);
+    return false;
+}
+
+static void pause_target(struct request *request)
+{
+    struct target_parameters parameters = {0};
+    struct registry_target target;
+    int r = 0;
+
+    if (!take_queue(request, &parameters, &target))
+        return;
+    if (target.cell)
+        r = group_pause_cell(target.cell);
+    else
+        group_pause(target.group);
+    if (r < 0)
+        request_internal(request, r);
+    else
+        request_done(request);
+}
+
+static void resume_target(struct request *request)
 {
     struct target_parameters parameters = {0};
     struct registry_target target;
 
-    if (!request_take(request, only_target, &parameters) || control_refuse_stopping(request))
+    if (!take_queue(request, &parameters, &target))
         return;
-    if (!control_find_pool(request, parameters.target, &target))
-        return;
-    if (target.group->config->type != CONFIG_ACTOR) {
-        request_fail_string(request, "NotAnActor", "target", parameters.target);
-        return;
-    }
-    log_change(request, parameters.target);
     if (target.cell)
-        cell(target.cell);
+        group_resume_cell(target.cell);
     else
-        group(target.group);
+        group_resume(target.group);
     request_done(request);
-}
-
-static void pause_group(struct request *request)
-{
-    change_pause(request, group_pause, cell_pause);
-}
-
-static void resume_group(struct request *request)
-{
-    change_pause(request, group_resume, cell_resume);
 }
 
 static void fail_size(struct request *request, int64_t size)
@@ -368,8 +383,8 @@ const struct request_method control_supervisor_methods[] = {
     {"Stop", stop, true},
     {"Restart", restart, true},
     {"Reset", reset, true},
-    {"Pause", pause_group, true},
-    {"Resume", resume_group, true},
+    {"Pause", pause_target, true},
+    {"Resume", resume_target, true},
     {"Resize", resize, true},
     {"Reload", reload_all, true},
     {0},

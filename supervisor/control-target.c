@@ -4,17 +4,30 @@
 
 #include "context.h"
 
+static void refuse_target(struct request *request, const char *target)
+{
+    struct reply *reply = request_begin_error(request, "NoSuchTarget");
+
+    reply_string(reply, "target", target);
+    reply_string_if(reply, "nearest", registry_nearest(&request->context->registry, target));
+    request_end(request);
+}
+
 bool control_find_target(struct request *request, const char *target, struct registry_target *ret)
 {
-    struct registry *registry = &request->context->registry;
-    struct reply *reply;
-
-    if (registry_resolve(registry, target, ret) == 0)
+    if (registry_resolve(&request->context->registry, target, ret) == 0)
         return true;
-    reply = request_begin_error(request, "NoSuchTarget");
-    reply_string(reply, "target", target);
-    reply_string_if(reply, "nearest", registry_nearest(registry, target));
-    request_end(request);
+    refuse_target(request, target);
+    return false;
+}
+
+bool control_find_ever(struct request *request, const char *target)
+{
+    struct registry_target found;
+
+    if (registry_resolve_ever(&request->context->registry, target, &found) == 0)
+        return true;
+    refuse_target(request, target);
     return false;
 }
 

@@ -11,7 +11,10 @@
 /* Answers NoSuchTarget with the nearest group's name: false. */
 bool control_find_target(struct request *request, const char *target, struct registry_target *ret);
 
-/* The same for what must be a group or a cell, no worker. */
+/* The same for what may be a cell or worker of the past, too. */
+bool control_find_ever(struct request *request, const char *target);
+
+/* As control_find_target() for what must be a group or a cell, no worker. */
 bool control_find_pool(struct request *request, const char *target, struct registry_target *ret);
 
 /* While the supervisor stops, nothing is begun: answered with Stopping, true. */

@@ -93,12 +93,11 @@ void control_watch(struct request *request)
         {0},
     };
     struct watch_parameters parameters = {0};
-    struct registry_target found;
     struct watch *watch;
 
     if (!request_take(request, table, &parameters))
         return;
-    if (parameters.target && !control_find_target(request, parameters.target, &found))
+    if (parameters.target && !control_find_ever(request, parameters.target))
         return;
     if (!request_wants_more(request)) {
         list_events(request, parameters.target);
@@ -136,7 +135,6 @@ void control_list_deaths(struct request *request)
         {0},
     };
     struct deaths_parameters parameters = {.limit = {.value = INT64_MAX}};
-    struct registry_target found;
     struct reply *reply;
     int64_t n = 0;
 
@@ -146,7 +144,7 @@ void control_list_deaths(struct request *request)
         request_invalid(request, "limit");
         return;
     }
-    if (parameters.target && !control_find_target(request, parameters.target, &found))
+    if (parameters.target && !control_find_ever(request, parameters.target))
         return;
     reply = request_begin(request);
     reply_array(reply, "deaths");

@@ -140,6 +140,35 @@ void group_resume(struct group *group)
         group_tell(group, "group.resumed", "is resumed");
 }
 
+int group_pause_cell(struct cell *cell)
+{
+    int r;
+
+    if (cell == cell->group->cell)
+        group_pause(cell->group);
+    if (cell->paused)
+        return 0;
+    if (cell->retiring) {
+        r = cell_call_back(cell);
+        if (r < 0)
+            return r;
+    }
+    cell_pause(cell);
+    cell_tell(cell, LOG_LEVEL_NOTICE, "cell.paused", NULL,
+              "is paused: jobs are queued, none is handed out");
+    return 0;
+}
+
+void group_resume_cell(struct cell *cell)
+{
+    if (cell == cell->group->cell)
+        group_resume(cell->group);
+    if (!cell->paused)
+        return;
+    cell_resume(cell);
+    cell_tell(cell, LOG_LEVEL_NOTICE, "cell.resumed", NULL, "is resumed");
+}
+
 void group_close(struct group *group)
 {
     group->closed = true;

@@ -51,6 +51,9 @@ void group_restart(struct group *group);
 void group_reset(struct group *group);
 void group_pause(struct group *group);
 void group_resume(struct group *group);
+/* This cell alone. 0 or -ENOMEM (of one that retires, and comes back for it). */
+int group_pause_cell(struct cell *cell);
+void group_resume_cell(struct cell *cell);
 /* As cell_close(), of every cell there is and will be; and back. */
 void group_close(struct group *group);
 void group_reopen(struct group *group);

@@ -135,6 +135,17 @@ int registry_resolve(const struct registry *registry, const char *target,
     return ret->slot ? 0 : -ENOENT;
 }
 
+int registry_resolve_ever(const struct registry *registry, const char *target,
+                          struct registry_target *ret)
+{
+    const char *key = strchr(target, '/');
+    int r = registry_resolve(registry, target, ret);
+
+    if (r != -ENOENT || !key || !ret->group || !group_is_keyed(ret->group))
+        return r;
+    return protocol_name_valid(key + 1, strcspn(key + 1, "/")) ? 0 : -ENOENT;
+}
+
 const char *registry_nearest(const struct registry *registry, const char *name)
 {
     _cleanup_free_ const char **names = calloc(registry->n_groups + 1, sizeof(*names));

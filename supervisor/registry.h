@@ -52,5 +52,12 @@ struct registry_target {
 int registry_resolve(const struct registry *registry, const char *target,
                      struct registry_target *ret);
 
+/*
+ * The same for what may be over, or still to come: also every possible cell, with any worker, of a
+ * group with Cells=by-key. What is not there now is NULL. 0 or -ENOENT.
+ */
+int registry_resolve_ever(const struct registry *registry, const char *target,
+                          struct registry_target *ret);
+
 /* The name of a group most like this one; NULL if none is near. Borrowed. */
 const char *registry_nearest(const struct registry *registry, const char *name);

@@ -133,6 +133,8 @@ void report_job(struct reply *reply, const char *key, const struct context *cont
     reply_object(reply, key);
     reply_string(reply, "id", protocol_id_format(&job->id, id));
     reply_string(reply, "group", job->group ? job->group->name : "");
+    if (job->key_size > 0)
+        reply_text(reply, "key", job->key, job->key_size);
     reply_string(reply, "state", job_state_to_string(job->state));
     reply_uint(reply, "attempt", job->attempt);
     reply_uint(reply, "max_attempts", (uint64_t)job->max_retries + 1);

@@ -206,8 +206,8 @@ const char *troupe_end_name(enum troupe_end end);
 struct troupe_job_options {
     size_t struct_size;    /* sizeof(struct troupe_job_options): lets the struct grow */
     const char *id;        /* NULL = a random one is made */
-    const void *key;       /* routing key */
-    size_t key_size;       /* 0 = none; at most 255 */
+    const void *key;       /* routing key; in a group with Cells=by-key it picks the cell */
+    size_t key_size;       /* 0 = none; at most 255; with Cells=by-key 1 to 64, as of an id */
     int64_t max_retries;   /* -1 = the group's */
     uint64_t timeout_usec; /* per attempt; 0 = the group's; TROUPE_USEC_INFINITY = none */
     uint64_t backoff_min_usec, backoff_max_usec; /* 0 = the group's */
@@ -267,9 +267,11 @@ void troupe_client_blob_drop(struct troupe_client *client);
  * bytes; NULL allowed). The result is kept by the supervisor for ResultTTLSec=. `options` NULL =
  * defaults. `data` is copied before return. -EBUSY the group's queue is full; -EEXIST a job has
  * that id: it is live, or its result is still kept; -EINVAL malformed id, more than 1000000
- * retries, or a back-off whose minimum is above its maximum; -ENOENT the group is gone; -EMSGSIZE
- * the payload is above QueueMemoryMax= of the group and never fits; -ESHUTDOWN the supervisor is
- * stopping; -EPIPE the connection is over (all further calls say the same).
+ * retries, a back-off whose minimum is above its maximum, or in a group with Cells=by-key no key or
+ * one that cannot name a cell; -ENOSPC it would take a new cell, and there are CellsMax=; -ENOENT
+ * the group is gone; -EMSGSIZE the payload is above QueueMemoryMax= of the group and never fits;
+ * -ESHUTDOWN the supervisor is stopping; -EPIPE the connection is over (all further calls say the
+ * same).
  */
 int troupe_client_create(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,

@@ -15,9 +15,10 @@ static int no_target(const json_t *p)
     const char *target = field_text(p, "target");
 
     if (field_has(p, "nearest"))
-        complain_nearest(field_text(p, "nearest"), "there is no group or worker '%s'", target);
+        complain_nearest(field_text(p, "nearest"), "there is no group, cell or worker '%s'",
+                         target);
     else
-        complain("there is no group or worker '%s'; 'troupectl status' lists them", target);
+        complain("there is no group, cell or worker '%s'; 'troupectl status' lists them", target);
     return EXIT_NOT_FOUND;
 }
 
@@ -86,6 +87,13 @@ static int busy(const json_t *p)
     complain("the queue of group '%s' is full: %s of %s jobs (QueueMax=, QueueMemoryMax=)",
              field_text(p, "group"), COUNT(field_count(p, "queued")),
              COUNT(field_count(p, "maximum")));
+    return EXIT_BUSY;
+}
+
+static int too_many_cells(const json_t *p)
+{
+    complain("group '%s' has as many cells as it may have, %s: none for another key (CellsMax=)",
+             field_text(p, "group"), COUNT(field_count(p, "maximum")));
     return EXIT_BUSY;
 }
 
@@ -164,6 +172,7 @@ static const struct explanation explanations[] = {
     {"Stopping", stopping},
     {"NotAnActor", not_an_actor},
     {"Busy", busy},
+    {"TooManyCells", too_many_cells},
     {"Exists", exists},
     {"BadId", bad_id},
     {"BadOption", bad_option},
@@ -261,6 +270,7 @@ static int refused_status(int error)
     switch (error) {
     case -EBUSY:
     case -EEXIST:
+    case -ENOSPC:
     case -ESHUTDOWN:
     case -EUSERS:
         return EXIT_BUSY;
@@ -287,8 +297,9 @@ static const char *refused_text(int error)
     case -ENOENT:
         return "there is no such group (any more)";
     case -EINVAL:
-        return "the id or an option is malformed (ids: 1 to 64 characters of A-Z a-z 0-9 . _ : @ "
-               "-)";
+        return "the id, the key or an option is missing or malformed";
+    case -ENOSPC:
+        return "no cell for another key (CellsMax=)";
     case -EMSGSIZE:
         return "the payload is too large";
     case -ESHUTDOWN:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../shared/cleanup.h"
+#include "cells.h"
 #include "field.h"
 #include "format.h"
 #include "pool.h"
@@ -230,7 +231,7 @@ static void show_workers(const struct terminal *terminal, struct pool *pool, use
     }
 }
 
-void show_group(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
+static void show_pool(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
 {
     struct pool pool;
 
@@ -243,6 +244,28 @@ void show_group(const struct terminal *terminal, const json_t *group, usec_t now
         show_jobs_line(terminal, group);
     }
     show_deaths_line(terminal, group, now);
-    show_workers(terminal, &pool, now, all);
+    if (field_has(group, "cells"))
+        show_cells(terminal, group, now, all);
+    else
+        show_workers(terminal, &pool, now, all);
     pool_deinit(&pool);
+}
+
+void show_group(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
+{
+    json_t *whole = cells_merge(group);
+
+    if (whole)
+        show_pool(terminal, whole, now, all);
+    json_decref(whole);
+}
+
+void show_cell(const struct terminal *terminal, const json_t *group, const json_t *cell, usec_t now,
+               bool all)
+{
+    json_t *alone = cells_as_group(group, cell);
+
+    if (alone)
+        show_pool(terminal, alone, now, all);
+    json_decref(alone);
 }

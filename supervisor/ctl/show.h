@@ -12,6 +12,12 @@
  * folded. */
 void show_group(const struct terminal *terminal, const json_t *group, usec_t now, bool all);
 
+/* One cell of it, as a group; and all its cells as a table, those that are not well or have most to
+ * do first. */
+void show_cell(const struct terminal *terminal, const json_t *group, const json_t *cell, usec_t now,
+               bool all);
+void show_cells(const struct terminal *terminal, const json_t *group, usec_t now, bool all);
+
 /* One worker of a group in full. */
 void show_worker(const struct terminal *terminal, const json_t *group, const json_t *worker,
                  usec_t now);

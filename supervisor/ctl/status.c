@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../shared/cleanup.h"
 #include "call.h"
+#include "cells.h"
 #include "field.h"
 #include "format.h"
 #include "invocation.h"
@@ -65,12 +66,20 @@ static int status_of_all(struct invocation *invocation)
     return EXIT_OK;
 }
 
-/* `target` is "group/slot": of what came back, that one. */
-static int show_one_worker(const struct invocation *invocation, const json_t *group,
-                           const char *target)
+static bool show_one_cell(const struct invocation *invocation, const json_t *group,
+                          const json_t *cell)
+{
+    if (!invocation->options.json)
+        show_cell(&invocation->out, group, cell, clock_realtime(), invocation->options.all);
+    return group_is_up(cell);
+}
+
+/* There are two while one replaces the other. */
+static bool show_one_worker(const struct invocation *invocation, const json_t *group,
+                            const char *target)
 {
     const json_t *workers = json_object_get(group, "workers");
-    int status = EXIT_FAILED;
+    bool up = false;
 
     for (size_t i = 0; i < json_array_size(workers); i++) {
         const json_t *worker = json_array_get(workers, i);
@@ -80,9 +89,21 @@ static int show_one_worker(const struct invocation *invocation, const json_t *gr
         if (!invocation->options.json)
             show_worker(&invocation->out, group, worker, clock_realtime());
         if (!field_has(worker, "replacement"))
-            status = worker_is_up(worker) ? EXIT_OK : EXIT_FAILED;
+            up = worker_is_up(worker);
     }
-    return status;
+    return up;
+}
+
+/* `target` is a cell or a worker: of what came back, that one. */
+static bool show_part(const struct invocation *invocation, const json_t *group, const char *target)
+{
+    const json_t *cell = cells_find(group, target);
+    _cleanup_(cleanup_json)
+    json_t *whole = cells_merge(group);
+
+    if (cell)
+        return show_one_cell(invocation, group, cell);
+    return whole && show_one_worker(invocation, whole, target);
 }
 
 static int show_groups(const struct invocation *invocation, const json_t *groups,
@@ -95,7 +116,7 @@ static int show_groups(const struct invocation *invocation, const json_t *groups
         bool up = group_is_up(group);
 
         if (strchr(target, '/'))
-            up = show_one_worker(invocation, group, target) == EXIT_OK;
+            up = show_part(invocation, group, target);
         else if (!invocation->options.json)
             show_group(&invocation->out, group, clock_realtime(), invocation->options.all);
         if (!up)

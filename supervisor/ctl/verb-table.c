@@ -29,7 +29,7 @@ const struct verb verb_table[] = {
                     "  troupectl events --follow --json | jq .events[]\n",
     },
     {
-        .name = "jobs", .operands = "[GROUP]", .operands_max = 1,
+        .name = "jobs", .operands = "[GROUP[/CELL]]", .operands_max = 1,
         .summary = "Live jobs, with --ended also kept ones",
         .options = OPTIONS_CONNECT | OPTIONS_ENDED | OPTIONS_LIMIT, .run = verb_jobs,
         .examples = "  troupectl jobs digest --ended --limit 20\n",
@@ -81,14 +81,14 @@ const struct verb verb_table[] = {
         .examples = "  troupectl cancel nightly\n",
     },
     {
-        .name = "resize", .operands = "GROUP N", .operands_min = 2, .operands_max = 2,
-        .summary = "Changes the number of a group's workers",
+        .name = "resize", .operands = "GROUP[/CELL] N", .operands_min = 2, .operands_max = 2,
+        .summary = "Changes the number of a group's or a cell's workers",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_resize,
         .examples = "  troupectl resize digest 8 --wait\n",
     },
     {
         .name = "start", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
-        .summary = "Starts groups or workers",
+        .summary = "Starts groups, cells or workers",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_start,
         .examples = "  troupectl start digest --wait\n",
     },
@@ -111,13 +111,13 @@ const struct verb verb_table[] = {
         .examples = "  troupectl reset digest\n",
     },
     {
-        .name = "pause", .operands = "GROUP...", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .name = "pause", .operands = "GROUP[/CELL]...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Hands out no more jobs; they are queued",
         .options = OPTIONS_CONNECT, .run = verb_pause,
         .examples = "  troupectl pause digest\n",
     },
     {
-        .name = "resume", .operands = "GROUP...", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .name = "resume", .operands = "GROUP[/CELL]...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Hands out jobs again",
         .options = OPTIONS_CONNECT, .run = verb_resume,
         .examples = "  troupectl resume digest\n",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos SOCKET GROUP JOBS WINDOW: keeps WINDOW jobs in flight until JOBS have been accepted, and
- * when JOBS is 0 until standard input ends. Job number n carries n as text and is named "chaos-n".
- * Counts every end and says what it saw as one JSON object: exit status 1 when an end came twice,
- * for a job that was never accepted, or with the wrong result.
+ * chaos SOCKET GROUP JOBS WINDOW [KEYS]: keeps WINDOW jobs in flight until JOBS have been accepted,
+ * and when JOBS is 0 until standard input ends. Job number n carries n as text, is named "chaos-n"
+ * and has the key "n modulo KEYS" if there are any. Counts every end and says what it saw as one
+ * JSON object: exit status 1 when an end came twice, for a job that was never accepted, or with the
+ * wrong result.
  */
 #include "../../worker/troupe.h"
 #include <errno.h>
@@ -63,14 +64,21 @@ static bool input_ended(void)
     return poll(&input, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
 }
 
+static uint64_t n_keys;
+
 static int submit(struct troupe_client *client, uint64_t group, uint64_t n)
 {
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
-    char name[64], payload[64];
+    char name[64], payload[64], key[32];
     int size = snprintf(payload, sizeof(payload), "echo %llu", (unsigned long long)n);
 
     snprintf(name, sizeof(name), "chaos-%llu", (unsigned long long)n);
     options.id = name;
+    if (n_keys > 0) {
+        options.key = key;
+        options.key_size =
+            (size_t)snprintf(key, sizeof(key), "%llu", (unsigned long long)(n % n_keys));
+    }
     return troupe_client_submit(client, group, &options, payload, (size_t)size, n);
 }
 
@@ -113,8 +121,9 @@ int main(int argc, char **argv)
     uint64_t group;
     int r;
 
-    if (argc != 5)
+    if (argc != 5 && argc != 6)
         return 2;
+    n_keys = argc == 6 ? strtoull(argv[5], NULL, 10) : 0;
     r = troupe_client_connect(&client, argv[1]);
     if (r == 0)
         r = troupe_client_group(client, argv[2], &group);

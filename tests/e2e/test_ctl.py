@@ -134,7 +134,7 @@ class Orders(Ctl):
                 (2, ("resize", "actor", "0"), "allowed: 1 to 4096"),
                 (2, ("resize", "actor", "many"), "'many' is no number"),
                 (2, ("create", "actor", "--id", "a b"), "'a b' cannot be a job's id"),
-                (5, ("status", "actr"), "there is no group or worker 'actr'; did you mean 'actor'?"),
+                (5, ("status", "actr"), "there is no group, cell or worker 'actr'; did you mean 'actor'?"),
                 (5, ("do", "actr"), "did you mean 'actor'?"),
                 (5, ("create", "actr"), "there is no group 'actr'; did you mean 'actor'?"),
                 (5, ("job", "nothing"), "there is no job 'nothing'"),

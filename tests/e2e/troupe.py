@@ -234,9 +234,18 @@ class Supervisor:
     def group(self, name):
         return self.call("GetStatus", target=name)["groups"][0]
 
+    def cell(self, name):
+        """None when it is not there."""
+        group, _, key = name.partition("/")
+        return next((c for c in self.group(group)["cells"] if c["key"] == key), None)
+
+    def workers(self, group):
+        """Of all its cells."""
+        group = self.group(group)
+        return group["workers"] + [w for c in group.get("cells", []) for w in c["workers"]]
+
     def worker(self, name):
-        [worker] = [w for w in self.group(name.split("/")[0])["workers"]
-                    if w["name"] == name and "replacement" not in w]
+        [worker] = [w for w in self.workers(name.split("/")[0]) if w["name"] == name and "replacement" not in w]
         return worker
 
     def wait_for(self, condition, target=None):
