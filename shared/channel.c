@@ -61,6 +61,7 @@ int channel_create(struct channel *ret, const struct channel_options *options,
         .ring_size = options->ring_size,
         .inline_max = options->inline_max,
         .wake_backend = options->backend,
+        .spin_usec = options->spin_usec,
     };
     int r;
 
@@ -124,6 +125,7 @@ int channel_open(struct channel *ret, const struct channel_fds *fds)
         return -EPROTO;
     channel.backend = (enum wake_backend)channel.theirs.header->wake_backend;
     channel.wake = wake_at_once;
+    spin_init(&channel.spin, channel.theirs.header->spin_usec);
     if (channel.backend == WAKE_EVENTFD) {
         if (fds->wait_fd < 0 || fds->wake_fd < 0)
             return -EPROTO;
@@ -235,11 +237,23 @@ static usec_t deadline_after(usec_t timeout)
     return timeout == USEC_INFINITY ? USEC_INFINITY : usec_add(clock_now(), timeout);
 }
 
+bool channel_spin(struct channel *channel)
+{
+    bool found = ring_pending(&channel->in);
+
+    if (found || !spin_begin(&channel->spin, clock_now()))
+        return found;
+    while (!(found = ring_pending(&channel->in)) && spin_more(&channel->spin, clock_now()))
+        ;
+    spin_end(&channel->spin, clock_now(), found);
+    return found;
+}
+
 int channel_wait(struct channel *channel, usec_t timeout)
 {
     usec_t deadline;
 
-    if (ring_pending(&channel->in))
+    if (channel_spin(channel))
         return 0;
     deadline = deadline_after(timeout);
     for (;;) {

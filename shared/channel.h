@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "memory.h"
 #include "ring.h"
+#include "spin.h"
 #include "wake.h"
 #include <stdbool.h>
 
@@ -21,8 +22,9 @@ struct channel {
     struct ring_producer out;
     struct ring_consumer in;
     enum wake_backend backend;
-    int wake_fd; /* eventfd that wakes the peer; -1 with futexes */
-    int wait_fd; /* eventfd on which this side sleeps; -1 with futexes */
+    struct spin spin; /* of channel_spin() */
+    int wake_fd;      /* eventfd that wakes the peer; -1 with futexes */
+    int wait_fd;      /* eventfd on which this side sleeps; -1 with futexes */
     /* Wakes the peer sleeping on `word`, a cursor of ours; the default makes the system call at
      * once. */
     void (*wake)(struct channel *channel, const _Atomic uint32_t *word);
@@ -35,6 +37,7 @@ struct channel {
 struct channel_options {
     uint32_t ring_size;
     uint32_t inline_max;
+    uint32_t spin_usec; /* of the peer, before it sleeps */
     enum wake_backend backend;
 };
 
@@ -90,6 +93,9 @@ void channel_end_sleep(struct channel *channel);
  */
 bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret_expected);
 void channel_end_block(struct channel *channel);
+
+/* Peer side: looks for something to read for as long as that pays. Whether there is. */
+bool channel_spin(struct channel *channel);
 
 /*
  * Peer side, plain system calls. Waits until there is something to read, or for `timeout`.

@@ -101,6 +101,7 @@ int memory_create(struct memory *ret, const struct memory_options *options)
     memory.header->ring_offset = ring_offset;
     memory.header->inline_max = options->inline_max;
     memory.header->wake_backend = options->wake_backend;
+    memory.header->spin_usec = options->spin_usec;
     memory.fd = TAKE_FD(fd);
     *ret = memory;
     memory = (struct memory)MEMORY_NULL;

@@ -49,7 +49,8 @@ struct memory_header {
     uint32_t ring_offset;
     uint32_t inline_max;   /* largest payload that travels inside a record, bytes */
     uint32_t wake_backend; /* enum wake_backend */
-    uint8_t unused0[40];
+    uint32_t spin_usec;    /* inbox: how long its reader may spin before it sleeps; 0 = not */
+    uint8_t unused0[36];
 
     /* How far the owner has published records in the ring of this memory. The other side sleeps
      * here. */
@@ -78,6 +79,7 @@ struct memory_header {
     uint8_t unused1[4096 - 640 + 60];
 };
 
+_Static_assert(offsetof(struct memory_header, spin_usec) == 24, "layout");
 _Static_assert(offsetof(struct memory_header, tail) == 64, "layout");
 _Static_assert(offsetof(struct memory_header, head) == 128, "layout");
 _Static_assert(offsetof(struct memory_header, sleeping) == 192, "layout");
@@ -110,6 +112,7 @@ struct memory_options {
     uint32_t ring_size;  /* a power of two within MEMORY_RING_SIZE_MIN … MAX */
     uint32_t inline_max; /* at most ring_size / 4 */
     uint32_t wake_backend;
+    uint32_t spin_usec; /* at most SPIN_USEC_MAX */
 };
 
 /*

@@ -140,7 +140,7 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
     r = protocol_put_done(body, room, &done);
     if (r < 0)
         return r;
-    mailbox_commit(&attachment->mailbox, PROTOCOL_DONE, (uint32_t)r);
+    mailbox_commit_of_many(&attachment->mailbox, PROTOCOL_DONE, (uint32_t)r, attachment->n_waiters);
     return 0;
 }
 
@@ -444,6 +444,7 @@ int attachment_new(struct attachment **ret, struct context *context, bool may_ch
     const struct mailbox_options options = {
         .ring_size = ATTACHMENT_RING,
         .inline_max = ATTACHMENT_INLINE,
+        .spin_usec = (uint32_t)context->config->spin,
     };
     struct attachment *attachment = calloc(1, sizeof(*attachment));
     int r;

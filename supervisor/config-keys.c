@@ -4,12 +4,14 @@
 #include "../shared/cleanup.h"
 #include "../shared/log.h"
 #include "../shared/memory.h"
+#include "../shared/spin.h"
 #include "config-types.h"
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #define TIME_ALLOWED "a time span such as 500ms, 30s, 1min 30s"
+#define SPIN_ALLOWED "a time span from 0 (never) to 10ms such as 50us"
 #define COUNT_MAX    1000000000
 #define SIZE_LIMIT   (INT64_C(1) << 62)
 /* In a smaller ring, a record with an inline payload of a quarter of it would not fit. */
@@ -147,6 +149,8 @@ static const struct config_key GROUP_KEYS[] = {
      .max = MEMORY_RING_SIZE_MAX, .allowed = "a size from 16K to 1G"},
     {IN_WORKER("InlineMax", SIZE32, inline_max), .fallback = "32K",
      .max = MEMORY_RING_SIZE_MAX / 4, .allowed = "a size from 0 to a quarter of MailboxSize="},
+    {IN_WORKER("SpinUsec", TIME, spin), .fallback = "50us", .max = SPIN_USEC_MAX,
+     .allowed = SPIN_ALLOWED},
     {IN_WORKER("MailboxMax", COUNT, mailbox_max), .fallback = "10000", .min = 1, .max = COUNT_MAX,
      .live = true, .allowed = "a number from 1 to 1000000000"},
     {IN_WORKER("MailboxMemoryMax", SIZE, mailbox_memory_max), .fallback = "64M", .min = 1,
@@ -199,6 +203,8 @@ static const struct config_key DAEMON_KEYS[] = {
      .infinity = true, .allowed = TIME_ALLOWED ", infinity"},
     {IN_DAEMON("LogLevel", CHOICE, log_level), .fallback = "info", .choices = LOG_LEVELS,
      .allowed = "error, warning, notice, info, debug"},
+    {IN_DAEMON("SpinUsec", TIME, spin), .fallback = "50us", .max = SPIN_USEC_MAX,
+     .allowed = SPIN_ALLOWED},
 };
 /* clang-format on */
 

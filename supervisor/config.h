@@ -114,6 +114,7 @@ struct config_group {
     int kill_signal;               /* SIGTERM */
     uint32_t mailbox_size;         /* ring size, a power of two: rounded up; default 256K */
     uint32_t inline_max;           /* default 32K, at most mailbox_size / 4 */
+    usec_t spin;                   /* SpinUsec=, before it sleeps; 0 = not; default 50 µs */
     uint64_t mailbox_max;          /* letters that wait for one actor; 10000 */
     uint64_t mailbox_memory_max;   /* bytes; 64M */
     enum config_overflow overflow; /* reject */
@@ -145,6 +146,7 @@ struct config_daemon {
     uint64_t dead_letters_memory_max; /* DeadLettersMemoryMax= of both, bytes, 64M */
     usec_t timeout_stop;              /* TimeoutStopSec= for the shutdown as a whole, 30 s */
     int log_level;                    /* LogLevel=, enum log_level, info */
+    usec_t spin;                      /* SpinUsec=, of it and attached clients, 50 µs */
 };
 
 struct config {

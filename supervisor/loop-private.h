@@ -3,6 +3,7 @@
 
 /* Shared by the halves of the loop: loop.c runs turns, loop-watch.c keeps what is waited for. */
 
+#include "../shared/spin.h"
 #include "loop-ring.h"
 #include "loop.h"
 
@@ -13,7 +14,9 @@ struct loop {
     struct timer_queue timers;
     usec_t now;
     bool stop;
-    unsigned n_idle_turns;
+    unsigned n_busy_turns; /* those in which anything was done */
+    bool spinning;
+    struct spin spin;
 
     /* loop-watch.c: slots never move once allocated, since lists link them. */
     struct watch_slot **chunks;
@@ -23,6 +26,8 @@ struct loop {
     struct list hot, hot_pass;
     struct loop_hot *current_hot; /* whose callback runs; NULL if it left the set in it */
     struct list deferred, deferred_pass;
+    struct list late; /* deferred as well, but not for every turn */
+    usec_t late_since;
 };
 
 /* A completion: calls back (descriptors), or puts off until loop_deliver_words() (words). */

@@ -7,16 +7,15 @@
 #include <stdlib.h>
 
 /*
- * Turns without any work before everything hot is cooled and the loop sleeps. A turn that finds
- * nothing takes some 50 ns: this only bridges the gap to an answer that is already being written.
- */
-#define IDLE_TURNS 4
-
-/*
- * Turns without work after which one source is cooled while others are busy. Watching it costs a
+ * Busy turns after which a source that had no part in them is cooled. Watching it costs a
  * glance at a cache line per turn, cooling and heating it again a system call on either side.
  */
 #define QUIET_TURNS 64
+
+/* How long something may be late for the sake of those that come after it: while there is work, */
+#define LATE_USEC 20
+/* and while there is none. */
+#define LATE_IDLE_USEC 4
 
 int loop_new(struct loop **ret, const struct loop_options *options, const char **ret_reason)
 {
@@ -29,9 +28,9 @@ int loop_new(struct loop **ret, const struct loop_options *options, const char *
         free(loop);
         return r;
     }
-    struct list *lists[] = {&loop->free,     &loop->pending,  &loop->updates,
-                            &loop->cancels,  &loop->fired,    &loop->hot,
-                            &loop->hot_pass, &loop->deferred, &loop->deferred_pass};
+    struct list *lists[] = {&loop->free,          &loop->pending, &loop->updates,  &loop->cancels,
+                            &loop->fired,         &loop->hot,     &loop->hot_pass, &loop->deferred,
+                            &loop->deferred_pass, &loop->late};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         list_init(lists[i]);
     loop->now = clock_now();
@@ -62,6 +61,12 @@ usec_t loop_now(const struct loop *loop)
 struct timer_queue *loop_timers(struct loop *loop)
 {
     return &loop->timers;
+}
+
+void loop_set_spin(struct loop *loop, usec_t limit)
+{
+    loop->spinning = false;
+    spin_init(&loop->spin, limit < SPIN_USEC_MAX ? (uint32_t)limit : SPIN_USEC_MAX);
 }
 
 void loop_stop(struct loop *loop)
@@ -102,12 +107,12 @@ void loop_hot_init(struct loop_hot *hot, bool (*poll_fn)(struct loop_hot *),
     list_init(&hot->link);
     hot->poll = poll_fn;
     hot->cool = cool_fn;
-    hot->quiet = 0;
+    hot->worked = 0;
 }
 
 void loop_heat(struct loop *loop, struct loop_hot *hot)
 {
-    hot->quiet = 0;
+    hot->worked = loop->n_busy_turns;
     if (!list_linked(&hot->link))
         list_push_back(&loop->hot, &hot->link);
 }
@@ -131,8 +136,8 @@ static bool run_hot(struct loop *loop)
         bool found = hot->poll(hot);
         worked |= found;
         /* Not if it unheated itself: then it may be gone. */
-        if (loop->current_hot)
-            hot->quiet = found ? 0 : hot->quiet + 1;
+        if (found && loop->current_hot)
+            hot->worked = loop->n_busy_turns;
     }
     loop->current_hot = NULL;
     return worked;
@@ -145,7 +150,7 @@ static void cool_hot(struct loop *loop, bool all)
         struct loop_hot *hot = list_entry(list_first(&loop->hot_pass), struct loop_hot, link);
         list_unlink(&hot->link);
         list_push_back(&loop->hot, &hot->link);
-        if (!all && hot->quiet < QUIET_TURNS)
+        if (!all && loop->n_busy_turns - hot->worked < QUIET_TURNS)
             continue;
         loop->current_hot = hot;
         bool cooled = hot->cool(hot);
@@ -154,7 +159,7 @@ static void cool_hot(struct loop *loop, bool all)
         if (cooled)
             list_unlink(&hot->link);
         else
-            hot->quiet = 0;
+            hot->worked = loop->n_busy_turns;
     }
     loop->current_hot = NULL;
 }
@@ -162,13 +167,27 @@ static void cool_hot(struct loop *loop, bool all)
 void loop_deferred_init(struct loop_deferred *deferred, void (*fn)(struct loop_deferred *))
 {
     list_init(&deferred->link);
+    deferred->late = false;
     deferred->fn = fn;
 }
 
 void loop_defer(struct loop *loop, struct loop_deferred *deferred)
 {
-    if (!list_linked(&deferred->link))
-        list_push_back(&loop->deferred, &deferred->link);
+    if (list_linked(&deferred->link) && !deferred->late)
+        return;
+    list_unlink(&deferred->link);
+    list_push_back(&loop->deferred, &deferred->link);
+    deferred->late = false;
+}
+
+void loop_defer_late(struct loop *loop, struct loop_deferred *deferred)
+{
+    if (list_linked(&deferred->link))
+        return;
+    if (list_empty(&loop->late))
+        loop->late_since = loop->now;
+    list_push_back(&loop->late, &deferred->link);
+    deferred->late = true;
 }
 
 void loop_undefer(struct loop_deferred *deferred)
@@ -176,17 +195,22 @@ void loop_undefer(struct loop_deferred *deferred)
     list_unlink(&deferred->link);
 }
 
-/* What these defer in turn runs in the next one. */
-static bool run_deferred(struct loop *loop)
+static void run_deferred_list(struct loop *loop, struct list *list)
 {
-    bool any = !list_empty(&loop->deferred);
-    list_take_all(&loop->deferred_pass, &loop->deferred);
+    list_take_all(&loop->deferred_pass, list);
     while (!list_empty(&loop->deferred_pass)) {
         struct list *node = list_first(&loop->deferred_pass);
         struct loop_deferred *deferred = list_entry(node, struct loop_deferred, link);
         list_unlink(node);
         deferred->fn(deferred);
     }
+}
+
+/* What these defer in turn runs in the next one. */
+static bool run_deferred(struct loop *loop)
+{
+    bool any = !list_empty(&loop->deferred);
+    run_deferred_list(loop, &loop->deferred);
     return any;
 }
 
@@ -223,14 +247,51 @@ static int submit_and_sleep(struct loop *loop)
     return io_uring_submit_and_wait_timeout(uring, &cqe, 1, &ts, NULL);
 }
 
+static void stop_spinning(struct loop *loop, bool found)
+{
+    loop->spinning = false;
+    spin_end(&loop->spin, loop->now, found);
+}
+
+/* A turn has found nothing to do: whether to take another one before everything hot is cooled. */
+static bool spin_on(struct loop *loop)
+{
+    bool hope = !list_empty(&loop->hot);
+    if (!loop->spinning)
+        return loop->spinning = hope && spin_begin(&loop->spin, loop->now);
+    if (hope && spin_more(&loop->spin, loop->now))
+        return true;
+    stop_spinning(loop, false);
+    return false;
+}
+
+/* Whether this turn is followed by another one, with work or hope for some. */
+static bool go_on(struct loop *loop, bool worked)
+{
+    if (worked && loop->spinning)
+        stop_spinning(loop, true);
+    return worked || spin_on(loop);
+}
+
+static void run_late(struct loop *loop, bool on)
+{
+    usec_t idle = loop->spinning ? loop->now - loop->spin.began : 0;
+    if (!on || idle >= LATE_IDLE_USEC || loop->now - loop->late_since >= LATE_USEC)
+        run_deferred_list(loop, &loop->late);
+}
+
 static int finish_turn(struct loop *loop, bool worked)
 {
-    loop->n_idle_turns = worked ? 0 : loop->n_idle_turns + 1;
-    if (!list_empty(&loop->hot))
-        cool_hot(loop, loop->n_idle_turns >= IDLE_TURNS);
+    loop->n_busy_turns += worked;
+    bool on = go_on(loop, worked);
+    if (!list_empty(&loop->late))
+        run_late(loop, on);
+    if (worked || !on)
+        cool_hot(loop, !on);
     bool all_queued = loop_queue_submissions(loop);
     bool may_sleep = all_queued && !loop->stop && list_empty(&loop->hot) &&
-                     list_empty(&loop->deferred) && io_uring_cq_ready(&loop->ring.uring) == 0;
+                     list_empty(&loop->deferred) && list_empty(&loop->late) &&
+                     io_uring_cq_ready(&loop->ring.uring) == 0;
     int r = may_sleep ? submit_and_sleep(loop) : submit(loop);
     switch (r) {
     case -EINTR:

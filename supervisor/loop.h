@@ -47,6 +47,12 @@ enum wake_backend loop_wake_backend(const struct loop *loop);
 usec_t loop_now(const struct loop *loop);
 struct timer_queue *loop_timers(struct loop *loop);
 
+/*
+ * How long it goes on looking at what is hot when there is nothing to do, before it sleeps:
+ * microseconds; 0, as at first, not at all.
+ */
+void loop_set_spin(struct loop *loop, usec_t limit);
+
 /* Runs turns until loop_stop(). 0 or the -errno that made going on impossible. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
@@ -111,7 +117,7 @@ struct loop_hot {
     struct list link;
     bool (*poll)(struct loop_hot *hot);
     bool (*cool)(struct loop_hot *hot);
-    unsigned quiet; /* turns without work; the loop's own */
+    unsigned worked; /* the loop's own: its n_busy_turns when there was work here last */
 };
 
 void loop_hot_init(struct loop_hot *hot, bool (*poll)(struct loop_hot *),
@@ -125,9 +131,15 @@ void loop_unheat(struct loop *loop, struct loop_hot *hot);
 /* Runs `fn` once at the end of this turn, before sleeping. Armed twice runs once. */
 struct loop_deferred {
     struct list link;
+    bool late;
     void (*fn)(struct loop_deferred *deferred);
 };
 
 void loop_deferred_init(struct loop_deferred *deferred, void (*fn)(struct loop_deferred *));
 void loop_defer(struct loop *loop, struct loop_deferred *deferred);
+/*
+ * The same, but not while this and that is still going on: when a turn or two have brought nothing,
+ * and 20 µs from now at the latest. For what is cheaper done once for many.
+ */
+void loop_defer_late(struct loop *loop, struct loop_deferred *deferred);
 void loop_undefer(struct loop_deferred *deferred);

@@ -11,6 +11,8 @@
 
 /* Records per turn and source: enough to amortise the turn, few enough to be fair (tens of µs). */
 #define MAILBOX_BATCH 64
+/* Records that are shown together at most. */
+#define MAILBOX_LATE_MAX 32
 
 #define mailbox_of(pointer, member) list_entry(pointer, struct mailbox, member)
 
@@ -26,7 +28,10 @@ static void mailbox_wake_peer(struct channel *channel, const _Atomic uint32_t *w
 
 static void mailbox_publish(struct loop_deferred *deferred)
 {
-    channel_publish(&mailbox_of(deferred, publish)->channel);
+    struct mailbox *mailbox = mailbox_of(deferred, publish);
+
+    mailbox->n_late = 0;
+    channel_publish(&mailbox->channel);
 }
 
 void mailbox_break(struct mailbox *mailbox, const char *what)
@@ -137,6 +142,7 @@ int mailbox_init(struct mailbox *mailbox, struct loop *loop, const struct mailbo
     const struct channel_options channel_options = {
         .ring_size = options->ring_size,
         .inline_max = options->inline_max,
+        .spin_usec = options->spin_usec,
         .backend = loop_wake_backend(loop),
     };
     int sockets[2], r;
@@ -269,6 +275,16 @@ void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size)
 {
     ring_commit(&mailbox->channel.out, kind, size);
     loop_defer(mailbox->loop, &mailbox->publish);
+}
+
+void mailbox_commit_of_many(struct mailbox *mailbox, uint16_t kind, uint32_t size, unsigned more)
+{
+    ring_commit(&mailbox->channel.out, kind, size);
+    mailbox->n_late++;
+    if (mailbox->n_late >= more || mailbox->n_late >= MAILBOX_LATE_MAX)
+        loop_defer(mailbox->loop, &mailbox->publish);
+    else
+        loop_defer_late(mailbox->loop, &mailbox->publish);
 }
 
 void mailbox_mark(struct mailbox *mailbox, uint64_t handle)

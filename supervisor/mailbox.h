@@ -46,6 +46,7 @@ struct mailbox {
     bool dead; /* broken, or being taken down */
     bool wants_space;
     bool suspended;
+    unsigned n_late; /* committed and not yet shown */
     struct loop_hot hot;
     struct loop_watch tail_watch, head_watch;
     struct loop_deferred publish;
@@ -53,6 +54,7 @@ struct mailbox {
 
 struct mailbox_options {
     uint32_t ring_size, inline_max;
+    uint32_t spin_usec; /* how long the peer may spin before it sleeps */
 };
 
 /* Descriptors for the peer; close the control end and call mailbox_forget_fds() after handing them
@@ -80,6 +82,11 @@ void mailbox_resume(struct mailbox *mailbox);
 /* Room for a record's body. 0, MAILBOX_E_FULL, -EMSGSIZE, or -EPROTO (broken() follows). */
 int mailbox_reserve(struct mailbox *mailbox, uint32_t size, void **ret);
 void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size);
+/*
+ * The same for one of several that are under way: `more` = how many still are. It is shown together
+ * with the next ones, a few microseconds later if need be, so that the peer wakes up less often.
+ */
+void mailbox_commit_of_many(struct mailbox *mailbox, uint16_t kind, uint32_t size, unsigned more);
 
 /* The peer broke a rule that only the mailbox's owner knows: broken() follows. */
 void mailbox_break(struct mailbox *mailbox, const char *what);

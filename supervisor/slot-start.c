@@ -89,6 +89,7 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
     const struct mailbox_options options = {
         .ring_size = config->mailbox_size,
         .inline_max = config->inline_max,
+        .spin_usec = (uint32_t)config->spin,
     };
     struct slot_environment environment = {.n = 0};
     struct mailbox_fds fds;

@@ -223,6 +223,7 @@ static int supervisor_reload(struct context *context, struct reload_changes *ret
     death_log_resize(&context->deaths, context->config->deaths_max);
     dead_letters_resize(&context->dead_letters, context->config->dead_letters_max,
                         context->config->dead_letters_memory_max);
+    loop_set_spin(context->loop, context->config->spin);
     if (r == 0 && !supervisor->options->log_level_given)
         log_set_max_level((enum log_level)context->config->log_level);
     context->state = CONTEXT_RUNNING;
@@ -279,6 +280,8 @@ static int open_loop(struct supervisor *supervisor)
     }
     if (r < 0)
         log_error("cannot set up the event loop: %s", strerror(-r));
+    else
+        loop_set_spin(supervisor->context.loop, supervisor->context.config->spin);
     return r;
 }
 

@@ -101,6 +101,8 @@ int client_sleep(struct troupe_client *client, usec_t timeout)
     troupe_client_flush(client);
     channel_release(channel);
     client->unreleased = 0;
+    if (timeout > 0 && channel_spin(channel))
+        return 0;
     if (!channel_prepare_sleep(channel, &expected))
         return 0;
     if (channel->backend == WAKE_FUTEX)

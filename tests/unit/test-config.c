@@ -23,6 +23,7 @@ START_TEST(an_empty_directory_is_a_configuration)
     ck_assert_uint_eq(config->n_groups, 0);
     ck_assert_ptr_null(config->daemon.admin_group);
     ck_assert_uint_eq(config->daemon.clients_max, 256);
+    ck_assert_uint_eq(config->daemon.spin, 50);
     ck_assert_uint_eq(config->daemon.client_idle, USEC_INFINITY);
     ck_assert_uint_eq(config->daemon.deaths_max, 1000);
     ck_assert_uint_eq(config->daemon.dead_letters_max, 10000);
@@ -87,6 +88,7 @@ static void assert_process_defaults(const struct config_group *group)
     ck_assert_int_eq(group->kill_signal, SIGTERM);
     ck_assert_uint_eq(group->mailbox_size, 256 << 10);
     ck_assert_uint_eq(group->inline_max, 32 << 10);
+    ck_assert_uint_eq(group->spin, 50);
     ck_assert_uint_eq(group->mailbox_max, 10000);
     ck_assert_uint_eq(group->mailbox_memory_max, UINT64_C(64) << 20);
     ck_assert_int_eq(group->overflow, CONFIG_OVERFLOW_REJECT);
@@ -176,7 +178,7 @@ START_TEST(every_key_of_workers_and_resources_is_read)
     struct config_group *group = load_group(
         "Type=service\nDescription=Digests of files\nWorkingDirectory=/tmp\n"
         "[Worker]\nTimeoutStartSec=1\nTimeoutStopSec=2\nWatchdogSec=3\nKillSignal=INT\n"
-        "MailboxSize=1M\nInlineMax=4K\nMailboxMax=7\nMailboxMemoryMax=1M\n"
+        "MailboxSize=1M\nInlineMax=4K\nSpinUsec=1ms\nMailboxMax=7\nMailboxMemoryMax=1M\n"
         "Overflow=drop-oldest\nOnCrash=error-queue\nMessageRetries=0\n"
         "[Resources]\nMemoryMax=64M\nMemoryHigh=32M\nCPUWeight=50\nCPUQuota=150%\nTasksMax=10\n"
         "LimitNOFILE=1024\nLimitCORE=0\nLimitAS=infinity\nNice=-5\nOOMScoreAdjust=-500\n");
@@ -195,6 +197,7 @@ START_TEST(every_key_of_workers_and_resources_is_read)
     ck_assert_int_eq(group->kill_signal, SIGINT);
     ck_assert_uint_eq(group->mailbox_size, 1 << 20);
     ck_assert_uint_eq(group->inline_max, 4096);
+    ck_assert_uint_eq(group->spin, 1000);
     ck_assert_uint_eq(group->memory_max, 64 << 20);
     ck_assert_uint_eq(group->memory_high, 32 << 20);
     ck_assert_uint_eq(group->cpu_weight, 50);
@@ -220,13 +223,15 @@ START_TEST(every_key_of_the_daemon_is_read)
     ck_assert_ptr_nonnull(root);
     snprintf(text, sizeof(text),
              "[Supervisor]\nAdminGroup=%s\nClientsMax=7\nClientIdleSec=5min\nDeathsMax=8\n"
-             "DeadLettersMax=0\nDeadLettersMemoryMax=1M\nTimeoutStopSec=infinity\nLogLevel=debug\n",
+             "DeadLettersMax=0\nDeadLettersMemoryMax=1M\nTimeoutStopSec=infinity\nLogLevel=debug\n"
+             "SpinUsec=0\n",
              root->gr_name);
     write_file("troupe.conf", text);
     config = load();
     ck_assert_str_eq(config->daemon.admin_group, root->gr_name);
     ck_assert_uint_eq(config->daemon.admin_gid, 0);
     ck_assert_uint_eq(config->daemon.clients_max, 7);
+    ck_assert_uint_eq(config->daemon.spin, 0);
     ck_assert_uint_eq(config->daemon.client_idle, 300 * USEC_PER_SEC);
     ck_assert_uint_eq(config->daemon.deaths_max, 8);
     ck_assert_uint_eq(config->daemon.dead_letters_max, 0);

@@ -557,7 +557,7 @@ static bool source_poll(struct loop_hot *hot)
     if (source->leave) {
         loop_unheat(loop, hot);
         loop_stop(loop);
-        source->hot.quiet = 4711; /* as if the memory were somebody else's now */
+        source->hot.worked = 4711; /* as if the memory were somebody else's now */
         return false;
     }
     if (source->work == 0)
@@ -627,7 +627,7 @@ START_TEST(a_source_may_leave_and_vanish_in_its_own_poll)
     run();
     ck_assert_uint_eq(source.n_polls, 1);
     ck_assert_uint_eq(source.n_cools, 0);
-    ck_assert_uint_eq(source.hot.quiet, 4711);
+    ck_assert_uint_eq(source.hot.worked, 4711);
 }
 END_TEST
 
@@ -687,6 +687,71 @@ START_TEST(deferred_work_runs_once_and_what_it_defers_runs_without_sleeping_betw
     stop_after(1000);
     run();
     ck_assert_str_eq(trace, "12121");
+}
+END_TEST
+
+START_TEST(a_spinning_loop_looks_on_for_its_limit_and_then_cools_what_is_quiet)
+{
+    struct source source = {.stop_when_cool = true};
+    usec_t begin = clock_now();
+    loop_set_spin(loop, 2000);
+    loop_hot_init(&source.hot, source_poll, source_cool);
+    loop_heat(loop, &source.hot);
+    run();
+    ck_assert_uint_ge(clock_now() - begin, 2000);
+    ck_assert_uint_ge(source.n_polls, 2);
+    ck_assert_uint_eq(source.n_cools, 1);
+    ck_assert(!list_linked(&source.hot.link));
+}
+END_TEST
+
+static void on_late(struct loop_deferred *deferred)
+{
+    (void)deferred;
+    note('l');
+    loop_stop(loop);
+}
+
+START_TEST(what_is_late_is_done_before_the_loop_sleeps)
+{
+    loop_deferred_init(&first, on_late);
+    loop_defer_late(loop, &first);
+    loop_defer_late(loop, &first);
+    run(); /* nothing else would ever wake it */
+    ck_assert_str_eq(trace, "l");
+}
+END_TEST
+
+START_TEST(what_is_late_is_not_put_off_by_work_that_never_ends)
+{
+    struct source busy = {.work = 1000000000};
+    loop_set_spin(loop, 50);
+    loop_hot_init(&busy.hot, source_poll, source_cool);
+    loop_heat(loop, &busy.hot);
+    loop_deferred_init(&first, on_late);
+    loop_defer_late(loop, &first);
+    run();
+    ck_assert_str_eq(trace, "l");
+    ck_assert_uint_ge(busy.n_polls, 1);
+    loop_unheat(loop, &busy.hot);
+}
+END_TEST
+
+START_TEST(what_was_late_can_be_had_in_this_turn_or_taken_back)
+{
+    struct source busy = {.work = 1000000000};
+    loop_hot_init(&busy.hot, source_poll, source_cool);
+    loop_heat(loop, &busy.hot);
+    loop_deferred_init(&first, on_late);
+    loop_deferred_init(&second, on_second);
+    loop_defer_late(loop, &first);
+    loop_defer_late(loop, &second);
+    loop_defer(loop, &first);
+    loop_undefer(&second);
+    run();
+    ck_assert_uint_eq(busy.n_polls, 1);
+    ck_assert_str_eq(trace, "l");
+    loop_unheat(loop, &busy.hot);
 }
 END_TEST
 
@@ -819,6 +884,10 @@ static TCase *loop_case(void)
     tcase_add_test(tcase, a_source_may_leave_and_vanish_in_its_own_poll);
     tcase_add_test(tcase, descriptors_are_served_while_a_source_is_busy);
     tcase_add_test(tcase, deferred_work_runs_once_and_what_it_defers_runs_without_sleeping_between);
+    tcase_add_test(tcase, a_spinning_loop_looks_on_for_its_limit_and_then_cools_what_is_quiet);
+    tcase_add_test(tcase, what_is_late_is_done_before_the_loop_sleeps);
+    tcase_add_test(tcase, what_is_late_is_not_put_off_by_work_that_never_ends);
+    tcase_add_test(tcase, what_was_late_can_be_had_in_this_turn_or_taken_back);
     tcase_add_test(tcase, a_timer_ends_the_sleep_not_too_early);
     tcase_add_test(tcase, an_idle_loop_does_not_wake_up);
     return tcase;

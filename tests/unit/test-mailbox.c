@@ -187,6 +187,48 @@ START_TEST(what_is_sent_reaches_the_peer_at_the_end_of_the_turn)
 }
 END_TEST
 
+static void send_one_of(unsigned more)
+{
+    void *body;
+
+    ck_assert_int_eq(mailbox_reserve(&mailbox, 8, &body), 0);
+    memset(body, 'x', 8);
+    mailbox_commit_of_many(&mailbox, 5, 8, more);
+}
+
+static unsigned peer_count(void)
+{
+    struct ring_record record;
+    unsigned n = 0;
+
+    while (ring_next(&peer.in, &record) == 0)
+        n++;
+    return n;
+}
+
+START_TEST(one_of_many_waits_for_its_like_but_not_beyond_the_end_of_the_work)
+{
+    send_one_of(10);
+    send_one_of(9);
+    ck_assert_uint_eq(peer_count(), 0);
+    peer_send(1);
+    run();
+    peer_send(2);
+    run(); /* it has slept in between */
+    ck_assert_uint_eq(peer_count(), 2);
+}
+END_TEST
+
+START_TEST(the_last_of_many_is_shown_in_its_turn_with_those_before_it)
+{
+    send_one_of(2);
+    send_one_of(1);
+    peer_send(1);
+    run();
+    ck_assert_uint_eq(peer_count(), 2);
+}
+END_TEST
+
 START_TEST(a_wild_cursor_breaks_the_mailbox_once)
 {
     atomic_store(&peer.mine.header->tail, UINT32_C(0x7ffffff8));
@@ -425,6 +467,8 @@ static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, records_arrive_one_by_one_however_long_the_peer_was_silent);
     tcase_add_test(tcase, what_is_sent_reaches_the_peer_at_the_end_of_the_turn);
+    tcase_add_test(tcase, one_of_many_waits_for_its_like_but_not_beyond_the_end_of_the_work);
+    tcase_add_test(tcase, the_last_of_many_is_shown_in_its_turn_with_those_before_it);
     tcase_add_test(tcase, a_wild_cursor_breaks_the_mailbox_once);
     tcase_add_test(tcase, a_record_that_its_handler_rejects_breaks_the_mailbox);
     tcase_add_test(tcase, a_wild_read_cursor_is_noticed_when_sending);
