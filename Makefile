@@ -355,7 +355,7 @@ INSTALLED = \
 	$(call install_all,755,$(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS),$(LIBEXECDIR)) \
 	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
 	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \
-	$(call install_all,644,worker/troupe.h,$(INCLUDEDIR)) \
+	$(call install_all,644,worker/troupe.h worker/troupe-actor.h,$(INCLUDEDIR)) \
 	$(call install_all,644,README.md CHANGELOG.md,$(DOCDIR)) \
 	$(call install_all,in,$(wildcard worker/examples/*.group.in units/*.example),$(DOCDIR)/examples) \
 	$(call install_all,in,$(wildcard worker/examples/*.c),$(DOCDIR)/examples) \

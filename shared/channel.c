@@ -271,6 +271,26 @@ int channel_wait(struct channel *channel, usec_t timeout)
     }
 }
 
+int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout)
+{
+    const _Atomic uint32_t *word = &channel->theirs.header->control;
+    uint32_t expected;
+    int r;
+
+    if (!channel_prepare_sleep(channel, &expected))
+        return 0;
+    /* Partner: the supervisor's store, which it follows up with a wake-up whether we sleep or not.
+     */
+    if (atomic_load_explicit(word, memory_order_relaxed) != control)
+        r = 0;
+    else if (channel->backend == WAKE_FUTEX)
+        r = wake_futex_wait_either(&channel->theirs.header->tail, expected, word, control, timeout);
+    else
+        r = wake_eventfd_wait(channel->wait_fd, timeout);
+    channel_end_sleep(channel);
+    return ring_pending(&channel->in) ? 0 : r;
+}
+
 int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout)
 {
     usec_t deadline = deadline_after(timeout);

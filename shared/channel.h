@@ -104,6 +104,12 @@ bool channel_spin(struct channel *channel);
 int channel_wait(struct channel *channel, usec_t timeout);
 
 /*
+ * The same, and also until the peer's control word is no longer `control`: for a side that leaves
+ * what it has read undone until that changes. The peer wakes the word at every change.
+ */
+int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout);
+
+/*
  * Waits until a body of `need` bytes fits; publishes what was committed. 0, -ETIMEDOUT, -EINTR,
  * -EMSGSIZE if it never can, -EPROTO as from ring_reserve().
  */

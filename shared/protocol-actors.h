@@ -9,7 +9,7 @@
  *
  *   actor → supervisor   FIND TELL ASK REPLY FORWARD, UNHANDLED ERRED STASHED UNSTASHED,
  *                        WATCH_ACTOR UNWATCH, TIMER TIMER_CANCEL, SUBSCRIBE UNSUBSCRIBE,
- *                        REGISTER DEREGISTER, EXCHANGE EXCHANGE_DELETE
+ *                        REGISTER DEREGISTER, EXCHANGE EXCHANGE_DELETE, ASK_DROP
  *   supervisor → actor   MESSAGE, REPLIED ASK_FAILED, TERMINATED, ANSWER, FOUND, REFUSED
  *
  * A reference names an actor for good: generation << 32 | index; 0 = nobody. The supervisor alone
@@ -41,6 +41,7 @@ enum protocol_actor_kind {
     PROTOCOL_DEREGISTER,
     PROTOCOL_EXCHANGE,
     PROTOCOL_EXCHANGE_DELETE,
+    PROTOCOL_ASK_DROP,
     PROTOCOL_MESSAGE = 96,
     PROTOCOL_REPLIED,
     PROTOCOL_ASK_FAILED,
@@ -125,7 +126,10 @@ struct protocol_stash {
     uint32_t flags;
 };
 
-/* WATCH_ACTOR, UNWATCH (ANSWER 1 if it was watched), EXCHANGE_DELETE. */
+/*
+ * WATCH_ACTOR, UNWATCH (ANSWER 1 if it was watched), EXCHANGE_DELETE. ASK_DROP: nobody waits for
+ * the ask of that cookie any more (reference 0; not answered): a reply that still comes is late.
+ */
 struct protocol_by_reference {
     uint64_t cookie;
     uint64_t reference;

@@ -230,13 +230,15 @@ int ring_next(struct ring_consumer *consumer, struct ring_record *ret)
 
 bool ring_release(struct ring_consumer *consumer)
 {
-    if (consumer->head == consumer->released)
+    const uint32_t head = consumer->holding ? consumer->hold : consumer->head;
+
+    if (head == consumer->released)
         return false;
     FAULT_POINT("ring.release.before-head");
     /* Partner: find_room(). Release, so that our reads are over before the producer writes there.
      */
-    atomic_store_explicit(consumer->shared_head, consumer->head, memory_order_release);
-    consumer->released = consumer->head;
+    atomic_store_explicit(consumer->shared_head, head, memory_order_release);
+    consumer->released = head;
     FAULT_POINT("ring.release.end");
     return true;
 }

@@ -49,9 +49,11 @@ struct ring_producer {
 struct ring_consumer {
     const uint8_t *data;
     uint32_t size;
-    uint32_t head;                       /* next byte to read */
-    uint32_t released;                   /* what the producer has been shown */
-    uint32_t tail;                       /* cached and checked copy of the producer's cursor */
+    uint32_t head;     /* next byte to read */
+    uint32_t released; /* what the producer has been shown */
+    uint32_t tail;     /* cached and checked copy of the producer's cursor */
+    uint32_t hold;     /* with `holding`: released no further than this */
+    bool holding;
     _Atomic uint32_t *shared_head;       /* ours, in our memory */
     const _Atomic uint32_t *shared_tail; /* the producer's, in its memory */
 };
@@ -103,7 +105,10 @@ bool ring_publish(struct ring_producer *producer);
  */
 int ring_next(struct ring_consumer *consumer, struct ring_record *ret);
 
-/* Gives all records handed out so far back to the producer. Returns whether there was anything. */
+/*
+ * Gives all records handed out so far back to the producer, or those before `hold` while something
+ * is held. Returns whether there was anything.
+ */
 bool ring_release(struct ring_consumer *consumer);
 
 /* Whether ring_next() would find something (or a broken cursor); acquire-loads the producer's

@@ -47,6 +47,13 @@ static inline void wake_fence(void)
  */
 int wake_futex_wait(const _Atomic uint32_t *word, uint32_t expected, usec_t timeout);
 
+/*
+ * The same for two words at once, as far as the kernel has futex_waitv(2) (Linux 5.16); without it
+ * the second one is seen with a delay of up to 100 ms.
+ */
+int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
+                           const _Atomic uint32_t *other, uint32_t other_expected, usec_t timeout);
+
 /* Wakes every waiter on the word. Never fails in a way that matters to the caller. */
 void wake_futex_wake(const _Atomic uint32_t *word);
 

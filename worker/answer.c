@@ -144,25 +144,43 @@ static int read_record(struct troupe_client *client, const struct ring_record *r
     }
 }
 
+/* Of a record that is not the actor's. 0, -EPROTO or -ENOMEM. */
+static int take_answer(struct troupe_client *client, const struct ring_record *record,
+                       struct answer *ret)
+{
+    int r;
+
+    ret->result.internal = NULL;
+    r = read_record(client, record, ret);
+    return r < 0 ? r : pending_give(&client->pending, ret->number, &ret->result.cookie);
+}
+
 /* 0, RING_E_EMPTY, -EPROTO or -ENOMEM. */
 static int take_record(struct troupe_client *client, struct answer *ret)
 {
-    struct ring_consumer before = client->channel.in;
-    struct ring_record record;
-    int r;
+    for (;;) {
+        struct ring_consumer before = client->channel.in;
+        struct ring_record record;
+        bool theirs;
+        int r;
 
-    r = ring_next(&client->channel.in, &record);
-    if (r != 0)
-        return r;
-    ret->result.internal = NULL;
-    r = read_record(client, &record, ret);
-    if (r == -ENOMEM)
-        /* Not yet given back, so it can be read again when there is memory. */
-        client->channel.in = before;
-    if (r < 0)
-        return r == -ENOMEM ? r : -EPROTO;
-    client->unreleased++;
-    return pending_give(&client->pending, ret->number, &ret->result.cookie);
+        r = ring_next(&client->channel.in, &record);
+        if (r != 0)
+            return r;
+        theirs = actor_takes(&record);
+        if (theirs)
+            r = actor_receive(&client->actor, &record, before.head);
+        else
+            r = take_answer(client, &record, ret);
+        if (r == -ENOMEM)
+            /* Not yet given back, so it can be read again when there is memory. */
+            client->channel.in = before;
+        if (r < 0)
+            return r == -ENOMEM ? r : -EPROTO;
+        client->unreleased++;
+        if (!theirs)
+            return 0;
+    }
 }
 
 int answer_next(struct troupe_client *client, struct answer *ret)

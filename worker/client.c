@@ -39,6 +39,7 @@ int troupe_client_connect(struct troupe_client **ret, const char *socket_path)
     client->control = connection.control;
     client->inline_max = client->channel.theirs.header->inline_max;
     client->results.largest = client->channel.theirs.ring_size;
+    client_carry(client);
     *ret = client;
     return 0;
 }
@@ -48,6 +49,7 @@ void troupe_client_free(struct troupe_client *client)
     if (!client)
         return;
     blob_deinit(&client->blob);
+    actor_deinit(&client->actor);
     results_deinit(&client->results);
     pending_deinit(&client->pending);
     channel_deinit(&client->channel);
@@ -92,6 +94,17 @@ static int sleep_eventfd(struct troupe_client *client, usec_t timeout)
     return r == 0 ? -ETIMEDOUT : 0;
 }
 
+static int sleep_futex(struct troupe_client *client, uint32_t expected, usec_t timeout)
+{
+    const struct memory_header *theirs = client->channel.theirs.header;
+    uint32_t control = actor_control(&client->actor);
+
+    /* Messages that have been read may be waiting for this word to change. */
+    if (control & MEMORY_CONTROL_PAUSE)
+        return wake_futex_wait_either(&theirs->tail, expected, &theirs->control, control, timeout);
+    return wake_futex_wait(&theirs->tail, expected, timeout);
+}
+
 int client_sleep(struct troupe_client *client, usec_t timeout)
 {
     struct channel *channel = &client->channel;
@@ -106,14 +119,21 @@ int client_sleep(struct troupe_client *client, usec_t timeout)
     if (!channel_prepare_sleep(channel, &expected))
         return 0;
     if (channel->backend == WAKE_FUTEX)
-        r = wake_futex_wait(&channel->theirs.header->tail, expected,
-                            timeout < ALIVE_SLICE ? timeout : ALIVE_SLICE);
+        r = sleep_futex(client, expected, timeout < ALIVE_SLICE ? timeout : ALIVE_SLICE);
     else
         r = sleep_eventfd(client, timeout);
     channel_end_sleep(channel);
     if (!ring_pending(&channel->in) && hung_up(client))
         client->over = true;
     return r;
+}
+
+/* Messages that nobody handles meanwhile must not keep the answer out of the ring. */
+static int rest(struct troupe_client *client, usec_t timeout)
+{
+    int r = actor_ease(&client->actor);
+
+    return r < 0 ? r : client_sleep(client, timeout);
 }
 
 /* ---- calls that wait for their own answer ---- */
@@ -131,7 +151,7 @@ static int wait_answer(struct troupe_client *client, uint64_t number, struct ans
             r = answer_queue(client, ret);
         else if (r == RING_E_EMPTY)
             /* Only what was over before looking can bring nothing more. */
-            r = over ? -EPIPE : client_sleep(client, USEC_INFINITY);
+            r = over ? -EPIPE : rest(client, USEC_INFINITY);
         if (r == -ENOMEM)
             /* The answer will still come, to a question that nobody remembers. */
             client->over = true;
@@ -284,7 +304,7 @@ int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
         }
         if (left != USEC_INFINITY && deadline == USEC_INFINITY)
             deadline = usec_add(clock_now(), left);
-        r = client_sleep(client, left);
+        r = rest(client, left);
         if (r < 0 && r != -ETIMEDOUT)
             return r;
         if (deadline != USEC_INFINITY)

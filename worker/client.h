@@ -5,6 +5,7 @@
 
 #include "../shared/channel.h"
 #include "../shared/protocol.h"
+#include "actor.h"
 #include "blob.h"
 #include "pending.h"
 #include "results.h"
@@ -20,6 +21,7 @@ struct troupe_client {
     struct pending pending;
     struct results results;
     struct blob blob; /* from troupe_client_blob() */
+    struct troupe_actor actor;
 };
 
 /* One record of the inbox, understood. */
@@ -35,6 +37,9 @@ struct answer {
  * cannot be understood (the connection is over then), or -ENOMEM (it is still there).
  */
 int answer_next(struct troupe_client *client, struct answer *ret);
+
+/* Makes the client carry its actor. */
+void client_carry(struct troupe_client *client);
 
 /* Keeps an answer for troupe_client_next(). -ENOMEM: an end is lost, so the connection is over. */
 int answer_queue(struct troupe_client *client, struct answer *answer);
@@ -53,6 +58,9 @@ int client_sleep(struct troupe_client *client, usec_t timeout);
 int request_lookup(struct troupe_client *client, const char *name, uint64_t *ret_number);
 int request_by_id(struct troupe_client *client, enum protocol_kind kind, const char *id,
                   uint64_t cookie, bool wait, uint64_t *ret_number);
+
+/* Room in the outbox; as above. */
+int request_reserve(struct troupe_client *client, uint32_t size, bool wait, void **ret);
 
 struct request_job {
     uint64_t group;

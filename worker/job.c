@@ -195,10 +195,11 @@ static int put_started(struct troupe_job *job)
 static int map_payload(struct troupe_job *job)
 {
     const struct payload_wire *wire = &job->wire.payload;
-    _cleanup_close_ int fd = -1;
-    int r;
+    _cleanup_close_ int fd = TAKE_FD(job->payload_fd);
+    int r = 0;
 
-    r = payload_receive_fd(job->worker->control, wire->serial, &fd);
+    if (fd < 0)
+        r = payload_receive_fd(job->worker->control, wire->serial, &fd);
     if (r == 0)
         r = payload_blob_check(fd, wire->size);
     if (r == 0)
@@ -235,6 +236,7 @@ static void job_deinit(struct troupe_job *job)
     if (job->mapped_size > 0)
         (void)munmap((void *)(uintptr_t)job->payload, job->mapped_size);
     free(job->copy);
+    close_fd(job->payload_fd);
     blob_deinit(&job->blob);
 }
 
@@ -252,10 +254,18 @@ static int job_settle(struct troupe_job *job, int result)
     return job->ended ? 0 : result;
 }
 
-int job_handle(struct troupe_worker *worker, const struct ring_record *record)
+/* Another attempt would meet the same. */
+static int no_handler(struct troupe_job *job)
+{
+    static const char text[] = "this worker handles messages, not jobs";
+
+    return troupe_job_unsuccessful(job, EOPNOTSUPP, text, strlen(text));
+}
+
+int job_handle(struct troupe_worker *worker, const struct ring_record *record, int blob)
 {
     _cleanup_(job_deinit)
-    struct troupe_job job = {.worker = worker, .blob = BLOB_NULL};
+    struct troupe_job job = {.worker = worker, .blob = BLOB_NULL, .payload_fd = blob};
     int r;
 
     r = protocol_get_job(record->body, record->size, &job.wire);
@@ -271,6 +281,6 @@ int job_handle(struct troupe_worker *worker, const struct ring_record *record)
     if (r == -EPROTO)
         return r;
     if (r == 0)
-        r = worker->on_job(&job, worker->on_job_userdata);
+        r = worker->on_job ? worker->on_job(&job, worker->on_job_userdata) : no_handler(&job);
     return job_settle(&job, r);
 }

@@ -38,24 +38,32 @@ int pending_take(struct pending *pending, uint64_t cookie, uint64_t *ret_number)
     entry = &pending->entries[index];
     pending->first_free = entry->next_free;
     entry->cookie = cookie;
-    entry->generation++;
+    entry->generation = (entry->generation + 1) & INT32_MAX;
     *ret_number = (uint64_t)entry->generation << 32 | index;
+    return 0;
+}
+
+int pending_look(const struct pending *pending, uint64_t number, uint64_t *ret_cookie)
+{
+    uint32_t index = (uint32_t)number, generation = (uint32_t)(number >> 32);
+
+    if (index >= pending->size || pending->entries[index].generation != generation ||
+        generation % 2 == 0)
+        return -EPROTO;
+    *ret_cookie = pending->entries[index].cookie;
     return 0;
 }
 
 int pending_give(struct pending *pending, uint64_t number, uint64_t *ret_cookie)
 {
-    uint32_t index = (uint32_t)number, generation = (uint32_t)(number >> 32);
-    struct pending_entry *entry;
+    uint32_t index = (uint32_t)number;
+    int r;
 
-    if (index >= pending->size)
-        return -EPROTO;
-    entry = &pending->entries[index];
-    if (entry->generation != generation || generation % 2 == 0)
-        return -EPROTO;
-    entry->generation++;
-    *ret_cookie = entry->cookie;
-    entry->next_free = pending->first_free;
+    r = pending_look(pending, number, ret_cookie);
+    if (r < 0)
+        return r;
+    pending->entries[index].generation = (pending->entries[index].generation + 1) & INT32_MAX;
+    pending->entries[index].next_free = pending->first_free;
     pending->first_free = index;
     return 0;
 }

@@ -11,7 +11,7 @@
 
 struct pending_entry {
     uint64_t cookie;
-    uint32_t generation; /* odd while it waits for an answer */
+    uint32_t generation; /* 31 bits; odd while it waits for an answer */
     uint32_t next_free;
 };
 
@@ -21,8 +21,11 @@ struct pending {
     uint32_t first_free; /* == size: none */
 };
 
-/* 0 and a number for the wire, or -ENOMEM. */
+/* 0 and a number for the wire, whose highest bit is 0, or -ENOMEM. */
 int pending_take(struct pending *pending, uint64_t cookie, uint64_t *ret_number);
+
+/* The cookie under a number, which stays. -EPROTO when nothing waits under it. */
+int pending_look(const struct pending *pending, uint64_t number, uint64_t *ret_cookie);
 
 /* Gives the cookie and forgets the number. -EPROTO when nothing waits under it. */
 int pending_give(struct pending *pending, uint64_t number, uint64_t *ret_cookie);

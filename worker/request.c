@@ -39,7 +39,7 @@ static int wait_space(struct troupe_client *client, uint32_t size)
     return r == -EINTR || r == -ETIMEDOUT ? 0 : r;
 }
 
-static int reserve(struct troupe_client *client, uint32_t size, bool wait, void **ret)
+int request_reserve(struct troupe_client *client, uint32_t size, bool wait, void **ret)
 {
     for (;;) {
         int r = ring_reserve(&client->channel.out, size, ret);
@@ -82,7 +82,7 @@ int request_lookup(struct troupe_client *client, const char *name, uint64_t *ret
         return -ENOENT;
     lookup.name_size = (uint32_t)length;
     size = FIXED_FIELDS + lookup.name_size;
-    r = reserve(client, size, true, &body);
+    r = request_reserve(client, size, true, &body);
     if (r == 0)
         r = pending_take(&client->pending, 0, &lookup.cookie);
     if (r < 0)
@@ -101,7 +101,7 @@ int request_by_id(struct troupe_client *client, enum protocol_kind kind, const c
 
     r = protocol_id_parse(&by_id.id, id);
     if (r == 0)
-        r = reserve(client, size, wait, &body);
+        r = request_reserve(client, size, wait, &body);
     if (r == 0)
         r = pending_take(&client->pending, cookie, &by_id.cookie);
     if (r < 0)
@@ -219,7 +219,7 @@ int request_submit(struct troupe_client *client, const struct request_job *job,
         return r;
     size = FIXED_FIELDS + submit.name_size + submit.key_size +
            (blob ? PAYLOAD_BLOB_SIZE : PAYLOAD_INLINE_OVERHEAD + (uint32_t)job->size);
-    r = reserve(client, size, job->wait, &body);
+    r = request_reserve(client, size, job->wait, &body);
     if (r == 0)
         r = pending_take(&client->pending, job->cookie, &submit.cookie);
     if (r < 0)

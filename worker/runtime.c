@@ -33,6 +33,8 @@ int troupe_worker_new(struct troupe_worker **ret)
     worker->name = inherited.name;
     worker->generation = inherited.generation;
     worker->inline_max = worker->channel.theirs.header->inline_max;
+    list_init(&worker->backlog);
+    worker_carry(worker);
     *ret = worker;
     return 0;
 }
@@ -51,6 +53,8 @@ void troupe_worker_free(struct troupe_worker *worker)
     if (!worker)
         return;
     worker_end(worker, 0);
+    backlog_deinit(worker);
+    actor_deinit(&worker->actor);
     channel_deinit(&worker->channel);
     close_fd(worker->control);
     free(worker->name);
@@ -145,7 +149,7 @@ static int worker_begin(struct troupe_worker *worker)
     void *body;
     int r;
 
-    if (!worker->on_job)
+    if (!worker->on_job && !worker->actor.used)
         return -EINVAL;
     if (worker->stage == WORKER_OVER)
         return -ESHUTDOWN;
@@ -172,21 +176,29 @@ static bool supervisor_gone(const struct troupe_worker *worker)
     return poll(&poller, 1, 0) > 0 && poller.revents != 0;
 }
 
-/* The next record. 0, RING_E_EMPTY when there is none within the time, or a negative errno. */
-static int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret)
+static int worker_wait(struct troupe_worker *worker, usec_t timeout)
+{
+    /* What has been read may be waiting for this to change. */
+    if (!actor_may_handle(&worker->actor))
+        return channel_wait_control(&worker->channel, actor_control(&worker->actor), timeout);
+    return channel_wait(&worker->channel, timeout);
+}
+
+int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret)
 {
     usec_t deadline = USEC_INFINITY, left = timeout;
+    uint32_t control = actor_control(&worker->actor);
 
     for (;;) {
         int r = ring_next(&worker->channel.in, ret);
 
         if (r != RING_E_EMPTY)
             return r;
-        if (timeout == 0)
+        if (timeout == 0 || actor_control(&worker->actor) != control)
             return RING_E_EMPTY;
         if (timeout != USEC_INFINITY && deadline == USEC_INFINITY)
             deadline = usec_add(clock_now(), timeout);
-        r = channel_wait(&worker->channel, left);
+        r = worker_wait(worker, left);
         if (r == -EINTR)
             return RING_E_EMPTY;
         if (r == -ETIMEDOUT)
@@ -198,39 +210,90 @@ static int worker_receive(struct troupe_worker *worker, usec_t timeout, struct r
     }
 }
 
-static int worker_handle(struct troupe_worker *worker, const struct ring_record *record)
+/* Its payload lies in the ring until it is done; a handler that may wait for answers gets a copy.
+ */
+static int handle_job(struct troupe_worker *worker, const struct ring_record *record,
+                      uint32_t begin)
+{
+    struct troupe_actor *actor = &worker->actor;
+    int r;
+
+    if (actor->used) {
+        r = backlog_keep(worker, record);
+        actor_release(actor);
+        return r < 0 ? r : backlog_run(worker);
+    }
+    actor->pinned = true;
+    actor->pin = begin;
+    r = job_handle(worker, record, -1);
+    actor->pinned = false;
+    actor_release(actor);
+    return r < 0 ? r : 1;
+}
+
+static int worker_handle(struct troupe_worker *worker, const struct ring_record *record,
+                         uint32_t begin)
 {
     int r;
 
     switch (record->kind) {
     case PROTOCOL_JOB:
-        r = job_handle(worker, record);
-        /* Only now: until here the job's payload lay in the ring. */
-        channel_release(&worker->channel);
-        if (r == -EPIPE)
-            return -ESHUTDOWN;
-        return r < 0 ? r : 1;
+        r = handle_job(worker, record, begin);
+        break;
     case PROTOCOL_STOP:
-        channel_release(&worker->channel);
+        actor_release(&worker->actor);
         return -ESHUTDOWN;
     default:
-        return -EPROTO;
+        if (!actor_takes(record))
+            return -EPROTO;
+        r = actor_receive(&worker->actor, record, begin);
+        actor_release(&worker->actor);
+        if (r == 0)
+            r = actor_run(&worker->actor);
+        /* A record that leads to nothing by itself counts, too. */
+        if (r == 0)
+            r = 1;
     }
+    return r == -EPIPE ? -ESHUTDOWN : r;
+}
+
+/* What does not come out of the ring: left over from a handler that waited. */
+static int worker_handle_kept(struct troupe_worker *worker)
+{
+    int r = actor_run(&worker->actor);
+
+    if (r == 0)
+        r = backlog_run(worker);
+    return r == -EPIPE ? -ESHUTDOWN : r;
+}
+
+static int worker_turn(struct troupe_worker *worker, usec_t timeout)
+{
+    uint32_t begin = worker->channel.in.head;
+    struct ring_record record;
+    int r;
+
+    if (worker->stopping || actor_stopped(&worker->actor))
+        return -ESHUTDOWN;
+    r = worker_handle_kept(worker);
+    if (r == 0)
+        r = actor_ease(&worker->actor);
+    if (r != 0)
+        return r;
+    r = worker_receive(worker, actor_patience(&worker->actor, timeout), &record);
+    if (r == RING_E_EMPTY)
+        return actor_silent(&worker->actor);
+    return r < 0 ? r : worker_handle(worker, &record, begin);
 }
 
 int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec)
 {
-    struct ring_record record;
     int r;
 
     r = worker_begin(worker);
     if (r < 0)
         return r;
-    r = worker_receive(worker, timeout_usec, &record);
-    if (r == RING_E_EMPTY)
-        return 0;
-    if (r == 0)
-        r = worker_handle(worker, &record);
+    r = worker_turn(worker, timeout_usec);
     return r < 0 ? worker_end(worker, r) : r;
 }
 

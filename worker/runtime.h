@@ -5,6 +5,7 @@
 
 #include "../shared/channel.h"
 #include "../shared/protocol.h"
+#include "actor.h"
 #include "blob.h"
 #include "troupe.h"
 
@@ -23,6 +24,9 @@ struct troupe_worker {
     uint64_t blobs_sent; /* also the serial of the last one */
     uint64_t heartbeat;
     enum worker_stage stage;
+    struct troupe_actor actor;
+    struct list backlog; /* jobs that came while a handler waited */
+    bool stopping;       /* STOP came then */
     troupe_job_fn on_job;
     void *on_job_userdata;
     troupe_scope_fn set_up;
@@ -37,6 +41,7 @@ struct troupe_job {
     const void *payload;
     void *copy;         /* the payload's, if it had to be moved */
     size_t mapped_size; /* the payload is a mapped blob */
+    int payload_fd;     /* its descriptor, received before; -1 = not yet */
     struct blob blob;   /* the result's, from troupe_job_blob() */
     bool blob_made;
     bool ended;
@@ -49,8 +54,22 @@ int worker_reserve(struct troupe_worker *worker, uint32_t size, void **ret);
 /* Seals the reserved record with what a put function returned, and shows it to the supervisor. */
 int worker_commit(struct troupe_worker *worker, enum protocol_kind kind, int size);
 
+/* The next record. 0, RING_E_EMPTY when there is none within the time, or a negative errno. */
+int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret);
+
+/* Makes the worker carry its actor. */
+void worker_carry(struct troupe_worker *worker);
+
 /*
- * Handles the job in a record of the inbox, from STARTED to RESULT. 0 whatever became of the job;
+ * Handles the job in a record of the inbox, from STARTED to RESULT. `blob`: the payload's
+ * descriptor, taken over, if it has been received already; else -1. 0 whatever became of the job;
  * an error ends the worker.
  */
-int job_handle(struct troupe_worker *worker, const struct ring_record *record);
+int job_handle(struct troupe_worker *worker, const struct ring_record *record, int blob);
+
+/* A job that cannot be handled yet is kept out of the ring, descriptor and all. 0, -EPROTO,
+ * -ENOMEM. */
+int backlog_keep(struct troupe_worker *worker, const struct ring_record *record);
+/* Handles the oldest of them: 1, 0 when there is none, or as job_handle(). */
+int backlog_run(struct troupe_worker *worker);
+void backlog_deinit(struct troupe_worker *worker);

@@ -336,4 +336,7 @@ const char *troupe_version(void);
 }
 #endif
 
+/* Messages between workers, clients and others. */
+#include "troupe-actor.h"
+
 #endif

@@ -104,7 +104,7 @@ class Installed(TestCase):
                 pass
             self.make(root, "PREFIX=/usr", "install-files")
             names = self.files(root)
-            for name in ("usr/sbin/trouped", "usr/bin/troupectl", "usr/libexec/troupe/troupe-exec", "usr/include/troupe.h",
+            for name in ("usr/sbin/trouped", "usr/bin/troupectl", "usr/libexec/troupe/troupe-exec", "usr/include/troupe.h", "usr/include/troupe-actor.h",
                          "usr/lib/systemd/system/trouped.service", "usr/lib/systemd/system/trouped.socket",
                          "usr/lib/sysusers.d/troupe.conf", "usr/share/man/man8/trouped.8"):
                 self.assertIn(name, names)
@@ -135,8 +135,10 @@ class Installed(TestCase):
             s.stop()
 
     def test_every_symbol_of_the_header_is_exported_with_a_version_and_nothing_else_is(self):
-        with open(os.path.join(TOP, "worker", "troupe.h"), encoding="utf-8") as file:
-            declared = set(re.findall(r"\b(troupe_\w+)\(", re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)))
+        declared = set()
+        for header in "troupe.h", "troupe-actor.h":
+            with open(os.path.join(TOP, "worker", header), encoding="utf-8") as file:
+                declared.update(re.findall(r"\b(troupe_\w+)\(", re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)))
         out = subprocess.run(["nm", "-D", "--defined-only", os.path.join(BUILD, "libtroupe.so.1")], check=True,
                              capture_output=True, text=True).stdout
         symbols = [line.split()[2] for line in out.splitlines() if line.split()[1] != "A"]

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "mail.h"
+
+#include "../shared/cleanup.h"
+
+int mail_new(struct troupe_message **ret, const void *body, uint32_t size, int control)
+{
+    struct protocol_message wire;
+    struct troupe_message *message;
+    int r;
+
+    if (protocol_get_message(body, size, &wire) < 0)
+        return -EPROTO;
+    message = malloc(sizeof(*message) + content_room(&wire.content));
+    if (!message)
+        return -ENOMEM;
+    *message = (struct troupe_message){.wire = wire, .stage = MAIL_WAITING};
+    list_init(&message->link);
+    list_init(&message->held_link);
+    r = content_place(&message->content, &wire.content, message->bytes, control);
+    if (r < 0) {
+        free(message);
+        return r;
+    }
+    *ret = message;
+    return 0;
+}
+
+void mail_free(struct troupe_message *message)
+{
+    if (!message)
+        return;
+    list_unlink(&message->link);
+    list_unlink(&message->held_link);
+    content_deinit(&message->content);
+    free(message->text);
+    free(message);
+}
+
+const char *troupe_message_type(const struct troupe_message *message)
+{
+    return message->content.type;
+}
+
+const void *troupe_message_key(const struct troupe_message *message, size_t *ret_size)
+{
+    *ret_size = message->content.key_size;
+    return message->content.key;
+}
+
+const void *troupe_message_payload(const struct troupe_message *message, size_t *ret_size)
+{
+    *ret_size = message->content.size;
+    return message->content.payload;
+}
+
+troupe_ref troupe_message_sender(const struct troupe_message *message)
+{
+    return message->wire.sender;
+}
+
+uint64_t troupe_message_id(const struct troupe_message *message)
+{
+    return message->wire.id;
+}
+
+uint64_t troupe_message_sent_at(const struct troupe_message *message)
+{
+    return message->wire.sent_at;
+}
+
+uint64_t troupe_message_timer(const struct troupe_message *message)
+{
+    return message->wire.timer;
+}
+
+bool troupe_message_is_redelivered(const struct troupe_message *message)
+{
+    return message->wire.flags & PROTOCOL_MESSAGE_REDELIVERED;
+}
+
+uint64_t troupe_message_ask(const struct troupe_message *message)
+{
+    return message->wire.ask;
+}
+
+int troupe_message_fail(struct troupe_message *message, int code, const char *text)
+{
+    free(message->text);
+    /* Without memory for it the errno's own text has to do. */
+    message->text = strndup(text ? text : "", PROTOCOL_REASON_MAX);
+    message->code = code;
+    return -EREMOTEIO;
+}

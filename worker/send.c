@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+#include "actor.h"
+
+#include "../shared/cleanup.h"
+#include <string.h>
+
+/* More than the fields of any record here take beside its content: ASK's, with the wanted type. */
+#define FIXED_FIELDS  192u
+#define DEFAULT_ASK   (30 * USEC_PER_SEC)
+#define DEFAULTS_DATA (TOPIC_TYPE_MAX + 8) /* behind a default's type; 8-aligned */
+
+static int reserve(struct troupe_actor *actor, uint32_t size, void **ret)
+{
+    return actor->carrier.class->reserve(actor->carrier.owner, size, ret);
+}
+
+static int commit(struct troupe_actor *actor, enum protocol_actor_kind kind, int size)
+{
+    return actor->carrier.class->commit(actor->carrier.owner, (uint16_t)kind, size);
+}
+
+/* ---- about messages received ---- */
+
+int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t letter,
+               uint32_t flags)
+{
+    struct protocol_stash stash = {.letter = letter, .flags = flags};
+    void *body;
+    int r = reserve(actor, FIXED_FIELDS, &body);
+
+    return r < 0 ? r : commit(actor, kind, protocol_put_stash(body, FIXED_FIELDS, &stash));
+}
+
+int send_verdict(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t letter,
+                 int code, const char *text)
+{
+    struct protocol_verdict verdict = {
+        .letter = letter,
+        .code = code,
+        .text = text ? text : "",
+        .text_size = text ? (uint32_t)strnlen(text, PROTOCOL_REASON_MAX) : 0,
+    };
+    uint32_t size = FIXED_FIELDS + verdict.text_size;
+    void *body;
+    int r = reserve(actor, size, &body);
+
+    return r < 0 ? r : commit(actor, kind, protocol_put_verdict(body, size, &verdict));
+}
+
+int send_by_reference(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t cookie,
+                      uint64_t reference)
+{
+    struct protocol_by_reference by = {.cookie = cookie, .reference = reference};
+    void *body;
+    int r = reserve(actor, FIXED_FIELDS, &body);
+
+    return r < 0 ? r : commit(actor, kind, protocol_put_by_reference(body, FIXED_FIELDS, &by));
+}
+
+int troupe_forward(struct troupe_message *message, troupe_ref to)
+{
+    struct protocol_forward forward = {.letter = message->wire.id, .to = to};
+    struct troupe_actor *actor = message->actor;
+    void *body;
+    int r;
+
+    if (message->stage != MAIL_IN_HAND)
+        return -EALREADY;
+    r = reserve(actor, FIXED_FIELDS, &body);
+    if (r == 0)
+        r = commit(actor, PROTOCOL_FORWARD, protocol_put_forward(body, FIXED_FIELDS, &forward));
+    if (r == 0)
+        message->stage = MAIL_DONE;
+    return r;
+}
+
+/* ---- messages ---- */
+
+int send_topic(struct topic *ret, const char *type, const void *key, size_t key_size)
+{
+    size_t length = type ? strnlen(type, TOPIC_TYPE_MAX + 1) : 0;
+
+    if (key_size > TOPIC_KEY_MAX || !topic_type_valid(type, length))
+        return -EINVAL;
+    *ret = (struct topic){.type = type ? type : "", .type_size = (uint32_t)length, .key = key};
+    ret->key_size = key ? (uint32_t)key_size : 0;
+    return 0;
+}
+
+static const struct troupe_message_options defaults = TROUPE_MESSAGE_DEFAULTS;
+
+static bool options_valid(const struct troupe_message_options *options)
+{
+    return options->struct_size >= sizeof(*options);
+}
+
+/* What a message is about and carries; the payload not yet on its way. */
+struct outgoing {
+    struct protocol_content content;
+    const void *data;
+    size_t size;
+};
+
+static int outgoing(struct outgoing *ret, const char *type, const void *data, size_t size,
+                    const struct troupe_message_options *options)
+{
+    if (!options_valid(options))
+        return -EINVAL;
+    *ret = (struct outgoing){.data = data, .size = size};
+    return send_topic(&ret->content.topic, type, options->key, options->key_size);
+}
+
+/* Room in the ring for the record around it, and the payload on its way or in `content`. */
+static int begin(struct troupe_actor *actor, struct outgoing *out, uint32_t *ret_size, void **ret)
+{
+    struct payload_wire *payload = &out->content.payload;
+    bool blob = out->size > actor->carrier.inline_max;
+    uint32_t size = FIXED_FIELDS + PROTOCOL_CONTENT_FIXED + (blob ? 0 : (uint32_t)out->size);
+    int r;
+
+    r = reserve(actor, size, ret);
+    if (r < 0)
+        return r;
+    *ret_size = size;
+    *payload = (struct payload_wire){.form = PAYLOAD_INLINE, .data = out->data, .size = out->size};
+    return blob ? carrier_send_blob(&actor->carrier, out->data, out->size, payload) : 0;
+}
+
+int troupe_tell(struct troupe_actor *actor, troupe_ref to, const char *type, const void *data,
+                size_t size, const struct troupe_message_options *options)
+{
+    struct protocol_tell tell = {.to = to};
+    struct outgoing out;
+    uint32_t room;
+    void *body;
+    int r;
+
+    r = outgoing(&out, type, data, size, options ? options : &defaults);
+    if (r == 0)
+        r = begin(actor, &out, &room, &body);
+    if (r < 0)
+        return r;
+    tell.content = out.content;
+    return commit(actor, PROTOCOL_TELL, protocol_put_tell(body, room, &tell));
+}
+
+int troupe_reply_to(struct troupe_actor *actor, uint64_t ask, const char *type, const void *data,
+                    size_t size)
+{
+    struct protocol_reply reply = {.ask = ask};
+    struct outgoing out;
+    uint32_t room;
+    void *body;
+    int r;
+
+    r = outgoing(&out, type, data, size, &defaults);
+    if (r == 0)
+        r = begin(actor, &out, &room, &body);
+    if (r < 0)
+        return r;
+    reply.content = out.content;
+    return commit(actor, PROTOCOL_REPLY, protocol_put_reply(body, room, &reply));
+}
+
+int troupe_reply(struct troupe_message *message, const char *type, const void *data, size_t size)
+{
+    return troupe_reply_to(message->actor, message->wire.ask, type, data, size);
+}
+
+/* ---- asks ---- */
+
+/* What is taken for the reply after a time-out: type and data in one piece of memory. */
+static int keep_default(struct troupe_future *future, const struct troupe_message_options *options)
+{
+    struct topic topic;
+
+    if (!options->default_type && !options->default_data)
+        return 0;
+    if (send_topic(&topic, options->default_type, NULL, 0) < 0)
+        return -EINVAL;
+    if (options->default_size > SIZE_MAX - DEFAULTS_DATA - 1)
+        return -EMSGSIZE;
+    future->default_type = calloc(1, DEFAULTS_DATA + options->default_size + 1);
+    if (!future->default_type)
+        return -ENOMEM;
+    memcpy(future->default_type, topic.type, topic.type_size);
+    if (options->default_size > 0)
+        memcpy(future->default_type + DEFAULTS_DATA, options->default_data, options->default_size);
+    future->default_size = options->default_size;
+    return 0;
+}
+
+static int put_ask(struct troupe_actor *actor, struct troupe_future *future, struct outgoing *out,
+                   const struct troupe_message_options *options)
+{
+    struct protocol_ask ask = {.to = future->to, .cookie = future->cookie};
+    struct topic wanted;
+    uint32_t room;
+    void *body;
+    int r;
+
+    r = send_topic(&wanted, options->reply_type, NULL, 0);
+    if (r == 0)
+        r = begin(actor, out, &room, &body);
+    if (r < 0)
+        return r;
+    ask.timeout = options->timeout_usec == 0 ? DEFAULT_ASK : options->timeout_usec;
+    ask.wanted = wanted.type;
+    ask.wanted_size = wanted.type_size;
+    ask.content = out->content;
+    return commit(actor, PROTOCOL_ASK, protocol_put_ask(body, room, &ask));
+}
+
+int troupe_ask(struct troupe_actor *actor, troupe_ref to, const char *type, const void *data,
+               size_t size, const struct troupe_message_options *options,
+               struct troupe_future **ret)
+{
+    struct troupe_future *future;
+    struct outgoing out;
+    int r;
+
+    if (!options)
+        options = &defaults;
+    r = outgoing(&out, type, data, size, options);
+    if (r == 0)
+        r = future_new(&future, actor, &actor->futures, FUTURE_ASK);
+    if (r < 0)
+        return r;
+    future->to = to;
+    r = keep_default(future, options);
+    if (r == 0)
+        r = put_ask(actor, future, &out, options);
+    if (r < 0)
+        future_delete(&actor->futures, future);
+    else
+        *ret = future;
+    return r;
+}
+
+/* ---- timers ---- */
+
+static int timer(struct troupe_actor *actor, struct protocol_timer *timer, const char *type,
+                 const void *data, size_t size, const struct troupe_message_options *options,
+                 uint64_t *ret_id)
+{
+    struct troupe_future *future;
+    struct outgoing out;
+    uint64_t ignored;
+    uint32_t room;
+    void *body;
+    int r;
+
+    if (!options)
+        options = &defaults;
+    r = outgoing(&out, type, data, size, options);
+    if (r == 0)
+        r = begin(actor, &out, &room, &body);
+    if (r == 0)
+        r = future_new(&future, actor, &actor->futures, FUTURE_REQUEST);
+    if (r < 0)
+        return r;
+    timer->cookie = future->cookie;
+    timer->period = options->period_usec;
+    timer->content = out.content;
+    r = commit(actor, PROTOCOL_TIMER, protocol_put_timer(body, room, timer));
+    return send_request(actor, future, r, ret_id ? ret_id : &ignored);
+}
+
+int troupe_timer_after(struct troupe_actor *actor, troupe_ref to, uint64_t delay_usec,
+                       const char *type, const void *data, size_t size,
+                       const struct troupe_message_options *options, uint64_t *ret_id)
+{
+    struct protocol_timer what = {.to = to, .at = delay_usec};
+
+    return timer(actor, &what, type, data, size, options, ret_id);
+}
+
+int troupe_timer_at(struct troupe_actor *actor, troupe_ref to, uint64_t realtime_usec,
+                    const char *type, const void *data, size_t size,
+                    const struct troupe_message_options *options, uint64_t *ret_id)
+{
+    struct protocol_timer what = {.to = to, .at = realtime_usec, .flags = PROTOCOL_TIMER_REALTIME};
+
+    return timer(actor, &what, type, data, size, options, ret_id);
+}
