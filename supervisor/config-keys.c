@@ -39,6 +39,15 @@ static const struct config_choice STRATEGIES[] = {
     {"one-for-one", CONFIG_ONE_FOR_ONE}, {"one-for-all", CONFIG_ONE_FOR_ALL},
     {"rest-for-one", CONFIG_REST_FOR_ONE}, {NULL, 0},
 };
+static const struct config_choice EXCHANGES[] = {
+    {"single", EXCHANGE_SINGLE}, {"typed-single", EXCHANGE_TYPED_SINGLE},
+    {"typed-multi", EXCHANGE_TYPED_MULTI}, {"routing-key", EXCHANGE_ROUTING_KEY}, {NULL, 0},
+};
+/* As systemd reads them. */
+static const struct config_choice YES_NO[] = {
+    {"yes", true}, {"true", true}, {"on", true}, {"1", true},
+    {"no", false}, {"false", false}, {"off", false}, {"0", false}, {NULL, 0},
+};
 static const struct config_choice LOG_LEVELS[] = {
     {"error", LOG_LEVEL_ERROR}, {"err", LOG_LEVEL_ERROR},
     {"warning", LOG_LEVEL_WARNING}, {"notice", LOG_LEVEL_NOTICE},
@@ -55,6 +64,7 @@ static const struct config_choice LOG_LEVELS[] = {
 #define IN_WORKER(...)    ROW(config_group, "Worker", __VA_ARGS__)
 #define IN_RESOURCES(...) ROW(config_group, "Resources", __VA_ARGS__)
 #define IN_DAEMON(...)    ROW(config_daemon, "Supervisor", __VA_ARGS__)
+#define IN_EXCHANGE(...)  ROW(config_exchange, "Exchange", __VA_ARGS__)
 #define SET_IN(field)     .set_offset = offsetof(struct config_group, field)
 
 static const struct config_key GROUP_KEYS[] = {
@@ -206,10 +216,18 @@ static const struct config_key DAEMON_KEYS[] = {
     {IN_DAEMON("SpinUsec", TIME, spin), .fallback = "50us", .max = SPIN_USEC_MAX,
      .allowed = SPIN_ALLOWED},
 };
+static const struct config_key EXCHANGE_KEYS[] = {
+    {IN_EXCHANGE("Description", TEXT, description), .fallback = "", .allowed = "any text"},
+    {IN_EXCHANGE("Type", CHOICE, type), .fallback = "typed-multi", .choices = EXCHANGES,
+     .allowed = "single, typed-single, typed-multi, routing-key"},
+    {IN_EXCHANGE("Wildcards", CHOICE, wildcards), .fallback = "no", .choices = YES_NO,
+     .allowed = "yes, no"},
+};
 /* clang-format on */
 
 const struct config_schema CONFIG_GROUP_SCHEMA = {GROUP_KEYS, ELEMENTS(GROUP_KEYS)};
 const struct config_schema CONFIG_DAEMON_SCHEMA = {DAEMON_KEYS, ELEMENTS(DAEMON_KEYS)};
+const struct config_schema CONFIG_EXCHANGE_SCHEMA = {EXCHANGE_KEYS, ELEMENTS(EXCHANGE_KEYS)};
 
 const struct config_key *config_schema_find(const struct config_schema *schema, const char *section,
                                             const char *name)

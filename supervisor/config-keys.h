@@ -54,8 +54,9 @@ struct config_schema {
     size_t n_keys;
 };
 
-extern const struct config_schema CONFIG_GROUP_SCHEMA;  /* of struct config_group */
-extern const struct config_schema CONFIG_DAEMON_SCHEMA; /* of struct config_daemon */
+extern const struct config_schema CONFIG_GROUP_SCHEMA;    /* of struct config_group */
+extern const struct config_schema CONFIG_DAEMON_SCHEMA;   /* of struct config_daemon */
+extern const struct config_schema CONFIG_EXCHANGE_SCHEMA; /* of struct config_exchange */
 
 /* NULL if there is none. Sections and keys are matched exactly. */
 const struct config_key *config_schema_find(const struct config_schema *schema, const char *section,

@@ -4,11 +4,11 @@
 
 #include "../shared/cleanup.h"
 #include "config-check.h"
+#include "config-directory.h"
 #include "config-draft.h"
+#include "config-exchange.h"
 #include "config-problem.h"
-#include "path.h"
 #include "strv.h"
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,49 +25,6 @@ struct loader {
     struct config_draft *drafts; /* drafts[i] is the one of config->groups[i] */
 };
 
-static bool ends_with(const char *text, const char *suffix)
-{
-    size_t size = strlen(text), suffix_size = strlen(suffix);
-
-    return size > suffix_size && strcmp(text + size - suffix_size, suffix) == 0;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Sorted names of the entries with that suffix; hidden ones (an editor's) do not count. 0 or
- * -errno. */
-static int list(const char *directory, const char *suffix, config_strv *ret)
-{
-    _cleanup_strv_ config_strv names = NULL;
-    const struct dirent *entry;
-    DIR *stream = opendir(directory);
-    int r = 0;
-
-    if (!stream)
-        return -errno;
-    while (r == 0 && (errno = 0, entry = readdir(stream)))
-        if (entry->d_name[0] != '.' && ends_with(entry->d_name, suffix))
-            r = strv_append(&names, entry->d_name);
-    if (r == 0 && errno != 0)
-        r = -errno;
-    (void)closedir(stream);
-    if (r < 0)
-        return r;
-    if (names)
-        qsort(names, strv_length((const char *const *)names), sizeof(char *), compare_names);
-    *ret = TAKE_PTR(names);
-    return 0;
-}
-
-static int join_path(char **ret, const char *directory, const char *name, const char *suffix)
-{
-    *ret = path_join(directory, strlen(directory), name, suffix);
-    return *ret ? 0 : -ENOMEM;
-}
-
 /* ---- groups ---- */
 
 static int read_dropins(struct config_draft *draft, const char *group_path)
@@ -80,7 +37,7 @@ static int read_dropins(struct config_draft *draft, const char *group_path)
     if (!directory)
         return -ENOMEM;
     stpcpy(stpcpy(directory, group_path), ".d");
-    r = list(directory, DROPIN_SUFFIX, &names);
+    r = config_list(directory, DROPIN_SUFFIX, &names);
     if (r == -ENOENT || r == -ENOTDIR)
         return 0;
     if (r < 0 && r != -ENOMEM)
@@ -89,7 +46,7 @@ static int read_dropins(struct config_draft *draft, const char *group_path)
     for (size_t i = 0; r == 0 && names && names[i]; i++) {
         _cleanup_free_ char *path = NULL;
 
-        r = join_path(&path, directory, names[i], "");
+        r = config_join(&path, directory, names[i], "");
         if (r == 0)
             r = config_draft_read(draft, path);
         if (r == -ENOENT) /* a link to nowhere, or gone in between */
@@ -153,7 +110,7 @@ static int load_group(struct loader *loader, const char *name)
     _cleanup_free_ char *path = NULL;
     int r;
 
-    r = join_path(&path, loader->directory, name, GROUP_SUFFIX);
+    r = config_join(&path, loader->directory, name, GROUP_SUFFIX);
     if (r == 0)
         r = read_group(draft, loader->problems, path, &group);
     if (r == -ENOENT)
@@ -166,28 +123,15 @@ static int load_group(struct loader *loader, const char *name)
     return r;
 }
 
-/* By the names of groups, not of files: "a-b.group" comes before "a.group", but "a" before "a-b".
- */
-static void sort_groups(config_strv names)
-{
-    size_t n = strv_length((const char *const *)names);
-
-    for (char **name = names; name && *name; name++)
-        (*name)[strlen(*name) - strlen(GROUP_SUFFIX)] = '\0';
-    if (names)
-        qsort(names, n, sizeof(char *), compare_names);
-}
-
 static int load_groups(struct loader *loader)
 {
     _cleanup_strv_ config_strv names = NULL;
     size_t n;
     int r;
 
-    r = list(loader->directory, GROUP_SUFFIX, &names);
+    r = config_list_stems(loader->directory, GROUP_SUFFIX, &names);
     if (r < 0)
         return r;
-    sort_groups(names);
     n = strv_length((const char *const *)names);
     loader->config->groups = calloc(n + 1, sizeof(struct config_group *));
     loader->drafts = calloc(n + 1, sizeof(*loader->drafts));
@@ -224,7 +168,7 @@ static int load_daemon(struct loader *loader)
 
     r = config_schema_defaults(&CONFIG_DAEMON_SCHEMA, &loader->config->daemon);
     if (r == 0)
-        r = join_path(&path, loader->directory, DAEMON_FILE, "");
+        r = config_join(&path, loader->directory, DAEMON_FILE, "");
     if (r == 0)
         r = read_daemon(&loader->config->daemon, path, loader->problems);
     return r == -ENOENT ? 0 : r;
@@ -242,6 +186,8 @@ int config_load(struct config **ret, const char *directory, struct config_proble
     r = load_daemon(&loader);
     if (r == 0)
         r = load_groups(&loader);
+    if (r == 0)
+        r = config_load_exchanges(loader.config, directory, problems);
     for (size_t i = 0; i < loader.config->n_groups; i++)
         config_draft_deinit(&loader.drafts[i]);
     free(loader.drafts);
@@ -330,13 +276,16 @@ int config_verify_file(const char *path, struct config_problems *problems)
         return verify_directory(path, problems);
     if (strcmp(name, DAEMON_FILE) == 0)
         r = verify_daemon(path, problems);
-    else if (ends_with(name, GROUP_SUFFIX))
+    else if (config_ends_with(name, GROUP_SUFFIX))
         r = verify_group(path, problems);
-    else if (ends_with(name, DROPIN_SUFFIX))
+    else if (config_ends_with(name, CONFIG_EXCHANGE_SUFFIX))
+        r = config_verify_exchange(path, problems);
+    else if (config_ends_with(name, DROPIN_SUFFIX))
         r = verify_dropin(path, problems);
     else
         r = config_problem_add(problems, path, 0,
                                "not a configuration file by its name; allowed: " DAEMON_FILE
-                               ", NAME" GROUP_SUFFIX ", NAME" GROUP_SUFFIX ".d/NAME" DROPIN_SUFFIX);
+                               ", NAME" GROUP_SUFFIX ", NAME" CONFIG_EXCHANGE_SUFFIX
+                               ", NAME" GROUP_SUFFIX ".d/NAME" DROPIN_SUFFIX);
     return r == 0 && problems->n_problems > n_before ? CONFIG_E_INVALID : r;
 }

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "../shared/cleanup.h"
+#include "config-exchange.h"
 #include "config-keys.h"
 #include "strv.h"
 #include "words.h"
@@ -17,6 +18,9 @@ struct config *config_free(struct config *config)
     for (size_t i = 0; i < config->n_groups; i++)
         config_group_free(config->groups[i]);
     free(config->groups);
+    for (size_t i = 0; i < config->n_exchanges; i++)
+        config_exchange_free(config->exchanges[i]);
+    free(config->exchanges);
     config_schema_clear(&CONFIG_DAEMON_SCHEMA, &config->daemon);
     free(config);
     return NULL;

@@ -2,12 +2,14 @@
 #pragma once
 
 /*
- * Configuration as structs: the daemon's (troupe.conf) and one per group (NAME.group + drop-ins).
+ * Configuration as structs: the daemon's (troupe.conf), one per group (NAME.group + drop-ins) and
+ * one per exchange (NAME.exchange).
  * Read whole, checked whole: all problems of all files are collected, each with file, line and what
  * is allowed, and a configuration with a problem is never used.
  */
 
 #include "../shared/clock.h"
+#include "exchange.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -149,10 +151,21 @@ struct config_daemon {
     usec_t spin;                      /* SpinUsec=, of it and attached clients, 50 µs */
 };
 
+/* NAME.exchange, section [Exchange]. */
+struct config_exchange {
+    char *name; /* the file's name without ".exchange", as possible for a group */
+    char *path;
+    char *description;
+    enum exchange_kind type; /* Type= */
+    int wildcards;           /* Wildcards=, a truth value; no */
+};
+
 struct config {
     struct config_daemon daemon;
     struct config_group **groups; /* sorted by name */
     size_t n_groups;
+    struct config_exchange **exchanges; /* sorted by name */
+    size_t n_exchanges;
 };
 
 /* One thing that is wrong. */
@@ -180,17 +193,17 @@ enum {
 
 /*
  * Reads DIRECTORY/troupe.conf (may be missing), DIRECTORY/NAME.group and
- * DIRECTORY/NAME.group.d/?*.conf (in the order of their names). 0 with `*ret`, CONFIG_E_INVALID
- * with at least one problem, or -errno
+ * DIRECTORY/NAME.group.d/?*.conf (in the order of their names), and DIRECTORY/NAME.exchange. 0 with
+ * `*ret`, CONFIG_E_INVALID with at least one problem, or -errno
  * (-ENOENT: no such directory). Programs are checked: missing or not executable is a problem.
  */
 int config_load(struct config **ret, const char *directory, struct config_problems *problems);
 
 /*
  * Checks one file for `troupectl verify FILE…`: troupe.conf, NAME.group (with its drop-ins), one
- * drop-in NAME.group.d/X.conf by itself, or a directory as config_load() does. 0 = nothing is
- * wrong, CONFIG_E_INVALID with at least one problem, or -errno (-ENOENT: no such file). Groups
- * named in After= are looked for beside the file and in CONFIG_DIRECTORY.
+ * drop-in NAME.group.d/X.conf by itself, NAME.exchange, or a directory as config_load() does. 0 =
+ * nothing is wrong, CONFIG_E_INVALID with at least one problem, or -errno (-ENOENT: no such file).
+ * Groups named in After= are looked for beside the file and in CONFIG_DIRECTORY.
  */
 int config_verify_file(const char *path, struct config_problems *problems);
 

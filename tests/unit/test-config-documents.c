@@ -14,7 +14,8 @@
 
 START_TEST(fields_have_the_size_of_their_type)
 {
-    const struct config_schema *schemas[] = {&CONFIG_GROUP_SCHEMA, &CONFIG_DAEMON_SCHEMA};
+    const struct config_schema *schemas[] = {&CONFIG_GROUP_SCHEMA, &CONFIG_DAEMON_SCHEMA,
+                                             &CONFIG_EXCHANGE_SCHEMA};
 
     for (size_t i = 0; i < ELEMENTS(schemas); i++)
         for (size_t j = 0; j < schemas[i]->n_keys; j++) {
@@ -68,6 +69,10 @@ START_TEST(the_examples_show_every_key_with_its_default)
     for (size_t i = 0; i < CONFIG_DAEMON_SCHEMA.n_keys; i++)
         assert_in_example(text, &CONFIG_DAEMON_SCHEMA.keys[i]);
     free(text);
+    text = read_source("units/example.exchange.example", &size);
+    for (size_t i = 0; i < CONFIG_EXCHANGE_SCHEMA.n_keys; i++)
+        assert_in_example(text, &CONFIG_EXCHANGE_SCHEMA.keys[i]);
+    free(text);
 }
 END_TEST
 
@@ -101,7 +106,14 @@ START_TEST(the_uncommented_examples_are_valid_and_change_nothing)
     uncomment(text);
     write_file("troupe.conf", text);
     free(text);
+    text = read_source("units/example.exchange.example", &size);
+    uncomment(text);
+    write_file("events.exchange", text);
+    free(text);
     config = load();
+    ck_assert_uint_eq(config->n_exchanges, 1);
+    ck_assert_int_eq(config->exchanges[0]->type, EXCHANGE_TYPED_MULTI);
+    ck_assert(!config->exchanges[0]->wildcards);
     ck_assert_int_eq(config_defaults(&defaults, "example"), 0);
     ck_assert_int_eq(strv_append(&defaults->exec_start, config->groups[0]->exec_start[0]), 0);
     for (char **word = config->groups[0]->exec_start + 1; *word; word++)
@@ -130,6 +142,7 @@ START_TEST(the_manuals_tell_of_every_key)
 {
     assert_in_manual("supervisor/troupe.group.5", &CONFIG_GROUP_SCHEMA);
     assert_in_manual("supervisor/troupe.conf.5", &CONFIG_DAEMON_SCHEMA);
+    assert_in_manual("supervisor/troupe.exchange.5", &CONFIG_EXCHANGE_SCHEMA);
 }
 END_TEST
 

@@ -413,6 +413,31 @@ START_TEST(single_files_are_verified_by_their_kind)
 }
 END_TEST
 
+START_TEST(an_exchange_may_not_share_its_name_with_a_group)
+{
+    write_group("a", "");
+    write_file("a.exchange", "[Exchange]\nType=single\n");
+    ck_assert_ptr_nonnull(strstr(verify(".", CONFIG_E_INVALID), "a.exchange:0: there is a group"));
+    ck_assert_str_eq(verify("a.exchange", 0), "");
+}
+END_TEST
+
+START_TEST(what_is_wrong_with_an_exchange_is_told)
+{
+    write_file("e.exchange", "[Exchange]\nType=topic\n[Group]\nType=actor\n");
+    ck_assert_str_eq(verify("e.exchange", CONFIG_E_INVALID),
+                     "e.exchange:2: Type=topic: unknown; allowed: single, typed-single, "
+                     "typed-multi, routing-key\n"
+                     "e.exchange:3: unknown section [Group]; allowed: [Exchange]\n");
+    write_file("f.exchange", "[Exchange]\nWildcards=yes\n");
+    ck_assert_str_eq(verify("f.exchange", CONFIG_E_INVALID),
+                     "f.exchange:2: Wildcards=yes: only exchanges with Type=routing-key look at "
+                     "keys\n");
+    write_file("-.exchange", "");
+    ck_assert_ptr_nonnull(strstr(verify("-.exchange", CONFIG_E_INVALID), "not a possible name"));
+}
+END_TEST
+
 START_TEST(good_single_files_have_no_problems)
 {
     write_group("b", "After=a\n");
@@ -459,6 +484,8 @@ int main(void)
     tcase_add_test(tcase, groups_that_wait_for_each_other_are_a_problem);
     tcase_add_test(tcase, a_long_circle_is_told_in_short);
     tcase_add_test(tcase, single_files_are_verified_by_their_kind);
+    tcase_add_test(tcase, an_exchange_may_not_share_its_name_with_a_group);
+    tcase_add_test(tcase, what_is_wrong_with_an_exchange_is_told);
     tcase_add_test(tcase, good_single_files_have_no_problems);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_NORMAL);

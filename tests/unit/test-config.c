@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../shared/cleanup.h"
 #include "../../shared/log.h"
+#include "../../supervisor/config-exchange.h"
 #include "../../supervisor/config.h"
 #include "../../supervisor/strv.h"
 #include "config-directory.h"
@@ -461,6 +462,26 @@ START_TEST(what_a_process_is_started_with_makes_another_process)
 }
 END_TEST
 
+START_TEST(exchanges_are_read_sorted_by_name)
+{
+    struct config *config;
+
+    write_file("b-1.exchange", "[Exchange]\nType=routing-key\nWildcards=on\nDescription=two\n");
+    write_file("b.exchange", "[Exchange]\nType=single\n");
+    config = load();
+    ck_assert_uint_eq(config->n_exchanges, 2);
+    ck_assert_str_eq(config->exchanges[0]->name, "b");
+    ck_assert_int_eq(config->exchanges[0]->type, EXCHANGE_SINGLE);
+    ck_assert_str_eq(config->exchanges[1]->name, "b-1");
+    ck_assert_int_eq(config->exchanges[1]->type, EXCHANGE_ROUTING_KEY);
+    ck_assert(config->exchanges[1]->wildcards);
+    ck_assert_str_eq(config->exchanges[1]->description, "two");
+    ck_assert_ptr_eq(config_find_exchange(config, "b-1"), config->exchanges[1]);
+    ck_assert_ptr_null(config_find_exchange(config, "c"));
+    config_free(config);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("config");
@@ -488,6 +509,7 @@ int main(void)
     tcase_add_test(tcase, problems_of_environment_files_are_found);
     tcase_add_test(tcase, policies_change_without_another_process);
     tcase_add_test(tcase, what_a_process_is_started_with_makes_another_process);
+    tcase_add_test(tcase, exchanges_are_read_sorted_by_name);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
