@@ -18,7 +18,7 @@ static void cell_let_go(struct cell *cell, struct job *job)
 
     job->cell = NULL;
     if (job->keep_result && config->results_max > 0 && config->result_ttl > 0) {
-        kept_results_add(&cell->group->results, job, config->result_ttl, config->results_max);
+        kept_results_add(&cell->group->results, job);
     } else {
         job->group = NULL;
         job_unref(&cell->context->jobs, job);

@@ -13,8 +13,8 @@
 #include "death.h"
 #include "event.h"
 #include "job.h"
+#include "pacer.h"
 #include "registry.h"
-#include "starter.h"
 #include <sys/resource.h>
 
 struct cgroup_tree;
@@ -41,7 +41,7 @@ struct context {
     struct event_bus events;
     struct death_log deaths;
     struct dead_letters dead_letters;
-    struct starter starter;
+    struct pacer starts, burials;
     struct backoff_random random;
     struct cgroup_tree *cgroups;   /* NULL = process groups only */
     struct journal *journal;       /* where workers' output goes; NULL = standard error */

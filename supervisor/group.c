@@ -48,6 +48,7 @@ int group_new(struct group **ret, struct context *context, struct config_group *
     group->name = config->name;
     group->size = config->size;
     kept_results_init(&group->results, context->loop, &context->jobs);
+    kept_results_set_bounds(&group->results, config->result_ttl, config->results_max);
     r = cell_table_init(&group->cells);
     if (r == 0)
         r = user_groups(config->user, config->gid, &group->groups, &group->n_groups);
@@ -277,6 +278,7 @@ static void group_adopt(struct group *group, struct config_group *config)
 
     group->config = config;
     group->name = config->name;
+    kept_results_set_bounds(&group->results, config->result_ttl, config->results_max);
     group_each_cell (cell, group) {
         cell->config = config;
         for (size_t i = 0; (slot = cell_next_slot(cell, &i));) {

@@ -74,7 +74,7 @@ struct job {
     usec_t timeout;       /* per attempt; USEC_INFINITY = none */
     usec_t backoff_min, backoff_max;
     usec_t created_at, started_at, ended_at; /* realtime; 0 = not yet */
-    usec_t expires_at;                       /* monotonic: of the kept result */
+    usec_t kept_at;                          /* monotonic: since when its result is kept */
     usec_t retry_at;                         /* realtime; 0 = not in backoff */
     struct timer timer;                      /* backoff */
     struct group *group;                     /* NULL once it has ended and its result is not kept */

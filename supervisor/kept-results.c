@@ -23,17 +23,32 @@ static void kept_results_arm(struct kept_results *results)
     struct list *oldest = list_first(&results->jobs);
 
     if (oldest && !timer_armed(&results->timer))
-        (void)timer_arm(loop_timers(results->loop), &results->timer, job_of(oldest)->expires_at);
+        (void)timer_arm(loop_timers(results->loop), &results->timer,
+                        usec_add(job_of(oldest)->kept_at, results->ttl));
+}
+
+static void kept_results_expire(struct kept_results *results, usec_t now)
+{
+    struct list *oldest;
+
+    while (
+        (oldest = list_first(&results->jobs)) &&
+        (results->n_jobs > results->max || usec_add(job_of(oldest)->kept_at, results->ttl) <= now))
+        kept_results_drop(job_of(oldest));
+    kept_results_arm(results);
 }
 
 static void kept_results_on_timer(struct timer *timer, usec_t now)
 {
-    struct kept_results *results = list_entry(timer, struct kept_results, timer);
-    struct list *oldest;
+    kept_results_expire(list_entry(timer, struct kept_results, timer), now);
+}
 
-    while ((oldest = list_first(&results->jobs)) && job_of(oldest)->expires_at <= now)
-        kept_results_drop(job_of(oldest));
-    kept_results_arm(results);
+void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t max)
+{
+    results->ttl = ttl;
+    results->max = max;
+    timer_disarm(loop_timers(results->loop), &results->timer);
+    kept_results_expire(results, loop_now(results->loop));
 }
 
 void kept_results_init(struct kept_results *results, struct loop *loop, struct job_table *table)
@@ -52,11 +67,9 @@ void kept_results_deinit(struct kept_results *results)
     timer_disarm(loop_timers(results->loop), &results->timer);
 }
 
-void kept_results_add(struct kept_results *results, struct job *job, usec_t ttl, uint64_t max)
+void kept_results_add(struct kept_results *results, struct job *job)
 {
-    while (results->n_jobs >= max)
-        kept_results_drop(job_of(list_first(&results->jobs)));
-    job->expires_at = usec_add(loop_now(results->loop), ttl);
+    job->kept_at = loop_now(results->loop);
     job->kept = results;
     list_push_back(&results->jobs, &job->link);
     results->n_jobs++;
@@ -64,7 +77,7 @@ void kept_results_add(struct kept_results *results, struct job *job, usec_t ttl,
         list_push_back(&results->table->kept_blobs, &job->blob_link);
         (void)kept_results_make_room(results->table);
     }
-    kept_results_arm(results);
+    kept_results_expire(results, job->kept_at);
 }
 
 bool kept_results_make_room(struct job_table *table)

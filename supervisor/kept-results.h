@@ -21,14 +21,19 @@ struct kept_results {
     struct job_table *table;
     struct list jobs; /* struct job.link */
     uint64_t n_jobs;
+    usec_t ttl;   /* ResultTTLSec= */
+    uint64_t max; /* ResultsMax= */
     struct timer timer;
 };
 
 void kept_results_init(struct kept_results *results, struct loop *loop, struct job_table *table);
 void kept_results_deinit(struct kept_results *results); /* drops them all */
 
-/* Takes a reference to an ended job over, for `ttl`; beyond `max` (1 or more) the oldest go. */
-void kept_results_add(struct kept_results *results, struct job *job, usec_t ttl, uint64_t max);
+/* How long and how many; those that are kept already follow. None at first. */
+void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t max);
+
+/* Takes a reference to an ended job over; beyond the maximum the oldest go. */
+void kept_results_add(struct kept_results *results, struct job *job);
 
 /* Lets go of a kept one. */
 void kept_results_drop(struct job *job);

@@ -32,6 +32,35 @@ static void process_on_line(void *userdata, const char *line)
         log_write(LOG_LEVEL_INFO, fields, "[%s] %s", process->worker, line);
 }
 
+static void process_on_exit(void *userdata, uint32_t events)
+{
+    struct process *process = userdata;
+
+    (void)events;
+    loop_unwatch(process->context->loop, &process->exit_watch);
+    process->ended = true;
+    process->handler->ended(process);
+    pacer_add(&process->context->burials, &process->burial);
+}
+
+static void process_bury(struct pacer_wish *wish)
+{
+    struct process *process = list_entry(wish, struct process, burial);
+    struct spawn_exit how;
+
+    /*
+     * What it left behind goes with it. While it is not reaped its number, and so that of its
+     * group, belongs to it: nobody else can be hit.
+     */
+    (void)kill(-process->pid, SIGKILL);
+    if (spawn_reap(process->pidfd, &how) < 0) {
+        pacer_add(&process->context->burials, &process->burial);
+        return;
+    }
+    process->pidfd = close_fd(process->pidfd);
+    process->handler->exited(process, &how);
+}
+
 void process_init(struct process *process, struct context *context, const char *group,
                   const char *worker)
 {
@@ -42,30 +71,13 @@ void process_init(struct process *process, struct context *context, const char *
         .group = group,
         .worker = worker,
     };
+    pacer_wish_init(&process->burial, process_bury);
     capture_init(&process->output, context->loop, process_on_line, process);
 }
 
 void process_deinit(struct process *process)
 {
     capture_deinit(&process->output);
-}
-
-static void process_on_exit(void *userdata, uint32_t events)
-{
-    struct process *process = userdata;
-    struct spawn_exit how;
-
-    (void)events;
-    /*
-     * What it left behind goes with it. While it is not reaped its number, and so that of its
-     * group, belongs to it: nobody else can be hit.
-     */
-    (void)kill(-process->pid, SIGKILL);
-    if (spawn_reap(process->pidfd, &how) < 0)
-        return;
-    loop_unwatch(process->context->loop, &process->exit_watch);
-    process->pidfd = close_fd(process->pidfd);
-    process->exited(process, &how);
 }
 
 static size_t count(const char *const *strings)
@@ -229,14 +241,14 @@ static int process_launch(struct process *process, const struct process_options 
 }
 
 int process_start(struct process *process, const struct process_options *options,
-                  void (*exited)(struct process *, const struct spawn_exit *),
-                  const char **ret_step)
+                  const struct process_handler *handler, const char **ret_step)
 {
     int r;
 
+    process->ended = false;
     r = process_launch(process, options, ret_step);
     if (r == 0) {
-        process->exited = exited;
+        process->handler = handler;
         r = loop_watch_fd(process->context->loop, &process->exit_watch, process->pidfd, POLLIN,
                           process_on_exit, process);
         *ret_step = "pidfd";

@@ -10,6 +10,7 @@
 #include "cgroup.h"
 #include "config.h"
 #include "loop.h"
+#include "pacer.h"
 #include "spawn.h"
 #include <stdbool.h>
 #include <sys/types.h>
@@ -22,8 +23,17 @@ struct process {
     int pidfd;
     struct cgroup cgroup; /* CGROUP_NULL = process group only */
     struct loop_watch exit_watch;
+    bool ended; /* it is dead, and not reaped while it waits for its burial */
+    struct pacer_wish burial;
     struct capture output;      /* stdout and stderr; its tail outlives the process */
     const char *group, *worker; /* for the fields of its output; borrowed from the slot */
+    const struct process_handler *handler;
+};
+
+struct process_handler {
+    /* It is dead: nothing more is to be given to it. */
+    void (*ended)(struct process *process);
+    /* Its burial: called once, in its turn among all that died. Call process_release() there. */
     void (*exited)(struct process *process, const struct spawn_exit *how);
 };
 
@@ -47,13 +57,11 @@ void process_init(struct process *process, struct context *context, const char *
 void process_deinit(struct process *process);
 
 /*
- * Starts it. `exited` is called once, from the loop, when it is provably dead and reaped; call
- * process_release() there. 0 or -errno with `*ret_step` naming what failed; nothing is left
- * then.
+ * Starts it. The handler's functions are called from the loop. 0 or -errno with `*ret_step` naming
+ * what failed; nothing is left then.
  */
 int process_start(struct process *process, const struct process_options *options,
-                  void (*exited)(struct process *, const struct spawn_exit *),
-                  const char **ret_step);
+                  const struct process_handler *handler, const char **ret_step);
 
 /* To the process alone. */
 void process_signal(struct process *process, int signal);

@@ -18,6 +18,13 @@
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
+static void slot_on_end(struct process *process)
+{
+    struct slot *slot = slot_of(process, process);
+
+    cell_slot_withdrawn(slot->cell, slot);
+}
+
 static void slot_on_exit(struct process *process, const struct spawn_exit *how)
 {
     struct slot *slot = slot_of(process, process);
@@ -25,6 +32,8 @@ static void slot_on_exit(struct process *process, const struct spawn_exit *how)
     slot->exit = *how;
     slot_event(slot, LIFECYCLE_EVENT_EXITED);
 }
+
+static const struct process_handler SLOT_PROCESS = {.ended = slot_on_end, .exited = slot_on_exit};
 
 static void slot_on_notify(void *userdata, const struct notify_message *message)
 {
@@ -80,7 +89,7 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
         .environment = environment->strings,
     };
 
-    return process_start(&slot->process, &options, slot_on_exit, ret_step);
+    return process_start(&slot->process, &options, &SLOT_PROCESS, ret_step);
 }
 
 static int slot_start_actor(struct slot *slot, const char **ret_step)

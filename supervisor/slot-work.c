@@ -38,7 +38,8 @@ static int slot_on_ready_record(struct slot *slot, const struct ring_record *rec
 {
     if (record->size != 0 || slot->state != LIFECYCLE_STARTING)
         return slot->state == LIFECYCLE_KILLING ? 0 : -EBADMSG;
-    slot_event(slot, LIFECYCLE_EVENT_READY);
+    if (!slot->process.ended) /* else it was ready, and is no more */
+        slot_event(slot, LIFECYCLE_EVENT_READY);
     return 0;
 }
 
@@ -76,7 +77,7 @@ static void slot_next_in_hand(struct slot *slot)
     slot_begin_clock(slot, job);
     if (job->cancel_requested)
         slot_cancel(slot, job);
-    if (slot_is_up(slot) && slot->n_jobs < slot->cell->config->prefetch)
+    if (slot_is_up(slot) && !slot->process.ended && slot->n_jobs < slot->cell->config->prefetch)
         cell_slot_has_room(slot->cell, slot);
 }
 

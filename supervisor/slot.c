@@ -74,7 +74,7 @@ void slot_disarm(struct slot *slot)
 
 static void slot_action_announce(struct slot *slot)
 {
-    if (slot_is_actor(slot))
+    if (slot_is_actor(slot) && !slot->process.ended)
         cell_slot_available(slot->cell, slot);
 }
 
@@ -227,7 +227,7 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
 
 /* ---- start ---- */
 
-static void slot_on_turn(struct starter_wish *wish)
+static void slot_on_turn(struct pacer_wish *wish)
 {
     struct slot *slot = slot_of(wish, start);
 
@@ -237,7 +237,7 @@ static void slot_on_turn(struct starter_wish *wish)
 
 void slot_start_in_turn(struct slot *slot)
 {
-    starter_add(&slot_context(slot)->starter, &slot->start);
+    pacer_add(&slot_context(slot)->starts, &slot->start);
 }
 
 /* ---- outside ---- */
@@ -258,7 +258,7 @@ int slot_new(struct slot **ret, struct cell *cell, unsigned index)
     list_init(&slot->available_link);
     list_init(&slot->wish_link);
     list_init(&slot->jobs);
-    starter_wish_init(&slot->start, slot_on_turn);
+    pacer_wish_init(&slot->start, slot_on_turn);
     timer_init(&slot->ladder_timer, slot_on_ladder_timer);
     timer_init(&slot->job_timer, slot_on_job_timer);
     timer_init(&slot->age_timer, slot_on_age);

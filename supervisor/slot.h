@@ -13,9 +13,9 @@
 #include "lifecycle.h"
 #include "mailbox.h"
 #include "notify.h"
+#include "pacer.h"
 #include "process.h"
 #include "recycle.h"
-#include "starter.h"
 #include "timer.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,17 +38,17 @@ struct slot {
     uint64_t born;               /* what it began with: that of no worker */
     enum lifecycle_state state;
     enum slot_role role;
-    bool twin;                 /* has the other one of the place's two cgroups */
-    usec_t since_at;           /* realtime, of the state */
-    struct starter_wish start; /* its turn to start has not come yet */
-    bool wanted;               /* somebody wants a worker in it */
-    bool retired;              /* beyond the pool's size: goes away once stopped */
-    bool restart_asked;        /* start again once stopped */
-    bool held;                 /* down with others, and starts again when all of them are */
-    bool undecided;            /* is to start with others: has neither come up nor failed yet */
-    bool came_up;              /* this worker was ready once */
-    bool rolls;                /* is to be replaced for another program */
-    struct list wish_link;     /* waits for its turn to be replaced */
+    bool twin;               /* has the other one of the place's two cgroups */
+    usec_t since_at;         /* realtime, of the state */
+    struct pacer_wish start; /* its turn to start has not come yet */
+    bool wanted;             /* somebody wants a worker in it */
+    bool retired;            /* beyond the pool's size: goes away once stopped */
+    bool restart_asked;      /* start again once stopped */
+    bool held;               /* down with others, and starts again when all of them are */
+    bool undecided;          /* is to start with others: has neither come up nor failed yet */
+    bool came_up;            /* this worker was ready once */
+    bool rolls;              /* is to be replaced for another program */
+    struct list wish_link;   /* waits for its turn to be replaced */
     const char *wish_reason;
     struct recycle recycle;
     struct timer age_timer;

@@ -345,7 +345,8 @@ static int open_context(struct supervisor *supervisor)
     int r;
 
     context->reload = supervisor_reload;
-    starter_init(&context->starter, context->loop);
+    pacer_init(&context->starts, context->loop);
+    pacer_init(&context->burials, context->loop);
     context->started_at = clock_realtime();
     backoff_random_seed(&context->random, clock_realtime());
     death_log_resize(&context->deaths, context->config->deaths_max);
@@ -464,8 +465,10 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     if (context->loop) {
         timer_disarm(loop_timers(context->loop), &supervisor->stop_timer);
         loop_undefer(&supervisor->review);
-        if (context->starter.loop)
-            starter_deinit(&context->starter);
+        if (context->starts.loop) {
+            pacer_deinit(&context->starts);
+            pacer_deinit(&context->burials);
+        }
         job_table_deinit(&context->jobs);
         event_bus_deinit(&context->events);
         dead_letters_deinit(&context->dead_letters);

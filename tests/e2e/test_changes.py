@@ -257,6 +257,21 @@ class Removals(TestCase):
             self.assertEqual(queued.reply()[0]["job"]["result"], text("2"))
         s.until(gone(s, "actor"))
 
+    def test_a_shorter_time_to_keep_results_holds_for_those_that_are_kept(self):
+        s = self.started({"actor": actor()})
+        old = [s.create("actor", "echo", id=f"job-{i}") for i in range(3)]
+        for job in old:
+            s.wait_job(job)
+        s.write("actor.group", actor(Jobs={"ResultsMax": 2}))
+        s.call("Reload")
+        self.refused("NoSuchJob", s.job, old[0])
+        self.assertEqual(s.job(old[2])["state"], "succeeded")
+        s.write("actor.group", actor(Jobs={"ResultTTLSec": "1ms"}))
+        s.call("Reload")
+        s.until(lambda: s.group("actor")["results"] == 0)
+        s.create("actor", "echo")
+        s.until(lambda: (lambda g: g["succeeded"] == 4 and g["results"] == 0)(s.group("actor")))
+
     def test_a_removed_group_that_comes_back_while_it_drains_takes_jobs_again(self):
         s = self.started({"actor": actor()})
         started, bell = Bell(s, "started"), Bell(s, "bell")

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Workers are replaced by others that are ready: when they have done enough, and for another program."""
+import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import unittest
@@ -68,6 +70,17 @@ class Case(TestCase):
             for name in seen:
                 self.assertTrue(ready[name], f"{name} has no worker after {event}")
         self.assertEqual(len(seen), size)
+
+    def client(self, s):
+        """Keeps 32 jobs in flight until its standard input ends, and counts."""
+        client = subprocess.Popen([helper("chaos"), s.socket_path, "actor", "0", "32"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+
+        def end():
+            client.kill()
+            client.communicate()
+        self.addCleanup(end)
+        return client
 
     def recycled(self, s, count=1, group="actor"):
         return s.wait_event("worker.recycled", group, count)
@@ -261,13 +274,63 @@ class Trouble(Case):
         self.assertEqual(s.children(), [])
 
 
+class Chaos(Case):
+    def everything_at_once(self, strategy):
+        """Recycling, rolling, resizing and random deaths, of old workers and of successors: every job ends once."""
+        seed = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+        print(f"seed {seed} (TESTS_SEED= repeats it)")
+        rng = random.Random(seed)
+
+        def config(i):
+            return actor(Pool={"Size": 3, "MaxJobs": 7, "MaxAgeSec": "200ms"}, Group={"Environment": f"ROUND={i}"},
+                         Resources={"LimitCORE": 0}, Restart={**QUICK, "Strategy": strategy},
+                         Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 100000})
+        s = self.started({"actor": config(0)})
+        client = self.client(s)
+        for i in range(1, 40 if SANITIZED else 150):
+            due = s.group("actor")["succeeded"] + rng.randrange(20)
+            pids = s.children()
+            for pid in rng.sample(pids, min(len(pids), rng.randrange(3))):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            action = rng.randrange(8)
+            if action == 0:
+                s.write("actor.group", config(i))
+                s.call("Reload")
+            elif action == 1:
+                s.call("Resize", target="actor", size=rng.randrange(1, 6))
+            elif action == 2:
+                s.call("Restart", target=rng.choice(("actor", "actor/0")))
+            elif action == 3:
+                s.call("Stop", target="actor/0")
+                s.call("Start", target="actor/0")
+            s.until(lambda: s.group("actor")["succeeded"] >= due)
+        output, _ = client.communicate("", timeout=LIMIT)
+        counts = json.loads(output)
+        self.assertEqual((client.returncode, counts["doubled"], counts["wrong"], counts["refused"]), (0, 0, 0, 0), counts)
+        self.assertEqual(counts["succeeded"], counts["accepted"], counts)
+        self.assertGreater(sum(w["recycled"] for w in workers(s)), 0)
+        s.write("actor.group", actor(Pool={"Size": 2}))
+        s.call("Reload")
+        s.until(lambda: [w["state"] for w in s.group("actor")["workers"]] == ["idle", "idle"])
+        s.until(lambda: len(s.children()) == 2)
+        s.stop()
+
+    @limit(200)
+    def test_every_job_ends_once_whatever_happens_during_replacements(self):
+        self.everything_at_once("one-for-one")
+
+    @limit(200)
+    def test_every_job_ends_once_when_workers_die_together_during_replacements(self):
+        self.everything_at_once("rest-for-one")
+
+
 class Rolling(Case):
     def test_reload_rolls_slot_by_slot_under_load(self):
         rounds = 3 if SANITIZED else 8
         s = self.started({"actor": actor(Pool={"Size": 4}), "other": actor()})
         pid = s.worker("other/0")["pid"]
-        client = subprocess.Popen([helper("chaos"), s.socket_path, "actor", "0", "32"], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE, text=True)
+        client = self.client(s)
         for i in range(rounds):
             s.write("actor.group", actor(Pool={"Size": 4}, Group={"Environment": f"ROUND={i}"}))
             self.assertEqual(s.call("Reload")["changed"], ["actor"])

@@ -105,7 +105,8 @@ static void setup(void)
     context.config = &daemon_config;
     context.runtime_directory = "/tmp";
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
-    starter_init(&context.starter, context.loop);
+    pacer_init(&context.starts, context.loop);
+    pacer_init(&context.burials, context.loop);
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&context.events), 0);
     death_log_init(&context.deaths, 100);
@@ -437,7 +438,7 @@ START_TEST(kept_results_are_bounded_and_the_oldest_goes_first)
     struct protocol_id id = {.name = "first"};
     struct job *job;
 
-    config->results_max = 2;
+    kept_results_set_bounds(&group->results, config->result_ttl, 2);
     ck_assert_int_eq(submit("a", "first", &job), 0);
     n_expected++;
     group_start(group);
