@@ -192,6 +192,8 @@ static void replacement_review_roll(struct cell *cell)
     if (!replacement->rolling || !list_empty(&replacement->wishes))
         return;
     replacement->rolling = false;
+    if (!cell->wanted)
+        return;
     cell_tell(cell, LOG_LEVEL_NOTICE, "group.rolled", NULL, "runs its new program everywhere");
 }
 

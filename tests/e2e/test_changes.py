@@ -130,7 +130,7 @@ class Stopped(TestCase):
         s.call("Reload")
         job = s.do("actor", "sum\n\n" + "x" * 5000, max_retries=0)
         self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
-        self.assertEqual(s.worker("actor/0")["generation"], 3)
+        s.wait_for(lambda: s.worker("actor/0")["generation"] == 3, "actor")
         self.assertEqual(s.worker("actor/1")["state"], "stopped")
 
 

@@ -158,9 +158,11 @@ class Progress(Case):
         self.assertIn("NoProgressSec", ended["reason"])
 
     def test_O5_neither_an_idle_nor_a_paused_group_has_stalled(self):
-        s = self.started({"actor": self.stuck(period="1ms"), "other": actor()})
+        s = self.started({"actor": self.stuck(period="1h"), "other": actor()})
         s.do("actor", "echo")
         s.call("Pause", target="actor")
+        s.write("actor.group", self.stuck(period="1ms"))
+        s.call("Reload")
         s.create("actor", "echo")
         for _ in range(300):
             s.do("other", "echo")
