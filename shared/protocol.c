@@ -279,6 +279,10 @@ int protocol_put_submit(void *body, uint32_t size, const struct protocol_submit 
     message_put_u64(&writer, submit->timeout);
     message_put_u64(&writer, submit->backoff_min);
     message_put_u64(&writer, submit->backoff_max);
+    message_put_u8(&writer, submit->priority);
+    message_put_u64(&writer, submit->delay);
+    message_put_u64(&writer, submit->at);
+    message_put_u64(&writer, submit->wait);
     put_bounded(&writer, submit->name, submit->name_size, PROTOCOL_NAME_MAX);
     put_bounded(&writer, submit->key, submit->key_size, PROTOCOL_KEY_MAX);
     put_payload(&writer, &submit->payload);
@@ -296,6 +300,10 @@ int protocol_get_submit(const void *body, uint32_t size, struct protocol_submit 
     ret->timeout = message_get_u64(&reader);
     ret->backoff_min = message_get_u64(&reader);
     ret->backoff_max = message_get_u64(&reader);
+    ret->priority = message_get_u8(&reader);
+    ret->delay = message_get_u64(&reader);
+    ret->at = message_get_u64(&reader);
+    ret->wait = message_get_u64(&reader);
     ret->name_size = get_bounded(&reader, &ret->name, PROTOCOL_NAME_MAX);
     ret->key_size = get_bounded(&reader, &ret->key, PROTOCOL_KEY_MAX);
     ret->payload = payload_get(&reader);

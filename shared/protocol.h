@@ -116,8 +116,9 @@ struct protocol_found {
 };
 
 /* Options left to the group's configuration. */
-#define PROTOCOL_DEFAULT_RETRIES UINT32_MAX
-#define PROTOCOL_DEFAULT_USEC    (UINT64_MAX - 1)
+#define PROTOCOL_DEFAULT_RETRIES  UINT32_MAX
+#define PROTOCOL_DEFAULT_USEC     (UINT64_MAX - 1)
+#define PROTOCOL_DEFAULT_PRIORITY UINT8_MAX
 
 enum protocol_submit_flags {
     PROTOCOL_SUBMIT_DO = 1u << 0, /* answer with DONE, not with ACCEPTED; the result is not kept */
@@ -131,6 +132,10 @@ struct protocol_submit {
     uint32_t max_retries;
     usec_t timeout;
     usec_t backoff_min, backoff_max;
+    uint8_t priority; /* 0 first … 63, or PROTOCOL_DEFAULT_PRIORITY */
+    usec_t delay;     /* not to be begun before so long; 0 = none */
+    usec_t at;        /* not to be begun before this date, realtime; 0 = none */
+    usec_t wait;      /* how long to wait for room in the queue; USEC_INFINITY = for ever */
     const void *name; /* the submitter's id; size 0 = have one made */
     uint32_t name_size;
     const void *key;

@@ -31,6 +31,9 @@ struct attachment {
     struct list waiting; /* waiters on live jobs, struct job_waiter.owner_link */
     struct list
         owed; /* waiters on ended jobs whose end found no room; each holds a job reference */
+    struct cell_waiter room; /* for the job whose record is next in the ring */
+    struct parcel blob;      /* that job's, once fetched */
+    uint64_t blob_serial;
     void (*broken)(void *userdata, const char *what);
     void *userdata;
 };
@@ -254,6 +257,14 @@ static const char *bad_option(const struct protocol_submit *submit)
 {
     if (submit->max_retries != PROTOCOL_DEFAULT_RETRIES && submit->max_retries > JOB_RETRIES_MAX)
         return "max_retries: 0 to 1000000";
+    if (submit->priority != PROTOCOL_DEFAULT_PRIORITY && submit->priority >= QUEUE_PRIORITIES)
+        return "priority: 0 to 63";
+    if (submit->delay > 0 && submit->at > 0)
+        return "delay or at, not both";
+    if (submit->delay > JOB_DELAY_MAX)
+        return "delay: at most 366 days";
+    if (submit->at > usec_add(clock_realtime(), JOB_DELAY_MAX))
+        return "at: at most 366 days from now";
     if (submit->backoff_min != PROTOCOL_DEFAULT_USEC &&
         submit->backoff_max != PROTOCOL_DEFAULT_USEC && submit->backoff_min > submit->backoff_max)
         return "backoff_min is above backoff_max";
@@ -261,7 +272,7 @@ static const char *bad_option(const struct protocol_submit *submit)
 }
 
 static int attachment_submit(struct attachment *attachment, struct group *group,
-                             const struct protocol_submit *submit, int blob, struct job **ret)
+                             const struct protocol_submit *submit, struct job **ret)
 {
     char name[PROTOCOL_ID_TEXT] = "", key[PROTOCOL_KEY_MAX];
     const struct cell_request request = {
@@ -273,9 +284,14 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .timeout = submit->timeout,
         .backoff_min = submit->backoff_min,
         .backoff_max = submit->backoff_max,
+        .priority = submit->priority,
+        .delay = submit->delay,
+        .at = submit->at,
+        .wait = submit->wait,
+        .waiter = &attachment->room,
         .data = submit->payload.data,
         .size = submit->payload.size,
-        .blob_fd = blob,
+        .blob_fd = attachment->blob.fd,
     };
 
     /* Copied before it is looked at: the record lies in the client's memory. */
@@ -288,24 +304,43 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
                         attachment, submit->cookie, ret);
 }
 
-/* A blob is fetched also for a job that is refused: the next one counts on its turn. */
-static int attachment_take_blob(struct attachment *attachment, const struct protocol_submit *submit,
-                                int *ret)
+/* The next record in the ring has been answered: nothing is kept for it any more. */
+static void attachment_forget_submit(struct attachment *attachment)
 {
-    struct parcel parcel = PARCEL_NULL;
+    cell_waiter_reset(&attachment->room);
+    parcel_deinit(&attachment->blob);
+}
+
+/* The record that waits is read again. */
+static void attachment_on_turn(struct cell_waiter *waiter)
+{
+    mailbox_resume(&attachment_of(waiter, room)->mailbox);
+}
+
+/*
+ * A blob is fetched also for a job that is refused: the next one counts on its turn. And only once
+ * for a record that is read several times, while its job waits for room.
+ */
+static int attachment_take_blob(struct attachment *attachment, const struct protocol_submit *submit)
+{
     int r;
 
+    if (attachment->blob.fd >= 0)
+        return submit->payload.form == PAYLOAD_BLOB &&
+                       submit->payload.serial == attachment->blob_serial &&
+                       submit->payload.size == attachment->blob.size
+                   ? 0
+                   : -EBADMSG;
     if (submit->payload.form != PAYLOAD_BLOB)
         return 0;
-    r = mailbox_take(&attachment->mailbox, &submit->payload, &parcel);
-    *ret = TAKE_FD(parcel.fd);
+    r = mailbox_take(&attachment->mailbox, &submit->payload, &attachment->blob);
+    attachment->blob_serial = submit->payload.serial;
     return r;
 }
 
 static int attachment_on_submit(struct attachment *attachment, const struct ring_record *record)
 {
     struct protocol_submit submit;
-    _cleanup_close_ int blob = -1;
     const char *problem;
     struct group *group;
     struct job *job;
@@ -321,7 +356,7 @@ static int attachment_on_submit(struct attachment *attachment, const struct ring
     r = mailbox_reserve(&attachment->mailbox, PROTOCOL_BODY_MAX, &room);
     if (r != 0)
         return r;
-    r = attachment_take_blob(attachment, &submit, &blob);
+    r = attachment_take_blob(attachment, &submit);
     if (r == -EMFILE || r == -ENOMEM)
         return attachment_refuse(attachment, submit.cookie, -r, strerror(-r));
     if (r < 0)
@@ -336,10 +371,12 @@ static int attachment_on_submit(struct attachment *attachment, const struct ring
         return attachment_refuse(attachment, submit.cookie, EINVAL, problem);
     if (!group || group->config->type != CONFIG_ACTOR)
         return attachment_refuse(attachment, submit.cookie, ENOENT, "the group is gone");
-    r = attachment_submit(attachment, group, &submit, blob, &job);
+    r = attachment_submit(attachment, group, &submit, &job);
+    if (r == CELL_E_WAIT)
+        return MAILBOX_E_FULL;
     if (r != 0)
         return attachment_refuse_submit(attachment, submit.cookie, r);
-    (void)TAKE_FD(blob);
+    (void)TAKE_FD(attachment->blob.fd); /* the job's now */
     if (job->keep_result)
         return attachment_accept(attachment, submit.cookie, &job->id);
     list_push_back(&attachment->waiting, &job->submitter.owner_link);
@@ -402,10 +439,8 @@ static int attachment_on_watch(struct attachment *attachment, const struct ring_
     return 0;
 }
 
-static int attachment_on_record(struct mailbox *mailbox, const struct ring_record *record)
+static int attachment_handle(struct attachment *attachment, const struct ring_record *record)
 {
-    struct attachment *attachment = attachment_of(mailbox, mailbox);
-
     if (!list_empty(&attachment->owed))
         return MAILBOX_E_FULL;
     switch (record->kind) {
@@ -420,6 +455,18 @@ static int attachment_on_record(struct mailbox *mailbox, const struct ring_recor
     default:
         return -EBADMSG;
     }
+}
+
+static int attachment_on_record(struct mailbox *mailbox, const struct ring_record *record)
+{
+    struct attachment *attachment = attachment_of(mailbox, mailbox);
+    int r = attachment_handle(attachment, record);
+
+    if (r != MAILBOX_E_FULL && (attachment->room.deadline != 0 || attachment->blob.fd >= 0))
+        attachment_forget_submit(attachment);
+    else if (attachment->room.called)
+        cell_waiter_stop(&attachment->room); /* called, but what it is told would have no room */
+    return r;
 }
 
 static void attachment_on_broken(struct mailbox *mailbox, const char *what)
@@ -457,6 +504,8 @@ int attachment_new(struct attachment **ret, struct context *context, bool may_ch
     attachment->userdata = userdata;
     list_init(&attachment->waiting);
     list_init(&attachment->owed);
+    cell_waiter_init(&attachment->room, attachment_on_turn);
+    attachment->blob = (struct parcel)PARCEL_NULL;
     r = mailbox_init(&attachment->mailbox, context->loop, &options, &ATTACHMENT_MAILBOX, ret_fds);
     if (r < 0) {
         free(attachment);
@@ -496,6 +545,7 @@ struct attachment *attachment_free(struct attachment *attachment)
         waiter_release(waiter, job);
         job_unref(&attachment->context->jobs, job);
     }
+    attachment_forget_submit(attachment);
     mailbox_deinit(&attachment->mailbox);
     free(attachment);
     return NULL;

@@ -57,7 +57,7 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
     cell->group->n_live--;
     job_tell_waiters(job);
     cell_let_go(cell, job);
-    if (cell->group->removed)
+    if (cell->group->removed || !list_empty(&cell->waiting))
         cell_wake(cell);
     if (cell_live_jobs(cell) == 0) {
         cell->idle_since = cell_now(cell);
@@ -85,14 +85,12 @@ static void cell_tell_dead(struct cell *cell, struct job *job, const char *detai
 
 /* ---- attempts that failed ---- */
 
-static void cell_on_backoff_over(struct timer *timer, usec_t now)
+static void cell_on_alarm(struct alarm *alarm)
 {
-    struct job *job = list_entry(timer, struct job, timer);
+    struct job *job = list_entry(alarm, struct job, alarm);
 
-    (void)now;
     list_unlink(&job->link);
     job->cell->n_backoff--;
-    job->retry_at = 0;
     job_set_state(job, JOB_QUEUED);
     cell_enqueue(job->cell, job, false);
     job_tell_waiters(job);
@@ -102,15 +100,28 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
 {
     progress_moved(cell);
     job_set_state(job, JOB_BACKOFF);
-    job->retry_at = usec_add(clock_realtime(), delay);
     list_push_back(&cell->backoff, &job->link);
     cell->n_backoff++;
-    timer_init(&job->timer, cell_on_backoff_over);
-    if (timer_arm(loop_timers(cell->context->loop), &job->timer, usec_add(cell_now(cell), delay)) <
-        0)
-        cell_on_backoff_over(&job->timer, cell_now(cell)); /* no memory to wait: retry now */
+    alarm_init(&job->alarm, &cell->context->alarms, cell_on_alarm);
+    if (alarm_set_after(&job->alarm, delay) < 0)
+        cell_on_alarm(&job->alarm); /* no memory to wait: retry now */
     else
         job_tell_waiters(job);
+}
+
+int cell_delay(struct cell *cell, struct job *job, const struct cell_request *request)
+{
+    int r;
+
+    alarm_init(&job->alarm, &cell->context->alarms, cell_on_alarm);
+    r = request->at > 0 ? alarm_set_at(&job->alarm, request->at)
+                        : alarm_set_after(&job->alarm, request->delay);
+    if (r < 0)
+        return r;
+    job_set_state(job, JOB_DELAYED);
+    list_push_back(&cell->backoff, &job->link);
+    cell->n_backoff++;
+    return 0;
 }
 
 static usec_t cell_retry_delay(struct cell *cell, const struct job *job)

@@ -136,8 +136,9 @@ void cell_watch_idle(struct cell *cell)
     (void)timer_arm(loop_timers(cell->context->loop), &cell->idle_timer, due > now ? due : now);
 }
 
-void cell_review_idle(struct cell *cell)
+void cell_review(struct cell *cell)
 {
+    cell_wake(cell);
     timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
     cell_watch_idle(cell);
 }

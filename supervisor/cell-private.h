@@ -3,6 +3,7 @@
 
 /*
  * What the parts of a cell owe each other: cell.c has the queue and the matching of jobs to slots;
+ * cell-room.c its bounds, and who waits for room;
  * cell-job.c what an attempt comes to, a retry or the end; cell-pool.c the slots, how many there
  * are, and when all of them go.
  */
@@ -29,6 +30,20 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
 
 /* A running job waits before its next attempt. */
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay);
+
+/* A new job waits for the time that the request says. 0 or -ENOMEM. */
+int cell_delay(struct cell *cell, struct job *job, const struct cell_request *request);
+
+/* ---- cell-room.c ---- */
+
+/* 0 = there is room for this, CELL_E_BUSY, or CELL_E_WAIT: the waiter will be told. */
+int cell_find_room(struct cell *cell, const struct cell_request *request);
+
+/* Not above what the limits are with nothing else in the queue. */
+bool cell_may_ever_fit(const struct cell *cell, uint64_t size);
+
+/* As many of those who wait as there are places now are told. */
+void cell_call_waiters(struct cell *cell);
 
 /* ---- cell-pool.c ---- */
 

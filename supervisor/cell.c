@@ -117,6 +117,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
         list_unlink(slot);
         cell_assign(cell, list_entry(slot, struct slot, available_link), job);
     }
+    cell_call_waiters(cell);
     if (cell->group->removed && cell->group->n_live == 0)
         group_drained(cell->group);
     if (cell->retiring && cell->n_slots == 0 && !cell->aside)
@@ -125,40 +126,20 @@ static void cell_dispatch(struct loop_deferred *deferred)
 
 /* ---- submitting and cancelling ---- */
 
-/* What a job takes beside its payload, roughly. */
-#define JOB_COST 1024
-
-/* CellsQueueMemoryMax=: beyond it, whoever has less than his share still gets it. */
-static bool cell_fits_in_group(const struct cell *cell, uint64_t size)
-{
-    const struct group *group = cell->group;
-    const uint64_t max = cell->config->cells_queue_memory_max;
-
-    if (*cell->key == '\0' || group->queue_bytes + size + (group->n_live + 1) * JOB_COST <= max)
-        return true;
-    return cell->queue_bytes + size + (cell_live_jobs(cell) + 1) * JOB_COST <=
-           max / cell->config->cells_max;
-}
-
 static int cell_admit(struct cell *cell, const struct cell_request *request)
 {
-    const struct config_group *config = cell->config;
+    int r;
 
     if (cell->closed || cell->group->removed)
         return CELL_E_STOPPING;
     if (request->name[0] != '\0' && !protocol_name_valid(request->name, strlen(request->name)))
         return CELL_E_BAD_ID;
-    if (request->size > config->queue_memory_max ||
-        (*cell->key && request->size > config->cells_queue_memory_max - JOB_COST))
+    if (!cell_may_ever_fit(cell, request->size))
         return CELL_E_TOO_LARGE;
-    if (cell->queue.n_jobs + cell->n_backoff >= config->queue_max ||
-        cell->queue_bytes > config->queue_memory_max - request->size ||
-        !cell_fits_in_group(cell, request->size) ||
-        (request->blob_fd >= 0 && !kept_results_make_room(&cell->context->jobs))) {
+    r = cell_find_room(cell, request);
+    if (r == CELL_E_BUSY)
         cell->counters.refused++;
-        return CELL_E_BUSY;
-    }
-    return 0;
+    return r;
 }
 
 static usec_t chosen(usec_t asked, usec_t configured)
@@ -172,16 +153,16 @@ static usec_t bounded(usec_t backoff)
     return backoff < CELL_BACKOFF_MAX ? backoff : CELL_BACKOFF_MAX;
 }
 
-/* Everything that can fail, before anything is accepted. */
+/* Everything but a blob, which is taken over when nothing can fail any more. */
 static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_request *request)
 {
     const struct config_group *config = cell->config;
-    struct parcel blob = PARCEL_NULL;
 
     job->group = cell->group;
     job->cell = cell;
     job->keep_result = request->keep_result;
-    job->priority = QUEUE_PRIORITY_DEFAULT;
+    job->priority =
+        request->priority == PROTOCOL_DEFAULT_PRIORITY ? QUEUE_PRIORITY_DEFAULT : request->priority;
     job->max_retries = request->max_retries == PROTOCOL_DEFAULT_RETRIES ? config->max_retries
                                                                         : request->max_retries;
     job->timeout = chosen(request->timeout, config->timeout);
@@ -198,9 +179,20 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
     }
     if (request->blob_fd < 0)
         return parcel_set(&job->payload, request->data, (size_t)request->size);
+    return 0;
+}
+
+static void cell_take_blob(struct cell *cell, struct job *job, const struct cell_request *request)
+{
+    struct parcel blob = PARCEL_NULL;
+
     parcel_set_blob(&blob, request->blob_fd, request->size);
     job_set_payload(&cell->context->jobs, job, &blob);
-    return 0;
+}
+
+static bool is_for_later(const struct cell_request *request)
+{
+    return request->delay > 0 || request->at > clock_realtime();
 }
 
 int cell_submit(struct cell *cell, const struct cell_request *request,
@@ -208,6 +200,7 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
                 struct job **ret)
 {
     struct job *job;
+    bool later;
     int r;
 
     r = cell_admit(cell, request);
@@ -219,15 +212,21 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
     if (r < 0)
         return r;
     r = cell_fill_job(cell, job, request);
+    later = r == 0 && is_for_later(request);
+    if (later)
+        r = cell_delay(cell, job, request);
     if (r < 0) {
         job_unref(&cell->context->jobs, job);
         return r;
     }
+    if (request->blob_fd >= 0)
+        cell_take_blob(cell, job, request);
     job->created_at = clock_realtime();
     cell->queue_bytes += job->payload.size;
     cell->group->queue_bytes += job->payload.size;
     cell->group->n_live++;
-    cell_enqueue(cell, job, false);
+    if (!later)
+        cell_enqueue(cell, job, false);
     if (changed) {
         job->submitter.changed = changed;
         job->submitter.owner = owner;
@@ -241,11 +240,10 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
 /* Takes a job that is not running out of its list. */
 static void cell_take_out(struct cell *cell, struct job *job)
 {
-    if (job->state == JOB_BACKOFF) {
-        timer_disarm(loop_timers(cell->context->loop), &job->timer);
+    if (job->state != JOB_QUEUED) {
+        alarm_stop(&job->alarm);
         list_unlink(&job->link);
         cell->n_backoff--;
-        job->retry_at = 0;
     } else {
         queue_remove(&cell->queue, job);
     }
@@ -286,6 +284,7 @@ void cell_close(struct cell *cell)
         cell_take_out(cell, job);
         cell_end_job(cell, job, JOB_CANCELLED, "the supervisor is stopping");
     }
+    cell_turn_away(cell);
 }
 
 uint64_t cell_live_jobs(const struct cell *cell)
@@ -342,6 +341,8 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     list_init(&cell->available);
     queue_init(&cell->queue);
     list_init(&cell->backoff);
+    list_init(&cell->waiting);
+    list_init(&cell->called);
     timer_init(&cell->idle_timer, cell_on_idle_timer);
     loop_deferred_init(&cell->dispatch, cell_dispatch);
     replacement_init(cell);
@@ -361,6 +362,7 @@ struct cell *cell_free(struct cell *cell)
     if (!cell)
         return NULL;
     assert(cell_live_jobs(cell) == 0);
+    cell_turn_away(cell);
     timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
     loop_undefer(&cell->dispatch);
     progress_deinit(cell);

@@ -54,8 +54,10 @@ struct cell {
     size_t size;        /* wanted */
     struct list available; /* slots, struct slot.available_link */
     struct queue queue;    /* jobs queued */
-    struct list backoff;   /* jobs between attempts */
-    uint64_t n_running, n_backoff;
+    struct list backoff;   /* jobs between attempts, and those whose time has not come */
+    struct list waiting;   /* for room in the queue, the first comer first */
+    struct list called;    /* of these: whose turn it is, and who have not come yet */
+    uint64_t n_running, n_backoff, n_called;
     uint64_t queue_bytes; /* payloads of live jobs */
     bool wanted;          /* its slots are to run */
     bool paused;
@@ -79,6 +81,31 @@ struct cell {
 int cell_new(struct cell **ret, struct group *group, const char *key);
 struct cell *cell_free(struct cell *cell); /* all slots stopped, no live job; NULL allowed */
 
+/*
+ * Somebody who waits for room in a cell's queue with a job that he keeps. When it is his turn, when
+ * his time is over, or when it is of no use to wait here any more, turn() is called, once: then he
+ * is to submit his job again with the same waiter, not from within turn(), or to stop waiting.
+ */
+struct cell_waiter {
+    struct list link;
+    struct cell *cell; /* NULL = stands in no line */
+    struct timer timer;
+    usec_t deadline; /* monotonic; 0 = has not begun to wait */
+    bool called, tried, expired;
+    void (*turn)(struct cell_waiter *waiter);
+};
+
+void cell_waiter_init(struct cell_waiter *waiter, void (*turn)(struct cell_waiter *waiter));
+
+/* Gives up its place in the line, if it has one; what is left of its time stays. */
+void cell_waiter_stop(struct cell_waiter *waiter);
+
+/* The same, and its next job has all its time again: once this one was accepted or refused. */
+void cell_waiter_reset(struct cell_waiter *waiter);
+
+/* All who wait have to ask again: nothing is accepted here any more, or it goes away. */
+void cell_turn_away(struct cell *cell);
+
 /* What somebody asks for. Strings and payload are copied or, for a blob, taken over on success. */
 struct cell_request {
     const char *name; /* chosen id, "" = have one made */
@@ -87,14 +114,19 @@ struct cell_request {
     bool keep_result;
     uint32_t max_retries;                     /* PROTOCOL_DEFAULT_RETRIES = the group's */
     usec_t timeout, backoff_min, backoff_max; /* PROTOCOL_DEFAULT_USEC = the group's */
-    const void *data;                         /* inline payload */
+    uint8_t priority;                         /* or PROTOCOL_DEFAULT_PRIORITY */
+    usec_t delay, at;                         /* at most JOB_DELAY_MAX from now; 0 = none */
+    usec_t wait;                              /* for room in the queue, if there is a waiter */
+    struct cell_waiter *waiter;
+    const void *data; /* inline payload */
     uint64_t size;
     int blob_fd; /* -1 = inline; taken over on success */
 };
 
 enum {
     _CELL_E_SUCCESS,
-    CELL_E_BUSY,      /* QueueMax= or QueueMemoryMax= */
+    CELL_E_BUSY,      /* QueueMax= or QueueMemoryMax=, also after having waited */
+    CELL_E_WAIT,      /* the same, and the request's waiter waits: it is told when to try again */
     CELL_E_TOO_LARGE, /* above QueueMemoryMax= all by itself: it never fits */
     CELL_E_EXISTS,    /* a live job has that id */
     CELL_E_BAD_ID,
@@ -165,8 +197,8 @@ void cell_set_size(struct cell *cell, size_t size);
  */
 void cell_watch_idle(struct cell *cell);
 
-/* The same after a change of CellIdleSec=, which may be due earlier now. */
-void cell_review_idle(struct cell *cell);
+/* After a change of its group's configuration: CellIdleSec= may be over, the queue have room. */
+void cell_review(struct cell *cell);
 
 /* A retiring one is wanted again: its slots come back. 0 or -ENOMEM. */
 int cell_call_back(struct cell *cell);

@@ -7,6 +7,7 @@
  */
 
 #include "../shared/clock.h"
+#include "alarm.h"
 #include "backoff.h"
 #include "config.h"
 #include "dead-letter.h"
@@ -38,6 +39,7 @@ struct context {
     const struct config_daemon *config;
     struct registry registry;
     struct job_table jobs;
+    struct alarms alarms;
     struct event_bus events;
     struct death_log deaths;
     struct dead_letters dead_letters;

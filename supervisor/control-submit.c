@@ -30,6 +30,7 @@ struct options_parameters {
     struct varlink_bytes id;
     struct varlink_bytes key;
     struct varlink_int max_retries, timeout, backoff_min, backoff_max;
+    struct varlink_int priority, delay, at, wait;
 };
 
 #define PARAMETER(type, struct_name, member, required)                                             \
@@ -57,6 +58,10 @@ static const struct varlink_parameter options_table[] = {
     {"timeout_usec", VARLINK_INT, false, offsetof(struct options_parameters, timeout)},
     {"backoff_min_usec", VARLINK_INT, false, offsetof(struct options_parameters, backoff_min)},
     {"backoff_max_usec", VARLINK_INT, false, offsetof(struct options_parameters, backoff_max)},
+    PARAMETER(VARLINK_INT, options_parameters, priority, false),
+    {"delay_usec", VARLINK_INT, false, offsetof(struct options_parameters, delay)},
+    PARAMETER(VARLINK_INT, options_parameters, at, false),
+    {"wait_usec", VARLINK_INT, false, offsetof(struct options_parameters, wait)},
     {0},
 };
 
@@ -161,6 +166,28 @@ static bool take_usec(struct request *request, const char *name, const struct va
     return true;
 }
 
+/* When to begin, how urgently, and how long to wait for room. */
+static bool take_schedule(struct request *request, const struct options_parameters *options,
+                          struct cell_request *ret)
+{
+    if (options->priority.set) {
+        if (options->priority.value < 0 || options->priority.value >= QUEUE_PRIORITIES)
+            return refuse_option(request, "priority", "0 (first) to 63");
+        ret->priority = (uint8_t)options->priority.value;
+    }
+    if (!take_usec(request, "delay_usec", &options->delay, 0, &ret->delay) ||
+        !take_usec(request, "at", &options->at, 0, &ret->at) ||
+        !take_usec(request, "wait_usec", &options->wait, 0, &ret->wait))
+        return false;
+    if (ret->delay > JOB_DELAY_MAX)
+        return refuse_option(request, "delay_usec", "at most 366 days");
+    if (ret->at > usec_add(clock_realtime(), JOB_DELAY_MAX))
+        return refuse_option(request, "at", "at most 366 days from now");
+    if (ret->delay > 0 && ret->at > 0)
+        return refuse_option(request, "at", "not together with delay_usec");
+    return true;
+}
+
 static bool take_id(struct request *request, const struct varlink_bytes *id,
                     struct cell_request *ret)
 {
@@ -198,7 +225,7 @@ static bool take_options(struct request *request, json_t *object, struct cell_re
         return false;
     if (options.backoff_min.set && options.backoff_max.set && ret->backoff_min > ret->backoff_max)
         return refuse_option(request, "backoff_min_usec", "at most backoff_max_usec");
-    return true;
+    return take_schedule(request, &options, ret);
 }
 
 /* `*ret_buffer` is to be freed once the job has been submitted. */
@@ -258,6 +285,67 @@ static struct group *take_group(struct request *request, const char *name)
     return group;
 }
 
+/* ---- waiting for room ---- */
+
+/* A call that waits for room in a queue: when it is its turn it is made again. */
+struct hold {
+    struct cell_waiter waiter;
+    struct loop_deferred again;
+    struct request *request;
+};
+
+static void drop_hold(struct request *request)
+{
+    struct hold *hold = request->state;
+
+    cell_waiter_reset(&hold->waiter);
+    loop_undefer(&hold->again);
+    free(hold);
+}
+
+static void on_again(struct loop_deferred *deferred)
+{
+    struct request *request = list_entry(deferred, struct hold, again)->request;
+
+    request->method->call(request);
+}
+
+static void on_turn(struct cell_waiter *waiter)
+{
+    struct hold *hold = list_entry(waiter, struct hold, waiter);
+
+    loop_defer(hold->request->context->loop, &hold->again);
+}
+
+/* NULL when it has been answered. */
+static struct hold *take_hold(struct request *request)
+{
+    struct hold *hold;
+
+    if (request->drop == drop_hold)
+        return request->state;
+    hold = malloc(sizeof(*hold));
+    if (!hold) {
+        request_internal(request, -ENOMEM);
+        return NULL;
+    }
+    hold->request = request;
+    cell_waiter_init(&hold->waiter, on_turn);
+    loop_deferred_init(&hold->again, on_again);
+    request->state = hold;
+    request->drop = drop_hold;
+    return hold;
+}
+
+static void end_hold(struct request *request)
+{
+    if (request->drop != drop_hold)
+        return;
+    drop_hold(request);
+    request->state = NULL;
+    request->drop = NULL;
+}
+
 struct job *control_submit(struct request *request, const struct control_submit_options *options)
 {
     struct cell_request wanted = {
@@ -267,11 +355,13 @@ struct job *control_submit(struct request *request, const struct control_submit_
         .timeout = PROTOCOL_DEFAULT_USEC,
         .backoff_min = PROTOCOL_DEFAULT_USEC,
         .backoff_max = PROTOCOL_DEFAULT_USEC,
+        .priority = PROTOCOL_DEFAULT_PRIORITY,
         .data = "",
         .blob_fd = -1,
     };
     struct submit_parameters parameters = {0};
     _cleanup_free_ void *buffer = NULL;
+    struct hold *hold = NULL;
     struct group *group;
     struct job *job;
     int r;
@@ -282,7 +372,13 @@ struct job *control_submit(struct request *request, const struct control_submit_
     if (!group || !take_options(request, parameters.options, &wanted) ||
         !take_payload(request, parameters.payload, &wanted, &buffer))
         return NULL;
+    if (wanted.wait > 0 && !(hold = take_hold(request)))
+        return NULL;
+    wanted.waiter = hold ? &hold->waiter : NULL;
     r = group_submit(group, &wanted, options->changed, options->owner, 0, &job);
+    if (r == CELL_E_WAIT)
+        return NULL;
+    end_hold(request);
     if (r == 0)
         return job;
     refuse(request, group, &wanted, r);

@@ -15,5 +15,8 @@ struct control_submit_options {
     void *owner;
 };
 
-/* The accepted job, or NULL: then the request has been answered with the reason. */
+/*
+ * The accepted job, or NULL: then the request has been answered with the reason, or waits for room
+ * in the queue and will be called again.
+ */
 struct job *control_submit(struct request *request, const struct control_submit_options *options);

@@ -85,7 +85,7 @@ int group_submit(struct group *group, const struct cell_request *request,
         }
     }
     r = cell_submit(cell, request, changed, owner, cookie, ret);
-    if (r != 0 && made) {
+    if (r != 0 && r != CELL_E_WAIT && made) {
         /* A refused job leaves no trace. */
         cell_table_remove(&group->cells, cell);
         cell_free(cell);

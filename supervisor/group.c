@@ -323,7 +323,7 @@ int group_reconfigure(struct group *group, struct config_group *config)
     group_each_cell (cell, group) {
         if (roll)
             replacement_roll(cell);
-        cell_review_idle(cell);
+        cell_review(cell);
     }
     return 0;
 }
@@ -345,6 +345,8 @@ void group_remove(struct group *group)
     group_each_cell (cell, group)
         if (!cell->wanted)
             cell_close(cell); /* nobody would run its queue any more */
+        else
+            cell_turn_away(cell);
     if (group->n_live == 0)
         group_drained(group);
 }

@@ -11,9 +11,9 @@
 #include "../shared/clock.h"
 #include "../shared/list.h"
 #include "../shared/protocol.h"
+#include "alarm.h"
 #include "death.h"
 #include "parcel.h"
-#include "timer.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,6 +26,7 @@ enum job_state {
     JOB_QUEUED,
     JOB_RUNNING,
     JOB_BACKOFF, /* between two attempts */
+    JOB_DELAYED, /* its time has not come */
     JOB_SUCCEEDED,
     JOB_FAILED, /* unsuccessful, by the worker's word */
     JOB_CANCELLED,
@@ -75,8 +76,7 @@ struct job {
     usec_t backoff_min, backoff_max;
     usec_t created_at, started_at, ended_at; /* realtime; 0 = not yet */
     usec_t kept_at;                          /* monotonic: since when its result is kept */
-    usec_t retry_at;                         /* realtime; 0 = not in backoff */
-    struct timer timer;                      /* backoff */
+    struct alarm alarm;                      /* ends backoff or delay */
     struct group *group;                     /* NULL once it has ended and its result is not kept */
     struct cell *cell;                       /* while live: it may be gone afterwards */
     struct slot *slot;                       /* while running */
@@ -95,6 +95,8 @@ struct job {
 
 #define JOB_ATTEMPTS_KEPT 8
 #define JOB_RETRIES_MAX   1000000u
+/* How far ahead a job may be put off. */
+#define JOB_DELAY_MAX ((usec_t)366 * 24 * 3600 * USEC_PER_SEC)
 
 struct job_table {
     struct job **chunks;

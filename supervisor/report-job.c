@@ -100,7 +100,8 @@ static void report_times(struct reply *reply, const struct job *job)
     reply_uint(reply, "created_at", job->created_at);
     reply_uint_if(reply, "started_at", job->started_at);
     reply_uint_if(reply, "ended_at", job->ended_at);
-    reply_uint_if(reply, "next_attempt_at", job->retry_at);
+    if (job->state == JOB_BACKOFF || job->state == JOB_DELAYED)
+        reply_uint(reply, "next_attempt_at", job->alarm.date);
 }
 
 /* Result and code mean something only if a worker's word ended the job. */

@@ -347,6 +347,7 @@ static int open_context(struct supervisor *supervisor)
     context->reload = supervisor_reload;
     pacer_init(&context->starts, context->loop);
     pacer_init(&context->burials, context->loop);
+    alarms_init(&context->alarms, context->loop);
     context->started_at = clock_realtime();
     backoff_random_seed(&context->random, clock_realtime());
     death_log_resize(&context->deaths, context->config->deaths_max);
@@ -476,6 +477,8 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     }
     signals_deinit(&supervisor->signals);
     notify_deinit(&supervisor->notify);
+    if (context->loop)
+        alarms_deinit(&context->alarms);
     loop_free(context->loop);
     cgroup_tree_deinit(&supervisor->cgroups);
     config_free(supervisor->config);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* More than the fields of any request without key, id and payload take. */
-#define FIXED_FIELDS 80u
+#define FIXED_FIELDS 112u
 /* So many are shown together while nobody waits: the supervisor works beside us, with few wake-
  * ups. */
 #define BATCH 32u
@@ -117,10 +117,31 @@ static usec_t usec_option(uint64_t value)
     return value == 0 ? PROTOCOL_DEFAULT_USEC : value;
 }
 
-static int apply_options(struct protocol_submit *submit, const struct troupe_job_options *options)
+/* The options of a program that was built when there were fewer. */
+#define OPTIONS_SIZE_MIN offsetof(struct troupe_job_options, priority)
+
+static int apply_schedule(struct protocol_submit *submit, const struct troupe_job_options *options)
 {
-    if (options->struct_size < sizeof(*options) || options->key_size > PROTOCOL_KEY_MAX ||
-        options->max_retries < -1 || options->max_retries >= PROTOCOL_DEFAULT_RETRIES ||
+    if (options->priority < -1 || options->priority >= PROTOCOL_DEFAULT_PRIORITY ||
+        (options->delay_usec > 0 && options->at_usec > 0))
+        return -EINVAL;
+    if (options->priority >= 0)
+        submit->priority = (uint8_t)options->priority;
+    submit->delay = options->delay_usec;
+    submit->at = options->at_usec;
+    submit->wait = options->wait_usec;
+    return 0;
+}
+
+static int apply_options(struct protocol_submit *submit, const struct troupe_job_options *given)
+{
+    struct troupe_job_options all = TROUPE_JOB_DEFAULTS, *options = &all;
+
+    if (given->struct_size < OPTIONS_SIZE_MIN)
+        return -EINVAL;
+    memcpy(&all, given, given->struct_size < sizeof(all) ? given->struct_size : sizeof(all));
+    if (options->key_size > PROTOCOL_KEY_MAX || options->max_retries < -1 ||
+        options->max_retries >= PROTOCOL_DEFAULT_RETRIES ||
         options->timeout_usec == PROTOCOL_DEFAULT_USEC)
         return -EINVAL;
     if (options->id) {
@@ -138,7 +159,7 @@ static int apply_options(struct protocol_submit *submit, const struct troupe_job
     submit->timeout = usec_option(options->timeout_usec);
     submit->backoff_min = usec_option(options->backoff_min_usec);
     submit->backoff_max = usec_option(options->backoff_max_usec);
-    return 0;
+    return apply_schedule(submit, options);
 }
 
 /*
@@ -205,6 +226,7 @@ int request_submit(struct troupe_client *client, const struct request_job *job,
         .timeout = PROTOCOL_DEFAULT_USEC,
         .backoff_min = PROTOCOL_DEFAULT_USEC,
         .backoff_max = PROTOCOL_DEFAULT_USEC,
+        .priority = PROTOCOL_DEFAULT_PRIORITY,
         .payload = {.form = PAYLOAD_INLINE, .data = job->data, .size = job->size},
     };
     bool blob = is_blob(client, job);

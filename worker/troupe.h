@@ -211,12 +211,25 @@ struct troupe_job_options {
     int64_t max_retries;   /* -1 = the group's */
     uint64_t timeout_usec; /* per attempt; 0 = the group's; TROUPE_USEC_INFINITY = none */
     uint64_t backoff_min_usec, backoff_max_usec; /* 0 = the group's */
+    /* 0 (first) to 63 (last) within its queue, equals in the order they came; -1 = 32. */
+    int priority;
+    /* Not to be begun before so long, whatever is done to the clock; 0 = at once. */
+    uint64_t delay_usec;
+    /* Not to be begun before this date, since 1970 and as the clock says then; 0 = at once. One of
+     * both; at most 366 days ahead. */
+    uint64_t at_usec;
+    /*
+     * A full queue: how long to wait for room; 0 = not at all (-EBUSY at once);
+     * TROUPE_USEC_INFINITY. While one job of a client waits, what the client asked after it does,
+     * too (its results arrive all the same), and its own time begins when it is its turn.
+     */
+    uint64_t wait_usec;
 };
 
+/* In the order of the members: C++ has designated initializers only since 2020. */
 #define TROUPE_JOB_DEFAULTS                                                                        \
     {                                                                                              \
-        .struct_size = sizeof(struct troupe_job_options), .id = NULL, .key = NULL, .key_size = 0,  \
-        .max_retries = -1, .timeout_usec = 0, .backoff_min_usec = 0, .backoff_max_usec = 0,        \
+        sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0                 \
     }
 
 struct troupe_result {

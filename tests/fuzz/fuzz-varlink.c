@@ -73,6 +73,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     context.state = CONTEXT_RUNNING;
     context.reload = no_reload;
     must(loop_new(&context.loop, &options, &reason) == 0);
+    alarms_init(&context.alarms, context.loop);
     must(job_table_init(&context.jobs) == 0);
     must(event_bus_init(&context.events) == 0);
     death_log_init(&context.deaths, 10);

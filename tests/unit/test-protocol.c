@@ -140,6 +140,10 @@ START_TEST(a_submission_comes_back)
         .timeout = PROTOCOL_DEFAULT_USEC,
         .backoff_min = 4,
         .backoff_max = 5,
+        .priority = 6,
+        .delay = 7,
+        .at = 8,
+        .wait = USEC_INFINITY,
         .name = "job-1",
         .name_size = 5,
         .key = "k",
@@ -156,6 +160,10 @@ START_TEST(a_submission_comes_back)
     ck_assert_uint_eq(copy.timeout, PROTOCOL_DEFAULT_USEC);
     ck_assert_uint_eq(copy.backoff_min, 4);
     ck_assert_uint_eq(copy.backoff_max, 5);
+    ck_assert_uint_eq(copy.priority, 6);
+    ck_assert_uint_eq(copy.delay, 7);
+    ck_assert_uint_eq(copy.at, 8);
+    ck_assert_uint_eq(copy.wait, USEC_INFINITY);
     ck_assert_uint_eq(copy.name_size, 5);
     ck_assert_mem_eq(copy.name, "job-1", 5);
     ck_assert_uint_eq(copy.key_size, 1);
