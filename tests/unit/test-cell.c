@@ -206,6 +206,7 @@ static struct cell_request request_of(const char *what, const char *name)
         .timeout = PROTOCOL_DEFAULT_USEC,
         .backoff_min = PROTOCOL_DEFAULT_USEC,
         .backoff_max = PROTOCOL_DEFAULT_USEC,
+        .priority = PROTOCOL_DEFAULT_PRIORITY,
         .data = what,
         .size = strlen(what),
         .blob_fd = -1,
