@@ -38,7 +38,8 @@ static void setup(void)
     log_set_sink(quiet);
     context.config = &daemon_config;
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
-    starter_init(&context.starter, context.loop);
+    pacer_init(&context.starts, context.loop);
+    pacer_init(&context.burials, context.loop);
     alarms_init(&context.alarms, context.loop);
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&context.events), 0);
