@@ -89,7 +89,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS))
 
 .PHONY: all run check check-programs check-unit check-stress check-e2e check-clients check-chaos check-asan check-tsan \
-	check-model check-valgrind check-systemd fuzz lint fmt install install-files uninstall bench bench-quick bench-deps help deps clean \
+	check-model check-valgrind check-systemd check-vm fuzz lint fmt install install-files uninstall bench bench-quick bench-deps help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -290,6 +290,12 @@ check-systemd: deps
 	+@$(again) all e2e-programs
 	@$(TESTS_ENVIRONMENT) tests/systemd/run || [ $$? = 77 ]
 
+# trixie has kernel 6.12, bookworm 6.1.
+SUITE ?= trixie
+check-vm: deps
+	+@$(again) all e2e-programs
+	@$(TESTS_ENVIRONMENT) tests/vm/run -s $(SUITE) || [ $$? = 77 ]
+
 # Seconds per target.
 FUZZ_SECONDS ?= 20
 fuzz: deps
@@ -401,6 +407,7 @@ help:
 	@echo 'make check-model    a model of the wake-ups, searched by spin for one that is lost'
 	@echo 'make check-valgrind unit tests under valgrind'
 	@echo 'make check-systemd  under a real, booted systemd (root, systemd-nspawn)'
+	@echo 'make check-vm       on a Debian kernel of its own, SUITE=trixie|bookworm (root, qemu, minutes)'
 	@echo 'make check-clients  the socket under python3-varlink and varlinkctl (root, mmdebstrap)'
 	@echo 'make check-chaos    10,000 workers killed while jobs run (minutes)'
 	@echo 'make fuzz           FUZZ_SECONDS=20 per target, with clang'
