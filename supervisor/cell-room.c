@@ -71,7 +71,7 @@ static void cell_waiter_leave(struct cell_waiter *waiter)
     timer_disarm(timers_of(cell), &waiter->timer);
     list_unlink(&waiter->link);
     cell->n_called -= waiter->called;
-    cell->group->n_waiters--;
+    cell->n_waiters--;
     waiter->called = false;
     waiter->cell = NULL;
 }
@@ -145,7 +145,7 @@ static int cell_wait(struct cell *cell, const struct cell_request *request, enum
         list_push_front(&cell->waiting, &waiter->link);
     else
         list_push_back(&cell->waiting, &waiter->link);
-    cell->group->n_waiters++;
+    cell->n_waiters++;
     return CELL_E_WAIT;
 }
 

@@ -57,9 +57,10 @@ struct cell {
     struct list backoff;   /* jobs between attempts, and those whose time has not come */
     struct list waiting;   /* for room in the queue, the first comer first */
     struct list called;    /* of these: whose turn it is, and who have not come yet */
-    uint64_t n_running, n_backoff, n_called;
-    uint64_t queue_bytes; /* payloads of live jobs */
-    bool wanted;          /* its slots are to run */
+    uint64_t n_running, n_backoff;
+    uint64_t n_waiters, n_called; /* in these two lists, and in the latter */
+    uint64_t queue_bytes;         /* payloads of live jobs */
+    bool wanted;                  /* its slots are to run */
     bool paused;
     bool own_size; /* somebody gave it a size that is not its group's */
     bool closed;   /* no new job is accepted; what fails is not retried */

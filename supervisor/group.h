@@ -25,7 +25,6 @@ struct group {
     size_t size;       /* of the pool of every cell that has no size of its own */
     struct kept_results results;
     uint64_t n_live;           /* jobs, in all cells */
-    uint64_t n_waiters;        /* for room in a queue, likewise */
     uint64_t queue_bytes;      /* their payloads */
     struct cell_counters past; /* of cells that are gone */
     uint64_t generations;      /* the highest of all slots that are gone: names are used again,

@@ -104,7 +104,7 @@ void report_worker(struct reply *reply, struct slot *slot)
 
 /* Of one cell, or of all cells of a group. */
 struct tally {
-    uint64_t n_queued, queue_bytes, n_running, n_waiting;
+    uint64_t n_queued, queue_bytes, n_running, n_waiting, n_senders;
     usec_t oldest_queued_at; /* 0 = none */
 };
 
@@ -116,6 +116,7 @@ static void add_to_tally(struct tally *tally, const struct cell *cell)
     tally->queue_bytes += cell->queue_bytes;
     tally->n_running += cell->n_running;
     tally->n_waiting += cell->n_backoff;
+    tally->n_senders += cell->n_waiters;
     if (oldest != 0 && (tally->oldest_queued_at == 0 || oldest < tally->oldest_queued_at))
         tally->oldest_queued_at = oldest;
 }
@@ -126,6 +127,7 @@ static void report_tally(struct reply *reply, const struct tally *tally)
     reply_uint(reply, "queue_bytes", tally->queue_bytes);
     reply_uint(reply, "running", tally->n_running);
     reply_uint(reply, "waiting", tally->n_waiting);
+    reply_uint(reply, "senders", tally->n_senders);
     reply_uint_if(reply, "oldest_queued_at", tally->oldest_queued_at);
 }
 

@@ -51,5 +51,9 @@ struct troupe_job_options attach_job_options(const struct invocation *invocation
     job.timeout_usec = options->job_timeout;
     job.backoff_min_usec = options->backoff_min;
     job.backoff_max_usec = options->backoff_max;
+    job.priority = (int)options->priority;
+    job.delay_usec = options->delay;
+    job.at_usec = options->at;
+    job.wait_usec = options->room_wait;
     return job;
 }

@@ -14,6 +14,8 @@ enum option_kind {
     OPTION_SPAN,   /* usec_t */
     OPTION_NUMBER, /* int64_t within minimum … maximum */
     OPTION_BACKOFF,
+    OPTION_DATE,     /* usec_t */
+    OPTION_PATIENCE, /* usec_t; without a value: infinite */
 };
 
 struct option {
@@ -54,6 +56,13 @@ static const struct option table[] = {
           "attempts after the first (default: the group's)", .minimum = 0, .maximum = 1000000),
     VALUE(OPTIONS_JOB, OPTION_BACKOFF, 0, "backoff", "MIN..MAX", backoff_min,
           "pause between attempts (default: the group's)", ),
+    VALUE(OPTIONS_JOB, OPTION_NUMBER, 'p', "priority", "N", priority,
+          "0 (first) to 63 (last) in its queue (default: 32)", .minimum = 0, .maximum = 63),
+    VALUE(OPTIONS_JOB, OPTION_SPAN, 0, "delay", "SPAN", delay, "not before so long from now", ),
+    VALUE(OPTIONS_JOB, OPTION_DATE, 0, "at", "TIME", at,
+          "not before [YYYY-MM-DD] HH:MM[:SS], or @SECONDS since 1970", ),
+    VALUE(OPTIONS_JOB, OPTION_PATIENCE, 0, "wait", "[=SPAN]", room_wait,
+          "wait for room in a full queue (default: do not)", ),
     FLAG(OPTIONS_MAP, '0', "null", null, "NUL instead of newline, in and out"),
     FLAG(OPTIONS_MAP, 0, "tag", tag, "put the input line and a tab before each result"),
     FLAG(OPTIONS_MAP, 0, "keep-going", keep_going, "go on after a job that did not succeed"),
@@ -103,6 +112,9 @@ static int bad_value(const struct option *option, const char *value)
     else if (option->kind == OPTION_BACKOFF)
         complain("--%s=%s: two time spans are wanted, the smaller one first, such as 100ms..30s",
                  option->name, value);
+    else if (option->kind == OPTION_DATE)
+        complain("--%s=%s: a time is wanted: 18:30, 2030-01-31 06:00:00, or @SECONDS since 1970",
+                 option->name, value);
     else
         complain("--%s=%s: a time span is wanted, such as 500ms, 10s, 1min 30s", option->name,
                  value);
@@ -136,6 +148,14 @@ static int store(struct options *options, const struct option *option, const cha
             options->backoff_min = 1;
         if (r == 0 && options->backoff_max == 0)
             options->backoff_max = 1;
+        break;
+    case OPTION_DATE:
+        r = value_date(value, clock_realtime(), field);
+        break;
+    case OPTION_PATIENCE:
+        *(usec_t *)field = USEC_INFINITY;
+        if (value)
+            r = value_span(value, field);
         break;
     }
     return r < 0 ? bad_value(option, value) : 0;
@@ -175,6 +195,8 @@ static int take_long(struct options *options, unsigned sets, struct arguments *a
     if (option->argument) {
         if (*equals == '=')
             value = equals + 1;
+        else if (option->kind == OPTION_PATIENCE)
+            return store(options, option, NULL);
         else if (arguments->next < arguments->n_items)
             value = arguments->items[arguments->next++];
         if (!value) {
@@ -251,7 +273,7 @@ void options_help(unsigned sets)
             continue;
         snprintf(left, sizeof(left), "%s--%s%s%s",
                  option->letter ? (const char[]){'-', option->letter, ',', ' ', '\0'} : "    ",
-                 option->name, option->argument ? " " : "",
+                 option->name, option->argument && *option->argument != '[' ? " " : "",
                  option->argument ? option->argument : "");
         printf("  %-24s %s\n", left, option->help);
     }

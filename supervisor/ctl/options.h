@@ -35,6 +35,8 @@ struct options {
     const char *id, *key;
     usec_t job_timeout, backoff_min, backoff_max; /* 0 = the group's */
     int64_t retries;                              /* -1 = the group's */
+    int64_t priority;                             /* -1 = the usual one */
+    usec_t delay, at, room_wait;                  /* 0 = none */
 
     bool wait, follow, replay, all, ended;
     int64_t limit; /* 0 = the verb's own idea */
@@ -47,7 +49,7 @@ struct options {
 
 #define OPTIONS_DEFAULTS                                                                           \
     {                                                                                              \
-        .retries = -1, .window = 256                                                               \
+        .retries = -1, .priority = -1, .window = 256                                               \
     }
 
 struct arguments {

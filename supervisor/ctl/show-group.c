@@ -42,18 +42,23 @@ static void show_queue_line(const struct terminal *terminal, const json_t *group
 {
     uint64_t queued = field_count(group, "queued"), refused = field_count(group, "refused");
     usec_t oldest = field_usec(group, "oldest_queued_at"), age = usec_sub(now, oldest);
-    char note[FORMAT_SIZE * 2] = "";
+    uint64_t senders = field_count(group, "senders");
+    char note[FORMAT_SIZE * 2] = "", senders_note[FORMAT_SIZE * 2] = "";
 
     if (refused > 0)
         snprintf(note, sizeof(note), "; " YELLOW "%s refused" PLAIN " so far", COUNT(refused));
+    if (senders > 0)
+        snprintf(senders_note, sizeof(senders_note),
+                 "; " YELLOW "%s sender%s" PLAIN " wait%s for room", COUNT(senders),
+                 plural(senders), senders == 1 ? "s" : "");
     if (queued == 0)
-        terminal_print(terminal, "     Queue: empty%s", note);
+        terminal_print(terminal, "     Queue: empty%s%s", note, senders_note);
     else
-        terminal_print(terminal, "     Queue: %s job%s (%s)%s%s%s%s%s", COUNT(queued),
+        terminal_print(terminal, "     Queue: %s job%s (%s)%s%s%s%s%s%s", COUNT(queued),
                        plural(queued), BYTES(field_count(group, "queue_bytes")),
                        oldest > 0 ? ", the oldest waits for " : "",
                        oldest > 0 && age > LONG_WAIT ? YELLOW : "", oldest > 0 ? SPAN(age) : "",
-                       oldest > 0 && age > LONG_WAIT ? PLAIN : "", note);
+                       oldest > 0 && age > LONG_WAIT ? PLAIN : "", note, senders_note);
 }
 
 static void add_count(FILE *file, const char **separator, uint64_t count, const char *text,

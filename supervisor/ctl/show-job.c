@@ -14,6 +14,8 @@ static void write_remark(FILE *file, const json_t *job, usec_t now)
 
     if (strcmp(state, "backoff") == 0 && next > 0)
         fprintf(file, "next attempt in %s", SPAN(usec_sub(next, now)));
+    else if (strcmp(state, "delayed") == 0)
+        fprintf(file, "in %s", SPAN(usec_sub(next, now)));
     else if (strcmp(state, "running") == 0)
         fprintf(file, "on %s%s%s", SAFE(field_text(job, "worker")), started > 0 ? " for " : "",
                 started > 0 ? SPAN(usec_sub(now, started)) : "");

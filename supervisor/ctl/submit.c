@@ -28,6 +28,14 @@
 /* How often a wait looks whether the user wants to go. */
 #define GLANCE (100 * USEC_PER_MSEC)
 
+/* If it is given; JSON's integers are signed, and their largest stands for an infinite time. */
+static void set_usec(json_t *json, const char *key, usec_t value)
+{
+    if (json && value > 0)
+        json_object_set_new(json, key,
+                            json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value));
+}
+
 static json_t *options_json(const struct options *options)
 {
     json_t *json = json_pack("{s:s*, s:s*}", "id", options->id, "key", options->key);
@@ -45,6 +53,11 @@ static json_t *options_json(const struct options *options)
         json_object_set_new(json, "backoff_max_usec",
                             json_integer((json_int_t)options->backoff_max));
     }
+    if (json && options->priority >= 0)
+        json_object_set_new(json, "priority", json_integer(options->priority));
+    set_usec(json, "delay_usec", options->delay);
+    set_usec(json, "at", options->at);
+    set_usec(json, "wait_usec", options->room_wait);
     return json;
 }
 

@@ -3,6 +3,7 @@
 
 #include "../../shared/cleanup.h"
 #include <string.h>
+#include <time.h>
 
 struct unit {
     const char *name;
@@ -108,6 +109,61 @@ int value_span_range(const char *text, usec_t *ret_min, usec_t *ret_max)
         return -EINVAL;
     *ret_min = min;
     *ret_max = max;
+    return 0;
+}
+
+static bool parse_time(const char *text, const char *format, struct tm *ret)
+{
+    const char *end = strptime(text, format, ret);
+
+    return end && *end == '\0';
+}
+
+static int take_time(const struct tm *time, usec_t *ret)
+{
+    struct tm copy = *time;
+    time_t seconds;
+
+    copy.tm_isdst = -1;
+    seconds = mktime(&copy);
+    /* The 31st of April becomes the 1st of May: that was not asked for. */
+    if (seconds < 0 || copy.tm_mday != time->tm_mday || copy.tm_mon != time->tm_mon)
+        return -EINVAL;
+    *ret = (usec_t)seconds * USEC_PER_SEC;
+    return 0;
+}
+
+int value_date(const char *text, usec_t now, usec_t *ret)
+{
+    const time_t seconds = (time_t)(now / USEC_PER_SEC);
+    struct tm today, time = {0};
+    int64_t since;
+
+    if (*text == '@') {
+        if (value_number(text + 1, 1, INT64_MAX / (int64_t)USEC_PER_SEC, &since) < 0)
+            return -EINVAL;
+        *ret = (usec_t)since * USEC_PER_SEC;
+        return 0;
+    }
+    if (parse_time(text, "%Y-%m-%d %H:%M:%S", &time))
+        return take_time(&time, ret);
+    time = (struct tm){0};
+    if (parse_time(text, "%Y-%m-%d %H:%M", &time))
+        return take_time(&time, ret);
+    time = (struct tm){0};
+    if (!localtime_r(&seconds, &today) ||
+        !(parse_time(text, "%H:%M:%S", &time) || parse_time(text, "%H:%M", &time)))
+        return -EINVAL;
+    today.tm_hour = time.tm_hour;
+    today.tm_min = time.tm_min;
+    today.tm_sec = time.tm_sec;
+    if (take_time(&today, ret) < 0)
+        return -EINVAL;
+    if (*ret > now)
+        return 0;
+    today.tm_mday++;
+    today.tm_isdst = -1;
+    *ret = (usec_t)mktime(&today) * USEC_PER_SEC;
     return 0;
 }
 

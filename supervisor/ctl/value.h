@@ -4,6 +4,7 @@
 /* Values on the command line. All return 0, or -EINVAL and leave `*ret` alone. */
 
 #include "../../shared/clock.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /* As in the configuration: "1min 30s", "500ms", "1.5h", a bare number in seconds, "infinity". */
@@ -11,5 +12,11 @@ int value_span(const char *text, usec_t *ret);
 
 /* "MIN..MAX", both spans, MIN <= MAX; a single span stands for both. */
 int value_span_range(const char *text, usec_t *ret_min, usec_t *ret_max);
+
+/*
+ * "HH:MM[:SS]" (the next time that the local clock shows it, as seen from `now`), "YYYY-MM-DD
+ * HH:MM[:SS]" (local), or "@SECONDS" since 1970. Realtime.
+ */
+int value_date(const char *text, usec_t now, usec_t *ret);
 
 int value_number(const char *text, int64_t minimum, int64_t maximum, int64_t *ret);

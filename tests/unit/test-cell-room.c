@@ -236,11 +236,11 @@ START_TEST(who_waits_gets_the_place_that_becomes_free)
     fill();
     sender_start(&sender, "", USEC_INFINITY);
     ck_assert_int_eq(sender.result, CELL_E_WAIT);
-    ck_assert_uint_eq(group->n_waiters, 1);
+    ck_assert_uint_eq(group->cell->n_waiters, 1);
     ck_assert_int_eq(cell_cancel(jobs[0]), 0);
     run_until_answered(1);
     ck_assert_int_eq(sender.result, 0);
-    ck_assert_uint_eq(group->n_waiters, 0);
+    ck_assert_uint_eq(group->cell->n_waiters, 0);
     ck_assert_uint_eq(group->cell->queue.n_jobs, 3);
     ck_assert_uint_eq(group->cell->counters.refused, 0);
 }
@@ -259,7 +259,7 @@ START_TEST(those_who_wait_are_served_in_the_order_they_came_and_before_who_does_
     ck_assert_int_eq(submit(&impatient, &job), CELL_E_BUSY);
     run_until_answered(1);
     ck_assert_ptr_eq(order[0], &senders[0]);
-    ck_assert_uint_eq(group->n_waiters, 2);
+    ck_assert_uint_eq(group->cell->n_waiters, 2);
     ck_assert_int_eq(cell_cancel(jobs[1]), 0);
     ck_assert_int_eq(cell_cancel(jobs[2]), 0);
     run_until_answered(3);
@@ -292,7 +292,7 @@ START_TEST(after_its_time_a_sender_is_told_busy)
     run_until_answered(1);
     ck_assert_int_eq(sender.result, CELL_E_BUSY);
     ck_assert_uint_eq(group->cell->counters.refused, 1);
-    ck_assert_uint_eq(group->n_waiters, 0);
+    ck_assert_uint_eq(group->cell->n_waiters, 0);
 }
 END_TEST
 

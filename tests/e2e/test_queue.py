@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""Order, delay and room: priorities, jobs for later, and senders that run ahead."""
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from troupe import ACTOR, LIMIT, SANITIZED, TROUPECTL, TestCase, Varlink, helper, ini, limit, text
+
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+HOUR = 3600 * 1000000
+KIB, MIB = 1024, 1024 * 1024
+JOB_OVERHEAD = 2 * KIB  # what a queued job costs beside its payload, as troupe.group(5) says
+
+
+def actor(size=1, **sections):
+    return ini(ACTOR, Pool={"Size": size}, **{"Restart": QUICK, **sections})
+
+
+class Case(TestCase):
+    def push(self, s, count, size, wait):
+        process = subprocess.Popen([helper("push"), s.socket_path, "actor", str(count), str(size), str(wait)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+    def answers(self, process):
+        out, error = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, error)
+        return json.loads(out)
+
+    def wait_senders(self, s, count):
+        s.until(lambda: s.group("actor")["senders"] == count)
+
+
+class Order(Case):
+    def setUp(self):
+        self.s = self.started({"actor": actor()})
+
+    def test_the_most_urgent_go_first_and_equals_in_the_order_they_came(self):
+        self.s.call("Pause", target="actor")
+        for name, priority in ("last", 63), ("a", 32), ("first", 0), ("b", None), ("second", 1):
+            options = {} if priority is None else {"priority": priority}
+            self.s.create("actor", "echo", id=name, **options)
+        waiting = [job["id"] for job in self.s.call("List", group="actor")["jobs"]]
+        self.assertEqual(waiting, ["first", "second", "a", "b", "last"])
+        self.s.call("Resume", target="actor")
+        for name in waiting:
+            self.s.wait_job(name)
+        begun = sorted(self.s.call("List", group="actor", ended=True)["jobs"], key=lambda j: j["started_at"])
+        self.assertEqual([job["id"] for job in begun], waiting)
+
+    def test_what_cannot_be_is_refused(self):
+        far = int(time.time() * 1e6) + 400 * 24 * HOUR
+        for options in ({"priority": 64}, {"priority": -1}, {"delay_usec": -1}, {"delay_usec": 400 * 24 * HOUR},
+                        {"at": far}, {"at": -5}, {"wait_usec": -1}, {"at": 1, "delay_usec": 1}):
+            wrong = self.refused("BadOption", self.s.create, "actor", "echo", **options)
+            self.assertIn(wrong["option"], options)
+            self.assertTrue(wrong["allowed"])
+        for options in (["--priority=64"], ["--delay=soon"], ["--at=25:00"], ["--at", "2026-02-30 10:00"], ["--wait=x"],
+                        ["--delay=1h", "--at=12:00"]):
+            for verb in "create", "do":
+                answer = self.s.ctl(verb, "actor", "-d", "echo", *options)
+                self.assertEqual((answer.returncode, answer.stdout), (2, ""), (options, answer.stderr))
+        self.assertEqual(self.s.group("actor")["refused"], 0)
+        self.assertEqual(self.s.call("List", group="actor", ended=True)["total"], 0)
+
+
+class Later(Case):
+    def setUp(self):
+        self.s = self.started({"actor": actor(Jobs={"QueueMax": 3})})
+
+    def test_a_delayed_job_is_begun_when_its_time_has_come(self):
+        before = time.time() * 1e6
+        job = self.s.do("actor", "echo later", delay_usec=50000)
+        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
+        self.assertGreaterEqual(job["started_at"], before + 50000)
+
+    def test_a_job_is_begun_at_its_date(self):
+        date = int(time.time() * 1e6) + 50000
+        job = self.s.do("actor", "echo later", at=date)
+        self.assertEqual(job["state"], "succeeded")
+        self.assertGreaterEqual(job["started_at"], date)
+
+    def test_it_shows_as_delayed_until_then_and_can_be_cancelled(self):
+        date = int(time.time() * 1e6) + HOUR
+        for name in "a", "b":
+            self.s.create("actor", "echo", id=name, at=date)
+        self.assertEqual((self.s.job("a")["state"], self.s.job("a")["next_attempt_at"]), ("delayed", date))
+        self.assertEqual(self.s.group("actor")["waiting"], 2)
+        self.s.call("Cancel", id="a")
+        self.assertEqual(self.s.wait_job("a")["state"], "cancelled")
+        self.assertIn("delayed", self.s.ctl("jobs", "actor", check=True).stdout)
+
+    def test_delayed_jobs_count_in_QueueMax(self):
+        for _ in range(3):
+            self.s.create("actor", "echo", delay_usec=HOUR)
+        self.refused("Busy", self.s.create, "actor", "echo", delay_usec=HOUR)
+
+    def test_a_stopping_supervisor_cancels_them(self):
+        with Varlink(self.s.socket_path) as waiting:
+            waiting.send("Do", {"group": "actor", "payload": text("echo"), "options": {"delay_usec": HOUR}}, more=True)
+            self.assertEqual(waiting.reply()[0]["job"]["state"], "delayed")
+            self.s.stop()
+            self.assertEqual(waiting.reply()[0]["job"]["state"], "cancelled")
+
+    def test_troupectl_takes_all_of_it(self):
+        create = ["create", "actor", "-d", "echo"]
+        self.s.ctl(*create, "--id=a", "--delay=1h", "--priority", "5", check=True)
+        self.s.ctl(*create, "--id=b", "--at", f"@{int(time.time()) + 3600}", check=True)
+        self.s.ctl(*create, "--id=c", "--at=23:59:59", "-p0", check=True)
+        self.assertEqual({self.s.job(name)["state"] for name in "abc"}, {"delayed"})
+        answer = self.s.ctl(*create, "--wait=10ms")
+        self.assertEqual(answer.returncode, 6, answer.stderr)
+        self.s.call("Cancel", id="a")
+        self.s.ctl(*create, "--wait", "--id=d", check=True)
+        self.assertEqual(self.s.wait_job("d")["state"], "succeeded")
+
+
+class Room(Case):
+    """QueueMax=2, and nobody at work until the group is resumed."""
+
+    def setUp(self):
+        self.s = self.started({"actor": actor(Jobs={"QueueMax": 2})})
+        self.s.call("Pause", target="actor")
+        self.s.create("actor", "echo", id="x")
+        self.s.create("actor", "echo", id="y")
+
+    def waiting(self, **options):
+        """A connection whose Create waits for room."""
+        before = self.s.group("actor")["senders"]
+        connection = self.s.connect()
+        connection.send("Create", {"group": "actor", "payload": text("echo"),
+                                   "options": {"wait_usec": HOUR, **options}})
+        self.wait_senders(self.s, before + 1)
+        return connection
+
+    def test_a_sender_that_does_not_wait_is_told_busy(self):
+        self.refused("Busy", self.s.create, "actor", "echo")
+        self.assertEqual(self.answers(self.push(self.s, 3, 8, 0)), {"accepted": 0, "busy": 3, "others": 0})
+        self.assertEqual(self.s.group("actor")["refused"], 4)
+
+    def test_senders_of_either_kind_get_the_room_in_the_order_they_came(self):
+        first = self.waiting(id="first")
+        second = self.push(self.s, 1, 8, -1)
+        self.wait_senders(self.s, 2)
+        third = self.waiting(id="third")
+        self.s.call("Cancel", id="x")
+        self.assertEqual(first.reply()[0]["id"], "first")
+        self.assertIsNone(second.poll())
+        self.s.call("Cancel", id="y")
+        self.assertEqual(self.answers(second)["accepted"], 1)
+        self.s.call("Cancel", id="first")
+        self.assertEqual(third.reply()[0]["id"], "third")
+        self.wait_senders(self.s, 0)
+
+    def test_after_its_time_a_sender_is_told_busy(self):
+        self.refused("Busy", self.s.create, "actor", "echo", wait_usec=1000)
+        self.assertEqual(self.answers(self.push(self.s, 2, 8, 1000))["busy"], 2)
+        self.assertEqual(self.s.group("actor")["senders"], 0)
+
+    def test_a_sender_that_goes_away_leaves_the_room_to_the_next(self):
+        first, killed = self.waiting(id="first"), self.push(self.s, 1, 8, -1)
+        self.wait_senders(self.s, 2)
+        last = self.waiting(id="last")
+        first.close()
+        killed.send_signal(signal.SIGKILL)
+        self.wait_senders(self.s, 1)
+        self.s.call("Cancel", id="x")
+        self.assertEqual(last.reply()[0]["id"], "last")
+
+    def test_large_payloads_wait_as_well(self):
+        sender = self.push(self.s, 3, 200000, -1)
+        self.wait_senders(self.s, 1)
+        self.s.call("Resume", target="actor")
+        self.assertEqual(self.answers(sender), {"accepted": 3, "busy": 0, "others": 0})
+
+    def test_a_stopping_supervisor_lets_them_go(self):
+        connection, sender = self.waiting(), self.push(self.s, 1, 8, -1)
+        self.wait_senders(self.s, 2)
+        self.s.stop()
+        self.assertEqual(connection.receive()["error"].rpartition(".")[2], "Stopping")
+        self.assertEqual(self.answers(sender)["others"], 1)
+
+    def test_a_removed_group_lets_them_go(self):
+        connection, sender = self.waiting(), self.push(self.s, 1, 8, -1)
+        self.wait_senders(self.s, 2)
+        os.remove(self.s.path("etc/actor.group"))
+        self.s.call("Reload")
+        self.assertIn(connection.receive()["error"].rpartition(".")[2], ("NoSuchGroup", "Stopping"))
+        self.assertEqual(self.answers(sender)["others"], 1)
+
+    def test_a_larger_queue_has_room_for_them(self):
+        connection = self.waiting(id="first")
+        self.s.write("actor.group", actor(Jobs={"QueueMax": 3}))
+        self.s.call("Reload")
+        self.assertEqual(connection.reply()[0]["id"], "first")
+
+    def test_map_waits_for_room(self):
+        self.s.call("Resume", target="actor")
+        lines = "".join(f"echo {i}\n" for i in range(500))
+        answer = self.s.ctl("map", "actor", "--wait", "--window=64", input=lines, check=True)
+        self.assertEqual(answer.stdout.split(), [str(i) for i in range(500)])
+
+    def test_do_waits_for_room_and_then_for_the_end(self):
+        process = subprocess.Popen([TROUPECTL, "--socket", self.s.socket_path, "do", "actor", "--wait", "-d", "echo z"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        self.wait_senders(self.s, 1)
+        self.s.call("Resume", target="actor")
+        out, error = process.communicate(timeout=LIMIT)
+        self.assertEqual((process.returncode, out), (0, "z"), error)
+
+
+class Memory(Case):
+    """The bound: QueueMemoryMax=, JOB_OVERHEAD for each of QueueMax=, and what the daemon itself takes."""
+    QUEUE, SIZE, SLACK = 4000, 2000, 4 * MIB
+
+    def bounded(self, s, before):
+        growth = (s.status_field("VmRSS") - before) * KIB
+        self.assertLess(growth, 8 * MIB + self.QUEUE * JOB_OVERHEAD + self.SLACK)
+
+    def start_it(self):
+        s = self.started({"actor": actor(Jobs={"QueueMax": self.QUEUE, "QueueMemoryMax": "8M", "ResultsMax": 0})})
+        return s, s.status_field("VmRSS")
+
+    @limit(180)
+    @unittest.skipIf(SANITIZED, "a sanitizer keeps what was freed")
+    def test_a_client_that_pushes_on_though_told_busy_costs_no_more_than_the_bound(self):
+        s, before = self.start_it()
+        s.call("Pause", target="actor")
+        answers = self.answers(self.push(s, 50000, self.SIZE, 0))
+        self.assertEqual((answers["accepted"], answers["busy"]), (self.QUEUE, 50000 - self.QUEUE))
+        self.bounded(s, before)
+
+    @limit(180)
+    @unittest.skipIf(SANITIZED, "a sanitizer keeps what was freed")
+    def test_a_client_that_waits_for_room_costs_no_more_than_the_bound(self):
+        s, before = self.start_it()
+        s.call("Pause", target="actor")
+        sender = self.push(s, 50000, self.SIZE, -1)
+        self.wait_senders(s, 1)
+        self.assertEqual(s.group("actor")["queued"], self.QUEUE)
+        self.bounded(s, before)
+        s.call("Resume", target="actor")
+        self.assertEqual(self.answers(sender), {"accepted": 50000, "busy": 0, "others": 0})
+        self.bounded(s, before)
+
+
+if __name__ == "__main__":
+    unittest.main()
