@@ -80,6 +80,11 @@ def tail(results):
     return medians.ratio(results.samples(TRIP, "Troupe", "p99_us"), results.samples(TRIP, "Troupe", "p50_us"))
 
 
+def beside_cells(metric):
+    return lambda results: results.ratio(("cells", "Troupe, 1000 idle cells", metric),
+                                         ("cells", "Troupe, 1 idle cell", metric))
+
+
 def flood_over_best(but):
     def find(results):
         best = results.best("window-2", "jobs_per_s", 256, but)
@@ -93,6 +98,9 @@ BUDGETS = [
         (TRIP, "Troupe", "p50_us"), (TRIP, "floor: four hops", "p50_us"))),
     Budget("one job, p50, to the best peer", "<=", 0.8, trip_over_best),
     Budget("one job, p99, to its own p50", "<=", 2, tail),
+    Budget("one job, p50, beside 1000 idle cells, to beside one", "<=", 1.1, beside_cells("p50_us")),
+    Budget("one job, CPU of the supervisor, beside 1000 idle cells, to beside one", "<=", 1.1,
+           beside_cells("server_cpu_us_per_job")),
     Budget("window 256, 2 workers", ">=", 1e6, lambda r: r.value("window-2", HAND, "jobs_per_s", 256), "jobs/s"),
     Budget("window 256, to the best peer that answers one by one", ">=", 8, flood_over_best(in_hand)),
     Budget("window 256, to the best peer with 64 in hand", ">=", 8, flood_over_best(lambda name: not in_hand(name))),

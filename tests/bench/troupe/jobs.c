@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Troupe, jobs with their whole life cycle. ADDRESS is GROUP@SOCKET, or blob:GROUP@SOCKET: then
- * each payload is memory of its own that is handed over, not copied; only its first eight bytes are
- * written.
+ * Troupe, jobs with their whole life cycle. ADDRESS is GROUP@SOCKET, GROUP/KEY@SOCKET (the key of
+ * all jobs), or blob:GROUP@SOCKET: then each payload is memory of its own that is handed over, not
+ * copied; only its first eight bytes are written.
  */
 
 #include "../../../worker/troupe.h"
@@ -18,13 +18,15 @@ struct troupe {
     struct troupe_client *client;
     uint64_t group;
     bool blobs;
+    char name[256]; /* the group's; behind it in `options` the key */
+    struct troupe_job_options options;
 };
 
 static int open_client(const char *address, unsigned window, void **ret)
 {
     struct troupe *self = calloc(1, sizeof(*self));
-    char group[256];
     const char *at;
+    char *key;
     int r;
 
     (void)window;
@@ -34,11 +36,18 @@ static int open_client(const char *address, unsigned window, void **ret)
     self->blobs = strncmp(address, "blob:", 5) == 0;
     address += self->blobs ? 5 : 0;
     at = strchr(address, '@');
-    if (!at || (size_t)(at - address) >= sizeof(group))
+    if (!at || (size_t)(at - address) >= sizeof(self->name))
         return -EINVAL;
-    snprintf(group, sizeof(group), "%.*s", (int)(at - address), address);
+    snprintf(self->name, sizeof(self->name), "%.*s", (int)(at - address), address);
+    self->options = (struct troupe_job_options)TROUPE_JOB_DEFAULTS;
+    key = strchr(self->name, '/');
+    if (key) {
+        *key++ = '\0';
+        self->options.key = key;
+        self->options.key_size = strlen(key);
+    }
     r = troupe_client_connect(&self->client, at + 1);
-    return r == 0 ? troupe_client_group(self->client, group, &self->group) : r;
+    return r == 0 ? troupe_client_group(self->client, self->name, &self->group) : r;
 }
 
 static int submit(void *userdata, const void *data, size_t size)
@@ -53,7 +62,7 @@ static int submit(void *userdata, const void *data, size_t size)
         memcpy(blob, data, sizeof(uint64_t));
         data = blob;
     }
-    return troupe_client_submit(self->client, self->group, NULL, data, size, 0);
+    return troupe_client_submit(self->client, self->group, &self->options, data, size, 0);
 }
 
 static int flush(void *userdata)
