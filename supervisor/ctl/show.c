@@ -18,6 +18,8 @@ static const struct look looks[] = {
     {"degraded", YELLOW, "●"},
     {"stopped", DIM, "○"},
     {"failed", RED, "✗"},
+    /* cells, as groups, and */
+    {"retiring", DIM, "○"},
     /* workers */
     {"starting", YELLOW, "●"},
     {"idle", GREEN, "●"},

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../supervisor/job.h"
+#include "../../supervisor/kept-results.h"
+#include "../../supervisor/loop.h"
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct loop *loop;
+static struct job_table table;
+static struct kept_results results, others;
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    ck_assert_int_eq(job_table_init(&table), 0);
+    kept_results_init(&results, loop, &table);
+    kept_results_init(&others, loop, &table);
+}
+
+static void teardown(void)
+{
+    kept_results_deinit(&results);
+    kept_results_deinit(&others);
+    ck_assert_uint_eq(table.n_live, 0);
+    job_table_deinit(&table);
+    loop_free(loop);
+}
+
+/* An ended job with this id, and a descriptor for its result if it is to be a blob. */
+static struct job *ended(const char *name, bool blob)
+{
+    struct parcel parcel = PARCEL_NULL;
+    struct job *job;
+
+    ck_assert_int_eq(job_new(&table, name, &job), 0);
+    job_set_state(job, JOB_RUNNING);
+    job_set_state(job, JOB_SUCCEEDED);
+    if (blob) {
+        parcel_set_blob(&parcel, open("/dev/null", O_RDONLY | O_CLOEXEC), 1 << 20);
+        job_set_result(&table, job, &parcel);
+    }
+    return job;
+}
+
+static bool is_known(const char *name)
+{
+    struct protocol_id id;
+
+    ck_assert_int_eq(protocol_id_parse(&id, name), 0);
+    return job_by_id(&table, &id) != NULL;
+}
+
+START_TEST(beyond_the_maximum_the_oldest_go)
+{
+    kept_results_add(&results, ended("a", false), USEC_PER_SEC, 2);
+    kept_results_add(&results, ended("b", false), USEC_PER_SEC, 2);
+    kept_results_add(&results, ended("c", false), USEC_PER_SEC, 2);
+    ck_assert(!is_known("a") && is_known("b") && is_known("c"));
+    /* A smaller maximum takes effect with the next one. */
+    kept_results_add(&results, ended("d", false), USEC_PER_SEC, 1);
+    ck_assert(!is_known("c") && is_known("d"));
+    ck_assert_uint_eq(results.n_jobs, 1);
+}
+END_TEST
+
+START_TEST(each_goes_at_its_time)
+{
+    const usec_t now = loop_now(loop);
+
+    kept_results_add(&results, ended("a", false), 1 * USEC_PER_SEC, 10);
+    kept_results_add(&results, ended("b", false), 3 * USEC_PER_SEC, 10);
+    ck_assert_uint_eq(results.timer.at, now + 1 * USEC_PER_SEC);
+    timer_disarm(loop_timers(loop), &results.timer);
+    results.timer.fn(&results.timer, now + 2 * USEC_PER_SEC);
+    ck_assert(!is_known("a") && is_known("b"));
+    ck_assert_uint_eq(results.timer.at, now + 3 * USEC_PER_SEC);
+}
+END_TEST
+
+START_TEST(a_dropped_one_belongs_to_no_group_though_somebody_holds_it)
+{
+    struct job *job = ended("a", false);
+
+    job->group = (struct group *)&results; /* whatever */
+    kept_results_add(&results, job, USEC_PER_SEC, 10);
+    ck_assert_ptr_eq(job->kept, &results);
+    job_ref(job);
+    kept_results_drop(job);
+    ck_assert_ptr_null(job->kept);
+    ck_assert_ptr_null(job->group);
+    ck_assert_uint_eq(results.n_jobs, 0);
+    job_unref(&table, job);
+}
+END_TEST
+
+START_TEST(blobs_make_room_for_new_ones_the_oldest_first_whosever_they_are)
+{
+    table.blobs_max = 3;
+    kept_results_add(&others, ended("a", true), USEC_PER_SEC, 10);
+    kept_results_add(&results, ended("small", false), USEC_PER_SEC, 10);
+    kept_results_add(&results, ended("b", true), USEC_PER_SEC, 10);
+    ck_assert(is_known("a") && kept_results_make_room(&table));
+    kept_results_add(&results, ended("c", true), USEC_PER_SEC, 10);
+    ck_assert(!is_known("a") && is_known("b") && is_known("c") && is_known("small"));
+    ck_assert_uint_eq(others.n_jobs, 0);
+}
+END_TEST
+
+START_TEST(there_is_no_room_when_all_blobs_are_of_live_jobs)
+{
+    struct job *job = ended("a", true);
+
+    table.blobs_max = 1;
+    ck_assert(!kept_results_make_room(&table));
+    job_unref(&table, job);
+    ck_assert(kept_results_make_room(&table));
+}
+END_TEST
+
+static Suite *results_suite(void)
+{
+    Suite *suite = suite_create("kept-results");
+    TCase *tcase = tcase_create("kept-results");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, beyond_the_maximum_the_oldest_go);
+    tcase_add_test(tcase, each_goes_at_its_time);
+    tcase_add_test(tcase, a_dropped_one_belongs_to_no_group_though_somebody_holds_it);
+    tcase_add_test(tcase, blobs_make_room_for_new_ones_the_oldest_first_whosever_they_are);
+    tcase_add_test(tcase, there_is_no_room_when_all_blobs_are_of_live_jobs);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(results_suite());
+    int n_failed;
+
+    srunner_run_all(runner, CK_NORMAL);
+    n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
