@@ -13,8 +13,8 @@ KILLS = int(os.environ.get("TESTS_CHAOS_KILLS", "0"))
 SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
 
 
-def group(size):
-    return ini(ACTOR, Pool={"Size": size}, Resources={"LimitCORE": 0},
+def group(size, **pool):
+    return ini(ACTOR, Pool={"Size": size, **pool}, Resources={"LimitCORE": 0},
                Restart={"MinSec": "1ms", "MaxSec": "10ms", "StartLimitBurst": 0},
                Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 100000})
 
@@ -33,7 +33,8 @@ class Chaos(TestCase):
             group = watch.reply()[0]["groups"][0]
             if working and group["succeeded"] < due:
                 continue
-            workers = [w for w in group["workers"] if w.get("pid") and (w["pid"], w["generation"]) not in killed]
+            workers = group["workers"] + [w for c in group.get("cells", []) for w in c["workers"]]
+            workers = [w for w in workers if w.get("pid") and (w["pid"], w["generation"]) not in killed]
             for worker in rng.sample(workers, min(len(workers), kills, 1 + rng.randrange(3))):
                 try:
                     os.kill(worker["pid"], signal.SIGKILL)
@@ -91,6 +92,34 @@ class Chaos(TestCase):
     @limit(3600)
     def test_chaos_for_long(self):
         self.run_chaos(KILLS)
+
+    @limit(300)
+    def test_chaos_among_cells_that_come_and_go(self):
+        print("seed", SEED)
+        rng = random.Random(SEED)
+        s = self.started({"actor": group(2, Cells="by-key", CellIdleSec="2ms")})
+        before = len(s.fds())
+        client = subprocess.Popen([helper("chaos"), s.socket_path, "actor", "0", "16", "12"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+        try:
+            with Varlink(s.socket_path) as watch:
+                self.kill_some(s, watch, rng, 200)
+            output, _ = client.communicate("", timeout=LIMIT)
+        finally:
+            if client.poll() is None:
+                client.kill()
+                client.wait()
+        counts = json.loads(output)
+        print(counts)
+        self.assertEqual((client.returncode, counts["error"], counts["doubled"], counts["wrong"], counts["refused"]),
+                         (0, "", 0, 0, 0), counts)
+        self.assertEqual(counts["accepted"], counts["succeeded"])
+        status = s.wait_for(lambda: (lambda g: g if g["cells"] == [] else None)(s.group("actor")))
+        self.assertEqual(status["succeeded"], counts["accepted"], "cells that are gone are counted")
+        self.assertEqual((status["queued"], status["running"], status["waiting"], status["dead"]), (0, 0, 0, 0))
+        self.assertEqual(s.children(), [])
+        s.until(lambda: len(s.fds()) <= before)
+        s.stop()
 
     @limit(300)
     def test_chaos_of_all_kinds_of_ends_is_counted_to_the_last_job(self):

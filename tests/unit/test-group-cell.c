@@ -67,7 +67,8 @@ static void setup(void)
     memset(&context, 0, sizeof(context));
     context.config = &daemon_config;
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
-    starter_init(&context.starter, context.loop);
+    pacer_init(&context.starts, context.loop);
+    pacer_init(&context.burials, context.loop);
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&context.events), 0);
     death_log_init(&context.deaths, 10);
@@ -296,7 +297,7 @@ START_TEST(without_an_idle_time_cells_stay)
     ck_assert_int_eq(cell_cancel(first_job("a")), 0);
     ck_assert(!timer_armed(&cell_of("a")->idle_timer));
     config->cell_idle = USEC_PER_SEC;
-    cell_review_idle(cell_of("a"));
+    cell_review(cell_of("a"));
     ck_assert(timer_armed(&cell_of("a")->idle_timer));
 }
 END_TEST

@@ -20,6 +20,8 @@ static void setup(void)
     ck_assert_int_eq(job_table_init(&table), 0);
     kept_results_init(&results, loop, &table);
     kept_results_init(&others, loop, &table);
+    kept_results_set_bounds(&results, USEC_PER_SEC, 10);
+    kept_results_set_bounds(&others, USEC_PER_SEC, 10);
 }
 
 static void teardown(void)
@@ -57,28 +59,49 @@ static bool is_known(const char *name)
 
 START_TEST(beyond_the_maximum_the_oldest_go)
 {
-    kept_results_add(&results, ended("a", false), USEC_PER_SEC, 2);
-    kept_results_add(&results, ended("b", false), USEC_PER_SEC, 2);
-    kept_results_add(&results, ended("c", false), USEC_PER_SEC, 2);
+    kept_results_set_bounds(&results, USEC_PER_SEC, 2);
+    kept_results_add(&results, ended("a", false));
+    kept_results_add(&results, ended("b", false));
+    kept_results_add(&results, ended("c", false));
     ck_assert(!is_known("a") && is_known("b") && is_known("c"));
-    /* A smaller maximum takes effect with the next one. */
-    kept_results_add(&results, ended("d", false), USEC_PER_SEC, 1);
-    ck_assert(!is_known("c") && is_known("d"));
+    kept_results_set_bounds(&results, USEC_PER_SEC, 1);
+    ck_assert(!is_known("b") && is_known("c"));
     ck_assert_uint_eq(results.n_jobs, 1);
 }
 END_TEST
+
+/* As if they had been added so long ago. */
+static void let_pass(usec_t time)
+{
+    list_for_each (node, &results.jobs)
+        list_entry(node, struct job, link)->kept_at -= time;
+}
 
 START_TEST(each_goes_at_its_time)
 {
     const usec_t now = loop_now(loop);
 
-    kept_results_add(&results, ended("a", false), 1 * USEC_PER_SEC, 10);
-    kept_results_add(&results, ended("b", false), 3 * USEC_PER_SEC, 10);
-    ck_assert_uint_eq(results.timer.at, now + 1 * USEC_PER_SEC);
+    kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10);
+    kept_results_add(&results, ended("a", false));
+    ck_assert_uint_eq(results.timer.at, now + 3 * USEC_PER_SEC);
+    let_pass(2 * USEC_PER_SEC);
+    kept_results_add(&results, ended("b", false));
     timer_disarm(loop_timers(loop), &results.timer);
-    results.timer.fn(&results.timer, now + 2 * USEC_PER_SEC);
+    results.timer.fn(&results.timer, now + 1 * USEC_PER_SEC);
     ck_assert(!is_known("a") && is_known("b"));
     ck_assert_uint_eq(results.timer.at, now + 3 * USEC_PER_SEC);
+}
+END_TEST
+
+START_TEST(those_that_are_kept_follow_a_change)
+{
+    kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10);
+    kept_results_add(&results, ended("a", false));
+    let_pass(2 * USEC_PER_SEC);
+    kept_results_add(&results, ended("b", false));
+    kept_results_set_bounds(&results, 1 * USEC_PER_SEC, 10);
+    ck_assert(!is_known("a") && is_known("b"));
+    ck_assert_uint_eq(results.timer.at, loop_now(loop) + 1 * USEC_PER_SEC);
 }
 END_TEST
 
@@ -87,7 +110,7 @@ START_TEST(a_dropped_one_belongs_to_no_group_though_somebody_holds_it)
     struct job *job = ended("a", false);
 
     job->group = (struct group *)&results; /* whatever */
-    kept_results_add(&results, job, USEC_PER_SEC, 10);
+    kept_results_add(&results, job);
     ck_assert_ptr_eq(job->kept, &results);
     job_ref(job);
     kept_results_drop(job);
@@ -101,11 +124,11 @@ END_TEST
 START_TEST(blobs_make_room_for_new_ones_the_oldest_first_whosever_they_are)
 {
     table.blobs_max = 3;
-    kept_results_add(&others, ended("a", true), USEC_PER_SEC, 10);
-    kept_results_add(&results, ended("small", false), USEC_PER_SEC, 10);
-    kept_results_add(&results, ended("b", true), USEC_PER_SEC, 10);
+    kept_results_add(&others, ended("a", true));
+    kept_results_add(&results, ended("small", false));
+    kept_results_add(&results, ended("b", true));
     ck_assert(is_known("a") && kept_results_make_room(&table));
-    kept_results_add(&results, ended("c", true), USEC_PER_SEC, 10);
+    kept_results_add(&results, ended("c", true));
     ck_assert(!is_known("a") && is_known("b") && is_known("c") && is_known("small"));
     ck_assert_uint_eq(others.n_jobs, 0);
 }
@@ -130,6 +153,7 @@ static Suite *results_suite(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, beyond_the_maximum_the_oldest_go);
     tcase_add_test(tcase, each_goes_at_its_time);
+    tcase_add_test(tcase, those_that_are_kept_follow_a_change);
     tcase_add_test(tcase, a_dropped_one_belongs_to_no_group_though_somebody_holds_it);
     tcase_add_test(tcase, blobs_make_room_for_new_ones_the_oldest_first_whosever_they_are);
     tcase_add_test(tcase, there_is_no_room_when_all_blobs_are_of_live_jobs);
