@@ -27,6 +27,7 @@
 #define MEMORY_VERSION       2
 #define MEMORY_HEADER_SIZE   4096
 #define MEMORY_STATE_MAX     4096
+#define MEMORY_OWNER_SIZE    64
 #define MEMORY_RING_SIZE_MIN UINT32_C(4096)
 #define MEMORY_RING_SIZE_MAX (UINT32_C(1) << 30)
 
@@ -68,7 +69,8 @@ struct memory_header {
     /* Outbox: seqlock over the state page; odd while a write is under way. */
     _Alignas(64) _Atomic uint32_t state_sequence;
     _Atomic uint32_t state_size;
-    /* Outbox: reserved for a robust futex that tells of the owner's death; zero. */
+    /* Outbox: a robust lock of MEMORY_OWNER_SIZE bytes that the worker holds while it lives, this
+     * its futex word: the kernel marks it when the holder dies. 0 = none is held. */
     _Alignas(64) _Atomic uint32_t owner;
     /* Inbox: bits of enum memory_control, to be obeyed before the next message is taken: they
      * overtake whatever lies in the ring. */
@@ -88,7 +90,7 @@ _Static_assert(offsetof(struct memory_header, mark) == 320, "layout");
 _Static_assert(offsetof(struct memory_header, state_sequence) == 384, "layout");
 _Static_assert(offsetof(struct memory_header, state_size) == 388, "layout");
 _Static_assert(offsetof(struct memory_header, owner) == 448, "layout");
-_Static_assert(offsetof(struct memory_header, control) == 512, "layout");
+_Static_assert(offsetof(struct memory_header, control) == 448 + MEMORY_OWNER_SIZE, "layout");
 _Static_assert(offsetof(struct memory_header, taken) == 576, "layout");
 _Static_assert(sizeof(struct memory_header) == MEMORY_HEADER_SIZE, "layout");
 

@@ -45,6 +45,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(STOPPED),
         [LIFECYCLE_EVENT_WATCHDOG]        = STAY(STOPPED),
         [LIFECYCLE_EVENT_VIOLATION]       = STAY(STOPPED),
+        [LIFECYCLE_EVENT_LOST]            = STAY(STOPPED),
         [LIFECYCLE_EVENT_CONDEMNED]       = STAY(STOPPED),
         [LIFECYCLE_EVENT_STOP]            = STAY(STOPPED),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(STOPPED),
@@ -64,6 +65,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(STARTING),
         [LIFECYCLE_EVENT_WATCHDOG]        = STAY(STARTING),
         [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, KILL),
+        [LIFECYCLE_EVENT_LOST]            = STAY(STARTING),
         [LIFECYCLE_EVENT_CONDEMNED]       = GO(KILLING, TERMINATE),
         [LIFECYCLE_EVENT_STOP]            = GO(KILLING, TERMINATE),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(STARTING),
@@ -83,6 +85,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(IDLE),
         [LIFECYCLE_EVENT_WATCHDOG]        = GO(KILLING, WITHDRAW | ABORT),
         [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, WITHDRAW | KILL),
+        [LIFECYCLE_EVENT_LOST]            = GO(KILLING, WITHDRAW | KILL),
         [LIFECYCLE_EVENT_CONDEMNED]       = GO(KILLING, WITHDRAW | TERMINATE),
         [LIFECYCLE_EVENT_STOP]            = GO(STOPPING, WITHDRAW | SEND_STOP),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(IDLE),
@@ -104,6 +107,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = GO(KILLING, WITHDRAW | TERMINATE),
         [LIFECYCLE_EVENT_WATCHDOG]        = GO(KILLING, WITHDRAW | ABORT),
         [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, WITHDRAW | KILL),
+        [LIFECYCLE_EVENT_LOST]            = GO(KILLING, WITHDRAW | KILL),
         [LIFECYCLE_EVENT_CONDEMNED]       = GO(KILLING, WITHDRAW | TERMINATE),
         [LIFECYCLE_EVENT_STOP]            = GO(STOPPING, WITHDRAW),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(BUSY),
@@ -123,6 +127,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = GO(KILLING, TERMINATE),
         [LIFECYCLE_EVENT_WATCHDOG]        = GO(KILLING, ABORT),
         [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, KILL),
+        [LIFECYCLE_EVENT_LOST]            = STAY(STOPPING),
         [LIFECYCLE_EVENT_CONDEMNED]       = GO(KILLING, TERMINATE),
         [LIFECYCLE_EVENT_STOP]            = STAY(STOPPING),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = GO(KILLING, TERMINATE),
@@ -144,6 +149,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(KILLING),
         [LIFECYCLE_EVENT_WATCHDOG]        = STAY(KILLING),
         [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, KILL),
+        [LIFECYCLE_EVENT_LOST]            = STAY(KILLING),
         [LIFECYCLE_EVENT_CONDEMNED]       = STAY(KILLING),
         [LIFECYCLE_EVENT_STOP]            = STAY(KILLING),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = GO(KILLING, KILL),
@@ -163,6 +169,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(BACKOFF),
         [LIFECYCLE_EVENT_WATCHDOG]        = STAY(BACKOFF),
         [LIFECYCLE_EVENT_VIOLATION]       = STAY(BACKOFF),
+        [LIFECYCLE_EVENT_LOST]            = STAY(BACKOFF),
         [LIFECYCLE_EVENT_CONDEMNED]       = STAY(BACKOFF),
         [LIFECYCLE_EVENT_STOP]            = GO(STOPPED, CANCEL_RESTART | DOWN),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(BACKOFF),
@@ -182,6 +189,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(FAILED),
         [LIFECYCLE_EVENT_WATCHDOG]        = STAY(FAILED),
         [LIFECYCLE_EVENT_VIOLATION]       = STAY(FAILED),
+        [LIFECYCLE_EVENT_LOST]            = STAY(FAILED),
         [LIFECYCLE_EVENT_CONDEMNED]       = STAY(FAILED),
         [LIFECYCLE_EVENT_STOP]            = GO(STOPPED, DOWN),
         [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(FAILED),
@@ -195,7 +203,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
 /* clang-format on */
 
 _Static_assert(_LIFECYCLE_N_STATES == 8, "a new state needs a row and a name");
-_Static_assert(_LIFECYCLE_N_EVENTS == 17, "a new event needs an entry in every row and a name");
+_Static_assert(_LIFECYCLE_N_EVENTS == 18, "a new event needs an entry in every row and a name");
 
 struct lifecycle_transition lifecycle_next(enum lifecycle_state state, enum lifecycle_event event)
 {
@@ -225,6 +233,7 @@ const char *lifecycle_event_to_string(enum lifecycle_event event)
         [LIFECYCLE_EVENT_JOB_TIMEOUT] = "job-timeout",
         [LIFECYCLE_EVENT_WATCHDOG] = "watchdog",
         [LIFECYCLE_EVENT_VIOLATION] = "violation",
+        [LIFECYCLE_EVENT_LOST] = "lost",
         [LIFECYCLE_EVENT_CONDEMNED] = "condemned",
         [LIFECYCLE_EVENT_STOP] = "stop",
         [LIFECYCLE_EVENT_STOP_TIMEOUT] = "stop-timeout",

@@ -31,6 +31,7 @@ enum lifecycle_event {
     LIFECYCLE_EVENT_JOB_TIMEOUT, /* also: a cancelled job that did not end in time */
     LIFECYCLE_EVENT_WATCHDOG,
     LIFECYCLE_EVENT_VIOLATION,    /* it broke the protocol */
+    LIFECYCLE_EVENT_LOST,         /* it is said to be dying; that is no proof */
     LIFECYCLE_EVENT_CONDEMNED,    /* its process is to end now, whatever it has in hand */
     LIFECYCLE_EVENT_STOP,         /* nobody wants it to run any more */
     LIFECYCLE_EVENT_STOP_TIMEOUT, /* a rung of the stop ladder is over */

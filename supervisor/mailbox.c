@@ -218,6 +218,12 @@ void mailbox_drain(struct mailbox *mailbox)
     mailbox->dead = true;
 }
 
+void mailbox_catch_up(struct mailbox *mailbox)
+{
+    if (mailbox_poll(&mailbox->hot) && !mailbox->dead)
+        loop_heat(mailbox->loop, &mailbox->hot);
+}
+
 void mailbox_resume(struct mailbox *mailbox)
 {
     if (!mailbox->suspended)

@@ -76,6 +76,9 @@ int mailbox_open(struct mailbox *mailbox);
 /* Reads what a dead peer has published to the end, then nothing any more. */
 void mailbox_drain(struct mailbox *mailbox);
 
+/* Reads now what the peer has published by now, as far as one turn goes. */
+void mailbox_catch_up(struct mailbox *mailbox);
+
 /* Reads on after MAILBOX_E_FULL from record(). */
 void mailbox_resume(struct mailbox *mailbox);
 

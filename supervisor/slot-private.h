@@ -8,6 +8,7 @@
  *   slot-start.c  from a decision to a process
  *   slot-work.c   what slot and worker say to each other, and the clock over the job in hand
  *   slot-recycle.c  when it has done enough
+ *   slot-lifeline.c  the first sign of a death, before the process has ended
  *   slot-death.c  the report, what becomes of the jobs, whether and when there is a successor
  */
 
@@ -56,6 +57,11 @@ void slot_restart_due(struct slot *slot);
 
 void slot_after_job(struct slot *slot);
 void slot_on_age(struct timer *timer, usec_t now);
+
+/* ---- slot-lifeline.c ---- */
+
+/* The worker is ready: has its end noticed as early as it can be. */
+void slot_watch_owner(struct slot *slot);
 
 /* ---- slot-work.c ---- */
 

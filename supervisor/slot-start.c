@@ -158,6 +158,7 @@ void slot_close_mailbox(struct slot *slot)
 {
     if (!slot->mailbox_open)
         return;
+    loop_unwatch(slot_context(slot)->loop, &slot->owner_watch);
     mailbox_deinit(&slot->mailbox);
     slot->mailbox_open = false;
 }

@@ -38,8 +38,10 @@ static int slot_on_ready_record(struct slot *slot, const struct ring_record *rec
 {
     if (record->size != 0 || slot->state != LIFECYCLE_STARTING)
         return slot->state == LIFECYCLE_KILLING ? 0 : -EBADMSG;
-    if (!slot->process.ended) /* else it was ready, and is no more */
+    if (!slot->process.ended) { /* else it was ready, and is no more */
         slot_event(slot, LIFECYCLE_EVENT_READY);
+        slot_watch_owner(slot);
+    }
     return 0;
 }
 

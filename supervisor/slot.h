@@ -59,9 +59,10 @@ struct slot {
     struct process process;
     struct mailbox mailbox; /* actors only */
     bool mailbox_open;
-    struct notify_server notify; /* services only */
-    usec_t started_at;           /* monotonic, of the process */
-    uint64_t jobs_done;          /* by this worker */
+    struct loop_watch owner_watch; /* actors: hears of the worker's death early */
+    struct notify_server notify;   /* services only */
+    usec_t started_at;             /* monotonic, of the process */
+    uint64_t jobs_done;            /* by this worker */
     uint64_t n_restarts;
     uint64_t n_recycled;             /* replaced by a successor that was ready */
     enum death_cause death_sentence; /* why we are killing it; DEATH_EXIT = we are not */

@@ -55,6 +55,8 @@ void troupe_worker_free(struct troupe_worker *worker)
     worker_end(worker, 0);
     backlog_deinit(worker);
     actor_deinit(&worker->actor);
+    if (!lifeline_release(&worker->lifeline))
+        worker->channel.mine.header = NULL; /* stays mapped */
     channel_deinit(&worker->channel);
     close_fd(worker->control);
     free(worker->name);
@@ -153,14 +155,17 @@ static int worker_begin(struct troupe_worker *worker)
         return -EINVAL;
     if (worker->stage == WORKER_OVER)
         return -ESHUTDOWN;
-    if (worker->stage == WORKER_READY)
+    if (worker->stage == WORKER_READY) {
+        lifeline_check(&worker->lifeline);
         return 0;
+    }
     if (worker->set_up) {
         r = worker->set_up(worker, worker->scope_userdata);
         if (r < 0)
             return worker_end(worker, r);
     }
     worker->stage = WORKER_READY;
+    lifeline_hold(&worker->lifeline, worker->channel.mine.header);
     r = worker_reserve(worker, 0, &body);
     if (r == 0)
         r = worker_commit(worker, PROTOCOL_READY, 0);

@@ -7,6 +7,7 @@
 #include "../shared/protocol.h"
 #include "actor.h"
 #include "blob.h"
+#include "lifeline.h"
 #include "troupe.h"
 
 enum worker_stage {
@@ -17,6 +18,7 @@ enum worker_stage {
 
 struct troupe_worker {
     struct channel channel;
+    struct lifeline lifeline;
     int control;
     char *name;
     uint64_t generation;

@@ -21,11 +21,14 @@
  *   flood           useless records for ever
  *   mute            reads nothing any more
  *   hoard           answers, but never gives the space of what it has read back
+ *   play-dead       marks its lifeline as the kernel marks that of the dead, and lives on
+ *   nervous         wakes who waits at its lifeline and marks nothing, then answers: allowed
  *   hang-up         closes its control socket, then answers
  */
 #include "../../shared/channel.h"
 #include "../../shared/protocol.h"
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +171,12 @@ static _Noreturn void hang(void)
         pause();
 }
 
+static void pull_lifeline(uint32_t word)
+{
+    atomic_store(&channel.mine.header->owner, word);
+    wake_futex_wake(&channel.mine.header->owner);
+}
+
 /* Returns when the job has been answered. */
 static void misbehave(const char *how, const struct protocol_job *job)
 {
@@ -191,6 +200,8 @@ static void misbehave(const char *how, const struct protocol_job *job)
         send_ready();
     else if (strcmp(how, "flood") == 0)
         flood();
+    else if (strcmp(how, "play-dead") == 0)
+        pull_lifeline(FUTEX_OWNER_DIED);
     else if (strstr(how, "blob") || strstr(how, "descriptor"))
         odd_descriptors(how, job);
     else if (strcmp(how, "stale") == 0) {
@@ -203,6 +214,10 @@ static void misbehave(const char *how, const struct protocol_job *job)
         return;
     } else if (strcmp(how, "wild-head") == 0 || strcmp(how, "hoard") == 0) {
         send_result(job->handle, job->attempt, text("answered"));
+        return;
+    } else if (strcmp(how, "nervous") == 0) {
+        pull_lifeline(4711);
+        send_result(job->handle, job->attempt, text("alive"));
         return;
     } else if (strcmp(how, "hang-up") == 0) {
         close(control);
@@ -233,6 +248,7 @@ int main(int argc, char **argv)
     control = number("TROUPE_CONTROL");
     if (argc != 2 || channel_open(&channel, &fds) < 0)
         return 96;
+    atomic_store(&channel.mine.header->owner, (uint32_t)getpid() | FUTEX_WAITERS);
     send_ready();
     for (;;) {
         channel_wait(&channel, USEC_INFINITY);
@@ -244,7 +260,8 @@ int main(int argc, char **argv)
                 misbehave(argv[1], &job);
         }
         if (strcmp(argv[1], "wild-head") == 0)
-            atomic_store(&channel.mine.header->head, channel.in.head + 4096);
+            /* So far that it does not come true while the supervisor writes on. */
+            atomic_store(&channel.mine.header->head, channel.in.head + (UINT32_C(1) << 24));
         else if (strcmp(argv[1], "hoard") != 0)
             channel_release(&channel);
     }

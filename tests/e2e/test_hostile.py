@@ -86,6 +86,24 @@ class Workers(TestCase):
                 self.honest_work(s)
                 s.stop()
 
+    def test_one_that_plays_dead_is_taken_at_its_word(self):
+        s = self.beside("play-dead", "futex")
+        job = s.do("culprit", "x", max_retries=1)
+        self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
+        event = s.wait_event("worker.lost", "culprit/0", 2)
+        self.assertEqual(event["job"], job["id"])
+        self.assertEqual([death["detail"] for death in s.deaths()], ["killed by SIGKILL"] * 2)
+        self.honest_work(s)
+        s.stop()
+
+    def test_one_that_only_tugs_at_its_lifeline_goes_on(self):
+        s = self.beside("nervous", "futex")
+        for _ in range(3):
+            self.assertEqual(s.do("culprit", "x")["result"], text("alive"))
+        self.assertEqual(s.worker("culprit/0")["generation"], 1)
+        self.honest_work(s)
+        s.stop()
+
     def test_one_that_closes_its_control_socket_harms_itself_only(self):
         s = self.beside("hang-up", "futex", Worker={"InlineMax": "4K"})
         s.do("culprit", "x", max_retries=1)

@@ -328,7 +328,11 @@ class Supervisor:
     # ---- looking at the process
 
     def fds(self):
-        return sorted(os.readlink(entry.path) for entry in scandir(f"/proc/{self.process.pid}/fd"))
+        found = []
+        for entry in scandir(f"/proc/{self.process.pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                found.append(os.readlink(entry.path))
+        return sorted(found)
 
     def children(self):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:

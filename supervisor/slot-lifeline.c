@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "cell.h"
+#include "context.h"
+#include "group.h"
+#include "slot-private.h"
+#include <linux/futex.h>
+#include <stdio.h>
+
+/*
+ * A hint, early and cheap: the kernel marks the word when the worker's thread ends, before the
+ * memory of its process is torn down. The word lies in the worker's memory: who marks it himself is
+ * killed for it. What needs a proof (a retry, the report) still waits for the end of the process.
+ */
+
+static bool slot_owner_died(const struct slot *slot)
+{
+    /* Partner: the kernel's mark, or whatever the worker has put there. */
+    uint32_t word =
+        atomic_load_explicit(&slot->mailbox.channel.theirs.header->owner, memory_order_relaxed);
+
+    return (word & FUTEX_OWNER_DIED) != 0;
+}
+
+static void slot_tell_lost(struct slot *slot)
+{
+    const struct list *node = list_first(&slot->jobs);
+    char id[PROTOCOL_ID_TEXT] = "", text[DEATH_WORKER_MAX + PROTOCOL_ID_TEXT + 64];
+
+    if (node)
+        protocol_id_format(&list_entry(node, struct job, link)->id, id);
+    (void)snprintf(text, sizeof(text), "%s is dying%s%s", slot->name, node ? ", in hand: job " : "",
+                   id);
+    event_emit(&slot_context(slot)->events, (struct event){
+                                                .level = LOG_LEVEL_DEBUG,
+                                                .type = "worker.lost",
+                                                .group = slot->cell->group->name,
+                                                .cell = cell_event_name(slot->cell),
+                                                .worker = slot->name,
+                                                .generation = slot->generation,
+                                                .job = node ? id : NULL,
+                                                .message = text,
+                                            });
+}
+
+static void slot_on_owner(void *userdata, uint32_t events)
+{
+    struct slot *slot = userdata;
+
+    (void)events;
+    if (!slot_owner_died(slot))
+        return;
+    mailbox_catch_up(&slot->mailbox); /* what it answered before counts */
+    if (!slot_is_up(slot))
+        return;
+    slot_tell_lost(slot);
+    slot_event(slot, LIFECYCLE_EVENT_LOST);
+}
+
+void slot_watch_owner(struct slot *slot)
+{
+    const _Atomic uint32_t *owner = &slot->mailbox.channel.theirs.header->owner;
+    /* Partner: lifeline_hold(), before the worker said that it is ready. */
+    uint32_t held = atomic_load_explicit(owner, memory_order_relaxed);
+
+    if (slot->mailbox.channel.backend != WAKE_FUTEX || !(held & FUTEX_WAITERS) ||
+        (held & FUTEX_TID_MASK) == 0)
+        return;
+    /* Best effort: without memory for it the death is known a little later. */
+    (void)loop_watch_word(slot_context(slot)->loop, &slot->owner_watch, owner, held, slot_on_owner,
+                          slot);
+}
