@@ -200,7 +200,7 @@ $(BUILD)/tests/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libtroupe.a $(BUILD)/l
 $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libload.a $(BUILD)/libtroupe.a \
 		$(BUILD)/libsupervisor.a $(BUILD)/libshared.a
 	$(link) $(if $(filter floors/hops,$*),$(URING_LIBS)) $(if $(filter peers/zeromq,$*),-lzmq) \
-		$(if $(filter troupe/% floors/stamp,$*),$(STATIC))
+		$(if $(filter troupe/% floors/stamp floors/keeper,$*),$(STATIC))
 
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(filter %.c,$(OURS)))
 -include $(patsubst %.c,$(BUILD)/faults/obj/%.d,$(filter %.c,$(OURS)))

@@ -24,3 +24,14 @@ def table(rows, right=()):
     for row in rows:
         yield "  ".join(cell.rjust(width) if i in right else cell.ljust(width)
                         for i, (cell, width) in enumerate(zip(row, widths))).rstrip()
+
+
+def in_ms(metrics):
+    """p50_us becomes p50_ms, and so on; histograms too."""
+    found = {}
+    for name, value in metrics.items():
+        if name.endswith("histogram"):
+            found[name] = [[bound / 1e3, count] for bound, count in value]
+        else:
+            found[name.replace("_us", "_ms")] = value / 1e3 if "_us" in name else value
+    return found

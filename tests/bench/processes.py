@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import time
 
 
 def children(pid):
@@ -67,3 +68,17 @@ def machine():
             system = re.search(r'PRETTY_NAME="?([^"\n]*)', file.read()).group(1)
     return {"cpus": os.cpu_count(), "cpu": models[0] if models else os.uname().machine, "memory_mib": kib >> 10,
             "kernel": os.uname().release, "system": system}
+
+
+def program(pid):
+    """The path of the program that it runs, or None."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return None
+
+
+def wait_gone(pids, limit=30):
+    until = time.monotonic() + limit
+    while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < until:
+        time.sleep(0.01)

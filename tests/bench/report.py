@@ -16,36 +16,32 @@ def lines(results):
         yield from budget_lines(results["budgets"])
 
 
-def extra_metrics(subjects):
-    """What else is shown, beside the headline, of measures without points."""
-    wanted = ("p99_us", "p999_us", "server_cpu_us_per_job")
-    titles = {"p99_us": "p99", "p999_us": "p99.9", "server_cpu_us_per_job": "server CPU µs/job"}
-    have = {metric for kept in subjects.values() for point in kept["points"].values() for metric in point["median"]}
-    return [(metric, titles[metric]) for metric in wanted if metric in have]
-
-
 def measure_lines(name, measure):
     headline = measure["headline"]
     points = sorted({point for kept in measure["subjects"].values() for point in kept["points"]},
-                    key=lambda p: (len(p), p))
-    measured = {subject: kept for subject, kept in measure["subjects"].items() if kept["points"]}
-    yield f"{measure['title']} [{name}], {measure['unit']}"
+                    key=lambda p: (p.isdigit(), len(p), p))
+    measured = {subject: kept for subject, kept in measure["subjects"].items() if any("samples" in p for p in kept["points"].values())}
+    yield f"{measure['title']} [{name}]" + f", {measure['unit']}"
     if not measured:
         return
     if points == [""]:
-        extra = extra_metrics(measured)
-        rows = [["", measure.get("headline_title", headline.removesuffix("_us")), "spread", *(t for _, t in extra)]]
+        rows = [["", *(title or measure["unit"] for title in measure["shown"].values()), "from", "to"]]
         for subject, kept in measured.items():
             point = kept["points"][""]
-            low, high = medians.spread(point["samples"][headline])
-            rows.append([subject, figures.short(point["median"][headline]),
-                         f"{figures.short(low)} to {figures.short(high)}",
-                         *(figures.short(point["median"].get(metric)) for metric, _ in extra)])
-    else:
-        rows = [[measure["axis"], *points]]
+            rows.append([subject, *(figures.short(point["median"].get(metric)) for metric in measure["shown"]),
+                         *map(figures.short, medians.spread(point["samples"][headline]))])
+        yield from indented(rows)
+        return
+    for metric, title in measure["shown"].items():
+        rows = [[f"{title + ', by ' if title else ''}{measure['axis']}", *points]]
         for subject, kept in measured.items():
-            rows.append([subject, *(figures.short(kept["points"].get(p, {}).get("median", {}).get(headline))
-                                    for p in points)])
+            cells = [kept["points"].get(p, {}).get("median", {}).get(metric) for p in points]
+            if any(cell is not None for cell in cells):
+                rows.append([subject, *(figures.short(cell) for cell in cells)])
+        yield from indented(rows)
+
+
+def indented(rows):
     yield from ("  " + line for line in figures.table(rows, range(1, len(rows[0]))))
 
 

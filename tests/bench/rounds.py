@@ -31,12 +31,14 @@ class Subject:
 
 
 class Measure:
-    """points: what the cost grows with, or [None]. headline: the metric that tables show."""
+    """points: what the cost grows with, or [None]. headline: the metric that plots and budgets go by; shown: those
+    of the tables, with their titles."""
 
-    def __init__(self, name, title, subjects, headline, unit, points=(None,), less_is_better=True, axis=""):
+    def __init__(self, name, title, subjects, headline, unit, points=(None,), less_is_better=True, axis="", shown=None):
         self.name, self.title, self.subjects = name, title, subjects
         self.headline, self.unit, self.points = headline, unit, list(points)
         self.less_is_better, self.axis = less_is_better, axis
+        self.shown = shown or {headline: ""}
 
 
 class Progress:
@@ -65,7 +67,7 @@ class Progress:
 def run(measure, rounds, progress):
     """The results of a measure, as they are kept in results.json."""
     results = {"title": measure.title, "headline": measure.headline, "unit": measure.unit, "axis": measure.axis,
-               "less_is_better": measure.less_is_better, "subjects": {}}
+               "less_is_better": measure.less_is_better, "shown": measure.shown, "subjects": {}}
     with contextlib.ExitStack() as stack:
         taking_part = []
         for subject in measure.subjects:
@@ -84,7 +86,7 @@ def run(measure, rounds, progress):
                 one_round(measure, taking_part, point, number, rounds, results, progress)
     for kept in results["subjects"].values():
         for point in kept["points"].values():
-            point["median"] = medians.of(point["samples"])
+            point["median"] = medians.of(point.get("samples", {}))
     return results
 
 

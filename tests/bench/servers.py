@@ -48,7 +48,7 @@ class Server:
             self.connect()
             for _ in range(self.workers):
                 self.started.append(programs.start_ready(self.load("work", self.depth, self.result_max)))
-            programs.run(*self.load("round-trip", 20, 64, 64), limit=20)
+            programs.run(*self.load("round-trip", 20, 64, self.result_max), limit=20)
         except BaseException:
             self.__exit__()
             raise

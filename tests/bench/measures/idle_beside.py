@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""What a job costs in a pool of many workers, and beside many that have nothing to do with it."""
+import contextlib
+
+import programs
+import troupe_daemon
+from loads import RoundTrips, Troupe
+from rounds import Measure
+
+
+class Sizes(RoundTrips):
+    """A point is the number of workers; a daemon for each, all up at the same time."""
+
+    def __init__(self, name, make, **options):
+        super().__init__(name, None, "troupe", **options)
+        self.make, self.systems = make, {}
+
+    def missing(self):
+        return None
+
+    def __enter__(self):
+        self.stack = contextlib.ExitStack()
+        return self
+
+    def __exit__(self, *_):
+        self.stack.close()
+
+    def arguments(self, point, count):
+        return super().arguments(None, count)
+
+    def turn(self, point):
+        if point not in self.systems:
+            self.systems[point] = self.stack.enter_context(self.make(point))
+        self.system = self.systems[point]
+        return super().turn(point)
+
+    def cpu(self):
+        """Of the supervisor alone: adding up a thousand workers would disturb more than it tells."""
+        return {"server_cpu_us_per_job": super().cpu()["server_cpu_us_per_job"]}
+
+
+def beside(n):
+    worker = programs.ours("troupe/echo")
+    return Troupe(beside={"idle": troupe_daemon.group(worker, Pool={"Size": n - 1})} if n > 1 else {})
+
+
+def measures(quick):
+    points = [1, 1000] if quick else [1, 10, 100, 1000]
+    subjects = [Sizes("Troupe, in a pool of N", Troupe), Sizes("Troupe, N idle beside it", beside)]
+    return [Measure("workers", "One job at a time, by the number of workers", subjects, "p50_us", "µs", points,
+                    axis="workers")]

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""The payload's size: there and eight bytes back; and one direction only."""
+import os
+import tempfile
+
+import programs
+import servers
+from loads import HandingOver, RoundTrips, Troupe
+from rounds import Measure, Subject
+
+RESULT = 8
+
+
+class Payloads(RoundTrips):
+    result = RESULT
+
+
+class OneWay(Subject):
+    """A program that prints messages_per_s, given a number and a size."""
+
+    def __init__(self, name, command, role="peer", package=None):
+        self.name, self.command, self.role, self.package = name, command, role, package
+        self.rates = {}
+
+    def missing(self):
+        return None if os.path.exists(self.command()[0]) else f"not built: package {self.package}"
+
+    def turn(self, point):
+        if point not in self.rates:
+            self.rates[point] = programs.measure(*self.command(), 20000, point)["messages_per_s"]
+        count = int(min(self.rates[point], 1e8) * 0.3) + 1000
+        found = programs.measure(*self.command(), count, point)
+        self.rates[point] = found["messages_per_s"]
+        return found
+
+
+class ZeroMq(OneWay):
+    def __enter__(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="troupe-bench-")
+        return self
+
+    def __exit__(self, *_):
+        self.directory.cleanup()
+
+
+def measures(quick):
+    sizes = [64, 1 << 10, 16 << 10, 256 << 10, 4 << 20, 64 << 20]
+    small = [64, 1 << 10, 16 << 10]
+    if quick:
+        sizes, small = [64, 256 << 10, 64 << 20], [64, 1 << 10]
+    subjects = [
+        Payloads("Troupe", Troupe(result_max=RESULT), "troupe"),
+        Payloads("Troupe, handed over", HandingOver(result_max=RESULT), "troupe", skips=[s for s in sizes if s < 1 << 16]),
+        *(Payloads(name, server(result_max=RESULT)) for name, server in
+          (("redis", servers.Redis), ("beanstalkd", servers.Beanstalkd), ("NATS", servers.Nats),
+           ("gearmand", servers.Gearmand))),
+    ]
+    zeromq = ZeroMq("ZeroMQ PUSH/PULL", None, package="libzmq3-dev")
+    zeromq.command = lambda: [programs.ours("peers/zeromq"), *([f"ipc://{zeromq.directory.name}/socket"]
+                                                              if hasattr(zeromq, "directory") else [])]
+    one_way = [OneWay("floor: Troupe's ring", lambda: [programs.ours("floors/one-way")], "floor"), zeromq]
+    return [Measure("payload", "A payload there, eight bytes back", subjects, "p50_us", "µs", sizes, axis="bytes"),
+            Measure("one-way", "One hop, one direction", one_way, "messages_per_s", "messages/s", small, False, "bytes")]

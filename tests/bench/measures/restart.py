@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""From kill -9 of a healthy process to its replacement's main(); and what a submitter sees of a worker's death."""
+import figures
+import keepers
+import programs
+from rounds import Measure, Subject
+
+
+class Restarts(Subject):
+    def __init__(self, name, keeper, role="peer", count=20):
+        self.name, self.keeper, self.role, self.count = name, keeper, role, count
+        self.pid = 0
+
+    def missing(self):
+        return self.keeper.missing()
+
+    def __enter__(self):
+        self.keeper.__enter__().start()
+        return self
+
+    def __exit__(self, *_):
+        self.keeper.__exit__()
+
+    def turn(self, _point):
+        found = programs.measure(programs.ours("peers/restarts"), self.keeper.stamps.path, self.pid, self.count,
+                                 self.keeper.healthy_ms)
+        self.pid = found.pop("pid")
+        return figures.in_ms(found)
+
+
+class Deaths(Restarts):
+    """A point is "idle", or the MiB that the busy worker has touched."""
+
+    def turn(self, point):
+        idle = point in (None, "idle")
+        found = programs.measure(
+            programs.ours("troupe/deaths"), self.keeper.daemon.socket, self.keeper.stamps.path, self.pid,
+            self.count if idle or point < 100 else max(2, self.count // 4), self.keeper.healthy_ms,
+            "idle" if idle else point << 20)
+        self.pid = found.pop("pid")
+        return figures.in_ms(found)
+
+
+class IdleDeaths(Deaths):
+    def turn(self, point):
+        """main_p50_ms is what the others call p50_ms."""
+        return {metric.removeprefix("main_"): value for metric, value in super().turn(point).items()}
+
+
+def measures(quick):
+    slow = 2 if quick else 5
+    idle = [
+        Restarts("floor: a spare process", keepers.Floor("spare"), "floor"),
+        Restarts("floor: fork", keepers.Floor("fork"), "floor"),
+        Restarts("floor: vfork and exec", keepers.Floor("exec"), "floor"),
+        IdleDeaths("Troupe", keepers.TroupeKeeper(), "troupe"),
+        Restarts("Troupe, a service", keepers.TroupeKeeper(service=True), "troupe"),
+        Restarts("runit", keepers.Runit(), count=slow),
+        Restarts("s6", keepers.S6(), count=slow),
+        Restarts("supervisord", keepers.Supervisord(), count=slow),
+    ]
+    deaths = [Deaths("Troupe", keepers.TroupeKeeper(), "troupe", 8 if quick else 20)]
+    points = ["idle", 0, 16, 256]
+    return [
+        Measure("restart", "From kill -9 of an idle process to its replacement's main()", idle, "p50_ms", "ms"),
+        Measure("death", "From kill -9 to the result of the next job", deaths, "served_p50_ms", "ms", points,
+                axis="MiB touched", shown={"known_p50_ms": "lost job known", "main_p50_ms": "replacement's main()",
+                                           "served_p50_ms": "next job served"}),
+    ]

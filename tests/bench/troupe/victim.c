@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * A worker to be killed. It stamps the beginning of its main(). A payload of 8 bytes is a size: it
+ * touches as much memory, stamps that, and never ends the job; any other one is the result.
+ */
+
+#include "../../../worker/troupe.h"
+#include "../load/stamp.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int handle(struct troupe_job *job, void *userdata)
+{
+    size_t size;
+    uint64_t n_bytes;
+    const void *data = troupe_job_payload(job, &size);
+    char *memory;
+
+    (void)userdata;
+    if (size != sizeof(n_bytes))
+        return troupe_job_succeed(job, data, size);
+    memcpy(&n_bytes, data, sizeof(n_bytes));
+    memory = malloc(n_bytes + 1);
+    if (!memory)
+        return troupe_job_fail(job, 1, "no memory");
+    memset(memory, 1, n_bytes + 1);
+    stamp_write(STAMP_BUSY);
+    for (;;)
+        (void)pause();
+}
+
+int main(void)
+{
+    struct troupe_worker *worker;
+    int r;
+
+    stamp_write(STAMP_MAIN);
+    r = troupe_worker_new(&worker);
+    if (r < 0)
+        return troupe_worker_start_error(r);
+    troupe_worker_on_job(worker, handle, NULL);
+    r = troupe_worker_run(worker);
+    troupe_worker_free(worker);
+    return r < 0;
+}
