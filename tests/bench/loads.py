@@ -98,11 +98,11 @@ class LoadSubject(rounds.Subject):
         raise NotImplementedError
 
     def turn(self, point):
-        if point not in self.rates:  # how many jobs that is, nobody knows before the first
-            first = programs.measure(*self.system.load(*self.arguments(point, 100)))
-            second = max(200, int(self.rate(first) * self.seconds / 10))
-            self.rates[point] = self.rate(programs.measure(*self.system.load(*self.arguments(point, second))))
-        count = max(50, int(self.rates[point] * self.seconds))
+        for guess in () if point in self.rates else (10, None):  # how many jobs that is, nobody knows before the first
+            count = guess or int(self.rates[point] * self.seconds / 10)
+            if count >= 10:
+                self.rates[point] = self.rate(programs.measure(*self.system.load(*self.arguments(point, count))))
+        count = max(5, int(self.rates[point] * self.seconds))
         before = self.cpu()
         result = programs.measure(*self.system.load(*self.arguments(point, count)))
         for metric, ns in self.cpu().items():
