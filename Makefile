@@ -89,7 +89,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS))
 
 .PHONY: all run check check-programs check-unit check-stress check-e2e check-clients check-chaos check-asan check-tsan \
-	check-model check-valgrind check-systemd check-vm fuzz lint fmt install install-files uninstall bench bench-quick bench-deps help deps clean \
+	check-model check-valgrind check-systemd check-vm fuzz lint fmt install install-files uninstall bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -320,6 +320,12 @@ bench bench-quick: deps
 	+@$(again) all bench-programs
 	@$(TESTS_ENVIRONMENT) tests/bench/run $(if $(filter bench-quick,$@),--quick) $(BENCH)
 
+# Of the supervisor, per job: figures that a noisy machine does not change.
+bench-instructions: deps
+	@.ci/deps valgrind
+	+@$(again) all bench-programs
+	@$(TESTS_ENVIRONMENT) tests/bench/instructions.py
+
 bench-deps:
 	@.ci/deps beanstalkd redis-server gearman-job-server nats-server libzmq3-dev runit s6 supervisor linux-perf valgrind
 
@@ -412,6 +418,8 @@ help:
 	@echo 'make check-chaos    10,000 workers killed while jobs run (minutes)'
 	@echo 'make fuzz           FUZZ_SECONDS=20 per target, with clang'
 	@echo 'make bench          Troupe beside its floor and its peers (BENCH= chooses; bench-quick: 3 minutes)'
+	@echo 'make bench-instructions'
+	@echo '                    instructions per job in the supervisor, by callgrind'
 	@echo 'make bench-deps     the peers, by apt-get'
 	@echo 'make lint fmt       static analysis; layout'
 	@echo 'make install        DESTDIR= PREFIX=/usr; and uninstall'

@@ -64,6 +64,8 @@ class Budget:
 
 
 TRIP = "round-trip"
+APART = "round-trip-apart"
+FLOOR = "floor: four hops"
 HAND = "Troupe, 64 in hand"
 
 
@@ -71,18 +73,11 @@ def in_hand(name):
     return "in hand" in name
 
 
-def trip_over_best(results):
-    best = results.best(TRIP, "p50_us")
-    return results.ratio((TRIP, "Troupe", "p50_us"), (TRIP, best, "p50_us")), f"best peer: {best}"
-
-
-def tail(results):
-    return medians.ratio(results.samples(TRIP, "Troupe", "p99_us"), results.samples(TRIP, "Troupe", "p50_us"))
-
-
-def beside_cells(metric):
-    return lambda results: results.ratio(("cells", "Troupe, 1000 idle cells", metric),
-                                         ("cells", "Troupe, 1 idle cell", metric))
+def trip_over_best(measure):
+    def find(results):
+        best = results.best(measure, "p50_us")
+        return results.ratio((measure, "Troupe", "p50_us"), (measure, best, "p50_us")), f"best peer: {best}"
+    return find
 
 
 def flood_over_best(but):
@@ -93,19 +88,54 @@ def flood_over_best(but):
     return find
 
 
+def ratio(measure, above, below, metric, point=None, below_point=None, below_metric=None):
+    """`above` to `below`, subjects of a measure."""
+    return lambda results: results.ratio(
+        (measure, above, metric, point),
+        (measure, below, below_metric or metric, point if below_point is None else below_point))
+
+
+def value(measure, subject, metric, point=None):
+    return lambda results: results.value(measure, subject, metric, point)
+
+
 BUDGETS = [
-    Budget("one job, p50, to the floor of four hops", "<=", 1.25, lambda r: r.ratio(
-        (TRIP, "Troupe", "p50_us"), (TRIP, "floor: four hops", "p50_us"))),
-    Budget("one job, p50, to the best peer", "<=", 0.8, trip_over_best),
-    Budget("one job, p99, to its own p50", "<=", 2, tail),
-    Budget("one job, p50, beside 1000 idle cells, to beside one", "<=", 1.1, beside_cells("p50_us")),
-    Budget("one job, CPU of the supervisor, beside 1000 idle cells, to beside one", "<=", 1.1,
-           beside_cells("server_cpu_us_per_job")),
-    Budget("window 256, 2 workers", ">=", 1e6, lambda r: r.value("window-2", HAND, "jobs_per_s", 256), "jobs/s"),
+    Budget("one job, p50, to the floor of four hops", "<=", 1.25, ratio(TRIP, "Troupe", FLOOR, "p50_us")),
+    Budget("the same, the server on a CPU of its own", "<=", 1.25, ratio(APART, "Troupe", FLOOR, "p50_us")),
+    Budget("one job, p50, to the best peer", "<=", 0.8, trip_over_best(TRIP)),
+    Budget("the same, the server on a CPU of its own", "<=", 0.8, trip_over_best(APART)),
+    Budget("one job, p99, to its own p50", "<=", 2, ratio(TRIP, "Troupe", "Troupe", "p99_us", below_metric="p50_us")),
+    Budget("the same, the server on a CPU of its own", "<=", 2,
+           ratio(APART, "Troupe", "Troupe", "p99_us", below_metric="p50_us")),
+    Budget("window 256, 2 workers", ">=", 1e6, value("window-2", HAND, "jobs_per_s", 256), "jobs/s"),
     Budget("window 256, to the best peer that answers one by one", ">=", 8, flood_over_best(in_hand)),
     Budget("window 256, to the best peer with 64 in hand", ">=", 8, flood_over_best(lambda name: not in_hand(name))),
-    Budget("window 256, to the floor of four hops", ">=", 0.3, lambda r: r.ratio(
-        ("window-2", HAND, "jobs_per_s", 256), ("window-2", "floor: four hops", "jobs_per_s", 256))),
+    Budget("window 256, to the floor of four hops", ">=", 0.3, ratio("window-2", HAND, FLOOR, "jobs_per_s", 256)),
+    Budget("tell, 64 bytes", ">=", 2e6, value("one-way", "Troupe, tell", "messages_per_s", 64), "messages/s"),
+    Budget("1 KiB through one hop (a ring)", ">=", 2e9, value("one-way", "floor: Troupe's ring", "bytes_per_s", 1024),
+           "bytes/s"),
+    Budget("64 MiB handed over, to 256 KiB handed over", "<=", 2,
+           ratio("payload", "Troupe, handed over", "Troupe, handed over", "p50_us", 64 << 20, 256 << 10)),
+    Budget("death to main(), to the floor of vfork and exec", "<=", 1.5,
+           ratio("restart", "Troupe", "floor: vfork and exec", "p50_ms")),
+    Budget("the same with a spare, to the floor of a spare process", "<=", 1.5,
+           ratio("restart", "Troupe, with a spare", "floor: a spare process", "p50_ms")),
+    *(Budget(f"a dead worker's job known lost, {mib} MiB resident", "<=", 0.3,
+             value("death", "Troupe", "known_p50_ms", mib), "ms") for mib in (0, 16, 256)),
+    Budget("1000 workers started and ready, to the floor", "<=", 2,
+           ratio("many", "Troupe", "floor: vfork and exec", "start_ms", 1000)),
+    Budget("idle worker, the supervisor's own memory", "<=", 5, value("many", "Troupe", "private_kib_per_worker", 1000),
+           "KiB"),
+    Budget("idle worker, all that is Troupe's", "<=", 32, value("many", "Troupe", "pss_kib_per_worker", 1000), "KiB"),
+    Budget("wake-ups with 1000 idle workers", "<=", 0, value("many", "Troupe", "idle_wakeups_per_s", 1000), "/s"),
+    Budget("one job, 1000 idle workers beside it, to none", "<=", 1.1,
+           ratio("workers", "Troupe, N idle beside it", "Troupe, N idle beside it", "p50_us", 1000, 1)),
+    Budget("the supervisor's CPU time for it, to none", "<=", 1.1, ratio(
+        "workers", "Troupe, N idle beside it", "Troupe, N idle beside it", "server_cpu_us_per_job", 1000, 1)),
+    Budget("troupectl status of 1000 workers, whole process", "<=", 20,
+           value("status", "troupectl status, 1000 workers", "p50_ms"), "ms"),
+    Budget("the socket's answer under full load, p99", "<=", 10, value("status", "Troupe: socket, full load", "p99_ms"),
+           "ms"),
 ]
 
 

@@ -12,6 +12,12 @@ def short(value):
     return digits(value)
 
 
+def tick(value):
+    """Of a scale: 1 M, 50 k, 0.2."""
+    return short(value).replace(".00", "").replace(".0 ", " ").removesuffix(".0").replace("0.50", "0.5").replace(
+        "0.20", "0.2").replace("0.10", "0.1")
+
+
 def digits(value):
     size = abs(value)
     return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.01 or \

@@ -55,6 +55,28 @@ class HandingOver(Troupe):
     prefix = "blob:"
 
 
+class Celled(Troupe):
+    """So many cells, each with a worker of its own. Jobs go round them, or all to the first of them."""
+
+    def __init__(self, cells, round_them=True):
+        super().__init__(Pool={"Cells": "by-key", "CellsMax": cells, "CellIdleSec": "infinity"})
+        self.cells, self.round_them = cells, round_them
+
+    def __enter__(self):
+        super().__enter__()
+        programs.run(*self.load_round("window", 2 * self.cells, 64, 64, self.cells))  # makes them
+        return self
+
+    def load_round(self, *arguments):
+        self.prefix = f"cells={self.cells}:"
+        return super().load(*arguments)
+
+    def load(self, *arguments):
+        if self.round_them:
+            return self.load_round(*arguments)
+        return [programs.ours("troupe/jobs"), f"echo/c0@{self.socket}", *map(str, arguments)]
+
+
 class PythonPool:
     def __init__(self, kind, workers=1):
         self.kind, self.workers = kind, workers
@@ -97,14 +119,18 @@ class LoadSubject(rounds.Subject):
     def rate(self, result):
         raise NotImplementedError
 
+    def load(self, *arguments):
+        """The command."""
+        return self.system.load(*arguments)
+
     def turn(self, point):
         for guess in () if point in self.rates else (10, None):  # how many jobs that is, nobody knows before the first
             count = guess or int(self.rates[point] * self.seconds / 10)
             if count >= 10:
-                self.rates[point] = self.rate(programs.measure(*self.system.load(*self.arguments(point, count))))
+                self.rates[point] = self.rate(programs.measure(*self.load(*self.arguments(point, count))))
         count = max(5, int(self.rates[point] * self.seconds))
         before = self.cpu()
-        result = programs.measure(*self.system.load(*self.arguments(point, count)))
+        result = programs.measure(*self.load(*self.arguments(point, count)))
         for metric, ns in self.cpu().items():
             if "all_jobs" in result:
                 result[metric] = (ns - before[metric]) / 1e3 / result["all_jobs"]

@@ -93,7 +93,7 @@ def draw_curves(measure, lines):
     y_scale = Scale([y for line in lines.values() for _, y in line], HEIGHT - BOTTOM, TOP)
     for value in y_scale.ticks():
         drawing.line(LEFT, y_scale.at(value), WIDTH - RIGHT, y_scale.at(value))
-        drawing.text(LEFT - 8, y_scale.at(value) + 4, figures.short(value), "end")
+        drawing.text(LEFT - 8, y_scale.at(value) + 4, figures.tick(value), "end")
     for x in sorted({x for line in lines.values() for x, _ in line}):
         drawing.line(x_scale.at(max(x, 1)), TOP, x_scale.at(max(x, 1)), HEIGHT - BOTTOM)
         drawing.text(x_scale.at(max(x, 1)), HEIGHT - BOTTOM + 20, binary(x), "middle")
@@ -134,7 +134,7 @@ def draw_bars(measure, values):
     chosen = colors({name: measure["subjects"][name]["role"] for name in values})
     for value in scale.ticks():
         drawing.line(scale.at(value), TOP, scale.at(value), height - 26)
-        drawing.text(scale.at(value), height - 10, figures.short(value), "middle")
+        drawing.text(scale.at(value), height - 10, figures.tick(value), "middle")
     for i, (name, value) in enumerate(values.items()):
         y = TOP + 6 + 30 * i
         drawing.text(left - 10, y + 15, name, "end")

@@ -15,6 +15,7 @@
 #include "../../../supervisor/loop-ring.h"
 #include "../load/load.h"
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,12 +177,24 @@ static void take_completions(void)
     }
 }
 
+static void pin_to(const char *cpu)
+{
+    cpu_set_t set;
+
+    if (!cpu)
+        return;
+    CPU_ZERO(&set);
+    CPU_SET((unsigned)atoi(cpu), &set);
+    (void)sched_setaffinity(0, sizeof(set), &set);
+}
+
 static int run_broker(const struct channel_fds *ignored)
 {
     const char *reason = NULL;
     int r = loop_ring_init(&broker.ring, 256, false, &reason);
 
     (void)ignored;
+    pin_to(getenv("BENCH_BROKER_CPU"));
     if (r != 0 || !broker.ring.futex) {
         fprintf(stderr, "hops: no futex operations in io_uring%s%s\n", reason ? ": " : "",
                 reason ? reason : " (Linux 6.7 has them)");

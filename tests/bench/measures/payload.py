@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The payload's size: there and eight bytes back; and one direction only."""
+import json
 import os
 import tempfile
 
@@ -7,6 +8,7 @@ import programs
 import servers
 from loads import HandingOver, RoundTrips, Troupe
 from rounds import Measure, Subject
+from troupe_daemon import Daemon, group
 
 RESULT = 8
 
@@ -20,6 +22,7 @@ class OneWay(Subject):
 
     def __init__(self, name, command, role="peer", package=None):
         self.name, self.command, self.role, self.package = name, command, role, package
+        self.directory = None
         self.rates = {}
 
     def missing(self):
@@ -35,12 +38,49 @@ class OneWay(Subject):
 
 
 class ZeroMq(OneWay):
+    def __init__(self):
+        super().__init__("ZeroMQ PUSH/PULL", self.pushing, package="libzmq3-dev")
+
     def __enter__(self):
         self.directory = tempfile.TemporaryDirectory(prefix="troupe-bench-")
         return self
 
     def __exit__(self, *_):
         self.directory.cleanup()
+
+    def pushing(self):
+        return [programs.ours("peers/zeromq"), f"ipc://{self.directory.name}/socket"] if self.directory else \
+            [programs.ours("peers/zeromq")]
+
+
+class Tell(Subject):
+    """Two hops: worker, supervisor, worker."""
+    name, role = "Troupe, tell", "troupe"
+
+    def __init__(self):
+        program, self.counts = programs.ours("troupe/tell"), {}
+        jobs = {"TimeoutSec": "60s", "MaxRetries": 0}
+        self.daemon = Daemon({
+            "listener": group(program + " listener", Worker={"Overflow": "block"}),
+            "talker": group(program + " talker", Jobs=jobs)})
+
+    def missing(self):
+        with open(programs.product("trouped"), "rb") as file:
+            return None if b"interface io.troupe.Actors" in file.read() else "this trouped carries no messages"
+
+    def __enter__(self):
+        self.daemon.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        self.daemon.__exit__()
+
+    def turn(self, point):
+        count = self.counts.get(point, 10000)
+        found = json.loads(programs.run(programs.product("troupectl"), "--socket", self.daemon.socket, "do", "talker",
+                                        "--data", f"{count} {point}"))
+        self.counts[point] = int(found["messages_per_s"] * 0.3) + 1000
+        return found
 
 
 def measures(quick):
@@ -55,9 +95,6 @@ def measures(quick):
           (("redis", servers.Redis), ("beanstalkd", servers.Beanstalkd), ("NATS", servers.Nats),
            ("gearmand", servers.Gearmand))),
     ]
-    zeromq = ZeroMq("ZeroMQ PUSH/PULL", None, package="libzmq3-dev")
-    zeromq.command = lambda: [programs.ours("peers/zeromq"), *([f"ipc://{zeromq.directory.name}/socket"]
-                                                              if hasattr(zeromq, "directory") else [])]
-    one_way = [OneWay("floor: Troupe's ring", lambda: [programs.ours("floors/one-way")], "floor"), zeromq]
+    one_way = [OneWay("floor: Troupe's ring", lambda: [programs.ours("floors/one-way")], "floor"), Tell(), ZeroMq()]
     return [Measure("payload", "A payload there, eight bytes back", subjects, "p50_us", "µs", sizes, axis="bytes"),
-            Measure("one-way", "One hop, one direction", one_way, "messages_per_s", "messages/s", small, False, "bytes")]
+            Measure("one-way", "Messages, one direction: ring and ZeroMQ one hop, Troupe two", one_way, "messages_per_s", "messages/s", small, False, "bytes")]

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Troupe, jobs with their whole life cycle. ADDRESS is GROUP@SOCKET, GROUP/KEY@SOCKET (the key of
- * all jobs), or blob:GROUP@SOCKET: then each payload is memory of its own that is handed over, not
- * copied; only its first eight bytes are written.
+ * Troupe, jobs with their whole life cycle. ADDRESS is one of
+ *
+ *     GROUP@SOCKET
+ *     GROUP/KEY@SOCKET         the key of all jobs
+ *     cells=N:GROUP@SOCKET     the jobs go round N keys
+ *     blob:GROUP@SOCKET        each payload is memory of its own that is handed over, not copied; only
+ *                              its first eight bytes are written
  */
 
 #include "../../../worker/troupe.h"
@@ -18,6 +22,7 @@ struct troupe {
     struct troupe_client *client;
     uint64_t group;
     bool blobs;
+    uint64_t n_cells, cell;
     char name[256]; /* the group's; behind it in `options` the key */
     struct troupe_job_options options;
 };
@@ -35,6 +40,10 @@ static int open_client(const char *address, unsigned window, void **ret)
     *ret = self;
     self->blobs = strncmp(address, "blob:", 5) == 0;
     address += self->blobs ? 5 : 0;
+    if (strncmp(address, "cells=", 6) == 0) {
+        self->n_cells = strtoull(address + 6, NULL, 10);
+        address += strcspn(address, ":") + 1;
+    }
     at = strchr(address, '@');
     if (!at || (size_t)(at - address) >= sizeof(self->name))
         return -EINVAL;
@@ -53,7 +62,13 @@ static int open_client(const char *address, unsigned window, void **ret)
 static int submit(void *userdata, const void *data, size_t size)
 {
     struct troupe *self = userdata;
+    char key[24];
 
+    if (self->n_cells > 0) {
+        self->options.key = key;
+        self->options.key_size = (size_t)snprintf(
+            key, sizeof(key), "c%llu", (unsigned long long)(self->cell++ % self->n_cells));
+    }
     if (self->blobs) {
         void *blob;
         int r = troupe_client_blob(self->client, size, &blob);

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What a job costs in a pool of many workers, and beside many that have nothing to do with it."""
+"""What a job costs in a pool of many workers, beside many that have nothing to do with it, and in one of many cells."""
 import contextlib
 
 import programs
 import troupe_daemon
-from loads import RoundTrips, Troupe
+from loads import Celled, RoundTrips, Troupe
 from rounds import Measure
 
 
@@ -47,5 +47,9 @@ def beside(n):
 def measures(quick):
     points = [1, 1000] if quick else [1, 10, 100, 1000]
     subjects = [Sizes("Troupe, in a pool of N", Troupe), Sizes("Troupe, N idle beside it", beside)]
+    cells = [Sizes("Troupe, the same cell beside idle ones", lambda n: Celled(n, False)),
+             Sizes("Troupe, round all cells", Celled)]
     return [Measure("workers", "One job at a time, by the number of workers", subjects, "p50_us", "µs", points,
-                    axis="workers")]
+                    axis="workers"),
+            Measure("cells", "One job at a time, by the number of cells", cells, "p50_us", "µs", points,
+                    axis="cells")]

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Instructions per job in the supervisor, counted by callgrind: the same on a noisy machine as on a quiet one.
+
+    tests/bench/instructions.py [--keep]
+
+Each case runs twice, with N jobs and with 3 N, and the difference counts: start and end of the supervisor cancel out.
+Under callgrind the supervisor is some fifty times slower, so everyone else waits for it: batches are as large as the
+window allows, and figures repeat to about a percent. With --keep the profiles stay, for callgrind_annotate.
+"""
+import json
+import os
+import re
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import figures  # pylint: disable=wrong-import-position
+import loads
+import programs
+
+# name: (jobs, workers, in hand, window, bytes)
+CASES = {
+    "one at a time": (2000, 1, 1, 1, 64),
+    "window 256, 1 worker, 64 in hand": (20000, 1, 64, 256, 64),
+    "window 256, 2 workers, 64 in hand": (20000, 2, 64, 256, 64),
+    "window 256, 2 workers, one in hand": (5000, 2, 1, 256, 64),
+    "window 256, 2 workers, 64 in hand, 1 KiB": (20000, 2, 64, 256, 1024),
+}
+
+
+def collected(path, jobs, case):
+    """Instructions that the supervisor has executed in its life, and the jobs it did."""
+    _, workers, depth, window, size = case
+    daemon = loads.Troupe(workers, depth, Worker={"TimeoutStartSec": "60s"})
+    daemon.conf = "[Supervisor]\nSpinUsec=0\n"  # how long it looks before it sleeps, time decides
+    daemon.wrapper = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={path}"]
+    with daemon:
+        what = ("window", jobs, size, size, window) if window > 1 else ("round-trip", jobs, size, size)
+        done = programs.measure(*daemon.load(*what))["all_jobs"]
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return int(re.search(r"^(?:summary|totals): (\d+)", file.read(), re.M).group(1)), done
+
+
+def per_job(directory, name, case):
+    path = os.path.join(directory, "callgrind." + re.sub(r"[^a-z0-9]+", "-", name.lower()))
+    few, few_jobs = collected(path + ".few", case[0], case)
+    many, many_jobs = collected(path, case[0] * 3, case)
+    os.unlink(path + ".few")
+    return (many - few) / (many_jobs - few_jobs)
+
+
+def main():
+    reason = programs.absent("valgrind", "valgrind")
+    if reason:
+        sys.exit(reason)
+    directory = os.path.join(programs.BUILD, "bench", "callgrind")
+    shutil.rmtree(directory, ignore_errors=True)
+    os.makedirs(directory)
+    found = {}
+    for name, case in CASES.items():
+        print(f"{name} …", end=" ", file=sys.stderr, flush=True)
+        found[name] = per_job(directory, name, case)
+        print(f"{found[name]:.0f}", file=sys.stderr)
+    print("\n".join(figures.table([["instructions per job in the supervisor", ""],
+                                   *([name, f"{value:,.0f}"] for name, value in found.items())], (1,))))
+    with open(os.path.join(programs.BUILD, "bench", "instructions.json"), "w", encoding="utf-8") as file:
+        json.dump(found, file, indent=1)
+    if "--keep" in sys.argv:
+        print(f"profiles: {directory} (callgrind_annotate FILE)")
+    else:
+        shutil.rmtree(directory)
+
+
+if __name__ == "__main__":
+    main()
