@@ -6,8 +6,8 @@
  *     GROUP@SOCKET
  *     GROUP/KEY@SOCKET         the key of all jobs
  *     cells=N:GROUP@SOCKET     the jobs go round N keys
- *     blob:GROUP@SOCKET        each payload is memory of its own that is handed over, not copied; only
- *                              its first eight bytes are written
+ *     blob:GROUP@SOCKET        each payload is memory of its own that is handed over, not copied;
+ * only its first eight bytes are written
  */
 
 #include "../../../worker/troupe.h"
