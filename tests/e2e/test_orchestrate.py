@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""The example orchestrate: any number of items, each with a lot of data while it runs, in bounded memory."""
+import json
+import os
+import subprocess
+import threading
+import time
+import unittest
+
+from troupe import LIMIT, SANITIZED, Bell, TestCase, Varlink, example, ini, limit
+
+KIB, MIB = 1024, 1024 * 1024
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+N = 2000 if SANITIZED else 100000
+QUEUE = {"QueueMax": N, "QueueMemoryMax": "64M", "MaxRetries": 1, "BackoffMinSec": "1ms"}
+ANSWER_MAX = 1.0  # seconds until a check query is answered
+BASE = 6 * MIB  # of a worker without data, and its source
+
+
+def orchestrate(work="", size=2, **jobs):
+    return {"batch": ini(f"{example('orchestrate')} work {work}", Pool={"Size": size}, Restart=QUICK,
+                         Jobs={**QUEUE, **jobs}, Resources={"LimitCORE": 0})}
+
+
+class Checker:
+    """Asks for (running, queued) all the time, over one connection, until the end."""
+
+    def __init__(self, s):
+        self.s, self.over = s, threading.Event()
+        self.slowest, self.count, self.most_running, self.most_queued = 0.0, 0, 0, 0
+        self.first = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        with Varlink(self.s.socket_path) as connection:
+            while not self.over.is_set():
+                begun = time.monotonic()
+                [group] = connection.call("GetStatus", target="batch")["groups"]
+                self.slowest = max(self.slowest, time.monotonic() - begun)
+                self.count += 1
+                self.most_running = max(self.most_running, group["running"])
+                self.most_queued = max(self.most_queued, group["queued"])
+                self.first.set()
+                self.over.wait(0.005)
+
+    def stop(self):
+        self.over.set()
+        self.thread.join(LIMIT)
+        return self
+
+
+class Orchestrate(TestCase):
+    def start(self, s, count, *options):
+        process = subprocess.Popen([example("orchestrate"), "start", "batch", str(count), *options], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env={**os.environ, "TROUPE_SOCKET": s.socket_path})
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+    def ends(self, process, limit_seconds=LIMIT):
+        out, error = process.communicate(timeout=limit_seconds)
+        self.assertEqual(process.returncode, 0, error)
+        return json.loads(out)
+
+    def checked(self, checker):
+        checker.stop()
+        self.assertGreater(checker.count, 0)
+        self.assertLess(checker.slowest, ANSWER_MAX)
+
+    def idle(self, s, size):
+        """No place is taken for good: every slot is free again."""
+        group = s.group("batch")
+        self.assertEqual((group["running"], group["queued"]), (0, 0))
+        s.until(lambda: [w["state"] for w in s.workers("batch")] == ["idle"] * size)
+
+    @limit(400)
+    def test_O1_all_items_are_done_by_at_most_Size_workers(self):
+        s = self.started(orchestrate(size=3))
+        checker = Checker(s)
+        answers = self.ends(self.start(s, N, "--size=1000", "--fail-every=10"), 300)
+        self.checked(checker)
+        self.assertEqual((answers["succeeded"], answers["failed"]), (N - N // 10, N // 10))
+        self.assertEqual(answers["dead"] + answers["cancelled"] + answers["busy"], 0)
+        self.assertLessEqual(checker.most_running, 3)
+        self.idle(s, 3)
+
+    @limit(400)
+    @unittest.skipIf(SANITIZED, "a sanitizer has memory of its own")
+    def test_O2_the_peak_of_memory_is_that_of_the_running_items(self):
+        item, count, size = 16 * MIB, 200, 2
+        s = self.started(orchestrate(size=size))
+        processes = {w["pid"] for w in s.workers("batch")}
+        answers = self.ends(self.start(s, count, f"--size={item}"), 300)
+        self.assertEqual(answers["succeeded"], count)
+        self.assertEqual({w["pid"] for w in s.workers("batch")}, processes)
+        for pid in list(processes):
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+                processes |= {int(child) for child in children.read().split()}
+        peak = sum(s.status_field("VmHWM", pid) for pid in processes) * KIB
+        self.assertGreater(peak, size * item)
+        self.assertLess(peak, size * (item + BASE))
+        self.assertLess(s.status_field("VmHWM") * KIB, 2 * item)
+
+    @limit(400)
+    def test_O3_a_check_is_answered_during_the_bulk_start_and_while_all_workers_are_blocked(self):
+        s = self.supervisor(orchestrate())
+        bell = Bell(s, "bell")
+        s.write("batch.group", orchestrate(f"--bell={bell.path}")["batch"])
+        s.start()
+        checker = Checker(s)
+        checker.first.wait(LIMIT)
+        process = self.start(s, N, "--size=10")
+        s.until(lambda: s.group("batch")["queued"] == N - 2)
+        for _ in range(100):
+            begun = time.monotonic()
+            group = s.group("batch")
+            self.assertLess(time.monotonic() - begun, ANSWER_MAX)
+            self.assertEqual((group["running"], group["queued"]), (2, N - 2))
+        self.checked(checker)
+        process.kill()
+
+    def test_O4_a_source_that_fails_or_is_gone_or_never_answers_costs_its_item_and_no_more(self):
+        s = self.started(orchestrate("--source-timeout=300"))
+        answers = self.ends(self.start(s, 30, "--size=100", "--fail-every=5", "--crash-every=7", "--hang-every=11"))
+        self.assertEqual((answers["failed"], answers["succeeded"]), (6 + 4 + 2, 30 - 12))
+        self.idle(s, 2)
+        self.assertEqual(s.group("batch")["deaths"], 0)
+        log = "\n".join(s.call("GetLog", target="batch")["lines"])
+        for reason in "there is no data for item-5", "the data source is gone", "has not answered in time":
+            self.assertIn(reason, log)
+        job = s.do("batch", "x 1 hang")
+        self.assertEqual((job["state"], job["attempt"]), ("failed", 1))
+        self.assertIn("not answered in time", job["result"]["data"])
+
+    def test_O5_no_progress_although_there_is_work_restarts_the_group(self):
+        s = self.supervisor()
+        bell = Bell(s, "bell")
+        s.write("batch.group", orchestrate(f"--bell={bell.path}", NoProgressSec="500ms", MaxRetries=5)["batch"])
+        s.start()
+        generations = [w["generation"] for w in s.workers("batch")]
+        process = self.start(s, 3, "--size=10")
+        s.wait_event("group.stalled", "batch")
+        self.assertIn("no progress", s.log())
+        s.wait_for(lambda: all(w["generation"] > g and w["state"] in ("idle", "busy")
+                               for w, g in zip(s.workers("batch"), generations)), "batch")
+        bell.ring(1000)
+        self.assertEqual(self.ends(process)["succeeded"], 3)
+
+    def test_O5_an_idle_group_is_no_stall(self):
+        s = self.supervisor(orchestrate(NoProgressSec="1s"))
+        bell = Bell(s, "bell")
+        s.write("stalling.group", orchestrate(f"--bell={bell.path}", NoProgressSec="2s")["batch"])
+        s.start()
+        self.assertEqual(self.ends(self.start(s, 10, "--size=10"))["succeeded"], 10)
+        s.create("stalling", "item 10")
+        s.wait_event("group.stalled", "stalling")  # after more than twice the time that batch has
+        self.assertNotIn("group.stalled", [e["type"] for e in s.call("Watch", target="batch")["events"]])
+        self.assertEqual([w["generation"] for w in s.workers("batch")], [1, 1])
+
+    @unittest.skipIf(SANITIZED, "it is killed by a signal")
+    def test_O5_a_crash_of_a_worker_is_no_longer_running(self):
+        s = self.supervisor()
+        bell = Bell(s, "bell")
+        s.write("batch.group", orchestrate(f"--bell={bell.path}", size=1, MaxRetries=0)["batch"])
+        s.start()
+        process = self.start(s, 1, "--size=10")
+        s.until(lambda: s.worker("batch/0")["state"] == "busy")
+        os.kill(s.worker("batch/0")["pid"], 9)
+        self.assertEqual(self.ends(process)["dead"], 1)
+        self.idle(s, 1)
+
+    def test_O6_a_sender_that_runs_ahead_waits_or_is_told_so(self):
+        s = self.started(orchestrate(QueueMax=10))
+        s.call("Pause", target="batch")
+        patient = self.start(s, 100, "--size=10")
+        s.until(lambda: s.group("batch")["senders"] == 1)
+        self.assertEqual(s.group("batch")["queued"], 10)
+        s.call("Resume", target="batch")
+        self.assertEqual(self.ends(patient)["succeeded"], 100)
+        s.call("Pause", target="batch")
+        impatient = self.start(s, 100, "--size=10", "--impatient")
+        s.until(lambda: s.group("batch")["refused"] == 90)
+        s.call("Resume", target="batch")
+        answers = self.ends(impatient)
+        self.assertEqual((answers["succeeded"], answers["busy"]), (10, 90))
+
+    @limit(400)
+    @unittest.skipIf(SANITIZED, "a sanitizer has memory of its own")
+    def test_O6_memory_does_not_grow_with_the_backlog_beyond_the_bound(self):
+        s = self.started(orchestrate(QueueMax=1000))
+        before = s.status_field("VmRSS")
+        s.call("Pause", target="batch")
+        patient = self.start(s, 50000, "--size=10")
+        s.until(lambda: s.group("batch")["senders"] == 1)
+        self.assertLess(s.status_field("VmRSS") - before, 1000 * 2 + 4 * KIB)
+        s.call("Resume", target="batch")
+        self.assertEqual(self.ends(patient, 300)["succeeded"], 50000)
+        self.assertLess(s.status_field("VmHWM") - before, 1000 * 2 + 4 * KIB)
+
+
+if __name__ == "__main__":
+    unittest.main()

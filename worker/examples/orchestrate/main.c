@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "orchestrate.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int orchestrate_number(const char *text, uint64_t *ret)
+{
+    char *end;
+
+    if (*text < '0' || *text > '9')
+        return -EINVAL;
+    errno = 0;
+    *ret = strtoull(text, &end, 10);
+    return errno != 0 || *end != '\0' ? -EINVAL : 0;
+}
+
+int main(int argc, char *argv[])
+{
+    const char *verb = argc > 1 ? argv[1] : "";
+
+    if (strcmp(verb, "start") == 0)
+        return orchestrate_start(argc - 1, argv + 1);
+    if (strcmp(verb, "work") == 0)
+        return orchestrate_work(argc - 1, argv + 1);
+    if (strcmp(verb, "source") == 0 && argc == 2)
+        return orchestrate_source();
+    fputs("orchestrate start GROUP N [--size=BYTES] [--fail-every=K] [--crash-every=K]\n"
+          "                           [--hang-every=K] [--impatient]\n"
+          "orchestrate work [--source-timeout=MSEC] [--bell=FIFO]\n"
+          "orchestrate source\n",
+          stderr);
+    return 2;
+}
