@@ -123,6 +123,16 @@ static struct protocol_content get_content(struct message_reader *reader)
     return reader->failed ? (struct protocol_content){0} : content;
 }
 
+int protocol_get_content(const void *bytes, uint32_t size, struct protocol_content *ret,
+                         uint32_t *ret_size)
+{
+    struct message_reader reader = message_reader(bytes, size);
+
+    *ret = get_content(&reader);
+    *ret_size = (uint32_t)(reader.at - (const uint8_t *)bytes);
+    return reader.failed ? -EBADMSG : 0;
+}
+
 /* ---- actor to supervisor ---- */
 
 int protocol_put_named(void *body, uint32_t size, const struct protocol_named *named)
@@ -390,17 +400,23 @@ int protocol_get_exchange(const void *body, uint32_t size, struct protocol_excha
 
 /* ---- supervisor to actor ---- */
 
+void protocol_put_message_head(struct message_writer *writer,
+                               const struct protocol_message *message)
+{
+    message_put_u64(writer, message->id);
+    message_put_u64(writer, message->sender);
+    message_put_u64(writer, message->ask);
+    message_put_u64(writer, message->timer);
+    message_put_u64(writer, message->sent_at);
+    message_put_u32(writer, message->flags);
+    message_put_u32(writer, message->attempt);
+}
+
 int protocol_put_message(void *body, uint32_t size, const struct protocol_message *message)
 {
     struct message_writer writer = message_writer(body, size);
 
-    message_put_u64(&writer, message->id);
-    message_put_u64(&writer, message->sender);
-    message_put_u64(&writer, message->ask);
-    message_put_u64(&writer, message->timer);
-    message_put_u64(&writer, message->sent_at);
-    message_put_u32(&writer, message->flags);
-    message_put_u32(&writer, message->attempt);
+    protocol_put_message_head(&writer, message);
     put_content(&writer, &message->content);
     return (int)message_written(&writer);
 }

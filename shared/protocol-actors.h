@@ -95,7 +95,8 @@ struct protocol_reply {
 };
 
 /*
- * A letter is named by the id of its MESSAGE, and only while it is in hand or stashed: reports come
+ * A letter is named by the id of its MESSAGE (in ERRED, 0 = none: a failure that nobody looked at,
+ * for the log), and only while it is in hand or stashed: reports come
  * in the order of the ring, and whatever is to be named later is STASHED first.
  */
 struct protocol_forward {
@@ -214,6 +215,18 @@ struct protocol_answer {
     uint64_t cookie;
     uint64_t value; /* a count, an id, a reference: what the request is answered with */
 };
+
+/* The content that `bytes` begin with, and its size; for moving it in one piece. 0 or -EBADMSG. */
+int protocol_get_content(const void *bytes, uint32_t size, struct protocol_content *ret,
+                         uint32_t *ret_size);
+/* What comes before the content of a MESSAGE. */
+void protocol_put_message_head(struct message_writer *writer,
+                               const struct protocol_message *message);
+#define PROTOCOL_TELL_CONTENT    8u /* where it begins */
+#define PROTOCOL_ASK_CONTENT     24u
+#define PROTOCOL_REPLY_CONTENT   8u
+#define PROTOCOL_MESSAGE_CONTENT 48u
+#define PROTOCOL_REPLIED_CONTENT 16u
 
 int protocol_put_named(void *body, uint32_t size, const struct protocol_named *named);
 int protocol_get_named(const void *body, uint32_t size, struct protocol_named *ret);

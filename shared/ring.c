@@ -161,6 +161,23 @@ bool ring_publish(struct ring_producer *producer)
     return true;
 }
 
+int ring_look(const struct ring_producer *producer, uint32_t *cursor, struct ring_record *ret)
+{
+    while (*cursor != producer->tail) {
+        const uint8_t *at = producer->data + (*cursor & (producer->size - 1));
+        struct ring_header header = load_header(at);
+
+        assert(producer->tail - *cursor <= producer->size);
+        *cursor += footprint(header.size);
+        if (header.kind == RING_KIND_PADDING)
+            continue;
+        *ret = (struct ring_record){
+            .body = at + HEADER_SIZE, .size = header.size, .kind = header.kind};
+        return 0;
+    }
+    return RING_E_EMPTY;
+}
+
 /*
  * Fetches the producer's cursor when everything known has been handed out. No producer may go
  * further than a ring's length past what was released to it; so whatever it does, a consumer is

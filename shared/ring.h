@@ -111,6 +111,13 @@ int ring_next(struct ring_consumer *consumer, struct ring_record *ret);
  */
 bool ring_release(struct ring_consumer *consumer);
 
+/*
+ * The producer looks at its own records again, up to what is committed: the one at `*cursor`, which
+ * must be the end of another one, not yet overwritten. 0 and `*cursor` is behind it, or
+ * RING_E_EMPTY. For rings that nobody but the producer can write.
+ */
+int ring_look(const struct ring_producer *producer, uint32_t *cursor, struct ring_record *ret);
+
 /* Whether ring_next() would find something (or a broken cursor); acquire-loads the producer's
  * cursor. */
 bool ring_pending(const struct ring_consumer *consumer);

@@ -17,7 +17,9 @@
 
 #include "../shared/list.h"
 #include "config.h"
+#include "exchange.h"
 #include "loop.h"
+#include "pool.h"
 #include "postbox.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,10 +42,20 @@ enum actor_kind {
     _ACTOR_N_KINDS,
 };
 
+/* What a name given at run time may begin with. */
+#define ACTOR_NAME_FIRST "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
 /* Open asks and watches of one actor, at most. */
-#define ACTOR_ASKS_MAX    65536u
-#define ACTOR_WATCHES_MAX 65536u
+#define ACTOR_ASKS_MAX    16384u
+#define ACTOR_WATCHES_MAX 1024u
 #define ACTOR_NAMES_MAX   1024u
+
+/* What is logged about the messages for an actor; off by default. */
+enum actor_log {
+    ACTOR_LOG_ENQUEUED = 1u << 0,
+    ACTOR_LOG_DISPATCHED = 1u << 1,
+    ACTOR_LOG_UNHANDLED = 1u << 2,
+};
 
 struct actor_counters {
     uint64_t accepted;  /* letters taken in, whichever way they went */
@@ -65,17 +77,20 @@ struct actor {
         struct exchange *exchange; /* owned */
         struct attachment *client;
     };
-    /* Whose inbox it is fed into: NULL while no worker is ready to read it. */
-    struct mailbox *mailbox;
-    struct postbox postbox; /* what waits for it here */
-    bool paused;            /* takes letters, hands none on */
-    bool direct;            /* what comes may be written to the inbox at once */
-    bool failed;            /* its watchers were told; whoever watches it now is told at once */
-    bool exchange_declared; /* by a file, not at run time */
+    struct actor *identity;  /* a worker on its way to take that one's place; else NULL */
+    struct mailbox *mailbox; /* the rings of its worker or client; NULL while it has none */
+    struct postbox postbox;  /* what waits for it here */
+    bool up;                 /* somebody is ready to read the inbox */
+    bool paused;             /* takes letters, hands none on */
+    bool full;               /* the inbox is: space() will come */
+    uint8_t log;             /* enum actor_log: what the message log is to say */
+    bool failed;             /* its watchers were told; whoever watches it now is told at once */
+    bool exchange_declared;  /* by a file, not at run time */
     struct actor_counters counters;
     struct loop_deferred feed;
 
     /* In the inbox now; delivery.c. */
+    uint32_t control;      /* enum memory_control, as in its inbox */
     uint32_t n_pooled;     /* messages of the pool, not known to be consumed */
     uint32_t settled;      /* cursor behind the last record that was reported on */
     struct list blobs;     /* letters sent with a descriptor, oldest first */
@@ -83,14 +98,14 @@ struct actor {
     uint32_t recent[16];   /* cursors of the last messages taken: the flight recorder */
     uint32_t n_recent;     /* ever */
 
-    struct pool *pool; /* kind pool only; owned */
+    struct pool pool; /* kind pool only */
 
-    struct list watchers;      /* watches of this actor */
-    struct list watching;      /* its own */
-    struct list asks;          /* its open ones */
-    struct list names;         /* actor_name, that it gave itself */
-    struct list schedules;     /* timers that will tell it something */
-    struct list subscriptions; /* exchange_subscription.actor_link */
+    struct list watchers;  /* watches of this actor */
+    struct list watching;  /* its own */
+    struct list asks;      /* its open ones */
+    struct list names;     /* actor_name, that it gave itself */
+    struct list schedules; /* timers that will tell it something */
+    struct exchange_subscriber subscriptions;
     unsigned n_asks, n_watching, n_names;
     struct list blocked;      /* actors that wait for room here (Overflow=block): blocked_link */
     struct list blocked_link; /* in the recipient's list */
@@ -110,6 +125,8 @@ struct actor_table {
     void *names;          /* tree of actor_name */
     uint64_t last_client; /* "@N" */
     uint64_t last_id;     /* of a letter */
+    usec_t turn;          /* loop_now() when `realtime` was read: once a turn is enough */
+    usec_t realtime;
 };
 
 /* clang-format off */
@@ -141,6 +158,8 @@ bool actor_name_valid(const char *name, size_t size);
 /* A further name for an actor (for an exchange its own). 0 (also if it has it already), ACTOR_E_*,
  * or -ENOMEM. */
 int actor_register(struct actor *actor, const char *name);
+/* Makes its address known among the names: a client's. 0 or -ENOMEM. */
+int actor_publish(struct actor *actor);
 /* Whether it had that name. */
 bool actor_deregister(struct actor *actor, const char *name);
 /* Exchanges and registered names. NULL if there is none. */
@@ -150,6 +169,13 @@ struct actor *actor_by_name(const struct actor_table *table, const char *name);
 const char *actor_kind_to_string(enum actor_kind kind);
 /* The name of whom a reference means; "" for 0, "(gone)". Borrowed. */
 const char *actor_name_of(const struct actor_table *table, uint64_t reference);
+
+/* Who it is to others. */
+struct actor *actor_self(struct actor *actor);
+
+/* For a letter that begins its way now. */
+uint64_t actor_next_id(struct context *context);
+usec_t actor_realtime(struct context *context);
 
 /* The policies that apply to its mailbox; clients and exchanges have the defaults. */
 struct actor_policy {

@@ -27,7 +27,9 @@ typedef void (*ask_done_fn)(void *userdata, const struct letter *reply, int erro
 struct ask {
     struct list link; /* in the asker's list, or the free list */
     struct context *context;
-    uint64_t handle;     /* 0 = free */
+    uint64_t handle; /* 0 = free */
+    uint32_t index, generation;
+    bool quiet;          /* `done` is not told of its failure: whoever asks is being told now */
     struct actor *asker; /* NULL = `done` is called */
     uint64_t cookie;     /* the asker's own */
     uint64_t recipient;  /* to whom it was handed: who may reply; 0 = not handed over yet */
@@ -65,8 +67,13 @@ struct ask *ask_get(const struct ask_table *table, uint64_t handle); /* NULL = i
 
 /* Ends it without a word. */
 void ask_drop(struct ask *ask);
+/* The asker's own number for it. */
+void ask_drop_cookie(struct actor *asker, uint64_t cookie);
 /* All of one asker's: its worker is dead. */
 void ask_drop_all(struct actor *asker);
+
+/* To another asker: its worker now fills that one's place. */
+void ask_move_all(struct actor *from, struct actor *to);
 
 /* Whether a reply of this type, from this actor, is what is waited for. */
 bool ask_wants(const struct ask *ask, const struct topic *topic);

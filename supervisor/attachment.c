@@ -5,7 +5,10 @@
 #include "../shared/protocol.h"
 #include "cell.h"
 #include "context.h"
+#include "delivery.h"
 #include "group.h"
+#include "router.h"
+#include "talk.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +29,7 @@ static const char RESULT_LOST[] =
 struct attachment {
     struct mailbox mailbox;
     struct context *context;
+    struct actor *actor;
     bool may_change;
     unsigned n_waiters;  /* in the two lists */
     struct list waiting; /* waiters on live jobs, struct job_waiter.owner_link */
@@ -183,6 +187,7 @@ static void attachment_on_space(struct mailbox *mailbox)
     struct attachment *attachment = attachment_of(mailbox, mailbox);
     struct list *node;
 
+    delivery_on_space(attachment->actor);
     while ((node = list_first(&attachment->owed))) {
         struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
         struct job *job = waiter->job;
@@ -453,7 +458,7 @@ static int attachment_handle(struct attachment *attachment, const struct ring_re
     case PROTOCOL_WATCH:
         return attachment_on_watch(attachment, record);
     default:
-        return -EBADMSG;
+        return talk_on_record(attachment->actor, record, attachment->may_change);
     }
 }
 
@@ -469,6 +474,12 @@ static int attachment_on_record(struct mailbox *mailbox, const struct ring_recor
     return r;
 }
 
+static void attachment_on_consumed(struct mailbox *mailbox, const struct ring_record *record,
+                                   uint32_t cursor)
+{
+    delivery_on_consumed(attachment_of(mailbox, mailbox)->actor, record, cursor);
+}
+
 static void attachment_on_broken(struct mailbox *mailbox, const char *what)
 {
     struct attachment *attachment = attachment_of(mailbox, mailbox);
@@ -479,10 +490,27 @@ static void attachment_on_broken(struct mailbox *mailbox, const char *what)
 static const struct mailbox_handler ATTACHMENT_MAILBOX = {
     .record = attachment_on_record,
     .space = attachment_on_space,
+    .consumed = attachment_on_consumed,
     .broken = attachment_on_broken,
 };
 
 /* ---- life ---- */
+
+static int attachment_new_actor(struct attachment *attachment)
+{
+    struct actor_table *table = &attachment->context->actors;
+    char name[24];
+    int r;
+
+    (void)snprintf(name, sizeof(name), "@%llu", (unsigned long long)++table->last_client);
+    r = actor_new(&attachment->actor, attachment->context, ACTOR_CLIENT, name);
+    if (r < 0)
+        return r;
+    attachment->actor->client = attachment;
+    delivery_attach(attachment->actor, &attachment->mailbox);
+    delivery_set_up(attachment->actor, true);
+    return actor_publish(attachment->actor);
+}
 
 int attachment_new(struct attachment **ret, struct context *context, bool may_change,
                    void (*broken)(void *userdata, const char *what), void *userdata,
@@ -511,11 +539,12 @@ int attachment_new(struct attachment **ret, struct context *context, bool may_ch
         free(attachment);
         return r;
     }
-    r = mailbox_open(&attachment->mailbox);
+    r = attachment_new_actor(attachment);
+    if (r == 0)
+        r = mailbox_open(&attachment->mailbox);
     if (r < 0) {
         mailbox_forget_fds(&attachment->mailbox, ret_fds);
-        mailbox_deinit(&attachment->mailbox);
-        free(attachment);
+        (void)attachment_free(attachment);
         return r;
     }
     *ret = attachment;
@@ -546,6 +575,8 @@ struct attachment *attachment_free(struct attachment *attachment)
         job_unref(&attachment->context->jobs, job);
     }
     attachment_forget_submit(attachment);
+    if (attachment->actor)
+        router_remove(attachment->actor, "the client has gone away");
     mailbox_deinit(&attachment->mailbox);
     free(attachment);
     return NULL;

@@ -2,6 +2,7 @@
 #include "../shared/log.h"
 #include "cell-private.h"
 #include "context.h"
+#include "delivery.h"
 #include "group.h"
 #include "slot.h"
 #include <assert.h>
@@ -143,12 +144,31 @@ void cell_review(struct cell *cell)
     cell_watch_idle(cell);
 }
 
+/* Messages and what its actors are known for would be lost with it. */
+static bool cell_is_quiet(const struct cell *cell)
+{
+    if (!cell->actor)
+        return true;
+    if (!delivery_is_quiet(cell->actor) || !list_empty(&cell->actor->schedules))
+        return false;
+    for (size_t i = 0; i < cell->n_slots; i++) {
+        const struct actor *actor = cell->slots[i]->actor;
+        if (actor &&
+            (!delivery_is_quiet(actor) || !list_empty(&actor->names) ||
+             !list_empty(&actor->schedules) || !list_empty(&actor->subscriptions.subscriptions)))
+            return false;
+    }
+    return true;
+}
+
 void cell_on_idle_timer(struct timer *timer, usec_t now)
 {
     struct cell *cell = list_entry(timer, struct cell, idle_timer);
 
     if (cell_live_jobs(cell) > 0 || cell_is_special(cell))
         return;
+    if (!cell_is_quiet(cell))
+        cell->idle_since = now;
     if (usec_add(cell->idle_since, cell->config->cell_idle) > now) {
         cell_watch_idle(cell);
         return;

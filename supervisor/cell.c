@@ -5,6 +5,7 @@
 #include "../shared/log.h"
 #include "context.h"
 #include "group.h"
+#include "router.h"
 #include "slot.h"
 #include <assert.h>
 #include <errno.h>
@@ -323,6 +324,21 @@ static void cell_set_name(struct cell *cell, const char *key)
     cell->key = cell->name + strlen(group) + (*key != '\0');
 }
 
+static int cell_new_actor(struct cell *cell)
+{
+    int r;
+
+    if (cell->config->type != CONFIG_ACTOR)
+        return 0;
+    r = actor_new(&cell->actor, cell->context, ACTOR_POOL, cell->name);
+    if (r < 0)
+        return r;
+    cell->actor->cell = cell;
+    cell->actor->log = cell->group->message_log;
+    cell->actor->paused = cell->paused;
+    return 0;
+}
+
 int cell_new(struct cell **ret, struct group *group, const char *key)
 {
     struct cell *cell = calloc(1, sizeof(*cell));
@@ -347,7 +363,9 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     loop_deferred_init(&cell->dispatch, cell_dispatch);
     replacement_init(cell);
     progress_init(cell);
-    r = cell_reserve(cell, group->size);
+    r = cell_new_actor(cell);
+    if (r == 0)
+        r = cell_reserve(cell, group->size);
     if (r < 0) {
         cell_free(cell);
         return r;
@@ -369,6 +387,8 @@ struct cell *cell_free(struct cell *cell)
     replacement_deinit(cell);
     for (size_t i = 0; i < cell->n_slots; i++)
         slot_free(cell->slots[i]);
+    if (cell->actor)
+        router_remove(cell->actor, "its group, or its cell, is gone");
     free(cell->slots);
     free(cell);
     return NULL;
@@ -377,11 +397,15 @@ struct cell *cell_free(struct cell *cell)
 void cell_pause(struct cell *cell)
 {
     cell->paused = true;
+    if (cell->actor)
+        router_pause(cell->actor);
 }
 
 void cell_resume(struct cell *cell)
 {
     cell->paused = false;
+    if (cell->actor)
+        router_resume(cell->actor);
     cell_wake(cell);
     cell_watch_idle(cell);
 }

@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct actor;
 struct context;
 struct group;
 struct slot;
@@ -44,8 +45,9 @@ struct cell {
     struct group *group;
     const struct config_group *config; /* the group's */
     char name[CELL_NAME_MAX];
-    const char *key;  /* in the name; "" for the one cell of a group without keys */
-    struct list link; /* in the group's table, likewise below */
+    struct actor *actor; /* the pool, as a whole; NULL for services */
+    const char *key;     /* in the name; "" for the one cell of a group without keys */
+    struct list link;    /* in the group's table, likewise below */
     struct cell *next_in_bucket;
     uint64_t hash;
     struct slot **slots; /* 0 … n_slots-1, then those that are draining */

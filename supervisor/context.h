@@ -7,7 +7,9 @@
  */
 
 #include "../shared/clock.h"
+#include "actor.h"
 #include "alarm.h"
+#include "ask.h"
 #include "backoff.h"
 #include "config.h"
 #include "dead-letter.h"
@@ -16,6 +18,7 @@
 #include "job.h"
 #include "pacer.h"
 #include "registry.h"
+#include "schedule.h"
 #include <sys/resource.h>
 
 struct cgroup_tree;
@@ -39,6 +42,9 @@ struct context {
     const struct config_daemon *config;
     struct registry registry;
     struct job_table jobs;
+    struct actor_table actors;
+    struct ask_table asks;
+    struct schedule_table schedules;
     struct alarms alarms;
     struct event_bus events;
     struct death_log deaths;

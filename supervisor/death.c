@@ -68,6 +68,7 @@ struct death *death_unref(struct death *death)
     if (!death || --death->references > 0)
         return NULL;
     assert(!list_linked(&death->link));
+    free(death->messages);
     free(death->state);
     free(death->stderr_text);
     free(death);

@@ -9,6 +9,7 @@
 #include "../shared/list.h"
 #include "../shared/memory.h"
 #include "../shared/protocol.h"
+#include "../shared/topic.h"
 #include "spawn.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +33,17 @@ enum death_cause {
 #define DEATH_WORKER_MAX 144
 #define DEATH_DETAIL_MAX 160
 
+/* A message that the worker took before it died. */
+#define DEATH_MESSAGES_MAX 16
+
+struct death_message {
+    uint64_t id;
+    usec_t sent_at; /* realtime */
+    bool in_hand;   /* it had not finished with it */
+    char sender[DEATH_WORKER_MAX];
+    char type[TOPIC_TYPE_MAX + 1];
+};
+
 struct death {
     struct list link;
     unsigned references;
@@ -46,6 +58,8 @@ struct death {
     uint64_t jobs_done;
     char job[PROTOCOL_ID_TEXT]; /* in hand; empty if none */
     uint32_t attempt;
+    size_t n_messages; /* the flight recorder, newest first */
+    struct death_message *messages;
     size_t state_size; /* last state page; 0 = none was published */
     uint8_t *state;
     size_t stderr_size; /* last lines */

@@ -97,6 +97,28 @@ int group_submit(struct group *group, const struct cell_request *request,
     return r;
 }
 
+int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret)
+{
+    const struct cell_request request = {.key = key, .key_size = (uint32_t)size};
+    int r;
+
+    r = group_pick_cell(group, &request, ret);
+    if (r != 0)
+        return r;
+    if (list_linked(&(*ret)->link)) {
+        cell_watch_idle(*ret);
+        return 0;
+    }
+    r = cell_table_add(&group->cells, *ret);
+    if (r < 0) {
+        cell_free(*ret);
+        return r;
+    }
+    group_begin_cell(group, *ret);
+    cell_watch_idle(*ret);
+    return 0;
+}
+
 /* ---- cells that are gone ---- */
 
 static void add_counters(struct cell_counters *to, const struct cell_counters *from)

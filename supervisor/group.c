@@ -4,6 +4,7 @@
 #include "../shared/cleanup.h"
 #include "../shared/log.h"
 #include "context.h"
+#include "router.h"
 #include "slot.h"
 #include "strv.h"
 #include "user.h"
@@ -26,12 +27,25 @@ static void group_tell(struct group *group, const char *type, const char *text)
 }
 
 /* Without keys, its only cell; with them they come with their jobs. */
+static int group_new_actor(struct group *group)
+{
+    int r;
+
+    if (group->config->type != CONFIG_ACTOR)
+        return 0;
+    r = actor_new(&group->actor, group->context, ACTOR_GROUP, group->name);
+    if (r < 0)
+        return r;
+    group->actor->group = group;
+    return 0;
+}
+
 static int group_make_only_cell(struct group *group)
 {
     int r;
 
     if (group->config->cells == CONFIG_CELLS_BY_KEY)
-        return 0;
+        return group_new_actor(group);
     r = cell_new(&group->cell, group, "");
     return r < 0 ? r : cell_table_add(&group->cells, group->cell);
 }
@@ -76,6 +90,8 @@ struct group *group_free(struct group *group)
         cell_table_remove(&group->cells, cell);
         cell_free(cell);
     }
+    if (group->actor)
+        router_remove(group->actor, "the group is gone");
     kept_results_deinit(&group->results);
     cell_table_deinit(&group->cells);
     config_group_free(group->config);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct actor;
 struct context;
 
 struct group {
@@ -21,8 +22,10 @@ struct group {
     const char *name;            /* config->name */
     uint64_t reference;          /* index and generation in the registry */
     struct cell_table cells;
-    struct cell *cell; /* the only one of a group without keys; NULL with Cells=by-key */
-    size_t size;       /* of the pool of every cell that has no size of its own */
+    struct actor *actor; /* with Cells=by-key: hands on by routing key; else NULL */
+    uint8_t message_log; /* enum actor_log: what new actors are to log */
+    struct cell *cell;   /* the only one of a group without keys; NULL with Cells=by-key */
+    size_t size;         /* of the pool of every cell that has no size of its own */
     struct kept_results results;
     uint64_t n_live;           /* jobs, in all cells */
     uint64_t queue_bytes;      /* their payloads */
@@ -115,6 +118,12 @@ struct cell *group_find_cell(const struct group *group, const char *key, size_t 
 int group_submit(struct group *group, const struct cell_request *request,
                  void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
                  struct job **ret);
+
+/*
+ * The cell for a message with that routing key (NULL = none), made or called back if need be. 0,
+ * CELL_E_*, or -ENOMEM.
+ */
+int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret);
 
 /* Told by a retiring cell whose last slot is gone: frees it. */
 void group_retire_cell(struct group *group, struct cell *cell);

@@ -14,11 +14,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum letter_place {
+    LETTER_NOWHERE, /* in somebody's hand */
+    LETTER_WAITS,
+    LETTER_ANSWERS,
+    LETTER_STASHED,
+};
+
 struct letter {
-    struct list link; /* in the one list that owns it */
+    struct list link;        /* in the one list that owns it */
+    enum letter_place place; /* in a postbox; its own */
     uint16_t kind;
     uint64_t id;     /* counts up over all letters and messages; also their order */
     uint64_t sender; /* reference; 0 = nobody. REPLIED: who answered. TERMINATED: who is gone */
+    uint64_t to;     /* reference; for a letter whose recipient is not there */
     uint64_t ask;    /* handle; 0 = tell */
     uint64_t timer;  /* id; 0 = none */
     uint64_t cookie; /* answers: the asker's own number */

@@ -61,6 +61,8 @@ static int mailbox_read_one(struct mailbox *mailbox, const char **ret_what)
     if (r != 0)
         return r;
     r = mailbox->handler->record(mailbox, &record);
+    if (r == MAILBOX_E_FULL && mailbox->draining)
+        return 0; /* the answer for which there is no room would reach nobody */
     if (r == MAILBOX_E_FULL) {
         mailbox->channel.in.head = head;
         mailbox->suspended = true;
@@ -68,6 +70,15 @@ static int mailbox_read_one(struct mailbox *mailbox, const char **ret_what)
     if (r < 0)
         *ret_what = "record that makes no sense";
     return r;
+}
+
+/* The one place that ends waiting for room, whatever it was that told of it. */
+static void mailbox_space_came(struct mailbox *mailbox)
+{
+    loop_unwatch(mailbox->loop, &mailbox->head_watch);
+    channel_end_block(&mailbox->channel);
+    mailbox->wants_space = false;
+    mailbox->handler->space(mailbox);
 }
 
 static bool mailbox_poll(struct loop_hot *hot)
@@ -87,16 +98,9 @@ static bool mailbox_poll(struct loop_hot *hot)
         mailbox_break(mailbox, what);
         return true;
     }
+    if (mailbox->checking && mailbox->wants_space && mailbox_advance(mailbox))
+        mailbox_space_came(mailbox);
     return n > 0;
-}
-
-/* The one place that ends waiting for room, whatever it was that told of it. */
-static void mailbox_space_came(struct mailbox *mailbox)
-{
-    loop_unwatch(mailbox->loop, &mailbox->head_watch);
-    channel_end_block(&mailbox->channel);
-    mailbox->wants_space = false;
-    mailbox->handler->space(mailbox);
 }
 
 static void mailbox_on_tail(void *userdata, uint32_t events)
@@ -154,6 +158,7 @@ int mailbox_init(struct mailbox *mailbox, struct loop *loop, const struct mailbo
     if (r < 0)
         return r;
     mailbox->channel.wake = mailbox_wake_peer;
+    mailbox->channel.out.shared_head = &mailbox->gate;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) < 0) {
         r = -errno;
         channel_deinit(&mailbox->channel);
@@ -213,6 +218,7 @@ void mailbox_drain(struct mailbox *mailbox)
 {
     const char *what;
 
+    mailbox->draining = true;
     while (!mailbox->dead && mailbox_read_one(mailbox, &what) == 0)
         ;
     mailbox->dead = true;
@@ -246,9 +252,12 @@ static int mailbox_cannot_wait(struct mailbox *mailbox)
     return -EPROTO;
 }
 
-static int mailbox_await_space(struct mailbox *mailbox, uint32_t expected)
+static int mailbox_await_space(struct mailbox *mailbox)
 {
-    if (!mailbox->wants_space && mailbox->channel.backend == WAKE_FUTEX &&
+    const uint32_t expected = atomic_load_explicit(&mailbox->gate, memory_order_relaxed);
+
+    /* What was seen but must not be believed yet comes with the peer's ring: mailbox_poll(). */
+    if (!mailbox->wants_space && mailbox->channel.backend == WAKE_FUTEX && !mailbox->checking &&
         loop_watch_word(mailbox->loop, &mailbox->head_watch, &mailbox->channel.theirs.header->head,
                         expected, mailbox_on_space, mailbox) < 0)
         return mailbox_cannot_wait(mailbox);
@@ -256,25 +265,39 @@ static int mailbox_await_space(struct mailbox *mailbox, uint32_t expected)
     return MAILBOX_E_FULL;
 }
 
+bool mailbox_await(struct mailbox *mailbox)
+{
+    if (mailbox->dead || mailbox_advance(mailbox))
+        return false;
+    if (mailbox->wants_space)
+        return true;
+    /* Nobody makes room by consuming what was never shown. */
+    channel_publish(&mailbox->channel);
+    /* Partner: the load in the peer's channel_release(). */
+    atomic_store_explicit(&mailbox->channel.mine.header->blocked, 1, memory_order_relaxed);
+    wake_fence();
+    if (mailbox_advance(mailbox)) {
+        channel_end_block(&mailbox->channel);
+        return false;
+    }
+    return !mailbox->dead && mailbox_await_space(mailbox) == MAILBOX_E_FULL;
+}
+
 int mailbox_reserve(struct mailbox *mailbox, uint32_t size, void **ret)
 {
-    uint32_t expected = 0;
     int r;
 
     if (mailbox->dead)
         return -EPROTO;
-    r = ring_reserve(&mailbox->channel.out, size, ret);
-    if (r == RING_E_FULL) {
-        if (channel_prepare_block(&mailbox->channel, size, &expected))
-            return mailbox_await_space(mailbox, expected);
-        /* The peer has moved in between, and room only grows. */
+    for (;;) {
         r = ring_reserve(&mailbox->channel.out, size, ret);
+        if (r != RING_E_FULL)
+            return r;
+        if (mailbox_await(mailbox))
+            return MAILBOX_E_FULL;
+        if (mailbox->dead)
+            return -EPROTO;
     }
-    if (r == -EPROTO || r == RING_E_FULL) {
-        mailbox_break(mailbox, "read cursor out of range");
-        return -EPROTO;
-    }
-    return r;
 }
 
 void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size)
@@ -297,6 +320,18 @@ void mailbox_mark(struct mailbox *mailbox, uint64_t handle)
 {
     /* Pairs with the acquire load in the worker's troupe_job_is_cancelled(). */
     atomic_store_explicit(&mailbox->channel.mine.header->mark, handle, memory_order_release);
+}
+
+void mailbox_set_control(struct mailbox *mailbox, uint32_t bits)
+{
+    const _Atomic uint32_t *word = &mailbox->channel.mine.header->control;
+
+    /* Pairs with the acquire load in the worker's loop, before each message. */
+    atomic_store_explicit(&mailbox->channel.mine.header->control, bits, memory_order_release);
+    if (mailbox->channel.backend == WAKE_FUTEX)
+        loop_wake_word(mailbox->loop, word);
+    else
+        loop_wake_eventfd(mailbox->loop, mailbox->channel.wake_fd);
 }
 
 int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struct parcel *ret)

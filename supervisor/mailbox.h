@@ -31,6 +31,11 @@ struct mailbox_handler {
     /* There may be room again after MAILBOX_E_FULL: try. */
     void (*space)(struct mailbox *mailbox);
     /*
+     * The peer has consumed this record of ours for good, and said all that it will say about it;
+     * `cursor` is just behind it. NULL = nobody wants to know.
+     */
+    void (*consumed)(struct mailbox *mailbox, const struct ring_record *record, uint32_t cursor);
+    /*
      * The peer broke the protocol; nothing more is read. Called once, from within whatever found
      * out: must not deinit.
      */
@@ -47,6 +52,15 @@ struct mailbox {
     bool wants_space;
     bool suspended;
     unsigned n_late; /* committed and not yet shown */
+    bool draining;   /* the peer is dead; what it has published is read to the end */
+    /*
+     * Our producer's view of what the peer has consumed: follows its cursor only once everything
+     * is read that it had published before. So a record of ours is not overwritten while something
+     * that it said about it is still unread.
+     */
+    _Atomic uint32_t gate;
+    bool checking;                   /* its cursor was seen to be ahead of the gate: */
+    uint32_t check_head, check_tail; /* there; and how far its ring has to be read first */
     struct loop_hot hot;
     struct loop_watch tail_watch, head_watch;
     struct loop_deferred publish;
@@ -90,6 +104,18 @@ void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size);
  * with the next ones, a few microseconds later if need be, so that the peer wakes up less often.
  */
 void mailbox_commit_of_many(struct mailbox *mailbox, uint16_t kind, uint32_t size, unsigned more);
+
+/* Takes notice of what the peer has consumed. Whether there was anything. */
+bool mailbox_advance(struct mailbox *mailbox);
+
+/*
+ * Has space() called once the peer has consumed something. False if it has by now: then it is not
+ * called.
+ */
+bool mailbox_await(struct mailbox *mailbox);
+
+/* The control word of the inbox, enum memory_control; a peer that sleeps on it is woken. */
+void mailbox_set_control(struct mailbox *mailbox, uint32_t bits);
 
 /* The peer broke a rule that only the mailbox's owner knows: broken() follows. */
 void mailbox_break(struct mailbox *mailbox, const char *what);

@@ -18,6 +18,7 @@ struct postbox {
     struct list stash; /* in the order of stashing */
     uint64_t n, bytes; /* of messages and stash */
     uint64_t n_stashed;
+    uint64_t last_stashed; /* the highest id that was ever in the stash */
     uint64_t answer_bytes;
 };
 
@@ -31,6 +32,7 @@ bool postbox_has_room(const struct postbox *postbox, uint64_t bytes, uint64_t ma
 void postbox_add(struct postbox *postbox, struct letter *letter);
 void postbox_add_front(struct postbox *postbox, struct letter *letter);
 void postbox_add_answer(struct postbox *postbox, struct letter *letter);
+void postbox_add_answer_front(struct postbox *postbox, struct letter *letter);
 void postbox_add_stash(struct postbox *postbox, struct letter *letter);
 
 /*

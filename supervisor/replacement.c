@@ -2,6 +2,7 @@
 #include "replacement.h"
 
 #include "../shared/log.h"
+#include "actor.h"
 #include "cell-private.h"
 #include "context.h"
 #include "event-id.h"
@@ -163,6 +164,8 @@ static void replacement_start_successor(struct cell *cell, struct slot *old)
     successor->generation = old->generation;
     successor->born = old->born;
     successor->twin = !old->twin;
+    if (successor->actor)
+        successor->actor->identity = old->actor;
     cell->aside = successor;
     cell->replacement.old = old;
     slot_start(successor);
@@ -234,6 +237,7 @@ static void replacement_swap(struct cell *cell)
     old->retired = true;
     old->rolls = false;
     list_unlink(&old->wish_link);
+    slot_inherit(old);
 }
 
 void replacement_on_ready(struct slot *slot)

@@ -14,6 +14,26 @@ static uint64_t timeval_usec(struct timeval time)
     return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_usec;
 }
 
+/* The flight recorder, newest first. */
+static void report_messages(struct reply *reply, const struct death *death)
+{
+    if (death->n_messages == 0)
+        return;
+    reply_array(reply, "messages");
+    for (size_t i = 0; i < death->n_messages; i++) {
+        const struct death_message *message = &death->messages[i];
+
+        reply_object(reply, NULL);
+        reply_uint(reply, "id", message->id);
+        reply_string(reply, "sender", message->sender);
+        reply_string(reply, "type", message->type);
+        reply_uint(reply, "sent_at", message->sent_at);
+        reply_bool(reply, "in_hand", message->in_hand);
+        reply_end_object(reply);
+    }
+    reply_end_array(reply);
+}
+
 void report_death(struct reply *reply, const char *key, const struct death *death)
 {
     const struct rusage *usage = &death->exit.usage;
@@ -43,6 +63,7 @@ void report_death(struct reply *reply, const char *key, const struct death *deat
     }
     if (details && death->state_size > 0)
         reply_payload(reply, "state", death->state, death->state_size);
+    report_messages(reply, death);
     if (details && death->stderr_size > 0 && death->stderr_text)
         reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
     reply_end_object(reply);

@@ -53,6 +53,12 @@ int router_tell(struct context *context, const struct router_message *message);
 int router_ask(struct context *context, const struct router_message *message, const char *wanted,
                usec_t timeout, ask_done_fn done, void *userdata, uint64_t *ret);
 
+/* Whether its postbox takes one more of that many bytes. */
+bool router_has_room(const struct actor *to, uint64_t bytes);
+
+/* Whether an answer of that many bytes may wait for an actor. */
+bool router_answer_fits(const struct actor *asker, uint64_t bytes);
+
 /* A letter of ours on its way; moved from. As router_tell(). */
 int router_send(struct context *context, struct actor *to, struct letter *letter);
 

@@ -72,6 +72,7 @@ static void slot_write_report(struct slot *slot, struct death *death)
                        slot->violation);
     slot_report_state(slot, death);
     slot_report_job(slot, death);
+    slot_report_messages(slot, death);
     death->stderr_size = process_last_output(&slot->process, output, sizeof(output));
     death->stderr_text = death->stderr_size > 0 ? strdup(output) : NULL;
 }
@@ -116,9 +117,12 @@ void slot_action_bury(struct slot *slot)
     slot_disarm(slot);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->age_timer);
     process_release(&slot->process);
+    slot_recover_messages(slot, death);
     slot_close_mailbox(slot);
     notify_server_deinit(&slot->notify);
     slot_lose_jobs(slot, death ? death : &fallback);
+    if (slot->role == SLOT_PREDECESSOR)
+        slot_inherit(slot);
     death_unref(death);
 }
 

@@ -9,6 +9,7 @@
  *   slot-work.c   what slot and worker say to each other, and the clock over the job in hand
  *   slot-recycle.c  when it has done enough
  *   slot-lifeline.c  the first sign of a death, before the process has ended
+ *   slot-actor.c  its share in the messages
  *   slot-death.c  the report, what becomes of the jobs, whether and when there is a successor
  */
 
@@ -62,6 +63,17 @@ void slot_on_age(struct timer *timer, usec_t now);
 
 /* The worker is ready: has its end noticed as early as it can be. */
 void slot_watch_owner(struct slot *slot);
+
+/* ---- slot-actor.c ---- */
+
+int slot_new_actor(struct slot *slot); /* 0 or -ENOMEM */
+void slot_free_actor(struct slot *slot);
+/* After each event: whether messages may be handed over, and whether its watchers are told. */
+void slot_review_actor(struct slot *slot);
+/* What the worker took last, for its report. */
+void slot_report_messages(struct slot *slot, struct death *death);
+/* Its worker is dead: messages wait for the next one, which may be a successor in its place. */
+void slot_recover_messages(struct slot *slot, struct death *death);
 
 /* ---- slot-work.c ---- */
 

@@ -2,6 +2,7 @@
 #include "../shared/cleanup.h"
 #include "cell.h"
 #include "context.h"
+#include "delivery.h"
 #include "group.h"
 #include "slot-private.h"
 #include <assert.h>
@@ -111,6 +112,7 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
     if (r < 0)
         return r;
     slot->mailbox_open = true;
+    delivery_attach(slot->actor, &slot->mailbox);
     slot_describe_to_worker(slot, &environment);
     list[n++] = (struct spawn_fd){fds.channel.inbox, WORKER_INBOX};
     list[n++] = (struct spawn_fd){fds.channel.outbox, WORKER_OUTBOX};
@@ -159,6 +161,7 @@ void slot_close_mailbox(struct slot *slot)
     if (!slot->mailbox_open)
         return;
     loop_unwatch(slot_context(slot)->loop, &slot->owner_watch);
+    slot_recover_messages(slot, NULL);
     mailbox_deinit(&slot->mailbox);
     slot->mailbox_open = false;
 }

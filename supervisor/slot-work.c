@@ -2,9 +2,12 @@
 #include "slot-private.h"
 
 #include "../shared/log.h"
+#include "actor.h"
 #include "cell.h"
 #include "context.h"
+#include "delivery.h"
 #include "job.h"
+#include "talk.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,7 +134,7 @@ static int slot_on_record(struct mailbox *mailbox, const struct ring_record *rec
     case PROTOCOL_RESULT:
         return slot_on_result(slot, record);
     default:
-        return -EBADMSG;
+        return talk_on_record(slot->actor, record, true);
     }
 }
 
@@ -140,6 +143,14 @@ static void slot_on_space(struct mailbox *mailbox)
     struct slot *slot = slot_of(mailbox, mailbox);
 
     loop_defer(slot->cell->context->loop, &slot->cell->dispatch);
+    delivery_on_space(slot->actor);
+    mailbox_resume(mailbox);
+}
+
+static void slot_on_consumed(struct mailbox *mailbox, const struct ring_record *record,
+                             uint32_t cursor)
+{
+    delivery_on_consumed(slot_of(mailbox, mailbox)->actor, record, cursor);
 }
 
 static void slot_on_broken(struct mailbox *mailbox, const char *what)
@@ -156,6 +167,7 @@ static void slot_on_broken(struct mailbox *mailbox, const char *what)
 const struct mailbox_handler SLOT_MAILBOX = {
     .record = slot_on_record,
     .space = slot_on_space,
+    .consumed = slot_on_consumed,
     .broken = slot_on_broken,
 };
 
@@ -232,6 +244,8 @@ int slot_send_stop(struct slot *slot)
     void *body;
     int r;
 
+    slot->actor->control |= MEMORY_CONTROL_STOP;
+    mailbox_set_control(&slot->mailbox, slot->actor->control);
     r = mailbox_reserve(&slot->mailbox, 0, &body);
     if (r != 0)
         return r;

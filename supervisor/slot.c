@@ -223,6 +223,7 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
     for (unsigned i = 0; i < ELEMENTS(ACTIONS); i++)
         if (next.actions & 1u << i)
             ACTIONS[i](slot);
+    slot_review_actor(slot);
 }
 
 /* ---- start ---- */
@@ -245,12 +246,18 @@ void slot_start_in_turn(struct slot *slot)
 int slot_new(struct slot **ret, struct cell *cell, unsigned index)
 {
     struct slot *slot = calloc(1, sizeof(*slot));
+    int r;
 
     if (!slot)
         return -ENOMEM;
     slot->cell = cell;
     slot->index = index;
     (void)snprintf(slot->name, sizeof(slot->name), "%s/%u", cell->name, index);
+    r = slot_new_actor(slot);
+    if (r < 0) {
+        free(slot);
+        return r;
+    }
     slot->since_at = clock_realtime();
     slot->generation = slot->born = cell->group->generations;
     slot->job_deadline = USEC_INFINITY;
@@ -273,6 +280,7 @@ struct slot *slot_free(struct slot *slot)
         return NULL;
     assert(slot_is_down(slot));
     group_note_generation(slot->cell->group, slot->generation);
+    slot_free_actor(slot);
     slot_disarm(slot);
     list_unlink(&slot->start.link);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->job_timer);

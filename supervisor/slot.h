@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct actor;
 struct cell;
 struct job;
 
@@ -57,6 +58,7 @@ struct slot {
     unsigned n_jobs;
 
     struct process process;
+    struct actor *actor;    /* NULL for services; a place's, its successor takes it over */
     struct mailbox mailbox; /* actors only */
     bool mailbox_open;
     struct loop_watch owner_watch; /* actors: hears of the worker's death early */
@@ -106,6 +108,9 @@ int slot_assign(struct slot *slot, struct job *job);
 /* Raises the cancel flag for a job in hand, and the ladder if it does not end within
  * TimeoutStopSec=. */
 void slot_cancel(struct slot *slot, struct job *job);
+
+/* Messages for a place in the pool go to its successor as soon as no worker of `old` has any. */
+void slot_inherit(struct slot *old);
 
 /* From the notify socket of services. */
 void slot_notify(struct slot *slot, const struct notify_message *message);

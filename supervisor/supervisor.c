@@ -12,6 +12,7 @@
 #include "notify.h"
 #include "order.h"
 #include "reload.h"
+#include "router.h"
 #include "signals.h"
 #include "slot.h"
 #include <errno.h>
@@ -397,6 +398,8 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     dead_letters_init(&supervisor->context.dead_letters, 0, 0);
     list_init(&supervisor->context.events.subscribers);
     list_init(&supervisor->context.jobs.free);
+    ask_table_init(&supervisor->context.asks);
+    schedule_table_init(&supervisor->context.schedules);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
     loop_deferred_init(&supervisor->review, review);
@@ -435,6 +438,19 @@ int supervisor_run(struct supervisor *supervisor)
     return r;
 }
 
+/* Those that are nobody's: exchanges. */
+static void free_actors(struct context *context)
+{
+    struct actor *actor;
+    size_t cursor = 0;
+
+    while ((actor = actor_next(&context->actors, &cursor)))
+        router_remove(actor, "the supervisor is stopping");
+    actor_table_deinit(&context->actors);
+    ask_table_deinit(&context->asks);
+    schedule_table_deinit(&context->schedules);
+}
+
 /* Only after a loop that failed there may be workers left; the kernel ends them with us. */
 static void free_groups(struct supervisor *supervisor)
 {
@@ -451,6 +467,7 @@ static void free_groups(struct supervisor *supervisor)
         group_free(group);
     }
     registry_deinit(registry);
+    free_actors(&supervisor->context);
 }
 
 struct supervisor *supervisor_free(struct supervisor *supervisor)

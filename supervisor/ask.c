@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "ask.h"
+
+#include "../shared/protocol-actors.h"
+#include "actor.h"
+#include "context.h"
+#include "delivery.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ASK_TABLE_MAX (UINT32_C(1) << 24)
+
+#define ask_of(pointer, member) list_entry(pointer, struct ask, member)
+
+void ask_table_init(struct ask_table *table)
+{
+    *table = (struct ask_table){0};
+    list_init(&table->free);
+}
+
+void ask_table_deinit(struct ask_table *table)
+{
+    assert(table->n_open == 0);
+    for (uint32_t i = 0; i < table->n_entries; i++)
+        free(table->entries[i]);
+    free(table->entries);
+    ask_table_init(table);
+}
+
+static struct ask_table *table_of(const struct ask *ask)
+{
+    return &ask->context->asks;
+}
+
+static void ask_on_timer(struct timer *timer, usec_t now)
+{
+    (void)now;
+    ask_fail(ask_of(timer, timer), ETIMEDOUT, "no reply in time");
+}
+
+static int ask_table_grow(struct ask_table *table, struct context *context)
+{
+    struct ask **entries;
+    struct ask *ask;
+
+    if (table->n_entries == ASK_TABLE_MAX)
+        return -ENOMEM;
+    if (table->n_entries == table->n_allocated) {
+        const uint32_t n = table->n_allocated ? 2 * table->n_allocated : 64;
+        entries = realloc(table->entries, n * sizeof(struct ask *));
+        if (!entries)
+            return -ENOMEM;
+        table->entries = entries;
+        table->n_allocated = n;
+    }
+    ask = calloc(1, sizeof(*ask));
+    if (!ask)
+        return -ENOMEM;
+    ask->context = context;
+    ask->index = table->n_entries;
+    timer_init(&ask->timer, ask_on_timer);
+    table->entries[table->n_entries++] = ask;
+    list_push_back(&table->free, &ask->link);
+    return 0;
+}
+
+static int ask_arm(struct ask *ask, usec_t timeout)
+{
+    struct loop *loop = ask->context->loop;
+
+    if (timeout == USEC_INFINITY)
+        return 0;
+    return timer_arm(loop_timers(loop), &ask->timer, usec_add(loop_now(loop), timeout));
+}
+
+int ask_new(struct ask **ret, struct context *context, const struct ask_options *options)
+{
+    struct ask_table *table = &context->asks;
+    struct ask *ask;
+    int r;
+
+    if (list_empty(&table->free)) {
+        r = ask_table_grow(table, context);
+        if (r < 0)
+            return r;
+    }
+    ask = ask_of(list_first(&table->free), link);
+    r = ask_arm(ask, options->timeout);
+    if (r < 0)
+        return r;
+    list_unlink(&ask->link);
+    ask->generation = ask->generation == UINT32_MAX ? 1 : ask->generation + 1;
+    ask->handle = (uint64_t)ask->generation << 32 | ask->index;
+    ask->asker = options->asker;
+    ask->cookie = options->cookie;
+    ask->done = options->done;
+    ask->userdata = options->userdata;
+    ask->recipient = 0;
+    ask->copies = 1;
+    ask->shared = ask->quiet = false;
+    ask->wanted_size = (uint8_t)options->wanted.type_size;
+    if (ask->wanted_size > 0)
+        memcpy(ask->wanted, options->wanted.type, ask->wanted_size);
+    if (ask->asker) {
+        list_push_back(&ask->asker->asks, &ask->link);
+        ask->asker->n_asks++;
+    }
+    table->n_open++;
+    *ret = ask;
+    return 0;
+}
+
+struct ask *ask_get(const struct ask_table *table, uint64_t handle)
+{
+    const uint32_t index = (uint32_t)handle;
+    struct ask *ask = index < table->n_entries ? table->entries[index] : NULL;
+
+    return ask && handle != 0 && ask->handle == handle ? ask : NULL;
+}
+
+void ask_drop(struct ask *ask)
+{
+    struct ask_table *table = table_of(ask);
+
+    timer_disarm(loop_timers(ask->context->loop), &ask->timer);
+    list_unlink(&ask->link);
+    if (ask->asker)
+        ask->asker->n_asks--;
+    ask->handle = 0;
+    ask->asker = NULL;
+    table->n_open--;
+    list_push_front(&table->free, &ask->link);
+}
+
+void ask_drop_all(struct actor *asker)
+{
+    struct list *node;
+
+    while ((node = list_first(&asker->asks)))
+        ask_drop(ask_of(node, link));
+}
+
+void ask_drop_cookie(struct actor *asker, uint64_t cookie)
+{
+    list_for_each (node, &asker->asks) {
+        struct ask *ask = ask_of(node, link);
+        if (ask->cookie == cookie) {
+            ask_drop(ask);
+            return;
+        }
+    }
+}
+
+void ask_move_all(struct actor *from, struct actor *to)
+{
+    struct list *node;
+
+    while ((node = list_first(&from->asks))) {
+        ask_of(node, link)->asker = to;
+        list_unlink(node);
+        list_push_back(&to->asks, node);
+        from->n_asks--;
+        to->n_asks++;
+    }
+}
+
+bool ask_wants(const struct ask *ask, const struct topic *topic)
+{
+    return topic_type_is_a(topic->type, topic->type_size, ask->wanted, ask->wanted_size);
+}
+
+bool ask_may_reply(const struct ask *ask, uint64_t actor)
+{
+    return ask->shared || ask->recipient == actor;
+}
+
+void ask_answer(struct ask *ask, struct letter *reply)
+{
+    struct actor *asker = ask->asker;
+    const ask_done_fn done = ask->done;
+    void *userdata = ask->userdata;
+
+    reply->cookie = ask->cookie;
+    ask_drop(ask);
+    if (asker) {
+        delivery_answer(asker, reply);
+        return;
+    }
+    done(userdata, reply, 0, NULL);
+    letter_free(reply);
+}
+
+void ask_fail(struct ask *ask, int error, const char *reason)
+{
+    static const struct topic NONE = {.type = ""};
+    struct context *context = ask->context;
+    struct actor *asker = ask->asker;
+    const ask_done_fn done = ask->quiet ? NULL : ask->done;
+    void *userdata = ask->userdata;
+    struct letter *letter;
+    const uint64_t cookie = ask->cookie;
+    const size_t size = strnlen(reason, PROTOCOL_REASON_MAX);
+
+    ask_drop(ask);
+    if (!asker) {
+        if (done)
+            done(userdata, NULL, error, reason);
+        return;
+    }
+    letter = letter_new(PROTOCOL_ASK_FAILED, &NONE);
+    if (!letter)
+        return; /* the library's own time-out is what is left */
+    letter->id = actor_next_id(context);
+    letter->cookie = cookie;
+    letter->error = (uint32_t)error;
+    if (parcel_set(&letter->payload, reason, size) < 0)
+        letter->payload.size = 0;
+    delivery_answer(asker, letter);
+}
+
+void ask_letter_died(struct context *context, uint64_t handle, int error, const char *reason)
+{
+    struct ask *ask = ask_get(&context->asks, handle);
+
+    if (ask && --ask->copies == 0)
+        ask_fail(ask, error, reason);
+}

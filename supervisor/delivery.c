@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+#include "delivery.h"
+
+#include "../shared/log.h"
+#include "cell.h"
+#include "context.h"
+#include "delivery-private.h"
+#include "mailbox.h"
+#include "message-log.h"
+#include "router.h"
+#include "slot.h"
+#include <errno.h>
+#include <string.h>
+
+/* Fields of ASK_FAILED and TERMINATED beside their text. */
+#define TEXT_RECORD_FIXED 32u
+
+struct actor *delivery_pool_of(const struct actor *actor)
+{
+    return actor->kind == ACTOR_SLOT ? actor->slot->cell->actor : NULL;
+}
+
+static void review_in_pool(struct actor *actor)
+{
+    struct actor *pool = delivery_pool_of(actor);
+
+    if (pool)
+        pool_review(&pool->pool, actor);
+}
+
+bool delivery_is_direct(const struct actor *actor)
+{
+    const struct postbox *postbox = &actor->postbox;
+
+    if (!actor->up || actor->paused || !postbox_idle(postbox))
+        return false;
+    if (postbox->n_stashed == 0)
+        return true;
+    /* What it stashes of what it gets counts, too. */
+    const struct actor_policy policy = actor_policy(actor);
+    return postbox_has_room(postbox, 0, policy.mailbox_max, policy.mailbox_memory_max);
+}
+
+/* ---- writing records ---- */
+
+static uint32_t content_room(const struct letter *letter, uint32_t inline_size)
+{
+    const uint32_t names = letter->topic.type_size + letter->topic.key_size;
+
+    return 24u + ((names + 7u) & ~7u) + inline_size + 1u;
+}
+
+static int put_message(void *body, uint32_t room, const struct letter *letter,
+                       const struct payload_wire *wire)
+{
+    const struct protocol_message message = {
+        .id = letter->id,
+        .sender = letter->sender,
+        .ask = letter->ask,
+        .timer = letter->timer,
+        .sent_at = letter->sent_at,
+        .flags = letter->flags,
+        .attempt = letter->attempt,
+        .content = {.topic = letter->topic, .payload = *wire},
+    };
+
+    return protocol_put_message(body, room, &message);
+}
+
+static int put_replied(void *body, uint32_t room, const struct letter *letter,
+                       const struct payload_wire *wire)
+{
+    const struct protocol_replied replied = {
+        .cookie = letter->cookie,
+        .from = letter->sender,
+        .content = {.topic = letter->topic, .payload = *wire},
+    };
+
+    return protocol_put_replied(body, room, &replied);
+}
+
+static int put_text_record(void *body, uint32_t room, const struct letter *letter)
+{
+    const char *text = parcel_data(&letter->payload);
+    const uint32_t size = (uint32_t)letter->payload.size;
+
+    if (letter->kind == PROTOCOL_TERMINATED) {
+        const struct protocol_terminated terminated = {
+            .reference = letter->sender, .cause = text, .cause_size = size};
+        return protocol_put_terminated(body, room, &terminated);
+    }
+    const struct protocol_refused refused = {
+        .cookie = letter->cookie, .error = letter->error, .reason = text, .reason_size = size};
+    return protocol_put_refused(body, room, &refused);
+}
+
+static int put_letter(struct actor *actor, const struct letter *letter, struct payload_wire *wire)
+{
+    struct mailbox *mailbox = actor->mailbox;
+    const bool text = letter->kind == PROTOCOL_ASK_FAILED || letter->kind == PROTOCOL_TERMINATED;
+    const uint32_t inline_max = mailbox->channel.mine.header->inline_max;
+    const bool blob = letter->payload.fd >= 0 || letter->payload.size > inline_max;
+    const uint32_t size = !text && blob ? 0 : (uint32_t)letter->payload.size;
+    const uint32_t room =
+        text ? TEXT_RECORD_FIXED + size : PROTOCOL_MESSAGE_CONTENT + content_room(letter, size);
+    void *body;
+    int r;
+
+    r = mailbox_reserve(mailbox, room, &body);
+    if (r != 0)
+        return r;
+    if (!text) {
+        r = mailbox_give(mailbox, &letter->payload, wire);
+        if (r != 0)
+            return r;
+    }
+    if (text)
+        r = put_text_record(body, room, letter);
+    else if (letter->kind == PROTOCOL_REPLIED)
+        r = put_replied(body, room, letter, wire);
+    else
+        r = put_message(body, room, letter, wire);
+    if (r < 0)
+        return r;
+    mailbox_commit(mailbox, letter->kind, (uint32_t)r);
+    return 0;
+}
+
+int delivery_send(struct actor *actor, struct letter *letter)
+{
+    struct payload_wire wire = {.form = PAYLOAD_INLINE};
+    int r;
+
+    r = put_letter(actor, letter, &wire);
+    if (r == MAILBOX_E_FULL)
+        actor->full = true;
+    if (r != 0)
+        return r;
+    if (letter->kind == PROTOCOL_MESSAGE)
+        delivery_note_sent(actor, &(struct protocol_message){.id = letter->id,
+                                                             .sender = letter->sender,
+                                                             .ask = letter->ask,
+                                                             .flags = letter->flags,
+                                                             .content.topic = letter->topic});
+    if (wire.form == PAYLOAD_INLINE || letter->kind != PROTOCOL_MESSAGE) {
+        letter_free(letter);
+        return 0;
+    }
+    /* The descriptor is needed again should the worker die before it has read the message. */
+    letter->cursor = actor->mailbox->channel.out.tail;
+    list_push_back(&actor->blobs, &letter->link);
+    return 0;
+}
+
+void delivery_note_sent(struct actor *actor, const struct protocol_message *message)
+{
+    actor->counters.delivered++;
+    if (message->ask != 0) {
+        struct ask *ask = ask_get(&actor->context->asks, message->ask);
+        if (ask)
+            ask->recipient = actor->reference;
+    }
+    if (message->flags & PROTOCOL_MESSAGE_POOL) {
+        actor->n_pooled++;
+        review_in_pool(actor);
+    }
+    if (actor->log != 0)
+        message_log(actor, ACTOR_LOG_DISPATCHED,
+                    &(struct message_log_entry){.id = message->id,
+                                                .sender = message->sender,
+                                                .topic = &message->content.topic});
+}
+
+/* ---- feeding ---- */
+
+/* Ours is the fault (memory, descriptors): it cannot be handed over, and says so. */
+static void give_up(struct actor *actor, struct letter *letter, int error)
+{
+    const struct router_verdict verdict = {
+        .reason = DEAD_MAILBOX_FULL, .error = -error, .text = strerror(-error)};
+
+    log_warning("%s: a message cannot be handed over: %s", actor->name, strerror(-error));
+    router_bury(actor->context, letter, actor, &verdict);
+}
+
+/* Whether it went, one way or another. */
+static bool feed_one(struct actor *from, struct actor *to, struct letter *letter)
+{
+    const bool answer = letter->place == LETTER_ANSWERS;
+    int r;
+
+    postbox_take(&from->postbox, letter);
+    r = delivery_send(to, letter);
+    if (r == 0)
+        return true;
+    if (r < 0 && !to->mailbox->dead) {
+        give_up(from, letter, r);
+        return true;
+    }
+    if (answer)
+        postbox_add_answer_front(&from->postbox, letter);
+    else
+        postbox_add_front(&from->postbox, letter);
+    return false;
+}
+
+static void feed_inbox(struct actor *actor)
+{
+    struct letter *letter;
+
+    while (actor->up && !actor->full && (letter = postbox_next(&actor->postbox, actor->paused)))
+        if (!feed_one(actor, actor, letter))
+            break;
+    review_in_pool(actor);
+}
+
+static void feed_pool(struct actor *actor)
+{
+    const unsigned batch_max = actor->cell->config->batch_max;
+    struct letter *letter;
+    struct actor *slot;
+
+    while (!actor->paused && (letter = postbox_oldest(&actor->postbox)) &&
+           (slot = pool_pick(&actor->pool, batch_max))) {
+        letter->flags |= PROTOCOL_MESSAGE_POOL;
+        if (!feed_one(actor, slot, letter))
+            review_in_pool(slot);
+    }
+}
+
+static void feed_exchange(struct actor *actor)
+{
+    struct letter *letter;
+
+    while (!actor->paused && (letter = postbox_oldest(&actor->postbox))) {
+        postbox_take(&actor->postbox, letter);
+        (void)router_send(actor->context, actor, letter);
+    }
+}
+
+/* Senders that wait for room go on once there is some. */
+static void unblock_senders(struct actor *actor)
+{
+    const struct actor_policy policy = actor_policy(actor);
+
+    while (!list_empty(&actor->blocked) &&
+           postbox_has_room(&actor->postbox, 0, policy.mailbox_max, policy.mailbox_memory_max)) {
+        struct list *node = list_first(&actor->blocked);
+        struct actor *sender = list_entry(node, struct actor, blocked_link);
+        list_unlink(node);
+        mailbox_resume(sender->mailbox);
+    }
+}
+
+void delivery_on_turn(struct loop_deferred *deferred)
+{
+    struct actor *actor = list_entry(deferred, struct actor, feed);
+
+    switch (actor->kind) {
+    case ACTOR_POOL:
+        feed_pool(actor);
+        break;
+    case ACTOR_EXCHANGE:
+        feed_exchange(actor);
+        break;
+    default:
+        feed_inbox(actor);
+    }
+    if (!list_empty(&actor->blocked))
+        unblock_senders(actor);
+}
+
+void delivery_wake(struct actor *actor)
+{
+    loop_defer(actor->context->loop, &actor->feed);
+}
+
+void delivery_answer(struct actor *actor, struct letter *letter)
+{
+    if (!actor->mailbox) {
+        letter_free(letter); /* whoever asked is gone */
+        return;
+    }
+    postbox_add_answer(&actor->postbox, letter);
+    delivery_wake(actor);
+}
+
+/* ---- told by its rings ---- */
+
+void delivery_on_space(struct actor *actor)
+{
+    struct actor *pool = delivery_pool_of(actor);
+
+    actor->full = false;
+    (void)mailbox_advance(actor->mailbox);
+    if (!postbox_idle(&actor->postbox))
+        delivery_wake(actor);
+    review_in_pool(actor);
+    if (pool && !postbox_idle(&pool->postbox))
+        delivery_wake(pool);
+}
+
+void delivery_on_consumed(struct actor *actor, const struct ring_record *record, uint32_t cursor)
+{
+    struct list *kept = list_first(&actor->blobs);
+    uint32_t flags;
+
+    if (record->kind != PROTOCOL_MESSAGE)
+        return;
+    actor->counters.consumed++;
+    actor->recent[actor->n_recent++ % DELIVERY_RECENT] = delivery_start_of(record, cursor);
+    if (kept && list_entry(kept, struct letter, link)->cursor == cursor) {
+        list_unlink(kept);
+        letter_free(list_entry(kept, struct letter, link));
+    }
+    memcpy(&flags, (const uint8_t *)record->body + offsetof(struct protocol_message, flags),
+           sizeof(flags));
+    if (flags & PROTOCOL_MESSAGE_POOL) {
+        actor->n_pooled--;
+        review_in_pool(actor);
+    }
+}
+
+/* ---- its rings ---- */
+
+void delivery_attach(struct actor *actor, struct mailbox *mailbox)
+{
+    actor->mailbox = mailbox;
+    actor->settled = 0;
+    actor->n_pooled = 0;
+    actor->n_recent = 0;
+    actor->full = false;
+    actor->control = actor->paused ? MEMORY_CONTROL_PAUSE : 0;
+    if (actor->control != 0)
+        mailbox_set_control(mailbox, actor->control);
+}
+
+void delivery_set_up(struct actor *actor, bool up)
+{
+    struct actor *pool = delivery_pool_of(actor);
+
+    if (actor->up == up)
+        return;
+    actor->up = up;
+    review_in_pool(actor);
+    if (!up)
+        return;
+    delivery_wake(actor);
+    if (pool)
+        delivery_wake(pool);
+}

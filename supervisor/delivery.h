@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Between an actor's postbox and the inbox of whoever fills its place: feeding, knowing what was
+ * consumed, finding a letter in the inbox again, and taking everything back when a worker has died.
+ */
+
+#include "../shared/protocol-actors.h"
+#include "actor.h"
+#include "letter.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct death;
+struct mailbox;
+struct ring_record;
+
+/* New rings, nothing in them; then whether somebody is ready to read them. */
+void delivery_attach(struct actor *actor, struct mailbox *mailbox);
+void delivery_set_up(struct actor *actor, bool up);
+
+/* Whether a message may be written to its inbox at once: nothing is before it. */
+bool delivery_is_direct(const struct actor *actor);
+
+/*
+ * Writes a letter into the inbox. 0 and it is taken over (also out of its postbox), or
+ * MAILBOX_E_FULL (the actor is fed once there is room), or -errno.
+ */
+int delivery_send(struct actor *actor, struct letter *letter);
+
+/* A message was written into its inbox: by delivery_send(), or past it. */
+void delivery_note_sent(struct actor *actor, const struct protocol_message *message);
+
+/* An answer for the worker or client of now; taken over. */
+void delivery_answer(struct actor *actor, struct letter *letter);
+
+/* Feeds it at the end of this turn, and now. */
+void delivery_wake(struct actor *actor);
+void delivery_on_turn(struct loop_deferred *deferred);
+
+/* As in struct mailbox_handler. */
+void delivery_on_space(struct actor *actor);
+void delivery_on_consumed(struct actor *actor, const struct ring_record *record, uint32_t cursor);
+
+/*
+ * The letter with this id that its worker has in hand or has stashed. The caller owns it; nothing
+ * of it is left here. 0, -EBADMSG (it has no such letter), or -ENOMEM.
+ */
+int delivery_claim(struct actor *actor, uint64_t id, struct letter **ret);
+
+/* STASHED and UNSTASHED. As above. */
+int delivery_stash(struct actor *actor, const struct protocol_stash *stash);
+int delivery_unstash(struct actor *actor, uint64_t id);
+
+/*
+ * Its worker is dead and its outbox read to the end: what it had not consumed waits for the next
+ * one, in order; what it had in hand is retried or goes to the error queue (`death` may be NULL).
+ * Answers, open asks and watches end with it. The rings may go afterwards.
+ */
+void delivery_recover(struct actor *actor, struct death *death);
+
+/*
+ * The rings of `from`, whom nobody else has told anything, become those of `actor`, which has none:
+ * with what its worker has asked and watches, and the answers that wait for it.
+ */
+void delivery_take_over(struct actor *actor, struct actor *from);
+
+/* Nothing waits for it and nothing is in its inbox. */
+bool delivery_is_quiet(const struct actor *actor);
+
+/* The last messages its worker took, the newest first, as death reports list them. */
+struct delivery_taken {
+    uint64_t id, sender;
+    usec_t sent_at;
+    struct topic topic; /* points into the inbox */
+    bool in_hand;
+};
+/* At most `max`; their number. Before delivery_recover(). */
+size_t delivery_flight_recorder(struct actor *actor, struct delivery_taken *ret, size_t max);

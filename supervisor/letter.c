@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "letter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct letter_block {
+    struct letter letter;
+    char bytes[]; /* type, then key */
+};
+
+struct letter *letter_new(uint16_t kind, const struct topic *topic)
+{
+    const uint32_t key_size = topic->key ? topic->key_size : 0;
+    struct letter_block *block = calloc(1, sizeof(*block) + topic->type_size + key_size + 1);
+    struct letter *letter;
+
+    if (!block)
+        return NULL;
+    letter = &block->letter;
+    list_init(&letter->link);
+    letter->kind = kind;
+    letter->payload = (struct parcel)PARCEL_NULL;
+    if (topic->type_size > 0)
+        memcpy(block->bytes, topic->type, topic->type_size);
+    if (key_size > 0)
+        memcpy(block->bytes + topic->type_size, topic->key, key_size);
+    letter->topic = (struct topic){
+        .type = block->bytes,
+        .type_size = topic->type_size,
+        .key = topic->key ? block->bytes + topic->type_size : NULL,
+        .key_size = key_size,
+    };
+    return letter;
+}
+
+static int copy_payload(struct parcel *to, const struct parcel *from)
+{
+    int fd;
+
+    if (from->fd < 0)
+        return parcel_set(to, parcel_data(from), (size_t)from->size);
+    fd = fcntl(from->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    parcel_set_blob(to, fd, from->size);
+    return 0;
+}
+
+struct letter *letter_copy(const struct letter *letter)
+{
+    struct letter *copy = letter_new(letter->kind, &letter->topic);
+    const struct topic topic = copy ? copy->topic : (struct topic){0};
+
+    if (!copy)
+        return NULL;
+    *copy = *letter;
+    list_init(&copy->link);
+    copy->topic = topic;
+    copy->payload = (struct parcel)PARCEL_NULL;
+    if (copy_payload(&copy->payload, &letter->payload) < 0)
+        return letter_free(copy);
+    return copy;
+}
+
+struct letter *letter_free(struct letter *letter)
+{
+    if (!letter)
+        return NULL;
+    parcel_deinit(&letter->payload);
+    free(list_entry(letter, struct letter_block, letter));
+    return NULL;
+}
+
+uint64_t letter_bytes(const struct letter *letter)
+{
+    return sizeof(*letter) + letter->topic.type_size + letter->topic.key_size +
+           letter->payload.size;
+}

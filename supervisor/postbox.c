@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "postbox.h"
+
+#include <assert.h>
+
+void postbox_init(struct postbox *postbox)
+{
+    *postbox = (struct postbox){0};
+    list_init(&postbox->messages);
+    list_init(&postbox->answers);
+    list_init(&postbox->stash);
+}
+
+bool postbox_has_room(const struct postbox *postbox, uint64_t bytes, uint64_t max,
+                      uint64_t memory_max)
+{
+    /* One that is larger than the whole memory is let in alone, rather than never. */
+    return postbox->n < max &&
+           (postbox->n == 0 || (bytes <= memory_max && postbox->bytes <= memory_max - bytes));
+}
+
+static void postbox_count(struct postbox *postbox, const struct letter *letter)
+{
+    assert(!list_linked(&letter->link));
+    postbox->n++;
+    postbox->bytes += letter_bytes(letter);
+}
+
+void postbox_add(struct postbox *postbox, struct letter *letter)
+{
+    postbox_count(postbox, letter);
+    letter->place = LETTER_WAITS;
+    list_push_back(&postbox->messages, &letter->link);
+}
+
+void postbox_add_front(struct postbox *postbox, struct letter *letter)
+{
+    postbox_count(postbox, letter);
+    letter->place = LETTER_WAITS;
+    list_push_front(&postbox->messages, &letter->link);
+}
+
+static void postbox_count_answer(struct postbox *postbox, struct letter *letter)
+{
+    assert(!list_linked(&letter->link));
+    letter->place = LETTER_ANSWERS;
+    postbox->answer_bytes += letter_bytes(letter);
+}
+
+void postbox_add_answer(struct postbox *postbox, struct letter *letter)
+{
+    postbox_count_answer(postbox, letter);
+    list_push_back(&postbox->answers, &letter->link);
+}
+
+void postbox_add_answer_front(struct postbox *postbox, struct letter *letter)
+{
+    postbox_count_answer(postbox, letter);
+    list_push_front(&postbox->answers, &letter->link);
+}
+
+void postbox_add_stash(struct postbox *postbox, struct letter *letter)
+{
+    postbox_count(postbox, letter);
+    postbox->n_stashed++;
+    if (letter->id > postbox->last_stashed)
+        postbox->last_stashed = letter->id;
+    letter->place = LETTER_STASHED;
+    list_push_back(&postbox->stash, &letter->link);
+}
+
+struct letter *postbox_oldest(const struct postbox *postbox)
+{
+    struct list *node = list_first(&postbox->messages);
+
+    return node ? list_entry(node, struct letter, link) : NULL;
+}
+
+struct letter *postbox_next(const struct postbox *postbox, bool paused)
+{
+    struct list *node = list_first(&postbox->answers);
+    struct letter *answer = node ? list_entry(node, struct letter, link) : NULL;
+    struct letter *message = paused ? NULL : postbox_oldest(postbox);
+
+    if (!answer || !message)
+        return answer ? answer : message;
+    return answer->id < message->id ? answer : message;
+}
+
+struct letter *postbox_stashed(const struct postbox *postbox, uint64_t id)
+{
+    if (id > postbox->last_stashed)
+        return NULL;
+    /* Usually the first: they are taken out in the order in which they were put in. */
+    list_for_each (node, &postbox->stash) {
+        struct letter *letter = list_entry(node, struct letter, link);
+        if (letter->id == id)
+            return letter;
+    }
+    return NULL;
+}
+
+void postbox_take(struct postbox *postbox, struct letter *letter)
+{
+    list_unlink(&letter->link);
+    if (letter->place == LETTER_ANSWERS) {
+        postbox->answer_bytes -= letter_bytes(letter);
+    } else {
+        postbox->n--;
+        postbox->bytes -= letter_bytes(letter);
+        postbox->n_stashed -= letter->place == LETTER_STASHED;
+    }
+    letter->place = LETTER_NOWHERE;
+}
+
+bool postbox_idle(const struct postbox *postbox)
+{
+    return list_empty(&postbox->messages) && list_empty(&postbox->answers);
+}

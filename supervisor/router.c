@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "router.h"
+
+#include "../shared/log.h"
+#include "cell.h"
+#include "context.h"
+#include "delivery.h"
+#include "group.h"
+#include "mailbox.h"
+#include "message-log.h"
+#include <errno.h>
+#include <string.h>
+
+/* Exchanges one letter may go through: beyond that it is taken to go round. */
+#define ROUTER_HOPS_MAX 8u
+
+/* ---- where it goes ---- */
+
+static int refuse(struct context *context, struct letter *letter, const struct actor *to,
+                  const struct router_verdict *verdict, int result)
+{
+    router_bury(context, letter, to, verdict);
+    return result;
+}
+
+static int refuse_gone(struct context *context, struct letter *letter, const struct actor *to,
+                       const char *text)
+{
+    const struct router_verdict verdict = {.reason = DEAD_GONE, .error = ENOENT, .text = text};
+
+    return refuse(context, letter, to, &verdict, ROUTER_E_GONE);
+}
+
+bool router_has_room(const struct actor *to, uint64_t bytes)
+{
+    const struct actor_policy policy = actor_policy(to);
+
+    return postbox_has_room(&to->postbox, bytes, policy.mailbox_max, policy.mailbox_memory_max);
+}
+
+bool router_answer_fits(const struct actor *asker, uint64_t bytes)
+{
+    const uint64_t max = actor_policy(asker).mailbox_memory_max;
+    const uint64_t used = asker->postbox.answer_bytes;
+
+    return used == 0 || (bytes <= max && used <= max - bytes);
+}
+
+static void drop_oldest(struct actor *to, uint64_t bytes)
+{
+    const struct router_verdict verdict = {
+        .reason = DEAD_DROPPED, .error = ENOBUFS, .text = "dropped for a later one"};
+    struct letter *oldest;
+
+    while (!router_has_room(to, bytes) && (oldest = postbox_oldest(&to->postbox))) {
+        postbox_take(&to->postbox, oldest);
+        router_bury(to->context, oldest, to, &verdict);
+    }
+}
+
+/* Into its postbox, by its policy. */
+static int enqueue(struct actor *to, struct letter *letter)
+{
+    const struct router_verdict full = {
+        .reason = DEAD_MAILBOX_FULL, .error = ENOBUFS, .text = "the mailbox is full"};
+    const uint64_t bytes = letter_bytes(letter);
+
+    if (actor_policy(to).overflow == CONFIG_OVERFLOW_DROP_OLDEST)
+        drop_oldest(to, bytes);
+    if (!router_has_room(to, bytes))
+        return refuse(to->context, letter, to, &full, ROUTER_E_FULL);
+    postbox_add(&to->postbox, letter);
+    delivery_wake(to);
+    return 0;
+}
+
+static int send_to_inbox(struct actor *to, struct letter *letter)
+{
+    if (delivery_is_direct(to) && !to->full && delivery_send(to, letter) == 0)
+        return 0;
+    return enqueue(to, letter);
+}
+
+static int send_to_pool(struct actor *to, struct letter *letter)
+{
+    struct actor *slot = NULL;
+
+    letter->flags |= PROTOCOL_MESSAGE_POOL;
+    if (!to->paused && postbox_idle(&to->postbox))
+        slot = pool_pick(&to->pool, to->cell->config->batch_max);
+    if (slot && delivery_send(slot, letter) == 0)
+        return 0;
+    return enqueue(to, letter);
+}
+
+static int send_to_group(struct actor *to, struct letter *letter)
+{
+    struct cell *cell;
+    const char *problem = "no such cell";
+    int r;
+
+    r = group_take_cell(to->group, letter->topic.key, letter->topic.key_size, &cell);
+    if (r == 0)
+        return router_send(to->context, cell->actor, letter);
+    if (r == CELL_E_NO_KEY)
+        problem = "the group has Cells=by-key, and the message no routing key";
+    else if (r == CELL_E_BAD_KEY)
+        problem = "its routing key cannot name a cell";
+    else if (r == CELL_E_TOO_MANY)
+        problem = "CellsMax= is reached";
+    return refuse_gone(to->context, letter, to, problem);
+}
+
+/* ---- exchanges ---- */
+
+struct fan_out {
+    struct context *context;
+    struct actor *exchange;
+    struct letter *letter;
+    int result;
+};
+
+static void fan_out_one(void *userdata, uint64_t reference)
+{
+    struct fan_out *out = userdata;
+    struct letter *copy = letter_copy(out->letter);
+    struct actor *to = actor_get(&out->context->actors, reference);
+
+    if (!copy) {
+        log_error("%s: a copy of a message is lost: out of memory or descriptors",
+                  out->exchange->name);
+        out->result = -ENOMEM;
+        ask_letter_died(out->context, out->letter->ask, ENOMEM, "out of memory");
+        return;
+    }
+    copy->id = actor_next_id(out->context);
+    copy->flags |= PROTOCOL_MESSAGE_EXCHANGE;
+    copy->hops++;
+    if (!to)
+        (void)refuse_gone(out->context, copy, NULL, NULL);
+    else
+        (void)router_send(out->context, to, copy);
+}
+
+static void count_copy(void *userdata, uint64_t reference)
+{
+    (void)reference;
+    ++*(unsigned *)userdata;
+}
+
+/* All copies are on their way before the first can fail the ask. */
+static void share_ask(struct actor *exchange, const struct letter *letter)
+{
+    struct ask *ask = ask_get(&exchange->context->asks, letter->ask);
+    unsigned n = 0;
+
+    if (!ask || exchange_route(exchange->exchange, &letter->topic, count_copy, &n) <= 0)
+        return;
+    ask->copies += n - 1;
+    ask->shared = ask->shared || n > 1;
+}
+
+static int send_to_exchange(struct actor *to, struct letter *letter)
+{
+    struct fan_out out = {.context = to->context, .exchange = to, .letter = letter};
+    const struct router_verdict no_match = {
+        .reason = DEAD_NO_MATCH, .error = ENOENT, .text = "nobody has subscribed to it"};
+    const struct router_verdict round = {
+        .reason = DEAD_LOOP, .error = ELOOP, .text = "it went through too many exchanges"};
+    int r;
+
+    if (to->paused)
+        return enqueue(to, letter);
+    if (letter->hops >= ROUTER_HOPS_MAX)
+        return refuse(to->context, letter, to, &round, ROUTER_E_NO_MATCH);
+    share_ask(to, letter);
+    r = exchange_route(to->exchange, &letter->topic, fan_out_one, &out);
+    if (r == 0)
+        return refuse(to->context, letter, to, &no_match, ROUTER_E_NO_MATCH);
+    if (r < 0)
+        ask_letter_died(to->context, letter->ask, -r, strerror(-r));
+    letter_free(letter);
+    return r < 0 ? r : out.result;
+}
+
+int router_send(struct context *context, struct actor *to, struct letter *letter)
+{
+    to->counters.accepted++;
+    if (to->log & ACTOR_LOG_ENQUEUED)
+        message_log(to, ACTOR_LOG_ENQUEUED,
+                    &(struct message_log_entry){
+                        .id = letter->id, .sender = letter->sender, .topic = &letter->topic});
+    switch (to->kind) {
+    case ACTOR_POOL:
+        return send_to_pool(to, letter);
+    case ACTOR_GROUP:
+        return send_to_group(to, letter);
+    case ACTOR_EXCHANGE:
+        return send_to_exchange(to, letter);
+    default:
+        (void)context;
+        return send_to_inbox(to, letter);
+    }
+}
+
+/* ---- from elsewhere than a ring ---- */
+
+static int make_letter(struct context *context, const struct router_message *message,
+                       struct letter **ret)
+{
+    struct letter *letter = letter_new(PROTOCOL_MESSAGE, &message->topic);
+
+    if (!letter) {
+        if (message->payload)
+            parcel_deinit(message->payload);
+        return -ENOMEM;
+    }
+    if (message->payload)
+        parcel_move(&letter->payload, message->payload);
+    letter->id = actor_next_id(context);
+    letter->sender = message->sender;
+    letter->sent_at = actor_realtime(context);
+    letter->timer = message->timer;
+    letter->flags = message->timer != 0 ? PROTOCOL_MESSAGE_TIMER : 0;
+    *ret = letter;
+    return 0;
+}
+
+static int send_letter(struct context *context, uint64_t to, struct letter *letter)
+{
+    struct actor *actor = actor_get(&context->actors, to);
+
+    if (actor)
+        return router_send(context, actor, letter);
+    letter->to = to;
+    return refuse_gone(context, letter, NULL, NULL);
+}
+
+int router_tell(struct context *context, const struct router_message *message)
+{
+    struct letter *letter;
+    int r;
+
+    r = make_letter(context, message, &letter);
+    if (r < 0)
+        return r;
+    return send_letter(context, message->to, letter);
+}
+
+int router_ask(struct context *context, const struct router_message *message, const char *wanted,
+               usec_t timeout, ask_done_fn done, void *userdata, uint64_t *ret)
+{
+    const struct ask_options options = {
+        .wanted = {.type = wanted, .type_size = (uint32_t)strlen(wanted)},
+        .timeout = timeout,
+        .done = done,
+        .userdata = userdata,
+    };
+    struct letter *letter;
+    struct ask *ask;
+    int r;
+
+    r = make_letter(context, message, &letter);
+    if (r < 0)
+        return r;
+    r = ask_new(&ask, context, &options);
+    if (r < 0) {
+        letter_free(letter);
+        return r;
+    }
+    letter->ask = *ret = ask->handle;
+    ask->quiet = true;
+    r = send_letter(context, message->to, letter);
+    ask = ask_get(&context->asks, *ret);
+    if (r == 0 && ask) {
+        ask->quiet = false;
+        return 0;
+    }
+    if (ask)
+        ask_drop(ask);
+    return r != 0 ? r : ROUTER_E_GONE;
+}
+
+/* ---- pause ---- */
+
+void router_pause(struct actor *actor)
+{
+    actor->paused = true;
+    if (actor->mailbox)
+        mailbox_set_control(actor->mailbox, actor->control |= MEMORY_CONTROL_PAUSE);
+}
+
+void router_resume(struct actor *actor)
+{
+    actor->paused = false;
+    if (actor->mailbox)
+        mailbox_set_control(actor->mailbox, actor->control &= ~(uint32_t)MEMORY_CONTROL_PAUSE);
+    delivery_wake(actor);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "schedule.h"
+
+#include "../shared/log.h"
+#include "../shared/protocol-actors.h"
+#include "actor.h"
+#include "context.h"
+#include "router.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define schedule_of(pointer, member) list_entry(pointer, struct schedule, member)
+
+void schedule_table_init(struct schedule_table *table)
+{
+    *table = (struct schedule_table){0};
+    list_init(&table->free);
+}
+
+void schedule_table_deinit(struct schedule_table *table)
+{
+    assert(table->n_armed == 0);
+    for (uint32_t i = 0; i < table->n_entries; i++)
+        free(table->entries[i]);
+    free(table->entries);
+    schedule_table_init(table);
+}
+
+static void schedule_end(struct schedule *schedule)
+{
+    struct schedule_table *table = &schedule->context->schedules;
+
+    alarm_stop(&schedule->alarm);
+    list_unlink(&schedule->link);
+    schedule->letter = letter_free(schedule->letter);
+    schedule->id = 0;
+    schedule->to = NULL;
+    table->n_armed--;
+    list_push_front(&table->free, &schedule->link);
+}
+
+/* ---- going off ---- */
+
+static usec_t schedule_now(const struct schedule *schedule)
+{
+    const struct alarms *alarms = &schedule->context->alarms;
+
+    return schedule->realtime ? alarms->realtime() : loop_now(alarms->loop);
+}
+
+static int schedule_arm(struct schedule *schedule)
+{
+    if (schedule->realtime)
+        return alarm_set_at(&schedule->alarm, schedule->due);
+    return alarm_set_after(&schedule->alarm, usec_sub(schedule->due, schedule_now(schedule)));
+}
+
+/* The next beat that is still to come. */
+static void schedule_step(struct schedule *schedule)
+{
+    const usec_t late = usec_sub(schedule_now(schedule), schedule->due);
+
+    schedule->due = usec_add(schedule->due, (late / schedule->period + 1) * schedule->period);
+}
+
+static void schedule_on_alarm(struct alarm *alarm)
+{
+    struct schedule *schedule = schedule_of(alarm, alarm);
+    struct context *context = schedule->context;
+    struct actor *to = schedule->to;
+    struct letter *letter;
+
+    if (schedule->period > 0) {
+        letter = letter_copy(schedule->letter);
+        schedule_step(schedule);
+        if (schedule_arm(schedule) < 0) {
+            log_error("%s: a periodic timer ends: out of memory", to->name);
+            schedule_end(schedule);
+        }
+    } else {
+        letter = schedule->letter;
+        schedule->letter = NULL;
+        schedule_end(schedule);
+    }
+    if (!letter) {
+        log_error("%s: a timer's message is lost: out of memory or descriptors", to->name);
+        return;
+    }
+    letter->id = actor_next_id(context);
+    letter->sent_at = actor_realtime(context);
+    (void)router_send(context, to, letter);
+}
+
+/* ---- setting ---- */
+
+static int schedule_table_grow(struct schedule_table *table, struct context *context)
+{
+    struct schedule **entries;
+    struct schedule *schedule;
+
+    if (table->n_entries == SCHEDULES_MAX)
+        return SCHEDULE_E_TOO_MANY;
+    if (table->n_entries == table->n_allocated) {
+        const uint32_t n = table->n_allocated ? 2 * table->n_allocated : 64;
+        entries = realloc(table->entries, n * sizeof(struct schedule *));
+        if (!entries)
+            return -ENOMEM;
+        table->entries = entries;
+        table->n_allocated = n;
+    }
+    schedule = calloc(1, sizeof(*schedule));
+    if (!schedule)
+        return -ENOMEM;
+    schedule->context = context;
+    schedule->index = table->n_entries;
+    table->entries[table->n_entries++] = schedule;
+    list_push_back(&table->free, &schedule->link);
+    return 0;
+}
+
+static struct letter *schedule_letter(const struct schedule_options *options)
+{
+    struct letter *letter = letter_new(PROTOCOL_MESSAGE, options->topic);
+
+    if (letter && options->payload)
+        parcel_move(&letter->payload, options->payload);
+    else if (options->payload)
+        parcel_deinit(options->payload);
+    return letter;
+}
+
+int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret)
+{
+    struct schedule_table *table = &context->schedules;
+    struct letter *letter = schedule_letter(options);
+    struct schedule *schedule;
+    int r = letter ? 0 : -ENOMEM;
+
+    if (r == 0 && list_empty(&table->free))
+        r = schedule_table_grow(table, context);
+    if (r != 0) {
+        letter_free(letter);
+        return r;
+    }
+    schedule = schedule_of(list_first(&table->free), link);
+    list_unlink(&schedule->link);
+    list_push_back(&options->to->schedules, &schedule->link);
+    table->n_armed++;
+    schedule->generation = schedule->generation == UINT32_MAX ? 1 : schedule->generation + 1;
+    schedule->id = (uint64_t)schedule->generation << 32 | schedule->index;
+    schedule->to = options->to;
+    schedule->letter = letter;
+    schedule->period = options->period;
+    schedule->realtime = options->realtime;
+    letter->timer = schedule->id;
+    letter->flags = PROTOCOL_MESSAGE_TIMER;
+    alarm_init(&schedule->alarm, &context->alarms, schedule_on_alarm);
+    schedule->due = options->realtime ? options->at : usec_add(schedule_now(schedule), options->at);
+    r = schedule_arm(schedule);
+    if (r < 0) {
+        schedule_end(schedule);
+        return r;
+    }
+    *ret = schedule->id;
+    return 0;
+}
+
+struct schedule *schedule_get(const struct schedule_table *table, uint64_t id)
+{
+    const uint32_t index = (uint32_t)id;
+    struct schedule *schedule = index < table->n_entries ? table->entries[index] : NULL;
+
+    return schedule && id != 0 && schedule->id == id ? schedule : NULL;
+}
+
+struct schedule *schedule_next(const struct schedule_table *table, uint32_t *cursor)
+{
+    while (*cursor < table->n_entries) {
+        struct schedule *schedule = table->entries[(*cursor)++];
+        if (schedule->id != 0)
+            return schedule;
+    }
+    return NULL;
+}
+
+unsigned schedule_cancel(struct context *context, uint64_t id)
+{
+    struct schedule *schedule = schedule_get(&context->schedules, id);
+
+    if (!schedule)
+        return 0;
+    schedule_end(schedule);
+    return 1;
+}
+
+unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size)
+{
+    unsigned n = 0;
+
+    list_for_each_safe (node, &to->schedules) {
+        struct schedule *schedule = schedule_of(node, link);
+        const struct topic *topic = &schedule->letter->topic;
+
+        if (topic->type_size != type_size ||
+            (type_size > 0 && memcmp(topic->type, type, type_size) != 0))
+            continue;
+        schedule_end(schedule);
+        n++;
+    }
+    return n;
+}
+
+void schedule_forget(struct actor *to)
+{
+    struct list *node;
+
+    while ((node = list_first(&to->schedules)))
+        schedule_end(schedule_of(node, link));
+}
+
+usec_t schedule_due(const struct schedule *schedule)
+{
+    return schedule->alarm.date;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Timers that tell an actor something: once after a time or at a date, or again and again. They
+ * belong to the supervisor, so they outlive whoever set them; they end with their recipient. A
+ * periodic one keeps its id and its beat, and does not catch up on what it missed.
+ */
+
+#include "../shared/clock.h"
+#include "../shared/list.h"
+#include "../shared/topic.h"
+#include "alarm.h"
+#include "letter.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct actor;
+struct context;
+struct parcel;
+
+/* All together, at most. */
+#define SCHEDULES_MAX 1000000u
+/* The shortest period: nobody is to be kept busy by beats alone. */
+#define SCHEDULE_PERIOD_MIN USEC_PER_MSEC
+
+struct schedule {
+    struct list link; /* in the recipient's list, or the free list */
+    uint64_t id;      /* index and generation; 0 = free */
+    uint32_t index, generation;
+    struct context *context;
+    struct actor *to;
+    struct alarm alarm;
+    usec_t due;    /* as `realtime` says: a date, or monotonic */
+    usec_t period; /* 0 = once */
+    bool realtime;
+    struct letter *letter; /* what it tells; owned */
+};
+
+struct schedule_table {
+    struct schedule **entries;
+    uint32_t n_entries, n_allocated;
+    struct list free;
+    uint64_t n_armed;
+};
+
+void schedule_table_init(struct schedule_table *table);
+void schedule_table_deinit(struct schedule_table *table);
+
+struct schedule_options {
+    struct actor *to;
+    usec_t at;     /* delay, or with `realtime` a date */
+    usec_t period; /* 0 = once */
+    bool realtime;
+    const struct topic *topic; /* valid; copied */
+    struct parcel *payload;    /* moved from, whatever the result; NULL = none */
+};
+
+enum {
+    _SCHEDULE_E_SUCCESS,
+    SCHEDULE_E_TOO_MANY, /* SCHEDULES_MAX */
+};
+
+/* 0 with its id, SCHEDULE_E_TOO_MANY, or -ENOMEM. */
+int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret);
+
+/* NULL if there is none (any more). */
+struct schedule *schedule_get(const struct schedule_table *table, uint64_t id);
+/* Iterates over all; NULL when done, `cursor` starts at 0. For status, not for work. */
+struct schedule *schedule_next(const struct schedule_table *table, uint32_t *cursor);
+
+/* How many were cancelled: 0 or 1; and all of exactly this type for one recipient. */
+unsigned schedule_cancel(struct context *context, uint64_t id);
+unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size);
+
+/* All for one recipient: it is gone. */
+void schedule_forget(struct actor *to);
+
+/* When it goes off next, realtime. */
+usec_t schedule_due(const struct schedule *schedule);

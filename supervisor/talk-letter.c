@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "../shared/log.h"
+#include "../shared/protocol-actors.h"
+#include "capture.h"
+#include "context.h"
+#include "delivery.h"
+#include "router.h"
+#include "talk-private.h"
+#include <errno.h>
+#include <string.h>
+
+int talk_on_forward(struct actor *actor, const struct ring_record *record)
+{
+    static const struct router_verdict GONE = {.reason = DEAD_GONE, .error = ENOENT};
+    struct protocol_forward forward;
+    struct letter *letter;
+    struct actor *to;
+    int r;
+
+    r = protocol_get_forward(record->body, record->size, &forward);
+    if (r < 0)
+        return r;
+    r = delivery_claim(actor, forward.letter, &letter);
+    if (r < 0)
+        return r == -ENOMEM ? 0 : r;
+    letter->flags &= ~(uint32_t)(PROTOCOL_MESSAGE_POOL | PROTOCOL_MESSAGE_REDELIVERED);
+    letter->attempt = 0;
+    letter->in_hand = false;
+    to = actor_get(&actor->context->actors, forward.to);
+    if (to) {
+        (void)router_send(actor->context, to, letter);
+        return 0;
+    }
+    letter->to = forward.to;
+    router_bury(actor->context, letter, NULL, &GONE);
+    return 0;
+}
+
+int talk_on_verdict(struct actor *actor, const struct ring_record *record)
+{
+    const bool erred = record->kind == PROTOCOL_ERRED;
+    char bytes[PROTOCOL_REASON_MAX], text[2 * PROTOCOL_REASON_MAX + 1];
+    struct protocol_verdict said;
+    struct letter *letter;
+    int r;
+
+    r = protocol_get_verdict(record->body, record->size, &said);
+    if (r < 0)
+        return r;
+    if (said.text_size > 0)
+        memcpy(bytes, said.text, said.text_size);
+    (void)capture_escape(text, sizeof(text), bytes, said.text_size);
+    if (said.letter == 0) {
+        log_warning("%s: a failure that nobody looked at: %s", actor->name, text);
+        return 0;
+    }
+    r = delivery_claim(actor, said.letter, &letter);
+    if (r < 0)
+        return r == -ENOMEM ? 0 : r;
+    const struct router_verdict verdict = {
+        .reason = erred ? DEAD_ERROR : DEAD_UNHANDLED,
+        .error = erred ? EIO : ENOSYS,
+        .code = said.code,
+        .text = text[0] != '\0' ? text : NULL,
+    };
+    actor->counters.dead++;
+    router_bury(actor->context, letter, actor, &verdict);
+    return 0;
+}
+
+int talk_on_stash(struct actor *actor, const struct ring_record *record)
+{
+    struct protocol_stash stash;
+    int r;
+
+    r = protocol_get_stash(record->body, record->size, &stash);
+    if (r < 0)
+        return r;
+    r = record->kind == PROTOCOL_STASHED ? delivery_stash(actor, &stash)
+                                         : delivery_unstash(actor, stash.letter);
+    return r == -ENOMEM ? 0 : r;
+}

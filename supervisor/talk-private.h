@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "talk.h"
+
+/* ---- talk.c ---- */
+
+/*
+ * A letter out of a record's content, whose payload is fetched: 0, -ENOMEM or -EMFILE (it is lost,
+ * which the log says), or -EBADMSG and the like for what makes no sense.
+ */
+int talk_take_letter(struct actor *from, uint16_t kind, const struct protocol_content *content,
+                     struct letter **ret);
+
+/* ---- talk-letter.c ---- */
+
+int talk_on_forward(struct actor *actor, const struct ring_record *record);
+int talk_on_verdict(struct actor *actor, const struct ring_record *record);
+int talk_on_stash(struct actor *actor, const struct ring_record *record);
+
+/* ---- talk-request.c ---- */
+
+int talk_on_request(struct actor *actor, const struct ring_record *record, bool permitted);

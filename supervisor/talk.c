@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+#include "../shared/log.h"
+#include "ask.h"
+#include "cell.h"
+#include "context.h"
+#include "delivery.h"
+#include "message-log.h"
+#include "router.h"
+#include "talk-private.h"
+#include <errno.h>
+#include <string.h>
+
+/* Not for the short way: a letter is made of it. */
+#define TALK_SLOWLY 1
+
+/* ---- the short way, from ring to ring ---- */
+
+/* A content on its way: copied once, into the inbox, where nobody else can write; then looked at.
+ */
+struct passage {
+    struct actor *to;
+    uint8_t *body;
+    uint32_t head; /* bytes of the record before the content */
+    uint32_t size; /* of the content */
+    struct protocol_content content;
+};
+
+/* 0, TALK_SLOWLY, or -EBADMSG. Nothing is sent before passage_end(). */
+static int passage_begin(struct passage *passage, struct actor *to, uint32_t head,
+                         const void *bytes, uint32_t size)
+{
+    const uint32_t inline_max = to->mailbox->channel.mine.header->inline_max;
+    void *body;
+    int r;
+
+    if (to->full || size > inline_max + PROTOCOL_CONTENT_FIXED)
+        return TALK_SLOWLY;
+    r = mailbox_reserve(to->mailbox, head + size, &body);
+    if (r != 0) {
+        to->full = r == MAILBOX_E_FULL;
+        return TALK_SLOWLY;
+    }
+    *passage = (struct passage){.to = to, .body = body, .head = head};
+    memcpy(passage->body + head, bytes, size);
+    r = protocol_get_content(passage->body + head, size, &passage->content, &passage->size);
+    if (r < 0 || !topic_type_valid(passage->content.topic.type, passage->content.topic.type_size))
+        return -EBADMSG;
+    if (passage->content.payload.form != PAYLOAD_INLINE ||
+        passage->content.payload.size > inline_max)
+        return TALK_SLOWLY;
+    return 0;
+}
+
+static void passage_end_message(struct passage *passage, struct protocol_message *message)
+{
+    struct message_writer writer = message_writer(passage->body, passage->head);
+    struct actor *to = passage->to;
+
+    message->content = passage->content;
+    protocol_put_message_head(&writer, message);
+    mailbox_commit(to->mailbox, PROTOCOL_MESSAGE, passage->head + passage->size);
+    to->counters.accepted++;
+    if (to->log != 0)
+        message_log(to, ACTOR_LOG_ENQUEUED,
+                    &(struct message_log_entry){.id = message->id,
+                                                .sender = message->sender,
+                                                .topic = &message->content.topic});
+    delivery_note_sent(to, message);
+}
+
+/* Into whose inbox a message for this actor can go at once; NULL = none. */
+static struct actor *find_inbox(struct actor *to, uint32_t *flags)
+{
+    if (to->kind == ACTOR_POOL && !to->paused && postbox_idle(&to->postbox)) {
+        *flags = PROTOCOL_MESSAGE_POOL;
+        return pool_pick(&to->pool, to->cell->config->batch_max);
+    }
+    *flags = 0;
+    return delivery_is_direct(to) ? to : NULL;
+}
+
+static struct protocol_message new_message(struct actor *from, uint32_t flags)
+{
+    return (struct protocol_message){
+        .id = actor_next_id(from->context),
+        .sender = actor_self(from)->reference,
+        .sent_at = actor_realtime(from->context),
+        .flags = flags,
+    };
+}
+
+/* ---- the long way ---- */
+
+int talk_take_letter(struct actor *from, uint16_t kind, const struct protocol_content *content,
+                     struct letter **ret)
+{
+    struct letter *letter = letter_new(kind, &content->topic);
+    int r;
+
+    if (!letter)
+        return -ENOMEM;
+    r = mailbox_take(from->mailbox, &content->payload, &letter->payload);
+    /* Copied before it is looked at. */
+    if (r == 0 && !topic_type_valid(letter->topic.type, letter->topic.type_size))
+        r = -EBADMSG;
+    if (r < 0) {
+        if (r == -ENOMEM || r == -EMFILE)
+            log_error("%s: a message of its is lost: %s", from->name, strerror(-r));
+        letter_free(letter);
+        return r;
+    }
+    letter->id = actor_next_id(from->context);
+    letter->sender = actor_self(from)->reference;
+    letter->sent_at = actor_realtime(from->context);
+    *ret = letter;
+    return 0;
+}
+
+/* Overflow=block: whether the sender has to wait. It is resumed then. */
+static bool must_wait(struct actor *from, struct actor *to, uint64_t bytes)
+{
+    if (from->mailbox->draining || actor_policy(to).overflow != CONFIG_OVERFLOW_BLOCK ||
+        (to->kind != ACTOR_SLOT && to->kind != ACTOR_POOL) ||
+        router_has_room(to, bytes + sizeof(struct letter)))
+        return false;
+    list_unlink(&from->blocked_link);
+    list_push_back(&to->blocked, &from->blocked_link);
+    return true;
+}
+
+static int send_letter(struct actor *from, uint64_t to, struct letter *letter)
+{
+    static const struct router_verdict GONE = {.reason = DEAD_GONE, .error = ENOENT};
+    struct actor *actor = actor_get(&from->context->actors, to);
+
+    if (actor) {
+        (void)router_send(from->context, actor, letter);
+        return 0;
+    }
+    letter->to = to;
+    router_bury(from->context, letter, NULL, &GONE);
+    return 0;
+}
+
+/* What is ours to answer for is no fault of the sender's. */
+static int forgive(int r)
+{
+    return r == -ENOMEM || r == -EMFILE ? 0 : r;
+}
+
+static int tell_slowly(struct actor *from, struct actor *to, const struct ring_record *record)
+{
+    struct protocol_tell tell;
+    struct letter *letter;
+    int r;
+
+    r = protocol_get_tell(record->body, record->size, &tell);
+    if (r < 0)
+        return r;
+    if (to && must_wait(from, to, record->size))
+        return MAILBOX_E_FULL;
+    r = talk_take_letter(from, PROTOCOL_MESSAGE, &tell.content, &letter);
+    if (r < 0)
+        return forgive(r);
+    return send_letter(from, to ? to->reference : tell.to, letter);
+}
+
+static int on_tell(struct actor *from, const struct ring_record *record)
+{
+    struct passage passage;
+    struct actor *to, *inbox;
+    uint64_t reference;
+    uint32_t flags;
+    int r = TALK_SLOWLY;
+
+    if (record->size < PROTOCOL_TELL_CONTENT)
+        return -EBADMSG;
+    memcpy(&reference, record->body, sizeof(reference));
+    to = actor_get(&from->context->actors, reference);
+    inbox = to ? find_inbox(to, &flags) : NULL;
+    if (inbox)
+        r = passage_begin(&passage, inbox, PROTOCOL_MESSAGE_CONTENT,
+                          (const uint8_t *)record->body + PROTOCOL_TELL_CONTENT,
+                          record->size - PROTOCOL_TELL_CONTENT);
+    if (r < 0)
+        return r;
+    if (r == TALK_SLOWLY)
+        return tell_slowly(from, to, record);
+    if (passage.size != record->size - PROTOCOL_TELL_CONTENT)
+        return -EBADMSG;
+    struct protocol_message message = new_message(from, flags);
+    passage_end_message(&passage, &message);
+    return 0;
+}
+
+/* ---- ask ---- */
+
+static int fail_ask(struct actor *from, uint64_t cookie, int error, const char *reason)
+{
+    const struct ask_options options = {
+        .asker = from, .cookie = cookie, .timeout = USEC_INFINITY, .wanted = {.type = ""}};
+    struct ask *ask;
+
+    if (ask_new(&ask, from->context, &options) == 0)
+        ask_fail(ask, error, reason);
+    return 0;
+}
+
+static int on_ask(struct actor *from, const struct ring_record *record)
+{
+    char wanted[TOPIC_TYPE_MAX];
+    struct ask_options options = {.asker = from};
+    struct protocol_ask ask;
+    struct letter *letter;
+    struct actor *to;
+    struct ask *entry;
+    int r;
+
+    r = protocol_get_ask(record->body, record->size, &ask);
+    if (r < 0)
+        return r;
+    if (ask.wanted_size > 0)
+        memcpy(wanted, ask.wanted, ask.wanted_size);
+    if (!topic_type_valid(wanted, ask.wanted_size))
+        return -EBADMSG;
+    to = actor_get(&from->context->actors, ask.to);
+    if (to && must_wait(from, to, record->size))
+        return MAILBOX_E_FULL;
+    r = talk_take_letter(from, PROTOCOL_MESSAGE, &ask.content, &letter);
+    if (r < 0)
+        return forgive(r) != 0 ? r : fail_ask(from, ask.cookie, -r, strerror(-r));
+    options.cookie = ask.cookie;
+    options.timeout = ask.timeout;
+    options.wanted = (struct topic){.type = wanted, .type_size = ask.wanted_size};
+    r = from->n_asks >= ACTOR_ASKS_MAX ? -EBUSY : ask_new(&entry, from->context, &options);
+    if (r < 0) {
+        letter_free(letter);
+        return fail_ask(from, ask.cookie, -r, r == -EBUSY ? "too many open asks" : strerror(-r));
+    }
+    letter->ask = entry->handle;
+    return send_letter(from, ask.to, letter);
+}
+
+static int on_ask_drop(struct actor *from, const struct ring_record *record)
+{
+    struct protocol_by_reference by;
+    int r;
+
+    r = protocol_get_by_reference(record->body, record->size, &by);
+    if (r < 0)
+        return r;
+    ask_drop_cookie(from, by.cookie);
+    return 0;
+}
+
+/* ---- reply ---- */
+
+static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_record *record)
+{
+    struct router_verdict verdict = {.reason = DEAD_LATE_REPLY, .text = "nobody waits for it"};
+    struct protocol_reply reply;
+    struct letter *letter;
+    int r;
+
+    r = protocol_get_reply(record->body, record->size, &reply);
+    if (r < 0)
+        return r;
+    r = talk_take_letter(from, PROTOCOL_REPLIED, &reply.content, &letter);
+    if (r < 0)
+        return forgive(r);
+    if (ask && !ask_wants(ask, &letter->topic))
+        verdict = (struct router_verdict){.reason = DEAD_WRONG_REPLY,
+                                          .text = "its type is not the one that was asked for"};
+    else if (ask && (!ask->asker || router_answer_fits(ask->asker, letter_bytes(letter)))) {
+        ask_answer(ask, letter);
+        return 0;
+    } else if (ask) {
+        verdict = (struct router_verdict){.reason = DEAD_MAILBOX_FULL,
+                                          .text = "its asker reads no answers"};
+        letter->to = ask->asker->reference;
+        ask_fail(ask, ENOBUFS, "the reply found no room in the mailbox");
+    }
+    router_bury(from->context, letter, NULL, &verdict);
+    return 0;
+}
+
+/* Whether an answer may overtake nothing by being written at once. */
+static bool is_direct_for_answers(const struct actor *asker)
+{
+    return asker && asker->up && list_empty(&asker->postbox.answers) &&
+           (asker->paused || list_empty(&asker->postbox.messages));
+}
+
+static int on_reply(struct actor *from, const struct ring_record *record)
+{
+    struct passage passage;
+    uint64_t handle;
+    struct ask *ask;
+    int r;
+
+    if (record->size < PROTOCOL_REPLY_CONTENT)
+        return -EBADMSG;
+    memcpy(&handle, record->body, sizeof(handle));
+    ask = ask_get(&from->context->asks, handle);
+    if (ask && !ask_may_reply(ask, from->reference))
+        ask = NULL;
+    if (!ask || !is_direct_for_answers(ask->asker))
+        return reply_slowly(from, ask, record);
+    r = passage_begin(&passage, ask->asker, PROTOCOL_REPLIED_CONTENT,
+                      (const uint8_t *)record->body + PROTOCOL_REPLY_CONTENT,
+                      record->size - PROTOCOL_REPLY_CONTENT);
+    if (r < 0)
+        return r;
+    if (r == TALK_SLOWLY || !ask_wants(ask, &passage.content.topic))
+        return reply_slowly(from, ask, record);
+    if (passage.size != record->size - PROTOCOL_REPLY_CONTENT)
+        return -EBADMSG;
+    memcpy(passage.body, &ask->cookie, sizeof(ask->cookie));
+    memcpy(passage.body + sizeof(ask->cookie), &actor_self(from)->reference,
+           sizeof(from->reference));
+    mailbox_commit(ask->asker->mailbox, PROTOCOL_REPLIED, passage.head + passage.size);
+    ask_drop(ask);
+    return 0;
+}
+
+/* ---- all of them ---- */
+
+int talk_on_record(struct actor *actor, const struct ring_record *record, bool permitted)
+{
+    if (!permitted && record->kind >= PROTOCOL_TELL && record->kind <= PROTOCOL_FORWARD)
+        return -EPERM;
+    switch (record->kind) {
+    case PROTOCOL_TELL:
+        return on_tell(actor, record);
+    case PROTOCOL_ASK:
+        return on_ask(actor, record);
+    case PROTOCOL_ASK_DROP:
+        return on_ask_drop(actor, record);
+    case PROTOCOL_REPLY:
+        return on_reply(actor, record);
+    case PROTOCOL_FORWARD:
+        return talk_on_forward(actor, record);
+    case PROTOCOL_UNHANDLED:
+    case PROTOCOL_ERRED:
+        return talk_on_verdict(actor, record);
+    case PROTOCOL_STASHED:
+    case PROTOCOL_UNSTASHED:
+        return talk_on_stash(actor, record);
+    default:
+        return talk_on_request(actor, record, permitted);
+    }
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "watch.h"
+
+#include "../shared/log.h"
+#include "actor.h"
+#include "context.h"
+#include "delivery.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void watch_free(struct watch *watch)
+{
+    watch->watcher->n_watching--;
+    list_unlink(&watch->link);
+    list_unlink(&watch->own_link);
+    free(watch);
+}
+
+static int send_notice(struct actor *watcher, uint64_t reference, const char *cause)
+{
+    static const struct topic NONE = {.type = ""};
+    struct letter *letter = letter_new(PROTOCOL_TERMINATED, &NONE);
+
+    if (!letter)
+        return -ENOMEM;
+    letter->id = actor_next_id(watcher->context);
+    letter->sender = reference;
+    if (parcel_set(&letter->payload, cause, strnlen(cause, PROTOCOL_REASON_MAX)) < 0)
+        letter->payload.size = 0;
+    delivery_answer(watcher, letter);
+    return 0;
+}
+
+static struct watch *watch_find(const struct actor *watcher, const struct actor *watched)
+{
+    list_for_each (node, &watcher->watching) {
+        struct watch *watch = list_entry(node, struct watch, own_link);
+        if (watch->watched == watched)
+            return watch;
+    }
+    return NULL;
+}
+
+int watch_add(struct actor *watcher, uint64_t reference)
+{
+    struct actor *watched = actor_get(&watcher->context->actors, reference);
+    struct watch *watch;
+
+    if (!watched)
+        return send_notice(watcher, reference, "it is gone");
+    if (watched->failed)
+        return send_notice(watcher, reference, "it has failed: its workers died too often");
+    if (watch_find(watcher, watched))
+        return 0;
+    if (watcher->n_watching >= ACTOR_WATCHES_MAX)
+        return WATCH_E_TOO_MANY;
+    watch = calloc(1, sizeof(*watch));
+    if (!watch)
+        return -ENOMEM;
+    watch->watched = watched;
+    watch->watcher = watcher;
+    list_push_back(&watched->watchers, &watch->link);
+    list_push_front(&watcher->watching, &watch->own_link);
+    watcher->n_watching++;
+    return 0;
+}
+
+bool watch_remove(struct actor *watcher, uint64_t reference)
+{
+    const struct actor *watched = actor_get(&watcher->context->actors, reference);
+    struct watch *watch = watched ? watch_find(watcher, watched) : NULL;
+
+    if (!watch)
+        return false;
+    watch_free(watch);
+    return true;
+}
+
+void watch_drop_all(struct actor *watcher)
+{
+    struct list *node;
+
+    while ((node = list_first(&watcher->watching)))
+        watch_free(list_entry(node, struct watch, own_link));
+}
+
+void watch_move_all(struct actor *from, struct actor *to)
+{
+    struct list *node;
+
+    while ((node = list_first(&from->watching))) {
+        list_entry(node, struct watch, own_link)->watcher = to;
+        list_unlink(node);
+        list_push_back(&to->watching, node);
+        from->n_watching--;
+        to->n_watching++;
+    }
+}
+
+void watch_tell(struct actor *watched, const char *cause)
+{
+    struct list *node;
+
+    while ((node = list_first(&watched->watchers))) {
+        struct watch *watch = list_entry(node, struct watch, link);
+        if (send_notice(watch->watcher, watched->reference, cause) < 0)
+            log_error("%s: a death notice is lost: out of memory", watch->watcher->name);
+        watch_free(watch);
+    }
+}

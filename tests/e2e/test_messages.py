@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: MIT
+"""Messages between workers: order, mailboxes that survive their workers, policies, asks, watches, timers."""
+import os
+import signal
+import unittest
+
+from troupe import Bell, TestCase, helper, ini
+
+TALKER = helper("workers/talker")
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+
+
+class Case(TestCase):
+    def cast(self, size=1, options=(), **sections):
+        """"driver", which is told by jobs what to tell; "actor", which takes it."""
+        s = self.supervisor(options=options)
+        s.talk = s.path("talk")
+        environment = {"Environment": f"TALKER_LOG={s.talk}"}
+        s.write("driver.group", ini(TALKER, Group=environment, Restart=QUICK, Pool={"Size": 3}))
+        s.write("actor.group", ini(TALKER, Group=environment, Restart=QUICK,
+                                   **{"Pool": {"Size": size}, **sections}))
+        return s.start()
+
+    def said(self, s, *words):
+        result = s.do("driver", " ".join(words))["result"]["data"]
+        self.assertNotIn("error", result, words)
+        return result
+
+    def lines(self, s):
+        try:
+            with open(s.talk, encoding="utf-8") as file:
+                return file.read().splitlines()
+        except FileNotFoundError:
+            return []
+
+    def wait_lines(self, s, count):
+        s.until(lambda: len(self.lines(s)) >= count)
+        lines = self.lines(s)
+        self.assertEqual(len(lines), count, lines)
+        return lines
+
+
+class Telling(Case):
+    def test_C1_a_message_reaches_the_worker_that_its_address_names(self):
+        s = self.cast(2)
+        self.said(s, "tell", "actor/1", "note", "hello")
+        self.said(s, "tell", "actor/0", "note", "you")
+        self.assertEqual(sorted(self.wait_lines(s, 2)), ["actor/0 note you", "actor/1 note hello"])
+        s.stop()
+
+    def test_C2_messages_of_one_sender_arrive_in_order(self):
+        for options in ("--wake", "futex"), ("--wake", "eventfd"):
+            with self.subTest(options=options):
+                s = self.cast(options=options, Worker={"MailboxMax": 100000})
+                self.said(s, "many", "actor/0", "note", "20000")
+                self.assertEqual(self.wait_lines(s, 20000), [f"actor/0 note {i}" for i in range(20000)])
+                s.stop()
+
+    def test_C2_a_pool_shares_its_messages_out(self):
+        s = self.cast(4)
+        self.said(s, "many", "actor", "note", "1000")
+        lines = self.wait_lines(s, 1000)
+        self.assertEqual(sorted(int(line.split()[2]) for line in lines), list(range(1000)))
+        self.assertEqual({line.split()[0] for line in lines}, {f"actor/{i}" for i in range(4)})
+        s.stop()
+
+    def test_a_large_payload_arrives_whole(self):
+        s = self.cast(Worker={"InlineMax": "1K", "MailboxSize": "16K"})
+        self.said(s, "tell", "actor/0", "note", "x" * 3000)
+        self.said(s, "tell", "actor/0", "note", "y" * 100)
+        self.assertEqual(self.wait_lines(s, 2), ["actor/0 note " + "x" * 3000, "actor/0 note " + "y" * 100])
+        s.stop()
+
+    def test_what_is_told_before_there_is_a_worker_waits_for_it(self):
+        s = self.cast()
+        s.call("Stop", target="actor")
+        s.wait_worker("actor/0", "stopped")
+        self.said(s, "many", "actor/0", "note", "100")
+        s.call("Start", target="actor")
+        self.assertEqual(self.wait_lines(s, 100), [f"actor/0 note {i}" for i in range(100)])
+        s.stop()
+
+    def test_C3_an_actor_forwards_with_the_first_sender_and_ask(self):
+        s = self.cast(2)
+        self.assertEqual(self.said(s, "ask", "actor/0", "echo", "hi"), "echo hi")
+        self.assertEqual(self.said(s, "ask", "actor/0", "pass", "actor/1"), "passed actor/1")
+        s.stop()
+
+
+class Crashes(Case):
+    def test_what_a_dead_worker_had_not_consumed_is_delivered_to_its_successor_in_order(self):
+        s = self.cast()
+        bell = Bell(s, "bell")
+        self.said(s, "tell", "actor/0", "wait", bell.path)
+        self.said(s, "tell", "actor/0", "crash", "now")
+        self.said(s, "many", "actor/0", "note", "3000")
+        bell.ring()
+        lines = self.wait_lines(s, 3003)
+        self.assertEqual(lines[:3], [f"actor/0 wait {bell.path}", "actor/0 crash now", "actor/0 crash now again"])
+        self.assertEqual(lines[3:], [f"actor/0 note {i}" for i in range(3000)])
+        s.stop()
+
+    def test_the_death_report_tells_what_the_worker_took_last(self):
+        s = self.cast()
+        self.said(s, "tell", "actor/0", "note", "first")
+        self.said(s, "tell", "actor/0", "die", "now")
+        s.wait_event("worker.died", "actor", 1)
+        messages = s.call("ListDeaths", target="actor")["deaths"][-1]["messages"]
+        self.assertEqual([(m["type"], m["in_hand"]) for m in messages], [("die", True), ("note", False)])
+        self.assertEqual(messages[0]["sender"][:7], "driver/")
+        s.stop()
+
+    def test_a_message_that_kills_each_worker_goes_to_the_error_queue(self):
+        s = self.cast(Worker={"MessageRetries": 2})
+        self.said(s, "many", "actor/0", "die", "1")
+        self.said(s, "many", "actor/0", "note", "1")
+        lines = self.wait_lines(s, 4)
+        self.assertEqual(lines, ["actor/0 die 0", "actor/0 die 0 again", "actor/0 die 0 again", "actor/0 note 0"])
+        s.wait_event("letter.error")
+        s.stop()
+
+    def test_OnCrash_error_queue_does_not_retry(self):
+        s = self.cast(Worker={"OnCrash": "error-queue"})
+        self.said(s, "tell", "actor/0", "crash", "once")
+        self.said(s, "tell", "actor/0", "note", "next")
+        self.assertEqual(self.wait_lines(s, 2), ["actor/0 crash once", "actor/0 note next"])
+        s.stop()
+
+    def test_a_crash_loses_nothing_that_was_stashed(self):
+        s = self.cast()
+        for i in range(3):
+            self.said(s, "tell", "actor/0", "stash", str(i))
+        self.said(s, "tell", "actor/0", "crash", "now")
+        self.said(s, "tell", "actor/0", "note", "last")
+        self.assertEqual(self.wait_lines(s, 9),
+                         [f"actor/0 stash {i}" for i in range(3)] + ["actor/0 crash now"] +
+                         [f"actor/0 stash {i}" for i in range(3)] + ["actor/0 crash now again", "actor/0 note last"])
+        s.stop()
+
+    def test_killing_at_any_time_loses_and_doubles_nothing_but_what_is_in_hand(self):
+        s = self.cast(Worker={"MessageRetries": 1000, "MailboxMax": 100000})
+        s.create("driver", "many actor/0 note 20000")
+        for i in range(20):
+            s.until(lambda i=i: len(self.lines(s)) >= 800 * (i + 1))
+            worker = s.wait_worker("actor/0", "idle")
+            os.kill(worker["pid"], signal.SIGKILL)
+            s.wait_event("worker.died", "actor", i + 1)
+        s.until(lambda: self.lines(s) and " 19999" in self.lines(s)[-1])
+        seen = -1
+        for line in self.lines(s):
+            number, again = int(line.split()[2]), line.endswith(" again")
+            self.assertIn(number, (seen, seen + 1) if again else (seen + 1,), line)
+            seen = number
+        self.assertEqual(seen, 19999)
+        s.stop()
+
+
+class Asking(Case):
+    def test_C7_a_reply_ends_an_ask(self):
+        s = self.cast(2)
+        for i in range(50):
+            self.assertEqual(self.said(s, "ask", "actor/0", "echo", str(i)), f"echo {i}")
+            self.assertEqual(self.said(s, "ask", "actor", "echo", str(i)), f"echo {i}")
+        s.stop()
+
+    def test_an_ask_fails_at_once_when_nobody_will_answer(self):
+        s = self.cast()
+        self.assertEqual(self.said(s, "ask", "actor/0", "unhandled", "x").split()[0], "ENOSYS")
+        self.assertEqual(self.said(s, "ask", "actor/0", "fail", "x").split()[0], "EIO")
+        s.stop()
+
+    def test_an_ask_whose_message_is_retried_is_answered_by_the_successor(self):
+        s = self.cast()
+        self.said(s, "tell", "actor/0", "crash", "x")
+        self.assertEqual(self.said(s, "ask", "actor/0", "echo", "hi"), "echo hi")
+        s.stop()
+
+    def test_A3_messages_that_come_during_an_await_wait(self):
+        s = self.cast(2)
+        bell = Bell(s, "bell")
+        self.said(s, "tell", "actor/1", "wait", bell.path)
+        self.said(s, "tell", "actor/0", "query", "actor/1")
+        self.said(s, "many", "actor/0", "note", "500")
+        bell.ring()
+        lines = [line for line in self.wait_lines(s, 504) if line.startswith("actor/0")]
+        self.assertEqual(lines, ["actor/0 query actor/1", "actor/0 answer queried"] +
+                         [f"actor/0 note {i}" for i in range(500)])
+        s.stop()
+
+
+class Policies(Case):
+    def small(self, **worker):
+        s = self.cast(Worker={"MailboxMax": 10, **worker})
+        s.call("Stop", target="actor")
+        s.wait_worker("actor/0", "stopped")
+        return s
+
+    def test_O6_a_full_mailbox_refuses(self):
+        s = self.small(Overflow="reject")
+        self.said(s, "many", "actor/0", "note", "15")
+        self.assertEqual(self.said(s, "ask", "actor/0", "echo", "x").split()[0], "ENOBUFS")
+        s.call("Start", target="actor")
+        self.assertEqual(self.wait_lines(s, 10), [f"actor/0 note {i}" for i in range(10)])
+        s.stop()
+
+    def test_O6_a_full_mailbox_drops_the_oldest(self):
+        s = self.small(Overflow="drop-oldest")
+        self.said(s, "many", "actor/0", "note", "15")
+        s.call("Start", target="actor")
+        self.assertEqual(self.wait_lines(s, 10), [f"actor/0 note {i}" for i in range(5, 15)])
+        s.stop()
+
+    def test_O6_a_full_mailbox_has_the_sender_wait(self):
+        s = self.small(Overflow="block")
+        job = s.create("driver", "many actor/0 note 20000")
+        s.call("Start", target="actor")
+        self.assertEqual(self.wait_lines(s, 20000), [f"actor/0 note {i}" for i in range(20000)])
+        s.wait_job(job)
+        s.stop()
+
+
+class Names(Case):
+    def test_C1_a_registered_name_is_found_until_it_is_deregistered(self):
+        s = self.cast()
+        self.said(s, "register", "bank")
+        self.said(s, "tell", "bank", "note", "hello")
+        self.wait_lines(s, 1)
+        self.assertEqual(s.do("driver", "register actor")["result"]["data"], "error EEXIST")
+        self.assertEqual(s.do("driver", "tell nobody note x")["result"]["data"], "error ENOENT")
+        s.stop()
+
+
+class Timers(Case):
+    def test_C6_a_timer_tells_once_and_again_and_again(self):
+        s = self.cast()
+        self.said(s, "after", "1000", "actor/0", "note", "once")
+        self.assertEqual(self.wait_lines(s, 1), ["actor/0 note once"])
+        id = self.said(s, "every", "2000", "actor/0", "tick", "beat")
+        s.until(lambda: len(self.lines(s)) >= 4)
+        self.assertEqual(self.said(s, "cancel", id), "1")
+        self.assertEqual(self.said(s, "cancel", id), "0")
+        s.stop()
+
+    def test_C6_timers_outlive_the_worker_that_they_tell(self):
+        s = self.cast()
+        self.said(s, "every", "5000", "actor/0", "tick", "beat")
+        s.until(lambda: len(self.lines(s)) >= 2)
+        self.said(s, "tell", "actor/0", "die", "now")
+        s.wait_event("worker.died", "actor", 1)
+        s.until(lambda: self.lines(s)[-1].endswith("beat"))
+        self.assertEqual(self.said(s, "cancel-type", "actor/0", "tick"), "1")
+        s.stop()
+
+
+class Watching(Case):
+    def test_a_watcher_is_told_when_an_actor_is_gone_for_good(self):
+        s = self.cast(2)
+        job = s.create("driver", "watch actor/1")
+        s.wait_job_state(job, "running")
+        self.said(s, "tell", "actor/1", "note", "x")  # it has had time to look it up
+        s.until(lambda: self.lines(s))
+        s.call("Resize", target="actor", size=1)
+        self.assertIn("gone", s.wait_job(job)["result"]["data"])
+        s.stop()
+
+
+class Exchanges(Case):
+    def test_C9_an_exchange_hands_on_to_its_subscribers(self):
+        s = self.cast()
+        self.said(s, "exchange", "orders", "2")
+        self.said(s, "subscribe", "orders", "order")
+        self.said(s, "tell", "orders", "order.created", "x")
+        self.assertEqual(self.wait_lines(s, 1)[0].split()[1:], ["order.created", "x"])
+        self.assertEqual(self.said(s, "ask", "orders", "bill", "x").split()[0], "ENOENT")
+        s.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
