@@ -39,8 +39,11 @@ struct supervisor {
     bool ready;
     struct event_subscriber on_event;
     struct loop_deferred review; /* once a turn after something happened */
+    struct timer status_timer;   /* counting all workers with each event would cost too much */
     struct timer stop_timer;
 };
+
+#define STATUS_DELAY (200 * USEC_PER_MSEC)
 
 static struct loop *loop_of(const struct supervisor *supervisor)
 {
@@ -128,24 +131,43 @@ static void review_readiness(struct supervisor *supervisor, const struct census 
                                             });
 }
 
-static void review(struct loop_deferred *deferred)
+static void count_workers(struct supervisor *supervisor)
 {
-    struct supervisor *supervisor = supervisor_of(deferred, review);
-    struct census census;
+    struct census census = take_census(supervisor);
 
-    reap_groups(supervisor);
-    if (supervisor->context.state == CONTEXT_STOPPING) {
-        if (!order_stop(&supervisor->context.registry))
-            loop_stop(loop_of(supervisor));
-        return;
-    }
-    (void)order_start(&supervisor->context.registry);
-    census = take_census(supervisor);
     notify_status(&supervisor->notify, loop_now(loop_of(supervisor)),
                   "%u of %u workers up in %zu groups%s", census.up, census.wanted,
                   supervisor->context.registry.n_groups,
                   census.trouble > 0 ? "; some are in trouble, see troupectl status" : "");
     review_readiness(supervisor, &census);
+}
+
+static void on_status_due(struct timer *timer, usec_t now)
+{
+    struct supervisor *supervisor = supervisor_of(timer, status_timer);
+
+    (void)now;
+    if (supervisor->context.state != CONTEXT_STOPPING)
+        count_workers(supervisor);
+}
+
+static void review(struct loop_deferred *deferred)
+{
+    struct supervisor *supervisor = supervisor_of(deferred, review);
+    struct loop *loop = loop_of(supervisor);
+
+    reap_groups(supervisor);
+    if (supervisor->context.state == CONTEXT_STOPPING) {
+        if (!order_stop(&supervisor->context.registry))
+            loop_stop(loop);
+        return;
+    }
+    (void)order_start(&supervisor->context.registry);
+    if (!supervisor->ready)
+        count_workers(supervisor);
+    else if (!timer_armed(&supervisor->status_timer))
+        (void)timer_arm(loop_timers(loop), &supervisor->status_timer,
+                        usec_add(loop_now(loop), STATUS_DELAY));
 }
 
 static void on_event(struct event_subscriber *subscriber, const struct event *event)
@@ -403,6 +425,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
     loop_deferred_init(&supervisor->review, review);
+    timer_init(&supervisor->status_timer, on_status_due);
     timer_init(&supervisor->stop_timer, on_stop_timeout);
     if (journal_is_stderr() && journal_init(&supervisor->journal, "trouped", NULL) == 0) {
         journal_log_to(&supervisor->journal);
@@ -481,6 +504,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     control_free(supervisor->control);
     free_groups(supervisor);
     if (context->loop) {
+        timer_disarm(loop_timers(context->loop), &supervisor->status_timer);
         timer_disarm(loop_timers(context->loop), &supervisor->stop_timer);
         loop_undefer(&supervisor->review);
         if (context->starts.loop) {

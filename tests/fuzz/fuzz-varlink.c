@@ -234,8 +234,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)group_resize(group, 1);
     group_stop(group, true);
     group_resume(group);
-    while (!list_empty(&group->cell->queue))
-        (void)cell_cancel(list_entry(list_first(&group->cell->queue), struct job, link));
+    while (queue_first(&group->cell->queue))
+        (void)cell_cancel(queue_first(&group->cell->queue));
     run_turns(2);
     return 0;
 }
