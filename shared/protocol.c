@@ -113,7 +113,8 @@ static uint8_t get_enum(struct message_reader *reader, uint8_t last)
 
 static void put_id(struct message_writer *writer, const struct protocol_id *id)
 {
-    uint32_t size = (uint32_t)strnlen(id->name, sizeof(id->name));
+    /* Made ids are the rule and have none. */
+    uint32_t size = id->name[0] == '\0' ? 0 : (uint32_t)strnlen(id->name, sizeof(id->name));
 
     message_put_u64(writer, id->high);
     message_put_u64(writer, id->low);

@@ -268,7 +268,7 @@ static const char *bad_option(const struct protocol_submit *submit)
         return "delay or at, not both";
     if (submit->delay > JOB_DELAY_MAX)
         return "delay: at most 366 days";
-    if (submit->at > usec_add(clock_realtime(), JOB_DELAY_MAX))
+    if (submit->at > 0 && submit->at > usec_add(clock_realtime(), JOB_DELAY_MAX))
         return "at: at most 366 days from now";
     if (submit->backoff_min != PROTOCOL_DEFAULT_USEC &&
         submit->backoff_max != PROTOCOL_DEFAULT_USEC && submit->backoff_min > submit->backoff_max)

@@ -45,7 +45,7 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
     assert(!list_linked(&job->link));
     progress_moved(cell);
     job_set_state(job, state);
-    job->ended_at = clock_realtime();
+    job->ended_at = loop_realtime(cell->context->loop);
     if (reason)
         job_set_reason(job, reason);
     (*cell_end_counter(cell, state))++;
@@ -164,7 +164,7 @@ void cell_job_started(struct cell *cell, struct job *job)
 {
     progress_moved(cell);
     job->started = true;
-    job->started_at = clock_realtime();
+    job->started_at = loop_realtime(cell->context->loop);
     job_tell_waiters(job);
 }
 

@@ -191,9 +191,10 @@ static void cell_take_blob(struct cell *cell, struct job *job, const struct cell
     job_set_payload(&cell->context->jobs, job, &blob);
 }
 
-static bool is_for_later(const struct cell_request *request)
+static bool is_for_later(const struct cell *cell, const struct cell_request *request)
 {
-    return request->delay > 0 || request->at > clock_realtime();
+    return request->delay > 0 ||
+           (request->at > 0 && request->at > loop_realtime(cell->context->loop));
 }
 
 int cell_submit(struct cell *cell, const struct cell_request *request,
@@ -213,7 +214,7 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
     if (r < 0)
         return r;
     r = cell_fill_job(cell, job, request);
-    later = r == 0 && is_for_later(request);
+    later = r == 0 && is_for_later(cell, request);
     if (later)
         r = cell_delay(cell, job, request);
     if (r < 0) {
@@ -222,7 +223,7 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
     }
     if (request->blob_fd >= 0)
         cell_take_blob(cell, job, request);
-    job->created_at = clock_realtime();
+    job->created_at = loop_realtime(cell->context->loop);
     cell->queue_bytes += job->payload.size;
     cell->group->queue_bytes += job->payload.size;
     cell->group->n_live++;

@@ -13,6 +13,7 @@ struct loop {
     struct loop_ring ring;
     struct timer_queue timers;
     usec_t now;
+    usec_t realtime; /* 0 = not asked for in this turn */
     bool stop;
     unsigned n_busy_turns; /* those in which anything was done */
     bool spinning;

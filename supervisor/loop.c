@@ -58,6 +58,13 @@ usec_t loop_now(const struct loop *loop)
     return loop->now;
 }
 
+usec_t loop_realtime(struct loop *loop)
+{
+    if (loop->realtime == 0)
+        loop->realtime = clock_realtime();
+    return loop->realtime;
+}
+
 struct timer_queue *loop_timers(struct loop *loop)
 {
     return &loop->timers;
@@ -309,6 +316,7 @@ int loop_run(struct loop *loop)
     int r = 0;
     while (r == 0 && !loop->stop) {
         loop->now = clock_now();
+        loop->realtime = 0;
         bool worked = run_completions(loop);
         worked |= run_hot(loop);
         worked |= run_timers(loop);

@@ -45,6 +45,8 @@ enum wake_backend loop_wake_backend(const struct loop *loop);
 
 /* The time at the beginning of this turn. */
 usec_t loop_now(const struct loop *loop);
+/* CLOCK_REALTIME, read at most once a turn: for what is noted with every job. */
+usec_t loop_realtime(struct loop *loop);
 struct timer_queue *loop_timers(struct loop *loop);
 
 /*

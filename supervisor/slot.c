@@ -216,7 +216,7 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
     }
     if (next.state != before) {
         slot->state = next.state;
-        slot->since_at = clock_realtime();
+        slot->since_at = loop_realtime(slot_context(slot)->loop);
     }
     if (event == LIFECYCLE_EVENT_READY && before == LIFECYCLE_STARTING)
         slot_on_ready(slot);
