@@ -60,11 +60,11 @@ static int read_exchange(struct config_problems *problems, const char *path,
     r = exchange_new(&exchange, path);
     if (r < 0)
         return r;
-    if (!config_name_valid(exchange->name)) {
+    if (!config_name_valid(exchange->name) || strchr(exchange->name, '@')) {
         config_exchange_free(exchange);
         return config_problem_add(problems, path, 0,
                                   "not a possible name of an exchange; allowed: up to %d "
-                                  "characters of A-Z a-z 0-9 _ . @ -, the first one a letter or a "
+                                  "characters of A-Z a-z 0-9 _ . -, the first one a letter or a "
                                   "digit",
                                   CONFIG_GROUP_NAME_MAX);
     }

@@ -153,7 +153,7 @@ struct config_daemon {
 
 /* NAME.exchange, section [Exchange]. */
 struct config_exchange {
-    char *name; /* the file's name without ".exchange", as possible for a group */
+    char *name; /* the file's name without ".exchange": as of a group, without '@' */
     char *path;
     char *description;
     enum exchange_kind type; /* Type= */

@@ -4,8 +4,8 @@
 
 #include "../shared/cleanup.h"
 #include "context.h"
+#include "control-payload.h"
 #include "control-target.h"
-#include "encoding.h"
 #include "group.h"
 
 #include <errno.h>
@@ -19,11 +19,6 @@
 struct submit_parameters {
     const char *group;
     json_t *payload, *options;
-};
-
-struct payload_parameters {
-    const char *encoding;
-    struct varlink_bytes data;
 };
 
 struct options_parameters {
@@ -45,12 +40,6 @@ static const struct varlink_parameter submit_table[] = {
     {0},
 };
 
-static const struct varlink_parameter payload_table[] = {
-    PARAMETER(VARLINK_STRING, payload_parameters, encoding, true),
-    PARAMETER(VARLINK_BYTES, payload_parameters, data, true),
-    {0},
-};
-
 static const struct varlink_parameter options_table[] = {
     PARAMETER(VARLINK_BYTES, options_parameters, id, false),
     PARAMETER(VARLINK_BYTES, options_parameters, key, false),
@@ -66,16 +55,6 @@ static const struct varlink_parameter options_table[] = {
 };
 
 /* ---- refusals ---- */
-
-static bool refuse_option(struct request *request, const char *option, const char *allowed)
-{
-    struct reply *reply = request_begin_error(request, "BadOption");
-
-    reply_string(reply, "option", option);
-    reply_string(reply, "allowed", allowed);
-    request_end(request);
-    return false;
-}
 
 static bool refuse_id(struct request *request, const struct varlink_bytes *id)
 {
@@ -139,7 +118,7 @@ static void refuse(struct request *request, const struct group *group,
         break;
     case CELL_E_NO_KEY:
     case CELL_E_BAD_KEY:
-        refuse_option(request, "key", KEY_ALLOWED);
+        control_refuse_option(request, "key", KEY_ALLOWED);
         break;
     case CELL_E_TOO_MANY:
         refuse_cell(request, group);
@@ -161,7 +140,7 @@ static bool take_usec(struct request *request, const char *name, const struct va
     if (!given->set)
         return true;
     if (given->value < 0)
-        return refuse_option(request, name, "microseconds, 0 or more");
+        return control_refuse_option(request, name, "microseconds, 0 or more");
     *ret = given->value == 0 ? infinite : (usec_t)given->value;
     return true;
 }
@@ -172,7 +151,7 @@ static bool take_schedule(struct request *request, const struct options_paramete
 {
     if (options->priority.set) {
         if (options->priority.value < 0 || options->priority.value >= QUEUE_PRIORITIES)
-            return refuse_option(request, "priority", "0 (first) to 63");
+            return control_refuse_option(request, "priority", "0 (first) to 63");
         ret->priority = (uint8_t)options->priority.value;
     }
     if (!take_usec(request, "delay_usec", &options->delay, 0, &ret->delay) ||
@@ -180,11 +159,11 @@ static bool take_schedule(struct request *request, const struct options_paramete
         !take_usec(request, "wait_usec", &options->wait, 0, &ret->wait))
         return false;
     if (ret->delay > JOB_DELAY_MAX)
-        return refuse_option(request, "delay_usec", "at most 366 days");
+        return control_refuse_option(request, "delay_usec", "at most 366 days");
     if (ret->at > usec_add(clock_realtime(), JOB_DELAY_MAX))
-        return refuse_option(request, "at", "at most 366 days from now");
+        return control_refuse_option(request, "at", "at most 366 days from now");
     if (ret->delay > 0 && ret->at > 0)
-        return refuse_option(request, "at", "not together with delay_usec");
+        return control_refuse_option(request, "at", "not together with delay_usec");
     return true;
 }
 
@@ -211,12 +190,12 @@ static bool take_options(struct request *request, json_t *object, struct cell_re
     if (!take_id(request, &options.id, ret))
         return false;
     if (options.key.size > PROTOCOL_KEY_MAX)
-        return refuse_option(request, "key", "at most 255 bytes");
+        return control_refuse_option(request, "key", "at most 255 bytes");
     ret->key = options.key.data;
     ret->key_size = (uint32_t)options.key.size;
     if (options.max_retries.set) {
         if (options.max_retries.value < 0 || options.max_retries.value > RETRIES_MAX)
-            return refuse_option(request, "max_retries", "0 to 1000000");
+            return control_refuse_option(request, "max_retries", "0 to 1000000");
         ret->max_retries = (uint32_t)options.max_retries.value;
     }
     if (!take_usec(request, "timeout_usec", &options.timeout, USEC_INFINITY, &ret->timeout) ||
@@ -224,46 +203,8 @@ static bool take_options(struct request *request, json_t *object, struct cell_re
         !take_usec(request, "backoff_max_usec", &options.backoff_max, 0, &ret->backoff_max))
         return false;
     if (options.backoff_min.set && options.backoff_max.set && ret->backoff_min > ret->backoff_max)
-        return refuse_option(request, "backoff_min_usec", "at most backoff_max_usec");
+        return control_refuse_option(request, "backoff_min_usec", "at most backoff_max_usec");
     return take_schedule(request, &options, ret);
-}
-
-/* `*ret_buffer` is to be freed once the job has been submitted. */
-static bool take_payload(struct request *request, json_t *object, struct cell_request *ret,
-                         void **ret_buffer)
-{
-    struct payload_parameters payload = {0};
-    const char *bad = NULL;
-    size_t size;
-
-    if (!object)
-        return true;
-    if (varlink_take(object, payload_table, &payload, &bad) != 0) {
-        request_invalid(request, bad);
-        return false;
-    }
-    if (strcmp(payload.encoding, "utf8") == 0) {
-        ret->data = payload.data.data;
-        ret->size = payload.data.size;
-        return true;
-    }
-    if (strcmp(payload.encoding, "base64") != 0) {
-        request_invalid(request, "encoding");
-        return false;
-    }
-    *ret_buffer = malloc(payload.data.size / 4 * 3 + 1);
-    if (!*ret_buffer) {
-        request_internal(request, -ENOMEM);
-        return false;
-    }
-    if (encoding_from_base64(*ret_buffer, &size, payload.data.data, payload.data.size) < 0) {
-        request_fail_string(request, "BadPayload", "problem",
-                            "not base64 (RFC 4648, with padding, without line breaks)");
-        return false;
-    }
-    ret->data = *ret_buffer;
-    ret->size = size;
-    return true;
 }
 
 static struct group *take_group(struct request *request, const char *name)
@@ -360,7 +301,8 @@ struct job *control_submit(struct request *request, const struct control_submit_
         .blob_fd = -1,
     };
     struct submit_parameters parameters = {0};
-    _cleanup_free_ void *buffer = NULL;
+    _cleanup_(control_payload_deinit)
+    struct control_payload payload = CONTROL_PAYLOAD_NULL;
     struct hold *hold = NULL;
     struct group *group;
     struct job *job;
@@ -370,8 +312,10 @@ struct job *control_submit(struct request *request, const struct control_submit_
         return NULL;
     group = take_group(request, parameters.group);
     if (!group || !take_options(request, parameters.options, &wanted) ||
-        !take_payload(request, parameters.payload, &wanted, &buffer))
+        !control_take_payload(request, parameters.payload, &payload))
         return NULL;
+    wanted.data = payload.data;
+    wanted.size = payload.size;
     if (wanted.wait > 0 && !(hold = take_hold(request)))
         return NULL;
     wanted.waiter = hold ? &hold->waiter : NULL;

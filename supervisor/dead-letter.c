@@ -162,6 +162,7 @@ void dead_letter_take(struct dead_letters *letters, struct dead_letter *letter)
         letters->n_blobs--;
     }
     list_unlink(&letter->link);
+    letters->n_taken++;
     letters->n[dead_letter_queue_of(letter->reason)]--;
     letters->memory -= letter->memory;
 }

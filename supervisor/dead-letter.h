@@ -91,6 +91,7 @@ struct dead_letters {
     uint64_t last_id;
     uint64_t counts[_DEAD_N_REASONS]; /* since the start */
     uint64_t n_evicted;               /* made room for others */
+    uint64_t n_taken;                 /* out of the rings, for whatever reason: ends cursors */
 };
 
 /* Words such as "mailbox-full"; static. */

@@ -208,6 +208,19 @@ void exchange_deinit(struct exchange *exchange)
 {
     list_for_each_safe (node, &exchange->subscriptions)
         subscription_end(list_entry(node, struct exchange_subscription, link));
+    free(exchange->description);
+    exchange->description = NULL;
+}
+
+int exchange_describe(struct exchange *exchange, const char *description)
+{
+    char *copy = strdup(description);
+
+    if (!copy)
+        return -ENOMEM;
+    free(exchange->description);
+    exchange->description = copy;
+    return 0;
 }
 
 int exchange_change(struct exchange *exchange, enum exchange_kind kind, bool wildcards)

@@ -53,6 +53,7 @@ struct exchange {
     struct list subscriptions; /* in the order of their registration */
     uint32_t n_subscriptions;
     uint64_t sequence;
+    char *description; /* for lists; NULL = none; owned */
 };
 
 struct exchange_bucket;
@@ -78,6 +79,8 @@ struct exchange_subscription {
 void exchange_init(struct exchange *exchange, enum exchange_kind kind, bool wildcards);
 /* Ends all subscriptions. */
 void exchange_deinit(struct exchange *exchange);
+/* Copied. 0 or -ENOMEM. */
+int exchange_describe(struct exchange *exchange, const char *description);
 
 /* "single" … "routing-key"; static. */
 const char *exchange_kind_to_string(enum exchange_kind kind);

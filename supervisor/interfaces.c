@@ -22,6 +22,7 @@
 EMBED(interfaces_service_text, "org.varlink.service.varlink");
 EMBED(interfaces_supervisor_text, "io.troupe.Supervisor.varlink");
 EMBED(interfaces_jobs_text, "io.troupe.Jobs.varlink");
+EMBED(interfaces_actors_text, "io.troupe.Actors.varlink");
 
 static const struct request_interface service = {"org.varlink.service", interfaces_service_text,
                                                  service_methods};
@@ -29,10 +30,9 @@ static const struct request_interface supervisor = {
     "io.troupe.Supervisor", interfaces_supervisor_text, control_supervisor_methods};
 static const struct request_interface jobs = {"io.troupe.Jobs", interfaces_jobs_text,
                                               control_jobs_methods};
+static const struct request_interface actors = {"io.troupe.Actors", interfaces_actors_text,
+                                                control_actors_methods};
 
 const struct request_interface *const control_interfaces[] = {
-    &service,
-    &supervisor,
-    &jobs,
-    NULL,
+    &service, &supervisor, &jobs, &actors, NULL,
 };

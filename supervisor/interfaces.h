@@ -11,7 +11,9 @@
 extern const char interfaces_service_text[];
 extern const char interfaces_supervisor_text[];
 extern const char interfaces_jobs_text[];
+extern const char interfaces_actors_text[];
 
 extern const struct request_method service_methods[];
 extern const struct request_method control_supervisor_methods[];
 extern const struct request_method control_jobs_methods[];
+extern const struct request_method control_actors_methods[];

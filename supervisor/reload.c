@@ -6,6 +6,7 @@
 #include "event-id.h"
 #include "group.h"
 #include "order.h"
+#include "reload-exchange.h"
 #include "strv.h"
 #include <errno.h>
 #include <string.h>
@@ -145,6 +146,8 @@ int reload(struct context *context, const char *directory, struct config **confi
     r = config_load(&loaded, directory, problems);
     if (r == 0) {
         r = reload_check_kinds(context, loaded, problems);
+        if (r >= 0)
+            r = reload_check_names(context, loaded, problems);
         if (r != 0)
             config_free(loaded);
     }
@@ -155,8 +158,12 @@ int reload(struct context *context, const char *directory, struct config **confi
     if (r != 0)
         return r;
     r = reload_remove_missing(context, loaded, ret);
+    if (r == 0)
+        r = reload_remove_exchanges(context, loaded, ret);
     while (r == 0 && loaded->n_groups > 0)
         r = reload_take_group(context, config_take_group(loaded, 0), ret);
+    if (r == 0)
+        r = reload_take_exchanges(context, loaded, ret);
     config_free(*config);
     *config = loaded;
     (void)order_start(&context->registry);
@@ -165,7 +172,7 @@ int reload(struct context *context, const char *directory, struct config **confi
                   strerror(-r));
         return r;
     }
-    log_notice("configuration reloaded: %zu groups added, %zu removed, %zu changed",
+    log_notice("configuration reloaded: %zu groups and exchanges added, %zu removed, %zu changed",
                count(ret->added), count(ret->removed), count(ret->changed));
     return 0;
 }

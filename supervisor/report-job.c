@@ -12,23 +12,22 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Writes the result if it fits. */
-static int report_result(struct reply *reply, const struct job *job, size_t limit)
+int report_parcel(struct reply *reply, const char *key, const struct parcel *parcel, size_t limit)
 {
     const struct reply_mark mark = reply_mark(reply);
-    size_t size = (size_t)job->result.size;
-    const void *data = parcel_data(&job->result);
+    size_t size = (size_t)parcel->size;
+    const void *data = parcel_data(parcel);
     int r = 0;
 
-    if (reply->size >= limit || job->result.size > limit - reply->size)
+    if (reply->size >= limit || parcel->size > limit - reply->size)
         return -EMSGSIZE;
     if (!data && size > 0) {
-        r = payload_blob_map(job->result.fd, size, &data);
+        r = payload_blob_map(parcel->fd, size, &data);
         if (r < 0)
             return r;
     }
-    reply_payload(reply, "result", data ? data : "", size);
-    if (job->result.fd >= 0 && size > 0)
+    reply_payload(reply, key, data ? data : "", size);
+    if (parcel->fd >= 0 && size > 0)
         munmap((void *)(uintptr_t)data, size);
     if (reply->error == 0 && reply->size <= limit)
         return 0;
@@ -113,7 +112,7 @@ static const char *report_outcome(struct reply *reply, const struct job *job, si
     if (job->state != JOB_SUCCEEDED && job->state != JOB_FAILED)
         return NULL;
     reply_int(reply, "code", job->code);
-    r = report_result(reply, job, limit);
+    r = report_parcel(reply, "result", &job->result, limit);
     if (r == 0)
         return NULL;
     if (r == -EMSGSIZE)

@@ -18,6 +18,7 @@ struct death;
 struct event;
 struct group;
 struct job;
+struct parcel;
 struct registry_target;
 struct slot;
 
@@ -33,6 +34,10 @@ void report_event(struct reply *reply, const struct event *event);
 /* limit: as above. */
 void report_job(struct reply *reply, const char *key, const struct context *context,
                 const struct job *job, size_t limit);
+
+/* The bytes of a parcel as a Payload, if the answer stays within `limit`. 0, -EMSGSIZE (nothing is
+ * written), or -errno of mapping a blob. */
+int report_parcel(struct reply *reply, const char *key, const struct parcel *parcel, size_t limit);
 
 /* Whether an event or a death is about `target` (a group, a cell or a worker; NULL = everything).
  */

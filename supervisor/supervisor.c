@@ -11,6 +11,7 @@
 #include "loop.h"
 #include "notify.h"
 #include "order.h"
+#include "reload-exchange.h"
 #include "reload.h"
 #include "router.h"
 #include "signals.h"
@@ -259,6 +260,7 @@ static int supervisor_reload(struct context *context, struct reload_changes *ret
 static int start_groups(struct supervisor *supervisor)
 {
     struct context *context = &supervisor->context;
+    struct reload_changes changes = {0};
     int r;
 
     while (supervisor->config->n_groups > 0) {
@@ -266,8 +268,10 @@ static int start_groups(struct supervisor *supervisor)
         if (r < 0)
             return r;
     }
+    r = reload_take_exchanges(context, supervisor->config, &changes);
+    reload_changes_deinit(&changes);
     (void)order_start(&context->registry);
-    return 0;
+    return r;
 }
 
 static int load_config(struct supervisor *supervisor)

@@ -113,6 +113,11 @@ static bool store(const struct varlink_parameter *parameter, json_t *value, void
             return false;
         *(bool *)at = json_is_true(value);
         return true;
+    case VARLINK_FLAG:
+        if (!json_is_boolean(value))
+            return false;
+        *(struct varlink_flag *)at = (struct varlink_flag){true, json_is_true(value)};
+        return true;
     case VARLINK_OBJECT:
         if (!json_is_object(value))
             return false;

@@ -52,6 +52,7 @@ enum varlink_type {
     VARLINK_BYTES,  /* struct varlink_bytes: a string that may contain NUL; data NULL = absent */
     VARLINK_INT,    /* struct varlink_int */
     VARLINK_BOOL,   /* bool; absent = false */
+    VARLINK_FLAG,   /* struct varlink_flag: absent and false are two things */
     VARLINK_OBJECT, /* json_t *; NULL = absent */
 };
 
@@ -63,6 +64,10 @@ struct varlink_bytes {
 struct varlink_int {
     bool set;
     int64_t value;
+};
+
+struct varlink_flag {
+    bool set, value;
 };
 
 struct varlink_parameter {

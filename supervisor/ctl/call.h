@@ -15,6 +15,7 @@ struct invocation;
 
 #define CALL_SUPERVISOR "io.troupe.Supervisor."
 #define CALL_JOBS       "io.troupe.Jobs."
+#define CALL_ACTORS     "io.troupe.Actors."
 
 /* How long an answer may take unless --timeout= says otherwise. */
 #define CALL_TIMEOUT (30 * USEC_PER_SEC)

@@ -7,6 +7,7 @@
 #include "field.h"
 #include "format.h"
 #include "invocation.h"
+#include "message-log.h"
 #include "show.h"
 #include "verbs.h"
 
@@ -47,6 +48,8 @@ int verb_log(struct invocation *invocation)
     json_t *reply;
     int r;
 
+    if (invocation->options.messages)
+        return message_log_switch(invocation, invocation_operand(invocation, 0));
     r = call(invocation, CALL_SUPERVISOR "GetLog",
              json_pack("{s:s}", "target", invocation_operand(invocation, 0)), false, &reply);
     if (r != EXIT_OK)

@@ -5,6 +5,7 @@
 #include "../../worker/troupe.h"
 #include "complain.h"
 #include "exit-status.h"
+#include "explain-private.h"
 #include "field.h"
 #include "format.h"
 #include <stdbool.h>
@@ -99,6 +100,11 @@ static int too_many_cells(const json_t *p)
 
 static int exists(const json_t *p)
 {
+    if (field_has(p, "name")) {
+        complain("'%s' exists: groups, exchanges and actors' names share one name space",
+                 field_text(p, "name"));
+        return EXIT_BUSY;
+    }
     complain("a job '%s' exists: it is live, or its result is still kept", field_text(p, "id"));
     return EXIT_BUSY;
 }
@@ -112,7 +118,7 @@ static int bad_id(const json_t *p)
 
 static int bad_option(const json_t *p)
 {
-    complain("the job's option '%s' is out of bounds; allowed: %s", field_text(p, "option"),
+    complain("'%s' is out of bounds; allowed: %s", field_text(p, "option"),
              field_text(p, "allowed"));
     return EXIT_USAGE;
 }
@@ -156,12 +162,7 @@ static int bad_version(const json_t *p)
     return EXIT_FAILED;
 }
 
-struct explanation {
-    const char *name; /* behind the interface's */
-    int (*explain)(const json_t *parameters);
-};
-
-/* Both interfaces of ours: where a name occurs in both it means the same. */
+/* All interfaces of ours: where a name occurs in several it means the same. */
 static const struct explanation explanations[] = {
     {"NoSuchTarget", no_target},
     {"NoSuchGroup", no_group},
@@ -207,6 +208,9 @@ int explain_error(const char *error, const json_t *parameters)
     for (size_t i = 0; i < ELEMENTS(explanations); i++)
         if (strcmp(name + 1, explanations[i].name) == 0)
             return explanations[i].explain(parameters);
+    for (size_t i = 0; i < n_explain_actors; i++)
+        if (strcmp(name + 1, explain_actors[i].name) == 0)
+            return explain_actors[i].explain(parameters);
     return explain_unknown(error, parameters);
 }
 

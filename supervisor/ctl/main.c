@@ -32,7 +32,6 @@ static const struct verb *find_verb(const char *name)
 static int check_operands(const struct invocation *invocation)
 {
     const struct verb *verb = invocation->verb;
-    const struct options *options = &invocation->options;
     bool files = verb->options & OPTIONS_CONFIG;
 
     if (invocation->n_operands < verb->operands_min) {
@@ -50,11 +49,6 @@ static int check_operands(const struct invocation *invocation)
             complain("'%s' is no UTF-8", invocation->operands[i]);
             return EXIT_USAGE;
         }
-    if ((options->id && !encoding_is_text(options->id, strlen(options->id))) ||
-        (options->key && !encoding_is_text(options->key, strlen(options->key)))) {
-        complain("--id and --key must be UTF-8");
-        return EXIT_USAGE;
-    }
     return EXIT_OK;
 }
 

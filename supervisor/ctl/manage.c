@@ -14,7 +14,8 @@
 static int order_one(struct invocation *invocation, const char *method, const char *target)
 {
     bool wait = invocation->options.wait;
-    json_t *reply, *parameters = json_pack("{s:s}", "target", target);
+    const char *name = invocation->options.actor ? "actor" : "target";
+    json_t *reply, *parameters = json_pack("{s:s}", name, target);
     int r;
 
     if (!parameters || (wait && json_object_set_new(parameters, "wait", json_true()) < 0))
@@ -64,14 +65,23 @@ int verb_reset(struct invocation *invocation)
     return order(invocation, CALL_SUPERVISOR "Reset");
 }
 
+static int pause_or_resume(struct invocation *invocation, const char *verb)
+{
+    char method[64];
+
+    snprintf(method, sizeof(method), "%s%s",
+             invocation->options.actor ? CALL_ACTORS : CALL_SUPERVISOR, verb);
+    return order(invocation, method);
+}
+
 int verb_pause(struct invocation *invocation)
 {
-    return order(invocation, CALL_SUPERVISOR "Pause");
+    return pause_or_resume(invocation, "Pause");
 }
 
 int verb_resume(struct invocation *invocation)
 {
-    return order(invocation, CALL_SUPERVISOR "Resume");
+    return pause_or_resume(invocation, "Resume");
 }
 
 int verb_resize(struct invocation *invocation)

@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include "../../shared/cleanup.h"
+#include "../encoding.h"
 #include "../suggest.h"
 #include "complain.h"
 #include "value.h"
@@ -41,12 +42,47 @@ struct option {
         __VA_ARGS__                                                                                \
     }
 
+/* Their texts go into JSON. */
+#define IN_MESSAGES                                                                                \
+    (OPTIONS_ID | OPTIONS_JOB | OPTIONS_KEY | OPTIONS_REPLY | OPTIONS_WHEN | OPTIONS_OF |          \
+     OPTIONS_LETTERS | OPTIONS_KIND | OPTIONS_MESSAGES)
+
 static const struct option table[] = {
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'd', "data", "TEXT", data, "payload: this text", ),
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'f', "file", "FILE", file,
           "payload: a file's content; \"-\": standard input", ),
     VALUE(OPTIONS_ID, OPTION_TEXT, 0, "id", "ID", id,
           "the job's id (default: a random one is made)", ),
+    VALUE(OPTIONS_KEY, OPTION_TEXT, 'k', "key", "KEY", key, "routing key (default: none)", ),
+    VALUE(OPTIONS_REPLY, OPTION_SPAN, 't', "timeout", "SPAN", ask_timeout,
+          "how long the reply may take (default: 25s)", ),
+    VALUE(OPTIONS_REPLY, OPTION_TEXT, 0, "reply-type", "TYPE", reply_type,
+          "wait for a reply of this type or a child of it (default: any)", ),
+    VALUE(OPTIONS_WHEN, OPTION_SPAN, 0, "delay", "SPAN", delay, "after this time", ),
+    VALUE(OPTIONS_WHEN, OPTION_DATE, 0, "at", "TIME", at,
+          "at this time: 18:00, \"2026-11-30 18:00\", @1795975200", ),
+    VALUE(OPTIONS_WHEN, OPTION_SPAN, 0, "every", "SPAN", every, "and again each time after this", ),
+    VALUE(OPTIONS_OF | OPTIONS_LETTERS, OPTION_TEXT, 0, "to", "ACTOR", to,
+          "those for this actor, or below this address", ),
+    VALUE(OPTIONS_OF | OPTIONS_LETTERS, OPTION_TEXT, 0, "type", "TYPE", type,
+          "those of this type (of dead letters: or a child of it)", ),
+    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "from", "ACTOR", from,
+          "those from this actor, or from below this address", ),
+    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "reason", "REASON", reason,
+          "those that died of this: unhandled, gone, job, error ...", ),
+    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "job", "ID", job, "this job", ),
+    VALUE(OPTIONS_LETTERS, OPTION_SPAN, 0, "since", "SPAN", since,
+          "those that died within the last SPAN", ),
+    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "send-to", "ACTOR", send_to,
+          "requeue: to this actor, not to the recipient", ),
+    FLAG(OPTIONS_LETTERS, 'a', "all", everything, "requeue, purge: without a filter, all of them"),
+    VALUE(OPTIONS_KIND, OPTION_TEXT, 0, "kind", "KIND", kind,
+          "those of this kind: slot, pool, group, exchange, client", ),
+    FLAG(OPTIONS_WILDCARDS, 0, "wildcards", wildcards,
+         "create: * and # in keys stand for one word, for any number of words"),
+    FLAG(OPTIONS_ACTOR, 0, "actor", actor, "the messages of an actor or exchange, not jobs"),
+    VALUE(OPTIONS_MESSAGES, OPTION_TEXT, 0, "messages", "WHAT", messages,
+          "switch the message log: enqueued, dispatched, unhandled (with commas), all, none", ),
     VALUE(OPTIONS_JOB, OPTION_TEXT, 'k', "key", "KEY", key,
           "routing key; in a group with Cells=by-key it picks the cell", ),
     VALUE(OPTIONS_JOB, OPTION_TEXT, 0, "cell", "KEY", key, "another name for --key", ),
@@ -131,6 +167,10 @@ static int store(struct options *options, const struct option *option, const cha
         *(bool *)field = true;
         break;
     case OPTION_TEXT:
+        if ((option->set & IN_MESSAGES) && !encoding_is_text(value, strlen(value))) {
+            complain("--%s must be UTF-8", option->name);
+            return -EINVAL;
+        }
         *(const char **)field = value;
         break;
     case OPTION_SPAN:

@@ -23,6 +23,15 @@ enum option_set {
     OPTIONS_LIMIT = 1u << 10,
     OPTIONS_MAP = 1u << 11,
     OPTIONS_CONFIG = 1u << 12,
+    OPTIONS_KEY = 1u << 13,       /* --key alone */
+    OPTIONS_REPLY = 1u << 14,     /* of an ask */
+    OPTIONS_WHEN = 1u << 15,      /* of a timer */
+    OPTIONS_OF = 1u << 16,        /* --to, --type: which timers */
+    OPTIONS_LETTERS = 1u << 17,   /* which dead letters */
+    OPTIONS_KIND = 1u << 18,      /* of actors */
+    OPTIONS_WILDCARDS = 1u << 19, /* of an exchange */
+    OPTIONS_ACTOR = 1u << 20,     /* --actor: an actor's messages, not a group's jobs */
+    OPTIONS_MESSAGES = 1u << 21,  /* of the message log */
 };
 
 /* Strings are borrowed from the command line. */
@@ -45,6 +54,15 @@ struct options {
     int64_t window;
 
     const char *config;
+
+    const char *reply_type;
+    usec_t ask_timeout, every; /* 0 = not given */
+    const char *from, *to, *type, *reason, *job;
+    usec_t since;
+    const char *send_to;
+    bool everything;
+    const char *kind, *messages;
+    bool wildcards, actor;
 };
 
 #define OPTIONS_DEFAULTS                                                                           \

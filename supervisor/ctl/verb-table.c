@@ -75,6 +75,100 @@ const struct verb verb_table[] = {
                     "  find . -type f -print0 | troupectl map digest --null --tag --keep-going\n",
     },
     {
+        .name = "tell", .operands = "ACTOR TYPE [-]", .operands_min = 2, .operands_max = 3,
+        .summary = "Sends an actor a message, does not wait",
+        .details =
+            "ACTOR is a group, a worker (GROUP/0), an exchange, or a name that an actor\n"
+            "registered. TYPE is a dotted name; \"\" is the empty one.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY, .run = verb_tell,
+        .examples = "  troupectl tell bank account.close --data 17\n"
+                    "  troupectl tell events order.created --key eu.fr --file order.json\n",
+    },
+    {
+        .name = "ask", .operands = "ACTOR TYPE [-]", .operands_min = 2, .operands_max = 3,
+        .summary = "Sends an actor a message, writes its reply",
+        .details = "The exit status is 1 when nobody replied in time, or nobody will.\n",
+        .options = OPTIONS_REPLY | OPTIONS_PAYLOAD | OPTIONS_KEY, .run = verb_ask,
+        .examples = "  troupectl ask bank balance --data 17 --timeout 2s\n",
+    },
+    {
+        .name = "schedule", .operands = "ACTOR TYPE [-]", .operands_min = 2, .operands_max = 3,
+        .summary = "Has a message sent later, prints the timer's id",
+        .details =
+            "--delay or --at tell when, --every how often; --every alone begins after one SPAN.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY | OPTIONS_WHEN,
+        .run = verb_schedule,
+        .examples = "  troupectl schedule mail digest --at 18:00 --every 1d\n"
+                    "  troupectl schedule cache flush --delay 30s\n",
+    },
+    {
+        .name = "unschedule", .operands = "[ID...]", .operands_max = ANY_NUMBER,
+        .summary = "Cancels timers",
+        .details = "By their ids, or all of one type for one actor: --to ACTOR --type TYPE.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_OF, .run = verb_unschedule,
+        .examples = "  troupectl unschedule 4294967297\n"
+                    "  troupectl unschedule --to mail --type digest\n",
+    },
+    {
+        .name = "timers", .operands = "[ACTOR]", .operands_max = 1,
+        .summary = "Messages that are to be sent later",
+        .options = OPTIONS_CONNECT | OPTIONS_LIMIT, .run = verb_timers,
+        .examples = "  troupectl timers mail\n",
+    },
+    {
+        .name = "actors", .operands = "[ADDRESS]", .operands_max = 1,
+        .summary = "Whoever can be told something, and what waits for them",
+        .options = OPTIONS_CONNECT | OPTIONS_LIMIT | OPTIONS_KIND, .run = verb_actors,
+        .examples = "  troupectl actors bank\n"
+                    "  troupectl actors --kind exchange\n",
+    },
+    {
+        .name = "exchanges", .operands = "[show|create|delete NAME [KIND]]", .operands_max = 3,
+        .summary = "Lists exchanges, shows one with its subscribers, makes or deletes one",
+        .details =
+            "KIND is single, typed-single, typed-multi or routing-key, see troupe.exchange(5).\n",
+        .options = OPTIONS_CONNECT | OPTIONS_WILDCARDS, .run = verb_exchanges,
+        .examples = "  troupectl exchanges\n"
+                    "  troupectl exchanges create events routing-key --wildcards\n"
+                    "  troupectl exchanges show events\n",
+    },
+    {
+        .name = "subscribe", .operands = "EXCHANGE ACTOR [TYPE]", .operands_min = 2,
+        .operands_max = 3,
+        .summary = "Subscribes an actor to an exchange",
+        .options = OPTIONS_CONNECT | OPTIONS_KEY, .run = verb_subscribe,
+        .examples = "  troupectl subscribe events audit order --key 'eu.#'\n",
+    },
+    {
+        .name = "unsubscribe", .operands = "EXCHANGE ACTOR [TYPE]", .operands_min = 2,
+        .operands_max = 3,
+        .summary = "Ends a subscription of exactly that type and key",
+        .options = OPTIONS_CONNECT | OPTIONS_KEY, .run = verb_unsubscribe,
+        .examples = "  troupectl unsubscribe events audit order --key 'eu.#'\n",
+    },
+    {
+        .name = "dead-letters", .operands = "[list|show|requeue|purge [ID...]]",
+        .operands_max = ANY_NUMBER,
+        .summary = "Messages and jobs that nobody handled",
+        .details =
+            "requeue and purge take ids, filters, or --all. What is requeued goes to its\n"
+            "recipient again, a dead job as a new job; what cannot be sent stays.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_LIMIT, .run = verb_dead_letters,
+        .examples = "  troupectl dead-letters --reason job --since 1h\n"
+                    "  troupectl dead-letters show 17\n"
+                    "  troupectl dead-letters requeue --to stock --type order\n"
+                    "  troupectl dead-letters purge --all\n",
+    },
+    {
+        .name = "errors", .operands = "[list|show|requeue|purge [ID...]]",
+        .operands_max = ANY_NUMBER,
+        .summary = "Messages whose handler failed: the error queue",
+        .details = "As dead-letters.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_LIMIT, .run = verb_errors,
+        .examples = "  troupectl errors\n"
+                    "  troupectl errors requeue 18 19\n",
+    },
+    {
         .name = "cancel", .operands = "ID...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Asks jobs to end; they are not retried",
         .options = OPTIONS_CONNECT, .run = verb_cancel,
@@ -113,13 +207,14 @@ const struct verb verb_table[] = {
     {
         .name = "pause", .operands = "GROUP[/CELL]...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Hands out no more jobs; they are queued",
-        .options = OPTIONS_CONNECT, .run = verb_pause,
-        .examples = "  troupectl pause digest\n",
+        .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_pause,
+        .examples = "  troupectl pause digest\n"
+                    "  troupectl pause --actor events\n",
     },
     {
         .name = "resume", .operands = "GROUP[/CELL]...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Hands out jobs again",
-        .options = OPTIONS_CONNECT, .run = verb_resume,
+        .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_resume,
         .examples = "  troupectl resume digest\n",
     },
     {
@@ -130,9 +225,11 @@ const struct verb verb_table[] = {
     },
     {
         .name = "log", .operands = "TARGET", .operands_min = 1, .operands_max = 1,
-        .summary = "What workers wrote to standard error last",
-        .options = OPTIONS_CONNECT, .run = verb_log,
-        .examples = "  troupectl log digest\n",
+        .summary = "What workers wrote to standard error last; switches the message log",
+        .options = OPTIONS_CONNECT | OPTIONS_MESSAGES, .run = verb_log,
+        .examples = "  troupectl log digest\n"
+                    "  troupectl log digest --messages unhandled,dispatched\n"
+                    "  troupectl log digest --messages none\n",
     },
     {
         .name = "verify", .operands = "[FILE...]", .operands_max = ANY_NUMBER,

@@ -17,10 +17,11 @@ class Service(TestCase):
     def test_get_info_is_what_varlink_wants(self):
         info = self.s.call("org.varlink.service.GetInfo")
         self.assertEqual(set(info), {"vendor", "product", "version", "url", "interfaces"})
-        self.assertEqual(set(info["interfaces"]), {"org.varlink.service", "io.troupe.Jobs", "io.troupe.Supervisor"})
+        self.assertEqual(set(info["interfaces"]), {"org.varlink.service", "io.troupe.Actors", "io.troupe.Jobs",
+                                                     "io.troupe.Supervisor"})
 
     def test_descriptions_are_those_in_the_tree(self):
-        for name in "io.troupe.Jobs", "io.troupe.Supervisor":
+        for name in "io.troupe.Actors", "io.troupe.Jobs", "io.troupe.Supervisor":
             with open(os.path.join(TOP, "supervisor", name + ".varlink"), encoding="utf-8") as file:
                 self.assertEqual(self.s.call("org.varlink.service.GetInterfaceDescription", interface=name),
                                  {"description": file.read()})

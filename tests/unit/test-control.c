@@ -98,7 +98,7 @@ START_TEST(it_says_what_it_is)
     json_t *info = ask(CALL("org.varlink.service.GetInfo", "{}"));
 
     ck_assert_str_eq(string(info, "product"), "Troupe");
-    ck_assert_uint_eq(json_array_size(json_object_get(info, "interfaces")), 3);
+    ck_assert_uint_eq(json_array_size(json_object_get(info, "interfaces")), 4);
     json_decref(info);
 }
 END_TEST
@@ -106,7 +106,7 @@ END_TEST
 START_TEST(each_interface_is_described)
 {
     static const char *const names[] = {"org.varlink.service", "io.troupe.Supervisor",
-                                        "io.troupe.Jobs"};
+                                        "io.troupe.Jobs", "io.troupe.Actors"};
     char text[256], line[128];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+
+/* io.troupe.Actors: exchanges and subscriptions. */
+
+#include "control-actors.h"
+
+#include "context.h"
+#include "control-target.h"
+#include "report-actor.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct subscription_parameters {
+    const char *exchange, *actor, *type;
+    struct varlink_bytes key;
+};
+
+struct subscription_wanted {
+    struct exchange *exchange;
+    struct exchange_subscriber *subscriber;
+    struct topic topic;
+};
+
+static bool take_subscription(struct request *request, struct subscription_wanted *ret)
+{
+    static const struct varlink_parameter table[] = {
+        {"exchange", VARLINK_STRING, true, offsetof(struct subscription_parameters, exchange)},
+        {"actor", VARLINK_STRING, true, offsetof(struct subscription_parameters, actor)},
+        {"type", VARLINK_STRING, false, offsetof(struct subscription_parameters, type)},
+        {"key", VARLINK_BYTES, false, offsetof(struct subscription_parameters, key)},
+        {0},
+    };
+    struct subscription_parameters parameters = {0};
+    struct actor *exchange, *actor;
+
+    if (!request_take(request, table, &parameters) ||
+        !control_take_topic(request, parameters.type, &parameters.key, &ret->topic))
+        return false;
+    exchange = control_find_exchange(request, parameters.exchange);
+    if (!exchange)
+        return false;
+    actor = control_find_actor(request, parameters.actor);
+    if (!actor)
+        return false;
+    ret->exchange = exchange->exchange;
+    ret->subscriber = &actor->subscriptions;
+    return true;
+}
+
+void control_subscribe(struct request *request)
+{
+    struct subscription_wanted wanted;
+    int r;
+
+    if (!take_subscription(request, &wanted))
+        return;
+    r = exchange_subscribe(wanted.exchange, wanted.subscriber, &wanted.topic);
+    if (r == EXCHANGE_E_FULL)
+        request_fail_string(request, "TooMany", "what", "subscriptions");
+    else if (r < 0)
+        request_internal(request, r);
+    else
+        request_done(request);
+}
+
+void control_unsubscribe(struct request *request)
+{
+    struct subscription_wanted wanted;
+    bool existed;
+
+    if (!take_subscription(request, &wanted))
+        return;
+    existed = exchange_unsubscribe(wanted.exchange, wanted.subscriber, &wanted.topic);
+    reply_bool(request_begin(request), "existed", existed);
+    request_end(request);
+}
+
+/* ---- exchanges ---- */
+
+struct create_parameters {
+    const char *name, *kind;
+    bool wildcards;
+};
+
+static void answer_created(struct request *request, const char *name, int r,
+                           const struct actor *actor)
+{
+    switch (r) {
+    case 0:
+        reply_uint(request_begin(request), "reference", actor->reference);
+        request_end(request);
+        break;
+    case ACTOR_E_EXISTS:
+        request_fail_string(request, "Exists", "name", name);
+        break;
+    case ACTOR_E_BAD_NAME:
+        control_refuse_option(request, "name",
+                              "1 to 255 characters of A-Z a-z 0-9 . _ : -, the first one a letter "
+                              "or a digit");
+        break;
+    case ACTOR_E_TOO_MANY:
+        request_fail_string(request, "TooMany", "what", "actors");
+        break;
+    default:
+        request_internal(request, r);
+    }
+}
+
+void control_create_exchange(struct request *request)
+{
+    static const struct varlink_parameter table[] = {
+        {"name", VARLINK_STRING, true, offsetof(struct create_parameters, name)},
+        {"kind", VARLINK_STRING, true, offsetof(struct create_parameters, kind)},
+        {"wildcards", VARLINK_BOOL, false, offsetof(struct create_parameters, wildcards)},
+        {0},
+    };
+    struct create_parameters parameters = {0};
+    struct actor *actor = NULL;
+    enum exchange_kind kind;
+    int r;
+
+    if (!request_take(request, table, &parameters) || control_refuse_stopping(request))
+        return;
+    if (exchange_kind_from_string(&kind, parameters.kind) < 0) {
+        control_refuse_option(request, "kind", "single, typed-single, typed-multi, routing-key");
+        return;
+    }
+    if (parameters.wildcards && kind != EXCHANGE_ROUTING_KEY) {
+        control_refuse_option(request, "wildcards", "only with the kind routing-key");
+        return;
+    }
+    r = router_add_exchange(request->context, parameters.name, kind, parameters.wildcards, &actor);
+    answer_created(request, parameters.name, r, actor);
+}
+
+struct name_parameters {
+    const char *name;
+};
+
+void control_delete_exchange(struct request *request)
+{
+    static const struct varlink_parameter table[] = {
+        {"name", VARLINK_STRING, true, offsetof(struct name_parameters, name)},
+        {0},
+    };
+    struct name_parameters parameters = {0};
+    struct actor *actor;
+
+    if (!request_take(request, table, &parameters))
+        return;
+    actor = control_find_exchange(request, parameters.name);
+    if (!actor)
+        return;
+    if (actor->exchange_declared) {
+        request_fail_string(request, "Declared", "name", parameters.name);
+        return;
+    }
+    router_remove(actor, "deleted");
+    request_done(request);
+}
+
+void control_list_exchanges(struct request *request)
+{
+    static const struct varlink_parameter table[] = {
+        {"name", VARLINK_STRING, false, offsetof(struct name_parameters, name)},
+        {0},
+    };
+    struct name_parameters parameters = {0};
+    const struct actor *actor = NULL;
+    struct reply *reply;
+    size_t cursor = 0;
+
+    if (!request_take(request, table, &parameters))
+        return;
+    if (parameters.name) {
+        actor = control_find_exchange(request, parameters.name);
+        if (!actor)
+            return;
+    }
+    reply = request_begin(request);
+    reply_array(reply, "exchanges");
+    if (actor)
+        report_exchange(reply, actor, true);
+    else
+        while ((actor = actor_next(&request->context->actors, &cursor)))
+            if (actor->kind == ACTOR_EXCHANGE)
+                report_exchange(reply, actor, false);
+    reply_end_array(reply);
+    request_end(request);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+
+struct explanation {
+    const char *name; /* behind the interface's */
+    int (*explain)(const json_t *parameters);
+};
+
+/* Errors that only io.troupe.Actors has; explain-actors.c. */
+extern const struct explanation explain_actors[];
+extern const size_t n_explain_actors;

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "reload-exchange.h"
+
+#include "config-exchange.h"
+#include "config-problem.h"
+#include "group.h"
+#include "router.h"
+#include "strv.h"
+#include <string.h>
+
+static int check_exchange(struct context *context, const struct config_exchange *wanted,
+                          struct config_problems *problems)
+{
+    const struct actor *actor = actor_by_name(&context->actors, wanted->name);
+
+    if (actor && actor->kind != ACTOR_EXCHANGE)
+        return config_problem_add(problems, wanted->path, 0, "%s has registered that name",
+                                  actor->name);
+    if (registry_find(&context->registry, wanted->name))
+        return config_problem_add(problems, wanted->path, 0,
+                                  "there is still a group of that name: reload without this file "
+                                  "first");
+    return 0;
+}
+
+static int check_group(struct context *context, const struct config *config,
+                       const struct config_group *wanted, struct config_problems *problems)
+{
+    const struct actor *actor = actor_by_name(&context->actors, wanted->name);
+    const bool goes = actor && actor->kind == ACTOR_EXCHANGE && actor->exchange_declared &&
+                      !config_find_exchange(config, wanted->name);
+
+    if (!actor || goes)
+        return 0;
+    return config_problem_add(problems, wanted->path, 0,
+                              "%s has that name: groups, exchanges and registered names share one "
+                              "name space",
+                              actor->kind == ACTOR_EXCHANGE ? "an exchange" : actor->name);
+}
+
+int reload_check_names(struct context *context, const struct config *config,
+                       struct config_problems *problems)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < config->n_exchanges; i++)
+        r = check_exchange(context, config->exchanges[i], problems);
+    for (size_t i = 0; r == 0 && i < config->n_groups; i++)
+        r = check_group(context, config, config->groups[i], problems);
+    if (r < 0)
+        return r;
+    return problems->n_problems > 0 ? CONFIG_E_INVALID : 0;
+}
+
+int reload_remove_exchanges(struct context *context, const struct config *config,
+                            struct reload_changes *changes)
+{
+    struct actor *actor;
+    size_t cursor = 0;
+    int r = 0;
+
+    while (r == 0 && (actor = actor_next(&context->actors, &cursor))) {
+        if (actor->kind != ACTOR_EXCHANGE || !actor->exchange_declared ||
+            config_find_exchange(config, actor->name))
+            continue;
+        r = strv_append(&changes->removed, actor->name);
+        router_remove(actor, "its file was removed");
+    }
+    return r;
+}
+
+static int describe(struct exchange *exchange, const struct config_exchange *wanted)
+{
+    return exchange_describe(exchange, wanted->description ? wanted->description : "");
+}
+
+static int add(struct context *context, const struct config_exchange *wanted,
+               struct reload_changes *changes)
+{
+    struct actor *actor;
+    int r;
+
+    r = router_add_exchange(context, wanted->name, wanted->type, wanted->wildcards != 0, &actor);
+    if (r != 0)
+        return r < 0 ? r : -EEXIST;
+    actor->exchange_declared = true;
+    r = strv_append(&changes->added, wanted->name);
+    return r < 0 ? r : describe(actor->exchange, wanted);
+}
+
+static int update(struct actor *actor, const struct config_exchange *wanted,
+                  struct reload_changes *changes)
+{
+    struct exchange *exchange = actor->exchange;
+    const char *before = exchange->description ? exchange->description : "";
+    const bool other_kind =
+        exchange->kind != wanted->type || exchange->wildcards != (wanted->wildcards != 0);
+    const bool other_text = strcmp(before, wanted->description ? wanted->description : "") != 0;
+    int r = 0;
+
+    if (actor->exchange_declared && !other_kind && !other_text)
+        return 0;
+    actor->exchange_declared = true;
+    if (other_kind)
+        r = exchange_change(exchange, wanted->type, wanted->wildcards != 0);
+    if (r == 0)
+        r = describe(exchange, wanted);
+    return r < 0 ? r : strv_append(&changes->changed, wanted->name);
+}
+
+int reload_take_exchanges(struct context *context, const struct config *config,
+                          struct reload_changes *changes)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < config->n_exchanges; i++) {
+        const struct config_exchange *wanted = config->exchanges[i];
+        struct actor *actor = actor_by_name(&context->actors, wanted->name);
+
+        r = actor ? update(actor, wanted, changes) : add(context, wanted, changes);
+    }
+    return r;
+}

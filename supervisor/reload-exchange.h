@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Exchanges declared by files, at the start and after a reload. 0 or -errno each. */
+
+#include "config.h"
+#include "context.h"
+
+/* Names that somebody has at run time, or that a group still has, are problems. */
+int reload_check_names(struct context *context, const struct config *config,
+                       struct config_problems *problems);
+
+/* Ends those whose file is gone: before groups are taken, which may want the name. */
+int reload_remove_exchanges(struct context *context, const struct config *config,
+                            struct reload_changes *changes);
+
+/* Makes those that are not there, changes the others: after the groups. */
+int reload_take_exchanges(struct context *context, const struct config *config,
+                          struct reload_changes *changes);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Types of io.troupe.Actors as JSON; see report.h. `key` NULL inside an array. */
+
+#include "reply.h"
+
+struct actor;
+struct dead_letter;
+
+void report_actor(struct reply *reply, const char *key, const struct actor *actor);
+void report_exchange(struct reply *reply, const struct actor *actor, bool with_subscribers);
+/* Whole: with payload and death reports, as far as there is room for them. */
+void report_dead_letter(struct reply *reply, const char *key, const struct dead_letter *letter,
+                        bool whole);

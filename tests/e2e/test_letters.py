@@ -1,0 +1,650 @@
+# SPDX-License-Identifier: MIT
+"""Messages from outside, exchanges, timers, dead letters and the error queue: socket and troupectl."""
+import os
+import time
+import unittest
+
+from troupe import Bell, TestCase, VarlinkError, helper, ini, text
+
+PLAYER = helper("workers/player")
+ACTORS = "io.troupe.Actors."
+
+
+class Notes:
+    """What players wrote down; see workers/player.c."""
+
+    def __init__(self, supervisor):
+        self.supervisor, self.path = supervisor, supervisor.path("notes")
+        with open(self.path, "w", encoding="utf-8"):
+            pass
+
+    def lines(self, of=None, kind=None):
+        with open(self.path, encoding="utf-8") as file:
+            lines = [line.split() for line in file.read().splitlines()]
+        return [line for line in lines if (not of or line[0] == of) and (not kind or line[1] == kind)]
+
+    def payloads(self, of=None):
+        """Of the messages that were handled, in order."""
+        return [line[4] for line in self.lines(of, "message")]
+
+    def wait(self, count, of=None, kind="message"):
+        self.supervisor.until(lambda: len(self.lines(of, kind)) >= count)
+        return self.lines(of, kind)
+
+
+class Letters(TestCase):
+    def players(self, script="", groups=("p",), sections=None, start=True, **options):
+        """A supervisor with groups of two players."""
+        s = self.supervisor({}, **options)
+        s.notes = Notes(s)
+        with open(s.path("script"), "w", encoding="utf-8") as file:
+            file.write(script)
+        for group in groups:
+            self.write_players(s, group, sections)
+        return s.start() if start else s
+
+    def write_players(self, s, group, sections=None):
+        environment = ["PLAYER_SCRIPT=" + s.path("script"), "PLAYER_NOTES=" + s.path("notes")]
+        sections = {"Pool": {"Size": 2}, **(sections or {})}
+        own = sections.pop("Group", {})
+        s.write(group + ".group", ini(PLAYER, Group={"Environment": environment, **own}, **sections))
+
+    def tell(self, s, to, type="t", payload=None, key=None):
+        parameters = {"to": to, "type": type}
+        if payload is not None:
+            parameters["payload"] = text(payload)
+        if key is not None:
+            parameters["key"] = key
+        return s.call(ACTORS + "Tell", **parameters)
+
+    def letters(self, s, **filter):
+        return s.call(ACTORS + "ListDeadLetters", filter=filter)["letters"]
+
+    def wait_letters(self, s, count, **filter):
+        s.until(lambda: len(self.letters(s, **filter)) >= count)
+        return self.letters(s, **filter)
+
+    def assert_refused(self, error, call, *arguments, **parameters):
+        with self.assertRaises(VarlinkError) as caught:
+            call(*arguments, **parameters)
+        self.assertEqual(caught.exception.name, error, caught.exception)
+        return caught.exception.parameters
+
+
+class Messages(Letters):
+    def test_C1_telling_reaches_an_actor_by_its_address_a_name_or_its_pool(self):
+        s = self.players("start register alice\n")
+        self.tell(s, "p/1", payload="one")
+        self.tell(s, "p", payload="two")
+        self.tell(s, "alice", "a.type", payload="three", key="k")
+        lines = s.notes.wait(3)
+        self.assertEqual(sorted(line[4] for line in lines), ["one", "three", "two"])
+        [three] = [line for line in lines if line[4] == "three"]
+        self.assertEqual(three[2:4] + three[5:], ["'a.type'", "'k'", "0", "-"])
+
+    def test_an_actor_that_is_not_there_is_told_with_the_nearest_name(self):
+        s = self.players(groups=("stock",))
+        self.assertEqual(self.assert_refused("NoSuchActor", self.tell, s, "stok"), {"name": "stok", "nearest": "stock"})
+        self.assertEqual(self.assert_refused("NoSuchActor", s.call, ACTORS + "Lookup", name="stock/7")["name"],
+                         "stock/7")
+
+    def test_wrong_types_keys_and_payloads_are_refused(self):
+        s = self.players()
+        for parameters in ({"type": "a b"}, {"type": "x" * 129}, {"key": "k" * 256}):
+            self.assert_refused("BadOption", s.call, ACTORS + "Tell", to="p", **parameters)
+        self.assert_refused("BadPayload", s.call, ACTORS + "Tell", to="p",
+                            payload={"encoding": "base64", "data": "?"})
+        self.assertEqual(s.notes.lines(), [])
+
+    def test_C7_an_ask_is_answered_with_the_first_reply_of_the_right_type(self):
+        s = self.players("1 reply other no\n1 reply right.child yes\n1 reply right late\n")
+        answer = s.call(ACTORS + "Ask", to="p/0", type="q", payload=text("1"), reply_type="right")
+        self.assertEqual(answer, {"from": "p/0", "type": "right.child", "payload": text("yes")})
+        self.assertEqual([letter["reason"] for letter in self.wait_letters(s, 2)], ["wrong-reply", "late-reply"])
+
+    def test_C7_an_ask_that_nobody_answers_times_out_or_fails(self):
+        s = self.players("fails fail 5 broken\nignored unhandled\ndies crash\n",
+                         sections={"Worker": {"OnCrash": "error-queue"}})
+        self.assert_refused("TimedOut", s.call, ACTORS + "Ask", to="p/0", timeout_usec=1000)
+        for payload in ("fails", "ignored", "dies"):
+            with self.subTest(payload):
+                failure = self.assert_refused("Failed", s.call, ACTORS + "Ask", to="p/0", payload=text(payload))
+                self.assertTrue(failure["reason"])
+
+    def test_the_reply_to_an_asker_that_went_away_is_a_dead_letter(self):
+        s = self.players(start=False)
+        bell = Bell(s, "bell")
+        with open(s.path("script"), "w", encoding="utf-8") as file:
+            file.write(f"1 wait {bell.path}\n1 reply answer late\n")
+        s.start()
+        with s.connect() as connection:
+            connection.send(ACTORS + "Ask", {"to": "p/0", "type": "q", "payload": text("1")})
+            s.notes.wait(1)
+        clients = lambda: s.call("GetInfo")["clients"]
+        s.until(lambda: clients() == 1)
+        bell.ring()
+        [letter] = self.wait_letters(s, 1)
+        self.assertEqual((letter["reason"], letter["sender"]), ("late-reply", "p/0"))
+
+    def test_C4_a_paused_actor_gets_nothing_until_it_is_resumed_and_then_in_order(self):
+        s = self.players()
+        s.call(ACTORS + "Pause", actor="p/0")
+        for i in range(20):
+            self.tell(s, "p/0", payload=str(i))
+        self.tell(s, "p/1", payload="other")
+        s.notes.wait(1, "p/1")
+        actor = s.call(ACTORS + "Lookup", name="p/0")["actor"]
+        self.assertEqual((actor["waiting"], actor["paused"]), (20, True))
+        self.assertEqual(s.notes.payloads("p/0"), [])
+        s.call(ACTORS + "Resume", actor="p/0")
+        s.notes.wait(20, "p/0")
+        self.assertEqual(s.notes.payloads("p/0"), [str(i) for i in range(20)])
+
+    def test_actors_are_listed_by_kind_and_below_an_address(self):
+        s = self.players("start register alice\n", groups=("p", "q"), sections={"Pool": {"Size": 1}}, start=False)
+        s.write("x.exchange", "[Exchange]\n")
+        s.start()
+        names = lambda **p: sorted(a["name"] for a in s.call(ACTORS + "ListActors", **p)["actors"])
+        self.assertEqual(names(), ["p", "p/0", "q", "q/0", "x"])
+        self.assertEqual(names(kind="slot"), ["p/0", "q/0"])
+        self.assertEqual(names(under="q"), ["q", "q/0"])
+        limited = s.call(ACTORS + "ListActors", limit=2)
+        self.assertEqual((len(limited["actors"]), limited["total"]), (2, 5))
+        self.assert_refused("BadOption", s.call, ACTORS + "ListActors", kind="ghost")
+        self.assert_refused("BadOption", s.call, ACTORS + "ListActors", limit=0)
+
+    def test_C8_the_message_log_is_off_by_default_and_switched_at_run_time(self):
+        s = self.players("no unhandled\n", conf="[Supervisor]\nLogLevel=debug\n")
+        self.tell(s, "p/0", payload="quiet")
+        s.notes.wait(1)
+        self.assertNotIn("type 't'", s.log())
+        state = s.call(ACTORS + "SetMessageLog", target="p", enqueued=True, unhandled=True)
+        self.assertEqual(state, {"enqueued": True, "dispatched": False, "unhandled": True})
+        self.tell(s, "p/0", payload="no")
+        self.wait_letters(s, 1)
+        lines = lambda: [line for line in s.log().splitlines() if ": type 't'" in line]
+        self.assertEqual(["enqueued" in line or "not handled" in line for line in lines()], [True, True], lines())
+        s.call(ACTORS + "SetMessageLog", target="p", enqueued=False, unhandled=False)
+        self.tell(s, "p/0", payload="quiet")
+        s.notes.wait(3)
+        self.assertEqual(len(lines()), 2)
+
+
+class Timers(Letters):
+    def test_C6_a_timer_sends_its_message_once_after_its_time(self):
+        s = self.players()
+        id = s.call(ACTORS + "Schedule", to="p/0", type="tick", payload=text("now"), delay_usec=1000)["id"]
+        [line] = s.notes.wait(1)
+        self.assertEqual((line[2], line[4], line[6]), ("'tick'", "now", "t"))
+        self.assertEqual(s.call(ACTORS + "ListTimers")["timers"], [])
+        self.assertEqual(self.assert_refused("NoSuchTimer", s.call, ACTORS + "Unschedule", id=id), {"id": id})
+
+    def test_C6_a_date_that_has_passed_fires_at_once(self):
+        s = self.players()
+        s.call(ACTORS + "Schedule", to="p/0", type="tick", at=1)
+        s.notes.wait(1)
+
+    def test_C6_a_periodic_timer_keeps_its_id_until_it_is_cancelled(self):
+        s = self.players()
+        id = s.call(ACTORS + "Schedule", to="p/0", type="tick", delay_usec=1000, period_usec=2000)["id"]
+        s.notes.wait(3)
+        [timer] = s.call(ACTORS + "ListTimers", to="p/0")["timers"]
+        self.assertEqual((timer["id"], timer["period_usec"], timer["to"]), (id, 2000, "p/0"))
+        self.assertEqual(s.call(ACTORS + "Unschedule", id=id), {"cancelled": 1})
+        self.assertEqual(s.call(ACTORS + "ListTimers")["total"], 0)
+
+    def test_C6_all_of_one_type_for_one_recipient_are_cancelled_and_counted(self):
+        s = self.players()
+        for to, type in (("p/0", "a"), ("p/0", "a"), ("p/0", "a.b"), ("p/1", "a")):
+            s.call(ACTORS + "Schedule", to=to, type=type, delay_usec=3600 * 10**6)
+        self.assertEqual(s.call(ACTORS + "Unschedule", to="p/0", type="a"), {"cancelled": 2})
+        self.assertEqual(s.call(ACTORS + "Unschedule", to="p/0", type="a"), {"cancelled": 0})
+        self.assertEqual(s.call(ACTORS + "ListTimers")["total"], 2)
+
+    def test_C6_a_timer_survives_the_crash_of_its_recipient(self):
+        s = self.players("1 crash\n", sections={"Worker": {"OnCrash": "error-queue"}})
+        s.call(ACTORS + "Schedule", to="p/0", type="tick", payload=text("later"), delay_usec=300000)
+        self.tell(s, "p/0", payload="1")
+        s.notes.wait(2)
+        self.assertEqual(s.notes.payloads("p/0"), ["1", "later"])
+
+    def test_times_that_make_no_sense_are_refused(self):
+        s = self.players()
+        for parameters in ({}, {"delay_usec": 1, "at": 1}, {"delay_usec": -1}, {"at": -1},
+                           {"delay_usec": 1, "period_usec": 1}):
+            self.assert_refused("BadOption", s.call, ACTORS + "Schedule", to="p/0", **parameters)
+
+
+class Exchanges(Letters):
+    def exchange(self, kind, name="x", **more):
+        s = self.players()
+        s.call(ACTORS + "CreateExchange", name=name, kind=kind, **more)
+        return s
+
+    def subscribe(self, s, actor, type="", key=None, exchange="x"):
+        s.call(ACTORS + "Subscribe", exchange=exchange, actor=actor, type=type, **({} if key is None else {"key": key}))
+
+    def unsubscribe(self, s, actor, type="", key=None, exchange="x"):
+        return s.call(ACTORS + "Unsubscribe", exchange=exchange, actor=actor, type=type,
+                      **({} if key is None else {"key": key}))["existed"]
+
+    def who(self, s, type, key=None):
+        """Who gets a message of this type: the slots' numbers, in the order of their names."""
+        s.probes = getattr(s, "probes", 0) + 1
+        payload = f"probe-{s.probes}"
+        try:
+            self.tell(s, "x", type, payload, key)
+        except VarlinkError as error:
+            self.assertEqual(error.name, "NoMatch")
+            self.assertEqual(self.letters(s)[-1]["reason"], "no-match")
+        # One to each behind it, by which it is known to have come or not.
+        for slot in ("p/0", "p/1"):
+            self.tell(s, slot, payload=f"{payload}-end")
+            s.until(lambda: f"{payload}-end" in s.notes.payloads(slot))
+        return "".join(line[0][2] for line in sorted(s.notes.lines()) if line[4:5] == [payload])
+
+    def test_C9_single_any_subscription_replaces_the_one_before(self):
+        s = self.exchange("single")
+        self.subscribe(s, "p/0", "a")
+        self.assertEqual(self.who(s, "b"), "0")
+        self.subscribe(s, "p/1", "c")
+        self.assertEqual(self.who(s, "a"), "1")
+        self.assertFalse(self.unsubscribe(s, "p/0", "a"))
+        self.assertTrue(self.unsubscribe(s, "p/1"))
+        self.assertEqual(self.who(s, "a"), "")
+
+    def test_C9_typed_single_exact_type_first_else_the_first_registered_ancestor(self):
+        s = self.exchange("typed-single")
+        self.subscribe(s, "p/0", "")
+        self.subscribe(s, "p/1", "order")
+        self.assertEqual(self.who(s, "order"), "1")
+        self.assertEqual(self.who(s, "order.created"), "0")
+        self.subscribe(s, "p/0", "order")
+        self.assertEqual(self.who(s, "order"), "0")
+
+    def test_C9_typed_multi_to_all_of_the_type_and_its_ancestors(self):
+        s = self.exchange("typed-multi")
+        self.subscribe(s, "p/0", "order")
+        self.subscribe(s, "p/1", "order.created")
+        self.subscribe(s, "p/1", "")
+        self.assertEqual(self.who(s, "order.created"), "011")
+        self.assertEqual(self.who(s, "order"), "01")
+        self.assertFalse(self.unsubscribe(s, "p/0", "order.created"))
+        self.assertTrue(self.unsubscribe(s, "p/0", "order"))
+        self.assertEqual(self.who(s, "order.created"), "11")
+
+    def test_C9_routing_key_null_keys_included(self):
+        s = self.exchange("routing-key")
+        self.subscribe(s, "p/0", "order", "k")
+        self.subscribe(s, "p/1", "order")
+        self.assertEqual(self.who(s, "order", "k"), "01")
+        self.assertEqual(self.who(s, "order"), "1")
+        self.assertEqual(self.who(s, "order", ""), "1")
+        self.assertTrue(self.unsubscribe(s, "p/1", "order"))
+        self.assertEqual(self.who(s, "order"), "")
+        self.assertEqual(self.who(s, "order.created", "k"), "0")
+
+    def test_wildcards_in_keys(self):
+        s = self.exchange("routing-key", wildcards=True)
+        self.subscribe(s, "p/0", "", "eu.*")
+        self.subscribe(s, "p/1", "", "#.high")
+        self.assertEqual(self.who(s, "t", "eu.fr"), "0")
+        self.assertEqual(self.who(s, "t", "eu.high"), "01")
+        self.assertEqual(self.who(s, "t", "eu.fr.high"), "1")
+        self.assertEqual(self.who(s, "t"), "")
+
+    def test_C9_forwarding_keeps_sender_and_key_and_an_exchange_can_be_paused(self):
+        s = self.players("go tell x order k payload\n", groups=("p", "q"), sections={"Pool": {"Size": 1}})
+        s.call(ACTORS + "CreateExchange", name="x", kind="typed-multi")
+        self.subscribe(s, "q/0")
+        s.call(ACTORS + "Pause", actor="x")
+        self.tell(s, "p/0", payload="go")
+        s.until(lambda: s.call(ACTORS + "Lookup", name="x")["actor"]["waiting"] == 1)
+        self.assertEqual(s.notes.payloads("q/0"), [])
+        s.call(ACTORS + "Resume", actor="x")
+        [line] = s.notes.wait(1, "q/0")
+        sender = s.call(ACTORS + "Lookup", name="p/0")["actor"]["reference"]
+        self.assertEqual(line[2:6], ["'order'", "'k'", "payload", str(sender)])
+
+    def test_exchanges_that_go_round_end_in_a_dead_letter(self):
+        s = self.exchange("typed-multi")
+        s.call(ACTORS + "CreateExchange", name="y", kind="typed-multi")
+        self.subscribe(s, "y")
+        self.subscribe(s, "x", exchange="y")
+        self.tell(s, "x")
+        self.assertEqual([letter["reason"] for letter in self.wait_letters(s, 1)], ["loop"])
+
+    def test_names_are_shared_with_groups_and_registered_names(self):
+        s = self.players("start register alice\n")
+        for name in ("p", "alice"):
+            self.assertEqual(self.assert_refused("Exists", s.call, ACTORS + "CreateExchange", name=name, kind="single"),
+                             {"name": name})
+        self.assert_refused("BadOption", s.call, ACTORS + "CreateExchange", name="-x", kind="single")
+        self.assert_refused("BadOption", s.call, ACTORS + "CreateExchange", name="x", kind="topic")
+        self.assert_refused("BadOption", s.call, ACTORS + "CreateExchange", name="x", kind="single", wildcards=True)
+        self.assert_refused("NoSuchExchange", s.call, ACTORS + "DeleteExchange", name="p")
+        self.assert_refused("NoSuchExchange", s.call, ACTORS + "Subscribe", exchange="p", actor="p/0")
+
+    def test_an_exchange_that_is_deleted_is_gone_with_its_subscriptions(self):
+        s = self.exchange("single")
+        self.subscribe(s, "p/0")
+        s.call(ACTORS + "DeleteExchange", name="x")
+        self.assert_refused("NoSuchActor", self.tell, s, "x")
+        self.assertEqual(s.call(ACTORS + "Lookup", name="p/0")["actor"]["subscriptions"], 0)
+        s.call(ACTORS + "CreateExchange", name="x", kind="single")
+        self.assertEqual(self.who(s, "t"), "")
+
+
+class Declared(Letters):
+    def kinds(self, s):
+        return {e["name"]: (e["kind"], e["declared"], e["subscriptions"])
+                for e in s.call(ACTORS + "ListExchanges")["exchanges"]}
+
+    def test_exchanges_of_files_are_there_before_any_worker(self):
+        s = self.players("start subscribe x order -\n", start=False)
+        s.write("x.exchange", "[Exchange]\nDescription=of orders\nType=routing-key\nWildcards=yes\n")
+        s.start()
+        s.until(lambda: self.kinds(s)["x"][2] == 2)
+        [exchange] = s.call(ACTORS + "ListExchanges", name="x")["exchanges"]
+        self.assertEqual((exchange["description"], exchange["wildcards"]), ("of orders", True))
+        self.assertEqual(sorted((x["actor"], x["type"], x.get("key")) for x in exchange["subscribers"]),
+                         [("p/0", "order", None), ("p/1", "order", None)])
+        self.assertEqual(self.assert_refused("Declared", s.call, ACTORS + "DeleteExchange", name="x"), {"name": "x"})
+
+    def test_a_reload_adds_removes_and_changes_them(self):
+        s = self.players("start subscribe x order k\n", start=False, sections={"Pool": {"Size": 1}})
+        s.write("x.exchange", "[Exchange]\nType=routing-key\n")
+        s.write("y.exchange", "")
+        s.start()
+        s.until(lambda: self.kinds(s)["x"][2] == 1)
+        s.write("x.exchange", "[Exchange]\nType=typed-multi\n")
+        os.unlink(os.path.join(s.config, "y.exchange"))
+        s.write("z.exchange", "[Exchange]\nType=single\n")
+        self.assertEqual(s.call("Reload"), {"added": ["z"], "removed": ["y"], "changed": ["x"]})
+        self.assertEqual(self.kinds(s), {"x": ("typed-multi", True, 1), "z": ("single", True, 0)})
+        self.tell(s, "x", "order", "any key will do", key="other")
+        s.notes.wait(1)
+        self.assertEqual(s.call("Reload"), {"added": [], "removed": [], "changed": []})
+
+    def test_a_name_that_is_taken_at_run_time_is_a_problem_of_the_reload(self):
+        s = self.players("start register alice\n", sections={"Pool": {"Size": 1}})
+        s.call(ACTORS + "CreateExchange", name="made", kind="single")
+        s.write("alice.exchange", "")
+        self.write_players(s, "made")
+        problems = self.assert_refused("BadConfiguration", s.call, "Reload")["problems"]
+        self.assertEqual([os.path.basename(p.split(":")[0]) for p in problems], ["alice.exchange", "made.group"], problems)
+        self.assertNotIn("alice", self.kinds(s))
+
+    def test_one_made_at_run_time_can_be_declared_later(self):
+        s = self.players()
+        reference = s.call(ACTORS + "CreateExchange", name="x", kind="single")["reference"]
+        s.call(ACTORS + "Subscribe", exchange="x", actor="p/0")
+        s.write("x.exchange", "[Exchange]\nType=single\n")
+        self.assertEqual(s.call("Reload")["changed"], ["x"])
+        self.assertEqual(self.kinds(s), {"x": ("single", True, 1)})
+        self.assertEqual(s.call(ACTORS + "Lookup", name="x")["actor"]["reference"], reference)
+
+    def test_a_name_may_go_from_an_exchange_to_a_group(self):
+        s = self.players(start=False)
+        s.write("x.exchange", "")
+        s.start()
+        os.unlink(os.path.join(s.config, "x.exchange"))
+        self.write_players(s, "x")
+        self.assertEqual(s.call("Reload"), {"added": ["x"], "removed": ["x"], "changed": []})
+        s.wait_worker("x/0", "idle")
+        self.tell(s, "x/0", payload="hello")
+        s.notes.wait(1, "x/0")
+
+
+class DeadLetters(Letters):
+    def test_C3_what_is_not_handled_and_what_fails_are_kept_apart_with_all_about_them(self):
+        s = self.players("1 unhandled\n2 fail 17 broken\n")
+        self.tell(s, "p/0", "a.type", "1", key="k")
+        self.tell(s, "p/1", "b.type", "2")
+        [dead] = self.wait_letters(s, 1, queue="dead_letters")
+        [error] = self.wait_letters(s, 1, queue="errors")
+        self.assertEqual((dead["reason"], dead["recipient"], dead["type"], dead["key"]),
+                         ("unhandled", "p/0", "a.type", "k"))
+        self.assertEqual((error["reason"], error["code"], error["text"]), ("error", 17, "broken"))
+        self.assertNotIn("key", error)
+        whole = s.call(ACTORS + "GetDeadLetter", id=error["id"])["letter"]
+        self.assertEqual((whole["payload"], whole["payload_bytes"], whole["payload_dropped"], whole["deaths"]),
+                         (text("2"), 1, False, []))
+        self.assertNotIn("payload", error)
+
+    def test_J4_a_dead_job_is_one_dead_letter_with_its_death_reports(self):
+        s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 2, "BackoffMinSec": "1ms"},
+                                          Restart={"MinSec": "1ms", "StartLimitBurst": 0})}).start()
+        job = s.do("actor", "complain last words\ncrash segv", id="doomed", key="k")
+        self.assertEqual(job["state"], "dead")
+        [letter] = s.call(ACTORS + "ListDeadLetters")["letters"]
+        self.assertEqual((letter["reason"], letter["job"], letter["recipient"], letter["attempts"], letter["key"]),
+                         ("job", "doomed", "actor", 3, "k"))
+        whole = s.call(ACTORS + "GetDeadLetter", id=letter["id"])["letter"]
+        self.assertEqual([(d["job"], d["attempt"], d["signal"]) for d in whole["deaths"]],
+                         [("doomed", n, "SIGSEGV") for n in (1, 2, 3)])
+        self.assertEqual(whole["payload"], text("complain last words\ncrash segv"))
+        self.assertEqual(s.call(ACTORS + "ListDeadLetters")["counts"], [{"reason": "job", "count": 1}])
+
+    def test_J4_a_dead_job_is_requeued_as_a_new_one(self):
+        s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 0},
+                                          Restart={"MinSec": "1ms", "StartLimitBurst": 0})}).start()
+        flag = s.path("mended")
+        with open(flag, "w", encoding="utf-8"):
+            pass
+        s.do("actor", "fail 1 not yet")
+        [letter] = self.letters(s, reason="job")
+        answer = s.call(ACTORS + "Requeue", id=letter["id"])
+        self.assertEqual((answer["requeued"], answer["failed"]), (1, 0))
+        self.assertEqual(s.wait_job(answer["job"])["state"], "dead")
+        [again] = self.letters(s, reason="job")
+        self.assertEqual(again["job"], answer["job"])
+        self.assertGreater(again["id"], letter["id"])
+
+    def test_a_requeued_message_goes_to_its_recipient_with_its_sender(self):
+        s = self.players("go tell q/0 order k first\nfirst unhandled\n", groups=("p", "q"),
+                         sections={"Pool": {"Size": 1}})
+        self.tell(s, "p/0", payload="go")
+        [letter] = self.wait_letters(s, 1)
+        self.assertEqual((letter["sender"], letter["recipient"]), ("p/0", "q/0"))
+        s.call(ACTORS + "Requeue", id=letter["id"])
+        first, second = s.notes.wait(2, "q/0")
+        self.assertEqual(first[:6], second[:6])
+        s.call(ACTORS + "Requeue", filter={"recipient": "q"}, to="p/0")
+        self.assertEqual(s.notes.wait(2, "p/0")[1][2:5], ["'order'", "'k'", "first"])
+
+    def test_what_cannot_be_requeued_stays_and_says_why(self):
+        s = self.players(groups=("p", "q"))
+        s.call(ACTORS + "CreateExchange", name="x", kind="single")
+        self.assert_refused("NoMatch", self.tell, s, "x", "t", "one")
+        s.call(ACTORS + "DeleteExchange", name="x")
+        [letter] = self.letters(s)
+        refusal = self.assert_refused("NotRequeued", s.call, ACTORS + "Requeue", id=letter["id"])
+        self.assertEqual(refusal["id"], letter["id"])
+        self.assertIn("no such actor", refusal["problem"])
+        answer = s.call(ACTORS + "Requeue", filter={})
+        self.assertEqual((answer["requeued"], answer["failed"]), (0, 1))
+        self.assertEqual(self.letters(s), [letter])
+        s.call(ACTORS + "Requeue", id=letter["id"], to="q")
+        s.notes.wait(1)
+        self.assertEqual(self.letters(s), [])
+
+    def test_hundreds_are_requeued_a_call_at_a_time(self):
+        s = self.players("x unhandled\n", sections={"Pool": {"Size": 1}})
+        for _ in range(300):
+            self.tell(s, "p/0", payload="x")
+        self.wait_letters(s, 300)
+        s.call(ACTORS + "Pause", actor="p/0")
+        answer = s.call(ACTORS + "Requeue", filter={"queue": "dead_letters"})
+        self.assertEqual((answer["requeued"], answer["last"]), (256, 256))
+        answer = s.call(ACTORS + "Requeue", filter={"queue": "dead_letters"}, after=answer["last"])
+        self.assertEqual(answer, {"requeued": 44, "failed": 0})
+        self.assertEqual(s.call(ACTORS + "Lookup", name="p/0")["actor"]["waiting"], 300)
+
+    def test_filters_and_purge(self):
+        s = self.players("1 unhandled\n2 fail 1 x\n")
+        self.tell(s, "p/0", "a.b", "1")
+        self.tell(s, "p/1", "a", "1")
+        self.tell(s, "p/1", "c", "2")
+        self.wait_letters(s, 3)
+        types = lambda **f: [letter["type"] for letter in self.letters(s, **f)]
+        self.assertEqual(sorted(types(type="a")), ["a", "a.b"])
+        self.assertEqual(types(recipient="p/1", reason="unhandled"), ["a"])
+        self.assertEqual(types(queue="errors"), ["c"])
+        self.assertEqual(types(since_at=int(time.time() * 1e6) + 10**9), [])
+        for filter in ({"reason": "bored"}, {"queue": "x"}, {"since_at": -1}):
+            self.assert_refused("BadOption", s.call, ACTORS + "ListDeadLetters", filter=filter)
+        self.assertEqual(s.call(ACTORS + "Purge", filter={"type": "a"}), {"purged": 2})
+        [left] = self.letters(s)
+        self.assertEqual(s.call(ACTORS + "Purge", id=left["id"]), {"purged": 1})
+        self.assertEqual(self.assert_refused("NoSuchDeadLetter", s.call, ACTORS + "Purge", id=left["id"]),
+                         {"id": left["id"]})
+        self.assert_refused("BadOption", s.call, ACTORS + "Purge")
+        self.assert_refused("BadOption", s.call, ACTORS + "Purge", id=1, filter={})
+
+    def test_their_number_and_memory_are_bounded(self):
+        s = self.players("x unhandled\n", conf="[Supervisor]\nDeadLettersMax=5\nDeadLettersMemoryMax=100K\n")
+        for _ in range(8):
+            self.tell(s, "p/0", payload="x")
+        s.until(lambda: s.call(ACTORS + "ListDeadLetters")["counts"] == [{"reason": "unhandled", "count": 8}])
+        answer = s.call(ACTORS + "ListDeadLetters")
+        self.assertEqual(([letter["id"] for letter in answer["letters"]], answer["evicted"]), ([4, 5, 6, 7, 8], 3))
+        self.tell(s, "p/0", payload="x " + "y" * 200000)
+        [large] = [letter for letter in self.wait_letters(s, 5) if letter["id"] == 9] or self.wait_nine(s)
+        self.assertEqual((large["payload_dropped"], large["payload_bytes"]), (True, 200002))
+        refusal = self.assert_refused("NotRequeued", s.call, ACTORS + "Requeue", id=9)
+        self.assertIn("not kept", refusal["problem"])
+        s.write("troupe.conf", "[Supervisor]\nDeadLettersMax=2\n")
+        s.call("Reload")
+        self.assertEqual(len(self.letters(s)), 2)
+
+    def wait_nine(self, s):
+        return s.until(lambda: [letter for letter in self.letters(s) if letter["id"] == 9])
+
+    def test_they_are_listed_page_by_page(self):
+        s = self.players("x unhandled\n")
+        for _ in range(5):
+            self.tell(s, "p/0", payload="x")
+        self.wait_letters(s, 5)
+        first = s.call(ACTORS + "ListDeadLetters", limit=3)
+        self.assertEqual(([letter["id"] for letter in first["letters"]], first["total"]), ([1, 2, 3], 5))
+        rest = s.call(ACTORS + "ListDeadLetters", after=3)
+        self.assertEqual([letter["id"] for letter in rest["letters"]], [4, 5])
+
+    def test_changing_needs_permission_and_looking_does_not(self):
+        s = self.players("x unhandled\n")
+        self.tell(s, "p/0", payload="x")
+        self.wait_letters(s, 1)
+        if os.geteuid() != 0:
+            self.skipTest("only root can become somebody else")
+        as_nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        self.assertEqual(s.ctl("dead-letters", **as_nobody).returncode, 0)
+        for arguments in (("tell", "p", "x"), ("ask", "p", "x"), ("schedule", "p", "x", "--delay", "1h"),
+                          ("dead-letters", "purge", "--all"), ("dead-letters", "requeue", "--all"),
+                          ("exchanges", "create", "x", "single"), ("pause", "--actor", "p/0"),
+                          ("log", "p", "--messages", "all"), ("subscribe", "x", "p")):
+            with self.subTest(arguments):
+                self.assertEqual(s.ctl(*arguments, **as_nobody).returncode, 4)
+
+
+class Verbs(Letters):
+    """What troupectl says, and how it ends."""
+
+    def test_tell_and_ask(self):
+        s = self.players("hello reply answer hi\n")
+        self.assertEqual(s.ctl("tell", "p/0", "a.b", "--data", "one", "--key", "k", check=True).stdout, "")
+        self.assertEqual(s.ctl("ask", "p/0", "q", "-", input="hello").stdout, "hi")
+        self.assertEqual(s.ctl_json("ask", "p/0", "q", "--data", "hello"),
+                         {"from": "p/0", "type": "answer", "payload": text("hi")})
+        self.assertEqual(s.notes.lines("p/0")[0][2:5], ["'a.b'", "'k'", "one"])
+        for status, arguments, said in (
+                (5, ("tell", "x", "t"), "there is no actor 'x'"),
+                (2, ("tell", "p", "a b"), "'type' is out of bounds"),
+                (2, ("tell", "p"), "usage: troupectl tell"),
+                (1, ("ask", "p", "q", "--timeout", "50ms"), "nobody replied in time")):
+            with self.subTest(arguments):
+                result = s.ctl(*arguments)
+                self.assertEqual(result.returncode, status, result.stderr)
+                self.assertIn(said, result.stderr)
+
+    def test_schedule_timers_unschedule(self):
+        s = self.players()
+        id = s.ctl("schedule", "p/0", "tick", "--every", "1h", check=True).stdout.strip()
+        s.ctl("schedule", "p/0", "tock", "--at", "2126-01-01 00:00", check=True)
+        s.ctl("schedule", "p/1", "tock", "--delay", "1h", check=True)
+        shown = s.ctl("timers", "p/0", check=True).stdout.splitlines()
+        self.assertEqual([line.split()[:3] for line in shown[1:]][0], [id, "p/0", "tick"])
+        self.assertEqual(len(shown), 3)
+        s.ctl("unschedule", id, check=True)
+        self.assertEqual(s.ctl("unschedule", id).returncode, 5)
+        self.assertEqual(s.ctl("unschedule", "--to", "p/0", "--type", "tock", check=True).stdout, "1 cancelled\n")
+        self.assertEqual(s.ctl_json("timers")["total"], 1)
+        for arguments in (("schedule", "p/0", "x"), ("schedule", "p/0", "x", "--at", "noon"),
+                          ("schedule", "p/0", "x", "--at", "18:00", "--delay", "1s"), ("unschedule",),
+                          ("unschedule", "x"), ("unschedule", "1", "--to", "p")):
+            with self.subTest(arguments):
+                self.assertEqual(s.ctl(*arguments).returncode, 2)
+
+    def test_actors_and_exchanges(self):
+        s = self.players()
+        s.ctl("exchanges", "create", "x", "routing-key", "--wildcards", check=True)
+        s.ctl("subscribe", "x", "p/0", "order", "--key", "eu.#", check=True)
+        self.assertEqual(s.ctl("tell", "x", "order", "--key", "us").returncode, 1)
+        shown = s.ctl("exchanges", "show", "x", check=True).stdout.splitlines()
+        self.assertEqual(shown[1].split()[:3], ["x", "routing-key,", "wildcards"])
+        self.assertEqual(shown[4].split(), ["p/0", "order", "eu.#"])
+        self.assertEqual(s.ctl("unsubscribe", "x", "p/0", "order").returncode, 5)
+        s.ctl("unsubscribe", "x", "p/0", "order", "--key", "eu.#", check=True)
+        self.assertIn("\np/0 ", s.ctl("actors", check=True).stdout)
+        self.assertEqual([a["name"] for a in s.ctl_json("actors", "--kind", "exchange")["actors"]], ["x"])
+        self.assertEqual(s.ctl("exchanges", "create", "x", "single").returncode, 6)
+        s.ctl("exchanges", "delete", "x", check=True)
+        self.assertEqual(s.ctl("exchanges", check=True).stdout, "No exchanges.\n")
+        self.assertEqual(s.ctl("exchanges", "show", "x").returncode, 5)
+        self.assertEqual(s.ctl("exchanges", "make", "x").returncode, 2)
+
+    def test_pause_and_resume_of_an_actor(self):
+        s = self.players()
+        s.ctl("pause", "--actor", "p/0", "p/1", check=True)
+        s.ctl("tell", "p/0", "t", check=True)
+        self.assertEqual(s.ctl_json("actors", "p/0")["actors"][0]["waiting"], 1)
+        s.ctl("resume", "--actor", "p/0", check=True)
+        s.notes.wait(1)
+
+    def test_dead_letters_and_errors(self):
+        s = self.players("1 unhandled\n2 fail 7 broken\n")
+        for payload in ("1", "2"):
+            s.ctl("tell", "p/0", "a.b", "--data", payload, check=True)
+        self.wait_letters(s, 2)
+        [dead] = s.ctl_json("dead-letters")["letters"]
+        [error] = s.ctl_json("errors")["letters"]
+        self.assertEqual((dead["reason"], error["reason"]), ("unhandled", "error"))
+        self.assertIn("unhandled", s.ctl("dead-letters", "--to", "p", "--type", "a", check=True).stdout)
+        self.assertEqual(s.ctl("dead-letters", "--type", "b", check=True).stdout, "None.\n")
+        shown = s.ctl("errors", "show", str(error["id"]), check=True).stdout
+        for part in ("error", "Why: broken", "Code: 7", "To: p/0", "Type: a.b", "2"):
+            self.assertIn(part, shown)
+        self.assertEqual(s.ctl("dead-letters", "requeue", "--all", check=True).stdout, "1 requeued\n")
+        s.until(lambda: [x["id"] for x in self.letters(s, queue="dead_letters")] == [3])
+        self.assertEqual(s.ctl("errors", "purge", "--since", "1h", check=True).stdout, "1 purged\n")
+        self.assertEqual(s.ctl("dead-letters", "purge", "3", check=True).stdout, "1 purged\n")
+        self.assertEqual(s.ctl("dead-letters", "show", "3").returncode, 5)
+        for arguments in (("purge",), ("requeue",), ("purge", "--all", "--type", "x"), ("show",), ("purge", "x"),
+                          ("burn",)):
+            with self.subTest(arguments):
+                self.assertEqual(s.ctl("dead-letters", *arguments).returncode, 2)
+
+    def test_switching_the_message_log(self):
+        s = self.players("no unhandled\n")
+        self.assertEqual(s.ctl_json("log", "p", "--messages", "unhandled,dispatched"),
+                         {"enqueued": False, "dispatched": True, "unhandled": True})
+        self.assertEqual(s.ctl_json("log", "p", "--messages", "none"),
+                         {"enqueued": False, "dispatched": False, "unhandled": False})
+        for what in ("some", "", "unhandled,", "all,none"):
+            with self.subTest(what):
+                self.assertEqual(s.ctl("log", "p", "--messages", what).returncode, 2 if what != "unhandled," else 0)
+        self.assertEqual(s.ctl("log", "q", "--messages", "all").returncode, 5)
+
+
+if __name__ == "__main__":
+    unittest.main()
