@@ -91,6 +91,7 @@ struct actor {
 
     /* In the inbox now; delivery.c. */
     uint32_t control;      /* enum memory_control, as in its inbox */
+    uint32_t n_inbox;      /* messages, not known to be consumed */
     uint32_t n_pooled;     /* messages of the pool, not known to be consumed */
     uint32_t settled;      /* cursor behind the last record that was reported on */
     struct list blobs;     /* letters sent with a descriptor, oldest first */

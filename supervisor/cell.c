@@ -88,7 +88,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     cell->n_running--;
     job->attempt--; /* nobody has seen it */
     if (r == MAILBOX_E_FULL && slot_is_up(slot)) {
-        /* Its inbox holds no more (Prefetch=): it asks again with its next answer. */
+        /* Its inbox holds no more (Prefetch=, messages): it asks again once there is room. */
         job_set_state(job, JOB_QUEUED);
         cell_enqueue(cell, job, true);
         return;

@@ -238,7 +238,7 @@ void delivery_recover(struct actor *actor, struct death *death)
         list_unlink(node);
         letter_free(list_entry(node, struct letter, link));
     }
-    actor->n_pooled = 0;
+    actor->n_inbox = actor->n_pooled = 0;
     actor->mailbox = NULL;
 }
 
@@ -253,7 +253,7 @@ void delivery_take_over(struct actor *actor, struct actor *from)
     actor->settled = from->settled;
     actor->control = from->control;
     actor->full = from->full;
-    actor->n_pooled = 0;
+    actor->n_inbox = actor->n_pooled = 0;
     actor->n_recent = 0;
     from->mailbox = NULL;
     while ((node = list_first(&from->postbox.answers))) {

@@ -155,6 +155,7 @@ int delivery_send(struct actor *actor, struct letter *letter)
 void delivery_note_sent(struct actor *actor, const struct protocol_message *message)
 {
     actor->counters.delivered++;
+    actor->n_inbox++;
     if (message->ask != 0) {
         struct ask *ask = ask_get(&actor->context->asks, message->ask);
         if (ask)
@@ -208,6 +209,8 @@ static void feed_inbox(struct actor *actor)
 {
     struct letter *letter;
 
+    if (actor->mailbox && !actor->mailbox->wants_space)
+        actor->full = false;
     while (actor->up && !actor->full && (letter = postbox_next(&actor->postbox, actor->paused)))
         if (!feed_one(actor, actor, letter))
             break;
@@ -291,11 +294,8 @@ void delivery_on_space(struct actor *actor)
 {
     struct actor *pool = delivery_pool_of(actor);
 
-    actor->full = false;
     (void)mailbox_advance(actor->mailbox);
-    if (!postbox_idle(&actor->postbox))
-        delivery_wake(actor);
-    review_in_pool(actor);
+    delivery_wake(actor); /* at the end of the turn: jobs come first */
     if (pool && !postbox_idle(&pool->postbox))
         delivery_wake(pool);
 }
@@ -308,6 +308,7 @@ void delivery_on_consumed(struct actor *actor, const struct ring_record *record,
     if (record->kind != PROTOCOL_MESSAGE)
         return;
     actor->counters.consumed++;
+    actor->n_inbox--;
     actor->recent[actor->n_recent++ % DELIVERY_RECENT] = delivery_start_of(record, cursor);
     if (kept && list_entry(kept, struct letter, link)->cursor == cursor) {
         list_unlink(kept);
@@ -327,7 +328,7 @@ void delivery_attach(struct actor *actor, struct mailbox *mailbox)
 {
     actor->mailbox = mailbox;
     actor->settled = 0;
-    actor->n_pooled = 0;
+    actor->n_inbox = actor->n_pooled = 0;
     actor->n_recent = 0;
     actor->full = false;
     actor->control = actor->paused ? MEMORY_CONTROL_PAUSE : 0;

@@ -70,7 +70,8 @@ static int enqueue(struct actor *to, struct letter *letter)
     if (!router_has_room(to, bytes))
         return refuse(to->context, letter, to, &full, ROUTER_E_FULL);
     postbox_add(&to->postbox, letter);
-    delivery_wake(to);
+    if (!to->full)
+        delivery_wake(to);
     return 0;
 }
 

@@ -142,6 +142,9 @@ static void slot_on_space(struct mailbox *mailbox)
 {
     struct slot *slot = slot_of(mailbox, mailbox);
 
+    /* Jobs first: messages would take the room again and again. */
+    if (slot->wants_room && slot_is_up(slot))
+        cell_slot_has_room(slot->cell, slot);
     loop_defer(slot->cell->context->loop, &slot->cell->dispatch);
     delivery_on_space(slot->actor);
     mailbox_resume(mailbox);
@@ -209,9 +212,10 @@ int slot_assign(struct slot *slot, struct job *job)
     int r;
 
     r = slot_send_job(slot, job);
+    slot->wants_room = r == MAILBOX_E_FULL;
     /* What it has just answered, one record and padding always fit (InlineMax= is bounded by that).
      */
-    if (r == MAILBOX_E_FULL && slot->n_jobs == 0)
+    if (r == MAILBOX_E_FULL && slot->n_jobs == 0 && slot->actor->n_inbox == 0)
         mailbox_break(&slot->mailbox, "answers, but never gives back what it has read");
     if (r != 0)
         return r;

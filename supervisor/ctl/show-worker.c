@@ -120,6 +120,24 @@ static void show_death_numbers(const struct terminal *terminal, const json_t *de
                    BYTES(field_count(death, "max_rss_bytes")));
 }
 
+/* What it took last, the newest first. */
+static void show_messages(const struct terminal *terminal, const json_t *death)
+{
+    const json_t *messages = json_object_get(death, "messages");
+
+    if (json_array_size(messages) > 0)
+        terminal_print(terminal, "  Messages:");
+    for (size_t i = 0; i < json_array_size(messages); i++) {
+        const json_t *message = json_array_get(messages, i);
+        const char *sender = field_text(message, "sender");
+
+        terminal_print(terminal, "            %s  %lld  '%s' from %s%s",
+                       TIME(field_usec(message, "sent_at")), (long long)field_int(message, "id"),
+                       SAFE(field_text(message, "type")), *sender ? SAFE(sender) : "nobody",
+                       field_true(message, "in_hand") ? RED "  in hand" PLAIN : "");
+    }
+}
+
 void show_death(const struct terminal *terminal, const json_t *death, usec_t now)
 {
     usec_t at = field_usec(death, "at");
@@ -138,6 +156,7 @@ void show_death(const struct terminal *terminal, const json_t *death, usec_t now
         terminal_print(terminal, "       Job: %s, attempt %lld", SAFE(field_text(death, "job")),
                        (long long)field_int(death, "attempt"));
     show_payload(terminal, "     State: ", death, "state");
+    show_messages(terminal, death);
     if (*field_text(death, "stderr") != '\0') {
         terminal_print(terminal, "    Stderr:");
         show_quoted(terminal, "            ", field_text(death, "stderr"), UINT32_MAX);

@@ -275,5 +275,64 @@ class Exchanges(Case):
         s.stop()
 
 
+class Hostile(Case):
+    def beside(self, how, wake):
+        s = self.supervisor(options=("--wake", wake))
+        s.talk = s.path("talk")
+        environment = {"Environment": f"TALKER_LOG={s.talk}"}
+        s.write("driver.group", ini(TALKER, Group=environment, Restart=QUICK, Pool={"Size": 3}))
+        s.write("actor.group", ini(TALKER, Group=environment, Restart=QUICK))
+        s.write("culprit.group", ini(f"{helper('hostile-actor')} {how}", Restart=QUICK,
+                                     Worker={"MessageRetries": 1, "MailboxSize": "16K", "InlineMax": "4K"}))
+        return s.start()
+
+    def honest_work(self, s):
+        for i in range(20):
+            self.assertEqual(self.said(s, "ask", "actor", "echo", str(i)), f"echo {i}")
+        for group in "driver", "actor":
+            self.assertEqual({w["generation"] for w in s.group(group)["workers"]}, {1})
+
+    def test_an_actor_that_breaks_the_rules_ends_and_nobody_else_does(self):
+        for how in ("wrong-letter", "wrong-unstash", "settled-letter", "odd-type", "short-tell", "cookie-less",
+                    "stray-blob", "head-in-record", "head-ahead"):
+            for wake in "futex", "eventfd":
+                with self.subTest(how=how, wake=wake):
+                    s = self.beside(how, wake)
+                    fds = len(s.fds())
+                    s.create("driver", "many culprit/0 x 300")
+                    s.wait_event("worker.died", "culprit")
+                    self.honest_work(s)
+                    self.assertIn("violation", {death["cause"] for death in s.deaths()})
+                    s.call("Stop", target="culprit")
+                    s.until(lambda: len(s.fds()) <= fds)
+                    s.stop()
+
+    def test_forgeries_reach_nobody(self):
+        for how in "forged-reply", "forged-reference":
+            s = self.beside(how, "futex")
+            self.assertEqual(self.said(s, "ask", "culprit/0", "x", "x"), " ")
+            self.honest_work(s)
+            self.assertEqual(s.worker("culprit/0")["generation"], 1)
+            s.stop()
+
+    def test_a_wild_word_of_what_is_in_hand_harms_nobody(self):
+        s = self.beside("taken-anywhere", "futex")
+        s.create("driver", "many culprit/0 x 30")
+        s.wait_event("worker.died", "culprit", 3)
+        self.honest_work(s)
+        s.call("Stop", target="culprit")
+        s.stop()
+
+    def test_floods_of_messages_starve_nobody_and_stay_bounded(self):
+        for how in "ask-flood", "tell-flood":
+            with self.subTest(how=how):
+                s = self.beside(how, "futex")
+                self.said(s, "tell", "culprit/0", "x", "x")
+                self.honest_work(s)
+                self.honest_work(s)
+                s.call("Stop", target="culprit")
+                s.stop()
+
+
 if __name__ == "__main__":
     unittest.main()

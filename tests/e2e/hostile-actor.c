@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hostile-actor HOW: a worker that breaks the rules of messages. What it does at the first one:
+ *
+ *   wrong-letter     a verdict about a letter that it never got     wrong-unstash  the same of a
+ * stash settled-letter   two verdicts about the same letter             odd-type       a type with
+ * a line break in it short-tell       a TELL that lacks its content                  cookie-less a
+ * FIND of three bytes head-in-record   claims to have consumed half a record          head-ahead …
+ * more than there is stray-blob       tells a blob that was never sent These are violations.
+ * Allowed, for they harm nobody but itself: forged-reply     replies to asks that are not its own,
+ * then handles on forged-reference tells, watches and cancels what there never was taken-anywhere
+ * says that it has things in hand that are none, and dies ask-flood        asks for ever and reads
+ * no answer tell-flood       tells itself for ever, and handles nothing
+ */
+#include "../../shared/channel.h"
+#include "../../shared/protocol-actors.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct channel channel = CHANNEL_NULL;
+
+static void *reserve(uint32_t size)
+{
+    void *body;
+
+    while (ring_reserve(&channel.out, size, &body) == RING_E_FULL)
+        channel_wait_space(&channel, size, USEC_INFINITY);
+    return body;
+}
+
+static void send_record(uint16_t kind, int size)
+{
+    ring_commit(&channel.out, kind, (uint32_t)size);
+    channel_publish(&channel);
+}
+
+static void send_verdict(uint64_t letter)
+{
+    const struct protocol_verdict verdict = {.letter = letter, .text = "so", .text_size = 2};
+    void *body = reserve(PROTOCOL_BODY_MAX);
+
+    send_record(PROTOCOL_UNHANDLED, protocol_put_verdict(body, PROTOCOL_BODY_MAX, &verdict));
+}
+
+static void send_unstash(uint64_t letter)
+{
+    const struct protocol_stash stash = {.letter = letter};
+    void *body = reserve(PROTOCOL_BODY_MAX);
+
+    send_record(PROTOCOL_UNSTASHED, protocol_put_stash(body, PROTOCOL_BODY_MAX, &stash));
+}
+
+static void tell(uint64_t to, const char *type, struct payload_wire payload)
+{
+    const struct protocol_tell record = {
+        .to = to,
+        .content = {.topic = {.type = type, .type_size = (uint32_t)strlen(type)},
+                    .payload = payload}};
+    void *body = reserve(PROTOCOL_BODY_MAX);
+
+    send_record(PROTOCOL_TELL, protocol_put_tell(body, PROTOCOL_BODY_MAX, &record));
+}
+
+static void reply(uint64_t ask)
+{
+    const struct protocol_reply record = {.ask = ask, .content.topic.type = ""};
+    void *body = reserve(PROTOCOL_BODY_MAX);
+
+    send_record(PROTOCOL_REPLY, protocol_put_reply(body, PROTOCOL_BODY_MAX, &record));
+}
+
+static void ask(uint64_t to, uint64_t cookie)
+{
+    const struct protocol_ask record = {.to = to,
+                                        .cookie = cookie,
+                                        .timeout = USEC_INFINITY,
+                                        .wanted = "",
+                                        .content.topic.type = ""};
+    void *body = reserve(PROTOCOL_BODY_MAX);
+
+    send_record(PROTOCOL_ASK, protocol_put_ask(body, PROTOCOL_BODY_MAX, &record));
+}
+
+static void by_reference(uint16_t kind, uint64_t reference)
+{
+    const struct protocol_by_reference record = {.cookie = 1, .reference = reference};
+    void *body = reserve(PROTOCOL_BODY_MAX);
+
+    send_record(kind, protocol_put_by_reference(body, PROTOCOL_BODY_MAX, &record));
+}
+
+static void publish_head(uint32_t head)
+{
+    atomic_store(&channel.mine.header->head, head);
+    channel.wake(&channel, &channel.mine.header->head);
+    /* Something to be read, for which the supervisor looks. */
+    tell(1, "wake", (struct payload_wire){.form = PAYLOAD_INLINE});
+}
+
+static _Noreturn void hang(void)
+{
+    for (;;)
+        pause();
+}
+
+static void forge(uint64_t self)
+{
+    for (uint64_t i = 0; i < 1000; i++) {
+        const uint64_t wild = i * UINT64_C(0x9e3779b97f4a7c15);
+        tell(wild, "forged", (struct payload_wire){.form = PAYLOAD_INLINE});
+        reply(wild);
+        reply(i << 32);
+        by_reference(PROTOCOL_UNWATCH, wild);
+        by_reference(PROTOCOL_EXCHANGE_DELETE, self);
+        by_reference(PROTOCOL_ASK_DROP, wild);
+        channel_release(&channel);
+        for (struct ring_record record; ring_next(&channel.in, &record) == 0;)
+            ;
+    }
+}
+
+/* Returns when it goes on as if nothing had been. */
+static void misbehave(const char *how, const struct protocol_message *message)
+{
+    const struct payload_wire none = {.form = PAYLOAD_INLINE};
+    const uint32_t head = channel.in.head;
+
+    if (strcmp(how, "wrong-letter") == 0)
+        send_verdict(message->id + 4711);
+    else if (strcmp(how, "wrong-unstash") == 0)
+        send_unstash(message->id);
+    else if (strcmp(how, "settled-letter") == 0)
+        send_verdict(message->id), send_verdict(message->id);
+    else if (strcmp(how, "odd-type") == 0)
+        tell(message->sender, "a\nb", none);
+    else if (strcmp(how, "short-tell") == 0)
+        memset(reserve(12), 0, 12), send_record(PROTOCOL_TELL, 12);
+    else if (strcmp(how, "cookie-less") == 0)
+        memset(reserve(3), 0, 3), send_record(PROTOCOL_FIND, 3);
+    else if (strcmp(how, "stray-blob") == 0)
+        tell(message->sender, "", (struct payload_wire){PAYLOAD_BLOB, NULL, 5000, 1});
+    else if (strcmp(how, "head-in-record") == 0)
+        publish_head(head - 8);
+    else if (strcmp(how, "head-ahead") == 0)
+        publish_head(head + (UINT32_C(1) << 24));
+    else if (strcmp(how, "forged-reply") == 0 || strcmp(how, "forged-reference") == 0) {
+        forge(message->sender);
+        return;
+    } else if (strcmp(how, "taken-anywhere") == 0) {
+        atomic_store(&channel.mine.header->taken, (uint32_t)getpid() * 2654435761u);
+        raise(SIGKILL);
+    } else if (strcmp(how, "ask-flood") == 0)
+        for (uint64_t i = 0;; i++)
+            ask(message->sender, i);
+    else if (strcmp(how, "tell-flood") == 0)
+        for (;;)
+            tell(message->sender, "flood", none);
+    hang();
+}
+
+static int number(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value ? atoi(value) : -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct channel_fds fds = {.inbox = number("TROUPE_INBOX"),
+                              .outbox = number("TROUPE_OUTBOX"),
+                              .wait_fd = number("TROUPE_WAIT"),
+                              .wake_fd = number("TROUPE_WAKE")};
+    struct protocol_message message;
+    struct ring_record record;
+
+    if (argc != 2 || channel_open(&channel, &fds) < 0)
+        return 96;
+    reserve(0);
+    send_record(PROTOCOL_READY, 0);
+    for (;;) {
+        channel_wait(&channel, USEC_INFINITY);
+        while (ring_next(&channel.in, &record) == 0) {
+            if (record.kind == PROTOCOL_STOP)
+                return 0;
+            if (record.kind == PROTOCOL_MESSAGE &&
+                protocol_get_message(record.body, record.size, &message) == 0)
+                misbehave(argv[1], &message);
+            if (record.kind == PROTOCOL_MESSAGE && message.ask != 0)
+                reply(message.ask);
+        }
+        channel_release(&channel);
+    }
+}
