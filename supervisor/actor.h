@@ -126,7 +126,9 @@ struct actor_table {
     void *names;          /* tree of actor_name */
     uint64_t last_client; /* "@N" */
     uint64_t last_id;     /* of a letter */
-    usec_t turn;          /* loop_now() when `realtime` was read: once a turn is enough */
+    usec_t told_since;    /* events of letters' ends: not more than so many a second */
+    unsigned n_told;
+    usec_t turn; /* loop_now() when `realtime` was read: once a turn is enough */
     usec_t realtime;
 };
 

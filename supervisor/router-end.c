@@ -21,6 +21,21 @@
 
 /* ---- letters ---- */
 
+/* Events of letters' ends in one second: a flood of those is to leave room for others. */
+#define ANNOUNCED_MAX 50u
+
+static bool may_announce(struct context *context)
+{
+    struct actor_table *table = &context->actors;
+    const usec_t now = loop_now(context->loop);
+
+    if (now - table->told_since >= USEC_PER_SEC) {
+        table->told_since = now;
+        table->n_told = 0;
+    }
+    return table->n_told++ < ANNOUNCED_MAX;
+}
+
 static void announce(struct context *context, const struct letter *letter, const char *recipient,
                      const struct router_verdict *verdict)
 {
@@ -69,7 +84,8 @@ void router_bury(struct context *context, struct letter *letter, const struct ac
                         .topic = &letter->topic,
                         .text = verdict->text ? verdict->text
                                               : dead_letter_reason_to_string(verdict->reason)});
-    announce(context, letter, name, verdict);
+    if (may_announce(context))
+        announce(context, letter, name, verdict);
     (void)dead_letter_add(&context->dead_letters, &facts, &letter->payload);
     letter_free(letter);
     if (ask != 0)

@@ -61,7 +61,7 @@ struct slot {
     struct actor *actor;    /* NULL for services; a place's, its successor takes it over */
     struct mailbox mailbox; /* actors only */
     bool mailbox_open;
-    bool wants_room; /* a job found none in its inbox */
+    bool wants_room;               /* a job found none in its inbox */
     struct loop_watch owner_watch; /* actors: hears of the worker's death early */
     struct notify_server notify;   /* services only */
     usec_t started_at;             /* monotonic, of the process */

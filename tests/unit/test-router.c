@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../supervisor/context.h"
+#include "../../supervisor/delivery.h"
+#include "../../supervisor/router.h"
+#include "../../supervisor/watch.h"
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct context context;
+static usec_t wall;
+
+static usec_t fake_realtime(void)
+{
+    return wall;
+}
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    context = (struct context){0};
+    ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    ck_assert_int_eq(event_bus_init(&context.events), 0);
+    dead_letters_init(&context.dead_letters, 1000, 1 << 20);
+    alarms_init(&context.alarms, context.loop);
+    context.alarms.realtime = fake_realtime;
+    wall = 1000 * USEC_PER_SEC;
+    ask_table_init(&context.asks);
+    schedule_table_init(&context.schedules);
+}
+
+static void teardown(void)
+{
+    struct actor *actor;
+    size_t cursor = 0;
+
+    while ((actor = actor_next(&context.actors, &cursor)))
+        router_remove(actor, "the test is over");
+    actor_table_deinit(&context.actors);
+    ask_table_deinit(&context.asks);
+    schedule_table_deinit(&context.schedules);
+    alarms_deinit(&context.alarms);
+    dead_letters_deinit(&context.dead_letters);
+    event_bus_deinit(&context.events);
+    loop_free(context.loop);
+}
+
+/* One without rings: everything waits in its postbox. */
+static struct actor *new_actor(const char *name)
+{
+    struct actor *actor;
+
+    ck_assert_int_eq(actor_new(&actor, &context, ACTOR_CLIENT, name), 0);
+    return actor;
+}
+
+static struct topic topic_of(const char *type)
+{
+    return (struct topic){.type = type, .type_size = (uint32_t)strlen(type)};
+}
+
+static int tell(uint64_t to, const char *type)
+{
+    const struct router_message message = {.to = to, .topic = topic_of(type)};
+
+    return router_tell(&context, &message);
+}
+
+/* The types of what waits for it, in order, each followed by a space. */
+static const char *waiting(const struct actor *actor)
+{
+    static char text[1024];
+    size_t size = 0;
+
+    text[0] = '\0';
+    list_for_each (node, &actor->postbox.messages) {
+        const struct letter *letter = list_entry(node, struct letter, link);
+        size += (size_t)snprintf(text + size, sizeof(text) - size, "%.*s ",
+                                 (int)letter->topic.type_size, letter->topic.type);
+    }
+    return text;
+}
+
+static uint64_t dead(enum dead_letter_reason reason)
+{
+    return context.dead_letters.counts[reason];
+}
+
+/* ---- references ---- */
+
+START_TEST(a_reference_outlives_its_actor_and_never_finds_another)
+{
+    struct actor *first = new_actor("first");
+    uint64_t reference = first->reference;
+
+    ck_assert_ptr_eq(actor_get(&context.actors, reference), first);
+    ck_assert_ptr_null(actor_get(&context.actors, 0));
+    router_remove(first, "gone");
+    struct actor *second = new_actor("second");
+    ck_assert_uint_eq((uint32_t)second->reference, (uint32_t)reference);
+    ck_assert_ptr_null(actor_get(&context.actors, reference));
+    ck_assert_int_eq(tell(reference, "x"), ROUTER_E_GONE);
+    ck_assert_uint_eq(dead(DEAD_GONE), 1);
+    ck_assert_str_eq(waiting(second), "");
+}
+END_TEST
+
+START_TEST(what_waits_for_an_actor_that_goes_away_becomes_dead_letters)
+{
+    struct actor *actor = new_actor("actor");
+
+    ck_assert_int_eq(tell(actor->reference, "a"), 0);
+    ck_assert_int_eq(tell(actor->reference, "b"), 0);
+    ck_assert_str_eq(waiting(actor), "a b ");
+    router_remove(actor, "gone");
+    ck_assert_uint_eq(dead(DEAD_GONE), 2);
+}
+END_TEST
+
+/* ---- names ---- */
+
+START_TEST(names_are_taken_once_and_go_with_their_actor)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b");
+    uint64_t found;
+
+    ck_assert_int_eq(actor_register(a, "bank"), 0);
+    ck_assert_int_eq(actor_register(a, "bank"), 0);
+    ck_assert_int_eq(actor_register(b, "bank"), ACTOR_E_EXISTS);
+    ck_assert(!actor_deregister(b, "bank"));
+    ck_assert_int_eq(router_find(&context, "bank", &found), 0);
+    ck_assert_uint_eq(found, a->reference);
+    router_remove(a, "gone");
+    ck_assert_int_eq(router_find(&context, "bank", &found), ROUTER_E_GONE);
+    ck_assert_int_eq(actor_register(b, "bank"), 0);
+    ck_assert(actor_deregister(b, "bank"));
+    ck_assert(!actor_deregister(b, "bank"));
+}
+END_TEST
+
+START_TEST(names_that_could_be_taken_for_addresses_are_refused)
+{
+    static const char *const bad[] = {"", "a/b", "@1", "-a", ".a", "a b", "\xc3\xa4"};
+    struct actor *actor = new_actor("a");
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        ck_assert_int_eq(actor_register(actor, bad[i]), ACTOR_E_BAD_NAME);
+}
+END_TEST
+
+/* ---- mailboxes ---- */
+
+START_TEST(a_full_mailbox_refuses)
+{
+    struct actor *actor = new_actor("actor");
+
+    for (unsigned i = 0; i < actor_policy(actor).mailbox_max; i++)
+        ck_assert_int_eq(tell(actor->reference, "x"), 0);
+    ck_assert_int_eq(tell(actor->reference, "y"), ROUTER_E_FULL);
+    ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 1);
+}
+END_TEST
+
+START_TEST(answers_and_messages_go_in_the_order_in_which_they_were_sent)
+{
+    struct postbox postbox;
+    struct topic none = topic_of("");
+    struct letter *letters[3];
+
+    postbox_init(&postbox);
+    for (unsigned i = 0; i < 3; i++) {
+        letters[i] = letter_new(PROTOCOL_MESSAGE, &none);
+        letters[i]->id = i + 1;
+    }
+    postbox_add(&postbox, letters[0]);
+    postbox_add_answer(&postbox, letters[1]);
+    postbox_add(&postbox, letters[2]);
+    ck_assert_ptr_eq(postbox_next(&postbox, true), letters[1]);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_ptr_eq(postbox_next(&postbox, false), letters[i]);
+        postbox_take(&postbox, letters[i]);
+        letter_free(letters[i]);
+    }
+    ck_assert(postbox_idle(&postbox));
+    ck_assert_uint_eq(postbox.n + postbox.bytes + postbox.answer_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_letter_larger_than_the_whole_memory_is_let_in_alone)
+{
+    struct postbox postbox;
+    struct topic none = topic_of("");
+    struct letter *letter = letter_new(PROTOCOL_MESSAGE, &none);
+
+    postbox_init(&postbox);
+    ck_assert(postbox_has_room(&postbox, 1000, 10, 100));
+    postbox_add_stash(&postbox, letter);
+    ck_assert(!postbox_has_room(&postbox, 1000, 10, 100));
+    ck_assert(!postbox_has_room(&postbox, 0, 1, 1 << 20));
+    ck_assert_ptr_eq(postbox_stashed(&postbox, 0), letter);
+    postbox_take(&postbox, letter);
+    letter_free(letter);
+}
+END_TEST
+
+/* ---- exchanges ---- */
+
+START_TEST(an_exchange_keeps_what_comes_while_it_is_paused)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
+    const struct topic all = topic_of("");
+
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
+                     0);
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_SINGLE, false, &b),
+                     ACTOR_E_EXISTS);
+    b = new_actor("b");
+    ck_assert_int_eq(tell(exchange->reference, "early"), ROUTER_E_NO_MATCH);
+    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
+    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
+    router_pause(exchange);
+    ck_assert_int_eq(tell(exchange->reference, "x"), 0);
+    ck_assert_str_eq(waiting(a), "");
+    router_resume(exchange);
+    delivery_on_turn(&exchange->feed);
+    ck_assert_str_eq(waiting(a), "x ");
+    ck_assert_str_eq(waiting(b), "x ");
+    router_remove(exchange, "deleted");
+    ck_assert(list_empty(&a->subscriptions.subscriptions));
+}
+END_TEST
+
+START_TEST(exchanges_in_a_circle_end)
+{
+    struct actor *a, *b;
+    const struct topic all = topic_of("");
+
+    ck_assert_int_eq(router_add_exchange(&context, "a", EXCHANGE_TYPED_MULTI, false, &a), 0);
+    ck_assert_int_eq(router_add_exchange(&context, "b", EXCHANGE_TYPED_MULTI, false, &b), 0);
+    exchange_subscribe(a->exchange, &b->subscriptions, &all);
+    exchange_subscribe(b->exchange, &a->subscriptions, &all);
+    (void)tell(a->reference, "x");
+    ck_assert_uint_eq(dead(DEAD_LOOP), 1);
+}
+END_TEST
+
+/* ---- asks ---- */
+
+static struct {
+    unsigned n;
+    int error;
+    char type[32];
+} answered;
+
+static void on_done(void *userdata, const struct letter *reply, int error, const char *reason)
+{
+    (void)userdata;
+    (void)reason;
+    answered.n++;
+    answered.error = error;
+    snprintf(answered.type, sizeof(answered.type), "%.*s", reply ? (int)reply->topic.type_size : 0,
+             reply ? reply->topic.type : "");
+}
+
+static int ask(uint64_t to, const char *wanted, usec_t timeout, uint64_t *ret)
+{
+    const struct router_message message = {.to = to, .topic = topic_of("question")};
+
+    memset(&answered, 0, sizeof(answered));
+    return router_ask(&context, &message, wanted, timeout, on_done, NULL, ret);
+}
+
+START_TEST(an_ask_ends_with_the_first_reply_that_fits)
+{
+    struct actor *actor = new_actor("actor");
+    struct topic right = topic_of("answer.yes");
+    struct ask *entry;
+    uint64_t handle;
+
+    ck_assert_int_eq(ask(actor->reference, "answer", USEC_INFINITY, &handle), 0);
+    entry = ask_get(&context.asks, handle);
+    ck_assert_ptr_nonnull(entry);
+    ck_assert(!ask_wants(entry, &(struct topic){.type = "other", .type_size = 5}));
+    ck_assert(ask_wants(entry, &right));
+    ck_assert(!ask_may_reply(entry, actor->reference)); /* it has not got it yet */
+    ask_answer(entry, letter_new(PROTOCOL_REPLIED, &right));
+    ck_assert_uint_eq(answered.n, 1);
+    ck_assert_str_eq(answered.type, "answer.yes");
+    ck_assert_ptr_null(ask_get(&context.asks, handle));
+}
+END_TEST
+
+START_TEST(an_ask_of_nobody_fails_and_tells_once)
+{
+    struct actor *actor = new_actor("actor");
+    uint64_t handle, gone = actor->reference;
+
+    ck_assert_int_eq(ask(gone, "", USEC_INFINITY, &handle), 0);
+    router_remove(actor, "gone");
+    ck_assert_uint_eq(answered.n, 1);
+    ck_assert_int_eq(answered.error, ENOENT);
+    ck_assert_int_eq(ask(gone, "", USEC_INFINITY, &handle), ROUTER_E_GONE);
+    ck_assert_uint_eq(answered.n, 0);
+}
+END_TEST
+
+START_TEST(an_ask_through_an_exchange_fails_with_its_last_copy)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
+    const struct topic all = topic_of("");
+    uint64_t handle;
+
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
+                     0);
+    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
+    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
+    ck_assert_int_eq(ask(exchange->reference, "", USEC_INFINITY, &handle), 0);
+    router_remove(a, "gone");
+    ck_assert_uint_eq(answered.n, 0);
+    router_remove(b, "gone");
+    ck_assert_uint_eq(answered.n, 1);
+}
+END_TEST
+
+START_TEST(an_ask_times_out)
+{
+    struct actor *actor = new_actor("actor");
+    usec_t now = loop_now(context.loop);
+    uint64_t handle;
+
+    ck_assert_int_eq(ask(actor->reference, "", 1000, &handle), 0);
+    timer_queue_run(loop_timers(context.loop), now + 999);
+    ck_assert_uint_eq(answered.n, 0);
+    timer_queue_run(loop_timers(context.loop), now + 1000);
+    ck_assert_uint_eq(answered.n, 1);
+    ck_assert_int_eq(answered.error, ETIMEDOUT);
+}
+END_TEST
+
+/* ---- watches ---- */
+
+START_TEST(a_watch_tells_once_and_at_once_of_what_is_gone)
+{
+    struct actor *watcher = new_actor("watcher"), *watched = new_actor("watched");
+    struct mailbox *never_read = (struct mailbox *)(uintptr_t)&context;
+    uint64_t reference = watched->reference;
+
+    watcher->mailbox = never_read; /* only looked at for being there */
+    ck_assert_int_eq(watch_add(watcher, reference), 0);
+    ck_assert_int_eq(watch_add(watcher, reference), 0);
+    ck_assert(list_empty(&watcher->postbox.answers));
+    watch_tell(watched, "gone");
+    watch_tell(watched, "gone");
+    ck_assert_ptr_nonnull(postbox_next(&watcher->postbox, true));
+    struct letter *letter = postbox_next(&watcher->postbox, true);
+    ck_assert_uint_eq(letter->sender, reference);
+    postbox_take(&watcher->postbox, letter);
+    letter_free(letter);
+    ck_assert(list_empty(&watcher->postbox.answers));
+    router_remove(watched, "gone");
+    ck_assert_int_eq(watch_add(watcher, reference), 0);
+    letter = postbox_next(&watcher->postbox, true);
+    ck_assert_ptr_nonnull(letter);
+    postbox_take(&watcher->postbox, letter);
+    letter_free(letter);
+    ck_assert(!watch_remove(watcher, reference));
+    watcher->mailbox = NULL;
+}
+END_TEST
+
+/* ---- timers ---- */
+
+static uint64_t schedule(struct actor *to, usec_t at, usec_t period, bool realtime,
+                         const char *type)
+{
+    const struct topic topic = topic_of(type);
+    const struct schedule_options options = {
+        .to = to, .at = at, .period = period, .realtime = realtime, .topic = &topic};
+    uint64_t id;
+
+    ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
+    return id;
+}
+
+static void run_timers(usec_t now)
+{
+    timer_queue_run(loop_timers(context.loop), now);
+}
+
+START_TEST(a_timer_tells_once_at_its_time)
+{
+    struct actor *actor = new_actor("actor");
+    usec_t now = loop_now(context.loop);
+    uint64_t id = schedule(actor, 1000, 0, false, "once");
+
+    run_timers(now + 999);
+    ck_assert_str_eq(waiting(actor), "");
+    run_timers(now + 1000);
+    run_timers(now + 5000);
+    ck_assert_str_eq(waiting(actor), "once ");
+    ck_assert_uint_eq(schedule_cancel(&context, id), 0);
+}
+END_TEST
+
+START_TEST(timers_are_cancelled_by_id_and_by_type)
+{
+    struct actor *actor = new_actor("actor"), *other = new_actor("other");
+    uint64_t id = schedule(actor, 1000, 1000, false, "a");
+
+    schedule(actor, 1000, 0, false, "b");
+    schedule(actor, 1000, 0, false, "b.c");
+    schedule(actor, 1000, 1000, false, "b");
+    schedule(other, 1000, 0, false, "b");
+    ck_assert_uint_eq(schedule_cancel(&context, id), 1);
+    ck_assert_uint_eq(schedule_cancel(&context, id), 0);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1), 2);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1), 0);
+    ck_assert_uint_eq(context.schedules.n_armed, 2);
+}
+END_TEST
+
+START_TEST(timers_end_with_their_recipient)
+{
+    struct actor *actor = new_actor("actor");
+
+    schedule(actor, 1000, 1000, false, "a");
+    schedule(actor, wall + 1000, 0, true, "b");
+    router_remove(actor, "gone");
+    ck_assert_uint_eq(context.schedules.n_armed, 0);
+}
+END_TEST
+
+START_TEST(a_date_follows_the_wall_clock)
+{
+    struct actor *actor = new_actor("actor");
+    usec_t now = loop_now(context.loop);
+
+    schedule(actor, wall + 3600 * USEC_PER_SEC, 0, true, "date");
+    run_timers(now + USEC_PER_SEC);
+    ck_assert_str_eq(waiting(actor), "");
+    wall += 3600 * USEC_PER_SEC;
+    alarms_review(&context.alarms);
+    run_timers(now + 2 * USEC_PER_SEC);
+    ck_assert_str_eq(waiting(actor), "date ");
+}
+END_TEST
+
+START_TEST(a_hundred_thousand_timers_go_off_and_are_cancelled)
+{
+    enum {
+        N = 100000,
+        FANS = 20
+    };
+    struct actor *actors[FANS];
+    usec_t now = loop_now(context.loop);
+    static uint64_t ids[N];
+
+    for (unsigned i = 0; i < FANS; i++)
+        actors[i] = new_actor("fan");
+    for (unsigned i = 0; i < N; i++)
+        ids[i] = schedule(actors[i % FANS], (i * UINT64_C(2654435761)) % 1000000, 0, false, "tick");
+    ck_assert_uint_eq(context.schedules.n_armed, N);
+    for (unsigned i = 0; i < N; i += 2)
+        ck_assert_uint_eq(schedule_cancel(&context, ids[i]), 1);
+    run_timers(now + 1000000);
+    ck_assert_uint_eq(context.schedules.n_armed, 0);
+    for (unsigned i = 0; i < FANS; i++)
+        ck_assert_uint_eq(actors[i]->postbox.n, i % 2 == 0 ? 0 : N / FANS);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("router");
+    TCase *tc = tcase_create("all");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_reference_outlives_its_actor_and_never_finds_another);
+    tcase_add_test(tc, what_waits_for_an_actor_that_goes_away_becomes_dead_letters);
+    tcase_add_test(tc, names_are_taken_once_and_go_with_their_actor);
+    tcase_add_test(tc, names_that_could_be_taken_for_addresses_are_refused);
+    tcase_add_test(tc, a_full_mailbox_refuses);
+    tcase_add_test(tc, answers_and_messages_go_in_the_order_in_which_they_were_sent);
+    tcase_add_test(tc, a_letter_larger_than_the_whole_memory_is_let_in_alone);
+    tcase_add_test(tc, an_exchange_keeps_what_comes_while_it_is_paused);
+    tcase_add_test(tc, exchanges_in_a_circle_end);
+    tcase_add_test(tc, an_ask_ends_with_the_first_reply_that_fits);
+    tcase_add_test(tc, an_ask_of_nobody_fails_and_tells_once);
+    tcase_add_test(tc, an_ask_through_an_exchange_fails_with_its_last_copy);
+    tcase_add_test(tc, an_ask_times_out);
+    tcase_add_test(tc, a_watch_tells_once_and_at_once_of_what_is_gone);
+    tcase_add_test(tc, a_timer_tells_once_at_its_time);
+    tcase_add_test(tc, timers_are_cancelled_by_id_and_by_type);
+    tcase_add_test(tc, timers_end_with_their_recipient);
+    tcase_add_test(tc, a_date_follows_the_wall_clock);
+    tcase_add_test(tc, a_hundred_thousand_timers_go_off_and_are_cancelled);
+    suite_add_tcase(suite, tc);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
