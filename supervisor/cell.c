@@ -41,6 +41,8 @@ void cell_enqueue(struct cell *cell, struct job *job, bool first)
 
 void cell_slot_available(struct cell *cell, struct slot *slot)
 {
+    /* With Prefetch= it was there all the time, having room. */
+    list_unlink(&slot->available_link);
     /* Last in, first out: the worker whose memory is still in the caches. */
     list_push_front(&cell->available, &slot->available_link);
     cell_wake(cell);

@@ -568,6 +568,30 @@ START_TEST(a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes)
 }
 END_TEST
 
+START_TEST(no_more_are_prefetched_after_the_work_has_run_out_once)
+{
+    struct job *jobs[5];
+    unsigned n_running = 0;
+
+    group_resize(group, 1);
+    config->prefetch = 2;
+    (void)accepted("hello");
+    group_start(group);
+    run_jobs();
+    for (size_t i = 0; i < ELEMENTS(jobs); i++)
+        jobs[i] = accepted("until cancelled");
+    stop_when_started = true;
+    ck_assert_int_eq(loop_run(context.loop), 0);
+    stop_when_started = false;
+    for (size_t i = 0; i < ELEMENTS(jobs); i++)
+        n_running += jobs[i]->state == JOB_RUNNING;
+    ck_assert_uint_eq(n_running, 2);
+    for (size_t i = ELEMENTS(jobs); i > 0; i--)
+        ck_assert_int_eq(cell_cancel(jobs[i - 1]), 0);
+    run_jobs();
+}
+END_TEST
+
 START_TEST(the_clock_of_a_prefetched_job_begins_with_its_work)
 {
     struct job *hang, *next;
@@ -756,6 +780,7 @@ static Suite *cell_suite(void)
     tcase_add_test(tcase, prefetched_jobs_are_done_in_order_by_one_worker);
     tcase_add_test(tcase, what_a_dead_worker_had_not_begun_costs_no_attempt);
     tcase_add_test(tcase, a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes);
+    tcase_add_test(tcase, no_more_are_prefetched_after_the_work_has_run_out_once);
     tcase_add_test(tcase, the_clock_of_a_prefetched_job_begins_with_its_work);
     tcase_add_test(tcase, a_worker_that_dies_too_often_fails_until_it_is_reset);
     tcase_add_test(tcase, a_program_that_is_not_there_is_a_retry_and_no_death);
