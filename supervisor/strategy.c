@@ -26,7 +26,10 @@ bool strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index
 
 static bool strategy_hold(struct slot *slot)
 {
-    slot->held = slot->held || slot_kill(slot, DEATH_STOP);
+    /* One that is dying already, of its own, comes back with the others all the same. */
+    bool dying = slot->wanted && slot->state == LIFECYCLE_KILLING;
+
+    slot->held = slot->held || dying || slot_kill(slot, DEATH_STOP);
     return slot->held;
 }
 
