@@ -215,6 +215,7 @@ int protocol_put_started(void *body, uint32_t size, const struct protocol_starte
 
     message_put_u64(&writer, started->handle);
     message_put_u32(&writer, started->attempt);
+    message_put_u32(&writer, started->state_sequence);
     return finish_put(&writer);
 }
 
@@ -224,6 +225,7 @@ int protocol_get_started(const void *body, uint32_t size, struct protocol_starte
 
     ret->handle = message_get_u64(&reader);
     ret->attempt = message_get_u32(&reader);
+    ret->state_sequence = message_get_u32(&reader);
     return message_end(&reader);
 }
 

@@ -94,6 +94,7 @@ struct protocol_job {
 struct protocol_started {
     uint64_t handle;
     uint32_t attempt;
+    uint32_t state_sequence; /* of the state page then: what is there belongs to earlier work */
 };
 
 struct protocol_result {

@@ -32,21 +32,27 @@ static size_t complete_message(struct connection *connection)
     return SIZE_MAX;
 }
 
+/* Who asks ahead is answered as he reads: whatever he has asked for, one answer waits for him. */
+static bool wants_next(const struct connection *connection)
+{
+    return !connection->busy && !connection->finishing && connection_unread(connection) == 0;
+}
+
 /*
  * POLLHUP stands for "only tell me when it is gone": both directions are closed. A client that
  * merely sends no more (POLLRDHUP) may well be waiting for its answer.
  */
 void connection_update(struct connection *connection)
 {
-    bool wants_message = !connection->busy && !connection->finishing;
     bool unread = connection_unread(connection) > 0;
+    bool wants_message = wants_next(connection);
     uint32_t events = POLLHUP;
 
     if (connection->dead)
         return;
     if (unread)
         events |= POLLOUT;
-    if (wants_message && (complete_message(connection) != SIZE_MAX || (connection->eof && !unread)))
+    if (wants_message && (complete_message(connection) != SIZE_MAX || connection->eof))
         loop_defer(connection->loop, &connection->again);
     else if ((wants_message || connection->finishing) && !connection->eof)
         events |= POLLIN;
@@ -164,7 +170,7 @@ static void again(struct loop_deferred *deferred)
 {
     struct connection *connection = list_entry(deferred, struct connection, again);
 
-    if (connection->dead || connection->busy || connection->finishing)
+    if (connection->dead || !wants_next(connection))
         return;
     take_message(connection);
     connection_update(connection);
@@ -185,7 +191,7 @@ static void turn(void *userdata, uint32_t events)
         discard(connection);
     else if (connection->busy && (events & (POLLHUP | POLLERR)))
         connection_close(connection);
-    else if (!connection->busy && (events & (POLLIN | POLLHUP | POLLERR)))
+    else if (wants_next(connection) && (events & (POLLIN | POLLHUP | POLLERR)))
         take_message(connection);
     connection_update(connection);
 }

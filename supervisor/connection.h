@@ -5,9 +5,9 @@
  * One client's stream socket: NUL-terminated messages in, answered one after the other, and bytes
  * out. Everything is bounded, and a client's turn is one read of 64 KiB and one message.
  *
- * While a message is being answered nothing more is read, so a client that asks faster than it is
- * answered is held up by its own socket. One that does not read its answers is closed at
- * CONNECTION_OUTPUT_MAX.
+ * While a message is being answered, or its answer not yet read, nothing more is read: a client
+ * that asks ahead is held up by its own socket. One that is told more than it reads ("more") is
+ * closed at CONNECTION_OUTPUT_MAX.
  */
 
 #include "../shared/clock.h"

@@ -62,6 +62,7 @@ struct death {
     struct death_message *messages;
     size_t state_size; /* last state page; 0 = none was published */
     uint8_t *state;
+    bool state_of_job;  /* published since the job in hand was started */
     size_t stderr_size; /* last lines */
     char *stderr_text;
 };

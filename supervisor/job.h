@@ -68,13 +68,14 @@ struct job {
     bool cancel_requested;
     bool started; /* the worker said so, this attempt */
     unsigned references;
-    uint8_t priority;     /* 0 first … QUEUE_PRIORITIES - 1 */
-    uint32_t attempt;     /* 0 until the first assignment */
-    uint32_t max_retries; /* attempts after the first */
-    uint32_t n_failed;    /* attempts that were used up */
-    usec_t timeout;       /* per attempt; USEC_INFINITY = none */
+    uint32_t state_sequence; /* of its worker's state page when it was started */
+    uint8_t priority;        /* 0 first … QUEUE_PRIORITIES - 1 */
+    uint32_t attempt;        /* 0 until the first assignment */
+    uint32_t max_retries;    /* attempts after the first */
+    uint32_t n_failed;       /* attempts that were used up */
+    usec_t timeout;          /* per attempt; USEC_INFINITY = none */
     usec_t backoff_min, backoff_max;
-    usec_t created_at, started_at, ended_at; /* realtime; 0 = not yet */
+    usec_t created_at, started_at, ended_at; /* realtime; 0 = not yet; started: this attempt */
     usec_t kept_at;                          /* monotonic: since when its result is kept */
     struct alarm alarm;                      /* ends backoff or delay */
     struct group *group;                     /* NULL once it has ended and its result is not kept */

@@ -64,7 +64,8 @@ static const char *report_published(struct reply *reply, const struct context *c
     if (reply->size >= limit)
         return "published: the answer would be too large";
     if (job->slot) {
-        if (slot_read_state(job->slot, page, &size) == -EAGAIN)
+        if (slot_has_published(job->slot, job) &&
+            slot_read_state(job->slot, page, &size) == -EAGAIN)
             return "published: the worker was writing its state page";
         if (size == 0)
             return "published: its worker has published nothing yet";
@@ -72,7 +73,7 @@ static const char *report_published(struct reply *reply, const struct context *c
         return NULL;
     }
     death = find_death(context, job);
-    if (death && death->state_size > 0)
+    if (death && death->state_size > 0 && death->state_of_job)
         reply_payload(reply, "published", death->state, death->state_size);
     return NULL;
 }

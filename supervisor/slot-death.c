@@ -52,6 +52,7 @@ static void slot_report_job(struct slot *slot, struct death *death)
     job = list_entry(node, struct job, link);
     protocol_id_format(&job->id, death->job);
     death->attempt = job->attempt;
+    death->state_of_job = slot_has_published(slot, job);
 }
 
 static void slot_write_report(struct slot *slot, struct death *death)

@@ -58,8 +58,10 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
     if (r < 0)
         return r;
     job = slot_job_in_hand(slot, started.handle, started.attempt);
-    if (job && !job->started)
+    if (job && !job->started) {
+        job->state_sequence = started.state_sequence;
         cell_job_started(slot->cell, job);
+    }
     return 0;
 }
 
@@ -221,6 +223,7 @@ int slot_assign(struct slot *slot, struct job *job)
         return r;
     job->slot = slot;
     job->started = false;
+    job->started_at = 0;
     list_push_back(&slot->jobs, &job->link);
     slot->n_jobs++;
     if (slot->n_jobs == 1)

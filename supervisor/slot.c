@@ -376,6 +376,18 @@ int slot_read_state(struct slot *slot, void *data, size_t *ret_size)
     return 0;
 }
 
+bool slot_has_published(const struct slot *slot, const struct job *job)
+{
+    const struct memory_header *header;
+
+    if (!slot->mailbox_open || !job->started)
+        return false;
+    header = slot->mailbox.channel.theirs.header;
+    /* Pairs with the stores in memory_state_write(); what is read of the page is checked there. */
+    return atomic_load_explicit(&header->state_sequence, memory_order_relaxed) !=
+           job->state_sequence;
+}
+
 bool slot_is_up(const struct slot *slot)
 {
     return slot->state == LIFECYCLE_IDLE || slot->state == LIFECYCLE_BUSY;

@@ -120,5 +120,8 @@ void slot_notify(struct slot *slot, const struct notify_message *message);
  * bytes. */
 int slot_read_state(struct slot *slot, void *data, size_t *ret_size);
 
+/* That page is about this job, which the slot has: it was published since the job was started. */
+bool slot_has_published(const struct slot *slot, const struct job *job);
+
 bool slot_is_up(const struct slot *slot);   /* idle or busy */
 bool slot_is_down(const struct slot *slot); /* stopped or failed */

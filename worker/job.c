@@ -181,7 +181,13 @@ int troupe_job_succeed_blob(struct troupe_job *job)
 
 static int put_started(struct troupe_job *job)
 {
-    struct protocol_started started = {.handle = job->wire.handle, .attempt = job->wire.attempt};
+    const struct memory_header *header = job->worker->channel.mine.header;
+    struct protocol_started started = {
+        .handle = job->wire.handle,
+        .attempt = job->wire.attempt,
+        /* Our own: nobody else writes it. */
+        .state_sequence = atomic_load_explicit(&header->state_sequence, memory_order_relaxed),
+    };
     void *body;
     int r;
 

@@ -37,6 +37,14 @@ static int send_call(struct invocation *invocation, const char *method, json_t *
     return r < 0 ? explain_broken(r) : EXIT_OK;
 }
 
+/* The one error that is a result: whoever asked for JSON reads the problems as JSON. */
+static int print_problems(const struct invocation *invocation, const json_t *parameters)
+{
+    int r = call_print_json(invocation, parameters);
+
+    return r == EXIT_OK ? EXIT_INVALID : r;
+}
+
 int call(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
          json_t **ret)
 {
@@ -51,7 +59,10 @@ int call(struct invocation *invocation, const char *method, json_t *parameters, 
     while (r == -EINTR);
     if (r < 0)
         return explain_broken(r);
-    if (reply.error)
+    if (reply.error && invocation->options.json &&
+        strcmp(reply.error, CALL_SUPERVISOR "BadConfiguration") == 0)
+        r = print_problems(invocation, reply.parameters);
+    else if (reply.error)
         r = explain_error(reply.error, reply.parameters);
     else
         *ret = json_incref(reply.parameters);

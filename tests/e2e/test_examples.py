@@ -55,6 +55,17 @@ class Count(TestCase):
         self.assertIn('"count":3', self.s.deaths()[0]["state"]["data"])
 
 
+class Header(TestCase):
+    @unittest.skipUnless(shutil.which("g++"), "no g++")
+    def test_troupe_h_is_understood_by_every_C_plus_plus_since_2011(self):
+        program = ('#include "troupe.h"\nint main()\n{\n    struct troupe_job_options options = TROUPE_JOB_DEFAULTS;\n'
+                   "    return options.max_retries == -1 ? 0 : 1;\n}\n")
+        for standard in "c++11", "c++14", "c++17", "c++20":
+            with self.subTest(standard):
+                subprocess.run(["g++", f"-std={standard}", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                                "-I", os.path.join(TOP, "worker"), "-x", "c++", "-"], input=program, text=True, check=True)
+
+
 class Exec(TestCase):
     def group(self, command, **sections):
         return {"exec": ini(f"{TROUPE_EXEC} {command}", Jobs=FAST, Restart=QUICK, **sections)}

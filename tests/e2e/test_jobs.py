@@ -165,6 +165,31 @@ class Ends(TestCase):
         [death] = self.s.deaths()
         self.assertEqual(death["state"], text("last words"))
 
+    def test_J6_what_an_earlier_job_published_is_not_shown_as_this_ones(self):
+        bell, go = Bell(self.s, "bell"), Bell(self.s, "go")
+        self.s.do("actor", "state of another\necho x")
+        self.s.create("actor", f"ring {bell.path}\nwait {go.path}\nstate mine\nring {bell.path}\nwait {go.path}\n"
+                      "crash kill", id="j", max_retries=0)
+        bell.wait()
+        job = self.s.job("j")
+        self.assertEqual((job["state"], job.get("published")), ("running", None))
+        self.assertIn("published", job["missing"])
+        go.ring()
+        bell.wait()
+        self.assertEqual(self.s.job("j")["published"], text("mine"))
+        go.ring()
+        self.assertEqual(self.s.wait_job("j")["published"], text("mine"))
+        self.s.do("actor", "state of another\necho x")
+        job = self.s.do("actor", "crash kill", max_retries=0)
+        self.assertEqual((job["state"], job.get("published")), ("dead", None))
+
+    def test_P6_that_a_worker_has_begun_is_seen_in_every_attempt(self):
+        with Varlink(self.s.socket_path) as connection:
+            told = [(answer["job"]["state"], answer["job"]["attempt"], "started_at" in answer["job"]) for answer in
+                    connection.more("Do", group="actor", payload=text("before 2 fail 1 no\necho x"))]
+        self.assertEqual([entry for entry in told if entry[0] == "running"],
+                         [("running", 1, False), ("running", 1, True), ("running", 2, False), ("running", 2, True)])
+
     def test_J6_a_state_that_cannot_be_read_is_named_as_missing(self):
         bell = Bell(self.s, "bell")
         started = Bell(self.s, "started")

@@ -223,9 +223,7 @@ START_TEST(a_message_beyond_a_mebibyte_is_refused_and_ends_the_connection)
 }
 END_TEST
 
-/* What it has not read stays within its bound; the last thing it can read says why that was the
- * end. */
-START_TEST(a_client_that_does_not_read_is_cut_off_with_a_word)
+START_TEST(a_client_that_asks_ahead_is_answered_as_it_reads_however_much_it_asked)
 {
     static const char text[] =
         CALL("org.varlink.service.GetInterfaceDescription", "{\"interface\":\"io.troupe.Jobs\"}");
@@ -234,7 +232,6 @@ START_TEST(a_client_that_does_not_read_is_cut_off_with_a_word)
         N_CALLS = 900
     };
     static char calls[N_CALLS * sizeof(text)];
-    bool told = false;
     json_t *answer;
 
     for (unsigned i = 0; i < N_CALLS; i++)
@@ -242,6 +239,31 @@ START_TEST(a_client_that_does_not_read_is_cut_off_with_a_word)
     ck_assert_int_eq(send(client->fd, calls, sizeof(calls), MSG_NOSIGNAL), sizeof(calls));
     for (unsigned i = 0; i < N_CALLS; i += 10)
         fake_settle();
+    for (unsigned i = 0; i < N_CALLS; i++) {
+        answer = fake_receive(client);
+        ck_assert_ptr_nonnull(answer);
+        ck_assert_ptr_null(json_object_get(answer, "error"));
+        json_decref(answer);
+    }
+    check_done(SUPERVISOR("GetInfo", "{}"));
+}
+END_TEST
+
+/* What it has not read stays within its bound; the last thing it can read says why that was the
+ * end. */
+START_TEST(a_client_that_is_told_more_than_it_reads_is_cut_off_with_a_word)
+{
+    static char message[60000];
+    bool told = false;
+    json_t *answer;
+
+    memset(message, 'x', sizeof(message) - 1);
+    fake_send(client,
+              "{\"method\":\"io.troupe.Supervisor.Watch\",\"parameters\":{},\"more\":true}");
+    fake_settle();
+    for (unsigned i = 0; i < 100; i++)
+        event_emit(&fake_context.events,
+                   (struct event){.level = LOG_LEVEL_INFO, .type = "test", .message = message});
     while ((answer = fake_receive(client))) {
         const char *error = string(answer, "error");
 
@@ -722,7 +744,8 @@ static TCase *socket_case(void)
     tcase_add_test(tcase, calls_in_a_row_are_answered_in_order);
     tcase_add_test(tcase, a_client_that_sends_no_more_still_gets_its_answer_and_then_the_end);
     tcase_add_test(tcase, a_message_beyond_a_mebibyte_is_refused_and_ends_the_connection);
-    tcase_add_test(tcase, a_client_that_does_not_read_is_cut_off_with_a_word);
+    tcase_add_test(tcase, a_client_that_asks_ahead_is_answered_as_it_reads_however_much_it_asked);
+    tcase_add_test(tcase, a_client_that_is_told_more_than_it_reads_is_cut_off_with_a_word);
     tcase_add_test(tcase, one_client_too_many_is_told_so_and_the_others_go_on);
     tcase_add_test(tcase, an_idle_client_is_closed_and_one_that_waits_is_not);
     tcase_add_test(tcase, who_may_change_things);

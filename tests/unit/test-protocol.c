@@ -92,9 +92,10 @@ END_TEST
 
 START_TEST(a_start_comes_back)
 {
-    struct protocol_started started = {.handle = 5, .attempt = 3}, copy;
+    struct protocol_started started = {.handle = 5, .attempt = 3, .state_sequence = 8}, copy;
 
     ROUND_TRIP(started, &started, &copy);
+    ck_assert_uint_eq(copy.state_sequence, 8);
     ck_assert_uint_eq(copy.handle, 5);
     ck_assert_uint_eq(copy.attempt, 3);
 }
