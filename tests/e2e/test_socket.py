@@ -7,7 +7,7 @@ import socket
 import subprocess
 import unittest
 
-from troupe import ACTOR, LIMIT, TOP, TestCase, Varlink, VarlinkError, ini, text
+from troupe import ACTOR, LIMIT, SANITIZED, TOP, TestCase, Varlink, VarlinkError, ini, text
 
 
 class Service(TestCase):
@@ -111,15 +111,18 @@ class Misuse(TestCase):
                     connection.send_raw(b"x" * 65536)
                 connection.receive()
 
-    def test_a_client_that_never_reads_is_cut_off(self):
-        connection = Varlink(self.s.socket_path)
-        connection.socket.settimeout(LIMIT)
+    def test_a_client_that_never_reads_is_held_up_and_cut_off_once_it_has_been_idle_for_too_long(self):
+        s = self.started(conf="[Supervisor]\nClientIdleSec=1s\n")
+        connection = Varlink(s.socket_path)
         call = b'{"method":"org.varlink.service.GetInterfaceDescription",' \
                b'"parameters":{"interface":"io.troupe.Supervisor"}}\0'
+        before = s.status_field("VmRSS")
         try:
             with self.assertRaises(ConnectionError):
-                for _ in range(20000):
+                for _ in range(100000):
                     connection.send_raw(call)
+            if not SANITIZED:
+                self.assertLess(s.status_field("VmRSS") - before, 4096)
         finally:
             connection.close()
 
