@@ -48,6 +48,7 @@ SUPERVISOR_LIBS = $(eval SUPERVISOR_LIBS := $$(call pkg,liburing libsystemd jans
 CTL_LIBS = $(eval CTL_LIBS := $$(call pkg,libsystemd jansson))$(CTL_LIBS)
 CHECK_LIBS = $(eval CHECK_LIBS := $$(call pkg,check))$(CHECK_LIBS)
 NETTLE_LIBS = $(eval NETTLE_LIBS := $$(call pkg,nettle))$(NETTLE_LIBS)
+JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 
 # ---- sources --------------------------------------------------------------------------------------
 
@@ -178,6 +179,7 @@ $(BUILD)/libtroupe.a: $(call object,$(WORKER)) $(BUILD)/libshared.a
 # Workers that are restarted often start fast when nothing has to be linked at run time.
 STATIC := $(if $(SAN),,-static)
 LIBS_digest = $(NETTLE_LIBS)
+LIBS_provision = $(JANSSON_LIBS)
 define example
 $$(BUILD)/examples/$(1): $$(call object,$$(wildcard worker/examples/$(1).c worker/examples/$(1)/*.c)) \
 		$$(BUILD)/libtroupe.a

@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: MIT
+"""The example provision: orders of customers and products, in cells of their own, with providers that help."""
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import unittest
+
+from troupe import LIMIT, SANITIZED, Bell, TestCase, example, ini, limit
+
+PROVISION = example("provision")
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+TIME = re.compile(r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
+
+
+def order(customer="acme", product="mailbox", id=None, **properties):
+    """One that can be carried out, as a line."""
+    needed = {"number": "1"} if product == "line" else {"name": "info"}
+    return json.dumps({"customer": customer, "product": product, "properties": {**needed, **properties},
+                       **({"id": id} if id else {})})
+
+
+class Client:
+    """`provision submit`, fed line by line."""
+
+    def __init__(self, test, s, *options, group="provision"):
+        self.process = subprocess.Popen([PROVISION, "submit", *options, group], text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, env={**os.environ, "TROUPE_SOCKET": s.socket_path})
+        test.addCleanup(self.end)
+
+    def send(self, *lines):
+        self.process.stdin.write("".join(line + "\n" for line in lines))
+        self.process.stdin.flush()
+
+    def outcomes(self):
+        """All of them, when there are no more orders; and the exit status."""
+        out, _ = self.process.communicate(timeout=LIMIT)
+        return [json.loads(line) for line in out.splitlines()], self.process.returncode
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+class Case(TestCase):
+    def engine(self, size=1, work="", **sections):
+        """The group `provision`; its journal and a desk for approvals."""
+        s = self.supervisor()
+        s.journal, s.work, s.desk = s.path("journal"), work, Bell(s, "desk")
+        self.write(s, size, **sections)
+        return s.start()
+
+    def write(self, s, size=1, **sections):
+        pool = {"Size": size, "Cells": "by-key", "CellIdleSec": "infinity", **sections.pop("Pool", {})}
+        s.write("provision.group", ini(f"{PROVISION} work --journal={s.journal} {s.work}", Pool=pool,
+                                       **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections}))
+
+    def held(self, s, count=1, prefix="held", key="acme", **options):
+        """Orders that wait for approval."""
+        ids = [f"{prefix}-{i}" for i in range(count)]
+        for id in ids:
+            s.create("provision", order(key, approval=s.desk.path), id=id, key=key, **options)
+        return ids
+
+    def journal(self, s):
+        """(worker, generation, what, order, attempt or code) each."""
+        try:
+            with open(s.journal, encoding="utf-8") as file:
+                return [(w, int(g), what, id, int(n)) for w, g, what, id, n in map(str.split, file)]
+        except FileNotFoundError:
+            return []
+
+    def begun(self, s):
+        return {id for _, _, what, id, _ in self.journal(s) if what == "begin"}
+
+    def wait_begun(self, s, *ids):
+        s.until(lambda: self.begun(s) >= set(ids))
+
+    def outcome(self, job):
+        return json.loads(job["result"]["data"])
+
+    def states(self, s, cell="provision/acme"):
+        return [(w["state"], w["generation"]) for w in s.cell(cell)["workers"]]
+
+    def wait_states(self, s, expected, cell="provision/acme"):
+        s.wait_for(lambda: s.cell(cell) and self.states(s, cell) == expected, "provision")
+
+    def check_one_at_a_time(self, entries):
+        """No worker has begun an order before it had ended the one before; how many were at work at once at most."""
+        at_work, most = {}, 0
+        for worker, generation, what, id, _ in entries:
+            if what == "begin":
+                self.assertNotIn((worker, generation), at_work)
+                at_work[worker, generation] = id
+            else:
+                self.assertEqual(at_work.pop((worker, generation), None), id)
+            most = max(most, len(at_work))
+        self.assertEqual(at_work, {})
+        return most
+
+
+class Engine(Case):
+    def test_P1_a_worker_has_one_order_at_a_time_and_the_number_of_workers_is_the_concurrency(self):
+        for size in 1, 3:
+            s = self.engine(size)
+            ids = self.held(s, 10)
+            s.until(lambda: len(self.begun(s)) == size)
+            cell = s.cell("provision/acme")
+            self.assertEqual((cell["running"], cell["queued"]), (size, 10 - size))
+            s.desk.ring(10)
+            self.assertEqual({s.wait_job(id)["state"] for id in ids}, {"succeeded"})
+            entries = self.journal(s)
+            self.assertEqual(len(entries), 20)
+            self.assertEqual(self.check_one_at_a_time(entries), size)
+            s.stop()
+
+    def test_P2_a_customer_a_product_or_both_have_a_cell(self):
+        lines = [order(c, p) for c in ("acme", "bakery") for p in ("mailbox", "website", "line")]
+        for by, expected in {"customer": {"acme", "bakery"}, "product": {"mailbox", "website", "line"},
+                             "both": {f"{c}:{p}" for c in ("acme", "bakery") for p in ("mailbox", "website", "line")},
+                             }.items():
+            s = self.engine()
+            client = Client(self, s, f"--by={by}")
+            client.send(*lines)
+            outcomes, status = client.outcomes()
+            self.assertEqual(([o["end"] for o in outcomes], status), (["succeeded"] * 6, 0))
+            self.assertEqual({cell["key"] for cell in s.group("provision")["cells"]}, expected)
+            self.assertEqual({w.split("/")[1] for w, *_ in self.journal(s)}, expected)
+            s.stop()
+
+    def test_P2_a_customer_who_waits_for_approval_holds_up_nobody_else(self):
+        s = self.engine()
+        ids = self.held(s, 20)
+        self.wait_begun(s, ids[0])
+        for _ in range(20):
+            self.assertEqual(s.do("provision", order("bakery"), key="bakery")["state"], "succeeded")
+        acme = s.cell("provision/acme")
+        self.assertEqual((acme["running"], acme["queued"], acme["succeeded"]), (1, 19, 0))
+        s.desk.ring(20)
+        self.assertEqual({s.wait_job(id)["state"] for id in ids}, {"succeeded"})
+
+    def test_P3_a_cell_is_there_from_its_first_order_on(self):
+        s = self.engine()
+        self.assertEqual(s.group("provision")["cells"], [])
+        s.do("provision", order(), key="acme")
+        self.assertEqual([cell["key"] for cell in s.group("provision")["cells"]], ["acme"])
+        self.assertEqual(s.wait_event("cell.created", "provision/acme")["cell"], "provision/acme")
+
+    @limit(200)
+    def test_P3_growing_and_shrinking_while_orders_come_drops_and_doubles_none(self):
+        s = self.engine(2)
+        count = self.stream(s, lambda i: s.ctl("resize", "provision/" + "ab"[i % 2],
+                                               str([5, 1, 3, 1, 8, 2, 4][i % 7]), check=True))
+        for key in "ab":
+            s.call("Resize", target=f"provision/{key}", size=3, wait=True)
+            self.assertEqual(len(s.cell(f"provision/{key}")["workers"]), 3)
+        self.check_exactly_once(s, count)
+
+    def stream(self, s, change, rounds=10 if SANITIZED else 30):
+        """Keeps orders of customers a and b coming through a client, and makes that many changes meanwhile, each
+        after some orders were done; returns how many orders there were."""
+        client, over, sent = Client(self, s), threading.Event(), []
+
+        def feed():
+            while not over.is_set():
+                sent.append(f"order-{len(sent)}")
+                client.send(order("ab"[len(sent) % 2], id=sent[-1]))
+        results = []
+        reader = threading.Thread(target=lambda: results.extend(client.process.stdout))
+        feeder = threading.Thread(target=feed)
+        try:
+            reader.start()
+            feeder.start()
+            s.until(lambda: {c["key"] for c in s.group("provision")["cells"]} == {"a", "b"})
+            for i in range(rounds):
+                due = s.group("provision")["succeeded"] + 50
+                change(i)
+                s.until(lambda: s.group("provision")["succeeded"] >= due)
+        finally:
+            over.set()
+            feeder.join(LIMIT)
+            with contextlib.suppress(BrokenPipeError):
+                client.process.stdin.close()
+            reader.join(LIMIT)
+        self.assertEqual(client.process.wait(LIMIT), 0)
+        outcomes = [json.loads(line) for line in results]
+        self.assertEqual({o["end"] for o in outcomes}, {"succeeded"})
+        self.assertEqual({o["attempts"] for o in outcomes}, {1})
+        self.assertEqual(sorted(o["id"] for o in outcomes), sorted(sent))
+        return len(sent)
+
+    def check_exactly_once(self, s, count):
+        """By the counters, and by the journal of those who did it."""
+        group = s.group("provision")
+        self.assertEqual((group["succeeded"], group["unsuccessful"], group["cancelled"], group["dead"]), (count, 0, 0, 0))
+        self.assertEqual((group["retries"], group["deaths"], group["queued"], group["running"]), (0, 0, 0, 0))
+        entries = self.journal(s)
+        for what in "begin", "end":
+            self.assertEqual(sorted(id for _, _, w, id, _ in entries if w == what),
+                             sorted(f"order-{i}" for i in range(count)))
+        self.check_one_at_a_time(entries)
+
+    @limit(300)
+    def test_P3_recycling_rolling_and_resizing_of_cells_at_once_drop_and_double_none(self):
+        s = self.engine(2, Pool={"MaxJobs": 20})
+        rolled = []
+
+        def change(i):
+            if i % 3 == 0:
+                rolled.append(i)
+                self.write(s, 2, Pool={"MaxJobs": 20}, Group={"Environment": f"ROUND={i}"})
+                self.assertEqual(s.call("Reload")["changed"], ["provision"])
+            elif i % 3 == 1:
+                s.call("Resize", target=f"provision/{'ab'[i % 2]}", size=1 + i % 4)
+            else:
+                self.write(s, 2 + i % 2, Pool={"MaxJobs": 20}, Group={"Environment": f"ROUND={rolled[-1]}"})
+                s.call("Reload")
+        count = self.stream(s, change)
+        s.until(lambda: "runs its new program everywhere" in s.log())
+        self.assertIn("(MaxJobs)", s.log())
+        self.check_exactly_once(s, count)
+        s.stop()
+
+    def test_P4_all_waiting_orders_meet_all_available_workers_each_has_one(self):
+        s = self.engine(4)
+        s.do("provision", order(), key="acme")
+        self.wait_states(s, [("idle", 1)] * 4)
+        s.call("Pause", target="provision/acme")
+        ids = self.held(s, 6)
+        self.assertEqual([state for state, _ in self.states(s)], ["idle"] * 4)
+        s.call("Resume", target="provision/acme")
+        # The answer to the next call comes after all of them have been matched.
+        cell = s.cell("provision/acme")
+        self.assertEqual([(w["state"], w.get("job")) for w in sorted(cell["workers"], key=lambda w: w["job"])],
+                         [("busy", id) for id in ids[:4]])
+        self.assertEqual((cell["running"], cell["queued"]), (4, 2))
+        s.until(lambda: len(self.begun(s)) == 1 + 4)
+        # One is ready again: it alone gets the next one, in order.
+        s.desk.ring()
+        self.wait_begun(s, ids[4])
+        self.assertNotIn(ids[5], self.begun(s))
+        s.desk.ring(5)
+        for id in ids:
+            s.wait_job(id)
+        self.check_one_at_a_time(self.journal(s))
+
+    def test_P5_who_is_stuck_is_stopped_and_the_order_tried_again(self):
+        s = self.engine()
+        [id] = self.held(s, timeout_usec=500000, max_retries=1000)
+        death = s.wait_event("worker.died", "provision/acme")["death"]
+        self.assertEqual((death["cause"], death["job"], death["attempt"]), ("job_timeout", id, 1))
+        s.desk.ring()
+        job = s.wait_job(id)
+        self.assertEqual(job["state"], "succeeded")
+        self.assertGreater(job["attempt"], 1)
+        self.assertEqual({a["cause"] for a in job["attempts"]}, {"job_timeout"})
+
+    def test_P5_the_answer_disarms_the_time_out(self):
+        s = self.engine()
+        options = {"timeout_usec": 500000, "max_retries": 1000}
+        s.do("provision", order(), key="acme", **options)
+        [(_, generation)] = self.states(s)
+        [id] = self.held(s)  # without a limit, on the same worker
+        self.wait_begun(s, id)
+        # A limit set later elsewhere has run out: the one of the answered order would have as well.
+        self.held(s, 1, "late", "bakery", **options)
+        s.wait_event("worker.died", "provision/bakery")
+        self.assertEqual(self.states(s), [("busy", generation)])
+        s.desk.ring(2)
+        self.assertEqual((s.wait_job(id)["state"], s.wait_job(id)["attempt"]), ("succeeded", 1))
+
+    def test_P6_started_is_told_before_the_work_and_seen_from_outside(self):
+        s = self.engine()
+        self.held(s)
+        job = s.until(lambda: (lambda j: j if "started_at" in j else None)(s.job("held-0")))
+        self.assertEqual(job["state"], "running")
+        self.assertGreaterEqual(job["started_at"], job["created_at"])
+        s.until(lambda: '"approval"' in s.job("held-0").get("published", {}).get("data", ""))
+        self.assertEqual(json.loads(s.job("held-0")["published"]["data"]),
+                         {"order": "held-0", "attempt": 1, "phase": "approval"})
+        self.assertEqual(self.journal(s), [("provision/acme/0", 1, "begin", "held-0", 1)])
+        self.assertIn("running", s.ctl("job", "held-0", check=True).stdout)
+        s.desk.ring()
+        s.wait_job("held-0")
+
+    def test_P7_a_pool_is_resized(self):
+        s = self.engine(2)
+        desks = {f"desk-{i}": Bell(s, f"desk-{i}") for i in range(2)}
+        for id, desk in desks.items():
+            s.create("provision", order(approval=desk.path), id=id, key="acme")
+        self.wait_begun(s, *desks)
+        for size in "0", "-1":
+            refused = s.ctl("resize", "provision/acme", "--", size)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("1 to 4096", refused.stderr)
+        s.ctl("resize", "provision/acme", "2", "--wait", check=True)
+        self.assertEqual(self.states(s), [("busy", 1)] * 2)
+        s.ctl("resize", "provision/acme", "4", "--wait", check=True)
+        self.assertEqual(self.states(s), [("busy", 1)] * 2 + [("idle", 1)] * 2, "only the new ones were started")
+        self.assertEqual([w["name"] for w in s.cell("provision/acme")["workers"]],
+                         [f"provision/acme/{i}" for i in range(4)])
+        s.call("Resize", target="provision/acme", size=1)
+        self.wait_states(s, [("busy", 1), ("stopping", 1)])
+        # One that drains and its successor are two, and told apart by their generation.
+        s.call("Resize", target="provision/acme", size=2)
+        self.assertEqual(self.states(s), [("busy", 1), ("stopping", 1)])
+        desks[s.worker("provision/acme/1")["job"]].ring()
+        self.wait_states(s, [("busy", 1), ("idle", 2)])
+        desks[s.worker("provision/acme/0")["job"]].ring()
+        self.assertEqual({(s.wait_job(id)["state"], s.wait_job(id)["attempt"]) for id in desks}, {("succeeded", 1)})
+        s.call("Resize", target="provision/acme", size=1, wait=True)
+        self.wait_states(s, [("idle", 1)])
+        self.assertEqual(s.group("provision")["deaths"], 0)
+
+    def test_P8_an_unexpected_death_gets_a_replacement_under_the_same_name(self):
+        s = self.engine(2)
+        ids = self.held(s, 2)
+        self.wait_begun(s, *ids)
+        worker = s.worker("provision/acme/1")
+        os.kill(worker["pid"], signal.SIGKILL)
+        self.wait_states(s, [("busy", 1), ("busy", 2)])
+        s.desk.ring(2)
+        self.assertEqual(s.wait_job(worker["job"])["attempt"], 2)
+        [other] = set(ids) - {worker["job"]}
+        self.assertEqual((s.wait_job(other)["state"], s.wait_job(other)["attempt"]), ("succeeded", 1))
+        self.assertEqual([(d["worker"], d["signal"]) for d in s.deaths("provision")], [("provision/acme/1", "SIGKILL")])
+
+    def test_P9_idle_stops_now_busy_after_its_order_and_none_is_begun_after_it(self):
+        s = self.engine(2, Worker={"TimeoutStopSec": f"{2 * LIMIT}s"})
+        [id] = self.held(s)
+        self.wait_begun(s, id)
+        busy = next(w["slot"] for w in s.cell("provision/acme")["workers"] if w.get("job"))
+        for _ in range(2):
+            s.call("Stop", target="provision/acme")
+        [later] = self.held(s, prefix="later")
+        s.wait_worker(f"provision/acme/{1 - busy}", "stopped")
+        self.assertEqual(s.worker(f"provision/acme/{busy}")["state"], "stopping")
+        s.desk.ring()
+        self.assertEqual(s.wait_job(id)["state"], "succeeded")
+        s.wait_worker(f"provision/acme/{busy}", "stopped")
+        s.call("Stop", target="provision/acme", wait=True)
+        self.assertEqual((self.begun(s), s.job(later)["state"]), ({id}, "queued"))
+        self.assertEqual(s.group("provision")["deaths"], 0)
+        s.call("Start", target="provision/acme")
+        s.desk.ring()
+        self.assertEqual(s.wait_job(later)["state"], "succeeded")
+
+    def test_P10_an_outcome_is_success_or_failure_and_either_makes_the_worker_ready_again(self):
+        s = self.engine()
+        client = Client(self, s)
+        client.send(order(id="good"), order(product="castle", id="unknown"),
+                    json.dumps({"customer": "acme", "product": "line", "properties": {"x": "y"}, "id": "incomplete"}),
+                    order(id="refused", approval=s.desk.path), order(product="line", id="line"))
+        os.write(s.desk.fd, b"no too late\n")
+        outcomes, status = client.outcomes()
+        self.assertEqual([o["id"] for o in outcomes], ["good", "unknown", "incomplete", "refused", "line"])
+        good, unknown, incomplete, refused, line = outcomes
+        self.assertEqual(status, 1)
+        self.assertEqual((good["end"], good["code"]), ("succeeded", 0))
+        self.assertEqual(good["properties"], {"name": "info", "address": "info@acme.example"})
+        self.assertEqual(line["properties"], {"number": "1", "dial": "sip:1@acme.example"})
+        for outcome, code, text in ((unknown, 2, "unknown product: castle"), (incomplete, 3, "missing property: number"),
+                                    (refused, 4, "not approved: too late")):
+            self.assertEqual((outcome["end"], outcome["code"], outcome["attempts"]), ("failed", code, 1))
+            self.assertEqual([m["text"] for m in outcome["messages"]], [text])
+            self.assertRegex(outcome["messages"][0]["at"], TIME)
+        self.assertEqual(incomplete["properties"], {"x": "y"})
+        malformed = s.do("provision", "?", key="acme")
+        self.assertEqual((malformed["state"], malformed["code"]), ("failed", 1))
+        worker = s.worker("provision/acme/0")
+        self.assertEqual((worker["generation"], worker["jobs_done"], worker["state"]), (1, 6, "idle"))
+        self.assertEqual(json.loads(worker["published"]["data"]), {"phase": "idle"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The products there are: what an order of one must say, and what comes of it. */
+
+#include "order.h"
+
+struct product {
+    const char *name;
+    const char *needs;                     /* a property */
+    const char *gives_name, *gives_format; /* another one; {property} stands for its value */
+};
+
+/* NULL when there is none of that name. */
+const struct product *catalogue_find(const char *name);
+
+/* Adds the property that the product gives. 0 or -ENOMEM. */
+int catalogue_fill(const struct product *product, struct order *order);
