@@ -47,6 +47,8 @@ URING_LIBS = $(eval URING_LIBS := $$(call pkg,liburing))$(URING_LIBS)
 SUPERVISOR_LIBS = $(eval SUPERVISOR_LIBS := $$(call pkg,liburing libsystemd jansson))$(SUPERVISOR_LIBS)
 CTL_LIBS = $(eval CTL_LIBS := $$(call pkg,libsystemd jansson))$(CTL_LIBS)
 CHECK_LIBS = $(eval CHECK_LIBS := $$(call pkg,check))$(CHECK_LIBS)
+# From its archive, so that what is installed does not need the library.
+SQLITE_LIBS = $(eval SQLITE_LIBS := -Wl,-Bstatic $$(call pkg,sqlite3) -Wl,-Bdynamic -lm)$(SQLITE_LIBS)
 NETTLE_LIBS = $(eval NETTLE_LIBS := $$(call pkg,nettle))$(NETTLE_LIBS)
 JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 
@@ -180,16 +182,24 @@ $(BUILD)/libtroupe.a: $(call object,$(WORKER)) $(BUILD)/libshared.a
 STATIC := $(if $(SAN),,-static)
 LIBS_digest = $(NETTLE_LIBS)
 LIBS_provision = $(JANSSON_LIBS)
+LIBS_bank = $(SQLITE_LIBS)
+# SQLite may load extensions, for which a static program is not made.
+DYNAMIC_EXAMPLES := bank
 define example
 $$(BUILD)/examples/$(1): $$(call object,$$(wildcard worker/examples/$(1).c worker/examples/$(1)/*.c)) \
 		$$(BUILD)/libtroupe.a
-	$$(link) $$(STATIC) $$(LIBS_$(1))
+	$$(link) $$(if $$(filter $(1),$$(DYNAMIC_EXAMPLES)),,$$(STATIC)) $$(LIBS_$(1))
 endef
 $(foreach name,$(EXAMPLES),$(eval $(call example,$(name))))
 
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhelpers.a $(BUILD)/libctl.a \
 		$(BUILD)/libexec.a $(BUILD)/libsupervisor.a $(BUILD)/libworker.a $(BUILD)/libshared.a
 	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS)
+
+# What an example does by itself can be tested like a module of ours.
+$(BUILD)/tests/unit/test-decimal: $(call object,worker/examples/bank/decimal.c)
+$(BUILD)/tests/unit/test-ledger: $(call object,$(addprefix worker/examples/bank/,ledger.c database.c decimal.c))
+$(BUILD)/tests/unit/test-ledger: CHECK_LIBS += $(SQLITE_LIBS)
 
 $(BUILD)/tests/stress/%: $(BUILD)/faults/obj/tests/stress/%.o $(BUILD)/faults/libhelpers.a \
 		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libworker.a $(BUILD)/faults/libshared.a

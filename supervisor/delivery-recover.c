@@ -181,7 +181,7 @@ static void collect_ring(struct actor *actor, struct list *back, struct death *d
     struct protocol_message message;
     struct ring_record record;
 
-    for (bool first = true; ring_look(&mailbox->channel.out, &at, &record) == 0; first = false) {
+    while (ring_look(&mailbox->channel.out, &at, &record) == 0) {
         struct letter *letter;
 
         if (record.kind != PROTOCOL_MESSAGE || !is_behind(at, actor->settled) ||
@@ -190,7 +190,7 @@ static void collect_ring(struct actor *actor, struct list *back, struct death *d
         letter = letter_of(actor, &message, at);
         if (!letter)
             log_error("%s: a message is lost: out of memory", actor->name);
-        else if (first && taken == at)
+        else if (taken == at)
             retry_or_bury(actor, letter, back, death);
         else
             list_push_back(back, &letter->link);

@@ -74,7 +74,8 @@ static int on_find(struct actor *actor, const struct ring_record *record)
     if (r < 0)
         return r;
     found.cookie = named.cookie;
-    r = router_find(actor->context, name, &found.group);
+    found.group = actor->reference; /* by no name at all one finds oneself */
+    r = *name == '\0' ? 0 : router_find(actor->context, name, &found.group);
     if (r != 0)
         return refuse(actor, named.cookie, ENOENT, "no such group, exchange or name");
     r = mailbox_reserve(actor->mailbox, sizeof(found), &body);
@@ -118,15 +119,17 @@ static int on_deregister(struct actor *actor, const struct ring_record *record)
 {
     char name[PROTOCOL_ACTOR_NAME_MAX + 1];
     struct protocol_named named;
-    bool had;
+    bool valid, had;
     int r;
 
     r = take_name(record, &named, name);
     if (r < 0)
         return r;
-    had = actor_name_valid(name, named.name_size) && actor_deregister(actor_self(actor), name);
+    valid = actor_name_valid(name, named.name_size);
+    had = valid && actor_deregister(actor_self(actor), name);
     if (!had)
-        log_warning("%s: deregisters a name that it has not", actor->name);
+        log_warning("%s: deregisters a name that it has not: %s", actor->name,
+                    valid ? name : "(malformed)");
     return answer(actor, named.cookie, had);
 }
 

@@ -60,6 +60,7 @@ static int run_another(struct troupe_actor *actor, enum troupe_await mode)
         r = actor_shadow(actor, actor->in_hand);
         if (r < 0)
             return r;
+        actor_release(actor);
     }
     return actor_run(actor);
 }

@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: MIT
+"""Actors: what they say to each other, and what becomes of it when one of them dies. See workers/messenger.c."""
+import os
+import subprocess
+import time
+import unittest
+
+from troupe import Bell, TestCase, helper, ini
+
+MESSENGER = helper("workers/messenger")
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+
+
+class Client:
+    """A client that is an actor, too: commands on its standard input."""
+
+    def __init__(self, supervisor):
+        environment = {**os.environ, "TROUPE_SOCKET": supervisor.socket_path, "MESSENGER_LOG": supervisor.path("client.log")}
+        self.process = subprocess.Popen([MESSENGER, "client"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=environment)
+        supervisor.connections.callback(self.end)
+
+    def do(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().rstrip("\n")
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class ActorsTestCase(TestCase):
+    """Groups a, b and c of one messenger each; what each has handled is in its log."""
+    worker = {}
+    options = ()
+
+    def setUp(self):
+        self.s = self.supervisor(options=self.options)
+        for name in "abc":
+            self.add(name)
+        self.s.start()
+
+    def add(self, name, **sections):
+        environment = {"Environment": f"MESSENGER_LOG={self.s.path(name + '.log')}"}
+        sections = {"Restart": QUICK, "Worker": self.worker, "Resources": {"LimitCORE": 0}, **sections}
+        self.s.write(f"{name}.group", ini(MESSENGER, Group=environment, **sections))
+
+    def do(self, group, command):
+        """The result of a command obeyed by a worker of that group."""
+        job = self.s.do(group, command)
+        self.assertEqual(job["state"], "succeeded", job)
+        return job["result"]["data"]
+
+    def log(self, name):
+        try:
+            with open(self.s.path(name + ".log"), encoding="utf-8") as file:
+                return file.read().splitlines()
+        except FileNotFoundError:
+            return []
+
+    def wait_log(self, name, count):
+        """What it has handled, as soon as that is so many."""
+        self.s.until(lambda: len(self.log(name)) >= count)
+        self.assertEqual(len(self.log(name)), count, self.log(name))
+        return self.log(name)
+
+    def wait_line(self, name, line):
+        self.s.until(lambda: line in self.log(name))
+
+    def call(self, method, **parameters):
+        return self.s.call("io.troupe.Actors." + method, **parameters)
+
+    def dead(self, count, queue="dead_letters", **filter):
+        """The dead letters that fit, as soon as there are so many: (reason, type) each."""
+        letters = self.s.until(lambda: (lambda l: l if len(l) >= count else None)(
+            self.call("ListDeadLetters", filter={"queue": queue, **filter})["letters"]))
+        return [(letter["reason"], letter["type"]) for letter in letters]
+
+    def gate(self, group, name="gate"):
+        """Keeps a group's worker busy until the bell is rung."""
+        bell = Bell(self.s, name)
+        before = len(self.log(group))
+        self.do("c" if group != "c" else "a", f"tell {group}/0 do.gate - {bell.path}")
+        self.s.until(lambda: len(self.log(group)) > before)
+        return bell
+
+
+class Toolkit(ActorsTestCase):
+    def test_C1_a_reference_is_all_it_takes_to_tell_from_inside_and_outside(self):
+        reference = self.do("a", "lookup b/0")
+        self.assertNotEqual(reference, "0")
+        self.assertEqual(self.do("a", f"tell ={reference} hello - from inside"), "")
+        self.assertEqual(Client(self.s).do(f"tell ={reference} hello key from a client"), "")
+        self.assertEqual(sorted(self.wait_log("b", 2)), ["hello 'key' from a client", "hello - from inside"])
+        self.assertEqual(self.do("a", "lookup nobody"), "error ENOENT")
+
+    def test_C1_a_registered_name_finds_its_actor(self):
+        self.assertEqual(self.do("b", "register bob"), "0")
+        self.assertEqual(self.do("a", "tell bob hello - you"), "")
+        self.wait_line("b", "hello - you")
+        self.assertEqual(self.do("a", "register bob"), "error EEXIST")
+        self.assertEqual(self.do("a", "register c"), "error EEXIST")
+        self.assertEqual(self.do("b", "deregister bob"), "1")
+        self.assertEqual(self.do("a", "lookup bob"), "error ENOENT")
+
+    def test_C1_deregistering_an_unknown_actor_is_a_warning(self):
+        self.assertEqual(self.do("a", "deregister unknown"), "0")
+        self.s.until(lambda: "warning: a/0: deregisters a name that it has not: unknown" in self.s.log())
+
+    def test_C1_what_is_left_in_the_mailbox_of_an_actor_that_goes_is_dead(self):
+        client = Client(self.s)
+        reference = client.do("lookup self")
+        self.do("a", f"tell ={reference} left - behind")
+        client.end()
+        self.assertEqual(self.dead(1), [("gone", "left")])
+        self.do("a", f"tell ={reference} late - behind")
+        self.assertEqual(self.dead(2), [("gone", "left"), ("gone", "late")])
+
+    def test_C2_messages_of_one_sender_arrive_in_their_order(self):
+        self.do("a", "burst b/0 2000 number")
+        self.assertEqual(self.wait_log("b", 2000), [f"number - {i}" for i in range(2000)])
+
+    def test_C2_actors_run_in_parallel(self):
+        bell = self.gate("a")
+        self.do("c", "tell a/0 waits - x")
+        self.do("c", "tell b/0 goes - x")
+        self.wait_line("b", "goes - x")
+        self.assertNotIn("waits - x", self.log("a"))
+        bell.ring()
+        self.wait_line("a", "waits - x")
+
+    def test_C3_not_handled_is_a_dead_letter_with_the_reason(self):
+        self.do("a", "tell b/0 do.refuse - x")
+        self.do("a", "tell b/0 next - x")
+        self.wait_line("b", "next - x")
+        self.assertEqual(self.dead(1), [("unhandled", "do.refuse")])
+
+    def test_C3_a_handler_that_fails_goes_to_the_error_queue_and_the_actor_goes_on(self):
+        self.do("a", "tell b/0 do.error - it broke")
+        self.do("a", "tell b/0 next - x")
+        self.wait_line("b", "next - x")
+        self.assertEqual(self.dead(1, queue="errors"), [("error", "do.error")])
+        [letter] = self.call("ListDeadLetters", filter={"queue": "errors"})["letters"]
+        self.assertEqual((letter["code"], letter["text"], letter["sender"]), (17, "it broke", "a/0"))
+        self.assertIn("it broke", self.s.log())
+
+    def test_C4_paused_it_accepts_and_resumed_it_handles_in_order(self):
+        self.call("Pause", actor="b/0")
+        self.do("a", "burst b/0 20 held")
+        self.s.until(lambda: self.call("Lookup", name="b/0")["actor"]["waiting"] == 20)
+        self.assertEqual(self.log("b"), [])
+        self.call("Resume", actor="b/0")
+        self.assertEqual(self.wait_log("b", 20), [f"held - {i}" for i in range(20)])
+
+    def test_C4_messages_that_lie_in_the_ring_wait_as_well(self):
+        bell = self.gate("b")
+        self.do("a", "burst b/0 5 held")
+        self.call("Pause", actor="b/0")
+        bell.ring()
+        self.assertEqual(self.do("b", "lookup b/0") != "", True)  # jobs go on
+        self.assertEqual(len(self.log("b")), 1)
+        self.call("Resume", actor="b/0")
+        self.assertEqual(self.wait_log("b", 6)[1:], [f"held - {i}" for i in range(5)])
+
+    def test_C5_become_switches_the_handler_and_default_goes_back(self):
+        for message in "do.become - other", "any - one", "do.default - x", "any - two":
+            self.do("a", f"tell b/0 {message}")
+        self.assertEqual(self.wait_log("b", 2), ["other - one", "any - two"])
+
+    def test_C5_becoming_nothing_drops_all_as_unhandled(self):
+        self.do("a", "tell b/0 do.become - nothing")
+        self.do("a", "tell b/0 any - x")
+        self.assertEqual(self.dead(1), [("unhandled", "any")])
+        self.assertEqual(self.log("b"), [])
+
+    def test_C6_timers_after_a_delay_and_at_a_time(self):
+        self.do("a", "after 1000 0 b/0 tick once")
+        self.wait_line("b", "tick - once")
+        self.do("a", f"at {int(time.time() * 1e6) + 1000} b/0 date")
+        self.wait_line("b", "date - ")
+
+    def test_C6_a_periodic_timer_keeps_its_id_until_it_is_cancelled(self):
+        id = self.do("a", "after 1000 1000 b/0 tick again")
+        self.s.until(lambda: len(self.log("b")) >= 3)
+        self.assertEqual(self.do("a", f"cancel {id}"), "1")
+        self.assertEqual(self.do("a", f"cancel {id}"), "0")
+
+    def test_C6_cancelled_by_type_for_one_recipient(self):
+        for recipient in "b", "b", "c":
+            self.do("a", f"after 3600000000 0 {recipient}/0 tick x")
+        self.assertEqual(self.do("a", "cancel b/0 tick"), "2")
+        self.assertEqual(self.do("a", "cancel b/0 tick"), "0")
+        self.assertEqual(self.call("ListTimers")["total"], 1)
+
+    def test_C6_timers_survive_a_crash(self):
+        id = self.do("a", "after 3600000000 0 b/0 tick x")
+        for group in "ab":
+            generation = self.s.worker(f"{group}/0")["generation"]
+            self.do("c", f"tell {group}/0 do.crash.once - x")
+            self.s.wait_for(lambda: self.s.worker(f"{group}/0")["generation"] > generation)
+            self.wait_line(group, "do.crash.once - x")
+        self.assertEqual(self.do("a", f"cancel {id}"), "1")
+
+    def test_C7_the_first_reply_that_fits_ends_the_ask(self):
+        self.assertEqual(self.do("a", "ask b/0 do.reply 0 - answer yes"), "answer yes")
+        self.assertEqual(self.do("a", "ask b/0 do.reply 0 answer answer.well yes"), "answer.well yes")
+
+    def test_C7_a_reply_of_another_type_is_dead_and_the_ask_goes_on(self):
+        self.assertEqual(self.do("a", "ask b/0 do.reply 100000 wanted other x").split()[:2], ["error", "ETIMEDOUT"])
+        self.assertEqual(self.dead(1), [("wrong-reply", "other")])
+
+    def test_C7_time_out_is_an_error_or_the_default_and_a_late_reply_is_dead(self):
+        bell = self.gate("b")
+        self.assertEqual(self.do("a", "ask b/0 do.reply 1000 - answer x").split()[:2], ["error", "ETIMEDOUT"])
+        self.assertEqual(self.do("a", "ask b/0 do.reply default - answer x"), "instead nothing by default")
+        bell.ring()
+        self.assertEqual(self.dead(2), [("late-reply", "answer")] * 2)
+
+    def test_C7_an_ask_that_nobody_will_answer_fails_at_once(self):
+        self.assertEqual(self.do("a", "ask b/0 do.refuse 0 - x").split()[0], "error")
+        self.assertIn("it broke", self.do("a", "ask b/0 do.error 0 - it broke"))
+        client = Client(self.s)
+        reference = client.do("lookup self")
+        client.end()
+        self.s.until(lambda: self.do("a", f"ask ={reference} x 0 -").split()[:2] == ["error", "ENOENT"])
+
+
+class Log(ActorsTestCase):
+    options = ("--log-level", "debug")
+
+    def test_C8_messages_are_logged_where_and_when_it_is_wanted(self):
+        self.do("a", "tell b/0 silent - x")
+        self.wait_line("b", "silent - x")
+        self.call("SetMessageLog", target="b", enqueued=True, dispatched=True, unhandled=True)
+        self.do("a", "tell b/0 logged - x")
+        self.do("a", "tell b/0 do.refuse - x")
+        self.dead(1)
+        self.call("SetMessageLog", target="b", enqueued=False, dispatched=False, unhandled=False)
+        self.do("a", "tell b/0 silent - x")
+        self.wait_log("b", 3)
+        lines = [line for line in self.s.log().splitlines() if "'logged'" in line]
+        self.assertEqual(len([line for line in lines if "debug: " in line]), 2, lines)
+        self.assertRegex(self.s.log(), "warning: .*'do.refuse'")
+        self.assertNotIn("'silent'", self.s.log())
+
+
+class Exchanges(ActorsTestCase):
+    def exchange(self, kind):
+        self.assertNotEqual(self.do("a", f"exchange x {kind}"), "")
+
+    def sends(self, type, key="-"):
+        """Who gets a message of that type."""
+        self.n = getattr(self, "n", 0) + 1
+        self.do("a", f"tell x {type} {key} {self.n}")
+        for name in "abc":  # what is sent later arrives later
+            self.do("a", f"tell {name}/0 mark - {self.n}")
+            self.wait_line(name, f"mark - {self.n}")
+        return "".join(name for name in "abc" for line in self.log(name) if line.endswith(f" {self.n}") and
+                       not line.startswith("mark"))
+
+    def subscribe(self, name, type="''", key="-"):
+        self.assertEqual(self.do(name, f"subscribe x {type} {key}"), "0")
+
+    def test_C9_single_the_last_subscription_gets_everything(self):
+        self.exchange(0)
+        self.assertEqual(self.sends("t"), "")
+        self.assertEqual(self.dead(1), [("no-match", "t")])
+        self.subscribe("b")
+        self.assertEqual(self.sends("t"), "b")
+        self.subscribe("c", "other")
+        self.assertEqual(self.sends("t"), "c")
+
+    def test_C9_typed_single_exact_first_else_the_first_registered_ancestor(self):
+        self.exchange(1)
+        self.subscribe("a", "''")
+        self.subscribe("b", "order")
+        self.subscribe("c", "order.created")
+        self.assertEqual(self.sends("order.created"), "c")
+        self.assertEqual(self.sends("order.paid"), "a")
+        self.subscribe("c", "''")
+        self.assertEqual(self.sends("other"), "c")
+
+    def test_C9_typed_multi_all_of_the_type_or_an_ancestor(self):
+        self.exchange(2)
+        self.subscribe("a", "order")
+        self.subscribe("b", "''")
+        self.subscribe("c", "order.created")
+        self.assertEqual(self.sends("order.created"), "abc")
+        self.assertEqual(self.sends("order"), "ab")
+        self.assertEqual(self.sends("else"), "b")
+
+    def test_C9_routing_key_the_key_decides_as_well(self):
+        self.exchange(3)
+        self.subscribe("a", "order", "berlin")
+        self.subscribe("b", "order", "-")
+        self.subscribe("c", "order", "''")
+        self.assertEqual(self.sends("order.x", "berlin"), "ab")
+        self.assertEqual(self.sends("order.x", "''"), "bc")
+        self.assertEqual(self.sends("order.x", "-"), "b")
+
+    def test_C9_patterns_stand_for_words(self):
+        self.exchange(4)
+        self.subscribe("a", "''", "*.berlin")
+        self.subscribe("b", "''", "de.#")
+        self.assertEqual(self.sends("t", "de.berlin"), "ab")
+        self.assertEqual(self.sends("t", "de.bonn.beuel"), "b")
+
+    def test_C9_unsubscribing_takes_the_exact_type_and_touches_ones_own_only(self):
+        self.exchange(2)
+        self.subscribe("a", "order")
+        self.subscribe("b", "order")
+        self.assertEqual(self.do("a", "unsubscribe x order.created -"), "0")
+        self.assertEqual(self.do("c", "unsubscribe x order -"), "0")
+        self.assertEqual(self.do("a", "unsubscribe x order -"), "1")
+        self.assertEqual(self.sends("order"), "b")
+
+    def test_C9_forwarding_keeps_the_sender_and_pausing_holds_messages(self):
+        self.exchange(2)
+        self.subscribe("b")
+        self.assertEqual(self.do("a", "ask x do.reply 0 - answer here"), "answer here")
+        self.call("Pause", actor="x")
+        self.do("a", "tell x held key x")
+        self.do("a", "tell b/0 direct - x")
+        self.wait_line("b", "direct - x")
+        self.assertNotIn("held 'key' x", self.log("b"))
+        self.call("Resume", actor="x")
+        self.wait_line("b", "held 'key' x")
+
+
+class Futures(ActorsTestCase):
+    def test_A1_a_call_to_oneself_runs_later_and_never_inline(self):
+        self.do("a", "tell b/0 do.call - b/0 do.reply run answer me")
+        self.assertEqual(self.wait_log("b", 2), ["calling - ", "called - me"])
+
+    def test_A1_a_call_to_oneself_that_would_wait_for_ever_says_so(self):
+        self.do("a", "tell b/0 do.call - b/0 do.reply stash answer me")
+        self.assertEqual(self.wait_log("b", 2), ["calling - ", "called - EDEADLK"])
+
+    def test_A2_pipelined_calls_are_awaited_in_any_order_and_one_failure_stops_none(self):
+        ends = self.do("a", "pipeline b/0").split(";")
+        self.assertEqual(ends[:2], ["two 2", "one 1"])
+        self.assertTrue(ends[2].startswith("error "), ends)
+        self.assertIn("early", ends[2])
+
+    def test_A2_a_failure_nobody_looked_at_is_logged(self):
+        self.do("a", "neglect b/0")
+        self.s.until(lambda: any("a/0" in line and "neglected" in line for line in self.s.log().splitlines()))
+
+    def waits(self, mode):
+        """What b handles while it waits for c, which is busy."""
+        bell = self.gate("c")
+        self.do("a", f"tell b/0 do.call - c/0 do.reply {mode} answer x")
+        self.wait_line("b", "calling - ")
+        self.do("a", "tell b/0 other - x")
+        if mode == "run":
+            self.wait_line("b", "other - x")
+        bell.ring()
+        return self.wait_log("b", 3)
+
+    def test_A3_other_messages_wait_while_an_actor_awaits(self):
+        self.assertEqual(self.waits("stash"), ["calling - ", "called - x", "other - x"])
+
+    def test_A3_or_they_run_in_between_if_it_chose_so(self):
+        self.assertEqual(self.waits("run"), ["calling - ", "other - x", "called - x"])
+
+
+class Crashes(ActorsTestCase):
+    worker = {"MessageRetries": 2}
+
+    def test_what_a_dead_worker_had_not_handled_is_handled_by_its_successor_in_order(self):
+        bell = self.gate("b")
+        self.do("a", "tell b/0 do.crash.once - x")
+        self.do("a", "burst b/0 100 after")
+        bell.ring()
+        self.assertEqual(self.wait_log("b", 102)[1:], ["do.crash.once - x"] + [f"after - {i}" for i in range(100)])
+
+    def test_what_kills_its_worker_every_time_ends_in_the_error_queue(self):
+        self.do("a", "tell b/0 do.crash - x")
+        self.do("a", "tell b/0 after - x")
+        self.wait_line("b", "after - x")
+        self.assertEqual(self.dead(1, queue="errors"), [("crash", "do.crash")])
+        self.assertEqual(len(self.s.deaths("b")), 3)
+
+    def test_stashed_messages_survive_the_crash_in_their_order(self):
+        for i in range(3):
+            self.do("a", f"tell b/0 later - {i}")
+        self.s.until(lambda: self.call("Lookup", name="b/0")["actor"]["stashed"] == 3)
+        self.do("a", "tell b/0 do.crash.once - x")
+        self.wait_line("b", "do.crash.once - x")
+        self.do("a", "tell b/0 do.unstash - x")
+        self.assertEqual(self.wait_log("b", 4)[1:], [f"later - {i}" for i in range(3)])
+
+    def test_a_message_whose_handler_waits_is_the_one_in_hand(self):
+        bell = self.gate("c")
+        self.do("a", "tell b/0 do.call - c/0 do.reply run answer x")
+        self.wait_line("b", "calling - ")
+        self.do("a", "tell b/0 do.crash.once - x")
+        self.s.wait_event("worker.died", "b")
+        bell.ring()
+        self.s.until(lambda: "called - x" in self.log("b") and "do.crash.once - x" in self.log("b"))
+
+    def test_a_watch_tells_of_the_end_and_at_once_of_what_is_gone(self):
+        client = Client(self.s)
+        reference = client.do("lookup self")
+        self.do("a", f"watch ={reference}")
+        client.end()
+        self.s.until(lambda: any(line.startswith("terminated") for line in self.log("a")))
+        self.do("b", f"watch ={reference}")
+        self.s.until(lambda: any(line.startswith("terminated") for line in self.log("b")))
+
+    def test_a_client_is_an_actor_too(self):
+        client = Client(self.s)
+        reference = client.do("lookup self")
+        self.do("a", f"tell ={reference} hello - client")
+        self.s.until(lambda: client.do("") == "" and self.log("client"))
+        self.assertEqual(self.log("client"), ["hello - client"])
+        self.assertEqual(client.do("ask a/0 do.reply 0 - answer yes"), "answer yes")
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""The example bank: no crash of anything at any step makes or loses a cent."""
+import os
+import subprocess
+from decimal import Decimal
+
+from troupe import LIMIT, TestCase, example, ini, limit
+
+BANK = example("bank")
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+MONEY = {"alice": "100.00", "bob": "50.00"}
+
+# Where an account, the bank or the supervisor is killed, in the order of a transfer.
+STEPS = ["bank.received", "bank.begun",
+         "withdraw.received", "withdraw.written", "withdraw.replied",
+         "bank.withdrawn", "bank.withdrawal-logged",
+         "deposit.received", "deposit.written", "deposit.replied",
+         "bank.deposited", "bank.deposit-logged", "bank.replied"]
+
+
+class BankTestCase(TestCase):
+    def setUp(self):
+        self.s = self.supervisor()
+        self.vault = self.s.path("vault")
+        self.fault = self.s.path("fault")
+        os.mkdir(self.vault)
+        options = {"Restart": QUICK, "Resources": {"LimitCORE": 0}, "Worker": {"MessageRetries": 5}}
+        environment = {"Environment": f"BANK_FAULT={self.fault}"}
+        self.s.write("account.group", ini(f"{BANK} serve-account {self.vault}", Group=environment,
+                                          Pool={"Size": 1, "Cells": "by-key"}, **options))
+        self.s.write("bank.group", ini(f"{BANK} serve-bank {self.vault}", Group=environment, Pool={"Size": 1}, **options))
+        self.s.start()
+
+    def teller(self, *words):
+        return subprocess.run([BANK, *words], capture_output=True, text=True, timeout=LIMIT,
+                              env={**os.environ, "TROUPE_SOCKET": self.s.socket_path})
+
+    def ask(self, *words):
+        """What the teller says, if it is well."""
+        process = self.teller(*words)
+        self.assertEqual((process.returncode, process.stderr), (0, ""), words)
+        return process.stdout.strip()
+
+    def refused(self, *words):
+        process = self.teller(*words)
+        self.assertEqual((process.returncode, process.stdout), (1, ""), words)
+        return process.stderr.strip()
+
+    def wait_killed(self, step, whom):
+        """Until it has come to that step; a supervisor is started again."""
+        if whom == "supervisor":
+            self.s.wait_end()
+            self.s.told = []
+            self.s.start()
+            self.assertFalse(os.path.exists(self.fault), f"nobody came to {step}")
+        self.s.until(lambda: not os.path.exists(self.fault))
+
+    def open_accounts(self):
+        for name, amount in MONEY.items():
+            self.ask("deposit", name, amount, "opening")
+
+    def entries(self, account):
+        """Of its log: (id, amount, balance, outcome)."""
+        return [(id, Decimal(amount), Decimal(balance), outcome) for id, amount, balance, outcome in
+                (line.split() for line in self.ask("log", account).splitlines())]
+
+    def check_log(self, account):
+        """It tells the truth: each balance follows from the one before. Returns the last one."""
+        sum = Decimal(0)
+        entries = self.entries(account)
+        for id, amount, balance, outcome in entries:
+            sum += amount if outcome == "done" else 0
+            self.assertEqual(balance, sum, entries)
+        self.assertEqual(len({id for id, *_ in entries}), len(entries), entries)
+        self.assertEqual(Decimal(self.ask("balance", account)), sum)
+        return sum
+
+    def balances(self):
+        return [self.check_log(name) for name in MONEY]
+
+
+class Account(BankTestCase):
+    def test_A5_operations_answer_the_new_balance_exactly(self):
+        self.assertEqual(self.ask("deposit", "alice", "0.10"), "0.10")
+        for i in range(2, 11):
+            self.assertEqual(self.ask("deposit", "alice", "0.1"), f"{i // 10}.{i % 10}0")
+        self.assertEqual(self.ask("withdraw", "alice", "0.99"), "0.01")
+        self.assertEqual(self.ask("balance", "alice"), "0.01")
+
+    def test_A5_an_amount_that_is_not_above_zero_is_refused_before_anything_is_queued(self):
+        before = self.s.call("io.troupe.Actors.ListActors")["total"]
+        for amount in "0", "0.00", "-1":
+            self.assertIn("the amount must be above 0", self.refused("deposit", "alice", amount))
+            self.assertIn("the amount must be above 0", self.refused("transfer", "alice", "bob", amount))
+        # No cell of that account has come into being, and nobody was told anything.
+        self.assertEqual(self.s.call("io.troupe.Actors.ListActors")["total"], before)
+        self.assertEqual(self.s.call("io.troupe.Actors.Lookup", name="bank")["actor"]["accepted"], 0)
+
+    def test_A5_an_amount_that_is_not_above_zero_is_refused_by_the_account_itself_too(self):
+        answer = self.s.call("io.troupe.Actors.Ask", to="account", type="account.deposit", key="alice",
+                             payload={"encoding": "utf8", "data": "id -1"})
+        self.assertEqual(answer["type"], "account.refused.amount")
+
+    def test_A5_what_is_no_amount_is_refused(self):
+        for amount in "1.234", "ten", "1e3", "0x10", "":
+            self.assertIn("not an amount", self.refused("deposit", "alice", amount))
+
+    def test_A5_overdraft_is_logged_refused_and_leaves_the_balance_unchanged(self):
+        self.ask("deposit", "alice", "10", "first")
+        self.assertIn("refused.insufficient-funds 10.00 10.01", self.refused("withdraw", "alice", "10.01", "second"))
+        self.assertEqual(self.entries("alice")[-1], ("second", Decimal("-10.01"), Decimal("10"), "insufficient-funds"))
+        self.assertEqual(self.ask("balance", "alice"), "10.00")
+        self.s.until(lambda: "account alice: second refused: insufficient-funds (balance 10.00, amount 10.01)" in
+                     "".join(death["stderr"] for death in self.s.deaths() if death.get("stderr")) + self.s.log())
+
+    def test_A6_what_was_answered_is_on_disk_whatever_is_killed(self):
+        for i in range(10):
+            self.assertEqual(self.ask("deposit", "alice", "1", f"id-{i}"), f"{i + 1}.00")
+            for worker in self.s.group("account")["workers"]:
+                if worker.get("pid"):
+                    os.kill(worker["pid"], 9)
+        self.assertEqual(len(self.entries("alice")), 10)
+        self.assertEqual(self.check_log("alice"), 10)
+
+    def test_A6_an_operation_asked_for_again_is_not_done_again(self):
+        for _ in range(3):
+            self.assertEqual(self.ask("deposit", "alice", "5", "the-same"), "5.00")
+        self.assertEqual(self.check_log("alice"), 5)
+
+    def killed_at(self, step, whom):
+        with open(self.fault, "w", encoding="ascii") as file:
+            file.write(f"{step} {whom}")
+        self.teller("deposit", "alice", "7", "the-one")
+        self.wait_killed(step, whom)
+        # Asked for again, as somebody does who has heard nothing: it counts once.
+        self.assertEqual(self.ask("deposit", "alice", "7", "the-one"), "7.00")
+        self.assertEqual(self.entries("alice"), [("the-one", 7, 7, "done")])
+
+    def test_A6_killed_while_it_deposits_the_log_tells_the_truth(self):
+        for whom in "itself", "supervisor":
+            for step in "deposit.received", "deposit.written", "deposit.replied":
+                with self.subTest(step=step, whom=whom):
+                    self.killed_at(step, whom)
+                self.doCleanups()
+                self.setUp()
+
+
+class Transfer(BankTestCase):
+    def test_A7_money_goes_from_account_to_account_once(self):
+        self.open_accounts()
+        for _ in range(3):
+            self.assertEqual(self.ask("transfer", "alice", "bob", "30.50", "t1"), "done")
+        self.assertEqual(self.balances(), [Decimal("69.50"), Decimal("80.50")])
+        self.assertEqual(self.ask("status", "t1"), "done")
+        self.assertIn("refused.id", self.refused("transfer", "alice", "bob", "1", "t1"))
+
+    def test_A7_a_failure_of_the_source_propagates_and_nothing_is_deposited(self):
+        self.open_accounts()
+        self.assertIn("account.refused.insufficient-funds 100.00 100.01",
+                      self.refused("transfer", "alice", "bob", "100.01", "t1"))
+        self.assertEqual(self.balances(), [100, 50])
+        self.assertEqual([id for id, *_ in self.entries("bob")], ["opening"])
+
+    def test_A7_what_the_target_refuses_is_given_back(self):
+        self.ask("deposit", "alice", "100", "opening")
+        self.ask("deposit", "bob", "92233720368547758.07", "opening")
+        self.assertEqual(self.teller("transfer", "alice", "bob", "1", "t1").stdout.strip(), "rolled-back")
+        self.assertEqual(self.balances(), [100, Decimal("92233720368547758.07")])
+
+    def kill_at(self, step, whom):
+        """A transfer during which it is killed there; afterwards everything is right."""
+        self.open_accounts()
+        with open(self.fault, "w", encoding="ascii") as file:
+            file.write(f"{step} {whom}")
+        self.teller("transfer", "alice", "bob", "30", "t1")
+        self.wait_killed(step, whom)
+        # First by recovery alone: all or nothing.
+        self.ask("recover")
+        alice, bob = self.balances()
+        self.assertEqual(alice + bob, 150)
+        self.assertIn((alice, bob), [(100, 50), (70, 80)])
+        process = self.teller("status", "t1")
+        state = process.stdout.strip() or process.stderr.split(" ")[1]
+        self.assertEqual(state == "done", (alice, bob) == (70, 80), state)
+        self.assertIn(state, ["done", "not-started", "refused.unknown"])
+        # Then asked for again under the same id: done, once.
+        self.assertEqual(self.ask("transfer", "alice", "bob", "30", "t1"), "done")
+        self.assertEqual(self.balances(), [70, 80])
+
+    def kill_everywhere(self, whom):
+        for step in STEPS:
+            with self.subTest(step=step, whom=whom):
+                self.kill_at(step, whom)
+            self.doCleanups()
+            self.setUp()
+
+    @limit(240)
+    def test_A7_whoever_is_killed_at_any_step_no_cent_is_made_or_lost(self):
+        self.kill_everywhere("itself")
+
+    @limit(240)
+    def test_A7_killing_the_supervisor_at_any_step_makes_or_loses_no_cent(self):
+        self.kill_everywhere("supervisor")
+
+    def test_A7_a_crash_during_recovery_is_recovered_from(self):
+        for step, again in ("bank.withdrawn", "bank.settled"), ("bank.withdrawn", "bank.deposited"), ("bank.begun", "bank.settled"):
+            with self.subTest(step=step, again=again):
+                self.open_accounts()
+                with open(self.fault, "w", encoding="ascii") as file:
+                    file.write(f"{step} supervisor")
+                self.teller("transfer", "alice", "bob", "30", "t1")
+                self.s.wait_end()
+                with open(self.fault, "w", encoding="ascii") as file:
+                    file.write(again)
+                self.s.told = []
+                self.s.start()
+                self.ask("recover")
+                self.assertFalse(os.path.exists(self.fault), f"nobody came to {again}")
+                self.assertEqual(sum(self.balances()), 150)
+            self.doCleanups()
+            self.setUp()
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()

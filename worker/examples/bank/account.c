@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "account.h"
+
+#include "../../troupe.h"
+#include "fault.h"
+#include "ledger.h"
+#include "words.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct account {
+    const char *directory;
+    char name[WORDS_NAME];
+    struct ledger ledger;
+};
+
+/* A worker serves one cell, so the name does not change; it comes with the first message. */
+static int open_ledger(struct account *account, struct troupe_message *message)
+{
+    char path[4096];
+    size_t size;
+    const char *key = troupe_message_key(message, &size);
+
+    if (account->name[0] != '\0')
+        return 0;
+    if (!key || !words_name_valid(key, size))
+        return -EINVAL;
+    if (snprintf(path, sizeof(path), "%s/account-%.*s.db", account->directory, (int)size, key) >=
+        (int)sizeof(path))
+        return -ENAMETOOLONG;
+    if (ledger_open(&account->ledger, path) < 0)
+        return -EIO;
+    memcpy(account->name, key, size);
+    return 0;
+}
+
+static int reply(struct troupe_message *message, const char *type, const char *text)
+{
+    return troupe_reply(message, type, text, strlen(text));
+}
+
+static int reply_entry(const struct account *account, struct troupe_message *message,
+                       const struct ledger_entry *entry, decimal_t amount)
+{
+    char balance[DECIMAL_TEXT], asked[DECIMAL_TEXT], text[2 * DECIMAL_TEXT], type[64];
+
+    decimal_format(entry->balance, balance);
+    if (entry->outcome == LEDGER_DONE)
+        return reply(message, "account.done", balance);
+    snprintf(type, sizeof(type), "account.refused.%s", ledger_outcome_name(entry->outcome));
+    snprintf(text, sizeof(text), "%s %s", balance, decimal_format(amount, asked));
+    fprintf(stderr, "bank: account %s: %s refused: %s (balance %s, amount %s)\n", account->name,
+            entry->id, ledger_outcome_name(entry->outcome), balance, asked);
+    return reply(message, type, text);
+}
+
+/* "account.deposit" is "deposit" to the fault points. */
+static const char *short_type(struct troupe_message *message)
+{
+    return strrchr(troupe_message_type(message), '.') + 1;
+}
+
+static int change(struct account *account, struct troupe_message *message, int sign)
+{
+    const char *kind = short_type(message);
+    struct ledger_entry entry;
+    struct words words;
+    decimal_t amount;
+    int r;
+
+    if (words_parse(&words, message) < 0 || words.count != 2 || !words_id_valid(words.word[0]) ||
+        decimal_parse(&amount, words.word[1]) < 0)
+        return reply(message, "account.refused.malformed", "");
+    if (amount <= 0)
+        return reply(message, "account.refused.amount", words.word[1]);
+    fault_point_of(kind, "received");
+    r = ledger_apply(&account->ledger, words.word[0], sign * amount, &entry);
+    if (r < 0)
+        return r;
+    fault_point_of(kind, "written");
+    r = reply_entry(account, message, &entry, amount);
+    fault_point_of(kind, "replied");
+    return r;
+}
+
+static int on_deposit(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    int r = open_ledger(userdata, message);
+
+    (void)actor;
+    return r < 0 ? r : change(userdata, message, 1);
+}
+
+static int on_withdraw(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    int r = open_ledger(userdata, message);
+
+    (void)actor;
+    return r < 0 ? r : change(userdata, message, -1);
+}
+
+static int on_void(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    struct account *account = userdata;
+    struct ledger_entry entry;
+    struct words words;
+    int r = open_ledger(account, message);
+
+    (void)actor;
+    if (r < 0)
+        return r;
+    if (words_parse(&words, message) < 0 || words.count != 1 || !words_id_valid(words.word[0]))
+        return reply(message, "account.refused.malformed", "");
+    r = ledger_void(&account->ledger, words.word[0], &entry);
+    return r < 0 ? r : reply_entry(account, message, &entry, entry.amount);
+}
+
+static int on_balance(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    struct account *account = userdata;
+    char text[DECIMAL_TEXT];
+    decimal_t balance;
+    int r = open_ledger(account, message);
+
+    (void)actor;
+    if (r == 0)
+        r = ledger_balance(&account->ledger, &balance);
+    return r < 0 ? r : reply(message, "account.done", decimal_format(balance, text));
+}
+
+static int on_log(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    enum {
+        LOG_MAX = 1 << 20
+    };
+    struct account *account = userdata;
+    char *text = malloc(LOG_MAX);
+    int r = text ? open_ledger(account, message) : -ENOMEM;
+
+    (void)actor;
+    if (r == 0)
+        r = ledger_print(&account->ledger, text, LOG_MAX);
+    if (r == 0)
+        r = reply(message, "account.log", text);
+    free(text);
+    return r;
+}
+
+int account_main(const char *directory)
+{
+    struct account account = {.directory = directory};
+    struct troupe_worker *worker;
+    struct troupe_actor *actor;
+    int r;
+
+    r = troupe_worker_new(&worker);
+    if (r < 0)
+        return troupe_worker_start_error(r);
+    actor = troupe_worker_actor(worker);
+    r = troupe_on(actor, "account.deposit", on_deposit, &account);
+    if (r == 0)
+        r = troupe_on(actor, "account.withdraw", on_withdraw, &account);
+    if (r == 0)
+        r = troupe_on(actor, "account.void", on_void, &account);
+    if (r == 0)
+        r = troupe_on(actor, "account.balance", on_balance, &account);
+    if (r == 0)
+        r = troupe_on(actor, "account.log", on_log, &account);
+    if (r == 0)
+        r = troupe_worker_run(worker);
+    ledger_close(&account.ledger);
+    troupe_worker_free(worker);
+    return r < 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * An account's log: what was done and what was refused, each under the id of its operation. An
+ * operation that is there already is not done again: its entry is what it answers.
+ */
+
+#include "database.h"
+#include "decimal.h"
+#include <stddef.h>
+
+#define LEDGER_ID 80 /* bytes of an operation's id, with its NUL */
+
+enum ledger_outcome {
+    LEDGER_DONE,
+    LEDGER_INSUFFICIENT, /* refused: the balance is below the amount */
+    LEDGER_VOID,         /* refused: declared void before it came */
+    LEDGER_TOO_LARGE,    /* refused: no balance can be that large */
+};
+
+struct ledger {
+    struct database database;
+};
+
+struct ledger_entry {
+    char id[LEDGER_ID];
+    decimal_t amount;  /* below 0: withdrawn */
+    decimal_t balance; /* after it */
+    enum ledger_outcome outcome;
+};
+
+/* 0 or -EIO. */
+int ledger_open(struct ledger *ret, const char *path);
+void ledger_close(struct ledger *ledger);
+
+/*
+ * Does an operation, or refuses it, and writes that down: when this returns it is on disk. `*ret`
+ * is its entry, or the one that was there. 0 or -EIO.
+ */
+int ledger_apply(struct ledger *ledger, const char *id, decimal_t amount, struct ledger_entry *ret);
+
+/* Writes down that an operation shall not be done any more. `*ret`: as above, also if it has been.
+ */
+int ledger_void(struct ledger *ledger, const char *id, struct ledger_entry *ret);
+
+int ledger_balance(struct ledger *ledger, decimal_t *ret);
+
+/* All entries in their order, one a line: "ID AMOUNT BALANCE OUTCOME". Cut where `size` ends. */
+int ledger_print(struct ledger *ledger, char *text, size_t size);
+
+/* "done", "insufficient-funds", "void", "too-large". */
+const char *ledger_outcome_name(enum ledger_outcome outcome);
