@@ -5,6 +5,7 @@
 #include "actor.h"
 #include "context.h"
 #include "delivery.h"
+#include "router.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,13 +67,33 @@ int watch_add(struct actor *watcher, uint64_t reference)
     return 0;
 }
 
+/* It is on its way to somebody who has ended the watch without having seen it, or never watched. */
+static void bury_notice(struct actor *watcher, uint64_t reference)
+{
+    static const struct topic TOPIC = {.type = "terminated", .type_size = sizeof("terminated") - 1};
+    const struct router_verdict verdict = {.reason = DEAD_UNKNOWN_DEATH,
+                                           .text = "it does not watch who is gone"};
+    struct letter *letter = letter_new(PROTOCOL_TERMINATED, &TOPIC);
+
+    log_warning("%s: a death notice for it is about something unknown", watcher->name);
+    if (!letter)
+        return;
+    letter->id = actor_next_id(watcher->context);
+    letter->sender = reference;
+    letter->to = watcher->reference;
+    router_bury(watcher->context, letter, watcher, &verdict);
+}
+
 bool watch_remove(struct actor *watcher, uint64_t reference)
 {
     const struct actor *watched = actor_get(&watcher->context->actors, reference);
     struct watch *watch = watched ? watch_find(watcher, watched) : NULL;
 
-    if (!watch)
+    if (!watch) {
+        if (!watched || watched->failed)
+            bury_notice(watcher, reference);
         return false;
+    }
     watch_free(watch);
     return true;
 }

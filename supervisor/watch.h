@@ -25,7 +25,10 @@ enum {
 
 /* Twice is once. Who watches what is gone is told at once. 0, WATCH_E_TOO_MANY or -ENOMEM. */
 int watch_add(struct actor *watcher, uint64_t reference);
-/* Whether there was one. */
+/*
+ * Whether there was one. If not, and the watched one is dead, a notice is or was under way that
+ * nobody knows what to do with: a warning, and a dead letter.
+ */
 bool watch_remove(struct actor *watcher, uint64_t reference);
 /* All that this actor watches. */
 void watch_drop_all(struct actor *watcher);

@@ -379,5 +379,133 @@ class Engine(Case):
         self.assertEqual(json.loads(worker["published"]["data"]), {"phase": "idle"})
 
 
+class Providers(Case):
+    """Groups north and south of providers, each with a desk; what they are asked is in s.asked."""
+
+    def with_providers(self, work="--patience=600000", size=1, **worker):
+        s = self.supervisor()
+        s.journal, s.asked, s.work, s.desk = s.path("journal"), s.path("asked"), work, Bell(s, "desk")
+        self.write(s)
+        for name in "north", "south":
+            setattr(s, name, Bell(s, name))
+            self.write_provider(s, name, **worker)
+        return s.start()
+
+    def write_provider(self, s, name, **worker):
+        s.write(name + ".group", ini(f"{PROVISION} provider --journal={s.asked} --desk={s.path(name)}", Restart=QUICK,
+                                     Pool={"Size": 2}, Worker={"OnCrash": "error-queue", **worker}))
+
+    def asked(self, s):
+        """Who has been asked so far."""
+        with contextlib.suppress(FileNotFoundError), open(s.asked, encoding="utf-8") as file:
+            return [line.split()[0] for line in file]
+        return []
+
+    def wait_asked(self, s, *names):
+        s.until(lambda: set(self.asked(s)) >= set(names))
+
+    def dead_letters(self, s, count=1, **filter):
+        return s.until(lambda: (lambda l: l if len(l) >= count else None)(
+            s.call("io.troupe.Actors.ListDeadLetters", filter=filter)["letters"]))
+
+    def texts(self, job):
+        """Of its messages; each has its time."""
+        messages = self.outcome(job)["messages"]
+        for message in messages:
+            self.assertRegex(message["at"], TIME)
+        return [message["text"] for message in messages]
+
+    def begin(self, s, providers, **properties):
+        s.create("provision", order(providers=providers, **properties), id="order", key="acme")
+
+    def check_next(self, s):
+        """The worker is none the worse for it."""
+        s.north.ring()
+        job = s.do("provision", order(providers="north/1"), key="acme")
+        self.assertEqual(job["state"], "succeeded")
+        self.assertEqual(s.group("provision")["deaths"], 0)
+
+    def test_P11_a_provider_sets_its_part_up_or_says_no(self):
+        s = self.with_providers()
+        self.begin(s, "north/1")
+        self.wait_asked(s, "north/1")
+        self.assertEqual(json.loads(s.job("order")["published"]["data"])["phase"], "provider")
+        s.north.ring()
+        job = s.wait_job("order")
+        self.assertEqual((job["state"], self.outcome(job)["properties"]["provider"]), ("succeeded", "north/1"))
+        os.write(s.north.fd, b"no we are closed\n")
+        job = s.do("provision", order(providers="north/1"), key="acme")
+        self.assertEqual((job["state"], job["code"], job["attempt"]), ("failed", 5, 1))
+        self.assertEqual(self.texts(job), ["north/1: we are closed"])
+        job = s.do("provision", order(providers="west"), key="acme")
+        self.assertEqual((job["state"], job["code"]), ("failed", 6))
+        self.check_next(s)
+
+    def test_P11_the_death_of_the_current_provider_is_a_communications_error(self):
+        s = self.with_providers()
+        self.begin(s, "north/1")
+        self.wait_asked(s, "north/1")
+        os.kill(s.worker("north/1")["pid"], signal.SIGKILL)
+        job = s.wait_job("order")
+        self.assertEqual((job["state"], job["code"], job["attempt"]), ("failed", 6, 1))
+        self.assertEqual(self.texts(job), ["north/1: the provider has died"])
+        self.check_next(s)
+
+    def test_P11_the_current_provider_gone_for_good_is_a_communications_error(self):
+        s = self.with_providers()
+        s.call("io.troupe.Actors.Pause", actor="north/1")  # the question waits
+        self.begin(s, "north/1")
+        s.until(lambda: s.call("io.troupe.Actors.Lookup", name="north/1")["actor"]["waiting"] == 1)
+        s.call("Resize", target="north", size=1)
+        job = s.wait_job("order")
+        self.assertEqual((job["state"], job["code"], job["attempt"]), ("failed", 6, 1))
+        [text] = self.texts(job)
+        self.assertIn("gone", text)
+
+    def test_P11_the_death_of_another_provider_is_only_forgotten(self):
+        s = self.with_providers("--patience=300")
+        s.call("io.troupe.Actors.Pause", actor="north/1")  # never answers
+        self.begin(s, "north/1 south/1")
+        self.wait_asked(s, "south/1")
+        s.call("Resize", target="north", size=1, wait=True)
+        self.assertEqual(s.job("order")["state"], "running")
+        s.south.ring()
+        job = s.wait_job("order")
+        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
+        self.assertEqual(self.texts(job), ["north/1: no answer in time", "north/1: it is gone, and forgotten",
+                                           "south/1: done", "mailbox is set up"])
+
+    def test_P11_an_error_counts_from_the_current_provider_only(self):
+        s = self.with_providers("--patience=300")
+        self.begin(s, "north/1 south/1")
+        self.wait_asked(s, "north/1", "south/1")
+        # The one that was given up says no after all; and somebody does who has nothing to do with it.
+        os.write(s.north.fd, b"no we are closed\n")
+        s.call("io.troupe.Actors.Tell", to="provision/acme/0", type="provider.error", payload={
+            "encoding": "utf8", "data": json.dumps({"text": "a stranger's error"})})
+        [late] = self.dead_letters(s, reason="late-reply")
+        self.assertEqual((late["sender"], late["type"]), ("north/1", "provider.error"))
+        [stray] = self.dead_letters(s, reason="unhandled")
+        self.assertEqual((stray["recipient"], stray["type"]), ("provision/acme/0", "provider.error"))
+        self.assertEqual(s.job("order")["state"], "running")
+        s.south.ring()
+        job = s.wait_job("order")
+        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
+        self.assertEqual(self.texts(job)[:2], ["north/1: no answer in time", "south/1: done"])
+
+    def test_P8_a_death_notice_about_something_unknown_is_a_warning_and_a_dead_letter(self):
+        s = self.with_providers()
+        s.north.ring()
+        self.begin(s, "north/1", approval=s.desk.path)
+        s.until(lambda: '"approval"' in s.job("order").get("published", {}).get("data", ""))
+        # It has done with the provider and waits for a person: it cannot hear of the death any more.
+        s.call("Resize", target="north", size=1, wait=True)
+        s.desk.ring()
+        self.assertEqual(s.wait_job("order")["state"], "succeeded")
+        [letter] = self.dead_letters(s, reason="unknown-death")
+        self.assertEqual((letter["recipient"], letter["type"]), ("provision/acme/0", "terminated"))
+        self.assertIn("warning: provision/acme/0: a death notice for it is about something unknown", s.log())
+
+
 if __name__ == "__main__":
     unittest.main()

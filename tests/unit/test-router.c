@@ -342,6 +342,24 @@ END_TEST
 
 /* ---- watches ---- */
 
+START_TEST(P8_a_death_notice_about_something_unknown_is_a_dead_letter)
+{
+    struct actor *watcher = new_actor("watcher"), *watched = new_actor("watched");
+    uint64_t reference = watched->reference;
+
+    ck_assert_int_eq(watch_add(watcher, reference), 0);
+    ck_assert(watch_remove(watcher, reference));
+    ck_assert(!watch_remove(watcher, reference)); /* who is alive has no notice */
+    ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 0);
+    ck_assert_int_eq(watch_add(watcher, reference), 0);
+    router_remove(watched, "gone");
+    ck_assert(!watch_remove(watcher, reference));
+    ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 1);
+    ck_assert(!watch_remove(watcher, 0));
+    ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 2);
+}
+END_TEST
+
 START_TEST(a_watch_tells_once_and_at_once_of_what_is_gone)
 {
     struct actor *watcher = new_actor("watcher"), *watched = new_actor("watched");
@@ -492,6 +510,7 @@ int main(void)
     tcase_add_test(tc, an_ask_of_nobody_fails_and_tells_once);
     tcase_add_test(tc, an_ask_through_an_exchange_fails_with_its_last_copy);
     tcase_add_test(tc, an_ask_times_out);
+    tcase_add_test(tc, P8_a_death_notice_about_something_unknown_is_a_dead_letter);
     tcase_add_test(tc, a_watch_tells_once_and_at_once_of_what_is_gone);
     tcase_add_test(tc, a_timer_tells_once_at_its_time);
     tcase_add_test(tc, timers_are_cancelled_by_id_and_by_type);

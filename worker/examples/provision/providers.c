@@ -127,8 +127,8 @@ static int take_answer(struct providers *providers, struct troupe_future *answer
 
 /* ---- asking ---- */
 
-static int ask(struct providers *providers, const char *address, struct order *order,
-               struct outcome *outcome)
+static int ask(struct providers *providers, const char *address, uint64_t patience_usec,
+               struct order *order, struct outcome *outcome)
 {
     struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     struct troupe_future *answer = NULL;
@@ -143,7 +143,7 @@ static int ask(struct providers *providers, const char *address, struct order *o
         return -ENOMEM;
     options.key = order->customer;
     options.key_size = strlen(order->customer);
-    options.timeout_usec = providers->patience_usec;
+    options.timeout_usec = patience_usec;
     options.reply_type = "provider";
     r = troupe_ask(providers->actor, providers->known[providers->n_known - 1].ref, "setup",
                    question, strlen(question), &options, &answer);
@@ -157,14 +157,18 @@ static int ask(struct providers *providers, const char *address, struct order *o
 int providers_ask(struct providers *providers, const char *addresses, struct order *order,
                   struct outcome *outcome)
 {
-    char *words = strdup(addresses), *rest = words, *address;
+    char *words = strdup(addresses), *rest, *address, *next;
     int r = words ? PROVIDERS_E_SILENT : -ENOMEM;
 
-    while (r == PROVIDERS_E_SILENT && (address = strtok_r(rest, " ", &rest)))
-        r = ask(providers, address, order, outcome);
+    address = words ? strtok_r(words, " ", &rest) : NULL;
+    for (; r == PROVIDERS_E_SILENT && address; address = next) {
+        next = strtok_r(NULL, " ", &rest);
+        r = ask(providers, address, next ? providers->patience_usec : TROUPE_USEC_INFINITY, order,
+                outcome);
+    }
     free(words);
     if (r == PROVIDERS_E_SILENT) {
-        outcome_fail(outcome, PROVISION_COMMUNICATIONS, "no provider has answered");
+        outcome_fail(outcome, PROVISION_COMMUNICATIONS, "no provider is named");
         r = 0;
     }
     return r;

@@ -28,8 +28,9 @@ struct providers {
 };
 
 /*
- * Asks those in `addresses` (separated by spaces), one after the other until one answers. What it
- * says becomes part of the order, or of the outcome. 0 when the outcome has it all; -errno for what
+ * Asks those in `addresses` (separated by spaces), one after the other until one answers within the
+ * patience; the last one has all the time that the job has. What it says becomes part of the order,
+ * or of the outcome. 0 when the outcome has it all; -errno for what
  * is nobody's fault: the order is to be tried again.
  */
 int providers_ask(struct providers *providers, const char *addresses, struct order *order,
