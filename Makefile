@@ -381,7 +381,7 @@ INSTALLED = \
 	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \
 	$(call install_all,644,worker/troupe.h worker/troupe-actor.h,$(INCLUDEDIR)) \
 	$(call install_all,644,README.md CHANGELOG.md,$(DOCDIR)) \
-	$(call install_all,in,$(wildcard worker/examples/*.group.in units/*.example),$(DOCDIR)/examples) \
+	$(call install_all,in,$(wildcard worker/examples/*.group.in worker/examples/*.exchange.in units/*.example),$(DOCDIR)/examples) \
 	$(call install_all,in,$(wildcard worker/examples/*.c),$(DOCDIR)/examples) \
 	$(foreach section,1 3 5 7 8,$(call install_all,644,$(filter %.$(section),$(MANUALS)),$(MANDIR)/man$(section))) \
 	$(call install_all,644,$(INTERFACES),$(PREFIX)/share/varlink) \

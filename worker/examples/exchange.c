@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * An example of actors: an office whose clerks get their post through exchanges. Each worker is a
+ * clerk; what it does stands in the log. Told or asked with troupectl, for instance
+ *
+ *     troupectl ask office/0 clerk.subscribe --data 'post invoice berlin'
+ *     troupectl tell post invoice.paid --key berlin --data 'number 7'
+ *
+ * Messages, with their payloads as words:
+ *
+ *     clerk.subscribe EXCHANGE [TYPE [KEY]]    TYPE "*" stands for all
+ *     clerk.unsubscribe EXCHANGE [TYPE [KEY]]  answers 1, or 0 if there was no such subscription
+ *     clerk.register NAME, clerk.deregister NAME
+ *     clerk.remind MSEC PERIOD TEXT            a reminder later, and again; answers the timer's id
+ *     clerk.forget [ID]                        this reminder or all; answers how many
+ *     clerk.question TEXT                      answers "answer.polite TEXT"
+ *     clerk.consult ADDRESS MSEC TEXT          asks another clerk; without an answer in time
+ * "perhaps" clerk.watch ADDRESS                      says when that actor is gone clerk.out becomes
+ * nothing: no letter is handled any more clerk.busy                               puts letters
+ * aside … clerk.back                               … and does all of them now spoilt cannot be
+ * handled: the handler fails
+ *
+ * Anything else is a letter and is filed; a letter of the type "junk" is not handled.
+ */
+
+#include "../troupe.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS     3
+#define TEXT_SIZE 512
+
+struct words {
+    char text[TEXT_SIZE];
+    char *word[WORDS];
+    int count;
+};
+
+/* The last word has the rest of the payload in it. */
+static int parse(struct words *words, struct troupe_message *message, int least)
+{
+    size_t size;
+    const char *payload = troupe_message_payload(message, &size);
+
+    *words = (struct words){.count = 0};
+    if (size >= sizeof(words->text))
+        return troupe_message_fail(message, EMSGSIZE, "too many words");
+    memcpy(words->text, payload, size);
+    for (char *at = words->text; at && *at && words->count < WORDS;) {
+        words->word[words->count++] = at;
+        at = words->count < WORDS ? strchr(at, ' ') : NULL;
+        if (at)
+            *at++ = '\0';
+    }
+    return words->count >= least ? 0 : troupe_message_fail(message, EINVAL, "too few words");
+}
+
+static int answer(struct troupe_message *message, const char *type, const char *text)
+{
+    /* Who only told does not want to know. */
+    if (troupe_message_ask(message) == 0)
+        return 0;
+    return troupe_reply(message, type, text, strlen(text));
+}
+
+static int answer_number(struct troupe_message *message, int r, uint64_t number)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+    return r < 0 ? r : answer(message, "number", text);
+}
+
+/* ---- post ---- */
+
+static int file(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    size_t size, key_size;
+    const char *text = troupe_message_payload(message, &size);
+    const char *key = troupe_message_key(message, &key_size);
+
+    (void)actor;
+    fprintf(stderr, "%s files %s%s%.*s%s: %s\n", (char *)userdata, troupe_message_type(message),
+            key ? " for '" : "", key ? (int)key_size : 0, key ? key : "", key ? "'" : "", text);
+    return TROUPE_HANDLED;
+}
+
+static int refuse(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    (void)actor;
+    (void)message;
+    (void)userdata;
+    return TROUPE_NOT_HANDLED;
+}
+
+static int spoilt(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    (void)actor;
+    (void)userdata;
+    return troupe_message_fail(message, EILSEQ, "nobody can read this");
+}
+
+static int subscription(struct troupe_actor *actor, struct troupe_message *message, bool wanted)
+{
+    const char *type, *key;
+    struct words words;
+    troupe_ref exchange;
+    int r;
+
+    r = parse(&words, message, 1);
+    if (r == 0)
+        r = troupe_lookup(actor, words.word[0], &exchange);
+    if (r < 0)
+        return r;
+    type = words.count > 1 && strcmp(words.word[1], "*") != 0 ? words.word[1] : "";
+    key = words.count > 2 ? words.word[2] : NULL;
+    r = wanted ? troupe_subscribe(actor, exchange, type, key, key ? strlen(key) : 0)
+               : troupe_unsubscribe(actor, exchange, type, key, key ? strlen(key) : 0);
+    return answer_number(message, r, wanted ? 1 : (uint64_t)r);
+}
+
+static int subscribe(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    (void)userdata;
+    return subscription(actor, message, true);
+}
+
+static int unsubscribe(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    (void)userdata;
+    return subscription(actor, message, false);
+}
+
+static int take_name(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    struct words words;
+    int r = parse(&words, message, 1);
+
+    (void)userdata;
+    return r < 0 ? r : answer_number(message, troupe_register(actor, words.word[0]), 1);
+}
+
+static int drop_name(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    struct words words;
+    int r = parse(&words, message, 1);
+
+    (void)userdata;
+    if (r == 0)
+        r = troupe_deregister(actor, words.word[0]);
+    return answer_number(message, r, (uint64_t)r);
+}
+
+/* ---- reminders ---- */
+
+static int remind(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
+    struct words words;
+    troupe_ref self;
+    uint64_t id = 0;
+    int r;
+
+    (void)userdata;
+    r = parse(&words, message, 3);
+    if (r == 0)
+        r = troupe_self(actor, &self);
+    if (r < 0)
+        return r;
+    options.period_usec = strtoull(words.word[1], NULL, 10) * 1000;
+    r = troupe_timer_after(actor, self, strtoull(words.word[0], NULL, 10) * 1000, "reminder",
+                           words.word[2], strlen(words.word[2]), &options, &id);
+    return answer_number(message, r, id);
+}
+
+static int forget(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    struct words words;
+    troupe_ref self;
+    int r;
+
+    (void)userdata;
+    r = parse(&words, message, 0);
+    if (r == 0)
+        r = troupe_self(actor, &self);
+    if (r == 0)
+        r = words.count > 0 ? troupe_timer_cancel(actor, strtoull(words.word[0], NULL, 10))
+                            : troupe_timer_cancel_type(actor, self, "reminder");
+    return answer_number(message, r, (uint64_t)r);
+}
+
+/* ---- talking to others ---- */
+
+static int question(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    size_t size;
+
+    (void)actor;
+    (void)userdata;
+    return answer(message, "answer.polite", troupe_message_payload(message, &size));
+}
+
+/* While the clerk waits its letters wait, too; the other one's go on. */
+static int consult(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
+    struct troupe_future *future;
+    struct words words;
+    troupe_ref other;
+    size_t size;
+    int r;
+
+    r = parse(&words, message, 3);
+    if (r == 0)
+        r = troupe_lookup(actor, words.word[0], &other);
+    if (r < 0)
+        return r;
+    options.timeout_usec = strtoull(words.word[1], NULL, 10) * 1000;
+    options.reply_type = "answer";
+    options.default_type = "answer.none";
+    options.default_data = "perhaps";
+    options.default_size = strlen("perhaps");
+    r = troupe_ask(actor, other, "clerk.question", words.word[2], strlen(words.word[2]), &options,
+                   &future);
+    if (r < 0)
+        return r;
+    r = troupe_await(future, TROUPE_AWAIT_STASH);
+    if (r == 0) {
+        fprintf(stderr, "%s is told %s: %s\n", (char *)userdata, troupe_future_type(future),
+                (const char *)troupe_future_payload(future, &size));
+        r = answer(message, troupe_future_type(future), troupe_future_payload(future, &size));
+    }
+    troupe_future_free(future);
+    return r;
+}
+
+static void mourn(struct troupe_actor *actor, struct troupe_future *future, void *userdata)
+{
+    size_t size;
+
+    (void)actor;
+    fprintf(stderr, "%s hears of an end: %s\n", (char *)userdata,
+            (const char *)troupe_future_payload(future, &size));
+    troupe_future_free(future);
+}
+
+static int watch(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    struct troupe_future *future;
+    struct words words;
+    troupe_ref other;
+    int r;
+
+    r = parse(&words, message, 1);
+    if (r == 0)
+        r = troupe_lookup(actor, words.word[0], &other);
+    if (r == 0)
+        r = troupe_watch(actor, other, &future);
+    if (r < 0)
+        return r;
+    troupe_future_then(future, mourn, userdata);
+    return answer_number(message, 0, 1);
+}
+
+/* ---- being somebody else ---- */
+
+static int out(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    (void)userdata;
+    troupe_become(actor, NULL, NULL);
+    return answer_number(message, 0, 1);
+}
+
+static int while_busy(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    (void)userdata;
+    if (strcmp(troupe_message_type(message), "clerk.back") != 0)
+        return troupe_stash(message);
+    troupe_become_default(actor);
+    return answer_number(message, 0, (uint64_t)troupe_unstash_all(actor));
+}
+
+static int busy(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    troupe_become(actor, while_busy, userdata);
+    return answer_number(message, 0, 1);
+}
+
+static const struct {
+    const char *type;
+    troupe_message_fn fn;
+} duties[] = {
+    {"", file},
+    {"junk", refuse},
+    {"spoilt", spoilt},
+    {"clerk", refuse},
+    {"clerk.subscribe", subscribe},
+    {"clerk.unsubscribe", unsubscribe},
+    {"clerk.register", take_name},
+    {"clerk.deregister", drop_name},
+    {"clerk.remind", remind},
+    {"clerk.forget", forget},
+    {"clerk.question", question},
+    {"clerk.consult", consult},
+    {"clerk.watch", watch},
+    {"clerk.out", out},
+    {"clerk.busy", busy},
+};
+
+int main(void)
+{
+    struct troupe_worker *worker;
+    struct troupe_actor *actor;
+    void *name;
+    int r;
+
+    r = troupe_worker_new(&worker);
+    if (r < 0)
+        return troupe_worker_start_error(r);
+    name = (void *)(uintptr_t)troupe_worker_name(worker);
+    actor = troupe_worker_actor(worker);
+    for (size_t i = 0; r == 0 && i < sizeof(duties) / sizeof(duties[0]); i++)
+        r = troupe_on(actor, duties[i].type, duties[i].fn, name);
+    if (r == 0)
+        r = troupe_worker_run(worker);
+    troupe_worker_free(worker);
+    return r < 0;
+}
