@@ -98,9 +98,10 @@ class PythonPool:
 class LoadSubject(rounds.Subject):
     """A system under the load program. The number of jobs is chosen so that a turn takes `seconds`."""
 
-    def __init__(self, name, system, role="peer", seconds=0.4, size=64, skips=()):
-        self.name, self.system, self.role = name, system, role
-        self.seconds, self.size, self.skips = seconds, size, skips
+    seconds, size = 0.4, 64
+
+    def __init__(self, name, system, role="peer", skips=()):
+        self.name, self.system, self.role, self.skips = name, system, role, skips
         self.rates = {}
 
     def missing(self):
@@ -124,11 +125,11 @@ class LoadSubject(rounds.Subject):
         return self.system.load(*arguments)
 
     def turn(self, point):
-        for guess in () if point in self.rates else (10, None):  # how many jobs that is, nobody knows before the first
+        for guess in () if point in self.rates else (3, None):  # how many jobs that is, nobody knows before the first
             count = guess or int(self.rates[point] * self.seconds / 10)
-            if count >= 10:
+            if count >= 3:
                 self.rates[point] = self.rate(programs.measure(*self.load(*self.arguments(point, count))))
-        count = max(5, int(self.rates[point] * self.seconds))
+        count = max(3, int(self.rates[point] * self.seconds))
         before = self.cpu()
         result = programs.measure(*self.load(*self.arguments(point, count)))
         for metric, ns in self.cpu().items():

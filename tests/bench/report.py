@@ -6,8 +6,9 @@ import medians
 
 def lines(results):
     machine = results["machine"]
+    rounds = sorted({str(measure["rounds"]) for measure in results["measures"].values()})
     yield f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['memory_mib']} MiB, Linux {machine['kernel']}, " \
-          f"{machine['system']}; medians over {results['rounds']} rounds"
+          f"{machine['system']}; medians over {' or '.join(rounds)} rounds"
     for name, measure in results["measures"].items():
         yield ""
         yield from measure_lines(name, measure)

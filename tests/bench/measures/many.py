@@ -70,7 +70,7 @@ def measures(quick):
     subjects = [
         Many("floor: vfork and exec", lambda n: keepers.Floor("many", n), "floor", 0.1),
         ManyOfTroupe("Troupe", keepers.TroupeKeeper, "troupe", seconds),
-        *(Many(name, make, idle_seconds=seconds, rounds=2, skips=(1000,) if quick else ())
+        *(Many(name, make, idle_seconds=seconds, rounds=1 if quick else 2, skips=(1000,) if quick else ())
           for name, make in peers.items()),
         Many("supervisord", keepers.Supervisord, idle_seconds=max(seconds, 3), rounds=1, skips=(1000,) if quick else ()),
     ]

@@ -91,7 +91,7 @@ def measures(quick):
     subjects = [
         Payloads("Troupe", Troupe(result_max=RESULT), "troupe"),
         Payloads("Troupe, handed over", HandingOver(result_max=RESULT), "troupe", skips=[s for s in sizes if s < 1 << 16]),
-        *(Payloads(name, server(result_max=RESULT)) for name, server in
+        *(Payloads(name, server(result_max=RESULT), skips=sizes[-1:] if quick else ()) for name, server in
           (("redis", servers.Redis), ("beanstalkd", servers.Beanstalkd), ("NATS", servers.Nats),
            ("gearmand", servers.Gearmand))),
     ]

@@ -47,8 +47,19 @@ class IdleDeaths(Deaths):
         return {metric.removeprefix("main_"): value for metric, value in super().turn(point).items()}
 
 
+class Lost(Subject):
+    """How soon a death can be known; not of an idle process, since nobody waits for it."""
+    role, skips = "floor", ("idle",)
+
+    def __init__(self, name, how, count):
+        self.name, self.how, self.count = name, how, count
+
+    def turn(self, point):
+        return figures.in_ms(programs.measure(programs.ours("floors/lost"), self.how, self.count, point << 20))
+
+
 def measures(quick):
-    slow = 2 if quick else 5
+    slow = 1 if quick else 5
     idle = [
         Restarts("floor: a spare process", keepers.Floor("spare"), "floor"),
         Restarts("floor: fork", keepers.Floor("fork"), "floor"),
@@ -59,7 +70,8 @@ def measures(quick):
         Restarts("s6", keepers.S6(), count=slow),
         Restarts("supervisord", keepers.Supervisord(), count=slow),
     ]
-    deaths = [Deaths("Troupe", keepers.TroupeKeeper(), "troupe", 8 if quick else 20)]
+    deaths = [Lost("floor: a robust futex", "robust", 10), Lost("floor: a pidfd", "pidfd", 10),
+              Deaths("Troupe", keepers.TroupeKeeper(), "troupe", 8 if quick else 20)]
     points = ["idle", 0, 16, 256]
     return [
         Measure("restart", "From kill -9 of an idle process to its replacement's main()", idle, "p50_ms", "ms"),
