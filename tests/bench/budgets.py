@@ -72,6 +72,7 @@ TRIP = "round-trip"
 APART = "round-trip-apart"
 FLOOR = "floor: four hops"
 HAND = "Troupe, 64 in hand"
+CELL = "Troupe, the same cell beside idle ones"
 
 
 def in_hand(name):
@@ -141,7 +142,7 @@ BUDGETS = [
     Budget("idle worker, all that is Troupe's", "<=", 32, value("many", "Troupe", "pss_kib_per_worker", 1000), "KiB"),
     Budget("wake-ups with 1000 idle workers", "<=", 0, value("many", "Troupe", "idle_wakeups_per_s", 1000), "/s"),
     Budget("one job, 1000 idle cells beside its own, to none", "<=", 1.1,
-           ratio("cells", "Troupe, the same cell beside idle ones", "Troupe, the same cell beside idle ones", "p50_us", 1000, 1)),
+           ratio("cells", CELL, CELL, "p50_us", 1000, 1)),
     Budget("one job, 1000 idle workers beside it, to none", "<=", 1.1,
            ratio("workers", "Troupe, N idle beside it", "Troupe, N idle beside it", "p50_us", 1000, 1)),
     Budget("the supervisor's CPU time for it, to none", "<=", 1.1, ratio(

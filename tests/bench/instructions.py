@@ -27,20 +27,25 @@ CASES = {
     "window 256, 2 workers, 64 in hand": (20000, 2, 64, 256, 64),
     "window 256, 2 workers, one in hand": (5000, 2, 1, 256, 64),
     "window 256, 2 workers, 64 in hand, 1 KiB": (20000, 2, 64, 256, 1024),
+    "tell, 64 bytes": (20000, None, None, None, 64),
 }
+CONF = "[Supervisor]\nSpinUsec=0\n"  # how long it looks before it sleeps, time decides
 
 
 def collected(path, jobs, case):
     """Instructions that the supervisor has executed in its life, and the jobs it did."""
     _, workers, depth, window, size = case
-    daemon = loads.Troupe(workers, depth, Worker={"TimeoutStartSec": "60s"})
-    daemon.conf = "[Supervisor]\nSpinUsec=0\n"  # how long it looks before it sleeps, time decides
+    daemon = loads.Troupe(workers, depth, Worker={"TimeoutStartSec": "60s"}) if window else loads.Tell()
+    daemon.conf = CONF
     daemon.wrapper = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={path}"]
     with daemon:
-        what = ("window", jobs, size, size, window) if window > 1 else ("round-trip", jobs, size, size)
-        done = programs.measure(*daemon.load(*what))["all_jobs"]
+        if window:
+            what = ("window", jobs, size, size, window) if window > 1 else ("round-trip", jobs, size, size)
+            jobs = programs.measure(*daemon.load(*what))["all_jobs"]
+        else:
+            daemon.tell(jobs, size)
     with open(path, encoding="utf-8", errors="replace") as file:
-        return int(re.search(r"^(?:summary|totals): (\d+)", file.read(), re.M).group(1)), done
+        return int(re.search(r"^(?:summary|totals): (\d+)", file.read(), re.M).group(1)), jobs
 
 
 def per_job(directory, name, case):
@@ -63,7 +68,7 @@ def main():
         print(f"{name} …", end=" ", file=sys.stderr, flush=True)
         found[name] = per_job(directory, name, case)
         print(f"{found[name]:.0f}", file=sys.stderr)
-    print("\n".join(figures.table([["instructions per job in the supervisor", ""],
+    print("\n".join(figures.table([["instructions per job (or message) in the supervisor", ""],
                                    *([name, f"{value:,.0f}"] for name, value in found.items())], (1,))))
     with open(os.path.join(programs.BUILD, "bench", "instructions.json"), "w", encoding="utf-8") as file:
         json.dump(found, file, indent=1)

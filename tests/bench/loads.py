@@ -77,6 +77,20 @@ class Celled(Troupe):
         return [programs.ours("troupe/jobs"), f"echo/c0@{self.socket}", *map(str, arguments)]
 
 
+class Tell(troupe_daemon.Daemon):
+    """A worker that tells another one."""
+
+    def __init__(self):
+        program = programs.ours("troupe/tell")
+        super().__init__({
+            "listener": troupe_daemon.group(program + " listener", Worker={"Overflow": "block"}),
+            "talker": troupe_daemon.group(program + " talker", Jobs={"TimeoutSec": "60s", "MaxRetries": 0})})
+
+    def tell(self, count, size):
+        return programs.measure(programs.product("troupectl"), "--socket", self.socket, "do", "talker", "--data",
+                                f"{count} {size}")
+
+
 class PythonPool:
     def __init__(self, kind, workers=1):
         self.kind, self.workers = kind, workers

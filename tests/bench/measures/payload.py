@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The payload's size: there and eight bytes back; and one direction only."""
-import json
 import os
 import tempfile
 
 import programs
 import servers
-from loads import HandingOver, RoundTrips, Troupe
+from loads import HandingOver, RoundTrips, Tell, Troupe
 from rounds import Measure, Subject
-from troupe_daemon import Daemon, group
 
 RESULT = 8
 
@@ -53,32 +51,22 @@ class ZeroMq(OneWay):
             [programs.ours("peers/zeromq")]
 
 
-class Tell(Subject):
+class Telling(Subject):
     """Two hops: worker, supervisor, worker."""
     name, role = "Troupe, tell", "troupe"
 
     def __init__(self):
-        program, self.counts = programs.ours("troupe/tell"), {}
-        jobs = {"TimeoutSec": "60s", "MaxRetries": 0}
-        self.daemon = Daemon({
-            "listener": group(program + " listener", Worker={"Overflow": "block"}),
-            "talker": group(program + " talker", Jobs=jobs)})
-
-    def missing(self):
-        with open(programs.product("trouped"), "rb") as file:
-            return None if b"interface io.troupe.Actors" in file.read() else "this trouped carries no messages"
+        self.system, self.counts = Tell(), {}
 
     def __enter__(self):
-        self.daemon.__enter__()
+        self.system.__enter__()
         return self
 
     def __exit__(self, *_):
-        self.daemon.__exit__()
+        self.system.__exit__()
 
     def turn(self, point):
-        count = self.counts.get(point, 10000)
-        found = json.loads(programs.run(programs.product("troupectl"), "--socket", self.daemon.socket, "do", "talker",
-                                        "--data", f"{count} {point}"))
+        found = self.system.tell(self.counts.get(point, 10000), point)
         self.counts[point] = int(found["messages_per_s"] * 0.3) + 1000
         return found
 
@@ -95,6 +83,6 @@ def measures(quick):
           (("redis", servers.Redis), ("beanstalkd", servers.Beanstalkd), ("NATS", servers.Nats),
            ("gearmand", servers.Gearmand))),
     ]
-    one_way = [OneWay("floor: Troupe's ring", lambda: [programs.ours("floors/one-way")], "floor"), Tell(), ZeroMq()]
+    one_way = [OneWay("floor: Troupe's ring", lambda: [programs.ours("floors/one-way")], "floor"), Telling(), ZeroMq()]
     return [Measure("payload", "A payload there, eight bytes back", subjects, "p50_us", "µs", sizes, axis="bytes"),
             Measure("one-way", "Messages, one direction: ring and ZeroMQ one hop, Troupe two", one_way, "messages_per_s", "messages/s", small, False, "bytes")]
