@@ -27,7 +27,7 @@ CASES = {
     "window 256, 2 workers, 64 in hand": (20000, 2, 64, 256, 64),
     "window 256, 2 workers, one in hand": (5000, 2, 1, 256, 64),
     "window 256, 2 workers, 64 in hand, 1 KiB": (20000, 2, 64, 256, 1024),
-    "tell, 64 bytes": (20000, None, None, None, 64),
+    "tell, 64 bytes": (100000, None, None, None, 64),
 }
 CONF = "[Supervisor]\nSpinUsec=0\n"  # how long it looks before it sleeps, time decides
 

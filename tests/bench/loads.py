@@ -112,7 +112,7 @@ class PythonPool:
 class LoadSubject(rounds.Subject):
     """A system under the load program. The number of jobs is chosen so that a turn takes `seconds`."""
 
-    seconds, size = 0.4, 64
+    seconds, size = 0.25, 64
 
     def __init__(self, name, system, role="peer", skips=()):
         self.name, self.system, self.role, self.skips = name, system, role, skips
