@@ -20,7 +20,8 @@ class Notes:
 
     def lines(self, of=None, kind=None):
         with open(self.path, encoding="utf-8") as file:
-            lines = [line.split() for line in file.read().splitlines()]
+            whole, _, _ = file.read().rpartition("\n")  # a line may be being written
+        lines = [line.split() for line in whole.splitlines()]
         return [line for line in lines if (not of or line[0] == of) and (not kind or line[1] == kind)]
 
     def payloads(self, of=None):

@@ -5,15 +5,13 @@
  *
  *   tell TO TYPE KEY MESSAGE       TO: an address; KEY: - for none
  *   ask TO TYPE MESSAGE            awaits the reply, others stashed, and notes how it ended
- *   forward TO
+ *   forward TO                     unless that is the player itself
  *   reply TYPE TEXT
  *   become WHAT                    "all" (a handler for all), "nothing", "default"
- *   stash | unstash                this message; all
- *   watch TO                       notes the end when it comes
- *   after USEC TO TYPE MESSAGE     sets a timer
- *   every USEC TO TYPE MESSAGE | cancel-type TO TYPE
- *   subscribe EXCHANGE TYPE KEY | unsubscribe EXCHANGE TYPE KEY
- *   register NAME | deregister NAME
+ *   stash | unstash                this message, and nothing more, but only the first time that
+ * this process sees it; all that are stashed watch TO                       notes the end when it
+ * comes after USEC TO TYPE MESSAGE     sets a timer every USEC TO TYPE MESSAGE | cancel-type TO
+ * TYPE subscribe EXCHANGE TYPE KEY | unsubscribe EXCHANGE TYPE KEY register NAME | deregister NAME
  *   fail CODE TEXT | unhandled | crash | wait FIFO
  *
  * A line "start COMMAND" is done before the first message. Each message that is handled, each end
@@ -41,6 +39,8 @@ struct line {
 
 static struct line *lines;
 static size_t n_lines;
+static char *stashed[1024]; /* payloads that were, once */
+static size_t n_stashed;
 static const char *name;
 static int notes = -1;
 
@@ -177,6 +177,18 @@ static void become(struct troupe_actor *actor, const char *what)
         troupe_become(actor, strcmp(what, "all") == 0 ? on_message : NULL, all);
 }
 
+/* False the second time. */
+static bool stash_once(struct troupe_message *message, const char *payload)
+{
+    for (size_t i = 0; i < n_stashed; i++)
+        if (strcmp(stashed[i], payload) == 0)
+            return false;
+    if (n_stashed == sizeof(stashed) / sizeof(*stashed))
+        _exit(95);
+    stashed[n_stashed++] = strdup(payload);
+    return troupe_stash(message) == 0;
+}
+
 /* What needs no message in hand. Whether the command was one of these. */
 static bool play_anywhere(struct troupe_actor *actor, char *const words[])
 {
@@ -233,12 +245,11 @@ static int play(struct troupe_actor *actor, struct troupe_message *message, cons
         free(text);
         return verdict;
     }
-    if (strcmp(words[0], "forward") == 0)
-        troupe_forward(message, find(actor, words[1]));
-    else if (strcmp(words[0], "reply") == 0)
+    if (strcmp(words[0], "forward") == 0) {
+        if (strcmp(words[1], name) != 0)
+            troupe_forward(message, find(actor, words[1]));
+    } else if (strcmp(words[0], "reply") == 0)
         troupe_reply(message, words[1], words[2], strlen(words[2]));
-    else if (strcmp(words[0], "stash") == 0)
-        troupe_stash(message);
     else if (strcmp(words[0], "fail") == 0)
         verdict = troupe_message_fail(message, atoi(words[1]), words[2]);
     else if (strcmp(words[0], "unhandled") == 0)
@@ -273,8 +284,12 @@ static int on_message(struct troupe_actor *actor, struct troupe_message *message
     note("message '%s' %s %s %" PRIu64 " %s", troupe_message_type(message), key_text,
          *payload ? payload : "-", troupe_message_sender(message), *flags ? flags : "-");
     for (size_t i = 0; i < n_lines; i++)
-        if (strcmp(lines[i].message, payload) == 0)
-            verdict = play(actor, message, lines[i].command, verdict);
+        if (strcmp(lines[i].message, payload) == 0) {
+            if (strcmp(lines[i].command, "stash") != 0)
+                verdict = play(actor, message, lines[i].command, verdict);
+            else if (stash_once(message, payload))
+                return TROUPE_HANDLED;
+        }
     return verdict;
 }
 
