@@ -46,7 +46,7 @@ int config_list(const char *directory, const char *suffix, config_strv *ret)
 
 int config_list_stems(const char *directory, const char *suffix, config_strv *ret)
 {
-    config_strv names;
+    config_strv names = NULL;
     int r = config_list(directory, suffix, &names);
 
     if (r < 0)

@@ -53,7 +53,7 @@ static int read_exchange(struct config_problems *problems, const char *path,
                          struct config_exchange **ret)
 {
     struct config_draft draft = CONFIG_DRAFT_NULL;
-    struct config_exchange *exchange;
+    struct config_exchange *exchange = NULL;
     int r;
 
     *ret = NULL;
@@ -105,7 +105,7 @@ static int load_one(struct config *config, const char *directory, const char *na
                     struct config_problems *problems)
 {
     _cleanup_free_ char *path = NULL;
-    struct config_exchange *exchange;
+    struct config_exchange *exchange = NULL;
     int r;
 
     r = config_join(&path, directory, name, CONFIG_EXCHANGE_SUFFIX);
@@ -138,7 +138,7 @@ int config_load_exchanges(struct config *config, const char *directory,
 
 int config_verify_exchange(const char *path, struct config_problems *problems)
 {
-    struct config_exchange *exchange;
+    struct config_exchange *exchange = NULL;
     int r = read_exchange(problems, path, &exchange);
 
     if (r == 0)
