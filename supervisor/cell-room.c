@@ -97,6 +97,7 @@ static void cell_on_waiter_timer(struct timer *timer, usec_t now)
         return;
     }
     waiter->expired = true;
+    cell_wake(waiter->cell); /* the next one may need less */
     cell_waiter_leave(waiter);
     waiter->turn(waiter);
 }

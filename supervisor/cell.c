@@ -110,15 +110,19 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
 static void cell_dispatch(struct loop_deferred *deferred)
 {
     struct cell *cell = list_entry(deferred, struct cell, dispatch);
-    struct list *slot;
+    struct list *node;
     struct job *job;
 
     replacement_step(cell);
     cell_trim(cell);
     while (!cell->paused && (job = queue_first(&cell->queue)) &&
-           (slot = list_first(&cell->available))) {
-        list_unlink(slot);
-        cell_assign(cell, list_entry(slot, struct slot, available_link), job);
+           (node = list_first(&cell->available))) {
+        struct slot *slot = list_entry(node, struct slot, available_link);
+
+        list_unlink(node);
+        /* A reload may have made Prefetch= less since it said that it has room. */
+        if (slot->n_jobs < cell->config->prefetch)
+            cell_assign(cell, slot, job);
     }
     cell_call_waiters(cell);
     if (cell->group->removed && cell->group->n_live == 0)
@@ -199,37 +203,47 @@ static bool is_for_later(const struct cell *cell, const struct cell_request *req
            (request->at > 0 && request->at > loop_realtime(cell->context->loop));
 }
 
-int cell_submit(struct cell *cell, const struct cell_request *request,
-                void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
-                struct job **ret)
+/* Queued or delayed, in no queue yet. */
+static int cell_make_job(struct cell *cell, const struct cell_request *request, struct job **ret)
 {
     struct job *job;
-    bool later;
     int r;
 
-    r = cell_admit(cell, request);
-    if (r != 0)
-        return r;
     r = job_new(&cell->context->jobs, request->name, &job);
-    if (r == JOB_E_EXISTS)
-        return CELL_E_EXISTS;
-    if (r < 0)
-        return r;
+    if (r != 0)
+        return r == JOB_E_EXISTS ? CELL_E_EXISTS : r;
     r = cell_fill_job(cell, job, request);
-    later = r == 0 && is_for_later(cell, request);
-    if (later)
+    if (r == 0 && is_for_later(cell, request))
         r = cell_delay(cell, job, request);
     if (r < 0) {
         job_unref(&cell->context->jobs, job);
         return r;
     }
+    *ret = job;
+    return 0;
+}
+
+int cell_submit(struct cell *cell, const struct cell_request *request,
+                void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
+                struct job **ret)
+{
+    struct job *job;
+    int r;
+
+    r = cell_admit(cell, request);
+    if (r != 0)
+        return r;
+    cell_wake(cell); /* whoever waits behind it may have room, whatever comes of this one */
+    r = cell_make_job(cell, request, &job);
+    if (r != 0)
+        return r;
     if (request->blob_fd >= 0)
         cell_take_blob(cell, job, request);
     job->created_at = loop_realtime(cell->context->loop);
     cell->queue_bytes += job->payload.size;
     cell->group->queue_bytes += job->payload.size;
     cell->group->n_live++;
-    if (!later)
+    if (job->state == JOB_QUEUED)
         cell_enqueue(cell, job, false);
     if (changed) {
         job->submitter.changed = changed;

@@ -63,6 +63,7 @@ static void group_begin_cell(struct group *group, struct cell *cell)
     cell_tell(cell, LOG_LEVEL_INFO, "cell.created", NULL, "is created");
     if (group->wanted)
         cell_start(cell);
+    cell_watch_idle(cell);
 }
 
 int group_submit(struct group *group, const struct cell_request *request,
@@ -115,7 +116,6 @@ int group_take_cell(struct group *group, const char *key, size_t size, struct ce
         return r;
     }
     group_begin_cell(group, *ret);
-    cell_watch_idle(*ret);
     return 0;
 }
 

@@ -303,10 +303,12 @@ const char *group_state(const struct group *group)
     return cell_census_state(&census, paused);
 }
 
+/* Cells come and go with their jobs: nobody waits for their first workers. */
 static bool slot_is_undecided(const struct slot *slot)
 {
-    bool first = slot->generation == slot->born ||
-                 (slot->generation == slot->born + 1 && slot->state == LIFECYCLE_STARTING);
+    bool first = !group_is_keyed(slot->cell->group) &&
+                 (slot->generation == slot->born ||
+                  (slot->generation == slot->born + 1 && slot->state == LIFECYCLE_STARTING));
 
     return slot->wanted && (first || slot->held || slot->undecided);
 }

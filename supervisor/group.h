@@ -41,6 +41,7 @@ struct group {
     bool closed;                  /* as of a cell */
     bool drained;                 /* removed, and without jobs: only its slots are still to stop */
     bool removed;                 /* drains: accepts nothing, and goes away once all is down */
+    bool follows, followed;       /* as of order_find_followers(), and whether that is known */
 };
 
 /* Takes `config` over on success. 0, -ENOMEM, or -errno of getrandom(2). */

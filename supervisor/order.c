@@ -44,17 +44,32 @@ bool order_start(struct registry *registry)
     return waiting;
 }
 
-bool order_comes_after(const struct registry *registry, const struct group *group,
-                       const struct group *before)
+/* Each group is looked at once, by however many ways one gets there. */
+static bool follows(const struct registry *registry, struct group *group,
+                    const struct group *before)
 {
     config_strv after = group->config->after;
 
-    for (size_t i = 0; after && after[i]; i++) {
-        const struct group *direct = registry_find(registry, after[i]);
-        if (direct == before || (direct && order_comes_after(registry, direct, before)))
-            return true;
+    if (group->followed)
+        return group->follows;
+    group->followed = true;
+    for (size_t i = 0; after && after[i] && !group->follows; i++) {
+        struct group *direct = registry_find(registry, after[i]);
+        group->follows = direct && (direct == before || follows(registry, direct, before));
     }
-    return false;
+    return group->follows;
+}
+
+void order_find_followers(struct registry *registry, const struct group *before)
+{
+    size_t cursor = 0;
+    struct group *group;
+
+    while ((group = registry_next(registry, &cursor)))
+        group->follows = group->followed = false;
+    cursor = 0;
+    while ((group = registry_next(registry, &cursor)))
+        (void)follows(registry, group, before);
 }
 
 static bool may_stop(const struct registry *registry, const struct group *group)

@@ -15,9 +15,8 @@ struct registry;
 /* Starts every group that is pending and whose turn it is. Whether some still wait. */
 bool order_start(struct registry *registry);
 
-/* Whether `group` comes after `before`, itself or by way of others. */
-bool order_comes_after(const struct registry *registry, const struct group *group,
-                       const struct group *before);
+/* Notes in all groups whether they come after `before`, themselves or by way of others. */
+void order_find_followers(struct registry *registry, const struct group *before);
 
 /* At shutdown: stops every group whose turn it is. Whether some are still up. */
 bool order_stop(struct registry *registry);

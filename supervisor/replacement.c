@@ -35,13 +35,20 @@ void replacement_wish(struct slot *slot, const char *reason)
     cell_wake(slot->cell);
 }
 
+/* The successor does not take the place: its generation is that of nobody else for all that. */
+static void replacement_part(struct cell *cell)
+{
+    cell->replacement.old->tried = cell->aside->generation;
+    cell->replacement.old = NULL;
+    cell->aside->role = SLOT_PREDECESSOR;
+}
+
 /* The successor is no longer waited for. */
 static void replacement_abandon(struct cell *cell)
 {
     if (!cell->replacement.old)
         return;
-    cell->replacement.old = NULL;
-    cell->aside->role = SLOT_PREDECESSOR;
+    replacement_part(cell);
     slot_stop(cell->aside, true);
     cell_wake(cell);
 }
@@ -162,6 +169,7 @@ static void replacement_start_successor(struct cell *cell, struct slot *old)
     }
     successor->role = SLOT_SUCCESSOR;
     successor->generation = old->generation;
+    successor->tried = old->tried;
     successor->born = old->born;
     successor->twin = !old->twin;
     if (successor->actor)
@@ -269,9 +277,8 @@ void replacement_on_failure(struct slot *slot)
     }
     if (slot->role != SLOT_SUCCESSOR)
         return;
-    slot->role = SLOT_PREDECESSOR;
     slot->wanted = false;
-    cell->replacement.old = NULL;
+    replacement_part(cell);
     replacement_failed(cell, old);
 }
 

@@ -172,7 +172,7 @@ static int slot_restart_delay(struct slot *slot, usec_t *ret)
 void slot_restart_due(struct slot *slot)
 {
     if (slot->held)
-        strategy_release(slot->cell);
+        strategy_on_due(slot);
     else
         slot_start_in_turn(slot);
 }

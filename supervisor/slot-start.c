@@ -5,6 +5,7 @@
 #include "delivery.h"
 #include "group.h"
 #include "slot-private.h"
+#include "strategy.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -173,9 +174,10 @@ void slot_action_spawn(struct slot *slot)
     int r;
 
     list_unlink(&slot->wish_link); /* this is its new process */
-    slot->held = false;
+    slot->rolls = false;
+    strategy_forget(slot); /* started by somebody: the others do not wait for it */
     slot->came_up = false;
-    slot->generation++;
+    slot->generation = (slot->generation < slot->tried ? slot->tried : slot->generation) + 1;
     slot->jobs_done = 0;
     slot->death_sentence = DEATH_EXIT;
     slot->signalled = false;

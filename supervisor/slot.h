@@ -37,6 +37,7 @@ struct slot {
     char name[DEATH_WORKER_MAX]; /* "group/slot", or "group/key/slot" */
     uint64_t generation;         /* of the worker that is, or was last, in it */
     uint64_t born;               /* what it began with: that of no worker */
+    uint64_t tried;              /* the highest of successors that did not take its place */
     enum lifecycle_state state;
     enum slot_role role;
     bool twin;               /* has the other one of the place's two cgroups */

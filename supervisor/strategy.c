@@ -53,12 +53,15 @@ static unsigned strategy_hold_followers(struct group *before)
     size_t cursor = 0;
     unsigned n = 0, held;
 
+    order_find_followers(registry, before);
     while ((group = registry_next(registry, &cursor))) {
-        if (group == before || !order_comes_after(registry, group, before))
+        if (group == before || !group->follows)
             continue;
         held = 0;
-        group_each_cell (cell, group)
+        group_each_cell (cell, group) {
+            cell->release_due = false;
             held += strategy_hold_all(cell, NULL);
+        }
         group->pending = group->pending || held > 0;
         n += held;
     }
@@ -107,10 +110,16 @@ static void strategy_try(struct cell *cell)
     }
 }
 
-void strategy_release(struct cell *cell)
+static void strategy_release(struct cell *cell)
 {
     cell->release_due = true;
     strategy_try(cell);
+}
+
+void strategy_on_due(struct slot *slot)
+{
+    if (!slot->cell->group->pending)
+        strategy_release(slot->cell);
 }
 
 void strategy_on_down(struct slot *slot)
@@ -124,19 +133,12 @@ void strategy_forget(struct slot *slot)
     if (!slot->held)
         return;
     slot->held = false;
-    /* A group that waits for others before it goes on waiting for them. */
-    if (!slot->cell->group->pending)
-        strategy_release(slot->cell);
+    strategy_on_due(slot);
 }
 
 bool strategy_release_group(struct group *group)
 {
-    bool held = false;
-
-    group_each_cell (cell, group)
-        for (size_t i = 0; i < cell->size; i++)
-            held = held || cell->slots[i]->held;
-    if (!held)
+    if (!group->wanted)
         return false;
     group->pending = false;
     group_each_cell (cell, group)

@@ -22,11 +22,12 @@ struct slot;
 bool strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index);
 
 /* It died unasked and is to be restarted: ends those that go with it, and holds it until
- * strategy_release(). */
+ * strategy_on_due(). */
 void strategy_on_death(struct slot *slot);
 
-/* The held ones of the cell may start once all of them are down. */
-void strategy_release(struct cell *cell);
+/* The back-off of the one that died is over: those that are held with it may start once all of them
+ * are down, unless their group waits for others. */
+void strategy_on_due(struct slot *slot);
 
 /* One of them is down. */
 void strategy_on_down(struct slot *slot);
@@ -34,5 +35,5 @@ void strategy_on_down(struct slot *slot);
 /* It is started, stopped or reset by somebody: the others do not wait for it. */
 void strategy_forget(struct slot *slot);
 
-/* A group whose turn it is after those before it: false = none of its workers was held. */
+/* A group whose turn it is after those before it: false = it has not been started at all. */
 bool strategy_release_group(struct group *group);

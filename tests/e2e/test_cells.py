@@ -461,6 +461,14 @@ class Life(TestCase):
         for key in "a", "b", "c":
             s.until(lambda k=key: s.do("mail", "environment NEW", key=k)["result"] == text("1"))
 
+    def test_nobody_waits_for_the_first_workers_of_a_cell(self):
+        s = self.started({"mail": keyed(Group={"Environment": "ACTOR_NEVER_READY=1"})})
+        s.create("mail", "echo", key="a")
+        s.wait_worker("mail/a/0", "starting")
+        s.write("after.group", plain(Group={"After": "mail"}))
+        s.call("Reload")
+        s.wait_worker("after/0", "idle")
+
     def test_a_reload_that_would_make_or_unmake_cells_is_refused_and_loses_nothing(self):
         s = self.started({"mail": keyed(), "plain": plain()})
         bell = Bell(s, "bell")

@@ -220,6 +220,31 @@ class Reloads(TestCase):
         self.assertEqual([death["cause"] for death in s.deaths()], ["stop"])
 
 
+    def test_less_Prefetch_holds_for_workers_that_are_at_work(self):
+        s = self.started({"actor": ini(ACTOR, Pool={"Prefetch": 3})})
+        bell = Bell(s, "bell")
+        jobs = [s.create("actor", f"wait {bell.path}") for _ in range(2)]
+        s.until(lambda: s.group("actor")["running"] == 2)
+        s.write("actor.group", ini(ACTOR, Pool={"Prefetch": 1}))
+        s.call("Reload")
+        jobs.append(s.create("actor", "echo"))
+        s.call("GetInfo")
+        self.assertEqual((s.group("actor")["running"], s.group("actor")["queued"]), (2, 1))
+        bell.ring(2)
+        for job in jobs:
+            self.assertEqual(s.wait_job(job)["state"], "succeeded")
+
+    def test_a_resize_outlives_reloads_that_change_something_else(self):
+        s = self.started({"actor": actor(2)})
+        s.call("Resize", target="actor", size=3, wait=True)
+        s.write("actor.group", actor(2, Jobs={"MaxRetries": 1}))
+        self.assertEqual(s.call("Reload")["changed"], ["actor"])
+        self.assertEqual(s.group("actor")["size"], 3)
+        s.write("actor.group", actor(1))
+        s.call("Reload")
+        s.until(lambda: len(s.group("actor")["workers"]) == 1)
+
+
 class Removals(TestCase):
     def test_a_removed_group_goes_when_its_last_job_is_cancelled_though_its_workers_are_stopped(self):
         s = self.started({"actor": actor(), "other": actor()})

@@ -188,6 +188,26 @@ class Trouble(Case):
         s.until(lambda: s.do("actor", "pid")["result"]["data"] not in pids)
         self.assertEqual(s.group("actor")["state"], "running")
 
+    def test_successors_that_do_not_come_up_have_a_generation_each(self):
+        s, gate = self.gated()
+        gate.shut()
+        s.do("actor", "echo")
+        s.wait_event("worker.not-recycled", "actor", 3)
+        gate.open()
+        self.recycled(s)
+        seen = [death["generation"] for death in s.deaths("actor")] + generations(s)
+        self.assertEqual(len(set(seen)), len(seen), seen)
+
+    def test_who_dies_after_a_successor_that_did_not_come_up_has_a_generation_of_its_own(self):
+        s = self.started({"actor": actor()})
+        s.write("actor.group", actor("/bin/false"))
+        s.call("Reload")
+        s.wait_event("group.roll-stopped", "actor")
+        os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
+        s.until(lambda: len(s.deaths("actor")) > 2)
+        seen = [death["generation"] for death in s.deaths("actor")]
+        self.assertEqual(len(set(seen)), len(seen), seen)
+
     def test_when_the_old_one_dies_its_successor_takes_over_at_once(self):
         s, gate = self.gated()
         old = self.replacing(s, gate)
@@ -215,7 +235,7 @@ class Trouble(Case):
         os.unlink(gate.hang_path)
         s.call("Restart", target="actor/0", wait=True)
         self.settled(s)
-        self.assertEqual(generations(s), [2])
+        self.assertEqual(generations(s), [3])
         self.assertEqual(len(s.children()), 1)
 
     def test_resizes_meanwhile(self):
@@ -358,7 +378,7 @@ class Rolling(Case):
         gate.open()
         self.assertEqual(s.call("Reload")["changed"], ["actor"])
         s.wait_event("group.rolled", "actor")
-        self.assertEqual(generations(s), [2, 2, 2])
+        self.assertEqual(generations(s), [3, 2, 2])
         self.assertEqual(s.call("Reload")["changed"], [])
 
     def test_another_change_in_the_middle_of_a_roll_wins(self):

@@ -110,6 +110,42 @@ class Strategies(Case):
         s.call("Start", target="actor", wait=True)
         self.reach(s, 3, 3, 3)
 
+    def test_starting_the_dead_one_starts_those_that_wait_for_it(self):
+        s = self.started({"actor": actor(3, strategy="one-for-all",
+                                         Restart={"MinSec": "10min", "MaxSec": "10min"})})
+        self.kill(s, "actor/1")
+        self.reach(s, 2, 2, 2)
+        self.kill(s, "actor/1")
+        s.until(lambda: [w["state"] for w in s.group("actor")["workers"]] == ["backoff"] * 3)
+        s.call("Start", target="actor/1", wait=True)
+        self.reach(s, 3, 3, 3)
+
+    def test_what_is_stopped_while_its_group_waits_for_another_stays_so(self):
+        s = self.started({"actor": actor(strategy="rest-for-one", Restart={"MinSec": "10min", "MaxSec": "10min"}),
+                          "after": actor(2, Group={"After": "actor"})})
+        self.kill(s, "actor/0")
+        self.reach(s, 2, 2, group="after")
+        self.kill(s, "actor/0")
+        s.until(lambda: [w["state"] for w in s.group("after")["workers"]] == ["backoff"] * 2)
+        s.call("Stop", target="after/0", wait=True)
+        s.call("Stop", target="after/1", wait=True)
+        s.call("Start", target="actor", wait=True)
+        s.write("last.group", actor(Group={"After": "actor after"}))
+        s.call("Reload")
+        s.wait_worker("last/0", "idle")
+        self.assertEqual([w["state"] for w in s.group("after")["workers"]], ["stopped"] * 2)
+
+    def test_groups_that_follow_by_a_million_ways_are_found_as_fast(self):
+        groups, before = {"actor": actor(strategy="rest-for-one"), "root": actor()}, "root"
+        for i in range(20):
+            groups.update({f"{i}a": actor(Group={"After": before}), f"{i}b": actor(Group={"After": before})})
+            before = f"{i}a {i}b"
+        groups["last"] = actor(Group={"After": before + " actor"})
+        s = self.started(groups)
+        self.kill(s, "actor/0")
+        self.reach(s, 2, group="last")
+        self.assertEqual(self.generations(s, "19b"), [1])
+
     def test_a_pool_whose_deaths_are_too_many_leaves_the_dead_one_down_and_the_others_alone(self):
         s = self.started({"actor": actor(2, strategy="one-for-all", Restart={"StartLimitBurst": 1,
                                                                             "StartLimitIntervalSec": "1h"})})

@@ -226,7 +226,7 @@ static void fill(void)
 {
     n_answered = 0;
     for (unsigned i = 0; i < 3; i++)
-        jobs[i] = queued("", 1);
+        jobs[i] = queued(i == 0 ? "first" : "", 1);
 }
 
 START_TEST(who_waits_gets_the_place_that_becomes_free)
@@ -311,6 +311,60 @@ START_TEST(one_that_was_called_and_goes_away_leaves_its_place_to_the_next)
     run_until_answered(1);
     ck_assert_ptr_eq(order[0], &senders[1]);
     ck_assert_int_eq(senders[1].result, 0);
+}
+END_TEST
+
+START_TEST(one_that_is_refused_when_called_leaves_its_place_to_the_next)
+{
+    struct sender senders[2];
+
+    fill();
+    sender_start(&senders[0], "", USEC_INFINITY);
+    sender_start(&senders[1], "", USEC_INFINITY);
+    ck_assert_int_eq(cell_cancel(jobs[1]), 0);
+    jobs[1] = NULL;
+    senders[0].request.name = jobs[0]->id.name;
+    run_until_answered(2);
+    ck_assert_int_eq(senders[0].result, CELL_E_EXISTS);
+    ck_assert_int_eq(senders[1].result, 0);
+}
+END_TEST
+
+START_TEST(a_large_one_whose_time_is_over_holds_up_nobody)
+{
+    static char large[901];
+    struct sender first, half, small;
+
+    n_answered = 0;
+    memset(large, 'x', 900);
+    sender_start(&first, large, USEC_INFINITY);
+    sender_start(&half, large, USEC_PER_MSEC);
+    cell_call_waiters(group->cell);
+    loop_undefer(&half.again);
+    sender_try(&half);
+    sender_start(&small, "small", USEC_INFINITY);
+    run_until_answered(3);
+    ck_assert_ptr_eq(order[1], &half);
+    ck_assert_int_eq(half.result, CELL_E_BUSY);
+    ck_assert_int_eq(small.result, 0);
+}
+END_TEST
+
+START_TEST(a_large_one_for_later_holds_up_nobody_when_it_has_its_place)
+{
+    static char large[901];
+    struct sender first, half, small;
+
+    n_answered = 0;
+    memset(large, 'x', 900);
+    sender_start(&first, large, USEC_INFINITY);
+    sender_start(&half, large, USEC_INFINITY);
+    half.request.delay = 3600 * USEC_PER_SEC;
+    sender_start(&small, "small", USEC_INFINITY);
+    ck_assert_int_eq(cell_cancel(first.job), 0);
+    run_until_answered(3);
+    ck_assert_int_eq(half.job->state, JOB_DELAYED);
+    ck_assert_int_eq(small.result, 0);
 }
 END_TEST
 
@@ -415,6 +469,9 @@ int main(void)
     tcase_add_test(tcase, one_is_called_for_a_place_and_no_more);
     tcase_add_test(tcase, after_its_time_a_sender_is_told_busy);
     tcase_add_test(tcase, one_that_was_called_and_goes_away_leaves_its_place_to_the_next);
+    tcase_add_test(tcase, one_that_is_refused_when_called_leaves_its_place_to_the_next);
+    tcase_add_test(tcase, a_large_one_whose_time_is_over_holds_up_nobody);
+    tcase_add_test(tcase, a_large_one_for_later_holds_up_nobody_when_it_has_its_place);
     tcase_add_test(tcase, a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory);
     tcase_add_test(tcase, a_group_that_closes_tells_those_who_wait);
     tcase_add_test(tcase, a_group_that_is_removed_tells_those_who_wait);
