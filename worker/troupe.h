@@ -302,8 +302,9 @@ int troupe_client_do(struct troupe_client *client, uint64_t group,
 /*
  * Pipelined: submits without waiting for anything; the end comes out of troupe_client_next() with
  * the same cookie, exactly once per submit that returned 0. -EAGAIN when the ring is full: take
- * some results. A refusal by the supervisor comes out there as well, as the result's `error`;
- * -EINVAL and -EMSGSIZE for what cannot be sent at all.
+ * some results, with a time-out, since there need not be any (the supervisor may be waiting for
+ * room in a queue for what was submitted before). A refusal by the supervisor comes out there as
+ * well, as the result's `error`; -EINVAL and -EMSGSIZE for what cannot be sent at all.
  */
 int troupe_client_submit(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,
