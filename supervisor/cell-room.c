@@ -70,7 +70,10 @@ static void cell_waiter_leave(struct cell_waiter *waiter)
 
     timer_disarm(timers_of(cell), &waiter->timer);
     list_unlink(&waiter->link);
-    cell->n_called -= waiter->called;
+    if (waiter->called) {
+        cell->n_called--;
+        cell->called_bytes -= waiter->size;
+    }
     cell->n_waiters--;
     waiter->called = false;
     waiter->cell = NULL;
@@ -85,6 +88,7 @@ static void cell_call(struct cell_waiter *waiter)
     list_push_back(&cell->called, &waiter->link);
     waiter->called = true;
     cell->n_called++;
+    cell->called_bytes += waiter->size;
     waiter->turn(waiter);
 }
 
@@ -126,7 +130,7 @@ void cell_waiter_reset(struct cell_waiter *waiter)
     waiter->expired = false;
 }
 
-/* Joins the line: at its head if it was called and there is still no room for what it has. */
+/* Joins the line: at its head if it was called and there is no room after all (elsewhere). */
 static int cell_wait(struct cell *cell, const struct cell_request *request, enum room room,
                      bool first)
 {
@@ -141,7 +145,7 @@ static int cell_wait(struct cell *cell, const struct cell_request *request, enum
     if (timer_arm(timers_of(cell), &waiter->timer, due) < 0)
         return CELL_E_BUSY;
     waiter->cell = cell;
-    waiter->tried = first;
+    waiter->size = request->size;
     if (first)
         list_push_front(&cell->waiting, &waiter->link);
     else
@@ -174,20 +178,26 @@ int cell_find_room(struct cell *cell, const struct cell_request *request)
     return cell_wait(cell, request, room, called);
 }
 
+/* Room that is neither taken nor kept for somebody who was called. */
+static bool cell_has_room_for(const struct cell *cell, const struct cell_waiter *waiter)
+{
+    const struct config_group *config = cell->config;
+
+    return cell->queue.n_jobs + cell->n_backoff + cell->n_called < config->queue_max &&
+           cell->queue_bytes + cell->called_bytes + waiter->size <= config->queue_memory_max;
+}
+
 void cell_call_waiters(struct cell *cell)
 {
-    uint64_t taken = cell->queue.n_jobs + cell->n_backoff + cell->n_called;
     struct list *node;
 
-    for (; taken < cell->config->queue_max && (node = list_first(&cell->waiting)); taken++) {
+    while ((node = list_first(&cell->waiting))) {
         struct cell_waiter *waiter = list_entry(node, struct cell_waiter, link);
 
-        /* One that needs more than a place is not to be overtaken once more. */
-        if (waiter->tried && cell->n_called > 0)
+        /* A large one is not overtaken by small ones for which there would be room. */
+        if (!cell_has_room_for(cell, waiter))
             return;
         cell_call(waiter);
-        if (waiter->tried)
-            return;
     }
 }
 

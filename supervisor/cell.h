@@ -62,6 +62,7 @@ struct cell {
     uint64_t n_running, n_backoff;
     uint64_t n_waiters, n_called; /* in these two lists, and in the latter */
     uint64_t queue_bytes;         /* payloads of live jobs */
+    uint64_t called_bytes;        /* those of who was called */
     bool wanted;                  /* its slots are to run */
     bool paused;
     bool own_size; /* somebody gave it a size that is not its group's */
@@ -94,7 +95,8 @@ struct cell_waiter {
     struct cell *cell; /* NULL = stands in no line */
     struct timer timer;
     usec_t deadline; /* monotonic; 0 = has not begun to wait */
-    bool called, tried, expired;
+    uint64_t size;   /* of the payload */
+    bool called, expired;
     void (*turn)(struct cell_waiter *waiter);
 };
 

@@ -30,6 +30,14 @@ static void quiet(enum log_level level, struct log_fields fields, const char *me
     (void)message;
 }
 
+static void on_stop(struct loop_deferred *deferred)
+{
+    (void)deferred;
+    loop_stop(context.loop);
+}
+
+static struct loop_deferred stop;
+
 static void setup(void)
 {
     const struct loop_options options = {0};
@@ -48,6 +56,7 @@ static void setup(void)
     config->queue_max = 3;
     config->queue_memory_max = 1000;
     ck_assert_int_eq(group_new(&group, &context, config), 0);
+    loop_deferred_init(&stop, on_stop);
     timer_init(&give_up, on_give_up);
     ck_assert_int_eq(
         timer_arm(loop_timers(context.loop), &give_up, clock_now() + 20 * USEC_PER_SEC), 0);
@@ -278,7 +287,7 @@ START_TEST(one_is_called_for_a_place_and_no_more)
     ck_assert_int_eq(cell_cancel(jobs[0]), 0);
     run_until_answered(1);
     ck_assert_int_eq(senders[1].result, CELL_E_WAIT);
-    ck_assert(!senders[1].waiter.called && !senders[1].waiter.tried);
+    ck_assert(!senders[1].waiter.called);
     cell_waiter_stop(&senders[1].waiter);
 }
 END_TEST
@@ -296,6 +305,12 @@ START_TEST(after_its_time_a_sender_is_told_busy)
 }
 END_TEST
 
+static void stop_at_turn(struct cell_waiter *waiter)
+{
+    (void)waiter;
+    loop_stop(context.loop);
+}
+
 START_TEST(one_that_was_called_and_goes_away_leaves_its_place_to_the_next)
 {
     struct sender senders[2];
@@ -303,10 +318,10 @@ START_TEST(one_that_was_called_and_goes_away_leaves_its_place_to_the_next)
     fill();
     sender_start(&senders[0], "", USEC_INFINITY);
     sender_start(&senders[1], "", USEC_INFINITY);
+    senders[0].waiter.turn = stop_at_turn;
     ck_assert_int_eq(cell_cancel(jobs[0]), 0);
-    cell_call_waiters(group->cell);
+    ck_assert_int_eq(loop_run(context.loop), 0);
     ck_assert(senders[0].waiter.called);
-    loop_undefer(&senders[0].again);
     cell_waiter_stop(&senders[0].waiter);
     run_until_answered(1);
     ck_assert_ptr_eq(order[0], &senders[1]);
@@ -370,21 +385,27 @@ END_TEST
 
 START_TEST(a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory)
 {
-    static char large[901];
-    struct sender first, small, half;
+    static char half[501], large[901];
+    struct sender first, second, big, small;
 
     n_answered = 0;
+    memset(half, 'x', 500);
     memset(large, 'x', 900);
-    sender_start(&first, large, USEC_INFINITY);
-    ck_assert_int_eq(first.result, 0);
-    sender_start(&half, large, USEC_INFINITY);
+    sender_start(&first, half, 0);
+    sender_start(&second, "second", 0);
+    sender_start(&big, large, USEC_INFINITY);
+    ck_assert_int_eq(big.result, CELL_E_WAIT);
     sender_start(&small, "small", USEC_INFINITY);
-    ck_assert_int_eq(half.result, CELL_E_WAIT);
     ck_assert_int_eq(small.result, CELL_E_WAIT);
+    ck_assert_int_eq(cell_cancel(second.job), 0);
+    loop_defer(context.loop, &stop); /* after the cell has looked */
+    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert(!big.waiter.called && !small.waiter.called);
     ck_assert_int_eq(cell_cancel(first.job), 0);
-    run_until_answered(3);
-    ck_assert_ptr_eq(order[1], &half);
-    ck_assert_ptr_eq(order[2], &small);
+    run_until_answered(4);
+    ck_assert_ptr_eq(order[2], &big);
+    ck_assert_ptr_eq(order[3], &small);
+    ck_assert_int_eq(big.result, 0);
     ck_assert_int_eq(small.result, 0);
 }
 END_TEST
