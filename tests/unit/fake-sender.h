@@ -52,6 +52,17 @@ static inline void fake_replied(struct fake *fake, uint64_t cookie, const char *
              protocol_put_replied(body, sizeof(body), &replied));
 }
 
+static inline void fake_replied_blob(struct fake *fake, uint64_t cookie, const void *data,
+                                     size_t size)
+{
+    struct protocol_replied replied = {.cookie = cookie, .content = fake_content("", "", 0)};
+    static char body[FAKE_ROOM];
+
+    replied.content.payload = fake_blob(fake, data, size);
+    fake_put(fake, (enum protocol_kind)PROTOCOL_REPLIED, body,
+             protocol_put_replied(body, sizeof(body), &replied));
+}
+
 static inline void fake_refuse(struct fake *fake, unsigned kind, uint64_t cookie, uint32_t error,
                                const char *reason)
 {

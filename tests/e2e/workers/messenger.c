@@ -123,6 +123,20 @@ static int on_reply(struct troupe_actor *actor, struct troupe_message *message, 
     return troupe_reply(message, type, text, strlen(text));
 }
 
+/* "TYPE TYPE": replies twice. */
+static int on_two(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    char types[2][TEXT_SIZE];
+    int r;
+
+    (void)actor;
+    (void)userdata;
+    if (sscanf(text_of(message), "%1023s %1023s", types[0], types[1]) != 2)
+        return -EINVAL;
+    r = troupe_reply(message, types[0], "x", 1);
+    return r < 0 ? r : troupe_reply(message, types[1], "x", 1);
+}
+
 static int on_forward(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     troupe_ref to;
@@ -187,6 +201,7 @@ static const struct {
     {"later", on_later, NULL},
     {"do.unstash", on_unstash, NULL},
     {"do.reply", on_reply, NULL},
+    {"do.two", on_two, NULL},
     {"do.forward", on_forward, NULL},
     {"do.gate", on_gate, NULL},
     {"do.call", on_call, NULL},
