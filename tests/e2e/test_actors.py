@@ -421,6 +421,24 @@ class Crashes(ActorsTestCase):
         self.assertEqual(self.log("client"), ["hello - client"])
         self.assertEqual(client.do("ask a/0 do.reply 0 - answer yes"), "answer yes")
 
+    def test_an_answer_gets_through_to_a_client_behind_more_messages_than_its_ring_holds(self):
+        client = Client(self.s)
+        reference = client.do("lookup self")
+        self.do("a", f"burst ={reference} 8000 number")
+        self.assertEqual(client.do("ask a/0 do.reply 0 - answer yes"), "answer yes")
+        self.assertEqual(self.log("client"), [])
+        self.s.until(lambda: client.do("") == "" and len(self.log("client")) >= 8000)
+        self.assertEqual(self.log("client"), [f"number - {i}" for i in range(8000)])
+        self.assertEqual(self.call("ListDeadLetters")["total"], 0)
+
+    def test_an_answer_gets_through_to_a_worker_that_waits_behind_as_many(self):
+        bell = self.gate("c")
+        self.do("a", "tell b/0 do.call - c/0 do.reply stash answer x")
+        self.wait_line("b", "calling - ")
+        self.do("a", "burst b/0 8000 number")
+        bell.ring()
+        self.assertEqual(self.wait_log("b", 8002), ["calling - ", "called - x"] + [f"number - {i}" for i in range(8000)])
+
 
 if __name__ == "__main__":
     import unittest
