@@ -78,6 +78,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     must(event_bus_init(&context.events) == 0);
     death_log_init(&context.deaths, 10);
     dead_letters_init(&context.dead_letters, 100, 1 << 20);
+    ask_table_init(&context.asks);
+    schedule_table_init(&context.schedules);
     must(config_defaults(&config, "test") == 0);
     /* A service would be started by a lucky input; an actor whose program is missing only fails to
      * be. */
