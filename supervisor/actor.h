@@ -83,6 +83,7 @@ struct actor {
     bool up;                 /* somebody is ready to read the inbox */
     bool paused;             /* takes letters, hands none on */
     bool full;               /* the inbox is: space() will come */
+    bool owes;               /* an answer finds no room in it: messages are not to take that */
     uint8_t log;             /* enum actor_log: what the message log is to say */
     bool failed;             /* its watchers were told; whoever watches it now is told at once */
     bool exchange_declared;  /* by a file, not at run time */

@@ -253,6 +253,7 @@ void delivery_take_over(struct actor *actor, struct actor *from)
     actor->settled = from->settled;
     actor->control = from->control;
     actor->full = from->full;
+    actor->owes = from->owes;
     actor->n_inbox = actor->n_pooled = 0;
     actor->n_recent = 0;
     from->mailbox = NULL;

@@ -205,10 +205,18 @@ static bool feed_one(struct actor *from, struct actor *to, struct letter *letter
     return false;
 }
 
+/* What needs more room than a message would never find any if each took what there is. */
+static bool others_first(const struct actor *actor)
+{
+    return actor->owes || (actor->kind == ACTOR_SLOT && slot_job_waits(actor->slot));
+}
+
 static void feed_inbox(struct actor *actor)
 {
     struct letter *letter;
 
+    if (actor->full && others_first(actor))
+        return;
     if (actor->mailbox && !actor->mailbox->wants_space)
         actor->full = false;
     while (actor->up && !actor->full && (letter = postbox_next(&actor->postbox, actor->paused)))
@@ -330,7 +338,7 @@ void delivery_attach(struct actor *actor, struct mailbox *mailbox)
     actor->settled = 0;
     actor->n_inbox = actor->n_pooled = 0;
     actor->n_recent = 0;
-    actor->full = false;
+    actor->full = actor->owes = false;
     actor->control = actor->paused ? MEMORY_CONTROL_PAUSE : 0;
     if (actor->control != 0)
         mailbox_set_control(mailbox, actor->control);

@@ -3,29 +3,53 @@
 
 #include "../shared/protocol-actors.h"
 
-static bool mailbox_names_letter(uint16_t kind)
+static bool names_letter(uint16_t kind)
 {
     return kind >= PROTOCOL_FORWARD && kind <= PROTOCOL_UNSTASHED;
 }
 
+bool mailbox_is_passed(struct mailbox *mailbox, uint16_t kind)
+{
+    const int32_t left = (int32_t)(mailbox->ahead - mailbox->channel.in.head);
+
+    if (!mailbox->is_ahead)
+        return false;
+    mailbox->is_ahead = left > 0;
+    return left >= 0 && names_letter(kind);
+}
+
+/* Where reading is suspended: what speaks of our records is taken up to the mark, nothing else. */
+static bool mailbox_read_ahead(struct mailbox *mailbox)
+{
+    struct ring_consumer in = mailbox->channel.in;
+    struct ring_record record;
+
+    if (mailbox->is_ahead)
+        in.head = in.tail = mailbox->ahead;
+    while ((int32_t)(in.head - mailbox->check_tail) < 0) {
+        int r = ring_next(&in, &record);
+
+        if (r == 0 && names_letter(record.kind))
+            r = mailbox->handler->record(mailbox, &record);
+        if (r < 0)
+            mailbox_break(mailbox, "record that makes no sense");
+        if (r != 0)
+            return false;
+        mailbox->ahead = in.head;
+        mailbox->is_ahead = true;
+    }
+    return true;
+}
+
 /*
- * Whether everything up to the mark is read. Where reading is suspended it is enough that nothing
- * there speaks of our records: whoever waits for room elsewhere must not for that reason be given
- * none here.
+ * Whether everything up to the mark is read, as far as it speaks of our records: whoever waits for
+ * room here or elsewhere must not for that very reason be given none.
  */
 static bool mailbox_read_to_mark(struct mailbox *mailbox)
 {
-    struct ring_consumer ahead = mailbox->channel.in;
-    struct ring_record record;
-
-    if ((int32_t)(ahead.head - mailbox->check_tail) >= 0)
+    if ((int32_t)(mailbox->channel.in.head - mailbox->check_tail) >= 0)
         return true;
-    if (!mailbox->suspended)
-        return false;
-    while ((int32_t)(ahead.head - mailbox->check_tail) < 0)
-        if (ring_next(&ahead, &record) != 0 || mailbox_names_letter(record.kind))
-            return false;
-    return true;
+    return mailbox->suspended && mailbox_read_ahead(mailbox);
 }
 
 static bool mailbox_look_at_head(struct mailbox *mailbox)
@@ -68,6 +92,14 @@ static bool mailbox_pass(struct mailbox *mailbox)
     }
     /* Read by our own ring_reserve() alone. */
     atomic_store_explicit(&mailbox->gate, at, memory_order_relaxed);
+    /* Whoever noticed it: those who wait are told, but not from within this call. */
+    if (mailbox->wants_space) {
+        mailbox->space_due = true;
+        if (mailbox->channel.backend == WAKE_FUTEX)
+            loop_unwatch(mailbox->loop, &mailbox->tail_watch); /* armed again when it cools */
+        channel_end_sleep(&mailbox->channel);
+        loop_heat(mailbox->loop, &mailbox->hot);
+    }
     return true;
 }
 

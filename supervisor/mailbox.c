@@ -60,6 +60,8 @@ static int mailbox_read_one(struct mailbox *mailbox, const char **ret_what)
     }
     if (r != 0)
         return r;
+    if (mailbox_is_passed(mailbox, record.kind))
+        return 0;
     r = mailbox->handler->record(mailbox, &record);
     if (r == MAILBOX_E_FULL && mailbox->draining)
         return 0; /* the answer for which there is no room would reach nobody */
@@ -77,7 +79,7 @@ static void mailbox_space_came(struct mailbox *mailbox)
 {
     loop_unwatch(mailbox->loop, &mailbox->head_watch);
     channel_end_block(&mailbox->channel);
-    mailbox->wants_space = false;
+    mailbox->wants_space = mailbox->space_due = false;
     mailbox->handler->space(mailbox);
 }
 
@@ -98,7 +100,9 @@ static bool mailbox_poll(struct loop_hot *hot)
         mailbox_break(mailbox, what);
         return true;
     }
-    if (mailbox->checking && mailbox->wants_space && mailbox_advance(mailbox))
+    if (mailbox->wants_space && mailbox->checking)
+        (void)mailbox_advance(mailbox);
+    if (mailbox->wants_space && mailbox->space_due && !mailbox->dead)
         mailbox_space_came(mailbox);
     return n > 0;
 }
@@ -257,7 +261,8 @@ static int mailbox_await_space(struct mailbox *mailbox)
     const uint32_t expected = atomic_load_explicit(&mailbox->gate, memory_order_relaxed);
 
     /* What was seen but must not be believed yet comes with the peer's ring: mailbox_poll(). */
-    if (!mailbox->wants_space && mailbox->channel.backend == WAKE_FUTEX && !mailbox->checking &&
+    if (mailbox->head_watch.id == 0 && mailbox->channel.backend == WAKE_FUTEX &&
+        !mailbox->checking &&
         loop_watch_word(mailbox->loop, &mailbox->head_watch, &mailbox->channel.theirs.header->head,
                         expected, mailbox_on_space, mailbox) < 0)
         return mailbox_cannot_wait(mailbox);
@@ -269,7 +274,8 @@ bool mailbox_await(struct mailbox *mailbox)
 {
     if (mailbox->dead || mailbox_advance(mailbox))
         return false;
-    if (mailbox->wants_space)
+    if (mailbox->wants_space && (mailbox->checking || mailbox->head_watch.id != 0 ||
+                                 mailbox->channel.backend == WAKE_EVENTFD))
         return true;
     /* Nobody makes room by consuming what was never shown. */
     channel_publish(&mailbox->channel);
@@ -277,7 +283,8 @@ bool mailbox_await(struct mailbox *mailbox)
     atomic_store_explicit(&mailbox->channel.mine.header->blocked, 1, memory_order_relaxed);
     wake_fence();
     if (mailbox_advance(mailbox)) {
-        channel_end_block(&mailbox->channel);
+        if (!mailbox->wants_space)
+            channel_end_block(&mailbox->channel);
         return false;
     }
     return !mailbox->dead && mailbox_await_space(mailbox) == MAILBOX_E_FULL;

@@ -50,6 +50,7 @@ struct mailbox {
     uint64_t blobs_sent, blobs_received;
     bool dead; /* broken, or being taken down */
     bool wants_space;
+    bool space_due; /* there is some: space() comes with the next turn */
     bool suspended;
     unsigned n_late; /* committed and not yet shown */
     bool draining;   /* the peer is dead; what it has published is read to the end */
@@ -59,7 +60,9 @@ struct mailbox {
      * that it said about it is still unread.
      */
     _Atomic uint32_t gate;
-    bool checking;                   /* its cursor was seen to be ahead of the gate: */
+    bool checking; /* its cursor was seen to be ahead of the gate: */
+    bool is_ahead;
+    uint32_t ahead;                  /* what speaks of our records is taken up to there */
     uint32_t check_head, check_tail; /* there; and how far its ring has to be read first */
     struct loop_hot hot;
     struct loop_watch tail_watch, head_watch;
@@ -104,6 +107,9 @@ void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size);
  * with the next ones, a few microseconds later if need be, so that the peer wakes up less often.
  */
 void mailbox_commit_of_many(struct mailbox *mailbox, uint16_t kind, uint32_t size, unsigned more);
+
+/* Whether a record just read, of that kind, was taken before its turn. */
+bool mailbox_is_passed(struct mailbox *mailbox, uint16_t kind);
 
 /* Takes notice of what the peer has consumed. Whether there was anything. */
 bool mailbox_advance(struct mailbox *mailbox);

@@ -113,6 +113,7 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
     if (r < 0)
         return r;
     slot->mailbox_open = true;
+    slot->wants_room = false;
     delivery_attach(slot->actor, &slot->mailbox);
     slot_describe_to_worker(slot, &environment);
     list[n++] = (struct spawn_fd){fds.channel.inbox, WORKER_INBOX};

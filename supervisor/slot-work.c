@@ -209,12 +209,22 @@ static int slot_send_job(struct slot *slot, const struct job *job)
     return 0;
 }
 
+bool slot_job_waits(const struct slot *slot)
+{
+    const struct cell *cell = slot->cell;
+
+    return slot->wants_room && slot_is_up(slot) && !cell->paused && queue_first(&cell->queue);
+}
+
 int slot_assign(struct slot *slot, struct job *job)
 {
     int r;
 
     r = slot_send_job(slot, job);
+    if (slot->wants_room)
+        delivery_wake(slot->actor);
     slot->wants_room = r == MAILBOX_E_FULL;
+    slot->actor->full = slot->actor->full || slot->wants_room;
     /* What it has just answered, one record and padding always fit (InlineMax= is bounded by that).
      */
     if (r == MAILBOX_E_FULL && slot->n_jobs == 0 && slot->actor->n_inbox == 0)

@@ -107,6 +107,8 @@ void slot_arm_age(struct slot *slot);
 /* Hands a job over. 0; otherwise (MAILBOX_E_FULL, -errno) the caller keeps it, and the slot may be
  * going. */
 int slot_assign(struct slot *slot, struct job *job);
+/* Whether a job waits for room in its inbox. */
+bool slot_job_waits(const struct slot *slot);
 /* Raises the cancel flag for a job in hand, and the ladder if it does not end within
  * TimeoutStopSec=. */
 void slot_cancel(struct slot *slot, struct job *job);

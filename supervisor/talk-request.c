@@ -2,6 +2,7 @@
 #include "../shared/log.h"
 #include "../shared/protocol-actors.h"
 #include "context.h"
+#include "delivery.h"
 #include "exchange.h"
 #include "router.h"
 #include "schedule.h"
@@ -335,6 +336,10 @@ int talk_on_request(struct actor *actor, const struct ring_record *record, bool 
         if (record->size < sizeof(cookie))
             return -EBADMSG;
         r = mailbox_reserve(actor->mailbox, PROTOCOL_BODY_MAX, &room);
+        actor->full = actor->full || r == MAILBOX_E_FULL;
+        if (actor->owes)
+            delivery_wake(actor);
+        actor->owes = r == MAILBOX_E_FULL;
         if (r != 0)
             return r;
         memcpy(&cookie, record->body, sizeof(cookie));

@@ -283,7 +283,8 @@ class Hostile(Case):
         s.write("driver.group", ini(TALKER, Group=environment, Restart=QUICK, Pool={"Size": 3}))
         s.write("actor.group", ini(TALKER, Group=environment, Restart=QUICK))
         s.write("culprit.group", ini(f"{helper('hostile-actor')} {how}", Restart=QUICK,
-                                     Worker={"MessageRetries": 1, "MailboxSize": "16K", "InlineMax": "4K"}))
+                                     Worker={"MessageRetries": 1, "MailboxSize": "16K", "InlineMax": "4K",
+                                             "TimeoutStopSec": "200ms"}))
         return s.start()
 
     def honest_work(self, s):
