@@ -547,9 +547,7 @@ class Shown(TestCase):
         s.call("Stop", target="mail")  # what is measured here is not the starting of processes
         with Varlink(s.socket_path) as connection:
             for i in range(n):
-                connection.send("Create", {"group": "mail", "payload": text("echo"), "options": {"key": f"k{i}"}})
-            for _ in range(n):
-                connection.reply()
+                connection.call("Create", group="mail", payload=text("echo"), options={"key": f"k{i}"})
         group = s.group("mail")
         self.assertEqual((group["cells_total"], len(group["cells"]), group["queued"]), (n, n, n))
         self.refused("TooManyCells", s.create, "mail", "echo", key="more") if n == 1000 else None
