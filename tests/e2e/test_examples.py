@@ -174,6 +174,17 @@ class MakeRun(TestCase):
         self.assertIn("2005 right by sha256sum, 0 wrong, 0 lost", process.stdout)
         self.assertRegex(process.stdout, r"crashes survived +[1-9]")
 
+    def test_a_command_finds_all_the_examples_and_its_exit_status_is_told(self):
+        def run(*command):
+            return subprocess.run([os.path.join(TOP, "worker", "examples", "run"), "--", *command], capture_output=True, text=True,
+                                  timeout=LIMIT, check=False, input='{"customer":"acme","product":"mailbox","properties":'
+                                                                    '{"name":"info","providers":"provider"}}\n')
+        process = run("provision", "submit", "provision")
+        self.assertEqual(process.returncode, 0, process.stderr)
+        self.assertIn('"provider":"provider/0","address":"info@acme.example"', process.stdout)
+        self.assertEqual(run("sh", "-c", "troupectl start nobody").returncode, 5)
+        self.assertEqual(run("no-such-command").stderr, "no-such-command: No such file or directory\n")
+
 
 if __name__ == "__main__":
     unittest.main()
