@@ -49,6 +49,8 @@ enum actor_kind {
 #define ACTOR_ASKS_MAX    16384u
 #define ACTOR_WATCHES_MAX 1024u
 #define ACTOR_NAMES_MAX   1024u
+/* Exchanges, all together: anybody may make some, and they outlive whoever did. */
+#define ACTOR_EXCHANGES_MAX 10000u
 
 /* What is logged about the messages for an actor; off by default. */
 enum actor_log {
@@ -83,6 +85,7 @@ struct actor {
     bool up;                 /* somebody is ready to read the inbox */
     bool paused;             /* takes letters, hands none on */
     bool full;               /* the inbox is: space() will come */
+    bool held_up;            /* not read from until it has read what it was answered */
     bool owes;               /* an answer finds no room in it: messages are not to take that */
     uint8_t log;             /* enum actor_log: what the message log is to say */
     bool failed;             /* its watchers were told; whoever watches it now is told at once */
@@ -124,6 +127,7 @@ struct actor_table {
     uint32_t *generations;
     uint32_t *free; /* indices, a stack */
     size_t n_entries, n_allocated, n_free;
+    uint32_t n_exchanges;
     void *names;          /* tree of actor_name */
     uint64_t last_client; /* "@N" */
     uint64_t last_id;     /* of a letter */

@@ -144,20 +144,21 @@ void cell_review(struct cell *cell)
     cell_watch_idle(cell);
 }
 
-/* Messages and what its actors are known for would be lost with it. */
+/* Messages and what the actor is known for would be lost with it. */
+static bool actor_is_missed(const struct actor *actor)
+{
+    return actor &&
+           (!delivery_is_quiet(actor) || !list_empty(&actor->names) ||
+            !list_empty(&actor->schedules) || !list_empty(&actor->subscriptions.subscriptions));
+}
+
 static bool cell_is_quiet(const struct cell *cell)
 {
-    if (!cell->actor)
-        return true;
-    if (!delivery_is_quiet(cell->actor) || !list_empty(&cell->actor->schedules))
+    if (actor_is_missed(cell->actor))
         return false;
-    for (size_t i = 0; i < cell->n_slots; i++) {
-        const struct actor *actor = cell->slots[i]->actor;
-        if (actor &&
-            (!delivery_is_quiet(actor) || !list_empty(&actor->names) ||
-             !list_empty(&actor->schedules) || !list_empty(&actor->subscriptions.subscriptions)))
+    for (size_t i = 0; i < cell->n_slots; i++)
+        if (actor_is_missed(cell->slots[i]->actor))
             return false;
-    }
     return true;
 }
 

@@ -92,9 +92,6 @@ void control_refuse_routing(struct request *request, const char *to, int result)
     case ROUTER_E_NO_MATCH:
         request_fail_string(request, "NoMatch", "exchange", to);
         break;
-    case ROUTER_E_BUSY:
-        request_fail_string(request, "TooMany", "what", "asks");
-        break;
     default:
         request_internal(request, result);
     }

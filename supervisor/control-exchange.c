@@ -100,7 +100,7 @@ static void answer_created(struct request *request, const char *name, int r,
                               "or a digit");
         break;
     case ACTOR_E_TOO_MANY:
-        request_fail_string(request, "TooMany", "what", "actors");
+        request_fail_string(request, "TooMany", "what", "exchanges");
         break;
     default:
         request_internal(request, r);

@@ -59,6 +59,17 @@ static struct letter *letter_of(struct actor *actor, const struct protocol_messa
 
 /* ---- what a worker says about its letters ---- */
 
+/* There is more room afterwards: whoever waits for that goes on, also what is for the pool. */
+static void take_stashed(struct actor *actor, struct letter *letter)
+{
+    struct actor *pool = delivery_pool_of(actor);
+
+    postbox_take(&actor->postbox, letter);
+    delivery_wake(actor);
+    if (pool && !postbox_idle(&pool->postbox))
+        delivery_wake(pool);
+}
+
 int delivery_claim(struct actor *actor, uint64_t id, struct letter **ret)
 {
     const uint32_t gate = gate_of(actor->mailbox);
@@ -68,7 +79,7 @@ int delivery_claim(struct actor *actor, uint64_t id, struct letter **ret)
 
     *ret = postbox_stashed(&actor->postbox, id);
     if (*ret) {
-        postbox_take(&actor->postbox, *ret);
+        take_stashed(actor, *ret);
         return 0;
     }
     /* Forward only: every record is passed once, whatever a worker says. */
@@ -76,9 +87,11 @@ int delivery_claim(struct actor *actor, uint64_t id, struct letter **ret)
         if (record.kind != PROTOCOL_MESSAGE ||
             protocol_get_message(record.body, record.size, &message) < 0 || message.id != id)
             continue;
-        actor->settled = at;
         *ret = letter_of(actor, &message, at);
-        return *ret ? 0 : -ENOMEM;
+        if (!*ret)
+            return -ENOMEM;
+        actor->settled = at;
+        return 0;
     }
     return -EBADMSG;
 }
@@ -104,10 +117,8 @@ int delivery_unstash(struct actor *actor, uint64_t id)
 
     if (!letter)
         return -EBADMSG;
-    postbox_take(&actor->postbox, letter);
+    take_stashed(actor, letter);
     letter_free(letter);
-    if (!list_empty(&actor->blocked))
-        delivery_wake(actor);
     return 0;
 }
 
@@ -264,6 +275,7 @@ void delivery_take_over(struct actor *actor, struct actor *from)
     }
     ask_move_all(from, actor);
     watch_move_all(from, actor);
+    actor->held_up = from->held_up;
     if (list_linked(&from->blocked_link)) {
         /* It waits for room elsewhere: it looks again. */
         list_unlink(&from->blocked_link);

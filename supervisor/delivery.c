@@ -174,6 +174,20 @@ void delivery_note_sent(struct actor *actor, const struct protocol_message *mess
 
 /* ---- feeding ---- */
 
+bool delivery_must_read_first(struct actor *actor)
+{
+    actor->held_up = !router_answer_fits(actor, 0);
+    return actor->held_up;
+}
+
+static void let_go_on(struct actor *actor)
+{
+    if (!actor->held_up || !actor->mailbox || !router_answer_fits(actor, 0))
+        return;
+    actor->held_up = false;
+    mailbox_resume(actor->mailbox);
+}
+
 /* Ours is the fault (memory, descriptors): it cannot be handed over, and says so. */
 static void give_up(struct actor *actor, struct letter *letter, int error)
 {
@@ -222,6 +236,7 @@ static void feed_inbox(struct actor *actor)
     while (actor->up && !actor->full && (letter = postbox_next(&actor->postbox, actor->paused)))
         if (!feed_one(actor, actor, letter))
             break;
+    let_go_on(actor);
     review_in_pool(actor);
 }
 
@@ -338,7 +353,7 @@ void delivery_attach(struct actor *actor, struct mailbox *mailbox)
     actor->settled = 0;
     actor->n_inbox = actor->n_pooled = 0;
     actor->n_recent = 0;
-    actor->full = actor->owes = false;
+    actor->full = actor->owes = actor->held_up = false;
     actor->control = actor->paused ? MEMORY_CONTROL_PAUSE : 0;
     if (actor->control != 0)
         mailbox_set_control(mailbox, actor->control);

@@ -35,6 +35,10 @@ void delivery_note_sent(struct actor *actor, const struct protocol_message *mess
 /* An answer for the worker or client of now; taken over. */
 void delivery_answer(struct actor *actor, struct letter *letter);
 
+/* So many answers wait for it that it may cause no more before it has read some: its reading is to
+ * be held up (MAILBOX_E_FULL), and goes on by itself. */
+bool delivery_must_read_first(struct actor *actor);
+
 /* Feeds it at the end of this turn, and now. */
 void delivery_wake(struct actor *actor);
 void delivery_on_turn(struct loop_deferred *deferred);

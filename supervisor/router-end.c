@@ -137,6 +137,7 @@ void router_remove(struct actor *actor, const char *cause)
     if (actor->kind == ACTOR_EXCHANGE && actor->exchange) {
         exchange_deinit(actor->exchange);
         free(actor->exchange);
+        actor->context->actors.n_exchanges--;
     }
     actor_free(actor);
 }
@@ -147,13 +148,17 @@ int router_add_exchange(struct context *context, const char *name, enum exchange
     struct actor *actor;
     int r;
 
+    if (context->actors.n_exchanges >= ACTOR_EXCHANGES_MAX)
+        return ACTOR_E_TOO_MANY;
     r = actor_new(&actor, context, ACTOR_EXCHANGE, name);
     if (r < 0)
         return r;
     actor->exchange = calloc(1, sizeof(*actor->exchange));
     r = actor->exchange ? actor_register(actor, name) : -ENOMEM;
-    if (actor->exchange)
+    if (actor->exchange) {
         exchange_init(actor->exchange, kind, wildcards);
+        context->actors.n_exchanges++;
+    }
     if (r != 0) {
         router_remove(actor, "it was never there");
         return r;

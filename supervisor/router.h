@@ -23,8 +23,6 @@ enum {
     ROUTER_E_GONE,     /* no such actor, or it is gone */
     ROUTER_E_FULL,     /* its mailbox is (Overflow=reject) */
     ROUTER_E_NO_MATCH, /* an exchange without a subscription for it */
-    ROUTER_E_BLOCK, /* Overflow=block and from a ring: to be presented again when there is room */
-    ROUTER_E_BUSY,  /* too many open asks */
 };
 
 /*

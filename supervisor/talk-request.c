@@ -75,7 +75,7 @@ static int on_find(struct actor *actor, const struct ring_record *record)
     if (r < 0)
         return r;
     found.cookie = named.cookie;
-    found.group = actor->reference; /* by no name at all one finds oneself */
+    found.group = actor_self(actor)->reference; /* by no name at all one finds oneself */
     r = *name == '\0' ? 0 : router_find(actor->context, name, &found.group);
     if (r != 0)
         return refuse(actor, named.cookie, ENOENT, "no such group, exchange or name");
@@ -97,7 +97,7 @@ static int refuse_name(struct actor *actor, uint64_t cookie, int r)
                       "malformed name: 1 to 255 characters of A-Z a-z 0-9 . _ : -, the first a "
                       "letter or digit");
     case ACTOR_E_TOO_MANY:
-        return refuse(actor, cookie, EBUSY, "too many names");
+        return refuse(actor, cookie, EBUSY, "too many names, or exchanges");
     default:
         return refuse_errno(actor, cookie, r);
     }

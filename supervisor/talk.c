@@ -177,7 +177,7 @@ static int on_tell(struct actor *from, const struct ring_record *record)
         return -EBADMSG;
     memcpy(&reference, record->body, sizeof(reference));
     to = actor_get(&from->context->actors, reference);
-    inbox = to ? find_inbox(to, &flags) : NULL;
+    inbox = to && !to->identity ? find_inbox(to, &flags) : NULL;
     if (inbox)
         r = passage_begin(&passage, inbox, PROTOCOL_MESSAGE_CONTENT,
                           (const uint8_t *)record->body + PROTOCOL_TELL_CONTENT,
@@ -223,6 +223,9 @@ static int on_ask(struct actor *from, const struct ring_record *record)
         memcpy(wanted, ask.wanted, ask.wanted_size);
     if (!topic_type_valid(wanted, ask.wanted_size))
         return -EBADMSG;
+    /* Each that fails at once adds to what waits for it. */
+    if (delivery_must_read_first(from))
+        return MAILBOX_E_FULL;
     to = actor_get(&from->context->actors, ask.to);
     if (to && must_wait(from, to, record->size))
         return MAILBOX_E_FULL;

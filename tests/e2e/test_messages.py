@@ -64,6 +64,18 @@ class Telling(Case):
         self.assertEqual({line.split()[0] for line in lines}, {f"actor/{i}" for i in range(4)})
         s.stop()
 
+    def test_what_a_handler_asks_the_supervisor_is_answered_however_full_its_mailbox_is(self):
+        for wake in "futex", "eventfd":
+            with self.subTest(wake=wake):
+                s = self.cast(options=("--wake", wake),
+                              Worker={"MailboxSize": "16K", "InlineMax": "1K", "MailboxMax": 10000})
+                pid = s.worker("actor/0")["pid"]
+                os.kill(pid, signal.SIGSTOP)
+                self.said(s, "many", "actor/0", "pass", "1000")  # each looks up a name
+                os.kill(pid, signal.SIGCONT)
+                self.assertEqual(self.wait_lines(s, 1000), [f"actor/0 pass {i}" for i in range(1000)])
+                s.stop()
+
     def test_a_large_payload_arrives_whole(self):
         s = self.cast(Worker={"InlineMax": "1K", "MailboxSize": "16K"})
         self.said(s, "tell", "actor/0", "note", "x" * 3000)

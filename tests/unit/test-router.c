@@ -233,6 +233,22 @@ START_TEST(an_exchange_keeps_what_comes_while_it_is_paused)
 }
 END_TEST
 
+START_TEST(there_are_only_so_many_exchanges)
+{
+    struct actor *exchange = NULL, *more;
+    char name[16];
+
+    for (unsigned i = 0; i < ACTOR_EXCHANGES_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "x%u", i);
+        ck_assert_int_eq(router_add_exchange(&context, name, EXCHANGE_SINGLE, false, &exchange), 0);
+    }
+    ck_assert_int_eq(router_add_exchange(&context, "more", EXCHANGE_SINGLE, false, &more),
+                     ACTOR_E_TOO_MANY);
+    router_remove(exchange, "gone");
+    ck_assert_int_eq(router_add_exchange(&context, "more", EXCHANGE_SINGLE, false, &more), 0);
+}
+END_TEST
+
 START_TEST(exchanges_in_a_circle_end)
 {
     struct actor *a, *b;
@@ -505,6 +521,7 @@ int main(void)
     tcase_add_test(tc, answers_and_messages_go_in_the_order_in_which_they_were_sent);
     tcase_add_test(tc, a_letter_larger_than_the_whole_memory_is_let_in_alone);
     tcase_add_test(tc, an_exchange_keeps_what_comes_while_it_is_paused);
+    tcase_add_test(tc, there_are_only_so_many_exchanges);
     tcase_add_test(tc, exchanges_in_a_circle_end);
     tcase_add_test(tc, an_ask_ends_with_the_first_reply_that_fits);
     tcase_add_test(tc, an_ask_of_nobody_fails_and_tells_once);
