@@ -38,6 +38,7 @@ static void schedule_end(struct schedule *schedule)
     schedule->id = 0;
     schedule->to = NULL;
     table->n_armed--;
+    table->bytes -= schedule->bytes;
     list_push_front(&table->free, &schedule->link);
 }
 
@@ -131,6 +132,11 @@ static struct letter *schedule_letter(const struct schedule_options *options)
     return letter;
 }
 
+static uint64_t schedule_cost(const struct letter *letter)
+{
+    return letter_bytes(letter) + (letter->payload.fd >= 0 ? SCHEDULE_BLOB_COST : 0);
+}
+
 int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret)
 {
     struct schedule_table *table = &context->schedules;
@@ -138,6 +144,9 @@ int schedule_add(struct context *context, const struct schedule_options *options
     struct schedule *schedule;
     int r = letter ? 0 : -ENOMEM;
 
+    if (r == 0 && (table->bytes >= SCHEDULES_MEMORY_MAX ||
+                   schedule_cost(letter) > SCHEDULES_MEMORY_MAX - table->bytes))
+        r = SCHEDULE_E_TOO_MANY;
     if (r == 0 && list_empty(&table->free))
         r = schedule_table_grow(table, context);
     if (r != 0) {
@@ -152,6 +161,8 @@ int schedule_add(struct context *context, const struct schedule_options *options
     schedule->id = (uint64_t)schedule->generation << 32 | schedule->index;
     schedule->to = options->to;
     schedule->letter = letter;
+    schedule->bytes = schedule_cost(letter);
+    table->bytes += schedule->bytes;
     schedule->period = options->period;
     schedule->realtime = options->realtime;
     letter->timer = schedule->id;

@@ -22,6 +22,9 @@ struct parcel;
 
 /* All together, at most. */
 #define SCHEDULES_MAX 1000000u
+/* Bytes of what they are to tell, all together; a descriptor counts as SCHEDULE_BLOB_COST more. */
+#define SCHEDULES_MEMORY_MAX (UINT64_C(512) << 20)
+#define SCHEDULE_BLOB_COST   (UINT64_C(64) << 10)
 /* The shortest period: nobody is to be kept busy by beats alone. */
 #define SCHEDULE_PERIOD_MIN USEC_PER_MSEC
 
@@ -36,6 +39,7 @@ struct schedule {
     usec_t period; /* 0 = once */
     bool realtime;
     struct letter *letter; /* what it tells; owned */
+    uint64_t bytes;        /* what that counts */
 };
 
 struct schedule_table {
@@ -43,6 +47,7 @@ struct schedule_table {
     uint32_t n_entries, n_allocated;
     struct list free;
     uint64_t n_armed;
+    uint64_t bytes; /* of all their letters */
 };
 
 void schedule_table_init(struct schedule_table *table);
@@ -59,7 +64,7 @@ struct schedule_options {
 
 enum {
     _SCHEDULE_E_SUCCESS,
-    SCHEDULE_E_TOO_MANY, /* SCHEDULES_MAX */
+    SCHEDULE_E_TOO_MANY, /* SCHEDULES_MAX, SCHEDULES_MEMORY_MAX */
 };
 
 /* 0 with its id, SCHEDULE_E_TOO_MANY, or -ENOMEM. */

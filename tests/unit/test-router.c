@@ -456,6 +456,30 @@ START_TEST(timers_are_cancelled_by_id_and_by_type)
 }
 END_TEST
 
+START_TEST(what_timers_are_to_tell_is_bounded)
+{
+    static const char megabyte[1 << 20];
+    struct actor *to = new_actor("to");
+    const struct topic topic = topic_of("tick");
+    uint64_t id, n = 0;
+    int r = 0;
+
+    while (r == 0 && n <= SCHEDULES_MEMORY_MAX >> 20) {
+        struct parcel payload = PARCEL_NULL;
+        ck_assert_int_eq(parcel_set(&payload, megabyte, sizeof(megabyte)), 0);
+        r = schedule_add(&context,
+                         &(struct schedule_options){
+                             .to = to, .at = USEC_PER_SEC, .topic = &topic, .payload = &payload},
+                         &id);
+        n++;
+    }
+    ck_assert_int_eq(r, SCHEDULE_E_TOO_MANY);
+    ck_assert_uint_gt(n, 500);
+    ck_assert_uint_eq(schedule_cancel_type(to, "tick", 4), n - 1);
+    ck_assert_uint_eq(context.schedules.bytes, 0);
+}
+END_TEST
+
 START_TEST(timers_end_with_their_recipient)
 {
     struct actor *actor = new_actor("actor");
@@ -531,6 +555,7 @@ int main(void)
     tcase_add_test(tc, a_watch_tells_once_and_at_once_of_what_is_gone);
     tcase_add_test(tc, a_timer_tells_once_at_its_time);
     tcase_add_test(tc, timers_are_cancelled_by_id_and_by_type);
+    tcase_add_test(tc, what_timers_are_to_tell_is_bounded);
     tcase_add_test(tc, timers_end_with_their_recipient);
     tcase_add_test(tc, a_date_follows_the_wall_clock);
     tcase_add_test(tc, a_hundred_thousand_timers_go_off_and_are_cancelled);
