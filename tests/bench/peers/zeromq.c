@@ -30,10 +30,11 @@ static void *connected(int type, const char *address)
     return socket;
 }
 
-static int push(const char *address, uint64_t count, size_t size)
+/* Begins when `bound` says that the other end is there: what is sent before may never arrive. */
+static int push(int bound, const char *address, uint64_t count, size_t size)
 {
-    void *socket = connected(ZMQ_PUSH, address);
-    char *data = calloc(1, size);
+    char byte, *data = calloc(1, size);
+    void *socket = read(bound, &byte, 1) == 1 ? connected(ZMQ_PUSH, address) : NULL;
 
     if (!socket || !data)
         return 1;
@@ -41,7 +42,7 @@ static int push(const char *address, uint64_t count, size_t size)
         if (zmq_send(socket, data, size, 0) < 0)
             return 1;
     free(data);
-    return zmq_close(socket) < 0; /* the context lingers until all is sent: not ended here */
+    return 0; /* the socket stays open: one that is closed may lose what it has not yet sent */
 }
 
 static int pull(void *socket, uint64_t count, size_t size)
@@ -70,21 +71,21 @@ int main(int argc, char **argv)
     size_t size;
     void *socket;
     pid_t pid;
-    int r;
+    int bound[2], r;
 
-    if (argc != 4)
+    if (argc != 4 || pipe(bound) < 0)
         return 2;
     count = strtoull(argv[2], NULL, 10);
     size = strtoull(argv[3], NULL, 10);
     pid = fork();
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (push(argv[1], count, size) == 0)
+        if (push(bound[0], argv[1], count, size) == 0)
             pause(); /* what is left is being sent in the background */
         _exit(1);
     }
     socket = pid > 0 ? connected(ZMQ_PULL, argv[1]) : NULL;
-    r = socket ? pull(socket, count, size) : -1;
+    r = socket && write(bound[1], "", 1) == 1 ? pull(socket, count, size) : -1;
     if (r < 0)
         fprintf(stderr, "zeromq: %s\n", zmq_strerror(zmq_errno()));
     if (pid > 0) {
