@@ -74,8 +74,13 @@ struct letter *letter_free(struct letter *letter)
     return NULL;
 }
 
+/* A descriptor is dearer than its bytes: there are few of them, and workers need some to start. */
+#define LETTER_BLOB_COST (UINT64_C(64) << 10)
+
 uint64_t letter_bytes(const struct letter *letter)
 {
-    return sizeof(*letter) + letter->topic.type_size + letter->topic.key_size +
+    const uint64_t blob = letter->payload.fd >= 0 ? LETTER_BLOB_COST : 0;
+
+    return blob + sizeof(*letter) + letter->topic.type_size + letter->topic.key_size +
            letter->payload.size;
 }

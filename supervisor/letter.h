@@ -49,5 +49,5 @@ struct letter *letter_new(uint16_t kind, const struct topic *topic);
 struct letter *letter_copy(const struct letter *letter);
 struct letter *letter_free(struct letter *letter); /* in no list; NULL allowed; returns NULL */
 
-/* What it counts towards MailboxMemoryMax=, bytes. */
+/* What it counts towards MailboxMemoryMax=, bytes; a blob counts 64 KiB more for its descriptor. */
 uint64_t letter_bytes(const struct letter *letter);

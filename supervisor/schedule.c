@@ -125,16 +125,13 @@ static struct letter *schedule_letter(const struct schedule_options *options)
 {
     struct letter *letter = letter_new(PROTOCOL_MESSAGE, options->topic);
 
+    if (letter)
+        letter->sender = options->sender;
     if (letter && options->payload)
         parcel_move(&letter->payload, options->payload);
     else if (options->payload)
         parcel_deinit(options->payload);
     return letter;
-}
-
-static uint64_t schedule_cost(const struct letter *letter)
-{
-    return letter_bytes(letter) + (letter->payload.fd >= 0 ? SCHEDULE_BLOB_COST : 0);
 }
 
 int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret)
@@ -145,7 +142,7 @@ int schedule_add(struct context *context, const struct schedule_options *options
     int r = letter ? 0 : -ENOMEM;
 
     if (r == 0 && (table->bytes >= SCHEDULES_MEMORY_MAX ||
-                   schedule_cost(letter) > SCHEDULES_MEMORY_MAX - table->bytes))
+                   letter_bytes(letter) > SCHEDULES_MEMORY_MAX - table->bytes))
         r = SCHEDULE_E_TOO_MANY;
     if (r == 0 && list_empty(&table->free))
         r = schedule_table_grow(table, context);
@@ -161,7 +158,7 @@ int schedule_add(struct context *context, const struct schedule_options *options
     schedule->id = (uint64_t)schedule->generation << 32 | schedule->index;
     schedule->to = options->to;
     schedule->letter = letter;
-    schedule->bytes = schedule_cost(letter);
+    schedule->bytes = letter_bytes(letter);
     table->bytes += schedule->bytes;
     schedule->period = options->period;
     schedule->realtime = options->realtime;

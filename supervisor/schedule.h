@@ -22,9 +22,8 @@ struct parcel;
 
 /* All together, at most. */
 #define SCHEDULES_MAX 1000000u
-/* Bytes of what they are to tell, all together; a descriptor counts as SCHEDULE_BLOB_COST more. */
+/* What they are to tell, all together, by letter_bytes(). */
 #define SCHEDULES_MEMORY_MAX (UINT64_C(512) << 20)
-#define SCHEDULE_BLOB_COST   (UINT64_C(64) << 10)
 /* The shortest period: nobody is to be kept busy by beats alone. */
 #define SCHEDULE_PERIOD_MIN USEC_PER_MSEC
 
@@ -55,8 +54,9 @@ void schedule_table_deinit(struct schedule_table *table);
 
 struct schedule_options {
     struct actor *to;
-    usec_t at;     /* delay, or with `realtime` a date */
-    usec_t period; /* 0 = once */
+    uint64_t sender; /* who sets it; 0 = somebody outside */
+    usec_t at;       /* delay, or with `realtime` a date */
+    usec_t period;   /* 0 = once */
     bool realtime;
     const struct topic *topic; /* valid; copied */
     struct parcel *payload;    /* moved from, whatever the result; NULL = none */

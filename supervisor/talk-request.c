@@ -170,6 +170,7 @@ static int set_timer(struct actor *actor, const struct protocol_timer *timer, st
     struct context *context = actor->context;
     const struct schedule_options options = {
         .to = actor_get(&context->actors, timer->to),
+        .sender = actor_self(actor)->reference,
         .at = timer->at,
         .period = timer->period,
         .realtime = timer->flags & PROTOCOL_TIMER_REALTIME,

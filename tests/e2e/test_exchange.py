@@ -155,7 +155,7 @@ class Office(OfficeTestCase):
         os.kill(self.s.worker("office/0")["pid"], 9)
         self.s.wait_for(lambda: self.s.worker("office/0")["generation"] > generation)
         [timer] = self.call("ListTimers", to="office/0")["timers"]
-        self.assertEqual(str(timer["id"]), id)
+        self.assertEqual((str(timer["id"]), timer["owner"]), (id, "office/0"))
         self.assertEqual(self.ask("office/0", "clerk.forget", id), "1")
 
     def test_C6_at_a_time_of_the_wall_clock(self):
