@@ -523,7 +523,8 @@ START_TEST(test_cancel_flag_ends_the_command_and_its_state_tells_its_pid)
     fake_send(&fake, NULL, 0, 1);
     fake_started(&fake);
     do
-        ck_assert_int_ge(memory_state_read(&fake.channel.theirs, state, &size), 0);
+        if (memory_state_read(&fake.channel.theirs, state, &size) < 0)
+            size = 0; /* in the middle of a write */
     while (size == 0);
     state[size] = '\0';
     ck_assert_ptr_nonnull(strstr(state, "{\"pid\":"));
@@ -544,7 +545,8 @@ START_TEST(test_terminated_worker_ends_its_command_tells_and_dies)
     for (size_t size = 0; size == 0;) {
         char state[MEMORY_STATE_MAX];
 
-        ck_assert_int_ge(memory_state_read(&fake.channel.theirs, state, &size), 0);
+        if (memory_state_read(&fake.channel.theirs, state, &size) < 0)
+            size = 0; /* in the middle of a write */
     }
     kill(fake.pid, SIGTERM);
     fake_result(&fake);
