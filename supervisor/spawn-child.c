@@ -16,7 +16,7 @@
  * Plain system calls only. The C library's setresuid() would drag all threads along, its
  * sigaction() and those of the sanitizers keep tables, and those are the supervisor's.
  *
- * The sanitizers' checks are off: their shadow of the stack is the suspended supervisor's as well.
+ * The sanitizers' checks are off: their shadow of memory is the waiting supervisor's as well.
  */
 #define CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
 

@@ -2,19 +2,21 @@
 #pragma once
 
 /*
- * The new process between clone and exec. It runs in the supervisor's memory while that is
- * suspended: nothing here may allocate, lock, return, or call what keeps a state of its own in the
+ * The new process between clone and exec. It runs in the supervisor's memory while that waits
+ * for it: nothing here may allocate, lock, return, or call what keeps a state of its own in the
  * C library. Private to spawn.
  */
 
 #include "spawn.h"
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* In memory that both share, whatever kind of clone it was. */
 struct spawn_report {
-    int error;        /* negative errno; 0 = exec succeeded */
-    const char *step; /* what failed */
+    int error;                /* negative errno; 0 = exec succeeded */
+    const char *step;         /* what failed */
+    _Atomic uint32_t pending; /* a futex: the child is in our memory; the kernel clears it */
 };
 
 struct spawn_child {

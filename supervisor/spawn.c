@@ -5,14 +5,17 @@
 #include "spawn-child.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP UINT64_C(0x200000000) /* Linux 5.7 */
@@ -21,41 +24,98 @@
 #define P_PIDFD 3 /* Linux 5.4 */
 #endif
 
-/* Whether the clone below is made by an instruction in our own frame, not in one that returns. */
+/* Whether there is an instruction below that gives the child a stack of its own. */
 #if defined(__x86_64__) || defined(__aarch64__)
-#define SHARE_MEMORY ((uint64_t)CLONE_VM)
+#define SHARE_MEMORY true
 #else
-#define SHARE_MEMORY ((uint64_t)0)
+#define SHARE_MEMORY false
 #endif
 
+/* One at a time, since we wait for it; what it needs for the frames of plain system calls. */
+static _Alignas(16) char child_stack[16384];
+
 /*
- * Returns in the supervisor only; the child shares its stack (as with vfork) and must not come back
- * through a frame that the supervisor still needs. So the system call is made right here, and all
- * that the child does in this frame is to call a function that never returns.
+ * Returns in the supervisor only. With shared memory the child begins on an empty stack, where
+ * nothing of our frame can be found: so what it is to call stands in registers.
  */
 __attribute__((noinline, no_sanitize("address", "thread", "undefined"))) static long
 clone_child(struct clone_args *args, const struct spawn_child *child)
 {
     long r;
 #if defined(__x86_64__)
-    __asm__ volatile("syscall"
+    register void (*enter)(const struct spawn_child *) __asm__("r8") = spawn_child_main;
+    __asm__ volatile("syscall\n\t"
+                     "test %%rax, %%rax\n\t"
+                     "jnz 1f\n\t"
+                     "xor %%ebp, %%ebp\n\t"
+                     "mov %%rdx, %%rdi\n\t"
+                     "call *%%r8\n\t"
+                     "ud2\n"
+                     "1:"
                      : "=a"(r)
-                     : "0"((long)SYS_clone3), "D"(args), "S"(sizeof(*args))
-                     : "rcx", "r11", "memory");
+                     : "0"((long)SYS_clone3), "D"(args), "S"(sizeof(*args)), "d"(child), "r"(enter)
+                     : "rcx", "r11", "memory", "cc");
 #elif defined(__aarch64__)
     register long x8 __asm__("x8") = SYS_clone3;
     register long x0 __asm__("x0") = (long)args;
     register long x1 __asm__("x1") = (long)sizeof(*args);
-    __asm__ volatile("svc #0" : "+r"(x0) : "r"(x1), "r"(x8) : "memory", "cc");
+    register long x2 __asm__("x2") = (long)child;
+    register long x3 __asm__("x3") = (long)spawn_child_main;
+    __asm__ volatile("svc #0\n\t"
+                     "cbnz x0, 1f\n\t"
+                     "mov x29, xzr\n\t"
+                     "mov x0, x2\n\t"
+                     "blr x3\n\t"
+                     "brk #0\n"
+                     "1:"
+                     : "+r"(x0)
+                     : "r"(x1), "r"(x2), "r"(x3), "r"(x8)
+                     : "memory", "cc");
     r = x0;
 #else
     r = syscall(SYS_clone3, args, sizeof(*args));
     if (r < 0)
         r = -errno;
-#endif
     if (r == 0)
         spawn_child_main(child);
+#endif
     return r;
+}
+
+/* How often a child that is stopped is looked after, and how often it may be before it is given
+ * up. */
+#define STOPPED_NSEC 10000000
+#define STOPPED_MAX  10
+
+static bool is_stopped(int pidfd)
+{
+    siginfo_t info = {0};
+    int r = (int)syscall(SYS_waitid, P_PIDFD, pidfd, &info, WSTOPPED | WNOHANG | WNOWAIT | __WALL,
+                         NULL);
+    return r == 0 && info.si_pid != 0;
+}
+
+/*
+ * What vfork would do, but for this: SIGSTOP cannot be blocked, and whoever is the user that the
+ * child becomes may send it, again and again. That must not suspend us as well.
+ */
+static void await_exec(struct spawn_report *report, int pidfd)
+{
+    const struct timespec patience = {.tv_nsec = STOPPED_NSEC};
+    unsigned n_stopped = 0;
+    /* Partner: the kernel, when the child has left our memory. */
+    while (atomic_load_explicit(&report->pending, memory_order_acquire) != 0) {
+        if (syscall(SYS_futex, &report->pending, FUTEX_WAIT, 1, &patience, NULL, 0) == 0 ||
+            !is_stopped(pidfd))
+            continue;
+        (void)syscall(SYS_pidfd_send_signal, pidfd, n_stopped < STOPPED_MAX ? SIGCONT : SIGKILL,
+                      NULL, 0);
+        n_stopped++;
+    }
+    if (n_stopped <= STOPPED_MAX)
+        return;
+    report->error = -EAGAIN;
+    report->step = "stopped before exec";
 }
 
 /* Without clone3, which some container profiles answer with ENOSYS: copies the memory, joins later.
@@ -63,6 +123,7 @@ clone_child(struct clone_args *args, const struct spawn_child *child)
 static long clone_old(struct spawn_child *child, int *ret_pidfd)
 {
     child->join_cgroup = child->options->cgroup_fd >= 0;
+    child->report->pending = 0; /* not cleared in a copy; vfork waits */
     long r = syscall(SYS_clone, CLONE_PIDFD | CLONE_VFORK | SIGCHLD, NULL, ret_pidfd, NULL, NULL);
     if (r == 0)
         spawn_child_main(child);
@@ -73,10 +134,17 @@ static long clone_any(struct spawn_child *child, int *ret_pidfd)
 {
     const struct spawn_options *options = child->options;
     struct clone_args args = {
-        .flags = CLONE_PIDFD | CLONE_VFORK | SHARE_MEMORY,
+        .flags = CLONE_PIDFD | CLONE_VFORK,
         .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
         .exit_signal = SIGCHLD,
     };
+    if (SHARE_MEMORY) {
+        args.flags = CLONE_PIDFD | CLONE_VM | CLONE_CHILD_CLEARTID;
+        args.child_tid = (uint64_t)(uintptr_t)&child->report->pending;
+        args.stack = (uint64_t)(uintptr_t)child_stack;
+        args.stack_size = sizeof(child_stack);
+        child->report->pending = 1;
+    }
     if (options->cgroup_fd >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (unsigned)options->cgroup_fd;
@@ -84,6 +152,8 @@ static long clone_any(struct spawn_child *child, int *ret_pidfd)
     long r = fault_inject("clone");
     if (r == 0)
         r = clone_child(&args, child);
+    if (r > 0)
+        await_exec(child->report, *ret_pidfd);
     return r == -ENOSYS ? clone_old(child, ret_pidfd) : r;
 }
 
@@ -107,7 +177,7 @@ static int write_oom_score(int value)
 /*
  * The files in /proc of a process that is not dumpable are root's, and the child shares our memory,
  * so without privileges it cannot set its own score. Then it inherits it: ours is what it is to
- * have while we are suspended anyway. Returns 1 if ours has to be given back, 0 if the child can do
+ * have while we wait for it anyway. Returns 1 if ours has to be given back, 0 if the child can do
  * it, or -errno.
  */
 static int lend_oom_score(struct spawn_child *child, int *ret_own)
@@ -177,7 +247,7 @@ static void end(int pidfd)
 
 /*
  * For what the child reports. Mapped once and shared even with a child that got a copy of our
- * memory; one is enough, since we are suspended until the child has exec'ed or ended.
+ * memory; one is enough, since we wait until the child has exec'ed or ended.
  */
 static struct spawn_report *report_page(void)
 {

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Starts one process: clone3 with a pidfd, in vfork manner, straight into its cgroup where there is
- * one; then own session-less process group, default signal dispositions, empty mask, rlimits, nice,
- * OOM score, user, directory, descriptors, parent-death signal, exec. Nothing is inherited but what
- * is listed.
+ * Starts one process: clone3 with a pidfd, in the manner of vfork (but who stops the child does not
+ * stop us), straight into its cgroup where there is one; then own session-less process group,
+ * default signal dispositions, empty mask, rlimits, nice, OOM score, user, directory, descriptors,
+ * parent-death signal, exec. Nothing is inherited but what is listed.
  */
 
 #include <stdbool.h>
@@ -58,7 +58,8 @@ struct spawn_result {
 
 /*
  * 0 when exec succeeded; -errno otherwise, with `*ret_step` naming what failed in the child
- * ("exec", "chdir", "setuid" …; static) or "clone". No zombie is left behind either way.
+ * ("exec", "chdir", "setuid" …; static) or "clone"; -EAGAIN for one that somebody stopped again and
+ * again before exec. No zombie is left behind either way.
  */
 int spawn(const struct spawn_options *options, struct spawn_result *ret, const char **ret_step);
 

@@ -3,6 +3,7 @@
 #include "../../supervisor/spawn.h"
 #include <check.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -330,6 +332,44 @@ START_TEST(it_dies_with_the_supervisor)
 }
 END_TEST
 
+/* Stops whatever its parent starts, as soon as it is there, and again and again. */
+static _Noreturn void stop_the_children_of(pid_t parent)
+{
+    char path[64], text[256];
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    for (ssize_t n; (n = pread(fd, text, sizeof(text) - 1, 0)) >= 0;) {
+        char *at = text, *end;
+        text[n] = '\0';
+        for (long pid; (pid = strtol(at, &end, 10)) > 0; at = end)
+            if (pid != getpid())
+                (void)kill((pid_t)pid, SIGSTOP);
+    }
+    _exit(1);
+}
+
+START_TEST(one_that_is_stopped_before_exec_holds_nobody_up)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_options options = {.argv = argv, .environment = environment, .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    pid_t parent = getpid(), stopper = fork();
+    if (stopper == 0)
+        stop_the_children_of(parent);
+    for (int i = 0; i < 100; i++) {
+        int r = spawn(&options, &result, &step);
+        ck_assert(r == 0 || r == -EAGAIN); /* it has been stopped too often */
+        if (r != 0)
+            continue;
+        ck_assert_int_eq(kill(result.pid, SIGKILL), 0);
+        (void)wait_for(result.pidfd);
+    }
+    ck_assert_int_eq(kill(stopper, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(stopper, NULL, 0), stopper);
+}
+END_TEST
+
 START_TEST(too_many_descriptors_are_refused)
 {
     struct spawn_fd fds[SPAWN_FDS_MAX + 1] = {0};
@@ -433,6 +473,7 @@ int main(void)
     tcase_add_test(tcase, an_oom_score_that_cannot_be_set_is_an_error);
     tcase_add_test(tcase, the_user_is_changed_and_the_supervisor_keeps_its_secrets);
     tcase_add_test(tcase, it_dies_with_the_supervisor);
+    tcase_add_test(tcase, one_that_is_stopped_before_exec_holds_nobody_up);
     tcase_add_test(tcase, too_many_descriptors_are_refused);
     tcase_add_test(tcase, without_clone3_it_starts_all_the_same_and_reports_errors);
     tcase_add_test(tcase, without_clone3_it_joins_its_cgroup_by_itself);
