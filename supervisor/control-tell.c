@@ -144,7 +144,7 @@ void control_ask(struct request *request)
     struct ask_parameters parameters = {.reply_type = ""};
     struct router_message wanted;
     uint64_t handle;
-    usec_t timeout;
+    usec_t timeout = 0;
     int r;
 
     if (!request_take(request, table, &parameters) ||
