@@ -161,6 +161,11 @@ void notify_deinit(struct notify *notify)
     notify->fd = close_fd(notify->fd);
 }
 
+bool notify_wanted(const struct notify *notify)
+{
+    return notify->fd >= 0;
+}
+
 void notify_ready(struct notify *notify, usec_t now)
 {
     if (notify->fd < 0)

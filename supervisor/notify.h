@@ -42,6 +42,8 @@ struct notify {
 int notify_init(struct notify *notify, struct timer_queue *timers, usec_t now);
 void notify_deinit(struct notify *notify);
 
+/* Whether there is anybody to tell: without, nothing need be counted for a status line. */
+bool notify_wanted(const struct notify *notify);
 void notify_ready(struct notify *notify, usec_t now);
 /* Also begins a reload for Type=notify-reload: it ends with notify_ready(). */
 void notify_reloading(struct notify *notify, usec_t now);

@@ -166,7 +166,7 @@ static void review(struct loop_deferred *deferred)
     (void)order_start(&supervisor->context.registry);
     if (!supervisor->ready)
         count_workers(supervisor);
-    else if (!timer_armed(&supervisor->status_timer))
+    else if (notify_wanted(&supervisor->notify) && !timer_armed(&supervisor->status_timer))
         (void)timer_arm(loop_timers(loop), &supervisor->status_timer,
                         usec_add(loop_now(loop), STATUS_DELAY));
 }

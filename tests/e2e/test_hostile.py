@@ -88,6 +88,8 @@ class Workers(TestCase):
 
     def test_one_that_plays_dead_is_taken_at_its_word(self):
         s = self.beside("play-dead", "futex")
+        if s.call("GetInfo")["wake"] != "futex":
+            self.skipTest("without futex operations in io_uring a death is known by the end of the process alone")
         job = s.do("culprit", "x", max_retries=1)
         self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
         event = s.wait_event("worker.lost", "culprit/0", 2)

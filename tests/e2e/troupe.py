@@ -342,7 +342,8 @@ class Supervisor:
         with open(f"/proc/{pid or self.process.pid}/status", encoding="ascii") as file:
             for line in file:
                 if line.startswith(name + ":"):
-                    return int(line.split()[1])
+                    value = line.split()[1]
+                    return int(value) if value.isdigit() else value
         raise KeyError(name)
 
 
