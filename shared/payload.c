@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define BLOB_SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -55,13 +56,23 @@ struct payload_wire payload_get(struct message_reader *reader)
     return payload;
 }
 
+static bool blob_size_is_valid(size_t size)
+{
+    return size > 0 && size <= PAYLOAD_BLOB_MAX;
+}
+
+static int seal(int fd)
+{
+    return fcntl(fd, F_ADD_SEALS, BLOB_SEALS) < 0 ? -errno : 0;
+}
+
 int payload_blob_new(size_t size, int *ret_fd, void **ret_data)
 {
     _cleanup_close_ int fd = -1;
     void *data;
     int r;
 
-    if (size == 0 || size > PAYLOAD_BLOB_MAX)
+    if (!blob_size_is_valid(size))
         return -EINVAL;
     fd = memory_new_fd("troupe-blob", size);
     if (fd < 0)
@@ -82,7 +93,46 @@ int payload_blob_seal(int fd, void *data, size_t size)
     /* While a writable mapping exists, the kernel refuses F_SEAL_WRITE. */
     if (munmap(data, size) < 0)
         return -errno;
-    return fcntl(fd, F_ADD_SEALS, BLOB_SEALS) < 0 ? -errno : 0;
+    return seal(fd);
+}
+
+/* The file's position, which every holder of the descriptor shares, stays at its beginning. One
+ * call writes at most 2 GiB. */
+static int write_all(int fd, const char *data, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        int r = fault_inject("write");
+        ssize_t n;
+
+        if (r < 0)
+            return r;
+        n = pwrite(fd, data + done, size - done, (off_t)done);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0)
+            done += (size_t)n;
+    }
+    return 0;
+}
+
+int payload_blob_copy(const void *data, size_t size, int *ret_fd)
+{
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    if (!blob_size_is_valid(size))
+        return -EINVAL;
+    fd = memory_new_fd("troupe-blob", size);
+    if (fd < 0)
+        return fd;
+    r = write_all(fd, data, size);
+    if (r < 0)
+        return r;
+    r = seal(fd);
+    if (r < 0)
+        return r;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
 }
 
 int payload_blob_check(int fd, uint64_t size)

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -363,25 +362,6 @@ int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struc
     return 0;
 }
 
-/* For bytes that one channel takes inside a record and this one does not: their InlineMax= differ.
- */
-static int parcel_to_blob(const struct parcel *parcel, int *ret_fd)
-{
-    _cleanup_close_ int fd = -1;
-    void *data;
-    int r;
-
-    r = payload_blob_new((size_t)parcel->size, &fd, &data);
-    if (r < 0)
-        return r;
-    memcpy(data, parcel_data(parcel), (size_t)parcel->size);
-    r = payload_blob_seal(fd, data, (size_t)parcel->size);
-    if (r < 0)
-        return r;
-    *ret_fd = TAKE_FD(fd);
-    return 0;
-}
-
 static int mailbox_send_blob(struct mailbox *mailbox, int fd, uint64_t size,
                              struct payload_wire *ret)
 {
@@ -415,7 +395,7 @@ int mailbox_give(struct mailbox *mailbox, const struct parcel *parcel, struct pa
     if (parcel->fd >= 0)
         return mailbox_send_blob(mailbox, parcel->fd, parcel->size, ret);
     if (parcel->size > mailbox->channel.mine.header->inline_max) {
-        r = parcel_to_blob(parcel, &made);
+        r = payload_blob_copy(parcel_data(parcel), (size_t)parcel->size, &made);
         return r < 0 ? r : mailbox_send_blob(mailbox, made, parcel->size, ret);
     }
     *ret = (struct payload_wire){

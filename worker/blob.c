@@ -4,7 +4,6 @@
 #include "../shared/cleanup.h"
 #include "../shared/payload.h"
 #include <poll.h>
-#include <string.h>
 #include <sys/mman.h>
 
 int blob_new(struct blob *ret, size_t size)
@@ -41,15 +40,13 @@ int blob_copy(struct blob *ret, const void *data, size_t size)
     struct blob blob = BLOB_NULL;
     int r;
 
-    r = blob_new(&blob, size);
+    if (size > PAYLOAD_BLOB_MAX)
+        return -EMSGSIZE;
+    r = payload_blob_copy(data, size, &blob.fd);
     if (r < 0)
         return r;
-    memcpy(blob.data, data, size);
-    r = blob_seal(&blob);
-    if (r < 0) {
-        blob_deinit(&blob);
-        return r;
-    }
+    blob.size = size;
+    blob.sealed = true;
     *ret = blob;
     return 0;
 }

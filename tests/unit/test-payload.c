@@ -158,6 +158,21 @@ START_TEST(a_sealed_blob_passes_the_check_and_can_be_read)
 }
 END_TEST
 
+START_TEST(a_copy_is_a_sealed_blob_that_is_read_from_its_beginning)
+{
+    static char bytes[3 << 20], read_back[sizeof(bytes)];
+    int fd;
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)(i * 7);
+    ck_assert_int_eq(payload_blob_copy(bytes, sizeof(bytes), &fd), 0);
+    ck_assert_int_eq(payload_blob_check(fd, sizeof(bytes)), 0);
+    ck_assert_int_eq(read(fd, read_back, sizeof(read_back)), (ssize_t)sizeof(bytes));
+    ck_assert_mem_eq(read_back, bytes, sizeof(bytes));
+    close_fd(fd);
+}
+END_TEST
+
 START_TEST(nobody_can_change_a_sealed_blob)
 {
     int fd = new_blob("some bytes", 10);
@@ -219,6 +234,7 @@ START_TEST(empty_and_endless_blobs_are_refused)
 
     ck_assert_int_eq(payload_blob_new(0, &fd, &data), -EINVAL);
     ck_assert_int_eq(payload_blob_new(PAYLOAD_BLOB_MAX + 1, &fd, &data), -EINVAL);
+    ck_assert_int_eq(payload_blob_copy("", 0, &fd), -EINVAL);
     ck_assert_int_eq(payload_blob_map(0, 0, &mapped), -EINVAL);
 }
 END_TEST
@@ -338,6 +354,7 @@ int main(void)
     tcase_add_test(tcase, a_blob_above_the_limit_fails_the_reader);
     tcase_add_test(tcase, an_inline_payload_longer_than_its_record_fails_the_reader);
     tcase_add_test(tcase, a_sealed_blob_passes_the_check_and_can_be_read);
+    tcase_add_test(tcase, a_copy_is_a_sealed_blob_that_is_read_from_its_beginning);
     tcase_add_test(tcase, nobody_can_change_a_sealed_blob);
     tcase_add_test(tcase, a_blob_that_somebody_can_still_write_is_not_sealed);
     tcase_add_test(tcase, the_check_refuses_everything_that_is_not_just_so);
