@@ -328,6 +328,9 @@ void delivery_on_consumed(struct actor *actor, const struct ring_record *record,
     struct list *kept = list_first(&actor->blobs);
     uint32_t flags;
 
+    /* Cursors come round: one that stood still would lie ahead of all others some day. */
+    if ((int32_t)(cursor - actor->settled) > 0)
+        actor->settled = cursor;
     if (record->kind != PROTOCOL_MESSAGE)
         return;
     actor->counters.consumed++;
