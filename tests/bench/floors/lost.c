@@ -21,11 +21,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define TOUCH_BYTES 4096 /* a page, at most */
 
 /* What both processes see. */
 struct held {
@@ -37,12 +40,13 @@ struct held {
 static void hold_and_wait(struct held *held, size_t n_bytes)
 {
     static struct robust_list_head head;
-    char *memory = malloc(n_bytes + 1);
+    volatile char *memory = malloc(n_bytes + 1);
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!memory)
         _exit(1);
-    memset(memory, 1, n_bytes + 1);
+    for (size_t i = 0; i < n_bytes; i += TOUCH_BYTES)
+        memory[i] = 1;
     head.list.next = &held->entry;
     held->entry.next = &head.list;
     head.futex_offset = offsetof(struct held, word) - offsetof(struct held, entry);

@@ -76,6 +76,7 @@ def measures(quick):
     return [
         Measure("restart", "From kill -9 of an idle process to its replacement's main()", idle, "p50_ms", "ms"),
         Measure("death", "From kill -9 to the result of the next job", deaths, "served_p50_ms", "ms", points,
-                axis="MiB touched", shown={"known_p50_ms": "lost job known", "main_p50_ms": "replacement's main()",
+                axis="MiB touched", shown={"known_p50_ms": "lost job known", "ended_p50_ms": "its end at the submitter",
+                                           "main_p50_ms": "replacement's main()",
                                            "served_p50_ms": "next job served"}),
     ]

@@ -6,9 +6,10 @@
  *     deaths SOCKET FIFO PID COUNT PAUSE_MS idle|BYTES
  *
  * PID 0: the process whose stamp comes first. idle: it has nothing to do; BYTES: it has a job in
- * hand, and so much memory touched. From the kill to: the end of the lost job at its submitter
- * (known; not when idle), the replacement's main(), the result of the next job (served). Prints one
- * JSON object.
+ * hand, and so much memory touched. From the kill to: the event that names the lost job, on a Watch
+ * of its own (known), its end at its submitter, which the proof of the death precedes (ended; both
+ * not when idle), the replacement's main(), the result of the next job (served), which is submitted
+ * once the loss is known. Prints one JSON object.
  */
 
 #include "../../../worker/troupe.h"
@@ -20,6 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define LIMIT_USEC UINT64_C(30000000)
@@ -32,11 +36,11 @@ enum job {
 struct deaths {
     struct troupe_client *client;
     uint64_t group;
-    int fd;
+    int fd, watch;
     pid_t pid;
     bool busy;
     uint64_t n_bytes;
-    struct samples known, main, served;
+    struct samples known, ended, main, served;
 };
 
 /* The next one may be handed to the worker that is just dying: then it is tried again. */
@@ -69,6 +73,50 @@ static int expect(struct deaths *deaths, enum job job)
     return r;
 }
 
+/* ---- the events ---- */
+
+static int watch_open(const char *path)
+{
+    static const char call[] = "{\"method\": \"io.troupe.Supervisor.Watch\", \"more\": true, "
+                               "\"parameters\": {\"target\": \"victim\"}}";
+    const struct timeval limit = {.tv_sec = LIMIT_USEC / 1000000};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (strlen(path) >= sizeof(address.sun_path))
+        return -ENAMETOOLONG;
+    strcpy(address.sun_path, path);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
+        connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+        write(fd, call, sizeof(call)) != sizeof(call))
+        return -errno;
+    return fd;
+}
+
+/* Those of before are not of interest. */
+static void watch_drain(int fd)
+{
+    char text[65536];
+
+    while (recv(fd, text, sizeof(text), MSG_DONTWAIT) > 0)
+        ;
+}
+
+/* Until it is said that the worker is dying, or, where no hint comes first, that it is dead. */
+static int watch_loss(int fd)
+{
+    char text[65536];
+    size_t size = 0;
+    ssize_t n;
+
+    while (size < sizeof(text) && (n = recv(fd, text + size, sizeof(text) - size, 0)) > 0) {
+        size += (size_t)n;
+        if (memmem(text, size, "worker.lost", 11) || memmem(text, size, "worker.died", 11))
+            return 0;
+    }
+    return -EIO;
+}
+
 /* A worker that has just been started does a job, as proof of its health, or takes the one it dies
  * with. */
 static int make_ready(struct deaths *deaths)
@@ -93,13 +141,19 @@ static int kill_once(struct deaths *deaths, unsigned pause_ms)
     if (r < 0)
         return r;
     (void)usleep(pause_ms * 1000);
+    watch_drain(deaths->watch);
     begin = samples_now();
     if (kill(deaths->pid, SIGKILL) < 0)
         return -errno;
-    r = submit(deaths, NEXT);
+    if (deaths->busy) {
+        r = watch_loss(deaths->watch);
+        samples_add(&deaths->known, begin, samples_now());
+    }
+    if (r == 0)
+        r = submit(deaths, NEXT);
     if (r == 0 && deaths->busy) {
         r = expect(deaths, LOST);
-        samples_add(&deaths->known, begin, samples_now());
+        samples_add(&deaths->ended, begin, samples_now());
     }
     if (r == 0) {
         r = expect(deaths, NEXT);
@@ -121,6 +175,8 @@ static int run(struct deaths *deaths, const char *socket, const char *fifo, unsi
     if (r == 0)
         r = troupe_client_group(deaths->client, "victim", &deaths->group);
     if (r == 0)
+        r = deaths->watch = watch_open(socket);
+    if (r >= 0)
         r = deaths->fd = stamp_open(fifo);
     /* Whoever was killed last by another run has a successor whose stamp is still there. */
     if (r >= 0 && deaths->pid == 0) {
@@ -138,6 +194,8 @@ static void print(struct deaths *deaths)
     if (deaths->busy) {
         samples_print(&deaths->known, "known_");
         printf(", ");
+        samples_print(&deaths->ended, "ended_");
+        printf(", ");
     }
     samples_print(&deaths->main, "main_");
     printf(", ");
@@ -147,7 +205,7 @@ static void print(struct deaths *deaths)
 
 int main(int argc, char **argv)
 {
-    struct deaths deaths = {.fd = -1};
+    struct deaths deaths = {.fd = -1, .watch = -1};
     unsigned count = argc == 7 ? (unsigned)strtoul(argv[4], NULL, 10) : 0;
     int r;
 
@@ -158,8 +216,8 @@ int main(int argc, char **argv)
     deaths.pid = (pid_t)strtol(argv[3], NULL, 10);
     deaths.busy = strcmp(argv[6], "idle") != 0;
     deaths.n_bytes = strtoull(argv[6], NULL, 10);
-    r = samples_init(&deaths.known, count) | samples_init(&deaths.main, count) |
-        samples_init(&deaths.served, count);
+    r = samples_init(&deaths.known, count) | samples_init(&deaths.ended, count) |
+        samples_init(&deaths.main, count) | samples_init(&deaths.served, count);
     if (r == 0)
         r = run(&deaths, argv[1], argv[2], count, (unsigned)strtoul(argv[5], NULL, 10));
     if (r == 0)
