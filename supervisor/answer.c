@@ -29,6 +29,11 @@ int answer_refuse(struct mailbox *mailbox, uint64_t cookie, int error, const cha
                   protocol_put_refused(body, PROTOCOL_BODY_MAX, &refused));
 }
 
+int answer_errno(struct mailbox *mailbox, uint64_t cookie, int r)
+{
+    return answer_refuse(mailbox, cookie, -r, strerror(-r));
+}
+
 int answer_found(struct mailbox *mailbox, const struct protocol_found *found)
 {
     void *body;

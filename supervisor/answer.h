@@ -14,6 +14,9 @@
 /* REFUSED: `error` is an errno, positive; `reason` a sentence, copied. */
 int answer_refuse(struct mailbox *mailbox, uint64_t cookie, int error, const char *reason);
 
+/* The same for -errno, in its own words. */
+int answer_errno(struct mailbox *mailbox, uint64_t cookie, int r);
+
 /* FOUND, with the reference of an actor or a group. */
 int answer_found(struct mailbox *mailbox, const struct protocol_found *found);
 

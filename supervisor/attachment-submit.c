@@ -36,7 +36,7 @@ static int attachment_refuse_submit(struct attachment *attachment, uint64_t cook
         return answer_refuse(&attachment->mailbox, cookie, ESHUTDOWN,
                              "no new jobs: it is stopping");
     default:
-        return answer_refuse(&attachment->mailbox, cookie, -r, strerror(-r));
+        return answer_errno(&attachment->mailbox, cookie, r);
     }
 }
 
@@ -144,7 +144,7 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
         return r;
     r = attachment_take_blob(attachment, &submit);
     if (r == -EMFILE || r == -ENOMEM)
-        return answer_refuse(&attachment->mailbox, submit.cookie, -r, strerror(-r));
+        return answer_errno(&attachment->mailbox, submit.cookie, r);
     if (r < 0)
         return r;
     if (!attachment->may_change)

@@ -20,4 +20,14 @@ int talk_on_stash(struct actor *actor, const struct ring_record *record);
 
 /* ---- talk-request.c ---- */
 
+/* As talk_on_record(). */
 int talk_on_request(struct actor *actor, const struct ring_record *record, bool permitted);
+
+/* REFUSED with the sentence for what a name was not taken for: an ACTOR_E_* or -errno. */
+int talk_refuse_name(struct actor *actor, uint64_t cookie, int r);
+
+/* ---- talk-exchange.c: as struct mailbox_handler's record() ---- */
+
+int talk_on_subscription(struct actor *actor, const struct ring_record *record);
+int talk_on_exchange(struct actor *actor, const struct ring_record *record);
+int talk_on_exchange_delete(struct actor *actor, const struct ring_record *record);

@@ -1,95 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "../shared/log.h"
 #include "ask.h"
-#include "cell.h"
 #include "context.h"
 #include "delivery.h"
-#include "message-log.h"
+#include "passage.h"
 #include "router.h"
 #include "talk-private.h"
 #include <errno.h>
 #include <string.h>
 
-/* Not for the short way: a letter is made of it. */
-#define TALK_SLOWLY 1
-
-/* ---- the short way, from ring to ring ---- */
-
-/* A content on its way: copied once, into the inbox, where nobody else can write; then looked at.
- */
-struct passage {
-    struct actor *to;
-    uint8_t *body;
-    uint32_t head; /* bytes of the record before the content */
-    uint32_t size; /* of the content */
-    struct protocol_content content;
-};
-
-/* 0, TALK_SLOWLY, or -EBADMSG. Nothing is sent before passage_end(). */
-static int passage_begin(struct passage *passage, struct actor *to, uint32_t head,
-                         const void *bytes, uint32_t size)
-{
-    const uint32_t inline_max = to->mailbox->channel.mine.header->inline_max;
-    void *body;
-    int r;
-
-    if (to->full || size > inline_max + PROTOCOL_CONTENT_FIXED)
-        return TALK_SLOWLY;
-    r = mailbox_reserve(to->mailbox, head + size, &body);
-    if (r != 0) {
-        to->full = r == MAILBOX_E_FULL;
-        return TALK_SLOWLY;
-    }
-    *passage = (struct passage){.to = to, .body = body, .head = head};
-    memcpy(passage->body + head, bytes, size);
-    r = protocol_get_content(passage->body + head, size, &passage->content, &passage->size);
-    if (r < 0 || !topic_type_valid(passage->content.topic.type, passage->content.topic.type_size))
-        return -EBADMSG;
-    if (passage->content.payload.form != PAYLOAD_INLINE ||
-        passage->content.payload.size > inline_max)
-        return TALK_SLOWLY;
-    return 0;
-}
-
-static void passage_end_message(struct passage *passage, struct protocol_message *message)
-{
-    struct message_writer writer = message_writer(passage->body, passage->head);
-    struct actor *to = passage->to;
-
-    message->content = passage->content;
-    protocol_put_message_head(&writer, message);
-    mailbox_commit(to->mailbox, PROTOCOL_MESSAGE, passage->head + passage->size);
-    to->counters.accepted++;
-    if (to->log != 0)
-        message_log(to, ACTOR_LOG_ENQUEUED,
-                    &(struct message_log_entry){.id = message->id,
-                                                .sender = message->sender,
-                                                .topic = &message->content.topic});
-    delivery_note_sent(to, message);
-}
-
-/* Into whose inbox a message for this actor can go at once; NULL = none. */
-static struct actor *find_inbox(struct actor *to, uint32_t *flags)
-{
-    if (to->kind == ACTOR_POOL && !to->paused && postbox_idle(&to->postbox)) {
-        *flags = PROTOCOL_MESSAGE_POOL;
-        return pool_pick(&to->pool, to->cell->config->batch_max);
-    }
-    *flags = 0;
-    return delivery_is_direct(to) ? to : NULL;
-}
-
-static struct protocol_message new_message(struct actor *from, uint32_t flags)
-{
-    return (struct protocol_message){
-        .id = actor_next_id(from->context),
-        .sender = actor_self(from)->reference,
-        .sent_at = actor_realtime(from->context),
-        .flags = flags,
-    };
-}
-
-/* ---- the long way ---- */
+/* ---- as letters ---- */
 
 int talk_take_letter(struct actor *from, uint16_t kind, const struct protocol_content *content,
                      struct letter **ret)
@@ -148,6 +68,8 @@ static int forgive(int r)
     return r == -ENOMEM || r == -EMFILE ? 0 : r;
 }
 
+/* ---- tell ---- */
+
 static int tell_slowly(struct actor *from, struct actor *to, const struct ring_record *record)
 {
     struct protocol_tell tell;
@@ -165,26 +87,36 @@ static int tell_slowly(struct actor *from, struct actor *to, const struct ring_r
     return send_letter(from, to ? to->reference : tell.to, letter);
 }
 
+static struct protocol_message new_message(struct actor *from, uint32_t flags)
+{
+    return (struct protocol_message){
+        .id = actor_next_id(from->context),
+        .sender = actor_self(from)->reference,
+        .sent_at = actor_realtime(from->context),
+        .flags = flags,
+    };
+}
+
 static int on_tell(struct actor *from, const struct ring_record *record)
 {
     struct passage passage;
     struct actor *to, *inbox;
     uint64_t reference;
     uint32_t flags;
-    int r = TALK_SLOWLY;
+    int r = PASSAGE_E_CLOSED;
 
     if (record->size < PROTOCOL_TELL_CONTENT)
         return -EBADMSG;
     memcpy(&reference, record->body, sizeof(reference));
     to = actor_get(&from->context->actors, reference);
-    inbox = to && !to->identity ? find_inbox(to, &flags) : NULL;
+    inbox = to && !to->identity ? passage_find_inbox(to, &flags) : NULL;
     if (inbox)
         r = passage_begin(&passage, inbox, PROTOCOL_MESSAGE_CONTENT,
                           (const uint8_t *)record->body + PROTOCOL_TELL_CONTENT,
                           record->size - PROTOCOL_TELL_CONTENT);
     if (r < 0)
         return r;
-    if (r == TALK_SLOWLY)
+    if (r == PASSAGE_E_CLOSED)
         return tell_slowly(from, to, record);
     if (passage.size != record->size - PROTOCOL_TELL_CONTENT)
         return -EBADMSG;
@@ -314,14 +246,11 @@ static int on_reply(struct actor *from, const struct ring_record *record)
                       record->size - PROTOCOL_REPLY_CONTENT);
     if (r < 0)
         return r;
-    if (r == TALK_SLOWLY || !ask_wants(ask, &passage.content.topic))
+    if (r == PASSAGE_E_CLOSED || !ask_wants(ask, &passage.content.topic))
         return reply_slowly(from, ask, record);
     if (passage.size != record->size - PROTOCOL_REPLY_CONTENT)
         return -EBADMSG;
-    memcpy(passage.body, &ask->cookie, sizeof(ask->cookie));
-    memcpy(passage.body + sizeof(ask->cookie), &actor_self(from)->reference,
-           sizeof(from->reference));
-    mailbox_commit(ask->asker->mailbox, PROTOCOL_REPLIED, passage.head + passage.size);
+    passage_end_reply(&passage, ask->cookie, actor_self(from)->reference);
     ask_drop(ask);
     return 0;
 }

@@ -6,7 +6,8 @@
  *
  *   talk.c          telling, asking, replying: the way from ring to ring
  *   talk-letter.c   what becomes of the letters in hand
- *   talk-request.c  what is answered with ANSWER, FOUND or REFUSED
+ *   talk-request.c  what is answered with ANSWER, FOUND or REFUSED: names, watches, timers
+ *   talk-exchange.c likewise: exchanges and who subscribes to them
  */
 
 #include "actor.h"
