@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Between delivery.c (forth) and delivery-recover.c (back). */
+/* Between delivery.c (forth), delivery-recover.c (back) and delivery-record.c (a letter as bytes).
+ */
 
 #include "delivery.h"
 #include "mailbox.h"
@@ -18,3 +19,12 @@ static inline uint32_t delivery_start_of(const struct ring_record *record, uint3
 
     return end - ((size + RING_ALIGNMENT - 1) & ~(RING_ALIGNMENT - 1));
 }
+
+/* ---- delivery-record.c ---- */
+
+/*
+ * Writes a letter into the inbox as the record that its kind says; `*wire` = how its payload went,
+ * if it has one. 0, MAILBOX_E_FULL, or -errno: nothing is written then. The letter stays the
+ * caller's.
+ */
+int delivery_write(struct actor *actor, const struct letter *letter, struct payload_wire *wire);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "mailbox.h"
+#include "mailbox-private.h"
 
 #include "../shared/cleanup.h"
-#include <assert.h>
+
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -269,6 +269,16 @@ static int mailbox_await_space(struct mailbox *mailbox)
     return MAILBOX_E_FULL;
 }
 
+int mailbox_await_socket(struct mailbox *mailbox)
+{
+    if (!mailbox->wants_space &&
+        loop_watch_fd(mailbox->loop, &mailbox->head_watch, mailbox->control, POLLOUT,
+                      mailbox_on_space, mailbox) < 0)
+        return mailbox_cannot_wait(mailbox);
+    mailbox->wants_space = true;
+    return MAILBOX_E_FULL;
+}
+
 bool mailbox_await(struct mailbox *mailbox)
 {
     if (mailbox->dead || mailbox_advance(mailbox))
@@ -338,67 +348,4 @@ void mailbox_set_control(struct mailbox *mailbox, uint32_t bits)
         loop_wake_word(mailbox->loop, word);
     else
         loop_wake_eventfd(mailbox->loop, mailbox->channel.wake_fd);
-}
-
-int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struct parcel *ret)
-{
-    _cleanup_close_ int fd = -1;
-    int r;
-
-    if (wire->form == PAYLOAD_INLINE)
-        return parcel_set(ret, wire->data, (size_t)wire->size);
-    if (wire->serial != mailbox->blobs_received + 1)
-        return -EPROTO;
-    r = payload_receive_fd(mailbox->control, wire->serial, &fd);
-    if (r < 0 && r != -EMFILE)
-        return r;
-    mailbox->blobs_received++;
-    if (r < 0)
-        return r;
-    r = payload_blob_check(fd, wire->size);
-    if (r < 0)
-        return r;
-    parcel_set_blob(ret, TAKE_FD(fd), wire->size);
-    return 0;
-}
-
-static int mailbox_send_blob(struct mailbox *mailbox, int fd, uint64_t size,
-                             struct payload_wire *ret)
-{
-    int r;
-
-    r = payload_send_fd(mailbox->control, fd, mailbox->blobs_sent + 1);
-    if (r == -EAGAIN) {
-        if (!mailbox->wants_space &&
-            loop_watch_fd(mailbox->loop, &mailbox->head_watch, mailbox->control, POLLOUT,
-                          mailbox_on_space, mailbox) < 0)
-            return mailbox_cannot_wait(mailbox);
-        mailbox->wants_space = true;
-        return MAILBOX_E_FULL;
-    }
-    if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN) {
-        mailbox_break(mailbox, "closed its control socket");
-        return -EPROTO;
-    }
-    if (r < 0)
-        return r;
-    mailbox->blobs_sent++;
-    *ret = (struct payload_wire){.form = PAYLOAD_BLOB, .size = size, .serial = mailbox->blobs_sent};
-    return 0;
-}
-
-int mailbox_give(struct mailbox *mailbox, const struct parcel *parcel, struct payload_wire *ret)
-{
-    _cleanup_close_ int made = -1;
-    int r;
-
-    if (parcel->fd >= 0)
-        return mailbox_send_blob(mailbox, parcel->fd, parcel->size, ret);
-    if (parcel->size > mailbox->channel.mine.header->inline_max) {
-        r = payload_blob_copy(parcel_data(parcel), (size_t)parcel->size, &made);
-        return r < 0 ? r : mailbox_send_blob(mailbox, made, parcel->size, ret);
-    }
-    *ret = (struct payload_wire){
-        .form = PAYLOAD_INLINE, .data = parcel_data(parcel), .size = parcel->size};
-    return 0;
 }
