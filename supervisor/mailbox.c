@@ -2,7 +2,6 @@
 #include "mailbox-private.h"
 
 #include "../shared/cleanup.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What the parts of the supervisor owe each other:
+ *
+ *   supervisor.c         its life: events and signals, reload, stop, and taking all down
+ *   supervisor-start.c   opening the parts in the order in which they need each other
+ *   supervisor-review.c  after a turn in which something happened: is it ready, how are the
+ *                        workers, is all down
+ */
+
+#include "cgroup.h"
+#include "context.h"
+#include "journal.h"
+#include "loop.h"
+#include "notify.h"
+#include "signals.h"
+#include "supervisor.h"
+
+#define supervisor_of(pointer, member) list_entry(pointer, struct supervisor, member)
+
+struct supervisor {
+    struct context context;
+    const struct supervisor_options *options;
+    struct config *config;
+    struct cgroup_tree cgroups;
+    struct journal journal;
+    struct notify notify;
+    struct signals signals;
+    struct control *control;
+    char *runtime_directory;
+    bool ready;
+    struct event_subscriber on_event;
+    struct loop_deferred review; /* once a turn after something happened */
+    struct timer status_timer;   /* counting all workers with each event would cost too much */
+    struct timer stop_timer;
+};
+
+static inline struct loop *loop_of(const struct supervisor *supervisor)
+{
+    return supervisor->context.loop;
+}
+
+/* struct context.reload. */
+int supervisor_reload(struct context *context, struct reload_changes *ret,
+                      struct config_problems *problems);
+
+/* SIGTERM and SIGINT stop, a second one kills; SIGHUP reloads. */
+void supervisor_on_signal(void *userdata, int signo, pid_t sender);
+
+/* ---- supervisor-start.c ---- */
+
+/* Everything but groups and cgroups. 0 or -errno, logged; supervisor_free() closes what is open. */
+int supervisor_open(struct supervisor *supervisor);
+/* Without them workers run, too; the log says what is missing. */
+void supervisor_open_cgroups(struct supervisor *supervisor);
+/* 0 or -errno. */
+int supervisor_start_groups(struct supervisor *supervisor);
+
+/* ---- supervisor-review.c ---- */
+
+void supervisor_review(struct loop_deferred *deferred);
+void supervisor_on_status_due(struct timer *timer, usec_t now);

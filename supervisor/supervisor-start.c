@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "../shared/cleanup.h"
+#include "control.h"
+#include "order.h"
+#include "reload-exchange.h"
+#include "reload.h"
+#include "supervisor-private.h"
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+
+static int load_config(struct supervisor *supervisor)
+{
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    int r;
+
+    r = config_load(&supervisor->config, supervisor->options->config_directory, &problems);
+    if (r == CONFIG_E_INVALID)
+        reload_log_problems(&problems);
+    else if (r < 0)
+        log_error("%s: cannot read the configuration: %s", supervisor->options->config_directory,
+                  strerror(-r));
+    config_problems_deinit(&problems);
+    if (r != 0)
+        return r < 0 ? r : -EINVAL;
+    supervisor->context.config = &supervisor->config->daemon;
+    if (!supervisor->options->log_level_given)
+        log_set_max_level((enum log_level)supervisor->config->daemon.log_level);
+    return 0;
+}
+
+static int open_loop(struct supervisor *supervisor)
+{
+    const struct loop_options options = {.force_eventfd = supervisor->options->force_eventfd};
+    const char *reason = "";
+    int r;
+
+    r = loop_new(&supervisor->context.loop, &options, &reason);
+    if (r == LOOP_E_UNAVAILABLE) {
+        log_error("io_uring is not available: %s", reason);
+        return -ENOSYS;
+    }
+    if (r < 0)
+        log_error("cannot set up the event loop: %s", strerror(-r));
+    else
+        loop_set_spin(supervisor->context.loop, supervisor->context.config->spin);
+    return r;
+}
+
+static int open_socket(struct supervisor *supervisor)
+{
+    bool activated = sd_listen_fds(1) > 0;
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    fd = activated ? SD_LISTEN_FDS_START : control_listen(supervisor->options->socket_path);
+    if (fd < 0)
+        return fd; /* it has said why */
+    r = control_new(&supervisor->control, &supervisor->context, fd);
+    if (r < 0)
+        return r;
+    (void)TAKE_FD(fd);
+    if (!activated)
+        control_own_path(supervisor->control, supervisor->options->socket_path);
+    return 0;
+}
+
+static int open_runtime_directory(struct supervisor *supervisor)
+{
+    _cleanup_free_ char *path = strdup(supervisor->options->socket_path);
+
+    if (!path)
+        return -ENOMEM;
+    supervisor->runtime_directory = strdup(dirname(path));
+    supervisor->context.runtime_directory = supervisor->runtime_directory;
+    return supervisor->runtime_directory ? 0 : -ENOMEM;
+}
+
+/* Every worker takes descriptors, and so does every large payload that waits. */
+static void raise_descriptor_limit(struct context *context)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    context->nofile = limit;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    context->jobs.blobs_max = limit.rlim_cur / 2;
+}
+
+static int open_context(struct supervisor *supervisor)
+{
+    struct context *context = &supervisor->context;
+    int r;
+
+    context->reload = supervisor_reload;
+    pacer_init(&context->starts, context->loop);
+    pacer_init(&context->burials, context->loop);
+    alarms_init(&context->alarms, context->loop);
+    context->started_at = clock_realtime();
+    backoff_random_seed(&context->random, clock_realtime());
+    death_log_resize(&context->deaths, context->config->deaths_max);
+    dead_letters_resize(&context->dead_letters, context->config->dead_letters_max,
+                        context->config->dead_letters_memory_max);
+    r = event_bus_init(&context->events);
+    if (r == 0)
+        r = job_table_init(&context->jobs);
+    raise_descriptor_limit(context);
+    return r;
+}
+
+int supervisor_open(struct supervisor *supervisor)
+{
+    usec_t now = clock_now();
+    int r;
+
+    r = load_config(supervisor);
+    if (r == 0)
+        r = open_loop(supervisor);
+    if (r == 0)
+        r = open_runtime_directory(supervisor);
+    if (r == 0)
+        r = open_context(supervisor);
+    if (r == 0)
+        r = notify_init(&supervisor->notify, loop_timers(loop_of(supervisor)), now);
+    if (r == 0)
+        r = signals_init(&supervisor->signals, loop_of(supervisor), supervisor_on_signal,
+                         supervisor);
+    if (r == 0)
+        r = open_socket(supervisor);
+    return r;
+}
+
+void supervisor_open_cgroups(struct supervisor *supervisor)
+{
+    const char *missing;
+
+    if (cgroup_tree_init(&supervisor->cgroups, NULL) == 0)
+        supervisor->context.cgroups = &supervisor->cgroups;
+    missing = cgroup_tree_missing(&supervisor->cgroups);
+    supervisor->context.cgroups_text = cgroup_tree_text(&supervisor->cgroups);
+    if (missing)
+        log_notice("%s", missing);
+}
+
+int supervisor_start_groups(struct supervisor *supervisor)
+{
+    struct context *context = &supervisor->context;
+    struct reload_changes changes = {0};
+    int r;
+
+    while (supervisor->config->n_groups > 0) {
+        r = reload_add_group(context, config_take_group(supervisor->config, 0));
+        if (r < 0)
+            return r;
+    }
+    r = reload_take_exchanges(context, supervisor->config, &changes);
+    reload_changes_deinit(&changes);
+    (void)order_start(&context->registry);
+    return r;
+}
