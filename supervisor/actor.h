@@ -86,6 +86,7 @@ struct actor {
     bool paused;             /* takes letters, hands none on */
     bool full;               /* the inbox is: space() will come */
     bool held_up;            /* not read from until it has read what it was answered */
+    bool tells_clock;        /* a slot: its clock is to hear of the next message */
     bool owes;               /* an answer finds no room in it: messages are not to take that */
     uint8_t log;             /* enum actor_log: what the message log is to say */
     bool failed;             /* its watchers were told; whoever watches it now is told at once */

@@ -107,7 +107,7 @@ int delivery_stash(struct actor *actor, const struct protocol_stash *stash)
             return r;
         postbox_add_stash(&actor->postbox, letter);
     }
-    letter->in_hand = stash->flags & PROTOCOL_STASH_IN_HAND;
+    postbox_set_in_hand(&actor->postbox, letter, stash->flags & PROTOCOL_STASH_IN_HAND);
     return 0;
 }
 

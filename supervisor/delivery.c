@@ -70,6 +70,8 @@ void delivery_note_sent(struct actor *actor, const struct protocol_message *mess
 {
     actor->counters.delivered++;
     actor->n_inbox++;
+    if (actor->tells_clock)
+        slot_clock_messages(actor->slot);
     if (message->ask != 0) {
         struct ask *ask = ask_get(&actor->context->asks, message->ask);
         if (ask)

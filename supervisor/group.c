@@ -214,7 +214,7 @@ static void group_adopt(struct group *group, struct config_group *config)
         cell->config = config;
         for (size_t i = 0; (slot = cell_next_slot(cell, &i));) {
             slot->process.group = config->name;
-            slot_arm_age(slot);
+            slot_take_config(slot);
         }
         progress_reset(cell);
     }

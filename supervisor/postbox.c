@@ -66,7 +66,15 @@ void postbox_add_stash(struct postbox *postbox, struct letter *letter)
     if (letter->id > postbox->last_stashed)
         postbox->last_stashed = letter->id;
     letter->place = LETTER_STASHED;
+    letter->in_hand = false;
     list_push_back(&postbox->stash, &letter->link);
+}
+
+void postbox_set_in_hand(struct postbox *postbox, struct letter *letter, bool in_hand)
+{
+    if (letter->in_hand != in_hand)
+        postbox->n_in_hand += in_hand ? 1 : UINT64_MAX;
+    letter->in_hand = in_hand;
 }
 
 struct letter *postbox_oldest(const struct postbox *postbox)
@@ -109,6 +117,7 @@ void postbox_take(struct postbox *postbox, struct letter *letter)
         postbox->n--;
         postbox->bytes -= letter_bytes(letter);
         postbox->n_stashed -= letter->place == LETTER_STASHED;
+        postbox->n_in_hand -= letter->place == LETTER_STASHED && letter->in_hand;
     }
     letter->place = LETTER_NOWHERE;
 }

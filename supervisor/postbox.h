@@ -18,6 +18,7 @@ struct postbox {
     struct list stash; /* in the order of stashing */
     uint64_t n, bytes; /* of messages and stash */
     uint64_t n_stashed;
+    uint64_t n_in_hand;    /* of these: their handlers wait for something */
     uint64_t last_stashed; /* the highest id that was ever in the stash */
     uint64_t answer_bytes;
 };
@@ -34,6 +35,8 @@ void postbox_add_front(struct postbox *postbox, struct letter *letter);
 void postbox_add_answer(struct postbox *postbox, struct letter *letter);
 void postbox_add_answer_front(struct postbox *postbox, struct letter *letter);
 void postbox_add_stash(struct postbox *postbox, struct letter *letter);
+/* Of a letter in the stash: whether its handler has begun. */
+void postbox_set_in_hand(struct postbox *postbox, struct letter *letter, bool in_hand);
 
 /*
  * What is to go next: messages and answers in the order in which they were sent, with `paused`

@@ -4,7 +4,8 @@
 /*
  * When a worker has done enough: MaxJobs=, MaxMemory=, MaxAgeSec=. Decisions only; the replacement
  * of a worker is elsewhere. Nothing here looks at a worker that does nothing: jobs and memory are
- * looked at when a job has ended, memory no more than ten times a second, age has a timer.
+ * looked at when a job has ended or messages were handled, memory no more than ten times a second,
+ * age has a timer.
  *
  * Each worker draws one share of 80 to 100 % when it comes up, and all three limits count for it by
  * that share: a pool that was started as one is not worn out as one, and no limit is exceeded.
@@ -24,7 +25,7 @@ struct recycle {
     usec_t ready_at;
     usec_t measure_at; /* not before */
     bool measured;
-    uint64_t baseline; /* bytes, after its first job; valid if `measured` */
+    uint64_t baseline; /* bytes, after its first work; valid if `measured` */
 };
 
 enum recycle_verdict {
@@ -38,7 +39,7 @@ enum recycle_verdict {
 /* It has come up. Times are monotonic. */
 void recycle_begin(struct recycle *recycle, usec_t now, struct backoff_random *random);
 
-/* A job has ended, number `jobs_done` of this worker. */
+/* Work has ended: with it this worker has done `jobs_done` jobs. */
 enum recycle_verdict recycle_after_job(struct recycle *recycle, const struct config_group *config,
                                        uint64_t jobs_done, usec_t now);
 

@@ -8,6 +8,7 @@
 #include "group.h"
 #include "mailbox.h"
 #include "message-log.h"
+#include "slot.h"
 #include <errno.h>
 #include <string.h>
 
@@ -297,5 +298,7 @@ void router_resume(struct actor *actor)
     actor->paused = false;
     if (actor->mailbox)
         mailbox_set_control(actor->mailbox, actor->control &= ~(uint32_t)MEMORY_CONTROL_PAUSE);
+    if (actor->kind == ACTOR_SLOT)
+        slot_clock_messages(actor->slot);
     delivery_wake(actor);
 }

@@ -53,6 +53,7 @@ void slot_review_actor(struct slot *slot)
     if (!slot->actor)
         return;
     delivery_set_up(slot->actor, slot_is_up(slot));
+    slot_review_clock(slot);
     slot_review_failure(slot);
 }
 
@@ -98,6 +99,8 @@ void slot_inherit(struct slot *old)
     delivery_take_over(actor, stand_in);
     actor->slot = successor;
     successor->actor = actor;
+    successor->messages_measured = actor->counters.consumed;
+    successor->clocks_messages = false; /* of its stand-in */
     old->actor = NULL;
     router_remove(stand_in, "it has taken its place");
     slot_review_actor(successor);

@@ -6,7 +6,8 @@
  *
  *   slot.c        the table's will: which event leads where, and the stop ladder
  *   slot-start.c  from a decision to a process
- *   slot-work.c   what slot and worker say to each other, and the clock over the job in hand
+ *   slot-work.c   what slot and worker say to each other
+ *   slot-clock.c  the clock over what the worker has in hand
  *   slot-recycle.c  when it has done enough
  *   slot-lifeline.c  the first sign of a death, before the process has ended
  *   slot-actor.c  its share in the messages
@@ -56,7 +57,9 @@ void slot_restart_due(struct slot *slot);
 
 /* ---- slot-recycle.c ---- */
 
-void slot_after_job(struct slot *slot);
+/* It has done a job, or messages: whether that was enough. */
+void slot_after_work(struct slot *slot);
+void slot_arm_age(struct slot *slot);
 void slot_on_age(struct timer *timer, usec_t now);
 
 /* ---- slot-lifeline.c ---- */
@@ -86,7 +89,12 @@ int slot_send_stop(struct slot *slot);
 /* Gives every job in hand back to the cell as lost with this death. */
 void slot_lose_jobs(struct slot *slot, const struct death *death);
 
-/* Job time-out and watchdog share one timer, which is armed late rather than re-armed with every
- * job. */
-void slot_on_job_timer(struct timer *timer, usec_t now);
-void slot_arm_job_timer(struct slot *slot);
+/* ---- slot-clock.c ---- */
+
+void slot_on_clock(struct timer *timer, usec_t now);
+/* For what is in hand now, if it is not armed for an earlier time. */
+void slot_arm_clock(struct slot *slot);
+/* The time of a job begins when its worker can begin it. */
+void slot_clock_job(struct slot *slot, const struct job *job);
+/* After each event, and with another configuration: whether messages are looked after at all. */
+void slot_review_clock(struct slot *slot);

@@ -6,7 +6,7 @@
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
-void slot_after_job(struct slot *slot)
+void slot_after_work(struct slot *slot)
 {
     const struct config_group *config = slot->cell->config;
     enum recycle_verdict verdict;
@@ -30,6 +30,13 @@ void slot_arm_age(struct slot *slot)
         return;
     (void)timer_arm(loop_timers(slot_context(slot)->loop), &slot->age_timer,
                     recycle_age_at(&slot->recycle, slot->cell->config));
+}
+
+void slot_take_config(struct slot *slot)
+{
+    slot_arm_age(slot);
+    if (slot->actor)
+        slot_review_clock(slot);
 }
 
 void slot_on_age(struct timer *timer, usec_t now)

@@ -65,23 +65,12 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
     return 0;
 }
 
-/* The clock of a job begins when its worker can begin it, and so does what was asked of it
- * meanwhile. */
-static void slot_begin_clock(struct slot *slot, const struct job *job)
-{
-    usec_t now = slot_now(slot);
-
-    slot->watchdog_seen = now;
-    slot->job_deadline = usec_add(now, job->timeout);
-    slot_arm_job_timer(slot);
-}
-
 /* Prefetch=: it has another one already, and room for one more. */
 static void slot_next_in_hand(struct slot *slot)
 {
     struct job *job = slot_job_at_work(slot);
 
-    slot_begin_clock(slot, job);
+    slot_clock_job(slot, job);
     if (job->cancel_requested)
         slot_cancel(slot, job);
     if (slot_is_up(slot) && !slot->process.ended && slot->n_jobs < slot->cell->config->prefetch)
@@ -118,7 +107,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
             slot_event(slot, LIFECYCLE_EVENT_JOB_ENDED);
         else
             slot_next_in_hand(slot);
-        slot_after_job(slot);
+        slot_after_work(slot);
     }
     parcel_deinit(&parcel);
     return 0;
@@ -237,7 +226,7 @@ int slot_assign(struct slot *slot, struct job *job)
     list_push_back(&slot->jobs, &job->link);
     slot->n_jobs++;
     if (slot->n_jobs == 1)
-        slot_begin_clock(slot, job);
+        slot_clock_job(slot, job);
     slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
     return 0;
 }
@@ -253,7 +242,7 @@ void slot_cancel(struct slot *slot, struct job *job)
     mailbox_mark(&slot->mailbox, job->handle);
     if (grace < slot->job_deadline)
         slot->job_deadline = grace;
-    slot_arm_job_timer(slot);
+    slot_arm_clock(slot);
 }
 
 int slot_send_stop(struct slot *slot)
@@ -291,71 +280,4 @@ void slot_lose_jobs(struct slot *slot, const struct death *death)
         slot_let_go(slot, at_work);
         cell_job_lost(slot->cell, at_work, death);
     }
-}
-
-/* ---- the clock over it ---- */
-
-/* Whether the worker has published anything, or sent a heartbeat, since this was asked last. */
-static bool slot_gave_sign_of_life(struct slot *slot)
-{
-    const struct memory_header *header;
-    uint64_t mark;
-
-    if (!slot->mailbox_open)
-        return false;
-    header = slot->mailbox.channel.theirs.header;
-    /* Pairs with the relaxed stores of the worker's heartbeat: any change will do, none is ordered.
-     */
-    mark = atomic_load_explicit(&header->mark, memory_order_relaxed) +
-           ((uint64_t)atomic_load_explicit(&header->state_sequence, memory_order_relaxed) << 32);
-    if (mark == slot->watchdog_mark)
-        return false;
-    slot->watchdog_mark = mark;
-    return true;
-}
-
-static usec_t slot_watchdog_deadline(const struct slot *slot)
-{
-    return usec_add(slot->watchdog_seen, slot->cell->config->watchdog);
-}
-
-void slot_arm_job_timer(struct slot *slot)
-{
-    usec_t watchdog = slot_watchdog_deadline(slot);
-    usec_t at = watchdog < slot->job_deadline ? watchdog : slot->job_deadline;
-
-    if (at == USEC_INFINITY || (timer_armed(&slot->job_timer) && slot->job_timer.at <= at))
-        return;
-    if (timer_arm(loop_timers(slot->cell->context->loop), &slot->job_timer, at) < 0)
-        log_error("%s: out of memory arming a timer", slot->name);
-}
-
-static bool slot_is_watched(const struct slot *slot)
-{
-    if (slot->cell->config->type == CONFIG_ACTOR)
-        return slot->n_jobs > 0;
-    return slot_is_up(slot);
-}
-
-void slot_on_job_timer(struct timer *timer, usec_t now)
-{
-    struct slot *slot = slot_of(timer, job_timer);
-
-    if (!slot_is_watched(slot))
-        return;
-    if (slot->n_jobs > 0 && now >= slot->job_deadline) {
-        mailbox_mark(&slot->mailbox, slot_job_at_work(slot)->handle);
-        slot->job_deadline = USEC_INFINITY;
-        slot_condemn(slot, DEATH_JOB_TIMEOUT);
-        slot_event(slot, LIFECYCLE_EVENT_JOB_TIMEOUT);
-        return;
-    }
-    if (slot_gave_sign_of_life(slot))
-        slot->watchdog_seen = now;
-    if (now >= slot_watchdog_deadline(slot)) {
-        slot_condemn(slot, DEATH_WATCHDOG);
-        slot_event(slot, LIFECYCLE_EVENT_WATCHDOG);
-        return;
-    }
-    slot_arm_job_timer(slot);
 }

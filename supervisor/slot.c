@@ -90,7 +90,9 @@ static void slot_on_ready(struct slot *slot)
     slot->came_up = true;
     slot->undecided = false;
     if (!slot_is_actor(slot))
-        slot_arm_job_timer(slot);
+        slot_arm_clock(slot);
+    else
+        slot->messages_measured = slot->actor->counters.consumed;
     recycle_begin(&slot->recycle, slot_now(slot), &slot_context(slot)->random);
     slot_arm_age(slot);
     slot_tell(slot, LOG_LEVEL_INFO, "worker.ready",
@@ -267,7 +269,7 @@ int slot_new(struct slot **ret, struct cell *cell, unsigned index)
     list_init(&slot->jobs);
     pacer_wish_init(&slot->start, slot_on_turn);
     timer_init(&slot->ladder_timer, slot_on_ladder_timer);
-    timer_init(&slot->job_timer, slot_on_job_timer);
+    timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
     process_init(&slot->process, cell->context, cell->group->name, slot->name);
     *ret = slot;
@@ -283,7 +285,7 @@ struct slot *slot_free(struct slot *slot)
     slot_free_actor(slot);
     slot_disarm(slot);
     list_unlink(&slot->start.link);
-    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->job_timer);
+    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->clock);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->age_timer);
     list_unlink(&slot->wish_link);
     list_unlink(&slot->available_link);

@@ -79,11 +79,13 @@ struct slot {
     struct restart_tally tally;
     usec_t restart_at; /* realtime; 0 = none scheduled */
     struct timer
-        ladder_timer;       /* start time-out, rungs of the stop ladder, restart: one at a time */
-    struct timer job_timer; /* lazily armed: fires at or before job_deadline */
-    usec_t job_deadline;    /* monotonic; USEC_INFINITY = none */
-    usec_t watchdog_seen;   /* monotonic: last sign of life */
-    uint64_t watchdog_mark; /* heartbeat and state sequence as they were then */
+        ladder_timer;   /* start time-out, rungs of the stop ladder, restart: one at a time */
+    struct timer clock; /* lazily armed: fires at or before whatever is due; slot-clock.c */
+    bool clocks_messages;
+    uint64_t messages_measured; /* how many were consumed when its memory was looked at */
+    usec_t job_deadline;        /* monotonic; USEC_INFINITY = none */
+    usec_t watchdog_seen;       /* monotonic: last sign of life */
+    uint64_t watchdog_mark;     /* heartbeat, state sequence and messages as they were then */
     struct death *last_death;
 };
 
@@ -101,8 +103,10 @@ void slot_reset(struct slot *slot);
 /* Ends the worker, and with it what it has in hand, by the stop ladder from KillSignal= on: it is
  * not less wanted for that. False if there is none, or it is being ended already. */
 bool slot_kill(struct slot *slot, enum death_cause cause);
-/* Another MaxAgeSec=. */
-void slot_arm_age(struct slot *slot);
+/* Other limits: MaxAgeSec=, WatchdogSec=, MaxMemory=. */
+void slot_take_config(struct slot *slot);
+/* There are messages for it to handle, and were none. */
+void slot_clock_messages(struct slot *slot);
 
 /* Hands a job over. 0; otherwise (MAILBOX_E_FULL, -errno) the caller keeps it, and the slot may be
  * going. */

@@ -200,6 +200,64 @@ class Asking(Case):
         s.stop()
 
 
+class Limits(Case):
+    """What holds for a job holds for a message."""
+
+    def test_a_handler_that_hangs_is_caught_as_a_job_is(self):
+        for wake in "futex", "eventfd":
+            with self.subTest(wake=wake):
+                s = self.cast(options=("--wake", wake), Worker={"WatchdogSec": "100ms", "OnCrash": "error-queue"},
+                              Resources={"LimitCORE": 0})
+                bell = Bell(s, "bell")
+                for generation in 1, 2:
+                    self.said(s, "tell", "actor/0", "note", str(generation))
+                    self.said(s, "tell", "actor/0", "wait", bell.path)
+                    s.wait_event("worker.died", "actor", generation)
+                self.said(s, "tell", "actor/0", "note", "3")
+                self.assertEqual(self.wait_lines(s, 3), [f"actor/0 note {i}" for i in (1, 2, 3)])
+                self.assertEqual({(d["cause"], d["signal"]) for d in s.deaths()}, {("watchdog", "SIGABRT")})
+                s.stop()
+
+    def test_a_handler_that_waits_for_an_answer_for_ever_is_caught_too(self):
+        s = self.cast(2, Worker={"WatchdogSec": "100ms", "OnCrash": "error-queue"}, Resources={"LimitCORE": 0})
+        s.call("io.troupe.Actors.Pause", actor="actor/1")
+        self.said(s, "tell", "actor/0", "query", "actor/1")
+        s.wait_event("worker.died", "actor", 1)
+        [death] = s.deaths()
+        self.assertEqual((death["cause"], death["worker"]), ("watchdog", "actor/0"))
+        s.stop()
+
+    def test_neither_idleness_nor_a_pause_is_taken_for_a_hang(self):
+        s = self.cast(3, Worker={"WatchdogSec": "100ms"})
+        s.write("clock.group", ini(TALKER, Worker={"WatchdogSec": "400ms", "OnCrash": "error-queue"},
+                                   Resources={"LimitCORE": 0}))
+        s.call("Reload")
+        s.wait_worker("clock/0", "idle")
+        self.said(s, "many", "actor/0", "note", "100")
+        self.said(s, "tell", "actor/1", "stash", "me")
+        self.wait_lines(s, 101)
+        os.kill(s.worker("actor/2")["pid"], signal.SIGSTOP)
+        self.said(s, "tell", "actor/2", "note", "later")  # lies in its inbox
+        s.call("io.troupe.Actors.Pause", actor="actor/2")
+        self.said(s, "tell", "clock/0", "wait", Bell(s, "bell").path)
+        os.kill(s.worker("actor/2")["pid"], signal.SIGCONT)
+        s.wait_event("worker.died", "clock")  # four times their WatchdogSec= have gone by
+        s.call("io.troupe.Actors.Resume", actor="actor/2")
+        self.wait_lines(s, 102)
+        self.assertEqual({w["generation"] for w in s.group("actor")["workers"]}, {1})
+        s.stop()
+
+    def test_a_worker_whose_memory_grows_with_its_messages_is_replaced(self):
+        s = self.cast(Pool={"Size": 1, "MaxMemory": "16M"})
+        self.said(s, "tell", "actor/0", "leak", "50000000")  # what it begins with is no growth
+        self.wait_lines(s, 1)
+        while s.worker("actor/0")["generation"] == 1:
+            self.said(s, "tell", "actor/0", "leak", "1000000")
+        self.assertGreater(len(self.lines(s)), 10)
+        self.assertIn("MaxMemory", s.wait_event("worker.recycled", "actor")["message"])
+        s.stop()
+
+
 class Policies(Case):
     def small(self, **worker):
         s = self.cast(Worker={"MailboxMax": 10, **worker})
