@@ -141,8 +141,8 @@ BUDGETS = [
            "KiB"),
     Budget("idle worker, all that is Troupe's", "<=", 32, value("many", "Troupe", "pss_kib_per_worker", 1000), "KiB"),
     Budget("wake-ups with 1000 idle workers", "<=", 0, value("many", "Troupe", "idle_wakeups_per_s", 1000), "/s"),
-    Budget("one job, 1000 idle cells beside its own, to none", "<=", 1.1,
-           ratio("cells", CELL, CELL, "p50_us", 1000, 1)),
+    *(Budget(f"one job, {n} idle cells beside its own, to none", "<=", 1.1,
+             ratio("cells", CELL, CELL, "p50_us", n, 1)) for n in (100, 1000)),
     Budget("one job, 1000 idle workers beside it, to none", "<=", 1.1,
            ratio("workers", "Troupe, N idle beside it", "Troupe, N idle beside it", "p50_us", 1000, 1)),
     Budget("the supervisor's CPU time for it, to none", "<=", 1.1, ratio(

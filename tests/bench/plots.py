@@ -7,7 +7,8 @@ import os
 import figures
 
 WIDTH, HEIGHT = 900, 520
-LEFT, RIGHT, TOP, BOTTOM = 90, 250, 56, 56
+LEFT, TOP, BOTTOM = 90, 56, 56
+LETTER = 7.2  # how wide one is, on an average
 INK, GRID = "#333", "#ddd"
 TROUPE = ["#c1121f", "#f4845f", "#7f0d15"]
 FLOOR = ["#555", "#999", "#bbb"]
@@ -59,10 +60,21 @@ class Scale:
 
     def ticks(self):
         exponents = range(math.floor(self.low), math.ceil(self.high) + 1)
-        steps = (1, 2, 5) if self.high - self.low < 3 else (1,)
+        decades = self.high - self.low
+        steps = (1, 2, 3, 4, 5, 7) if decades < 1 else (1, 2, 5) if decades < 3 else (1,)
         for value in (step * 10.0 ** exponent for exponent in exponents for step in steps):
             if self.low - 1e-9 <= math.log10(value) <= self.high + 1e-9:
                 yield value
+
+
+class Places:
+    """One beside the other, in their order: what no scale holds, as "idle" and 0 beside 16 and 256."""
+
+    def __init__(self, points, begin, end):
+        self.points, self.begin, self.end = points, begin, end
+
+    def at(self, point):
+        return self.begin + self.points.index(point) / max(len(self.points) - 1, 1) * (self.end - self.begin)
 
 
 def colors(subjects):
@@ -71,40 +83,56 @@ def colors(subjects):
     return {name: next(palettes[role]) for name, role in subjects.items()}
 
 
-def curves(measure):
-    """{subject: [(x, y)]} of the headline."""
+def curves(measure, metric):
+    """{subject: {point: y}}, points in their order."""
     found = {}
     for name, kept in measure["subjects"].items():
-        line = []
-        for point, values in kept["points"].items():
-            y = values["median"].get(measure["headline"])
-            if point.isdigit() and y and y > 0:
-                line.append((int(point), y))
+        line = {point: kept["points"][point]["median"].get(metric) for point in sorted(kept["points"], key=in_order)}
+        line = {point: y for point, y in line.items() if y and y > 0}
         if line:
-            found[name] = sorted(line)
+            found[name] = line
     return found
 
 
-def draw_curves(measure, lines):
-    drawing = Drawing(WIDTH, HEIGHT, measure["title"], f"{measure['unit']} by {measure['axis']}, medians, both scales "
-                      f"logarithmic; {'less' if measure['less_is_better'] else 'more'} is better")
-    # Zero has no place on a logarithmic scale: it stands where one does.
-    x_scale = Scale([max(x, 1) for line in lines.values() for x, _ in line], LEFT, WIDTH - RIGHT)
-    y_scale = Scale([y for line in lines.values() for _, y in line], HEIGHT - BOTTOM, TOP)
+def in_order(point):
+    """Words before numbers."""
+    return (1, int(point)) if point.isdigit() else (0, 0)
+
+
+def explanation(measure, metric, by, scales):
+    title = measure["shown"].get(metric) or ""
+    unit = "" if "," in title else f"{', ' if title else ''}{measure['unit']}"
+    return f"{title}{unit}{by}; medians, {scales} logarithmic; " \
+           f"{'less' if measure['less_is_better'] or metric != measure['headline'] else 'more'} is better"
+
+
+def draw_curves(measure, metric, lines):
+    points = sorted({point for line in lines.values() for point in line}, key=in_order)
+    by_number = all(point.isdigit() and int(point) > 0 for point in points)
+    drawing = Drawing(WIDTH, HEIGHT, measure["title"], explanation(
+        measure, metric, f", by {measure['axis']}", "both scales" if by_number else "vertical scale"))
+    end = WIDTH - 30 - LETTER * max(map(len, lines))
+    if by_number:
+        scale = Scale(list(map(int, points)), LEFT, end)
+        places = {point: scale.at(int(point)) for point in points}
+    else:
+        scale = Places(points, LEFT, end)
+        places = {point: scale.at(point) for point in points}
+    y_scale = Scale([y for line in lines.values() for y in line.values()], HEIGHT - BOTTOM, TOP)
     for value in y_scale.ticks():
-        drawing.line(LEFT, y_scale.at(value), WIDTH - RIGHT, y_scale.at(value))
+        drawing.line(LEFT, y_scale.at(value), end, y_scale.at(value))
         drawing.text(LEFT - 8, y_scale.at(value) + 4, figures.tick(value), "end")
-    for x in sorted({x for line in lines.values() for x, _ in line}):
-        drawing.line(x_scale.at(max(x, 1)), TOP, x_scale.at(max(x, 1)), HEIGHT - BOTTOM)
-        drawing.text(x_scale.at(max(x, 1)), HEIGHT - BOTTOM + 20, binary(x), "middle")
-    drawing.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, measure["axis"], "middle")
+    for point, x in places.items():
+        drawing.line(x, TOP, x, HEIGHT - BOTTOM)
+        drawing.text(x, HEIGHT - BOTTOM + 20, binary(int(point)) if measure["axis"] == "bytes" else point, "middle")
+    drawing.text((LEFT + end) / 2, HEIGHT - 12, measure["axis"], "middle")
     roles = {name: measure["subjects"][name]["role"] for name in lines}
     chosen = colors(roles)
-    labels = spread_out([(y_scale.at(line[-1][1]), name) for name, line in lines.items()])
+    labels = spread_out([(y_scale.at(list(line.values())[-1]), name) for name, line in lines.items()])
     for name, line in lines.items():
-        drawing.curve([(x_scale.at(max(x, 1)), y_scale.at(y)) for x, y in line], chosen[name],
+        drawing.curve([(places[point], y_scale.at(y)) for point, y in line.items()], chosen[name],
                       roles[name] == "floor", 3 if roles[name] == "troupe" else 1.5)
-        drawing.text(WIDTH - RIGHT + 12, labels[name] + 4, name, fill=chosen[name])
+        drawing.text(end + 12, labels[name] + 4, name, fill=chosen[name])
     return drawing.svg()
 
 
@@ -120,16 +148,15 @@ def spread_out(wanted, step=17):
 
 def binary(x):
     for suffix, bits in ((" Mi", 20), (" Ki", 10)):
-        if x >= 1 << bits and x % (1 << bits) == 0 and x > 1024:
+        if x >= 1 << bits and x % (1 << bits) == 0:
             return f"{x >> bits}{suffix}"
     return str(x)
 
 
-def draw_bars(measure, values):
+def draw_bars(measure, metric, values):
     height = TOP + 30 + 30 * len(values)
     left, right = 260, WIDTH - 90
-    drawing = Drawing(WIDTH, height, measure["title"], f"{measure['unit']}, medians, logarithmic scale; "
-                      f"{'less' if measure['less_is_better'] else 'more'} is better")
+    drawing = Drawing(WIDTH, height, measure["title"], explanation(measure, metric, "", "scale"))
     scale = Scale([*values.values(), min(values.values()) / 2], left, right)
     chosen = colors({name: measure["subjects"][name]["role"] for name in values})
     for value in scale.ticks():
@@ -143,19 +170,20 @@ def draw_bars(measure, values):
     return drawing.svg()
 
 
-def draw(directory, name, measure):
-    """The path, or None if there is nothing to draw."""
-    lines = curves(measure)
+def drawn(measure, metric):
+    """The drawing of a metric, or None if there is nothing to draw."""
+    lines = curves(measure, metric)
     if any(len(line) > 1 for line in lines.values()):
-        svg = draw_curves(measure, lines)
-    else:
-        values = {subject: kept["points"][""]["median"].get(measure["headline"])
-                  for subject, kept in measure["subjects"].items() if "" in kept["points"]}
-        values = {subject: value for subject, value in values.items() if value and value > 0}
-        if not values:
-            return None
-        svg = draw_bars(measure, values)
-    path = os.path.join(directory, name + ".svg")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(svg)
-    return path
+        return draw_curves(measure, metric, lines)
+    values = {subject: line[""] for subject, line in lines.items() if "" in line}
+    return draw_bars(measure, metric, values) if values else None
+
+
+def draw(directory, name, measure):
+    """NAME.svg for what it is about, NAME-METRIC.svg for whatever else its tables show."""
+    for metric in dict.fromkeys([measure["headline"], *measure["shown"]]):
+        svg = drawn(measure, metric)
+        if svg:
+            more = "" if metric == measure["headline"] else "-" + metric.replace("_", "-")
+            with open(os.path.join(directory, name + more + ".svg"), "w", encoding="utf-8") as file:
+                file.write(svg)

@@ -31,8 +31,8 @@ class Subject:
 
 
 class Measure:
-    """points: what the cost grows with, or [None]. headline: the metric that plots and budgets go by; shown: those
-    of the tables, with their titles."""
+    """points: what the cost grows with, or [None]. headline: the metric that budgets go by; shown: those of tables
+    and plots, with their titles, and after a comma their units where these are others."""
 
     def __init__(self, name, title, subjects, headline, unit, points=(None,), less_is_better=True, axis="", shown=None):
         self.name, self.title, self.subjects = name, title, subjects

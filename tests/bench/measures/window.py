@@ -4,6 +4,8 @@ from loads import JOB_SERVERS, PYTHON_POOLS, Hops, PythonPool, Troupe, Windows
 from rounds import Measure
 
 IN_HAND = 64
+SHOWN = {"jobs_per_s": "", "server_cpu_us_per_job": "the server's CPU time, µs/job",
+         "workers_cpu_us_per_job": "the workers' CPU time, µs/job"}
 
 
 def measures(quick):
@@ -19,5 +21,5 @@ def measures(quick):
                 subjects.append(Windows(f"{name}, {IN_HAND} in hand", server(workers, IN_HAND)))
         subjects += [Windows(name, PythonPool(kind, workers)) for name, kind in PYTHON_POOLS.items()]
         found.append(Measure(f"window-{workers}", f"Many jobs in flight, {workers} worker{'s' * (workers > 1)}",
-                             subjects, "jobs_per_s", "jobs/s", points, False, "window"))
+                             subjects, "jobs_per_s", "jobs/s", points, False, "window", SHOWN))
     return found
