@@ -9,6 +9,9 @@ BUILD ?= build
 ifeq ($(origin CC),default)
 CC := gcc
 endif
+# For another processor, besides CC, LD and AR: OBJCOPY and PKG_CONFIG.
+OBJCOPY ?= objcopy
+PKG_CONFIG ?= pkg-config
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr
 SBINDIR ?= $(PREFIX)/sbin
@@ -42,7 +45,7 @@ FLAGS = -std=gnu17 -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' -fPIC -fno-sema
 LINK = $(CC) $(CFLAGS) -pthread $(if $(SAN),-fsanitize=$(SAN)) -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 
 # Asked for when the first recipe needs them: a machine that lacks pkg-config can still `make deps`.
-pkg = $(shell pkg-config --libs $(1))
+pkg = $(shell $(PKG_CONFIG) --libs $(1))
 URING_LIBS = $(eval URING_LIBS := $$(call pkg,liburing))$(URING_LIBS)
 SUPERVISOR_LIBS = $(eval SUPERVISOR_LIBS := $$(call pkg,liburing libsystemd jansson))$(SUPERVISOR_LIBS)
 CTL_LIBS = $(eval CTL_LIBS := $$(call pkg,libsystemd jansson))$(CTL_LIBS)
@@ -126,7 +129,7 @@ $(call object,$(INCBIN)) $(call fault_object,$(INCBIN)): $(INTERFACES)
 # Convenience archives: a link takes from them what it needs.
 define archive
 	$(call say,AR,$@)
-	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcsD $@ $^
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcsD $@ $^
 endef
 $(BUILD)/libshared.a: $(call object,$(SHARED)); $(archive)
 $(BUILD)/libsupervisor.a: $(call object,$(SUPERVISOR)); $(archive)
@@ -174,9 +177,9 @@ $(BUILD)/libtroupe.so: $(BUILD)/$(SONAME)
 # One object in which only the interface is left global: it cannot clash with a program's own names.
 $(BUILD)/libtroupe.a: $(call object,$(WORKER)) $(BUILD)/libshared.a
 	$(call say,AR,$@)
-	$(Q)ld -r -o $(BUILD)/libtroupe.o $(filter %.o,$^) $(filter %.a,$^)
-	$(Q)objcopy --wildcard --keep-global-symbol='troupe_*' $(BUILD)/libtroupe.o
-	$(Q)rm -f $@ && ar rcsD $@ $(BUILD)/libtroupe.o
+	$(Q)$(LD) -r -o $(BUILD)/libtroupe.o $(filter %.o,$^) $(filter %.a,$^)
+	$(Q)$(OBJCOPY) --wildcard --keep-global-symbol='troupe_*' $(BUILD)/libtroupe.o
+	$(Q)rm -f $@ && $(AR) rcsD $@ $(BUILD)/libtroupe.o
 
 # Workers that are restarted often start fast when nothing has to be linked at run time.
 STATIC := $(if $(SAN),,-static)
