@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "log.h"
 #include "cleanup.h"
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +24,8 @@ static struct {
     const char *name;
     enum log_level max_level;
     log_sink_fn sink;
+    unsigned long long n_lost; /* lines that standard error did not take */
+    bool cut;                  /* it took the beginning of the last one */
 } state = {.max_level = LOG_LEVEL_INFO};
 
 void log_init(const char *name, enum log_level max_level)
@@ -91,18 +95,59 @@ static void flatten(char *message)
     }
 }
 
+/*
+ * A pipe that nobody empties, a terminal that is held: whoever reads the log must not be able to
+ * stop who writes it. A pipe that takes anything takes PIPE_BUF bytes, so that much is written at a
+ * time. Whether everything went.
+ */
+static bool write_in_time(const char *line, size_t size)
+{
+    const char *start = line, *end = line + size;
+
+    while (line < end) {
+        struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+        size_t n = (size_t)(end - line);
+        ssize_t written;
+
+        if (poll(&room, 1, 0) == 0) {
+            state.cut = state.cut || line > start;
+            return false;
+        }
+        written = write(STDERR_FILENO, line, n < PIPE_BUF ? n : PIPE_BUF);
+        if (written < 0)
+            return true; /* There is nowhere to complain about a log that cannot be written. */
+        line += written;
+    }
+    return true;
+}
+
+static bool tell_lost(void)
+{
+    char line[128];
+    int length;
+
+    if (state.n_lost == 0)
+        return true;
+    length =
+        snprintf(line, sizeof(line), "%s%.64s%swarning: %llu lines are lost: nobody read them\n",
+                 state.cut ? LOG_ELLIPSIS "\n" : "", state.name ? state.name : "",
+                 state.name ? ": " : "", state.n_lost);
+    if (!write_in_time(line, (size_t)length))
+        return false;
+    state.n_lost = 0;
+    state.cut = false;
+    return true;
+}
+
 static void write_standard_error(enum log_level level, const char *message)
 {
     static char line[LOG_LINE_MAX + 128];
     int length;
-    ssize_t written;
 
     length = snprintf(line, sizeof(line), "%.64s%s%s: %s\n", state.name ? state.name : "",
                       state.name ? ": " : "", level_to_string(level), message);
-    if (length <= 0)
-        return;
-    written = write(STDERR_FILENO, line, (size_t)length);
-    (void)written; /* There is nowhere to complain about a log that cannot be written. */
+    if (length > 0 && (!tell_lost() || !write_in_time(line, (size_t)length)))
+        state.n_lost++;
 }
 
 void log_write(enum log_level level, struct log_fields fields, const char *format, ...)

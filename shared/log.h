@@ -8,7 +8,9 @@
  * why);
  *
  * Without a sink, lines go to standard error as "<level>message" is not wanted by a person:
- * "trouped: warning: message". One write(2) per line. Not thread-safe, not async-signal-safe.
+ * "trouped: warning: message". One write(2) per line of at most PIPE_BUF bytes, and none that would
+ * have to wait: what nobody reads is lost, and counted in a line of its own once somebody does. Not
+ * thread-safe, not async-signal-safe.
  */
 
 #include <stdbool.h>

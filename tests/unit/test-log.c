@@ -3,6 +3,7 @@
 #include "../../shared/log.h"
 #include <check.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct {
@@ -68,6 +69,71 @@ START_TEST(without_a_name_the_line_starts_with_the_level)
 {
     log_init(NULL, LOG_LEVEL_INFO);
     ck_assert_str_eq(standard_error_of(write_one), "warning: queue of digest is 90 % full\n");
+}
+END_TEST
+
+/* A pipe as standard error that nobody reads. */
+static int unread_standard_error(int size, int *ret_saved)
+{
+    int fds[2];
+
+    *ret_saved = dup(STDERR_FILENO);
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    ck_assert_int_ge(fcntl(fds[0], F_SETPIPE_SZ, size), size);
+    ck_assert_int_ge(dup2(fds[1], STDERR_FILENO), 0);
+    close_fd(fds[1]);
+    log_set_sink(NULL);
+    return fds[0];
+}
+
+/* What is in the pipe by now. */
+static const char *read_now(int fd)
+{
+    static char text[1 << 17];
+    ssize_t size;
+
+    ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    size = read(fd, text, sizeof(text) - 1);
+    ck_assert_int_gt(size, 0);
+    text[size] = '\0';
+    return text;
+}
+
+START_TEST(a_log_that_nobody_reads_stops_nobody_and_says_what_is_lost)
+{
+    int saved, fd = unread_standard_error(65536, &saved);
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < 10000; i++)
+        log_info("line %u", i);
+    for (const char *at = read_now(fd); (at = strchr(at, '\n')); at++)
+        n++;
+    log_info("again");
+    ck_assert_int_ge(dup2(saved, STDERR_FILENO), 0);
+    char expected[256];
+    (void)snprintf(expected, sizeof(expected),
+                   "trouped: warning: %u lines are lost: nobody read them\ntrouped: info: again\n",
+                   10000 - n);
+    ck_assert_uint_gt(n, 100);
+    ck_assert_str_eq(read_now(fd), expected);
+    close_fd(saved);
+    close_fd(fd);
+}
+END_TEST
+
+START_TEST(a_line_that_is_read_in_part_only_ends_where_that_is_said)
+{
+    int saved, fd = unread_standard_error(4096, &saved);
+    const char *text;
+
+    log_info("%s%07000d", "long", 1);
+    ck_assert_ptr_null(strchr(read_now(fd), '\n'));
+    log_info("again");
+    ck_assert_int_ge(dup2(saved, STDERR_FILENO), 0);
+    text = read_now(fd);
+    ck_assert_str_eq(text, "…\ntrouped: warning: 1 lines are lost: nobody read them\n");
+    close_fd(saved);
+    close_fd(fd);
 }
 END_TEST
 
@@ -175,6 +241,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_test(tcase, without_a_sink_a_line_goes_to_standard_error);
     tcase_add_test(tcase, without_a_name_the_line_starts_with_the_level);
+    tcase_add_test(tcase, a_log_that_nobody_reads_stops_nobody_and_says_what_is_lost);
+    tcase_add_test(tcase, a_line_that_is_read_in_part_only_ends_where_that_is_said);
     tcase_add_test(tcase, a_sink_gets_level_fields_and_message);
     tcase_add_test(tcase, lines_below_the_level_are_dropped);
     tcase_add_test(tcase, errno_is_printed_and_kept);
