@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ask.h"
 
+#include "../shared/log.h"
 #include "../shared/protocol-actors.h"
 #include "actor.h"
 #include "context.h"
@@ -98,8 +99,8 @@ int ask_new(struct ask **ret, struct context *context, const struct ask_options 
     ask->done = options->done;
     ask->userdata = options->userdata;
     ask->recipient = 0;
-    ask->copies = 1;
-    ask->shared = ask->quiet = false;
+    ask->copies = ask->weight = 1;
+    ask->quiet = false;
     ask->wanted_size = (uint8_t)options->wanted.type_size;
     if (ask->wanted_size > 0)
         memcpy(ask->wanted, options->wanted.type, ask->wanted_size);
@@ -127,7 +128,9 @@ void ask_drop(struct ask *ask)
     timer_disarm(loop_timers(ask->context->loop), &ask->timer);
     list_unlink(&ask->link);
     if (ask->asker)
-        ask->asker->n_asks--;
+        ask->asker->n_asks -= ask->weight;
+    free(ask->audience);
+    ask->audience = NULL;
     ask->handle = 0;
     ask->asker = NULL;
     table->n_open--;
@@ -158,11 +161,13 @@ void ask_move_all(struct actor *from, struct actor *to)
     struct list *node;
 
     while ((node = list_first(&from->asks))) {
-        ask_of(node, link)->asker = to;
+        struct ask *ask = ask_of(node, link);
+
+        ask->asker = to;
         list_unlink(node);
         list_push_back(&to->asks, node);
-        from->n_asks--;
-        to->n_asks++;
+        from->n_asks -= ask->weight;
+        to->n_asks += ask->weight;
     }
 }
 
@@ -171,9 +176,34 @@ bool ask_wants(const struct ask *ask, const struct topic *topic)
     return topic_type_is_a(topic->type, topic->type_size, ask->wanted, ask->wanted_size);
 }
 
+int ask_share(struct ask *ask, uint32_t n)
+{
+    struct actor *asker = ask->asker;
+    int r;
+
+    /* One that is alone may be as large as it likes: what it asks could not be asked at all. */
+    if (asker && asker->n_asks > ask->weight && asker->n_asks - 1 + n > ACTOR_ASKS_MAX)
+        return -EBUSY;
+    r = audience_reserve(&ask->audience, n);
+    if (r < 0)
+        return r;
+    ask->copies += n - 1;
+    ask->weight += n - 1;
+    if (asker)
+        asker->n_asks += n - 1;
+    return 0;
+}
+
+void ask_handed(struct ask *ask, uint64_t actor)
+{
+    ask->recipient = actor;
+    if (ask->audience && audience_add(&ask->audience, actor) < 0)
+        log_error("a reply to an ask will be refused: out of memory");
+}
+
 bool ask_may_reply(const struct ask *ask, uint64_t actor)
 {
-    return ask->shared || ask->recipient == actor;
+    return ask->audience ? audience_has(ask->audience, actor) : ask->recipient == actor;
 }
 
 void ask_answer(struct ask *ask, struct letter *reply)

@@ -10,6 +10,7 @@
 #include "../shared/clock.h"
 #include "../shared/list.h"
 #include "../shared/topic.h"
+#include "audience.h"
 #include "letter.h"
 #include "timer.h"
 #include <stdbool.h>
@@ -33,8 +34,9 @@ struct ask {
     struct actor *asker; /* NULL = `done` is called */
     uint64_t cookie;     /* the asker's own */
     uint64_t recipient;  /* to whom it was handed: who may reply; 0 = not handed over yet */
-    uint32_t copies;     /* exchanges: letters on their way */
-    bool shared;         /* several got it: any of them may reply */
+    uint32_t copies;     /* letters on their way: exchanges make more */
+    uint32_t weight;     /* so many asks it counts for its asker */
+    struct audience *audience; /* there are, or were, several: all to whom it was handed */
     struct timer timer;
     ask_done_fn done;
     void *userdata;
@@ -74,6 +76,11 @@ void ask_drop_all(struct actor *asker);
 
 /* To another asker: its worker now fills that one's place. */
 void ask_move_all(struct actor *from, struct actor *to);
+
+/* There are `n` letters of it instead of one. 0, -EBUSY (its asker has too many open), -ENOMEM. */
+int ask_share(struct ask *ask, uint32_t n);
+/* One of its letters was written into an inbox: who may reply. */
+void ask_handed(struct ask *ask, uint64_t actor);
 
 /* Whether a reply of this type, from this actor, is what is waited for. */
 bool ask_wants(const struct ask *ask, const struct topic *topic);

@@ -75,7 +75,7 @@ void delivery_note_sent(struct actor *actor, const struct protocol_message *mess
     if (message->ask != 0) {
         struct ask *ask = ask_get(&actor->context->asks, message->ask);
         if (ask)
-            ask->recipient = actor->reference;
+            ask_handed(ask, actor->reference);
     }
     if (message->flags & PROTOCOL_MESSAGE_POOL) {
         actor->n_pooled++;

@@ -150,16 +150,15 @@ static void count_copy(void *userdata, uint64_t reference)
     ++*(unsigned *)userdata;
 }
 
-/* All copies are on their way before the first can fail the ask. */
-static void share_ask(struct actor *exchange, const struct letter *letter)
+/* All copies are on their way before the first can fail the ask. 0, -EBUSY or -ENOMEM. */
+static int share_ask(struct actor *exchange, const struct letter *letter)
 {
     struct ask *ask = ask_get(&exchange->context->asks, letter->ask);
     unsigned n = 0;
 
-    if (!ask || exchange_route(exchange->exchange, &letter->topic, count_copy, &n) <= 0)
-        return;
-    ask->copies += n - 1;
-    ask->shared = ask->shared || n > 1;
+    if (!ask || exchange_route(exchange->exchange, &letter->topic, count_copy, &n) <= 0 || n == 1)
+        return 0;
+    return ask_share(ask, n);
 }
 
 static int send_to_exchange(struct actor *to, struct letter *letter)
@@ -175,7 +174,14 @@ static int send_to_exchange(struct actor *to, struct letter *letter)
         return enqueue(to, letter);
     if (letter->hops >= ROUTER_HOPS_MAX)
         return refuse(to->context, letter, to, &round, ROUTER_E_NO_MATCH);
-    share_ask(to, letter);
+    r = share_ask(to, letter);
+    if (r < 0) {
+        const struct router_verdict too_many = {
+            .reason = DEAD_MAILBOX_FULL,
+            .error = -r,
+            .text = r == -EBUSY ? "too many open asks: each who gets one counts" : strerror(-r)};
+        return refuse(to->context, letter, to, &too_many, ROUTER_E_FULL);
+    }
     r = exchange_route(to->exchange, &letter->topic, fan_out_one, &out);
     if (r == 0)
         return refuse(to->context, letter, to, &no_match, ROUTER_E_NO_MATCH);

@@ -386,6 +386,25 @@ class Hostile(Case):
             self.assertEqual(s.worker("culprit/0")["generation"], 1)
             s.stop()
 
+    def test_an_ask_through_an_exchange_is_answered_by_those_who_got_it_alone(self):
+        s = self.beside("forged-reply", "futex")
+        s.write("actor.group", ini(TALKER, Group={"Environment": f"TALKER_LOG={s.talk}"}, Pool={"Size": 2}))
+        s.call("Reload")
+        s.wait_worker("actor/1", "idle")
+        actors = ("actor/0", "actor/1")
+        s.call("io.troupe.Actors.CreateExchange", name="news", kind="typed-multi")
+        for name in actors:
+            s.call("io.troupe.Actors.Subscribe", actor=name, exchange="news")
+            s.call("io.troupe.Actors.Pause", actor=name)
+        job = s.create("driver", "ask news echo hi")
+        s.until(lambda: all(s.call("io.troupe.Actors.Lookup", name=name)["actor"]["waiting"] == 1 for name in actors))
+        self.assertEqual(self.said(s, "ask", "culprit/0", "x", "x"), " ")
+        self.assertGreater(s.call("io.troupe.Actors.ListDeadLetters", filter={"reason": "late-reply"})["total"], 1000)
+        s.call("io.troupe.Actors.Resume", actor="actor/0")
+        self.assertEqual(s.wait_job(job)["result"]["data"], "echo hi")
+        s.call("io.troupe.Actors.Resume", actor="actor/1")
+        s.stop()
+
     def test_a_wild_word_of_what_is_in_hand_harms_nobody(self):
         s = self.beside("taken-anywhere", "futex")
         s.create("driver", "many culprit/0 x 30")

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct context context;
@@ -341,6 +342,74 @@ START_TEST(an_ask_through_an_exchange_fails_with_its_last_copy)
 }
 END_TEST
 
+START_TEST(only_those_who_got_it_may_reply_to_an_ask_through_an_exchange)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
+    const struct topic all = topic_of("");
+    uint64_t handle;
+    struct ask *entry;
+
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
+                     0);
+    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
+    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
+    ck_assert_int_eq(ask(exchange->reference, "", USEC_INFINITY, &handle), 0);
+    entry = ask_get(&context.asks, handle);
+    ck_assert(!ask_may_reply(entry, a->reference)); /* it waits for it */
+    ask_handed(entry, a->reference);
+    ask_handed(entry, b->reference);
+    ck_assert(ask_may_reply(entry, a->reference));
+    ck_assert(ask_may_reply(entry, b->reference));
+    ck_assert(!ask_may_reply(entry, exchange->reference));
+    ck_assert(!ask_may_reply(entry, 0));
+    ask_drop(entry);
+}
+END_TEST
+
+START_TEST(an_ask_counts_for_each_who_gets_it)
+{
+    struct actor *asker = new_actor("asker"), *subscriber, *exchange;
+    const struct ask_options options = {
+        .asker = asker, .wanted = topic_of(""), .timeout = USEC_INFINITY};
+    struct ask *first, *second;
+
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
+                     0);
+    subscriber = new_actor("subscriber");
+    ck_assert_int_eq(ask_new(&first, &context, &options), 0);
+    ck_assert_int_eq(ask_share(first, 2 * ACTOR_ASKS_MAX), 0); /* alone */
+    ck_assert_uint_eq(asker->n_asks, 2 * ACTOR_ASKS_MAX);
+    ck_assert_int_eq(ask_new(&second, &context, &options), 0);
+    ck_assert_int_eq(ask_share(second, 2), -EBUSY);
+    ask_drop(first);
+    ck_assert_uint_eq(asker->n_asks, 1);
+    ck_assert_int_eq(ask_share(second, 2), 0);
+    ask_move_all(asker, subscriber);
+    ck_assert_uint_eq(asker->n_asks, 0);
+    ck_assert_uint_eq(subscriber->n_asks, 2);
+    ask_drop(second);
+    ck_assert_uint_eq(subscriber->n_asks, 0);
+}
+END_TEST
+
+START_TEST(an_audience_knows_its_own_however_many_they_are)
+{
+    struct audience *audience = NULL;
+
+    ck_assert(!audience_has(audience, 1));
+    for (uint64_t i = 1; i <= 10000; i++)
+        for (int twice = 0; twice < 2; twice++)
+            ck_assert_int_eq(audience_add(&audience, i << 32 | i), 0);
+    ck_assert_uint_eq(audience->n, 10000);
+    ck_assert_uint_ge(audience->n_places, 20000);
+    for (uint64_t i = 1; i <= 10000; i++) {
+        ck_assert(audience_has(audience, i << 32 | i));
+        ck_assert(!audience_has(audience, i));
+    }
+    free(audience);
+}
+END_TEST
+
 START_TEST(an_ask_times_out)
 {
     struct actor *actor = new_actor("actor");
@@ -550,6 +619,9 @@ int main(void)
     tcase_add_test(tc, an_ask_ends_with_the_first_reply_that_fits);
     tcase_add_test(tc, an_ask_of_nobody_fails_and_tells_once);
     tcase_add_test(tc, an_ask_through_an_exchange_fails_with_its_last_copy);
+    tcase_add_test(tc, only_those_who_got_it_may_reply_to_an_ask_through_an_exchange);
+    tcase_add_test(tc, an_ask_counts_for_each_who_gets_it);
+    tcase_add_test(tc, an_audience_knows_its_own_however_many_they_are);
     tcase_add_test(tc, an_ask_times_out);
     tcase_add_test(tc, P8_a_death_notice_about_something_unknown_is_a_dead_letter);
     tcase_add_test(tc, a_watch_tells_once_and_at_once_of_what_is_gone);
