@@ -11,7 +11,7 @@
 
 #include "../shared/protocol.h"
 #include "attachment.h"
-#include "cell.h"
+#include "cell-submit.h"
 
 #define ATTACHMENT_INLINE (UINT32_C(32) << 10)
 /* Ends that one client may wait for at a time. */

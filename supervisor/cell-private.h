@@ -3,11 +3,12 @@
 
 /*
  * What the parts of a cell owe each other: cell.c has the queue and the matching of jobs to slots;
- * cell-room.c its bounds, and who waits for room; cell-state.c what it says of itself;
- * cell-job.c what an attempt comes to, a retry or the end; cell-pool.c the slots, how many there
- * are, and when all of them go.
+ * cell-submit.c how a job comes into it; cell-room.c its bounds, and who waits for room;
+ * cell-state.c what it says of itself; cell-job.c what an attempt comes to, a retry or the end;
+ * cell-pool.c the slots, how many there are, and when all of them go.
  */
 
+#include "cell-submit.h"
 #include "cell.h"
 
 #define job_of(node) list_entry(node, struct job, link)

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "../shared/cleanup.h"
 #include "config-exchange.h"
 #include "config-keys.h"
-#include "strv.h"
-#include "words.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct config *config_free(struct config *config)
 {
@@ -34,74 +29,4 @@ struct config_group *config_take_group(struct config *config, size_t index)
     memmove(config->groups + index, config->groups + index + 1,
             (config->n_groups - index) * sizeof(struct config_group *));
     return group;
-}
-
-struct config_group *config_group_free(struct config_group *group)
-{
-    if (!group)
-        return NULL;
-    config_schema_clear(&CONFIG_GROUP_SCHEMA, group);
-    free(group->name);
-    free(group->path);
-    free(group);
-    return NULL;
-}
-
-int config_defaults(struct config_group **ret, const char *name)
-{
-    struct config_group *group;
-
-    if (!config_name_valid(name))
-        return -EINVAL;
-    group = calloc(1, sizeof(*group));
-    if (!group)
-        return -ENOMEM;
-    group->name = strdup(name);
-    group->uid = geteuid();
-    group->gid = getegid();
-    if (!group->name || config_schema_defaults(&CONFIG_GROUP_SCHEMA, group) < 0) {
-        config_group_free(group);
-        return -ENOMEM;
-    }
-    *ret = group;
-    return 0;
-}
-
-/* A name may have come to mean another number in the user database. */
-static bool same_ids(const struct config_group *a, const struct config_group *b)
-{
-    return a->uid == b->uid && a->gid == b->gid;
-}
-
-bool config_group_same_process(const struct config_group *a, const struct config_group *b)
-{
-    return same_ids(a, b) && config_schema_equal(&CONFIG_GROUP_SCHEMA, a, b, true);
-}
-
-bool config_group_equal(const struct config_group *a, const struct config_group *b)
-{
-    return strcmp(a->name, b->name) == 0 && same_ids(a, b) &&
-           config_schema_equal(&CONFIG_GROUP_SCHEMA, a, b, false);
-}
-
-int config_expand_argv(const struct config_group *group, unsigned slot, char ***ret)
-{
-    size_t n = strv_length((const char *const *)group->exec_start);
-    _cleanup_strv_ char **argv = calloc(n + 1, sizeof(char *));
-
-    if (!argv)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        int r = words_expand(group->exec_start[i], group->name, slot, &argv[i]);
-
-        if (r < 0)
-            return r;
-    }
-    *ret = TAKE_PTR(argv);
-    return 0;
-}
-
-char **config_argv_free(char **argv)
-{
-    return strv_free(argv);
 }

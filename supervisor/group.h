@@ -6,6 +6,7 @@
  * as long as the group; with Cells=by-key it has one for each key in use, found in a table.
  */
 
+#include "cell-submit.h"
 #include "cell-table.h"
 #include "cell.h"
 #include "config.h"

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "cell-submit.h"
+
+#include "cell-private.h"
+#include "context.h"
+#include "group.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CELL_BACKOFF_MAX ((usec_t)24 * 3600 * USEC_PER_SEC)
+
+static int cell_admit(struct cell *cell, const struct cell_request *request)
+{
+    int r;
+
+    if (cell->closed || cell->group->removed)
+        return CELL_E_STOPPING;
+    if (request->name[0] != '\0' && !protocol_name_valid(request->name, strlen(request->name)))
+        return CELL_E_BAD_ID;
+    if (!cell_may_ever_fit(cell, request->size))
+        return CELL_E_TOO_LARGE;
+    r = cell_find_room(cell, request);
+    if (r == CELL_E_BUSY)
+        cell->counters.refused++;
+    return r;
+}
+
+static usec_t chosen(usec_t asked, usec_t configured)
+{
+    return asked == PROTOCOL_DEFAULT_USEC ? configured : asked;
+}
+
+/* A back-off without end would keep a job alive for ever. */
+static usec_t bounded(usec_t backoff)
+{
+    return backoff < CELL_BACKOFF_MAX ? backoff : CELL_BACKOFF_MAX;
+}
+
+/* Everything but a blob, which is taken over when nothing can fail any more. */
+static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_request *request)
+{
+    const struct config_group *config = cell->config;
+
+    job->group = cell->group;
+    job->cell = cell;
+    job->keep_result = request->keep_result;
+    job->priority =
+        request->priority == PROTOCOL_DEFAULT_PRIORITY ? QUEUE_PRIORITY_DEFAULT : request->priority;
+    job->max_retries = request->max_retries == PROTOCOL_DEFAULT_RETRIES ? config->max_retries
+                                                                        : request->max_retries;
+    job->timeout = chosen(request->timeout, config->timeout);
+    if (job->timeout == 0)
+        job->timeout = USEC_INFINITY;
+    job->backoff_min = bounded(chosen(request->backoff_min, config->backoff_min));
+    job->backoff_max = bounded(chosen(request->backoff_max, config->backoff_max));
+    if (request->key_size > 0) {
+        job->key = malloc(request->key_size);
+        if (!job->key)
+            return -ENOMEM;
+        memcpy(job->key, request->key, request->key_size);
+        job->key_size = request->key_size;
+    }
+    if (request->blob_fd < 0)
+        return parcel_set(&job->payload, request->data, (size_t)request->size);
+    return 0;
+}
+
+static void cell_take_blob(struct cell *cell, struct job *job, const struct cell_request *request)
+{
+    struct parcel blob = PARCEL_NULL;
+
+    parcel_set_blob(&blob, request->blob_fd, request->size);
+    job_set_payload(&cell->context->jobs, job, &blob);
+}
+
+static bool is_for_later(const struct cell *cell, const struct cell_request *request)
+{
+    return request->delay > 0 ||
+           (request->at > 0 && request->at > loop_realtime(cell->context->loop));
+}
+
+/* Queued or delayed, in no queue yet. */
+static int cell_make_job(struct cell *cell, const struct cell_request *request, struct job **ret)
+{
+    struct job *job;
+    int r;
+
+    r = job_new(&cell->context->jobs, request->name, &job);
+    if (r != 0)
+        return r == JOB_E_EXISTS ? CELL_E_EXISTS : r;
+    r = cell_fill_job(cell, job, request);
+    if (r == 0 && is_for_later(cell, request))
+        r = cell_delay(cell, job, request);
+    if (r < 0) {
+        job_unref(&cell->context->jobs, job);
+        return r;
+    }
+    *ret = job;
+    return 0;
+}
+
+int cell_submit(struct cell *cell, const struct cell_request *request,
+                void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
+                struct job **ret)
+{
+    struct job *job;
+    int r;
+
+    r = cell_admit(cell, request);
+    if (r != 0)
+        return r;
+    cell_wake(cell); /* whoever waits behind it may have room, whatever comes of this one */
+    r = cell_make_job(cell, request, &job);
+    if (r != 0)
+        return r;
+    if (request->blob_fd >= 0)
+        cell_take_blob(cell, job, request);
+    job->created_at = loop_realtime(cell->context->loop);
+    cell->queue_bytes += job->payload.size;
+    cell->group->queue_bytes += job->payload.size;
+    cell->group->n_live++;
+    if (job->state == JOB_QUEUED)
+        cell_enqueue(cell, job, false);
+    if (changed) {
+        job->submitter.changed = changed;
+        job->submitter.owner = owner;
+        job->submitter.cookie = cookie;
+        job_add_waiter(job, &job->submitter);
+    }
+    *ret = job;
+    return 0;
+}
