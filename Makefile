@@ -41,7 +41,7 @@ endif
 CFLAGS ?= -O2 -g
 # One set of objects for programs and library: -fno-semantic-interposition takes the price off -fPIC.
 FLAGS = -std=gnu17 -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' -fPIC -fno-semantic-interposition \
-	-pthread $(WARNINGS) $(HARDENING) $(CPPFLAGS) $(CFLAGS)
+	-pthread -MMD -MP $(WARNINGS) $(HARDENING) $(CPPFLAGS) $(CFLAGS)
 LINK = $(CC) $(CFLAGS) -pthread $(if $(SAN),-fsanitize=$(SAN)) -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 
 # Asked for when the first recipe needs them: a machine that lacks pkg-config can still `make deps`.
@@ -111,16 +111,17 @@ $(STAMP): FORCE | deps-present
 	@printf '%s\n' "$$STAMP_TEXT" | cmp -s - $@ || printf '%s\n' "$$STAMP_TEXT" > $@
 $(STAMP): export STAMP_TEXT = $(CC) $(FLAGS) $(LDFLAGS)
 
+# -MT: ccache with a base directory would name the object by another path, and headers count for nothing.
 $(BUILD)/obj/%.o: %.c $(STAMP)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(FLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(FLAGS) -MT $@ -c -o $@ $<
 
 # The same code with fault points: "fail the Nth call", "die at the Nth step".
 $(BUILD)/faults/obj/%.o: %.c $(STAMP)
 	$(call say,CC,$< (faults))
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(FLAGS) -DTROUPE_FAULTS -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(FLAGS) -DTROUPE_FAULTS -MT $@ -c -o $@ $<
 
 # Interface descriptions are part of the program (.incbin), which -MMD does not see.
 INCBIN := $(shell grep -ls incbin $(SUPERVISOR))
