@@ -201,15 +201,11 @@ static void turn(void *userdata, uint32_t events)
 static void timed(struct timer *timer, usec_t now)
 {
     struct connection *connection = list_entry(timer, struct connection, timer);
-    usec_t due = usec_add(connection->active_at, connection->idle_max);
-
-    if (connection->finishing) {
-        connection_close(connection);
-        return;
-    }
+    usec_t limit = connection->finishing ? CONNECTION_LINGER : connection->idle_max;
     /* One that waits for an answer is not idle. One that does not read its answer is. */
-    if (connection->busy)
-        due = usec_add(now, connection->idle_max);
+    bool waiting = connection->busy && !connection->finishing;
+    usec_t due = usec_add(waiting ? now : connection->active_at, limit);
+
     if (due <= now || timer_arm(loop_timers(connection->loop), timer, due) < 0)
         connection_close(connection);
 }
@@ -279,6 +275,7 @@ void connection_finish(struct connection *connection)
     if (connection->dead || connection->finishing)
         return;
     connection->finishing = true;
+    connection->active_at = loop_now(connection->loop);
     if (timer_arm(loop_timers(connection->loop), &connection->timer,
                   usec_add(loop_now(connection->loop), CONNECTION_LINGER)) < 0) {
         connection_close(connection);

@@ -20,8 +20,8 @@
 #define CONNECTION_INPUT_MAX  ((size_t)1 << 20) /* of one message */
 #define CONNECTION_OUTPUT_MAX ((size_t)4 << 20) /* not yet read by the client */
 #define CONNECTION_FDS_MAX    5
-/* What a client that is to be closed has left to read its last answer, and may still send
- * meanwhile. */
+/* How long a client that is to be closed may take nothing of what it has left to read, and what it
+ * may still send meanwhile. */
 #define CONNECTION_LINGER     (2 * USEC_PER_SEC)
 #define CONNECTION_LINGER_MAX CONNECTION_INPUT_MAX
 
