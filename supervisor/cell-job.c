@@ -25,17 +25,20 @@ static void cell_let_go(struct cell *cell, struct job *job)
     }
 }
 
-static uint64_t *cell_end_counter(struct cell *cell, enum job_state state)
+static void cell_count_end(struct cell *cell, enum job_state state)
 {
     switch (state) {
     case JOB_SUCCEEDED:
-        return &cell->counters.succeeded;
+        CELL_COUNT(cell, succeeded);
+        break;
     case JOB_FAILED:
-        return &cell->counters.unsuccessful;
+        CELL_COUNT(cell, unsuccessful);
+        break;
     case JOB_CANCELLED:
-        return &cell->counters.cancelled;
+        CELL_COUNT(cell, cancelled);
+        break;
     default:
-        return &cell->counters.dead;
+        CELL_COUNT(cell, dead);
     }
 }
 
@@ -48,7 +51,7 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
     job->ended_at = loop_realtime(cell->context->loop);
     if (reason)
         job_set_reason(job, reason);
-    (*cell_end_counter(cell, state))++;
+    cell_count_end(cell, state);
     cell->queue_bytes -= job->payload.size;
     cell->group->queue_bytes -= job->payload.size;
     if (state == JOB_DEAD)
@@ -90,7 +93,7 @@ static void cell_on_alarm(struct alarm *alarm)
     struct job *job = list_entry(alarm, struct job, alarm);
 
     list_unlink(&job->link);
-    job->cell->n_backoff--;
+    cell_add_backoff(job->cell, -1);
     job_set_state(job, JOB_QUEUED);
     cell_enqueue(job->cell, job, false);
     job_tell_waiters(job);
@@ -101,7 +104,7 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
     progress_moved(cell);
     job_set_state(job, JOB_BACKOFF);
     list_push_back(&cell->backoff, &job->link);
-    cell->n_backoff++;
+    cell_add_backoff(cell, 1);
     alarm_init(&job->alarm, &cell->context->alarms, cell_on_alarm);
     if (alarm_set_after(&job->alarm, delay) < 0)
         cell_on_alarm(&job->alarm); /* no memory to wait: retry now */
@@ -120,7 +123,7 @@ int cell_delay(struct cell *cell, struct job *job, const struct cell_request *re
         return r;
     job_set_state(job, JOB_DELAYED);
     list_push_back(&cell->backoff, &job->link);
-    cell->n_backoff++;
+    cell_add_backoff(cell, 1);
     return 0;
 }
 
@@ -153,7 +156,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
         cell_tell_dead(cell, job, detail);
         cell_end_job(cell, job, JOB_DEAD, reason);
     } else {
-        cell->counters.retries++;
+        CELL_COUNT(cell, retries);
         cell_back_off(cell, job, cell_retry_delay(cell, job));
     }
 }
@@ -182,7 +185,7 @@ static void cell_job_erred(struct cell *cell, struct job *job, const char *worke
 void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
                        enum protocol_outcome outcome, int32_t code, struct parcel *result)
 {
-    cell->n_running--;
+    cell_add_running(cell, -1);
     job->code = code;
     if (job->cancel_requested && outcome != PROTOCOL_ERROR) {
         cell_end_job(cell, job, JOB_CANCELLED, "cancelled");
@@ -205,7 +208,7 @@ void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
 
 void cell_job_returned(struct cell *cell, struct job *job)
 {
-    cell->n_running--;
+    cell_add_running(cell, -1);
     if (job->cancel_requested || cell->closed) {
         cell_end_job(cell, job, JOB_CANCELLED,
                      job->cancel_requested ? "cancelled" : "the supervisor is stopping");
@@ -220,7 +223,7 @@ void cell_job_returned(struct cell *cell, struct job *job)
 
 void cell_job_lost(struct cell *cell, struct job *job, const struct death *death)
 {
-    cell->n_running--;
+    cell_add_running(cell, -1);
     if (death->cause != DEATH_STOP || job->cancel_requested || cell->closed) {
         cell_attempt_failed(cell, job, death->worker, death_cause_to_string(death->cause),
                             death->detail);

@@ -175,7 +175,7 @@ void cell_on_idle_timer(struct timer *timer, usec_t now)
         return;
     }
     log_debug("%s has been idle for CellIdleSec=: its workers stop", cell->name);
-    cell->retiring = true;
+    group_set_retiring(cell, true);
     cell_set_size(cell, 0);
 }
 
@@ -185,7 +185,7 @@ int cell_call_back(struct cell *cell)
 
     if (r < 0)
         return r;
-    cell->retiring = false;
+    group_set_retiring(cell, false);
     cell_set_size(cell, cell->group->size);
     return 0;
 }

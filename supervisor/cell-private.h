@@ -13,6 +13,14 @@
 
 #define job_of(node) list_entry(node, struct job, link)
 
+/* One more in a counter, of the cell and of its group. */
+#define CELL_COUNT(cell, counter) ((cell)->counters.counter++, (cell)->group->counters.counter++)
+
+/* `change` is 1 or -1; the group has sums of these. */
+void cell_add_running(struct cell *cell, int change);
+void cell_add_backoff(struct cell *cell, int change);
+void cell_add_waiter(struct cell *cell, int change);
+
 /* The beginning of this turn, monotonic. */
 usec_t cell_now(const struct cell *cell);
 

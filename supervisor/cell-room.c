@@ -74,7 +74,7 @@ static void cell_waiter_leave(struct cell_waiter *waiter)
         cell->n_called--;
         cell->called_bytes -= waiter->size;
     }
-    cell->n_waiters--;
+    cell_add_waiter(cell, -1);
     waiter->called = false;
     waiter->cell = NULL;
 }
@@ -150,7 +150,7 @@ static int cell_wait(struct cell *cell, const struct cell_request *request, enum
         list_push_front(&cell->waiting, &waiter->link);
     else
         list_push_back(&cell->waiting, &waiter->link);
-    cell->n_waiters++;
+    cell_add_waiter(cell, 1);
     return CELL_E_WAIT;
 }
 

@@ -1,9 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-#include "cell.h"
+#include "cell-private.h"
 #include "context.h"
 #include "group.h"
-#include "slot.h"
 #include <stdio.h>
+
+void cell_add_running(struct cell *cell, int change)
+{
+    cell->n_running += (uint64_t)(int64_t)change;
+    cell->group->n_running += (uint64_t)(int64_t)change;
+}
+
+void cell_add_backoff(struct cell *cell, int change)
+{
+    cell->n_backoff += (uint64_t)(int64_t)change;
+    cell->group->n_backoff += (uint64_t)(int64_t)change;
+}
+
+void cell_add_waiter(struct cell *cell, int change)
+{
+    cell->n_waiters += (uint64_t)(int64_t)change;
+    cell->group->n_waiters += (uint64_t)(int64_t)change;
+}
 
 const char *cell_event_name(const struct cell *cell)
 {
@@ -26,44 +43,7 @@ void cell_tell(struct cell *cell, enum log_level level, const char *type, const 
                                        });
 }
 
-void cell_count(const struct cell *cell, struct cell_census *census)
-{
-    const struct slot *slot;
-    size_t cursor = 0;
-
-    while ((slot = cell_next_slot(cell, &cursor))) {
-        bool failed = slot->state == LIFECYCLE_FAILED;
-        census->n_slots++;
-        census->n_down += slot_is_down(slot);
-        census->n_failed += failed;
-        census->n_trouble += failed || slot->state == LIFECYCLE_BACKOFF;
-    }
-}
-
-const char *cell_census_state(const struct cell_census *census, bool paused)
-{
-    if (census->n_down == census->n_slots)
-        return census->n_failed > 0 ? "failed" : "stopped";
-    if (census->n_trouble > 0)
-        return "degraded";
-    return paused ? "paused" : "running";
-}
-
 const char *cell_state(const struct cell *cell)
 {
-    struct cell_census census = {0};
-
-    cell_count(cell, &census);
-    return cell->retiring ? "retiring" : cell_census_state(&census, cell->paused);
-}
-
-bool cell_down(const struct cell *cell)
-{
-    const struct slot *slot;
-    size_t cursor = 0;
-
-    while ((slot = cell_next_slot(cell, &cursor)))
-        if (!slot_is_down(slot))
-            return false;
-    return true;
+    return cell->retiring ? "retiring" : census_state(&cell->census, cell->paused);
 }

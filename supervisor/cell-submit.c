@@ -22,7 +22,7 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
         return CELL_E_TOO_LARGE;
     r = cell_find_room(cell, request);
     if (r == CELL_E_BUSY)
-        cell->counters.refused++;
+        CELL_COUNT(cell, refused);
     return r;
 }
 

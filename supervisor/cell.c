@@ -76,7 +76,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     queue_remove(&cell->queue, job);
     job_set_state(job, JOB_RUNNING);
     job->attempt++;
-    cell->n_running++;
+    cell_add_running(cell, 1);
     r = slot_assign(slot, job);
     if (r == 0) {
         progress_moved(cell);
@@ -85,7 +85,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
         job_tell_waiters(job);
         return;
     }
-    cell->n_running--;
+    cell_add_running(cell, -1);
     job->attempt--; /* nobody has seen it */
     if (r == MAILBOX_E_FULL && slot_is_up(slot)) {
         /* Its inbox holds no more (Prefetch=, messages): it asks again once there is room. */
@@ -137,7 +137,7 @@ static void cell_take_out(struct cell *cell, struct job *job)
     if (job->state != JOB_QUEUED) {
         alarm_stop(&job->alarm);
         list_unlink(&job->link);
-        cell->n_backoff--;
+        cell_add_backoff(cell, -1);
     } else {
         queue_remove(&cell->queue, job);
     }

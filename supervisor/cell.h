@@ -15,6 +15,7 @@
 #include "../shared/list.h"
 #include "../shared/log.h"
 #include "backoff.h"
+#include "census.h"
 #include "config.h"
 #include "death.h"
 #include "job.h"
@@ -54,6 +55,7 @@ struct cell {
     size_t n_slots;
     struct slot *aside; /* a successor on its way up, or its predecessor on its way out; or NULL */
     size_t size;        /* wanted */
+    struct census census;
     struct list available; /* slots, struct slot.available_link */
     struct queue queue;    /* jobs queued */
     struct list backoff;   /* jobs between attempts, and those whose time has not come */
@@ -109,16 +111,6 @@ void cell_tell(struct cell *cell, enum log_level level, const char *type, const 
 
 /* For status: as of a group, and "retiring". */
 const char *cell_state(const struct cell *cell);
-
-/* What state the slots of several cells make together. */
-struct cell_census {
-    size_t n_slots, n_down, n_failed, n_trouble;
-};
-void cell_count(const struct cell *cell, struct cell_census *census); /* adds */
-const char *cell_census_state(const struct cell_census *census, bool paused);
-
-/* No slot has a process: all are stopped or failed. */
-bool cell_down(const struct cell *cell);
 
 /* ---- its pool: cell-pool.c ---- */
 

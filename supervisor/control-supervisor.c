@@ -63,16 +63,13 @@ static void get_info(struct request *request)
     const struct context *context = request->context;
     struct reply *reply;
     struct group *group;
-    uint64_t n_workers = 0, n_jobs = 0;
+    uint64_t n_jobs = 0;
     size_t cursor = 0;
 
     if (!request_take(request, table, NULL))
         return;
-    while ((group = registry_next(&context->registry, &cursor))) {
+    while ((group = registry_next(&context->registry, &cursor)))
         n_jobs += group->n_live;
-        group_each_cell (cell, group)
-            n_workers += cell->n_slots;
-    }
     reply = request_begin(request);
     reply_string(reply, "version", TROUPE_VERSION);
     reply_int(reply, "pid", getpid());
@@ -82,7 +79,7 @@ static void get_info(struct request *request)
                  loop_wake_backend(context->loop) == WAKE_FUTEX ? "futex" : "eventfd");
     reply_string(reply, "cgroups", context->cgroups_text ? context->cgroups_text : "");
     reply_uint(reply, "groups", context->registry.n_groups);
-    reply_uint(reply, "workers", n_workers);
+    reply_uint(reply, "workers", context->registry.census.n[CENSUS_MEMBER]);
     reply_uint(reply, "clients", control_n_clients(request->control));
     reply_uint(reply, "jobs", n_jobs);
     request_end(request);

@@ -32,7 +32,7 @@ static int group_make_cell(struct group *group, const char *key, size_t size, st
     if (group->closed || group->removed)
         return CELL_E_STOPPING;
     if (group->cells.n_cells >= group->config->cells_max) {
-        group->past.refused++;
+        group->counters.refused++;
         return CELL_E_TOO_MANY;
     }
     memcpy(name, key, size);
@@ -121,31 +121,9 @@ int group_take_cell(struct group *group, const char *key, size_t size, struct ce
 
 /* ---- cells that are gone ---- */
 
-static void add_counters(struct cell_counters *to, const struct cell_counters *from)
-{
-    to->succeeded += from->succeeded;
-    to->unsuccessful += from->unsuccessful;
-    to->cancelled += from->cancelled;
-    to->dead += from->dead;
-    to->retries += from->retries;
-    to->refused += from->refused;
-    to->deaths += from->deaths;
-    to->stale_answers += from->stale_answers;
-}
-
-struct cell_counters group_counters(const struct group *group)
-{
-    struct cell_counters sum = group->past;
-
-    group_each_cell (cell, group)
-        add_counters(&sum, &cell->counters);
-    return sum;
-}
-
 void group_retire_cell(struct group *group, struct cell *cell)
 {
     assert(cell_live_jobs(cell) == 0);
-    add_counters(&group->past, &cell->counters);
     cell_table_remove(&group->cells, cell);
     cell_tell(cell, LOG_LEVEL_INFO, "cell.retired", NULL, "is retired: no jobs for CellIdleSec=");
     cell_free(cell);

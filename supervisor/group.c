@@ -61,6 +61,9 @@ int group_new(struct group **ret, struct context *context, struct config_group *
     group->config = config;
     group->name = config->name;
     group->size = config->size;
+    list_init(&group->pending_link);
+    list_init(&group->removed_link);
+    list_init(&group->down_link);
     kept_results_init(&group->results, context->loop, &context->jobs);
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max);
     r = cell_table_init(&group->cells);
@@ -106,14 +109,15 @@ struct group *group_free(struct group *group)
 void group_start(struct group *group)
 {
     group->wanted = true;
-    group->pending = false;
+    group_set_pending(group, false);
     group_each_cell (cell, group)
         cell_start(cell);
 }
 
 void group_stop(struct group *group, bool hurry)
 {
-    group->wanted = group->pending = false;
+    group->wanted = false;
+    group_set_pending(group, false);
     group_each_cell (cell, group)
         cell_stop(cell, hurry);
 }
@@ -270,6 +274,7 @@ bool group_is_behind(const struct group *group)
 void group_remove(struct group *group)
 {
     group->removed = true;
+    list_push_back(&group->context->registry.removed, &group->removed_link);
     group_tell(group, "group.removed", "is removed: it drains");
     if (!group->wanted)
         group->closed = true;
@@ -282,53 +287,18 @@ void group_remove(struct group *group)
         group_drained(group);
 }
 
+void group_restore(struct group *group)
+{
+    group->removed = group->drained = false;
+    list_unlink(&group->removed_link);
+    group_reopen(group);
+    group_set_pending(group, true);
+}
+
 void group_drained(struct group *group)
 {
     if (!group->drained)
         group_tell(group, "group.drained", "has no more jobs");
     group->drained = true;
     group_stop(group, false);
-}
-
-const char *group_state(const struct group *group)
-{
-    struct cell_census census = {0};
-    bool paused = group->cell ? group->cell->paused : group->paused;
-
-    group_each_cell (cell, group)
-        if (!cell->retiring)
-            cell_count(cell, &census);
-    if (census.n_slots == 0)
-        return !group->wanted ? "stopped" : paused ? "paused" : "running";
-    return cell_census_state(&census, paused);
-}
-
-/* Cells come and go with their jobs: nobody waits for their first workers. */
-static bool slot_is_undecided(const struct slot *slot)
-{
-    bool first = !group_is_keyed(slot->cell->group) &&
-                 (slot->generation == slot->born ||
-                  (slot->generation == slot->born + 1 && slot->state == LIFECYCLE_STARTING));
-
-    return slot->wanted && (first || slot->held || slot->undecided);
-}
-
-bool group_decided(const struct group *group)
-{
-    if (group->pending)
-        return false;
-    group_each_cell (cell, group) {
-        for (size_t i = 0; i < cell->n_slots; i++)
-            if (slot_is_undecided(cell->slots[i]))
-                return false;
-    }
-    return true;
-}
-
-bool group_down(const struct group *group)
-{
-    group_each_cell (cell, group)
-        if (!cell_down(cell))
-            return false;
-    return true;
 }

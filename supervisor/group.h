@@ -28,11 +28,19 @@ struct group {
     struct cell *cell;   /* the only one of a group without keys; NULL with Cells=by-key */
     size_t size;         /* of the pool of every cell that has no size of its own */
     struct kept_results results;
-    uint64_t n_live;           /* jobs, in all cells */
-    uint64_t queue_bytes;      /* their payloads */
-    struct cell_counters past; /* of cells that are gone */
-    uint64_t generations;      /* the highest of all slots that are gone: names are used again,
-                                  name and generation together never */
+    uint64_t n_live;                          /* jobs, in all cells */
+    uint64_t queue_bytes;                     /* their payloads */
+    uint64_t n_running, n_backoff, n_waiters; /* sums of those of its cells */
+    struct cell_counters counters;            /* since it was loaded, also by cells that are gone */
+    struct census census;                     /* of all its slots */
+    struct census retiring;                   /* of those in cells that retire */
+    struct list pending_link;                 /* in the registry, while pending */
+    struct list removed_link;                 /* in the registry, while removed */
+    struct list down_link; /* in the registry: went down while everything stops */
+    bool stopped;          /* while everything stops: it is down, for good */
+    size_t n_followers_up; /* while everything stops: groups that have to stop before it */
+    uint64_t generations;  /* the highest of all slots that are gone: names are used again,
+                              name and generation together never */
     gid_t *groups; /* supplementary ones of User=, resolved once: the name service may block */
     size_t n_groups;
     config_strv user_environment; /* HOME and the like, of User= */
@@ -87,12 +95,18 @@ bool group_is_behind(const struct group *group);
  * "failed". */
 const char *group_state(const struct group *group);
 
+/* To be started once the groups of its After= have come up; or no longer. */
+void group_set_pending(struct group *group, bool pending);
+
 /* Drains it: no new job, what it has ends, then its slots stop; the group is down at last. */
 void group_remove(struct group *group);
 
 /* Every slot has come up once or has been seen to fail, or is not wanted; and the group is not
  * pending. */
 bool group_decided(const struct group *group);
+
+/* It is wanted again. */
+void group_restore(struct group *group);
 
 /* Told by its cells when it is removed and the last job has ended. */
 void group_drained(struct group *group);
@@ -133,5 +147,11 @@ void group_retire_cell(struct group *group, struct cell *cell);
 /* Told by a slot that goes away. */
 void group_note_generation(struct group *group, uint64_t generation);
 
-/* What has been counted since the group was loaded, also by cells that are gone. */
-struct cell_counters group_counters(const struct group *group);
+/* Jobs that wait for a worker, in all cells. */
+uint64_t group_queued(const struct group *group);
+
+/* A slot of this cell is counted differently: sets of CENSUS_BIT(). */
+void group_recount(struct cell *cell, unsigned before, unsigned after);
+
+/* Its cell begins to retire, or is called back. */
+void group_set_retiring(struct cell *cell, bool retiring);

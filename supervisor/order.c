@@ -4,15 +4,6 @@
 #include "group.h"
 #include "registry.h"
 #include "strategy.h"
-#include <string.h>
-
-static bool names(config_strv after, const char *name)
-{
-    for (size_t i = 0; after && after[i]; i++)
-        if (strcmp(after[i], name) == 0)
-            return true;
-    return false;
-}
 
 /* What it comes after may have been removed since: then there is nothing to wait for. */
 static bool may_start(const struct registry *registry, const struct group *group)
@@ -27,21 +18,14 @@ static bool may_start(const struct registry *registry, const struct group *group
     return true;
 }
 
-bool order_start(struct registry *registry)
+void order_start(struct registry *registry)
 {
-    size_t cursor = 0;
-    struct group *group;
-    bool waiting = false;
+    list_for_each_safe (node, &registry->pending) {
+        struct group *group = list_entry(node, struct group, pending_link);
 
-    while ((group = registry_next(registry, &cursor))) {
-        if (!group->pending)
-            continue;
-        if (!may_start(registry, group))
-            waiting = true;
-        else if (!strategy_release_group(group))
+        if (may_start(registry, group) && !strategy_release_group(group))
             group_start(group);
     }
-    return waiting;
 }
 
 /* Each group is looked at once, by however many ways one gets there. */
@@ -72,29 +56,67 @@ void order_find_followers(struct registry *registry, const struct group *before)
         (void)follows(registry, group, before);
 }
 
-static bool may_stop(const struct registry *registry, const struct group *group)
+/* ---- stopping ---- */
+
+static void order_stop_group(struct group *group)
+{
+    if (group->n_followers_up == 0)
+        group_stop(group, true);
+}
+
+/* One more, or one less, has to stop before those that `group` comes after. */
+static void order_follow(struct registry *registry, const struct group *group, bool up)
+{
+    config_strv after = group->config->after;
+
+    for (size_t i = 0; after && after[i]; i++) {
+        struct group *before = registry_find(registry, after[i]);
+
+        if (!before || before == group)
+            continue;
+        before->n_followers_up += up ? 1 : (size_t)-1;
+        if (!up)
+            order_stop_group(before);
+    }
+}
+
+static void order_begin_stop(struct registry *registry)
 {
     size_t cursor = 0;
-    const struct group *other;
+    struct group *group;
 
-    while ((other = registry_next(registry, &cursor)))
-        if (names(other->config->after, group->name) && !group_down(other))
-            return false;
-    return true;
+    registry->stopping = true;
+    registry->n_up = registry->n_groups;
+    while ((group = registry_next(registry, &cursor)))
+        order_follow(registry, group, true);
+    cursor = 0;
+    while ((group = registry_next(registry, &cursor))) {
+        if (group_down(group) && !list_linked(&group->down_link))
+            list_push_back(&registry->down, &group->down_link);
+        order_stop_group(group);
+    }
 }
 
 bool order_stop(struct registry *registry)
 {
-    size_t cursor = 0;
-    struct group *group;
-    bool up = false;
+    struct list *node;
 
-    while ((group = registry_next(registry, &cursor))) {
-        if (group_down(group))
+    if (!registry->stopping)
+        order_begin_stop(registry);
+    while ((node = list_first(&registry->down))) {
+        struct group *group = list_entry(node, struct group, down_link);
+
+        list_unlink(node);
+        if (!group_down(group)) {
+            order_stop_group(group); /* restarted meanwhile: it comes here again */
             continue;
-        up = true;
-        if (may_stop(registry, group))
-            group_stop(group, true);
+        }
+        if (group->stopped)
+            continue;
+        group_stop(group, true); /* whatever in it was about to start */
+        group->stopped = true;
+        registry->n_up--;
+        order_follow(registry, group, false);
     }
-    return up;
+    return registry->n_up > 0;
 }

@@ -12,11 +12,12 @@
 struct group;
 struct registry;
 
-/* Starts every group that is pending and whose turn it is. Whether some still wait. */
-bool order_start(struct registry *registry);
+/* Starts every group that is pending and whose turn it is. */
+void order_start(struct registry *registry);
 
 /* Notes in all groups whether they come after `before`, themselves or by way of others. */
 void order_find_followers(struct registry *registry, const struct group *before);
 
-/* At shutdown: stops every group whose turn it is. Whether some are still up. */
+/* At shutdown, which there is no way back from: stops every group whose turn it is. Whether some
+ * are still up. */
 bool order_stop(struct registry *registry);

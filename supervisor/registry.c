@@ -12,42 +12,91 @@
 
 #define REFERENCE(index, generation) ((uint64_t)(generation) << 32 | (uint64_t)(index))
 
+void registry_init(struct registry *registry)
+{
+    *registry = (struct registry){0};
+    list_init(&registry->pending);
+    list_init(&registry->removed);
+    list_init(&registry->down);
+}
+
 void registry_deinit(struct registry *registry)
 {
     free(TAKE_PTR(registry->entries));
+    free(TAKE_PTR(registry->sorted));
     registry->n_entries = registry->n_groups = 0;
+}
+
+static int registry_grow(struct registry *registry)
+{
+    const size_t n = registry->n_entries + 1;
+    struct registry_entry *entries = realloc(registry->entries, n * sizeof(*entries));
+    struct group **sorted;
+
+    if (!entries)
+        return -ENOMEM;
+    registry->entries = entries;
+    sorted = realloc(registry->sorted, n * sizeof(*sorted));
+    if (!sorted)
+        return -ENOMEM;
+    registry->sorted = sorted;
+    entries[registry->n_entries++] = (struct registry_entry){0};
+    return 0;
 }
 
 static int registry_free_entry(struct registry *registry, size_t *ret_index)
 {
-    struct registry_entry *entries;
     size_t i;
+    int r;
 
-    for (i = 0; i < registry->n_entries; i++)
-        if (!registry->entries[i].group)
-            break;
-    if (i == registry->n_entries) {
-        entries = realloc(registry->entries, (i + 1) * sizeof(*entries));
-        if (!entries)
-            return -ENOMEM;
-        registry->entries = entries;
-        registry->n_entries++;
-        entries[i] = (struct registry_entry){0};
+    if (registry->n_groups == registry->n_entries) {
+        r = registry_grow(registry);
+        if (r < 0)
+            return r;
+        *ret_index = registry->n_entries - 1;
+        return 0;
     }
+    for (i = 0; registry->entries[i].group; i++)
+        ;
     *ret_index = i;
     return 0;
 }
 
+/* Where that name is, or would be, in the order of names. */
+static size_t registry_place(const struct registry *registry, const char *name, bool *ret_found)
+{
+    size_t low = 0, high = registry->n_groups;
+
+    *ret_found = false;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(registry->sorted[middle]->name, name);
+
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+            *ret_found = *ret_found || order == 0;
+        }
+    }
+    return low;
+}
+
 int registry_add(struct registry *registry, struct group *group)
 {
-    size_t index;
+    size_t index, place;
+    bool found;
     int r;
 
-    if (registry_find(registry, group->name))
+    place = registry_place(registry, group->name, &found);
+    if (found)
         return -EEXIST;
     r = registry_free_entry(registry, &index);
     if (r < 0)
         return r;
+    memmove(registry->sorted + place + 1, registry->sorted + place,
+            (registry->n_groups - place) * sizeof(struct group *));
+    registry->sorted[place] = group;
     registry->entries[index].group = group;
     registry->entries[index].generation++;
     registry->n_groups++;
@@ -57,19 +106,40 @@ int registry_add(struct registry *registry, struct group *group)
 
 void registry_remove(struct registry *registry, struct group *group)
 {
+    bool found;
+    size_t place = registry_place(registry, group->name, &found);
+
     registry->entries[(uint32_t)group->reference].group = NULL;
     registry->n_groups--;
+    memmove(registry->sorted + place, registry->sorted + place + 1,
+            (registry->n_groups - place) * sizeof(struct group *));
+    list_unlink(&group->pending_link);
+    list_unlink(&group->removed_link);
+    list_unlink(&group->down_link);
 }
 
 struct group *registry_find(const struct registry *registry, const char *name)
 {
-    size_t cursor = 0;
-    struct group *group;
+    bool found;
+    size_t place = registry_place(registry, name, &found);
 
-    while ((group = registry_next(registry, &cursor)))
-        if (strcmp(group->name, name) == 0)
-            return group;
-    return NULL;
+    return found ? registry->sorted[place] : NULL;
+}
+
+struct group *registry_after(const struct registry *registry, const char *name)
+{
+    bool found;
+    size_t place = registry_place(registry, name, &found) + found;
+
+    return place < registry->n_groups ? registry->sorted[place] : NULL;
+}
+
+void registry_recount(struct registry *registry, struct group *group, unsigned before,
+                      unsigned after)
+{
+    census_move(&registry->census, before, after);
+    if (registry->stopping && group_down(group) && !list_linked(&group->down_link))
+        list_push_back(&registry->down, &group->down_link);
 }
 
 struct group *registry_get(const struct registry *registry, uint64_t reference)

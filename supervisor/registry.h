@@ -6,6 +6,9 @@
  * its group is gone it finds nothing, never another group.
  */
 
+#include "../shared/list.h"
+#include "census.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,12 +25,16 @@ struct registry {
     struct registry_entry *entries;
     size_t n_entries;
     size_t n_groups;
+    struct group **sorted; /* by name */
+    struct census census;  /* of all slots */
+    struct list pending;   /* struct group.pending_link, likewise below */
+    struct list removed;
+    struct list down; /* went down while everything stops */
+    bool stopping;
+    size_t n_up; /* while everything stops: groups that are not known to be down */
 };
 
-/* clang-format off */
-#define REGISTRY_NULL {0}
-/* clang-format on */
-
+void registry_init(struct registry *registry);
 void registry_deinit(struct registry *registry); /* groups are not its own */
 
 /* Sets group->reference. 0, -ENOMEM, or -EEXIST. */
@@ -35,10 +42,16 @@ int registry_add(struct registry *registry, struct group *group);
 void registry_remove(struct registry *registry, struct group *group);
 
 struct group *registry_find(const struct registry *registry, const char *name);
+/* The first one whose name is behind that one ("" = of all) in the order of names; or NULL. */
+struct group *registry_after(const struct registry *registry, const char *name);
 struct group *registry_get(const struct registry *registry, uint64_t reference);
 
 /* Iterates over all groups, in no order that matters. NULL when done; `cursor` starts at 0. */
 struct group *registry_next(const struct registry *registry, size_t *cursor);
+
+/* A slot of this group is counted differently: sets of CENSUS_BIT(). */
+void registry_recount(struct registry *registry, struct group *group, unsigned before,
+                      unsigned after);
 
 /*
  * What a target names: "group", "group/slot" in a group without keys, "group/key" and

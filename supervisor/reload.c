@@ -38,7 +38,7 @@ int reload_add_group(struct context *context, struct config_group *config)
     if (r < 0)
         group_free(group);
     else
-        group->pending = true;
+        group_set_pending(group, true);
     return r;
 }
 
@@ -97,11 +97,8 @@ static int reload_take_group(struct context *context, struct config_group *confi
         config_group_free(config);
         return r;
     }
-    if (group->removed) {
-        group->removed = group->drained = false;
-        group_reopen(group);
-        group->pending = true;
-    }
+    if (group->removed)
+        group_restore(group);
     return 0;
 }
 
@@ -166,7 +163,7 @@ int reload(struct context *context, const char *directory, struct config **confi
         r = reload_take_exchanges(context, loaded, ret);
     config_free(*config);
     *config = loaded;
-    (void)order_start(&context->registry);
+    order_start(&context->registry);
     if (r < 0) {
         log_error("the new configuration could not be applied whole, reload again: %s",
                   strerror(-r));

@@ -41,6 +41,7 @@ static void replacement_part(struct cell *cell)
     cell->replacement.old->tried = cell->aside->generation;
     cell->replacement.old = NULL;
     cell->aside->role = SLOT_PREDECESSOR;
+    slot_count(cell->aside);
 }
 
 /* The successor is no longer waited for. */
@@ -172,6 +173,7 @@ static void replacement_start_successor(struct cell *cell, struct slot *old)
     successor->tried = old->tried;
     successor->born = old->born;
     successor->twin = !old->twin;
+    slot_count(successor);
     if (successor->actor)
         successor->actor->identity = old->actor;
     cell->aside = successor;
@@ -245,6 +247,8 @@ static void replacement_swap(struct cell *cell)
     old->retired = true;
     old->rolls = false;
     list_unlink(&old->wish_link);
+    slot_count(old);
+    slot_count(successor);
     slot_inherit(old);
 }
 

@@ -208,7 +208,6 @@ static void report_cells(struct reply *reply, const struct registry_target *only
 void report_group(struct reply *reply, const struct registry_target *target)
 {
     const struct group *group = target->group;
-    const struct cell_counters counters = group_counters(group);
     struct tally tally = {0};
 
     group_each_cell (cell, group)
@@ -222,7 +221,7 @@ void report_group(struct reply *reply, const struct registry_target *target)
     reply_uint(reply, "size", group->size);
     report_tally(reply, &tally);
     reply_uint(reply, "results", group->results.n_jobs);
-    report_counters(reply, &counters);
+    report_counters(reply, &group->counters);
     report_workers(reply, group->cell, target->slot);
     if (group_is_keyed(group))
         report_cells(reply, target);

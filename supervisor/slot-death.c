@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "cell.h"
+#include "cell-private.h"
 #include "context.h"
 #include "event-id.h"
+#include "group.h"
 #include "replacement.h"
 #include "slot-private.h"
 #include "strategy.h"
@@ -87,7 +88,7 @@ static void slot_publish_report(struct slot *slot, struct death *death)
     slot->last_death = death_ref(death);
     death_log_add(&slot_context(slot)->deaths, death);
     if (!expected)
-        slot->cell->counters.deaths++;
+        CELL_COUNT(slot->cell, deaths);
     (void)snprintf(text, sizeof(text), "%s%s%s%s", expected ? "" : "died: ", death->detail,
                    death->job[0] ? ", in hand: job " : "", death->job);
     slot_tell(slot, expected ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "worker.died",

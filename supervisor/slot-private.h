@@ -11,6 +11,7 @@
  *   slot-recycle.c  when it has done enough
  *   slot-lifeline.c  the first sign of a death, before the process has ended
  *   slot-actor.c  its share in the messages
+ *   slot-census.c  as what it is counted
  *   slot-death.c  the report, what becomes of the jobs, whether and when there is a successor
  */
 
@@ -41,6 +42,13 @@ void slot_condemn(struct slot *slot, enum death_cause cause);
 
 /* Has it started, or started again, as soon as its turn among all comes. */
 void slot_start_in_turn(struct slot *slot);
+
+/* ---- slot-census.c ---- */
+
+/* After every change of its state, of its role, and of whether it is wanted, held or undecided. */
+void slot_count(struct slot *slot);
+/* It goes away. */
+void slot_uncount(struct slot *slot);
 
 /* ---- slot-start.c ---- */
 

@@ -3,9 +3,10 @@
 
 #include "../shared/log.h"
 #include "actor.h"
-#include "cell.h"
+#include "cell-private.h"
 #include "context.h"
 #include "delivery.h"
+#include "group.h"
 #include "job.h"
 #include "talk.h"
 #include <errno.h>
@@ -27,7 +28,7 @@ static struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t
 
     if (job && job->slot == slot && job->state == JOB_RUNNING && job->attempt == attempt)
         return job;
-    slot->cell->counters.stale_answers++;
+    CELL_COUNT(slot->cell, stale_answers);
     return NULL;
 }
 

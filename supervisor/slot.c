@@ -210,21 +210,29 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
 {
     const struct lifecycle_transition next = lifecycle_next(slot->state, event);
     enum lifecycle_state before = slot->state;
+    bool counts;
 
     if (next.actions == LIFECYCLE_IGNORED) {
         log_debug("%s: %s means nothing while %s", slot->name, lifecycle_event_to_string(event),
                   lifecycle_state_to_string(slot->state));
+        slot_count(slot);
         return;
     }
+    /* Jobs come and go without a difference to anybody who counts. */
+    counts = event != LIFECYCLE_EVENT_JOB_ASSIGNED && event != LIFECYCLE_EVENT_JOB_ENDED;
     if (next.state != before) {
         slot->state = next.state;
         slot->since_at = loop_realtime(slot_context(slot)->loop);
+        if (counts)
+            slot_count(slot); /* whoever is told in the middle of it looks at the new state */
     }
     if (event == LIFECYCLE_EVENT_READY && before == LIFECYCLE_STARTING)
         slot_on_ready(slot);
     for (unsigned i = 0; i < ELEMENTS(ACTIONS); i++)
         if (next.actions & 1u << i)
             ACTIONS[i](slot);
+    if (counts)
+        slot_count(slot);
     slot_review_actor(slot);
 }
 
@@ -272,6 +280,7 @@ int slot_new(struct slot **ret, struct cell *cell, unsigned index)
     timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
     process_init(&slot->process, cell->context, cell->group->name, slot->name);
+    slot_count(slot);
     *ret = slot;
     return 0;
 }
@@ -281,6 +290,7 @@ struct slot *slot_free(struct slot *slot)
     if (!slot)
         return NULL;
     assert(slot_is_down(slot));
+    slot_uncount(slot);
     group_note_generation(slot->cell->group, slot->generation);
     slot_free_actor(slot);
     slot_disarm(slot);
@@ -301,6 +311,7 @@ void slot_start(struct slot *slot)
     if (slot->retired)
         return;
     slot->wanted = true;
+    slot_count(slot);
     if (slot->state == LIFECYCLE_STOPPING || slot->state == LIFECYCLE_KILLING)
         slot->restart_asked = true;
     else

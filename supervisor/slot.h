@@ -40,6 +40,7 @@ struct slot {
     uint64_t tried;              /* the highest of successors that did not take its place */
     enum lifecycle_state state;
     enum slot_role role;
+    unsigned traits;         /* as it is counted: see census.h */
     bool twin;               /* has the other one of the place's two cgroups */
     usec_t since_at;         /* realtime, of the state */
     struct pacer_wish start; /* its turn to start has not come yet */

@@ -30,6 +30,7 @@ static bool strategy_hold(struct slot *slot)
     bool dying = slot->wanted && slot->state == LIFECYCLE_KILLING;
 
     slot->held = slot->held || dying || slot_kill(slot, DEATH_STOP);
+    slot_count(slot);
     return slot->held;
 }
 
@@ -62,7 +63,8 @@ static unsigned strategy_hold_followers(struct group *before)
             cell->release_due = false;
             held += strategy_hold_all(cell, NULL);
         }
-        group->pending = group->pending || held > 0;
+        if (held > 0)
+            group_set_pending(group, true);
         n += held;
     }
     return n;
@@ -78,6 +80,7 @@ void strategy_on_death(struct slot *slot)
     if (strategy == CONFIG_ONE_FOR_ONE || !slot->came_up || slot->held)
         return;
     slot->held = true;
+    slot_count(slot);
     cell->release_due = false;
     n = strategy_hold_all(cell, slot);
     if (strategy == CONFIG_REST_FOR_ONE)
@@ -106,6 +109,7 @@ static void strategy_try(struct cell *cell)
             continue;
         slot->held = false;
         slot->undecided = true;
+        slot_count(slot);
         slot_start_in_turn(slot);
     }
 }
@@ -133,6 +137,7 @@ void strategy_forget(struct slot *slot)
     if (!slot->held)
         return;
     slot->held = false;
+    slot_count(slot);
     strategy_on_due(slot);
 }
 
@@ -140,7 +145,7 @@ bool strategy_release_group(struct group *group)
 {
     if (!group->wanted)
         return false;
-    group->pending = false;
+    group_set_pending(group, false);
     group_each_cell (cell, group)
         strategy_release(cell);
     return true;

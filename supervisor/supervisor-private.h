@@ -33,7 +33,7 @@ struct supervisor {
     bool ready;
     struct event_subscriber on_event;
     struct loop_deferred review; /* once a turn after something happened */
-    struct timer status_timer;   /* counting all workers with each event would cost too much */
+    struct timer status_timer;   /* one line for many events */
     struct timer stop_timer;
 };
 

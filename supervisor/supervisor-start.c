@@ -160,6 +160,6 @@ int supervisor_start_groups(struct supervisor *supervisor)
     }
     r = reload_take_exchanges(context, supervisor->config, &changes);
     reload_changes_deinit(&changes);
-    (void)order_start(&context->registry);
+    order_start(&context->registry);
     return r;
 }

@@ -127,6 +127,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     list_init(&supervisor->context.jobs.free);
     ask_table_init(&supervisor->context.asks);
     schedule_table_init(&supervisor->context.schedules);
+    registry_init(&supervisor->context.registry);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
     loop_deferred_init(&supervisor->review, supervisor_review);

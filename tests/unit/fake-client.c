@@ -56,6 +56,7 @@ void fake_setup(void)
     int fd;
 
     log_set_sink(quiet);
+    registry_init(&fake_context.registry);
     fake_context.config = &fake_daemon;
     fake_context.state = CONTEXT_RUNNING;
     fake_daemon.clients_max = 8;

@@ -44,6 +44,7 @@ static void setup(void)
     const char *reason;
 
     log_set_sink(quiet);
+    registry_init(&context.registry);
     context.config = &daemon_config;
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     pacer_init(&context.starts, context.loop);

@@ -95,6 +95,58 @@ static void make_config(unsigned size)
     config->start_limit_burst = 0;
 }
 
+/* ---- the census, against a look at all slots ---- */
+
+static struct loop_deferred audit;
+
+static struct census count_slots(void)
+{
+    struct census census = {0};
+    const struct slot *slot;
+    size_t cursor = 0;
+
+    while ((slot = cell_next_slot(group->cell, &cursor))) {
+        bool member = cursor <= group->cell->n_slots;
+
+        census.n[CENSUS_SLOT]++;
+        census.n[CENSUS_DOWN] += slot_is_down(slot);
+        census.n[CENSUS_FAILED] += slot->state == LIFECYCLE_FAILED;
+        census.n[CENSUS_TROUBLE] +=
+            slot->state == LIFECYCLE_FAILED || slot->state == LIFECYCLE_BACKOFF;
+        census.n[CENSUS_MEMBER] += member;
+        census.n[CENSUS_UP] += member && slot_is_up(slot);
+        census.n[CENSUS_WANTED] += member && slot->wanted;
+        census.n[CENSUS_UNDECIDED] +=
+            member && slot->wanted &&
+            (slot->generation == slot->born || slot->held || slot->undecided ||
+             (slot->generation == slot->born + 1 && slot->state == LIFECYCLE_STARTING));
+    }
+    return census;
+}
+
+/* At the end of a turn: an event comes in the middle of a change. */
+static void on_audit(struct loop_deferred *deferred)
+{
+    const struct census census = count_slots();
+
+    (void)deferred;
+    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
+        ck_assert_msg(census.n[i] == group->census.n[i], "trait %u: %zu slots, %zu counted", i,
+                      census.n[i], group->census.n[i]);
+        ck_assert_uint_eq(census.n[i], context.registry.census.n[i]);
+        ck_assert_uint_eq(census.n[i], group->cell->census.n[i]);
+    }
+}
+
+static void on_any_event(struct event_subscriber *subscriber, const struct event *event)
+{
+    (void)subscriber;
+    (void)event;
+    loop_defer(context.loop, &audit);
+}
+
+static struct event_subscriber auditor = {.fn = on_any_event};
+
 static void setup(void)
 {
     const struct loop_options options = {0};
@@ -102,6 +154,7 @@ static void setup(void)
 
     log_set_sink(quiet);
     memset(&context, 0, sizeof(context));
+    registry_init(&context.registry);
     context.config = &daemon_config;
     context.runtime_directory = "/tmp";
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
@@ -116,6 +169,8 @@ static void setup(void)
     make_config(2);
     ck_assert_int_eq(group_new(&group, &context, config), 0);
     ck_assert_int_eq(registry_add(&context.registry, group), 0);
+    loop_deferred_init(&audit, on_audit);
+    event_subscribe(&context.events, &auditor);
     timer_init(&give_up, on_give_up);
     ck_assert_int_eq(
         timer_arm(loop_timers(context.loop), &give_up, clock_now() + 30 * USEC_PER_SEC), 0);
@@ -169,6 +224,9 @@ static void teardown(void)
     group_close(group);
     group_stop(group, true);
     run_until(is_down);
+    on_audit(&audit);
+    event_unsubscribe(&auditor);
+    loop_undefer(&audit);
     registry_remove(&context.registry, group);
     group_free(group);
     registry_deinit(&context.registry);

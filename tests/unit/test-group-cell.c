@@ -51,8 +51,36 @@ static void make_group(enum config_cells cells)
     ck_assert_int_eq(registry_add(&context.registry, group), 0);
 }
 
+/* What the group keeps of its cells, against a look at all of them. */
+static void check_sums(void)
+{
+    uint64_t queued = 0, running = 0, backoff = 0, waiters = 0;
+    struct census all = {0}, retiring = {0};
+
+    group_each_cell (cell, group) {
+        queued += cell->queue.n_jobs;
+        running += cell->n_running;
+        backoff += cell->n_backoff;
+        waiters += cell->n_waiters;
+        census_add(&all, &cell->census);
+        if (cell->retiring)
+            census_add(&retiring, &cell->census);
+        ck_assert_uint_eq(cell->census.n[CENSUS_MEMBER], cell->n_slots);
+    }
+    ck_assert_uint_eq(group_queued(group), queued);
+    ck_assert_uint_eq(group->n_running, running);
+    ck_assert_uint_eq(group->n_backoff, backoff);
+    ck_assert_uint_eq(group->n_waiters, waiters);
+    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
+        ck_assert_uint_eq(group->census.n[i], all.n[i]);
+        ck_assert_uint_eq(group->retiring.n[i], retiring.n[i]);
+        ck_assert_uint_eq(context.registry.census.n[i], all.n[i]);
+    }
+}
+
 static void drop_group(void)
 {
+    check_sums();
     group_close(group);
     registry_remove(&context.registry, group);
     group_free(group);
@@ -65,6 +93,7 @@ static void setup(void)
 
     log_set_sink(quiet);
     memset(&context, 0, sizeof(context));
+    registry_init(&context.registry);
     context.config = &daemon_config;
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     pacer_init(&context.starts, context.loop);
@@ -187,7 +216,7 @@ START_TEST(beyond_CellsMax_only_keys_that_have_a_cell_are_served)
     ck_assert_int_eq(submit("c"), 0);
     ck_assert_int_eq(submit("d"), CELL_E_TOO_MANY);
     ck_assert_int_eq(submit("a"), 0);
-    ck_assert_uint_eq(group_counters(group).refused, 1);
+    ck_assert_uint_eq(group->counters.refused, 1);
 }
 END_TEST
 
@@ -245,7 +274,7 @@ START_TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)
     ck_assert_str_eq(cell_state(cell_of("a")), "retiring");
     end_turn(cell_of("a"));
     ck_assert_ptr_null(cell_of("a"));
-    ck_assert_uint_eq(group_counters(group).cancelled, 1);
+    ck_assert_uint_eq(group->counters.cancelled, 1);
     ck_assert_str_eq(events, "cell.created mail/a, cell.retired mail/a, ");
 }
 END_TEST

@@ -23,6 +23,7 @@ static void setup(void)
     const char *reason;
 
     context = (struct context){0};
+    registry_init(&context.registry);
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     ck_assert_int_eq(event_bus_init(&context.events), 0);
     dead_letters_init(&context.dead_letters, 1000, 1 << 20);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * How many slots there are of which kind: of a cell, of a group, of all. Kept with each change of a
+ * slot, so that nobody ever has to look at all of them.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum census_trait {
+    CENSUS_SLOT, /* every one */
+    CENSUS_DOWN,
+    CENSUS_FAILED,
+    CENSUS_TROUBLE, /* failed, or in backoff */
+    CENSUS_MEMBER,  /* has a place in its pool; those below are among them */
+    CENSUS_UP,
+    CENSUS_WANTED,
+    CENSUS_UNDECIDED, /* is to come up, and has neither done so nor been seen to fail */
+    _CENSUS_N_TRAITS,
+};
+
+#define CENSUS_BIT(trait) (1u << (trait))
+
+struct census {
+    size_t n[_CENSUS_N_TRAITS];
+};
+
+/* A slot that had the traits `before` has these now: sets of CENSUS_BIT(), 0 = it is not there. */
+void census_move(struct census *census, unsigned before, unsigned after);
+
+/* All that `part` counts comes in, or goes. */
+void census_add(struct census *census, const struct census *part);
+void census_subtract(struct census *census, const struct census *part);
+
+/* None has a process: all are stopped or failed. */
+bool census_down(const struct census *census);
+
+/* The state that they make together, as of a group that has slots. */
+const char *census_state(const struct census *census, bool paused);
