@@ -42,6 +42,18 @@ static void cell_count_end(struct cell *cell, enum job_state state)
     }
 }
 
+/* Whose end was a worker's word; a sender's own delay is not the cell's. */
+static void cell_note_latency(struct cell *cell, const struct job *job)
+{
+    usec_t took = usec_sub(job->ended_at, job->created_at);
+
+    if (job->put_off || (job->state != JOB_SUCCEEDED && job->state != JOB_FAILED))
+        return;
+    latency_add(&cell->latency, took);
+    if (group_is_keyed(cell->group))
+        latency_add(&cell->group->latency, took);
+}
+
 /* A job that is in none of the cell's lists any more reaches its end. */
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason)
 {
@@ -49,6 +61,7 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
     progress_moved(cell);
     job_set_state(job, state);
     job->ended_at = loop_realtime(cell->context->loop);
+    cell_note_latency(cell, job);
     if (reason)
         job_set_reason(job, reason);
     cell_count_end(cell, state);
@@ -122,6 +135,7 @@ int cell_delay(struct cell *cell, struct job *job, const struct cell_request *re
     if (r < 0)
         return r;
     job_set_state(job, JOB_DELAYED);
+    job->put_off = true;
     list_push_back(&cell->backoff, &job->link);
     cell_add_backoff(cell, 1);
     return 0;

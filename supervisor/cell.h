@@ -19,6 +19,7 @@
 #include "config.h"
 #include "death.h"
 #include "job.h"
+#include "latency.h"
 #include "loop.h"
 #include "progress.h"
 #include "queue.h"
@@ -75,6 +76,7 @@ struct cell {
     bool release_due;           /* those that are held may start once all of them are down */
     struct progress progress;
     struct cell_counters counters;
+    struct latency latency;  /* of jobs that a worker ended */
     usec_t idle_since;       /* monotonic: when its last live job ended */
     struct timer idle_timer; /* lazily armed: fires at or before it has been idle long enough */
     struct loop_deferred dispatch; /* also lets go of slots that are no longer needed */

@@ -28,6 +28,7 @@ struct group {
     struct cell *cell;   /* the only one of a group without keys; NULL with Cells=by-key */
     size_t size;         /* of the pool of every cell that has no size of its own */
     struct kept_results results;
+    struct latency latency;                   /* of all cells, if it has keys */
     uint64_t n_live;                          /* jobs, in all cells */
     uint64_t queue_bytes;                     /* their payloads */
     uint64_t n_running, n_backoff, n_waiters; /* sums of those of its cells */

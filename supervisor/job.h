@@ -67,6 +67,7 @@ struct job {
     bool keep_result; /* created in the background */
     bool cancel_requested;
     bool started; /* the worker said so, this attempt */
+    bool put_off; /* was not to begin before its time */
     unsigned references;
     uint32_t state_sequence; /* of its worker's state page when it was started */
     uint8_t priority;        /* 0 first … QUEUE_PRIORITIES - 1 */

@@ -152,6 +152,14 @@ static void report_tally(struct reply *reply, const struct tally *tally)
     reply_uint_if(reply, "oldest_queued_at", tally->oldest_queued_at);
 }
 
+static void report_latency(struct reply *reply, const struct latency *latency)
+{
+    if (latency->n == 0)
+        return;
+    reply_uint(reply, "p50_usec", latency_percentile(latency, 50));
+    reply_uint(reply, "p99_usec", latency_percentile(latency, 99));
+}
+
 static void report_counters(struct reply *reply, const struct cell_counters *counters)
 {
     reply_uint(reply, "succeeded", counters->succeeded);
@@ -186,6 +194,7 @@ static void report_cell(struct reply *reply, const struct cell *cell, const stru
     reply_uint(reply, "size", cell->size);
     report_tally(reply, &tally);
     report_counters(reply, &cell->counters);
+    report_latency(reply, &cell->latency);
     report_workers(reply, reply->size < REPORT_DETAIL_MAX ? cell : NULL, only);
     reply_end_object(reply);
 }
@@ -222,6 +231,7 @@ void report_group(struct reply *reply, const struct registry_target *target)
     report_tally(reply, &tally);
     reply_uint(reply, "results", group->results.n_jobs);
     report_counters(reply, &group->counters);
+    report_latency(reply, group->cell ? &group->cell->latency : &group->latency);
     report_workers(reply, group->cell, target->slot);
     if (group_is_keyed(group))
         report_cells(reply, target);

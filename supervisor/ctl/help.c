@@ -17,9 +17,9 @@ void help_all(const struct verb *verbs, size_t n_verbs)
     puts("\nOptions of every verb:");
     options_help(OPTIONS_COMMON);
     puts("\n'troupectl VERB --help' tells more of each, troupectl(1) all. A TARGET is a\n"
-         "group (digest) or a worker (digest/3). Exit status: 0 ok, 1 failed, 2 usage,\n"
-         "3 no supervisor, 4 not permitted, 5 no such target or job, 6 busy or exists,\n"
-         "7 configuration invalid.");
+         "group (digest), a cell (mail/acme) or a worker (digest/3, mail/acme/0). Exit\n"
+         "status: 0 ok, 1 failed, 2 usage, 3 no supervisor, 4 not permitted, 5 no such\n"
+         "target or job, 6 busy or exists, 7 configuration invalid.");
 }
 
 void help_verb(const struct verb *verb)

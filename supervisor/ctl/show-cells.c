@@ -4,6 +4,7 @@
 #include "format.h"
 #include "show.h"
 #include "table.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,11 +50,27 @@ static uint64_t count_up(const json_t *workers)
     return up;
 }
 
+/* How long its jobs took, who waits, who died: whatever of it there is. */
+static void add_notes(struct table *table, const json_t *cell, usec_t now)
+{
+    char notes[4 * FORMAT_SIZE] = "";
+    usec_t oldest = field_usec(cell, "oldest_queued_at");
+    uint64_t deaths = field_count(cell, "deaths");
+    int used = 0;
+
+    if (field_has(cell, "p99_usec"))
+        used = snprintf(notes, sizeof(notes), ", p99 %s", SPAN(field_usec(cell, "p99_usec")));
+    if (oldest > 0)
+        used += snprintf(notes + used, sizeof(notes) - (size_t)used, ", oldest waits for %s",
+                         SPAN(usec_sub(now, oldest)));
+    if (deaths > 0)
+        snprintf(notes + used, sizeof(notes) - (size_t)used, ", %s died", COUNT(deaths));
+    table_add(table, "%s", *notes ? notes + 2 : "");
+}
+
 static void add_line(struct table *table, const json_t *cell, usec_t now)
 {
     const char *state = field_text(cell, "state"), *color = show_state_color(state);
-    usec_t oldest = field_usec(cell, "oldest_queued_at");
-    uint64_t deaths = field_count(cell, "deaths");
 
     table_add(table, "%s%s" PLAIN " %s", color, show_state_dot(state),
               SAFE(field_text(cell, "key")));
@@ -63,9 +80,7 @@ static void add_line(struct table *table, const json_t *cell, usec_t now)
     table_add(table, "%s queued", COUNT(field_count(cell, "queued")));
     table_add(table, "%s running", COUNT(field_count(cell, "running")));
     table_add(table, "%s done", COUNT(field_count(cell, "succeeded")));
-    table_add(table, "%s%s%s%s%s", oldest > 0 ? "oldest waits for " : "",
-              oldest > 0 ? SPAN(usec_sub(now, oldest)) : "", oldest > 0 && deaths > 0 ? ", " : "",
-              deaths > 0 ? COUNT(deaths) : "", deaths > 0 ? " died" : "");
+    add_notes(table, cell, now);
 }
 
 static size_t count_notable(const struct line *lines, size_t n)

@@ -101,6 +101,13 @@ static void show_jobs_line(const struct terminal *terminal, const json_t *group)
         terminal_print(terminal, "      Jobs: %s", *text ? text : "none yet");
 }
 
+static void show_latency_line(const struct terminal *terminal, const json_t *group)
+{
+    if (field_has(group, "p99_usec"))
+        terminal_print(terminal, "      Took: %s for half of the last jobs, %s for 99 %%, at most",
+                       SPAN(field_usec(group, "p50_usec")), SPAN(field_usec(group, "p99_usec")));
+}
+
 static const json_t *latest_death(const json_t *workers)
 {
     const json_t *latest = NULL;
@@ -247,6 +254,7 @@ static void show_pool(const struct terminal *terminal, const json_t *group, usec
     if (!pool.service) {
         show_queue_line(terminal, group, now);
         show_jobs_line(terminal, group);
+        show_latency_line(terminal, group);
     }
     show_deaths_line(terminal, group, now);
     if (field_has(group, "cells"))

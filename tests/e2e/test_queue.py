@@ -85,6 +85,9 @@ class Later(Case):
         job = self.s.do("actor", "echo later", delay_usec=50000)
         self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
         self.assertGreaterEqual(job["started_at"], before + 50000)
+        self.assertNotIn("p99_usec", self.s.group("actor"), "the delay was the sender's")
+        self.s.do("actor", "echo now")
+        self.assertGreater(self.s.group("actor")["p99_usec"], 0)
 
     def test_a_job_is_begun_at_its_date(self):
         date = int(time.time() * 1e6) + 50000

@@ -59,6 +59,9 @@ START_TEST(cells_are_a_table_below_what_they_make_together)
 
     json_object_set_new(cell, "oldest_queued_at", json_integer(NOW - 3 * USEC_PER_SEC));
     json_object_set_new(cell, "deaths", json_integer(2));
+    json_object_set_new(cell, "p99_usec", json_integer(5200000));
+    json_object_set_new(group, "p50_usec", json_integer(4000));
+    json_object_set_new(group, "p99_usec", json_integer(5000000));
     add_cell("quiet", "paused", 0);
     show(false);
     ck_assert_str_eq(
@@ -66,9 +69,10 @@ START_TEST(cells_are_a_table_below_what_they_make_together)
                 "   Workers: 2 of 2 up: 2 idle\n"
                 "     Queue: empty\n"
                 "      Jobs: 9 succeeded\n"
+                "      Took: 4ms for half of the last jobs, 5.0s for 99 %, at most\n"
                 "     Cells: 2\n"
-                "   ● loud   running  1/1 up  5 queued  0 running  3 done  oldest waits for 3.0s, "
-                "2 died\n"
+                "   ● loud   running  1/1 up  5 queued  0 running  3 done  p99 5.2s, oldest waits "
+                "for 3.0s, 2 died\n"
                 "   ● quiet  paused   1/1 up  0 queued  0 running  3 done\n");
 }
 END_TEST
