@@ -154,6 +154,10 @@ struct actor *actor_free(struct actor *actor)
 
     assert(actor->n_asks == 0 && postbox_idle(&actor->postbox) && list_empty(&actor->names));
     loop_undefer(&actor->feed);
+    postbox_deinit(&actor->postbox);
+    index_deinit(&actor->asks_by_cookie);
+    index_deinit(&actor->watching_by_reference);
+    index_deinit(&actor->schedules_by_type);
     list_unlink(&actor->pool_link);
     table->entries[index] = NULL;
     table->free[table->n_free++] = index;

@@ -18,6 +18,7 @@
 #include "../shared/list.h"
 #include "config.h"
 #include "exchange.h"
+#include "index.h"
 #include "loop.h"
 #include "pool.h"
 #include "postbox.h"
@@ -106,9 +107,10 @@ struct actor {
 
     struct pool pool; /* kind pool only */
 
-    struct list watchers;  /* watches of this actor */
-    struct list watching;  /* its own */
-    struct list asks;      /* its open ones */
+    struct list watchers; /* watches of this actor */
+    struct list watching; /* its own */
+    struct list asks;     /* its open ones */
+    struct index asks_by_cookie, watching_by_reference, schedules_by_type;
     struct list names;     /* actor_name, that it gave itself */
     struct list schedules; /* timers that will tell it something */
     struct exchange_subscriber subscriptions;

@@ -106,6 +106,7 @@ int ask_new(struct ask **ret, struct context *context, const struct ask_options 
         memcpy(ask->wanted, options->wanted.type, ask->wanted_size);
     if (ask->asker) {
         list_push_back(&ask->asker->asks, &ask->link);
+        index_add(&ask->asker->asks_by_cookie, &ask->by_cookie, ask->cookie);
         ask->asker->n_asks++;
     }
     table->n_open++;
@@ -127,8 +128,10 @@ void ask_drop(struct ask *ask)
 
     timer_disarm(loop_timers(ask->context->loop), &ask->timer);
     list_unlink(&ask->link);
-    if (ask->asker)
+    if (ask->asker) {
+        index_remove(&ask->asker->asks_by_cookie, &ask->by_cookie);
         ask->asker->n_asks -= ask->weight;
+    }
     free(ask->audience);
     ask->audience = NULL;
     ask->handle = 0;
@@ -147,13 +150,10 @@ void ask_drop_all(struct actor *asker)
 
 void ask_drop_cookie(struct actor *asker, uint64_t cookie)
 {
-    list_for_each (node, &asker->asks) {
-        struct ask *ask = ask_of(node, link);
-        if (ask->cookie == cookie) {
-            ask_drop(ask);
-            return;
-        }
-    }
+    struct index_entry *entry = index_find(&asker->asks_by_cookie, cookie);
+
+    if (entry)
+        ask_drop(ask_of(entry, by_cookie));
 }
 
 void ask_move_all(struct actor *from, struct actor *to)
@@ -166,6 +166,8 @@ void ask_move_all(struct actor *from, struct actor *to)
         ask->asker = to;
         list_unlink(node);
         list_push_back(&to->asks, node);
+        index_remove(&from->asks_by_cookie, &ask->by_cookie);
+        index_add(&to->asks_by_cookie, &ask->by_cookie, ask->cookie);
         from->n_asks -= ask->weight;
         to->n_asks += ask->weight;
     }

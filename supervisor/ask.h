@@ -11,6 +11,7 @@
 #include "../shared/list.h"
 #include "../shared/topic.h"
 #include "audience.h"
+#include "index.h"
 #include "letter.h"
 #include "timer.h"
 #include <stdbool.h>
@@ -26,7 +27,8 @@ typedef void (*ask_done_fn)(void *userdata, const struct letter *reply, int erro
                             const char *reason);
 
 struct ask {
-    struct list link; /* in the asker's list, or the free list */
+    struct list link;             /* in the asker's list, or the free list */
+    struct index_entry by_cookie; /* in the asker's index */
     struct context *context;
     uint64_t handle; /* 0 = free */
     uint32_t index, generation;

@@ -22,14 +22,20 @@ static uint32_t gate_of(const struct mailbox *mailbox)
 
 /* ---- a letter out of its record ---- */
 
+/* Those before it are not taken any more: letters are reported on in their order. */
 static struct letter *take_kept(struct actor *actor, uint32_t cursor)
 {
-    list_for_each (node, &actor->blobs) {
+    struct list *node;
+
+    while ((node = list_first(&actor->blobs))) {
         struct letter *letter = list_entry(node, struct letter, link);
-        if (letter->cursor == cursor) {
-            list_unlink(node);
+
+        if (is_behind(letter->cursor, cursor))
+            return NULL;
+        list_unlink(node);
+        if (letter->cursor == cursor)
             return letter;
-        }
+        letter_free(letter);
     }
     return NULL;
 }

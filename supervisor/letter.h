@@ -10,6 +10,7 @@
 #include "../shared/clock.h"
 #include "../shared/list.h"
 #include "../shared/protocol-actors.h"
+#include "index.h"
 #include "parcel.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +23,9 @@ enum letter_place {
 };
 
 struct letter {
-    struct list link;        /* in the one list that owns it */
-    enum letter_place place; /* in a postbox; its own */
+    struct list link;         /* in the one list that owns it */
+    struct index_entry by_id; /* in the stash */
+    enum letter_place place;  /* in a postbox; its own */
     uint16_t kind;
     uint64_t id;     /* counts up over all letters and messages; also their order */
     uint64_t sender; /* reference; 0 = nobody. REPLIED: who answered. TERMINATED: who is gone */

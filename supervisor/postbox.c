@@ -11,6 +11,12 @@ void postbox_init(struct postbox *postbox)
     list_init(&postbox->stash);
 }
 
+void postbox_deinit(struct postbox *postbox)
+{
+    assert(postbox->n == 0 && list_empty(&postbox->answers));
+    index_deinit(&postbox->stash_by_id);
+}
+
 bool postbox_has_room(const struct postbox *postbox, uint64_t bytes, uint64_t max,
                       uint64_t memory_max)
 {
@@ -63,8 +69,7 @@ void postbox_add_stash(struct postbox *postbox, struct letter *letter)
 {
     postbox_count(postbox, letter);
     postbox->n_stashed++;
-    if (letter->id > postbox->last_stashed)
-        postbox->last_stashed = letter->id;
+    index_add(&postbox->stash_by_id, &letter->by_id, letter->id);
     letter->place = LETTER_STASHED;
     letter->in_hand = false;
     list_push_back(&postbox->stash, &letter->link);
@@ -97,15 +102,9 @@ struct letter *postbox_next(const struct postbox *postbox, bool paused)
 
 struct letter *postbox_stashed(const struct postbox *postbox, uint64_t id)
 {
-    if (id > postbox->last_stashed)
-        return NULL;
-    /* Usually the first: they are taken out in the order in which they were put in. */
-    list_for_each (node, &postbox->stash) {
-        struct letter *letter = list_entry(node, struct letter, link);
-        if (letter->id == id)
-            return letter;
-    }
-    return NULL;
+    struct index_entry *entry = index_find(&postbox->stash_by_id, id);
+
+    return entry ? list_entry(entry, struct letter, by_id) : NULL;
 }
 
 void postbox_take(struct postbox *postbox, struct letter *letter)
@@ -116,8 +115,11 @@ void postbox_take(struct postbox *postbox, struct letter *letter)
     } else {
         postbox->n--;
         postbox->bytes -= letter_bytes(letter);
-        postbox->n_stashed -= letter->place == LETTER_STASHED;
-        postbox->n_in_hand -= letter->place == LETTER_STASHED && letter->in_hand;
+    }
+    if (letter->place == LETTER_STASHED) {
+        index_remove(&postbox->stash_by_id, &letter->by_id);
+        postbox->n_stashed--;
+        postbox->n_in_hand -= letter->in_hand;
     }
     letter->place = LETTER_NOWHERE;
 }

@@ -16,14 +16,15 @@ struct postbox {
     struct list messages;
     struct list answers;
     struct list stash; /* in the order of stashing */
+    struct index stash_by_id;
     uint64_t n, bytes; /* of messages and stash */
     uint64_t n_stashed;
-    uint64_t n_in_hand;    /* of these: their handlers wait for something */
-    uint64_t last_stashed; /* the highest id that was ever in the stash */
+    uint64_t n_in_hand; /* of these: their handlers wait for something */
     uint64_t answer_bytes;
 };
 
 void postbox_init(struct postbox *postbox);
+void postbox_deinit(struct postbox *postbox); /* empty */
 
 /* Whether one more of `bytes` would be within the bounds. */
 bool postbox_has_room(const struct postbox *postbox, uint64_t bytes, uint64_t max,

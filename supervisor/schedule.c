@@ -34,6 +34,7 @@ static void schedule_end(struct schedule *schedule)
 
     alarm_stop(&schedule->alarm);
     list_unlink(&schedule->link);
+    index_remove(&schedule->to->schedules_by_type, &schedule->by_type);
     schedule->letter = letter_free(schedule->letter);
     schedule->id = 0;
     schedule->to = NULL;
@@ -153,6 +154,8 @@ int schedule_add(struct context *context, const struct schedule_options *options
     schedule = schedule_of(list_first(&table->free), link);
     list_unlink(&schedule->link);
     list_push_back(&options->to->schedules, &schedule->link);
+    index_add(&options->to->schedules_by_type, &schedule->by_type,
+              index_key(options->topic->type, options->topic->type_size));
     table->n_armed++;
     schedule->generation = schedule->generation == UINT32_MAX ? 1 : schedule->generation + 1;
     schedule->id = (uint64_t)schedule->generation << 32 | schedule->index;
@@ -205,12 +208,15 @@ unsigned schedule_cancel(struct context *context, uint64_t id)
 
 unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size)
 {
+    const uint64_t key = index_key(type, type_size);
+    struct index_entry *entry, *next;
     unsigned n = 0;
 
-    list_for_each_safe (node, &to->schedules) {
-        struct schedule *schedule = schedule_of(node, link);
+    for (entry = index_find(&to->schedules_by_type, key); entry; entry = next) {
+        struct schedule *schedule = schedule_of(entry, by_type);
         const struct topic *topic = &schedule->letter->topic;
 
+        next = index_find_next(entry);
         if (topic->type_size != type_size ||
             (type_size > 0 && memcmp(topic->type, type, type_size) != 0))
             continue;

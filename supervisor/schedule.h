@@ -11,6 +11,7 @@
 #include "../shared/list.h"
 #include "../shared/topic.h"
 #include "alarm.h"
+#include "index.h"
 #include "letter.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,8 +29,9 @@ struct parcel;
 #define SCHEDULE_PERIOD_MIN USEC_PER_MSEC
 
 struct schedule {
-    struct list link; /* in the recipient's list, or the free list */
-    uint64_t id;      /* index and generation; 0 = free */
+    struct list link;           /* in the recipient's list, or the free list */
+    struct index_entry by_type; /* in the recipient's index */
+    uint64_t id;                /* index and generation; 0 = free */
     uint32_t index, generation;
     struct context *context;
     struct actor *to;

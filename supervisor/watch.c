@@ -13,6 +13,7 @@
 static void watch_free(struct watch *watch)
 {
     watch->watcher->n_watching--;
+    index_remove(&watch->watcher->watching_by_reference, &watch->by_watched);
     list_unlink(&watch->link);
     list_unlink(&watch->own_link);
     free(watch);
@@ -35,12 +36,9 @@ static int send_notice(struct actor *watcher, uint64_t reference, const char *ca
 
 static struct watch *watch_find(const struct actor *watcher, const struct actor *watched)
 {
-    list_for_each (node, &watcher->watching) {
-        struct watch *watch = list_entry(node, struct watch, own_link);
-        if (watch->watched == watched)
-            return watch;
-    }
-    return NULL;
+    struct index_entry *entry = index_find(&watcher->watching_by_reference, watched->reference);
+
+    return entry ? list_entry(entry, struct watch, by_watched) : NULL;
 }
 
 int watch_add(struct actor *watcher, uint64_t reference)
@@ -63,6 +61,7 @@ int watch_add(struct actor *watcher, uint64_t reference)
     watch->watcher = watcher;
     list_push_back(&watched->watchers, &watch->link);
     list_push_front(&watcher->watching, &watch->own_link);
+    index_add(&watcher->watching_by_reference, &watch->by_watched, reference);
     watcher->n_watching++;
     return 0;
 }
@@ -111,7 +110,11 @@ void watch_move_all(struct actor *from, struct actor *to)
     struct list *node;
 
     while ((node = list_first(&from->watching))) {
-        list_entry(node, struct watch, own_link)->watcher = to;
+        struct watch *watch = list_entry(node, struct watch, own_link);
+
+        watch->watcher = to;
+        index_remove(&from->watching_by_reference, &watch->by_watched);
+        index_add(&to->watching_by_reference, &watch->by_watched, watch->watched->reference);
         list_unlink(node);
         list_push_back(&to->watching, node);
         from->n_watching--;

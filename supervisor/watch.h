@@ -7,6 +7,7 @@
  */
 
 #include "../shared/list.h"
+#include "index.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ struct actor;
 struct watch {
     struct list link;     /* in the watched one's list */
     struct list own_link; /* in the watcher's */
+    struct index_entry by_watched;
     struct actor *watched, *watcher;
 };
 

@@ -426,6 +426,89 @@ START_TEST(an_ask_times_out)
 }
 END_TEST
 
+/* How many entries a look-up in it may have to pass. */
+static unsigned longest(const struct index *index)
+{
+    unsigned most = 0;
+
+    for (uint32_t i = 0; i <= index->n_more; i++) {
+        const struct index_entry *entry = i == 0 ? index->first : index->more[i - 1];
+        unsigned n = 0;
+
+        for (; entry; entry = entry->next)
+            n++;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+START_TEST(an_ask_is_dropped_by_its_cookie_however_many_there_are)
+{
+    struct actor *asker = new_actor("asker"), *other = new_actor("other");
+    struct ask_options options = {.asker = asker, .wanted = topic_of(""), .timeout = USEC_INFINITY};
+    struct ask *entry;
+
+    for (options.cookie = 0; options.cookie < ACTOR_ASKS_MAX; options.cookie++)
+        ck_assert_int_eq(ask_new(&entry, &context, &options), 0);
+    ck_assert_uint_le(longest(&asker->asks_by_cookie), 24);
+    ask_drop_cookie(asker, ACTOR_ASKS_MAX);
+    ck_assert_uint_eq(asker->n_asks, ACTOR_ASKS_MAX);
+    ask_move_all(asker, other);
+    for (uint64_t cookie = 0; cookie < ACTOR_ASKS_MAX; cookie++) {
+        ask_drop_cookie(asker, cookie);
+        ask_drop_cookie(other, cookie);
+    }
+    ck_assert_uint_eq(other->n_asks, 0);
+}
+END_TEST
+
+START_TEST(a_watch_is_found_however_many_there_are)
+{
+    struct actor *watcher = new_actor("watcher"), *other = new_actor("other");
+    struct actor *watched[ACTOR_WATCHES_MAX];
+
+    for (unsigned i = 0; i < ACTOR_WATCHES_MAX; i++) {
+        watched[i] = new_actor("watched");
+        ck_assert_int_eq(watch_add(watcher, watched[i]->reference), 0);
+    }
+    ck_assert_int_eq(watch_add(watcher, other->reference), WATCH_E_TOO_MANY);
+    ck_assert_uint_le(longest(&watcher->watching_by_reference), 16);
+    watch_move_all(watcher, other);
+    for (unsigned i = 0; i < ACTOR_WATCHES_MAX; i++) {
+        ck_assert(!watch_remove(watcher, watched[i]->reference));
+        ck_assert(watch_remove(other, watched[i]->reference));
+    }
+}
+END_TEST
+
+START_TEST(a_stashed_letter_is_found_however_many_there_are)
+{
+    const struct topic none = topic_of("");
+    struct postbox postbox;
+    struct letter *letter;
+
+    postbox_init(&postbox);
+    for (uint64_t id = 1; id <= 100000; id++) {
+        letter = letter_new(PROTOCOL_MESSAGE, &none);
+        letter->id = id;
+        postbox_add_stash(&postbox, letter);
+        postbox_set_in_hand(&postbox, letter, id % 2);
+    }
+    ck_assert_uint_eq(postbox.n_in_hand, 50000);
+    ck_assert_uint_le(longest(&postbox.stash_by_id), 24);
+    ck_assert_ptr_null(postbox_stashed(&postbox, 0));
+    for (uint64_t id = 100000; id >= 1; id--) {
+        letter = postbox_stashed(&postbox, id);
+        ck_assert_ptr_nonnull(letter);
+        postbox_take(&postbox, letter);
+        letter_free(letter);
+        ck_assert_ptr_null(postbox_stashed(&postbox, id));
+    }
+    ck_assert_uint_eq(postbox.n_in_hand + postbox.n_stashed + postbox.n, 0);
+    postbox_deinit(&postbox);
+}
+END_TEST
+
 /* ---- watches ---- */
 
 START_TEST(P8_a_death_notice_about_something_unknown_is_a_dead_letter)
@@ -576,6 +659,23 @@ START_TEST(a_date_follows_the_wall_clock)
 }
 END_TEST
 
+START_TEST(a_type_is_cancelled_by_looking_at_its_own_timers)
+{
+    struct actor *actor = new_actor("actor");
+    char type[16];
+
+    for (unsigned i = 0; i < 10000; i++) {
+        (void)snprintf(type, sizeof(type), "type.%u", i);
+        schedule(actor, 1000, 0, false, type);
+    }
+    schedule(actor, 2000, 0, false, "type.17");
+    ck_assert_uint_le(longest(&actor->schedules_by_type), 24);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7), 2);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7), 0);
+    ck_assert_uint_eq(context.schedules.n_armed, 9999);
+}
+END_TEST
+
 START_TEST(a_hundred_thousand_timers_go_off_and_are_cancelled)
 {
     enum {
@@ -624,6 +724,9 @@ int main(void)
     tcase_add_test(tc, an_ask_counts_for_each_who_gets_it);
     tcase_add_test(tc, an_audience_knows_its_own_however_many_they_are);
     tcase_add_test(tc, an_ask_times_out);
+    tcase_add_test(tc, an_ask_is_dropped_by_its_cookie_however_many_there_are);
+    tcase_add_test(tc, a_watch_is_found_however_many_there_are);
+    tcase_add_test(tc, a_stashed_letter_is_found_however_many_there_are);
     tcase_add_test(tc, P8_a_death_notice_about_something_unknown_is_a_dead_letter);
     tcase_add_test(tc, a_watch_tells_once_and_at_once_of_what_is_gone);
     tcase_add_test(tc, a_timer_tells_once_at_its_time);
@@ -631,6 +734,7 @@ int main(void)
     tcase_add_test(tc, what_timers_are_to_tell_is_bounded);
     tcase_add_test(tc, timers_end_with_their_recipient);
     tcase_add_test(tc, a_date_follows_the_wall_clock);
+    tcase_add_test(tc, a_type_is_cancelled_by_looking_at_its_own_timers);
     tcase_add_test(tc, a_hundred_thousand_timers_go_off_and_are_cancelled);
     suite_add_tcase(suite, tc);
 
