@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "spin.h"
 #include <sched.h>
+#include <time.h>
 
 /* What a sleep that did not happen has saved, both sides together. Cautious: between CPUs it is
  * more, on virtual ones far more. */
@@ -9,8 +10,12 @@
 #define BALANCE_MAX 500
 /* The longest pause between two tries, in sleeps: what they cost then is nothing. */
 #define PAUSE_MAX 1024
-/* How often, in finds, patience is learnt anew. */
-#define PATIENCE_PERIOD 64
+/* How often, in finds, more patience is tried out. Prime, so that it meets everyone whom the same
+ * party waits for in turn. */
+#define PATIENCE_PERIOD 1021
+/* A CPU that is given back later than this was wanted: two switches take longer, and asking takes
+ * less. */
+#define TAKEN_NSEC 750
 
 static void relax(void)
 {
@@ -37,9 +42,28 @@ bool spin_begin(struct spin *spin, usec_t now)
     }
     spin->paused = 0;
     spin->began = now;
+    spin->allowed = spin->n_found % PATIENCE_PERIOD == 0 ? SPIN_PATIENCE_MAX : spin->patience;
     spin->looks = 0;
-    spin->offered = false;
+    spin->offered = spin->taken = false;
     return true;
+}
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void offer(struct spin *spin)
+{
+    uint64_t begin = nanoseconds();
+
+    (void)sched_yield();
+    spin->looks = 0;
+    spin->offered = true;
+    spin->taken = nanoseconds() - begin > TAKEN_NSEC;
 }
 
 bool spin_more(struct spin *spin, usec_t now)
@@ -47,22 +71,21 @@ bool spin_more(struct spin *spin, usec_t now)
     relax();
     if (usec_sub(now, spin->began) >= spin->limit)
         return false;
-    if (++spin->looks < spin->patience)
+    if (++spin->looks < spin->allowed)
         return true;
-    spin->looks = 0;
-    spin->offered = true;
-    (void)sched_yield();
+    offer(spin);
     return true;
 }
 
-/* Who finds something right after having offered the CPU shares it with whom he waits for. */
+/* Who finds something when the CPU comes back shares it with whom he waits for. */
 static void learn_patience(struct spin *spin)
 {
-    if (++spin->n_found % PATIENCE_PERIOD == 0)
-        spin->patience = SPIN_PATIENCE_MAX;
-    else if (spin->offered && spin->looks == 0 && spin->patience > 1)
-        spin->patience /= 2;
-    else if (!spin->offered && spin->patience < SPIN_PATIENCE_MAX)
+    spin->n_found++;
+    if (spin->taken && spin->looks == 0)
+        spin->patience = (spin->patience + 1) / 2;
+    else if (!spin->taken && spin->allowed > spin->patience)
+        spin->patience = spin->allowed;
+    else if (!spin->taken && spin->patience < SPIN_PATIENCE_MAX)
         spin->patience++;
 }
 

@@ -24,20 +24,23 @@
 
 #define SPIN_USEC_MAX 10000
 
-/* Looks before the CPU is offered, at most: some two microseconds. */
-#define SPIN_PATIENCE_MAX 16
+/* Looks before the CPU is offered, at most: some two to four microseconds. */
+#define SPIN_PATIENCE_MAX 48
 
 struct spin {
-    uint32_t limit;    /* microseconds; 0 = never */
-    int32_t balance;   /* microseconds saved beyond those spent; bounded */
-    uint32_t pause;    /* while it does not pay: sleeps between two tries */
-    uint32_t paused;   /* of those, so many have been */
-    uint32_t patience; /* looks before the CPU is offered */
+    uint32_t limit;  /* microseconds; 0 = never */
+    int32_t balance; /* microseconds saved beyond those spent; bounded */
+    uint32_t pause;  /* while it does not pay: sleeps between two tries */
+    uint32_t paused; /* of those, so many have been */
+    /* Looks before the CPU is offered; learnt. Who waits for several keeps one for each of them:
+     * between two tries it is his to change. */
+    uint32_t patience;
     uint32_t n_found;
     /* This try: */
     usec_t began;
-    uint32_t looks; /* since the CPU was offered last */
-    bool offered;
+    uint32_t allowed;    /* looks: patience, or once in a while the utmost */
+    uint32_t looks;      /* since the CPU was offered last */
+    bool offered, taken; /* and somebody has taken it */
 };
 
 /* `limit` above SPIN_USEC_MAX counts as that. */

@@ -18,6 +18,8 @@ struct loop {
     unsigned n_busy_turns; /* those in which anything was done */
     bool spinning;
     struct spin spin;
+    struct loop_hot *told;   /* who was handed something last; NULL if he is gone, */
+    struct loop_hot *asking; /* or when this try began: whose patience it is */
 
     /* loop-watch.c: slots never move once allocated, since lists link them. */
     struct watch_slot **chunks;

@@ -115,6 +115,7 @@ void loop_hot_init(struct loop_hot *hot, bool (*poll_fn)(struct loop_hot *),
     hot->poll = poll_fn;
     hot->cool = cool_fn;
     hot->worked = 0;
+    hot->patience = SPIN_PATIENCE_MAX;
 }
 
 void loop_heat(struct loop *loop, struct loop_hot *hot)
@@ -129,6 +130,15 @@ void loop_unheat(struct loop *loop, struct loop_hot *hot)
     list_unlink(&hot->link);
     if (loop->current_hot == hot)
         loop->current_hot = NULL;
+    if (loop->told == hot)
+        loop->told = NULL;
+    if (loop->asking == hot)
+        loop->asking = NULL;
+}
+
+void loop_told(struct loop *loop, struct loop_hot *hot)
+{
+    loop->told = hot;
 }
 
 static bool run_hot(struct loop *loop)
@@ -213,10 +223,14 @@ static void run_deferred_list(struct loop *loop, struct list *list)
     }
 }
 
-/* What these defer in turn runs in the next one. */
+/*
+ * A job is handed over in the first round and shown to its worker in the second. What is deferred
+ * there runs in the next turn.
+ */
 static bool run_deferred(struct loop *loop)
 {
     bool any = !list_empty(&loop->deferred);
+    run_deferred_list(loop, &loop->deferred);
     run_deferred_list(loop, &loop->deferred);
     return any;
 }
@@ -254,18 +268,27 @@ static int submit_and_sleep(struct loop *loop)
     return io_uring_submit_and_wait_timeout(uring, &cqe, 1, &ts, NULL);
 }
 
+static bool start_spinning(struct loop *loop)
+{
+    loop->asking = loop->told;
+    loop->spin.patience = loop->asking ? loop->asking->patience : SPIN_PATIENCE_MAX;
+    return loop->spinning = spin_begin(&loop->spin, loop->now);
+}
+
 static void stop_spinning(struct loop *loop, bool found)
 {
     loop->spinning = false;
     spin_end(&loop->spin, loop->now, found);
+    if (loop->asking)
+        loop->asking->patience = loop->spin.patience;
 }
 
 /* A turn has found nothing to do: whether to take another one before everything hot is cooled. */
 static bool spin_on(struct loop *loop)
 {
     bool hope = !list_empty(&loop->hot);
-    if (!loop->spinning)
-        return loop->spinning = hope && spin_begin(&loop->spin, loop->now);
+    if (!loop->spinning && !(hope && start_spinning(loop)))
+        return false;
     if (hope && spin_more(&loop->spin, loop->now))
         return true;
     stop_spinning(loop, false);

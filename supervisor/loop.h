@@ -119,7 +119,9 @@ struct loop_hot {
     struct list link;
     bool (*poll)(struct loop_hot *hot);
     bool (*cool)(struct loop_hot *hot);
-    unsigned worked; /* the loop's own: its n_busy_turns when there was work here last */
+    /* The loop's own: */
+    unsigned worked;   /* its n_busy_turns when there was work here last */
+    uint32_t patience; /* learnt: struct spin, after something was handed over here */
 };
 
 void loop_hot_init(struct loop_hot *hot, bool (*poll)(struct loop_hot *),
@@ -129,6 +131,12 @@ void loop_heat(struct loop *loop, struct loop_hot *hot);
 /* Takes it out without calling cool(): before its owner goes away. Allowed from its own callbacks.
  */
 void loop_unheat(struct loop *loop, struct loop_hot *hot);
+
+/*
+ * Something was handed over to whoever stands behind this source: whether it is he who needs the
+ * CPU now, or others go on by themselves, is learnt for each.
+ */
+void loop_told(struct loop *loop, struct loop_hot *hot);
 
 /* Runs `fn` once at the end of this turn, before sleeping. Armed twice runs once. */
 struct loop_deferred {

@@ -30,6 +30,7 @@ static void mailbox_publish(struct loop_deferred *deferred)
 
     mailbox->n_late = 0;
     channel_publish(&mailbox->channel);
+    loop_told(mailbox->loop, &mailbox->hot);
 }
 
 void mailbox_break(struct mailbox *mailbox, const char *what)

@@ -134,27 +134,66 @@ START_TEST(test_the_cpu_is_offered_now_and_then)
 }
 END_TEST
 
-START_TEST(test_it_is_offered_at_once_where_that_is_what_helps)
+/* Finds that come with the CPU's return, from somebody who had it, or from nobody. */
+static void find_after_offers(int n, bool taken)
 {
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < n; i++) {
         looks_before_offer();
+        spin.taken = taken;
         spin_end(&spin, now, true);
     }
+}
+
+START_TEST(test_it_is_offered_at_once_where_that_is_what_helps)
+{
+    find_after_offers(10, true);
     ck_assert_uint_eq(looks_before_offer(), 1);
 }
 END_TEST
 
-START_TEST(test_patience_returns_when_it_is_offered_in_vain)
+START_TEST(test_offers_that_nobody_takes_do_not_help)
 {
-    for (int i = 0; i < 10; i++) {
-        looks_before_offer();
-        spin_end(&spin, now, true);
-    }
-    for (int i = 0; i < 70; i++) {
-        ck_assert(spin_begin(&spin, now));
-        spin_end(&spin, now, true);
-    }
+    find_after_offers(10, false);
     ck_assert_uint_eq(looks_before_offer(), SPIN_PATIENCE_MAX);
+}
+END_TEST
+
+START_TEST(test_patience_returns_when_nobody_takes_the_cpu)
+{
+    find_after_offers(10, true);
+    find_after_offers(SPIN_PATIENCE_MAX, false);
+    ck_assert_uint_eq(looks_before_offer(), SPIN_PATIENCE_MAX);
+}
+END_TEST
+
+/* Who always offers at once never learns that looking once more would have done. */
+START_TEST(test_patience_is_tried_once_in_a_while)
+{
+    unsigned n = 0;
+
+    find_after_offers(10, true);
+    while (looks_before_offer() == 1 && n++ < 10000) {
+        spin.taken = true;
+        spin_end(&spin, now, true);
+    }
+    ck_assert_uint_eq(spin.allowed, SPIN_PATIENCE_MAX);
+    ck_assert_uint_ge(n, 100);
+    spin.offered = spin.taken = false;
+    spin_end(&spin, now, true);
+    ck_assert_uint_eq(looks_before_offer(), SPIN_PATIENCE_MAX);
+}
+END_TEST
+
+START_TEST(test_a_try_of_patience_in_vain_changes_nothing)
+{
+    find_after_offers(10, true);
+    while (looks_before_offer() == 1) {
+        spin.taken = true;
+        spin_end(&spin, now, true);
+    }
+    spin.taken = true;
+    spin_end(&spin, now, true);
+    ck_assert_uint_eq(looks_before_offer(), 1);
 }
 END_TEST
 
@@ -177,7 +216,10 @@ int main(void)
     tcase_add_test(tcase, test_a_find_after_more_than_the_limit_does_not_pay);
     tcase_add_test(tcase, test_the_cpu_is_offered_now_and_then);
     tcase_add_test(tcase, test_it_is_offered_at_once_where_that_is_what_helps);
-    tcase_add_test(tcase, test_patience_returns_when_it_is_offered_in_vain);
+    tcase_add_test(tcase, test_offers_that_nobody_takes_do_not_help);
+    tcase_add_test(tcase, test_patience_returns_when_nobody_takes_the_cpu);
+    tcase_add_test(tcase, test_patience_is_tried_once_in_a_while);
+    tcase_add_test(tcase, test_a_try_of_patience_in_vain_changes_nothing);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     n_failed = srunner_ntests_failed(runner);
