@@ -13,11 +13,16 @@
 
 struct slot *cell_next_slot(const struct cell *cell, size_t *cursor)
 {
-    size_t i = (*cursor)++;
+    const size_t n = cell->n_slots;
+    size_t i;
 
-    if (i < cell->n_slots)
-        return cell->slots[i];
-    return i == cell->n_slots ? cell->aside : NULL;
+    while ((i = (*cursor)++) < 2 * n) {
+        if (i < n)
+            return cell->slots[i];
+        if (cell->slots[i - n]->beside)
+            return cell->slots[i - n]->beside;
+    }
+    return i == 2 * n ? cell->aside : NULL;
 }
 
 bool cell_is_trimmed(const struct cell *cell)
@@ -110,7 +115,7 @@ void cell_trim(struct cell *cell)
     while (cell->n_slots > cell->size) {
         struct slot *last = cell->slots[cell->n_slots - 1];
         /* While a predecessor is there, nobody else begins as its namesake. */
-        if (!last->retired || !slot_is_down(last) ||
+        if (!last->retired || !slot_is_down(last) || last->beside ||
             (cell->aside && cell->aside->index == last->index))
             return;
         slot_free(last);

@@ -6,6 +6,7 @@
 #include "group.h"
 #include "router.h"
 #include "slot.h"
+#include "spare.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -65,6 +66,8 @@ void cell_slot_stopped(struct cell *cell, struct slot *slot)
 {
     if (slot->retired || slot == cell->aside)
         cell_wake(cell);
+    if (slot != cell->aside && cell->slots[slot->index]->beside == slot)
+        spare_review(slot);
 }
 
 /* ---- dispatch ---- */
@@ -112,6 +115,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
     struct job *job;
 
     replacement_step(cell);
+    spare_step(cell);
     cell_trim(cell);
     while (!cell->paused && (job = queue_first(&cell->queue)) &&
            (node = list_first(&cell->available))) {
@@ -226,6 +230,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->idle_since = cell_now(cell);
     cell_set_name(cell, key);
     list_init(&cell->link);
+    list_init(&cell->reviews);
     list_init(&cell->available);
     queue_init(&cell->queue);
     list_init(&cell->backoff);
@@ -257,8 +262,10 @@ struct cell *cell_free(struct cell *cell)
     loop_undefer(&cell->dispatch);
     progress_deinit(cell);
     replacement_deinit(cell);
-    for (size_t i = 0; i < cell->n_slots; i++)
+    for (size_t i = 0; i < cell->n_slots; i++) {
+        cell->slots[i]->beside = slot_free(cell->slots[i]->beside);
         slot_free(cell->slots[i]);
+    }
     if (cell->actor)
         router_remove(cell->actor, "its group, or its cell, is gone");
     free(cell->slots);

@@ -54,8 +54,9 @@ struct cell {
     uint64_t hash;
     struct slot **slots; /* 0 … n_slots-1, then those that are draining */
     size_t n_slots;
-    struct slot *aside; /* a successor on its way up, or its predecessor on its way out; or NULL */
-    size_t size;        /* wanted */
+    struct slot *aside;  /* a successor on its way up, or its predecessor on its way out; or NULL */
+    size_t size;         /* wanted */
+    struct list reviews; /* members whose spare is to be looked at, struct slot.review_link */
     struct census census;
     struct list available; /* slots, struct slot.available_link */
     struct queue queue;    /* jobs queued */
@@ -143,7 +144,8 @@ int cell_call_back(struct cell *cell);
 /* Shutdown: accepts and retries nothing any more; what is not running ends as cancelled, now. */
 void cell_close(struct cell *cell);
 
-/* All its slots, the one aside last: NULL when done; `cursor` starts at 0. */
+/* All its slots: the members by their number, then those beside them, the one aside last. NULL when
+ * done; `cursor` starts at 0. */
 struct slot *cell_next_slot(const struct cell *cell, size_t *cursor);
 
 /* The pool is as large as it is to be: no slot is left over that is on its way out. */

@@ -8,7 +8,7 @@
  *     ├─ supervisor/              the supervisor itself: processes live in leaves only
  *     ├─ digest:0/                slot 0 of group digest
  *     ├─ digest:1/
- *     ├─ digest:1~/             its successor, while the one before still has a job
+ *     ├─ digest:1~/             its successor, while the one before still has a job, or its spare
  *     └─ mail:acme:0/           slot 0 of cell acme of group mail
  *
  * Flat, since the colon keeps a group called "cgroup.procs" or "supervisor" apart from everything

@@ -295,6 +295,16 @@ static int check_cells(struct config_draft *draft, const struct config_group *gr
                                 "none, or Type=actor");
 }
 
+/* A service would be there twice, and those that die together start together. */
+static int check_spare(struct config_draft *draft, const struct config_group *group)
+{
+    if (group->spare == 0 || (group->type == CONFIG_ACTOR && group->strategy == CONFIG_ONE_FOR_ONE))
+        return 0;
+    return config_draft_problem(
+        draft, "Pool", "Spare",
+        "Spare= is above 0, which needs Type=actor and Strategy=one-for-one; allowed: 0");
+}
+
 int config_check_group(struct config_draft *draft, struct config_group *group)
 {
     int r = resolve_user(draft, group);
@@ -316,6 +326,8 @@ int config_check_group(struct config_draft *draft, struct config_group *group)
         r = check_mailbox(draft, group);
     if (r == 0)
         r = check_cells(draft, group);
+    if (r == 0)
+        r = check_spare(draft, group);
     return r;
 }
 

@@ -75,6 +75,7 @@ struct config_group {
     /* [Pool] */
     unsigned size; /* 1 … 4096 */
     enum config_cells cells;
+    unsigned spare;                  /* places that have a spare, 0 … 4096 */
     uint64_t cells_max;              /* 1 … 100000; default 1000 */
     uint64_t cells_queue_memory_max; /* bytes, of all cells together; default 1G */
     usec_t cell_idle;                /* 5 min; USEC_INFINITY = cells stay */

@@ -88,6 +88,8 @@ static const struct config_key GROUP_KEYS[] = {
 
     {IN_POOL("Size", UNSIGNED, size), .fallback = "1", .min = 1, .max = 4096, .live = true,
      .allowed = "a number from 1 to 4096"},
+    {IN_POOL("Spare", UNSIGNED, spare), .fallback = "0", .max = 4096, .live = true,
+     .allowed = "a number from 0 (none) to 4096"},
     {IN_POOL("Cells", CHOICE, cells), .fallback = "none", .choices = CELLS, .live = true,
      .allowed = "none, by-key"},
     {IN_POOL("CellsMax", COUNT, cells_max), .fallback = "1000", .min = 1, .max = 100000,

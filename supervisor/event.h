@@ -20,10 +20,10 @@
 struct event {
     usec_t at; /* realtime; filled in when 0 */
     enum log_level level;
-    const char
-        *type;         /* "worker.started", "worker.ready", "worker.died", "worker.failed",
-                          "worker.stopped", "cell.created", "cell.retired", "group.paused", "group.resized",
-                          "job.dead",         "job.cancelled", "supervisor.ready" … ; static */
+    const char *type;  /* "worker.started", "worker.ready", "worker.died", "worker.failed",
+                          "worker.stopped", "worker.spare-used", "cell.created", "cell.retired",
+                          "group.paused", "group.resized", "job.dead", "job.cancelled",
+                          "supervisor.ready" … ; static */
     const char *group; /* NULL = none, likewise below */
     const char *cell;  /* "group/key" */
     const char *worker;

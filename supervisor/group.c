@@ -6,6 +6,7 @@
 #include "context.h"
 #include "router.h"
 #include "slot.h"
+#include "spare.h"
 #include "strv.h"
 #include "user.h"
 #include <errno.h>
@@ -258,6 +259,7 @@ int group_reconfigure(struct group *group, struct config_group *config)
     group_each_cell (cell, group) {
         if (roll)
             replacement_roll(cell);
+        spare_review_all(cell);
         cell_review(cell);
     }
     return 0;

@@ -40,6 +40,8 @@ static struct progress_view progress_view(const struct cell *cell)
     size_t cursor = 0;
 
     while ((slot = cell_next_slot(cell, &cursor))) {
+        if (slot->role == SLOT_SPARE)
+            continue; /* moves nothing */
         view.may_move = view.may_move || slot_is_up(slot) || slot->state == LIFECYCLE_STOPPING;
         /* Pairs with the worker's stores: any change will do, none is ordered. */
         if (slot->mailbox_open)

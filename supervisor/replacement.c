@@ -8,6 +8,7 @@
 #include "event-id.h"
 #include "group.h"
 #include "slot-private.h"
+#include "spare.h"
 #include <stdio.h>
 
 /* ---- what is said about it ---- */
@@ -80,6 +81,7 @@ void replacement_roll(struct cell *cell)
     replacement_abandon(cell); /* of the program before */
     for (size_t i = 0; i < cell->size; i++) {
         struct slot *slot = cell->slots[i];
+        spare_dismiss(slot, false);
         if (slot_is_up(slot)) {
             slot->rolls = true;
             slot->wish_reason = "its program has changed";
@@ -181,6 +183,22 @@ static void replacement_start_successor(struct cell *cell, struct slot *old)
     slot_start(successor);
 }
 
+/* Its spare is its successor, if it is one; who else is beside the place has to go first. Whether
+ * there is something to wait for. */
+static bool replacement_by_spare(struct cell *cell, struct slot *slot)
+{
+    if (!spare_is_ready(slot)) {
+        spare_dismiss(slot, false);
+        list_push_front(&cell->replacement.wishes, &slot->wish_link);
+        return true;
+    }
+    tell_replaced(slot, slot->beside);
+    slot->n_recycled++;
+    spare_take_over(slot);
+    slot_stop(slot, false);
+    return false;
+}
+
 /* Whether there is something to wait for now. */
 static bool replacement_begin(struct cell *cell, struct slot *slot)
 {
@@ -189,6 +207,8 @@ static bool replacement_begin(struct cell *cell, struct slot *slot)
         slot->rolls = false; /* it gets a new process anyhow */
         return false;
     }
+    if (slot->beside)
+        return replacement_by_spare(cell, slot);
     if (slot_is_actor(slot)) {
         replacement_start_successor(cell, slot);
     } else {
@@ -210,13 +230,23 @@ static void replacement_review_roll(struct cell *cell)
     cell_tell(cell, LOG_LEVEL_NOTICE, "group.rolled", NULL, "runs its new program everywhere");
 }
 
+/* The chair beside the pool is free. Its place may be gone, too. */
+static void replacement_clear(struct cell *cell)
+{
+    const unsigned index = cell->aside->index;
+
+    cell->aside = slot_free(cell->aside);
+    if (index < cell->n_slots)
+        spare_review(cell->slots[index]);
+}
+
 void replacement_step(struct cell *cell)
 {
     struct replacement *replacement = &cell->replacement;
     struct list *node;
 
     if (cell->aside && !replacement->old && slot_is_down(cell->aside))
-        cell->aside = slot_free(cell->aside);
+        replacement_clear(cell);
     while (!cell->aside && !replacement->in_place && !timer_armed(&replacement->retry)) {
         node = list_first(&replacement->wishes);
         if (!node) {
@@ -228,28 +258,35 @@ void replacement_step(struct cell *cell)
     }
 }
 
-/* Everything that belongs to the place and not to its worker goes from one to the other. */
-static void replacement_swap(struct cell *cell)
+void replacement_give_place(struct slot *old, struct slot *successor)
 {
-    struct slot *old = cell->replacement.old, *successor = cell->aside;
-
-    cell->slots[old->index] = successor;
-    cell->aside = old;
-    cell->replacement.old = NULL;
-    cell->replacement.n_failed = 0;
+    old->cell->slots[old->index] = successor;
     successor->role = SLOT_MEMBER;
+    successor->tried = old->tried < old->generation ? old->generation : old->tried;
     successor->tally = old->tally;
     successor->n_restarts = old->n_restarts;
     successor->n_recycled = old->n_recycled;
+    death_unref(successor->last_death);
     successor->last_death = old->last_death;
     old->last_death = NULL;
     old->role = SLOT_PREDECESSOR;
     old->retired = true;
     old->rolls = false;
     list_unlink(&old->wish_link);
+    list_unlink(&old->review_link);
     slot_count(old);
     slot_count(successor);
     slot_inherit(old);
+}
+
+static void replacement_swap(struct cell *cell)
+{
+    struct slot *old = cell->replacement.old, *successor = cell->aside;
+
+    cell->aside = old;
+    cell->replacement.old = NULL;
+    cell->replacement.n_failed = 0;
+    replacement_give_place(old, successor);
 }
 
 void replacement_on_ready(struct slot *slot)

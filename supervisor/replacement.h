@@ -55,6 +55,9 @@ void replacement_step(struct cell *cell);
 void replacement_on_ready(struct slot *slot);
 /* The worker is dead or could not be started. */
 void replacement_on_failure(struct slot *slot);
+/* Everything that belongs to the place and not to its worker goes from one to the other; `old` is a
+ * predecessor from now on, and who is beside it as before is the caller's to say. */
+void replacement_give_place(struct slot *old, struct slot *successor);
 /* The worker died while its successor is on its way up: that one takes over at once, ready or not.
  * False = there is none. */
 bool replacement_take_over(struct slot *slot);

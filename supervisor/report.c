@@ -97,6 +97,14 @@ static void report_worker_job(struct reply *reply, const struct slot *slot)
     reply_uint_if(reply, "job_since_at", job->started_at);
 }
 
+/* Beside the pool; NULL = in it. */
+static const char *const ROLES[] = {
+    [SLOT_MEMBER] = NULL,
+    [SLOT_SPARE] = "spare",
+    [SLOT_SUCCESSOR] = "successor",
+    [SLOT_PREDECESSOR] = "predecessor",
+};
+
 void report_worker(struct reply *reply, struct slot *slot)
 {
     reply_object(reply, NULL);
@@ -113,9 +121,7 @@ void report_worker(struct reply *reply, struct slot *slot)
     report_worker_job(reply, slot);
     reply_uint(reply, "jobs_done", slot->jobs_done);
     reply_uint(reply, "recycled", slot->n_recycled);
-    if (slot->role != SLOT_MEMBER)
-        reply_string(reply, "replacement",
-                     slot->role == SLOT_SUCCESSOR ? "successor" : "predecessor");
+    reply_string_if(reply, "replacement", ROLES[slot->role]);
     reply_string_if(reply, "status", slot->status_text);
     (void)report_state_page(reply, slot);
     if (slot->last_death)

@@ -52,7 +52,7 @@ void slot_review_actor(struct slot *slot)
 {
     if (!slot->actor)
         return;
-    delivery_set_up(slot->actor, slot_is_up(slot));
+    delivery_set_up(slot->actor, slot_is_up(slot) && slot->role != SLOT_SPARE);
     slot_review_clock(slot);
     slot_review_failure(slot);
 }

@@ -5,6 +5,7 @@
 #include "group.h"
 #include "replacement.h"
 #include "slot-private.h"
+#include "spare.h"
 #include "strategy.h"
 #include <signal.h>
 #include <stdio.h>
@@ -82,10 +83,13 @@ static void slot_write_report(struct slot *slot, struct death *death)
 static void slot_publish_report(struct slot *slot, struct death *death)
 {
     bool expected = death->cause == DEATH_STOP;
+    /* Of a place, whoever is in it by now; one that was replaced has its end to itself. */
+    struct slot *place =
+        slot->role == SLOT_PREDECESSOR && !expected ? slot->cell->slots[slot->index] : slot;
     char text[DEATH_DETAIL_MAX + PROTOCOL_ID_TEXT + 64];
 
-    death_unref(slot->last_death);
-    slot->last_death = death_ref(death);
+    death_unref(place->last_death);
+    place->last_death = death_ref(death);
     death_log_add(&slot_context(slot)->deaths, death);
     if (!expected)
         CELL_COUNT(slot->cell, deaths);
@@ -149,7 +153,8 @@ struct restart_tally *slot_tally(struct slot *slot)
     return slot->cell->config->strategy == CONFIG_ONE_FOR_ONE ? &slot->tally : &slot->cell->tally;
 }
 
-static int slot_restart_delay(struct slot *slot, usec_t *ret)
+/* The death, or failed start, counts in `tally`. 0 or BACKOFF_E_LIMIT. */
+static int slot_restart_delay(struct slot *slot, struct restart_tally *tally, usec_t *ret)
 {
     const struct config_group *config = slot->cell->config;
     const struct restart_policy policy = {
@@ -163,19 +168,36 @@ static int slot_restart_delay(struct slot *slot, usec_t *ret)
     bool healthy;
 
     if (slot->spawn_failed) {
-        *ret = restart_after_failed_spawn(slot_tally(slot), &policy, random);
+        *ret = restart_after_failed_spawn(tally, &policy, random);
         return 0;
     }
     healthy = slot->jobs_done > 0 || usec_sub(now, slot->started_at) >= config->reset_after;
-    return restart_after_death(slot_tally(slot), &policy, healthy, now, random, ret);
+    return restart_after_death(tally, &policy, healthy, now, random, ret);
 }
 
 void slot_restart_due(struct slot *slot)
 {
-    if (slot->held)
+    if (slot->held) {
         strategy_on_due(slot);
-    else
+    } else if (spare_is_ready(slot)) {
+        spare_take_over(slot);
+        slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
+    } else {
         slot_start_in_turn(slot);
+    }
+}
+
+void slot_hand_over(struct slot *slot)
+{
+    struct restart_tally tally = slot->tally;
+    usec_t delay;
+
+    if (!spare_is_ready(slot) || !slot_restart_wanted(slot) ||
+        slot_restart_delay(slot, &tally, &delay) == BACKOFF_E_LIMIT || delay > 0)
+        return;
+    slot->tally = tally;
+    slot->n_restarts++;
+    spare_take_over(slot);
 }
 
 /* It died, or could not be started, and is to come back. */
@@ -184,9 +206,10 @@ static void slot_schedule_restart(struct slot *slot)
     bool died = !slot->spawn_failed;
     usec_t delay;
 
-    if (slot_restart_delay(slot, &delay) == BACKOFF_E_LIMIT) {
+    if (slot_restart_delay(slot, slot_tally(slot), &delay) == BACKOFF_E_LIMIT) {
         replacement_forget(slot);
         slot_event(slot, LIFECYCLE_EVENT_LIMIT_HIT);
+        spare_review(slot);
         slot_tell(slot, LOG_LEVEL_ERROR, "worker.failed", EVENT_ID_WORKER_FAILED, NULL,
                   "died too often (StartLimitBurst): it stays down until it is reset");
         return;

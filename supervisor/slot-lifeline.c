@@ -54,6 +54,7 @@ static void slot_on_owner(void *userdata, uint32_t events)
         return;
     slot_tell_lost(slot);
     slot_event(slot, LIFECYCLE_EVENT_LOST);
+    slot_hand_over(slot);
 }
 
 void slot_watch_owner(struct slot *slot)

@@ -43,6 +43,9 @@ void slot_condemn(struct slot *slot, enum death_cause cause);
 /* Has it started, or started again, as soon as its turn among all comes. */
 void slot_start_in_turn(struct slot *slot);
 
+/* It is up, and has a place from now on that is not its own from the beginning. */
+void slot_join_pool(struct slot *slot);
+
 /* ---- slot-census.c ---- */
 
 /* After every change of its state, of its role, and of whether it is wanted, held or undecided. */
@@ -59,6 +62,10 @@ void slot_close_mailbox(struct slot *slot);
 
 void slot_action_bury(struct slot *slot);
 void slot_action_schedule(struct slot *slot);
+
+/* It is dying and not dead yet: its spare takes over now if it would at its burial. The death
+ * counts from here on. */
+void slot_hand_over(struct slot *slot);
 
 /* Its restart is due: now, or with those that are held with it. */
 void slot_restart_due(struct slot *slot);

@@ -26,7 +26,7 @@ void slot_after_work(struct slot *slot)
 
 void slot_arm_age(struct slot *slot)
 {
-    if (!slot_is_actor(slot) || !slot_is_up(slot))
+    if (!slot_is_actor(slot) || !slot_is_up(slot) || slot->role == SLOT_SPARE)
         return;
     (void)timer_arm(loop_timers(slot_context(slot)->loop), &slot->age_timer,
                     recycle_age_at(&slot->recycle, slot->cell->config));

@@ -168,6 +168,20 @@ void slot_close_mailbox(struct slot *slot)
     slot->mailbox_open = false;
 }
 
+/* Above those of all who have, or had, to do with its place. */
+static uint64_t slot_next_generation(const struct slot *slot)
+{
+    const struct slot *other =
+        slot->role == SLOT_SPARE ? slot->cell->slots[slot->index] : slot->beside;
+    uint64_t highest = slot->generation < slot->tried ? slot->tried : slot->generation;
+
+    if (other && highest < other->generation)
+        highest = other->generation;
+    if (other && highest < other->tried)
+        highest = other->tried;
+    return highest + 1;
+}
+
 void slot_action_spawn(struct slot *slot)
 {
     const char *step = "";
@@ -178,7 +192,7 @@ void slot_action_spawn(struct slot *slot)
     slot->rolls = false;
     strategy_forget(slot); /* started by somebody: the others do not wait for it */
     slot->came_up = false;
-    slot->generation = (slot->generation < slot->tried ? slot->tried : slot->generation) + 1;
+    slot->generation = slot_next_generation(slot);
     slot->jobs_done = 0;
     slot->death_sentence = DEATH_EXIT;
     slot->signalled = false;

@@ -9,6 +9,7 @@
 #include "group.h"
 #include "replacement.h"
 #include "slot-private.h"
+#include "spare.h"
 #include "strategy.h"
 #include <assert.h>
 #include <errno.h>
@@ -74,13 +75,26 @@ void slot_disarm(struct slot *slot)
 
 static void slot_action_announce(struct slot *slot)
 {
-    if (slot_is_actor(slot) && !slot->process.ended)
+    if (slot_is_actor(slot) && !slot->process.ended && slot->role != SLOT_SPARE)
         cell_slot_available(slot->cell, slot);
 }
 
 static void slot_action_withdraw(struct slot *slot)
 {
     cell_slot_withdrawn(slot->cell, slot);
+}
+
+static void slot_begin_recycling(struct slot *slot)
+{
+    recycle_begin(&slot->recycle, slot_now(slot), &slot_context(slot)->random);
+    slot_arm_age(slot);
+}
+
+void slot_join_pool(struct slot *slot)
+{
+    slot_begin_recycling(slot);
+    slot_action_announce(slot);
+    slot_review_actor(slot);
 }
 
 static void slot_on_ready(struct slot *slot)
@@ -93,11 +107,12 @@ static void slot_on_ready(struct slot *slot)
         slot_arm_clock(slot);
     else
         slot->messages_measured = slot->actor->counters.consumed;
-    recycle_begin(&slot->recycle, slot_now(slot), &slot_context(slot)->random);
-    slot_arm_age(slot);
+    slot_begin_recycling(slot);
     slot_tell(slot, LOG_LEVEL_INFO, "worker.ready",
-              slot->n_restarts > 0 ? EVENT_ID_WORKER_RESTARTED : NULL, NULL, "is ready");
+              slot->n_restarts > 0 ? EVENT_ID_WORKER_RESTARTED : NULL, NULL,
+              slot->role == SLOT_SPARE ? "is ready as a spare" : "is ready");
     replacement_on_ready(slot);
+    spare_review(slot);
 }
 
 /* ---- stop ladder ---- */
@@ -274,6 +289,7 @@ int slot_new(struct slot **ret, struct cell *cell, unsigned index)
     slot->notify = (struct notify_server)NOTIFY_SERVER_NULL;
     list_init(&slot->available_link);
     list_init(&slot->wish_link);
+    list_init(&slot->review_link);
     list_init(&slot->jobs);
     pacer_wish_init(&slot->start, slot_on_turn);
     timer_init(&slot->ladder_timer, slot_on_ladder_timer);
@@ -290,14 +306,17 @@ struct slot *slot_free(struct slot *slot)
     if (!slot)
         return NULL;
     assert(slot_is_down(slot));
+    assert(!slot->beside);
     slot_uncount(slot);
-    group_note_generation(slot->cell->group, slot->generation);
+    group_note_generation(slot->cell->group,
+                          slot->generation > slot->tried ? slot->generation : slot->tried);
     slot_free_actor(slot);
     slot_disarm(slot);
     list_unlink(&slot->start.link);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->clock);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->age_timer);
     list_unlink(&slot->wish_link);
+    list_unlink(&slot->review_link);
     list_unlink(&slot->available_link);
     notify_server_deinit(&slot->notify);
     process_deinit(&slot->process);
@@ -325,6 +344,7 @@ void slot_stop(struct slot *slot, bool hurry)
     list_unlink(&slot->start.link);
     replacement_forget(slot);
     strategy_forget(slot);
+    spare_dismiss(slot, hurry);
     slot_condemn(slot, DEATH_STOP);
     slot_event(slot, LIFECYCLE_EVENT_STOP);
     if (hurry && slot->state == LIFECYCLE_STOPPING && !timer_armed(&slot->ladder_timer))
@@ -349,6 +369,8 @@ void slot_reset(struct slot *slot)
     if (slot->retired)
         return;
     slot->wanted = slot->wanted || slot->state == LIFECYCLE_FAILED;
+    if (slot->beside && slot->beside->role == SLOT_SPARE)
+        slot_event(slot->beside, LIFECYCLE_EVENT_RESET);
     slot_event(slot, LIFECYCLE_EVENT_RESET);
 }
 

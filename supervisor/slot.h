@@ -24,9 +24,10 @@ struct actor;
 struct cell;
 struct job;
 
-/* Its part in the replacement of a worker. */
+/* Its part in a place of the pool. */
 enum slot_role {
     SLOT_MEMBER,      /* has a place in the pool */
+    SLOT_SPARE,       /* beside the pool, standing by for its place: spare.h */
     SLOT_SUCCESSOR,   /* beside the pool, on its way up: takes a place when it is ready */
     SLOT_PREDECESSOR, /* beside the pool, on its way out */
 };
@@ -41,6 +42,8 @@ struct slot {
     enum lifecycle_state state;
     enum slot_role role;
     unsigned traits;         /* as it is counted: see census.h */
+    struct slot *beside;     /* a member's: its spare, or who was in its place before; NULL */
+    struct list review_link; /* a member's, in cell.reviews */
     bool twin;               /* has the other one of the place's two cgroups */
     usec_t since_at;         /* realtime, of the state */
     struct pacer_wish start; /* its turn to start has not come yet */

@@ -55,7 +55,9 @@ static void show_process(const struct terminal *terminal, const json_t *worker)
         terminal_print(terminal, "   Process: none, generation %lld was the last, %s restart%s",
                        (long long)field_int(worker, "generation"), COUNT(restarts),
                        plural(restarts));
-    if (field_has(worker, "replacement"))
+    if (field_is(worker, "replacement", "spare"))
+        terminal_print(terminal, "     Spare: it stands by for the worker in the pool");
+    else if (field_has(worker, "replacement"))
         terminal_print(terminal, "  Replaced: this is the %s of the worker in the pool",
                        SAFE(field_text(worker, "replacement")));
     else if (recycled > 0)

@@ -5,6 +5,7 @@
 #include "../../supervisor/group.h"
 #include "../../supervisor/loop.h"
 #include "../../supervisor/slot.h"
+#include "../../supervisor/spare.h"
 #include "../../worker/troupe.h"
 #include <check.h>
 #include <errno.h>
@@ -811,6 +812,115 @@ START_TEST(a_hand_over_for_which_there_is_no_descriptor_is_no_attempt)
 }
 END_TEST
 
+/* ---- spares ---- */
+
+/* Whose end was told last goes without a word. */
+static const struct slot *beside_of(const struct slot *slot)
+{
+    const struct slot *beside = slot->beside;
+
+    return beside && (beside->wanted || !slot_is_down(beside)) ? beside : NULL;
+}
+
+/* Every place that is to have a spare has a ready one, and nobody else is beside the pool. */
+static bool spares_stand_by(void)
+{
+    const struct cell *cell = group->cell;
+
+    if (!is_settled())
+        return false;
+    for (size_t i = 0; i < cell->size; i++) {
+        const struct slot *beside = beside_of(cell->slots[i]);
+        if ((beside != NULL) != (i < config->spare) ||
+            (beside && (beside->role != SLOT_SPARE || !slot_is_up(beside))))
+            return false;
+    }
+    return true;
+}
+
+START_TEST(a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor)
+{
+    const struct slot *spare;
+    struct job *job;
+
+    group_resize(group, 1);
+    config->spare = 1;
+    group_start(group);
+    run_until(spares_stand_by);
+    spare = group->cell->slots[0]->beside;
+    job = accepted("crash once");
+    run_jobs();
+    ck_assert_int_eq(job->state, JOB_SUCCEEDED);
+    ck_assert_uint_eq(job->attempt, 2);
+    ck_assert_ptr_eq(group->cell->slots[0], spare);
+    ck_assert_uint_eq(spare->generation, 2);
+    ck_assert_uint_eq(spare->n_restarts, 1);
+    ck_assert_uint_eq(spare->jobs_done, 1);
+    run_until(spares_stand_by);
+    ck_assert_ptr_eq(group->cell->slots[0], spare);
+    ck_assert_uint_eq(spare->beside->generation, 3);
+}
+END_TEST
+
+static pid_t killed;
+
+static bool who_was_killed_is_replaced(void)
+{
+    return spares_stand_by() && group->cell->slots[0]->process.pid != killed &&
+           group->cell->slots[0]->beside->process.pid != killed;
+}
+
+static void kill_worker(const struct slot *slot)
+{
+    killed = slot->process.pid;
+    ck_assert_int_eq(kill(killed, SIGKILL), 0);
+    run_until(who_was_killed_is_replaced);
+}
+
+START_TEST(no_two_of_a_place_have_the_same_generation_whoever_dies)
+{
+    const struct slot *place;
+
+    group_resize(group, 1);
+    config->spare = 1;
+    group_start(group);
+    run_until(spares_stand_by);
+    kill_worker(group->cell->slots[0]->beside);
+    ck_assert_uint_eq(group->cell->slots[0]->generation, 1);
+    ck_assert_uint_eq(group->cell->slots[0]->beside->generation, 3);
+    kill_worker(group->cell->slots[0]);
+    place = group->cell->slots[0];
+    ck_assert_uint_eq(place->generation, 3);
+    ck_assert_uint_eq(place->beside->generation, 4);
+    /* The next one is above both, whichever of them it follows. */
+    group_restart(group);
+    run_until(spares_stand_by);
+    ck_assert_uint_gt(group->cell->slots[0]->generation, 4);
+    ck_assert_uint_gt(group->cell->slots[0]->beside->generation, group->cell->slots[0]->generation);
+}
+END_TEST
+
+START_TEST(spares_go_with_their_places_and_with_the_configuration)
+{
+    config->spare = 3;
+    group_resize(group, 3);
+    group_start(group);
+    run_until(spares_stand_by);
+    group_resize(group, 1);
+    run_until(spares_stand_by);
+    config->spare = 0;
+    spare_review_all(group->cell);
+    run_until(spares_stand_by);
+    ck_assert_ptr_null(beside_of(group->cell->slots[0]));
+    group_stop(group, false);
+    run_until(is_down);
+    config->spare = 1;
+    spare_review_all(group->cell);
+    group_start(group);
+    run_until(spares_stand_by);
+}
+END_TEST
+
 static Suite *cell_suite(void)
 {
     Suite *suite = suite_create("cell");
@@ -847,6 +957,9 @@ static Suite *cell_suite(void)
     tcase_add_test(tcase, a_retired_slot_can_be_neither_started_nor_restarted_nor_reset);
     tcase_add_test(tcase, J1_no_time_out_is_none_and_a_back_off_ends_within_a_day);
     tcase_add_test(tcase, a_hand_over_for_which_there_is_no_descriptor_is_no_attempt);
+    tcase_add_test(tcase, a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor);
+    tcase_add_test(tcase, no_two_of_a_place_have_the_same_generation_whoever_dies);
+    tcase_add_test(tcase, spares_go_with_their_places_and_with_the_configuration);
     suite_add_tcase(suite, tcase);
     return suite;
 }

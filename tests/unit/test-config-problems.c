@@ -24,8 +24,8 @@ START_TEST(unknown_words_are_problems_with_the_nearest_one)
         "a.group:4: unknown key 'Size' in [Group]; it belongs in [Pool]\n"
         "a.group:5: unknown section [Pol]; did you mean [Pool]?\n"
         "a.group:8: unknown key 'Sise' in [Pool]; did you mean 'Size'?\n"
-        "a.group:9: unknown key 'Banana' in [Pool]; allowed: Size, Cells, CellsMax, CellIdleSec, "
-        "CellsQueueMemoryMax, Prefetch, MaxJobs, MaxMemory, MaxAgeSec, BatchMax\n"
+        "a.group:9: unknown key 'Banana' in [Pool]; allowed: Size, Spare, Cells, CellsMax, "
+        "CellIdleSec, CellsQueueMemoryMax, Prefetch, MaxJobs, MaxMemory, MaxAgeSec, BatchMax\n"
         "a.group:10: unknown section [Fruit]; allowed: [Group], [Pool], [Jobs], [Restart], "
         "[Worker], [Resources]\n"
         "a.group:12: unknown section [jobs]; did you mean [Jobs]?\n");

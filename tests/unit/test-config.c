@@ -49,6 +49,7 @@ END_TEST
 static void assert_policy_defaults(const struct config_group *group)
 {
     ck_assert_uint_eq(group->size, 1);
+    ck_assert_uint_eq(group->spare, 0);
     ck_assert_uint_eq(group->prefetch, 1);
     ck_assert_uint_eq(group->max_jobs, 0);
     ck_assert_uint_eq(group->max_memory, CONFIG_UNSET);
@@ -136,10 +137,26 @@ END_TEST
 
 /* ---- every key ---- */
 
+START_TEST(spares_are_for_actors_that_die_one_by_one)
+{
+    static const char *const refused[] = {"Type=service\n[Pool]\nSpare=1\n",
+                                          "[Pool]\nSpare=1\n[Restart]\nStrategy=one-for-all\n"};
+    struct config_group *group = load_group("[Pool]\nSpare=2\n");
+
+    ck_assert_uint_eq(group->spare, 2);
+    config_group_free(group);
+    for (size_t i = 0; i < ELEMENTS(refused); i++) {
+        write_group("a", refused[i]);
+        ck_assert_ptr_nonnull(strstr(load_problems(), "Spare= is above 0"));
+    }
+}
+END_TEST
+
 START_TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
 {
     struct config_group *group = load_group(
-        "[Pool]\nSize=4\nMaxJobs=100\nPrefetch=8\nBatchMax=20\nMaxMemory=64M\nMaxAgeSec=1h\n"
+        "[Pool]\nSize=4\nMaxJobs=100\nPrefetch=8\nBatchMax=20\nMaxMemory=64M\nMaxAgeSec="
+        "1h\n"
         "[Jobs]\nQueueMax=5\nQueueMemoryMax=1M\nTimeoutSec=1min 30s\nMaxRetries=7\n"
         "BackoffMinSec=1\nBackoffMaxSec=2\nBackoffRandom=50%\nResultTTLSec=0\nResultsMax=0\n"
         "NoProgressSec=2min\n[Restart]\nRestart=always\nStrategy=rest-for-one\nMinSec=3\nMaxSec="
@@ -494,6 +511,7 @@ int main(void)
     tcase_add_test(tcase, a_missing_directory_is_an_error);
     tcase_add_test(tcase, a_group_needs_only_a_program);
     tcase_add_test(tcase, defaults_are_had_without_a_file);
+    tcase_add_test(tcase, spares_are_for_actors_that_die_one_by_one);
     tcase_add_test(tcase, every_key_of_the_pool_jobs_and_restarts_is_read);
     tcase_add_test(tcase, every_key_of_workers_and_resources_is_read);
     tcase_add_test(tcase, every_key_of_the_daemon_is_read);

@@ -11,6 +11,7 @@
 enum stamp_kind {
     STAMP_MAIN = 1, /* its main() has begun */
     STAMP_BUSY = 2, /* it has a job in hand, and has touched its memory */
+    STAMP_JOB = 3,  /* not by the FIFO: a job's result, when it began */
 };
 
 struct stamp {

@@ -29,22 +29,26 @@ class Restarts(Subject):
 
 
 class Deaths(Restarts):
-    """A point is "idle", or the MiB that the busy worker has touched."""
+    """A point is "idle", "spare", or the MiB that the busy worker has touched."""
 
     def turn(self, point):
-        idle = point in (None, "idle")
+        idle = point in ("idle", "spare")
         found = programs.measure(
             programs.ours("troupe/deaths"), self.keeper.daemon.socket, self.keeper.stamps.path, self.pid,
             self.count if idle or point < 100 else max(2, self.count // 4), self.keeper.healthy_ms,
-            "idle" if idle else point << 20)
+            point if idle else point << 20)
         self.pid = found.pop("pid")
         return figures.in_ms(found)
 
 
 class IdleDeaths(Deaths):
+    def __init__(self, name, keeper, how="idle"):
+        super().__init__(name, keeper, "troupe")
+        self.how = how
+
     def turn(self, point):
-        """main_p50_ms is what the others call p50_ms."""
-        return {metric.removeprefix("main_"): value for metric, value in super().turn(point).items()}
+        """main_p50_ms is what the others call p50_ms; with a spare it is the first that this does."""
+        return {metric.removeprefix("main_"): value for metric, value in super().turn(point or self.how).items()}
 
 
 class Lost(Subject):
@@ -64,7 +68,8 @@ def measures(quick):
         Restarts("floor: a spare process", keepers.Floor("spare"), "floor"),
         Restarts("floor: fork", keepers.Floor("fork"), "floor"),
         Restarts("floor: vfork and exec", keepers.Floor("exec"), "floor"),
-        IdleDeaths("Troupe", keepers.TroupeKeeper(), "troupe"),
+        IdleDeaths("Troupe", keepers.TroupeKeeper()),
+        IdleDeaths("Troupe, with a spare", keepers.TroupeKeeper(Pool={"Size": 1, "Spare": 1}), "spare"),
         Restarts("Troupe, a service", keepers.TroupeKeeper(service=True), "troupe"),
         Restarts("runit", keepers.Runit(), count=slow),
         Restarts("s6", keepers.S6(), count=slow),

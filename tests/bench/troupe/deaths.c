@@ -3,13 +3,14 @@
 /*
  * Kills the worker of a group `victim` again and again:
  *
- *     deaths SOCKET FIFO PID COUNT PAUSE_MS idle|BYTES
+ *     deaths SOCKET FIFO PID COUNT PAUSE_MS idle|spare|BYTES
  *
  * PID 0: the process whose stamp comes first. idle: it has nothing to do; BYTES: it has a job in
  * hand, and so much memory touched. From the kill to: the event that names the lost job, on a Watch
  * of its own (known), its end at its submitter, which the proof of the death precedes (ended; both
  * not when idle), the replacement's main(), the result of the next job (served), which is submitted
- * once the loss is known. Prints one JSON object.
+ * once the loss is known. spare: as idle, but main() is long past in the process that takes over,
+ * so "main" is the first that it does: the beginning of the next job. Prints one JSON object.
  */
 
 #include "../../../worker/troupe.h"
@@ -38,8 +39,9 @@ struct deaths {
     uint64_t group;
     int fd, watch;
     pid_t pid;
-    bool busy;
+    bool busy, spare;
     uint64_t n_bytes;
+    struct stamp begun; /* of the job that ended last */
     struct samples known, ended, main, served;
 };
 
@@ -69,6 +71,8 @@ static int expect(struct deaths *deaths, enum job job)
     if (r == 0 &&
         (result.cookie != job || result.end != (job == LOST ? TROUPE_DEAD : TROUPE_SUCCEEDED)))
         r = -EBADMSG;
+    if (r == 0 && job == NEXT && result.size == sizeof(deaths->begun))
+        memcpy(&deaths->begun, result.data, sizeof(deaths->begun));
     troupe_result_release(&result);
     return r;
 }
@@ -126,6 +130,8 @@ static int make_ready(struct deaths *deaths)
 
     if (r == 0)
         r = expect(deaths, NEXT);
+    if (deaths->spare)
+        deaths->pid = (pid_t)deaths->begun.pid;
     if (r < 0 || !deaths->busy)
         return r;
     r = submit(deaths, LOST);
@@ -145,7 +151,7 @@ static int kill_once(struct deaths *deaths, unsigned pause_ms)
     begin = samples_now();
     if (kill(deaths->pid, SIGKILL) < 0)
         return -errno;
-    if (deaths->busy) {
+    if (deaths->busy || deaths->spare) {
         r = watch_loss(deaths->watch);
         samples_add(&deaths->known, begin, samples_now());
     }
@@ -159,7 +165,9 @@ static int kill_once(struct deaths *deaths, unsigned pause_ms)
         r = expect(deaths, NEXT);
         samples_add(&deaths->served, begin, samples_now());
     }
-    if (r == 0)
+    if (deaths->spare)
+        stamp = deaths->begun;
+    else if (r == 0)
         r = stamp_read(deaths->fd, STAMP_MAIN, &stamp);
     samples_add(&deaths->main, begin, stamp.ns);
     deaths->pid = (pid_t)stamp.pid;
@@ -179,7 +187,7 @@ static int run(struct deaths *deaths, const char *socket, const char *fifo, unsi
     if (r >= 0)
         r = deaths->fd = stamp_open(fifo);
     /* Whoever was killed last by another run has a successor whose stamp is still there. */
-    if (r >= 0 && deaths->pid == 0) {
+    if (r >= 0 && deaths->pid == 0 && !deaths->spare) {
         r = stamp_read(deaths->fd, STAMP_MAIN, &stamp);
         deaths->pid = (pid_t)stamp.pid;
     }
@@ -210,11 +218,12 @@ int main(int argc, char **argv)
     int r;
 
     if (count == 0) {
-        fprintf(stderr, "usage: deaths SOCKET FIFO PID COUNT PAUSE_MS idle|BYTES\n");
+        fprintf(stderr, "usage: deaths SOCKET FIFO PID COUNT PAUSE_MS idle|spare|BYTES\n");
         return 2;
     }
     deaths.pid = (pid_t)strtol(argv[3], NULL, 10);
-    deaths.busy = strcmp(argv[6], "idle") != 0;
+    deaths.spare = strcmp(argv[6], "spare") == 0;
+    deaths.busy = !deaths.spare && strcmp(argv[6], "idle") != 0;
     deaths.n_bytes = strtoull(argv[6], NULL, 10);
     r = samples_init(&deaths.known, count) | samples_init(&deaths.ended, count) |
         samples_init(&deaths.main, count) | samples_init(&deaths.served, count);
