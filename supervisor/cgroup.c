@@ -66,6 +66,34 @@ int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
     return 0;
 }
 
+size_t cgroup_unmet(const struct cgroup_tree *tree, const struct config_group *group, char *text,
+                    size_t size)
+{
+    const struct {
+        uint64_t value;
+        enum cgroup_controller controller;
+        const char *key;
+    } limits[] = {
+        {group->memory_max, CGROUP_MEMORY, "MemoryMax="},
+        {group->memory_high, CGROUP_MEMORY, "MemoryHigh="},
+        {group->cpu_weight, CGROUP_CPU, "CPUWeight="},
+        {group->cpu_quota_percent, CGROUP_CPU, "CPUQuota="},
+        {group->tasks_max, CGROUP_PIDS, "TasksMax="},
+    };
+    const unsigned there = tree ? tree->controllers : 0;
+    size_t n = 0, used = 0;
+
+    *text = '\0';
+    for (size_t i = 0; i < ELEMENTS(limits); i++)
+        if (limits[i].value != CONFIG_UNSET && !(there & limits[i].controller)) {
+            if (used < size)
+                used += (size_t)snprintf(text + used, size - used, "%s%s", n > 0 ? ", " : "",
+                                         limits[i].key);
+            n++;
+        }
+    return n;
+}
+
 /* From memory.events; 0 where there is none. */
 static uint64_t read_oom_kills(int directory)
 {

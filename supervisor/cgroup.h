@@ -96,6 +96,13 @@ void cgroup_deinit(struct cgroup *cgroup);
 int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
                       const struct config_group *group);
 
+/*
+ * Writes the keys of `group` that ask for a limit which no slot will have, for want of a controller
+ * or of all of them (tree NULL): "MemoryMax=, TasksMax=". Cut at `size`. Returns their number.
+ */
+size_t cgroup_unmet(const struct cgroup_tree *tree, const struct config_group *group, char *text,
+                    size_t size);
+
 /* SIGKILL to everything in it. 0 also if it is empty, CGROUP_E_UNAVAILABLE, -errno. */
 int cgroup_kill(const struct cgroup *cgroup);
 

@@ -123,7 +123,7 @@ static int on_assignment(void *userdata, const struct unitfile_assignment *assig
     struct config_draft *draft = reading->draft;
     const struct config_key *key;
     struct config_origin *origin;
-    const char *reason = "not such a value";
+    const char *reason = "no valid value";
     int r;
 
     key = config_schema_find(draft->schema, assignment->section, assignment->key);

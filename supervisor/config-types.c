@@ -22,7 +22,7 @@ static int check_result(int result, const char **ret_reason)
 {
     if (result == 0)
         return 0;
-    return invalid(ret_reason, result == VALUES_E_RANGE ? "out of range" : "not such a value");
+    return invalid(ret_reason, result == VALUES_E_RANGE ? "out of range" : "no valid value");
 }
 
 static int check_range(const struct config_key *key, uint64_t value, const char **ret_reason)

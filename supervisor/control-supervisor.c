@@ -51,8 +51,8 @@ static void log_change(const struct request *request, const char *target)
 {
     const struct peer *peer = &request->connection->peer;
 
-    log_info("%s %s asked for by process %d, uid %u", request->method->name, target, (int)peer->pid,
-             (unsigned)peer->uid);
+    log_info("%s%s%s asked for by process %d, uid %u", request->method->name, *target ? " " : "",
+             target, (int)peer->pid, (unsigned)peer->uid);
 }
 
 /* ---- status ---- */

@@ -2,6 +2,7 @@
 #include "reload.h"
 
 #include "../shared/log.h"
+#include "cgroup.h"
 #include "config-problem.h"
 #include "event-id.h"
 #include "group.h"
@@ -24,10 +25,23 @@ void reload_log_problems(const struct config_problems *problems)
     }
 }
 
+/* Who wrote a limit relies on it. */
+static void warn_unmet(const struct context *context, const struct config_group *config)
+{
+    char keys[96];
+
+    if (cgroup_unmet(context->cgroups, config, keys, sizeof(keys)) > 0)
+        log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_GROUP", config->name}),
+                  "%s: without effect on this machine, for want of a control group: %s",
+                  config->path, keys);
+}
+
 int reload_add_group(struct context *context, struct config_group *config)
 {
     struct group *group;
     int r;
+
+    warn_unmet(context, config);
 
     r = group_new(&group, context, config);
     if (r < 0) {
@@ -90,6 +104,7 @@ static int reload_take_group(struct context *context, struct config_group *confi
         config_group_free(config);
         return 0;
     }
+    warn_unmet(context, config);
     r = strv_append(&changes->changed, config->name);
     if (r == 0)
         r = group_reconfigure(group, config);

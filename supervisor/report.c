@@ -233,6 +233,8 @@ void report_group(struct reply *reply, const struct registry_target *target)
                  group->config->description ? group->config->description : "");
     reply_string(reply, "type", group->config->type == CONFIG_ACTOR ? "actor" : "service");
     reply_string(reply, "state", group_state(group));
+    if (group_is_behind(group))
+        reply_bool(reply, "behind", true);
     reply_uint(reply, "size", group->size);
     report_tally(reply, &tally);
     reply_uint(reply, "results", group->results.n_jobs);

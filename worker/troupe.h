@@ -62,8 +62,7 @@ extern "C" {
 #define TROUPE_STATE_MAX     4096
 #define TROUPE_USEC_INFINITY UINT64_MAX
 
-/* ---- worker
- * ------------------------------------------------------------------------------------ */
+/* ---- worker ---- */
 
 struct troupe_worker;
 struct troupe_job;
@@ -113,8 +112,8 @@ void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up
 /*
  * Tells readiness and handles jobs until the supervisor asks to stop (returns 0) or is gone
  * (returns 0 as well; mostly the kernel ends the process first, with the supervisor's death).
- * -EINVAL without a job handler; -EPROTO when the inbox cannot be understood; what `set_up`
- * returned. Signals that the program handles do not end it: see troupe_worker_turn().
+ * -EINVAL with neither a job handler nor an actor; -EPROTO when the inbox cannot be understood; what
+ * `set_up` returned. Signals that the program handles do not end it: see troupe_worker_turn().
  */
 int troupe_worker_run(struct troupe_worker *worker);
 
@@ -136,8 +135,7 @@ int troupe_worker_publish_state(struct troupe_worker *worker, const void *data, 
 /* A sign of life for WatchdogSec= without a state. */
 void troupe_worker_heartbeat(struct troupe_worker *worker);
 
-/* ---- the job in hand: valid until the handler returns
- * ------------------------------------------ */
+/* ---- the job in hand: valid until the handler returns ---- */
 
 /* The worker that handles it. */
 struct troupe_worker *troupe_job_worker(const struct troupe_job *job);
@@ -186,8 +184,7 @@ int troupe_job_cancelled(struct troupe_job *job);
 int troupe_job_blob(struct troupe_job *job, size_t size, void **ret_data);
 int troupe_job_succeed_blob(struct troupe_job *job);
 
-/* ---- client
- * ------------------------------------------------------------------------------------ */
+/* ---- client ---- */
 
 struct troupe_client;
 

@@ -118,7 +118,7 @@ static int bad_id(const json_t *p)
 
 static int bad_option(const json_t *p)
 {
-    complain("'%s' is out of bounds; allowed: %s", field_text(p, "option"),
+    complain("'%s' is missing or wrong; allowed: %s", field_text(p, "option"),
              field_text(p, "allowed"));
     return EXIT_USAGE;
 }

@@ -3,6 +3,10 @@
 
 #include "invocation.h"
 #include <stdio.h>
+#include <string.h>
+
+/* Of the left column; what is wider has a line of its own. */
+#define LEFT_WIDTH 22
 
 void help_all(const struct verb *verbs, size_t n_verbs)
 {
@@ -12,7 +16,10 @@ void help_all(const struct verb *verbs, size_t n_verbs)
         char left[64];
 
         snprintf(left, sizeof(left), "%s %s", verbs[i].name, verbs[i].operands);
-        printf("  %-22s %s\n", left, verbs[i].summary);
+        if (strlen(left) > LEFT_WIDTH)
+            printf("  %s\n  %*s %s\n", left, LEFT_WIDTH, "", verbs[i].summary);
+        else
+            printf("  %-*s %s\n", LEFT_WIDTH, left, verbs[i].summary);
     }
     puts("\nOptions of every verb:");
     options_help(OPTIONS_COMMON);

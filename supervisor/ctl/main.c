@@ -17,7 +17,7 @@
 
 static const struct verb *find_verb(const char *name)
 {
-    const char *names[64] = {NULL};
+    const char *names[64] = {NULL}, *nearest;
 
     for (size_t i = 0; i < n_verbs; i++) {
         if (strcmp(verb_table[i].name, name) == 0)
@@ -25,7 +25,11 @@ static const struct verb *find_verb(const char *name)
         if (i + 1 < ELEMENTS(names))
             names[i] = verb_table[i].name;
     }
-    complain_nearest(suggest_nearest(name, names), "unknown verb '%s'", name);
+    nearest = suggest_nearest(name, names);
+    if (nearest)
+        complain_nearest(nearest, "unknown verb '%s'", name);
+    else
+        complain("unknown verb '%s'; 'troupectl --help' lists them", name);
     return NULL;
 }
 

@@ -204,7 +204,7 @@ static int store(struct options *options, const struct option *option, const cha
 static int unknown(unsigned sets, const char *name, size_t length)
 {
     const char *names[ELEMENTS(table) + 1], *nearest;
-    char given[64], quoted[80] = "";
+    char given[64], quoted[80];
     size_t n = 0;
 
     for (size_t i = 0; i < ELEMENTS(table); i++)
@@ -215,7 +215,10 @@ static int unknown(unsigned sets, const char *name, size_t length)
     nearest = suggest_nearest(given, names);
     if (nearest)
         snprintf(quoted, sizeof(quoted), "--%s", nearest);
-    complain_nearest(quoted, "unknown option '--%s'", given);
+    if (nearest)
+        complain_nearest(quoted, "unknown option '--%s'", given);
+    else
+        complain("unknown option '--%s'; --help lists them", given);
     return -EINVAL;
 }
 

@@ -75,7 +75,8 @@ static void write_jobs(FILE *file, const json_t *group)
     const char *separator = "";
 
     add_count(file, &separator, field_count(group, "running"), "running", "");
-    add_count(file, &separator, field_count(group, "waiting"), "between attempts", YELLOW);
+    add_count(file, &separator, field_count(group, "waiting"), "delayed or between attempts",
+              YELLOW);
     if (*separator)
         separator = "; ";
     add_count(file, &separator, field_count(group, "dead"), "dead", RED);
@@ -135,6 +136,31 @@ static void show_deaths_line(const struct terminal *terminal, const json_t *grou
         terminal_print(terminal, "    Deaths: %s, the last %s: %s %s", COUNT(deaths),
                        AGO(now, field_usec(death, "at")), SAFE(field_text(death, "worker")),
                        SAFE(field_text(death, "detail")));
+}
+
+/* A group that says "running" may be running yesterday's program. */
+static void show_behind_line(const struct terminal *terminal, const json_t *group)
+{
+    const char *name = field_text(group, "name");
+
+    if (json_is_true(json_object_get(group, "behind")))
+        terminal_print(terminal,
+                       "    Reload: " YELLOW "the new program did not come up" PLAIN
+                       ", workers go on with the old one; see 'troupectl deaths %s', mend it and "
+                       "reload again",
+                       SAFE(name));
+}
+
+static void show_failed_line(const struct terminal *terminal, const json_t *group,
+                             const struct pool *pool)
+{
+    bool failed = false;
+
+    for (size_t i = 0; i < pool->n_entries; i++)
+        failed |= field_is(pool->entries[i].worker, "state", "failed");
+    if (failed)
+        terminal_print(terminal, "            when that is mended: troupectl reset %s",
+                       SAFE(field_text(group, "name")));
 }
 
 /* ---- lines about workers ---- */
@@ -257,6 +283,8 @@ static void show_pool(const struct terminal *terminal, const json_t *group, usec
         show_latency_line(terminal, group);
     }
     show_deaths_line(terminal, group, now);
+    show_failed_line(terminal, group, &pool);
+    show_behind_line(terminal, group);
     if (field_has(group, "cells"))
         show_cells(terminal, group, now, all);
     else

@@ -24,6 +24,23 @@ static bool group_is_up(const json_t *group)
     return field_is(group, "state", "running") || field_is(group, "state", "paused");
 }
 
+/* As the eye should meet them: what is down, what is half down, what goes on with an old program.
+ */
+static const char *const troubles[] = {"failed", "degraded", "behind"};
+
+static bool has_trouble(const json_t *group, const char *trouble)
+{
+    return field_is(group, "state", trouble) || json_is_true(json_object_get(group, trouble));
+}
+
+static size_t rank(const json_t *group)
+{
+    for (size_t i = 0; i < ELEMENTS(troubles); i++)
+        if (has_trouble(group, troubles[i]))
+            return i;
+    return ELEMENTS(troubles);
+}
+
 static void show_supervisor(const struct invocation *invocation, const json_t *info, usec_t now)
 {
     uint64_t groups = field_count(info, "groups"), workers = field_count(info, "workers"),
@@ -38,6 +55,35 @@ static void show_supervisor(const struct invocation *invocation, const json_t *i
                    SPAN(usec_sub(now, field_usec(info, "started_at"))),
                    (long long)field_int(info, "pid"), COUNT(groups), plural(groups), COUNT(workers),
                    plural(workers), COUNT(jobs), plural(jobs), COUNT(clients), plural(clients));
+}
+
+/* One line of how many, since the groups themselves may fill pages. */
+static void show_troubles(const struct terminal *terminal, const json_t *groups)
+{
+    size_t counts[ELEMENTS(troubles) + 1] = {0};
+    char text[128] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        counts[rank(json_array_get(groups, i))]++;
+    for (size_t i = 0; i < ELEMENTS(troubles); i++)
+        if (counts[i] > 0)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%zu %s",
+                                     used > 0 ? ", " : "", counts[i], troubles[i]);
+    if (used > 0)
+        terminal_print(terminal, "  Trouble: " RED "%s" PLAIN, text);
+}
+
+static void show_ranked(const struct invocation *invocation, const json_t *groups, size_t wanted)
+{
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const json_t *group = json_array_get(groups, i);
+
+        if (rank(group) != wanted)
+            continue;
+        putchar('\n');
+        show_group(&invocation->out, group, clock_realtime(), invocation->options.all);
+    }
 }
 
 static int status_of_all(struct invocation *invocation)
@@ -56,11 +102,9 @@ static int status_of_all(struct invocation *invocation)
         return r;
     show_supervisor(invocation, info, clock_realtime());
     groups = json_object_get(status, "groups");
-    for (size_t i = 0; i < json_array_size(groups); i++) {
-        putchar('\n');
-        show_group(&invocation->out, json_array_get(groups, i), clock_realtime(),
-                   invocation->options.all);
-    }
+    show_troubles(&invocation->out, groups);
+    for (size_t i = 0; i <= ELEMENTS(troubles); i++)
+        show_ranked(invocation, groups, i);
     if (json_array_size(groups) == 0)
         terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group).");
     return EXIT_OK;

@@ -67,6 +67,11 @@ class Status(Ctl):
         self.s.wait_worker("broken/0", "failed")
         out = self.exits(1, "status", "broken").stdout
         self.assertRegex(out, r"✗ broken: failed \(service\)\n   Workers: 0 of 1 up: 1 failed\n")
+        self.assertIn("troupectl reset broken\n", out)
+        out = self.exits(0, "status").stdout
+        self.assertIn("Trouble: 1 failed\n", out)
+        self.assertLess(out.index("✗ broken: failed"), out.index("● actor - Does"))
+        out = self.exits(1, "status", "broken").stdout
         self.assertRegex(out, r"✗ broken/0  failed for \S+  \d restarts?  exited with status 3 \S+( ago)?\n     │ no room\n")
         self.exits(1, "status", "broken/0", "actor")
         self.exits(0, "status", "actor/0", "actor")

@@ -560,7 +560,7 @@ class Verbs(Letters):
         self.assertEqual(s.notes.lines("p/0")[0][2:5], ["'a.b'", "'k'", "one"])
         for status, arguments, said in (
                 (5, ("tell", "x", "t"), "there is no actor 'x'"),
-                (2, ("tell", "p", "a b"), "'type' is out of bounds"),
+                (2, ("tell", "p", "a b"), "'type' is missing or wrong"),
                 (2, ("tell", "p"), "usage: troupectl tell"),
                 (1, ("ask", "p", "q", "--timeout", "50ms"), "nobody replied in time")):
             with self.subTest(arguments):

@@ -345,6 +345,7 @@ class Services(TestCase):
         s.wait_for(lambda: s.worker("n/0")["status"] == "serving 7", "n")
         self.assertEqual(s.worker("n/0")["state"], "idle")
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_its_environment_is_its_users_its_configured_and_the_supervisors_own(self):
         s = self.started({"e": service("/usr/bin/env", Group={"User": "nobody", "Environment": ["HOME=/somewhere", "TROUPE_WORKER=liar"]},
                                        Restart={"Restart": "no"})})

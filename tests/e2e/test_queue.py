@@ -116,6 +116,7 @@ class Later(Case):
             self.assertEqual(waiting.reply()[0]["job"]["state"], "delayed")
             self.s.stop()
             self.assertEqual(waiting.reply()[0]["job"]["state"], "cancelled")
+        self.assertIn("actor: 1 job that waited is cancelled", self.s.log())
 
     def test_troupectl_takes_all_of_it(self):
         create = ["create", "actor", "-d", "echo"]

@@ -375,9 +375,13 @@ class Rolling(Case):
         self.assertIn("3 go on as they are", event["message"])
         self.assertEqual([w["pid"] for w in workers(s)], pids)
         self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
+        self.assertTrue(s.group("actor")["behind"])
+        self.assertRegex(s.ctl("status").stdout, r"Trouble: 1 behind\n(.|\n)* Reload: the new program did not come up,")
         gate.open()
         self.assertEqual(s.call("Reload")["changed"], ["actor"])
         s.wait_event("group.rolled", "actor")
+        self.assertNotIn("behind", s.group("actor"))
+        self.assertNotIn("Trouble", s.ctl("status").stdout)
         self.assertEqual(generations(s), [3, 2, 2])
         self.assertEqual(s.call("Reload")["changed"], [])
 

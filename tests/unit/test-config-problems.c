@@ -57,23 +57,23 @@ START_TEST(values_that_are_none_are_problems_of_one_key)
     static const struct {
         const char *section, *assignment, *reason;
     } cases[] = {
-        {"Pool", "Size=x", "not such a value"},
+        {"Pool", "Size=x", "no valid value"},
         {"Pool", "Size=infinity", "out of range"},
         {"Jobs", "QueueMax=0", "out of range"},
         {"Jobs", "QueueMemoryMax=infinity", "out of range"},
         {"Jobs", "MaxRetries=1000001", "out of range"},
-        {"Jobs", "TimeoutSec=soon", "not such a value"},
+        {"Jobs", "TimeoutSec=soon", "no valid value"},
         {"Jobs", "BackoffMaxSec=infinity", "out of range"},
         {"Jobs", "BackoffRandom=1.1", "out of range"},
         {"Restart", "Restart=on-abort", "unknown"},
-        {"Worker", "KillSignal=SIGNONE", "not such a value"},
+        {"Worker", "KillSignal=SIGNONE", "no valid value"},
         {"Worker", "KillSignal=99", "out of range"},
         {"Worker", "MailboxSize=8K", "out of range"},
         {"Worker", "MailboxSize=2G", "out of range"},
         {"Resources", "MemoryMax=0", "out of range"},
         {"Resources", "CPUWeight=10001", "out of range"},
-        {"Resources", "CPUQuota=50", "not such a value"},
-        {"Resources", "LimitNOFILE=1024:4096", "not such a value"},
+        {"Resources", "CPUQuota=50", "no valid value"},
+        {"Resources", "LimitNOFILE=1024:4096", "no valid value"},
         {"Resources", "Nice=20", "out of range"},
         {"Resources", "OOMScoreAdjust=-1001", "out of range"},
         {"Group", "WorkingDirectory=tmp", "not an absolute path"},
@@ -403,7 +403,7 @@ START_TEST(single_files_are_verified_by_their_kind)
     ck_assert_str_eq(verify("a.group", CONFIG_E_INVALID),
                      "a.group:3: After=b: unknown group; allowed: names of NAME.group files\n"
                      "a.group:5: Size=0: out of range; allowed: a number from 1 to 4096\n"
-                     "a.group.d/x.conf:2: MaxJobs=x: not such a value; allowed: a number from 0 "
+                     "a.group.d/x.conf:2: MaxJobs=x: no valid value; allowed: a number from 0 "
                      "(never) to 1000000000\n");
     ck_assert_ptr_nonnull(strstr(verify("troupe.conf", CONFIG_E_INVALID), "troupe.conf:2: Deaths"));
     ck_assert_ptr_nonnull(strstr(verify("./a.group.d/x.conf", CONFIG_E_INVALID), "x.conf:2: MaxJ"));

@@ -157,8 +157,9 @@ START_TEST(queue_and_jobs_are_counted)
     show_and_forget(group, false);
     ck_assert_shows(
         "Queue: 1,204 jobs (38.2 MiB), the oldest waits for 12s; 8,000 refused so far\n");
-    ck_assert_shows("Jobs: 6,000 running, 7,000 between attempts; 4,000 dead, 1,000 succeeded, "
-                    "2,000 unsuccessful, 3,000 cancelled; 5,000 retried\n");
+    ck_assert_shows(
+        "Jobs: 6,000 running, 7,000 delayed or between attempts; 4,000 dead, 1,000 succeeded, "
+        "2,000 unsuccessful, 3,000 cancelled; 5,000 retried\n");
 }
 END_TEST
 
