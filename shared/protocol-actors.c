@@ -1,47 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "protocol-actors.h"
+#include "protocol-parts.h"
 
 #define CONTENT_ALIGNMENT 8u
 
 static const uint8_t zeros[CONTENT_ALIGNMENT];
-
-/* ---- parts ---- */
-
-static void put_text(struct message_writer *writer, const void *text, uint32_t size, uint32_t max)
-{
-    if (size > max)
-        writer->failed = true;
-    message_put_bytes(writer, text, size);
-}
-
-/* Not text until it is copied and looked at. */
-static uint32_t get_text(struct message_reader *reader, const char **ret, uint32_t max)
-{
-    const void *bytes;
-    uint32_t size = message_get_bytes(reader, &bytes);
-
-    if (size > max) {
-        reader->failed = true;
-        bytes = NULL;
-        size = 0;
-    }
-    *ret = bytes;
-    return size;
-}
-
-static void put_flags(struct message_writer *writer, uint32_t flags)
-{
-    message_put_u64(writer, flags);
-}
-
-static uint32_t get_flags(struct message_reader *reader, uint32_t known)
-{
-    uint64_t flags = message_get_u64(reader);
-
-    if ((flags & ~(uint64_t)known) != 0)
-        reader->failed = true;
-    return reader->failed ? 0 : (uint32_t)flags;
-}
 
 static const void *skip(struct message_reader *reader, size_t size)
 {
@@ -60,7 +22,7 @@ static uint32_t padding_after(uint32_t size)
     return (CONTENT_ALIGNMENT - size % CONTENT_ALIGNMENT) % CONTENT_ALIGNMENT;
 }
 
-static void put_content(struct message_writer *writer, const struct protocol_content *content)
+void protocol_write_content(struct message_writer *writer, const struct protocol_content *content)
 {
     const struct topic *topic = &content->topic;
     const struct payload_wire *payload = &content->payload;
@@ -98,7 +60,7 @@ static struct payload_wire get_wire(struct message_reader *reader, uint8_t form)
     return wire;
 }
 
-static struct protocol_content get_content(struct message_reader *reader)
+struct protocol_content protocol_read_content(struct message_reader *reader)
 {
     struct protocol_content content = {0};
     struct topic *topic = &content.topic;
@@ -128,37 +90,19 @@ int protocol_get_content(const void *bytes, uint32_t size, struct protocol_conte
 {
     struct message_reader reader = message_reader(bytes, size);
 
-    *ret = get_content(&reader);
+    *ret = protocol_read_content(&reader);
     *ret_size = (uint32_t)(reader.at - (const uint8_t *)bytes);
     return reader.failed ? -EBADMSG : 0;
 }
 
 /* ---- actor to supervisor ---- */
 
-int protocol_put_named(void *body, uint32_t size, const struct protocol_named *named)
-{
-    struct message_writer writer = message_writer(body, size);
-
-    message_put_u64(&writer, named->cookie);
-    put_text(&writer, named->name, named->name_size, PROTOCOL_ACTOR_NAME_MAX);
-    return (int)message_written(&writer);
-}
-
-int protocol_get_named(const void *body, uint32_t size, struct protocol_named *ret)
-{
-    struct message_reader reader = message_reader(body, size);
-
-    ret->cookie = message_get_u64(&reader);
-    ret->name_size = get_text(&reader, &ret->name, PROTOCOL_ACTOR_NAME_MAX);
-    return message_end(&reader);
-}
-
 int protocol_put_tell(void *body, uint32_t size, const struct protocol_tell *tell)
 {
     struct message_writer writer = message_writer(body, size);
 
     message_put_u64(&writer, tell->to);
-    put_content(&writer, &tell->content);
+    protocol_write_content(&writer, &tell->content);
     return (int)message_written(&writer);
 }
 
@@ -167,7 +111,7 @@ int protocol_get_tell(const void *body, uint32_t size, struct protocol_tell *ret
     struct message_reader reader = message_reader(body, size);
 
     ret->to = message_get_u64(&reader);
-    ret->content = get_content(&reader);
+    ret->content = protocol_read_content(&reader);
     return message_end(&reader);
 }
 
@@ -178,8 +122,8 @@ int protocol_put_ask(void *body, uint32_t size, const struct protocol_ask *ask)
     message_put_u64(&writer, ask->to);
     message_put_u64(&writer, ask->cookie);
     message_put_u64(&writer, ask->timeout);
-    put_content(&writer, &ask->content);
-    put_text(&writer, ask->wanted, ask->wanted_size, TOPIC_TYPE_MAX);
+    protocol_write_content(&writer, &ask->content);
+    part_put_bounded(&writer, ask->wanted, ask->wanted_size, TOPIC_TYPE_MAX);
     return (int)message_written(&writer);
 }
 
@@ -190,8 +134,8 @@ int protocol_get_ask(const void *body, uint32_t size, struct protocol_ask *ret)
     ret->to = message_get_u64(&reader);
     ret->cookie = message_get_u64(&reader);
     ret->timeout = message_get_u64(&reader);
-    ret->content = get_content(&reader);
-    ret->wanted_size = get_text(&reader, &ret->wanted, TOPIC_TYPE_MAX);
+    ret->content = protocol_read_content(&reader);
+    ret->wanted_size = part_get_text(&reader, &ret->wanted, TOPIC_TYPE_MAX);
     return message_end(&reader);
 }
 
@@ -200,7 +144,7 @@ int protocol_put_reply(void *body, uint32_t size, const struct protocol_reply *r
     struct message_writer writer = message_writer(body, size);
 
     message_put_u64(&writer, reply->ask);
-    put_content(&writer, &reply->content);
+    protocol_write_content(&writer, &reply->content);
     return (int)message_written(&writer);
 }
 
@@ -209,7 +153,7 @@ int protocol_get_reply(const void *body, uint32_t size, struct protocol_reply *r
     struct message_reader reader = message_reader(body, size);
 
     ret->ask = message_get_u64(&reader);
-    ret->content = get_content(&reader);
+    ret->content = protocol_read_content(&reader);
     return message_end(&reader);
 }
 
@@ -237,7 +181,7 @@ int protocol_put_verdict(void *body, uint32_t size, const struct protocol_verdic
 
     message_put_u64(&writer, verdict->letter);
     message_put_i32(&writer, verdict->code);
-    put_text(&writer, verdict->text, verdict->text_size, PROTOCOL_REASON_MAX);
+    part_put_bounded(&writer, verdict->text, verdict->text_size, PROTOCOL_REASON_MAX);
     return (int)message_written(&writer);
 }
 
@@ -247,7 +191,7 @@ int protocol_get_verdict(const void *body, uint32_t size, struct protocol_verdic
 
     ret->letter = message_get_u64(&reader);
     ret->code = message_get_i32(&reader);
-    ret->text_size = get_text(&reader, &ret->text, PROTOCOL_REASON_MAX);
+    ret->text_size = part_get_text(&reader, &ret->text, PROTOCOL_REASON_MAX);
     return message_end(&reader);
 }
 
@@ -256,7 +200,7 @@ int protocol_put_stash(void *body, uint32_t size, const struct protocol_stash *s
     struct message_writer writer = message_writer(body, size);
 
     message_put_u64(&writer, stash->letter);
-    put_flags(&writer, stash->flags);
+    part_put_flags(&writer, stash->flags);
     return (int)message_written(&writer);
 }
 
@@ -265,136 +209,7 @@ int protocol_get_stash(const void *body, uint32_t size, struct protocol_stash *r
     struct message_reader reader = message_reader(body, size);
 
     ret->letter = message_get_u64(&reader);
-    ret->flags = get_flags(&reader, PROTOCOL_STASH_IN_HAND);
-    return message_end(&reader);
-}
-
-int protocol_put_by_reference(void *body, uint32_t size, const struct protocol_by_reference *by)
-{
-    struct message_writer writer = message_writer(body, size);
-
-    message_put_u64(&writer, by->cookie);
-    message_put_u64(&writer, by->reference);
-    return (int)message_written(&writer);
-}
-
-int protocol_get_by_reference(const void *body, uint32_t size, struct protocol_by_reference *ret)
-{
-    struct message_reader reader = message_reader(body, size);
-
-    ret->cookie = message_get_u64(&reader);
-    ret->reference = message_get_u64(&reader);
-    return message_end(&reader);
-}
-
-int protocol_put_timer(void *body, uint32_t size, const struct protocol_timer *timer)
-{
-    struct message_writer writer = message_writer(body, size);
-
-    message_put_u64(&writer, timer->cookie);
-    message_put_u64(&writer, timer->to);
-    message_put_u64(&writer, timer->at);
-    message_put_u64(&writer, timer->period);
-    put_flags(&writer, timer->flags);
-    put_content(&writer, &timer->content);
-    return (int)message_written(&writer);
-}
-
-int protocol_get_timer(const void *body, uint32_t size, struct protocol_timer *ret)
-{
-    struct message_reader reader = message_reader(body, size);
-
-    ret->cookie = message_get_u64(&reader);
-    ret->to = message_get_u64(&reader);
-    ret->at = message_get_u64(&reader);
-    ret->period = message_get_u64(&reader);
-    ret->flags = get_flags(&reader, PROTOCOL_TIMER_REALTIME);
-    ret->content = get_content(&reader);
-    return message_end(&reader);
-}
-
-int protocol_put_timer_cancel(void *body, uint32_t size, const struct protocol_timer_cancel *what)
-{
-    struct message_writer writer = message_writer(body, size);
-
-    message_put_u64(&writer, what->cookie);
-    message_put_u64(&writer, what->timer);
-    message_put_u64(&writer, what->to);
-    put_text(&writer, what->type, what->type_size, TOPIC_TYPE_MAX);
-    return (int)message_written(&writer);
-}
-
-int protocol_get_timer_cancel(const void *body, uint32_t size, struct protocol_timer_cancel *ret)
-{
-    struct message_reader reader = message_reader(body, size);
-
-    ret->cookie = message_get_u64(&reader);
-    ret->timer = message_get_u64(&reader);
-    ret->to = message_get_u64(&reader);
-    ret->type_size = get_text(&reader, &ret->type, TOPIC_TYPE_MAX);
-    return message_end(&reader);
-}
-
-int protocol_put_subscription(void *body, uint32_t size, const struct protocol_subscription *what)
-{
-    struct message_writer writer = message_writer(body, size);
-    const struct topic *topic = &what->topic;
-
-    message_put_u64(&writer, what->cookie);
-    message_put_u64(&writer, what->exchange);
-    put_text(&writer, topic->type, topic->type_size, TOPIC_TYPE_MAX);
-    message_put_u8(&writer, topic->key != NULL);
-    put_text(&writer, topic->key, topic->key ? topic->key_size : 0, TOPIC_KEY_MAX);
-    return (int)message_written(&writer);
-}
-
-static bool get_bool(struct message_reader *reader)
-{
-    uint8_t value = message_get_u8(reader);
-
-    if (value > 1)
-        reader->failed = true;
-    return value == 1;
-}
-
-int protocol_get_subscription(const void *body, uint32_t size, struct protocol_subscription *ret)
-{
-    struct message_reader reader = message_reader(body, size);
-    bool has_key;
-
-    ret->cookie = message_get_u64(&reader);
-    ret->exchange = message_get_u64(&reader);
-    ret->topic.type_size = get_text(&reader, &ret->topic.type, TOPIC_TYPE_MAX);
-    has_key = get_bool(&reader);
-    ret->topic.key_size = get_text(&reader, &ret->topic.key, has_key ? TOPIC_KEY_MAX : 0);
-    if (!has_key)
-        ret->topic.key = NULL;
-    return message_end(&reader);
-}
-
-int protocol_put_exchange(void *body, uint32_t size, const struct protocol_exchange *exchange)
-{
-    struct message_writer writer = message_writer(body, size);
-
-    message_put_u64(&writer, exchange->cookie);
-    message_put_u8(&writer, (uint8_t)exchange->type);
-    message_put_u8(&writer, exchange->wildcards);
-    put_text(&writer, exchange->name, exchange->name_size, PROTOCOL_ACTOR_NAME_MAX);
-    return (int)message_written(&writer);
-}
-
-int protocol_get_exchange(const void *body, uint32_t size, struct protocol_exchange *ret)
-{
-    struct message_reader reader = message_reader(body, size);
-    uint8_t type;
-
-    ret->cookie = message_get_u64(&reader);
-    type = message_get_u8(&reader);
-    if (type > PROTOCOL_EXCHANGE_ROUTING_KEY)
-        reader.failed = true;
-    ret->type = (enum protocol_exchange_type)(reader.failed ? 0 : type);
-    ret->wildcards = get_bool(&reader);
-    ret->name_size = get_text(&reader, &ret->name, PROTOCOL_ACTOR_NAME_MAX);
+    ret->flags = part_get_flags(&reader, PROTOCOL_STASH_IN_HAND);
     return message_end(&reader);
 }
 
@@ -417,7 +232,7 @@ int protocol_put_message(void *body, uint32_t size, const struct protocol_messag
     struct message_writer writer = message_writer(body, size);
 
     protocol_put_message_head(&writer, message);
-    put_content(&writer, &message->content);
+    protocol_write_content(&writer, &message->content);
     return (int)message_written(&writer);
 }
 
@@ -432,7 +247,7 @@ int protocol_get_message(const void *body, uint32_t size, struct protocol_messag
     ret->sent_at = message_get_u64(&reader);
     ret->flags = message_get_u32(&reader);
     ret->attempt = message_get_u32(&reader);
-    ret->content = get_content(&reader);
+    ret->content = protocol_read_content(&reader);
     return message_end(&reader);
 }
 
@@ -442,7 +257,7 @@ int protocol_put_replied(void *body, uint32_t size, const struct protocol_replie
 
     message_put_u64(&writer, replied->cookie);
     message_put_u64(&writer, replied->from);
-    put_content(&writer, &replied->content);
+    protocol_write_content(&writer, &replied->content);
     return (int)message_written(&writer);
 }
 
@@ -452,7 +267,7 @@ int protocol_get_replied(const void *body, uint32_t size, struct protocol_replie
 
     ret->cookie = message_get_u64(&reader);
     ret->from = message_get_u64(&reader);
-    ret->content = get_content(&reader);
+    ret->content = protocol_read_content(&reader);
     return message_end(&reader);
 }
 
@@ -461,7 +276,7 @@ int protocol_put_terminated(void *body, uint32_t size, const struct protocol_ter
     struct message_writer writer = message_writer(body, size);
 
     message_put_u64(&writer, what->reference);
-    put_text(&writer, what->cause, what->cause_size, PROTOCOL_REASON_MAX);
+    part_put_bounded(&writer, what->cause, what->cause_size, PROTOCOL_REASON_MAX);
     return (int)message_written(&writer);
 }
 
@@ -470,24 +285,6 @@ int protocol_get_terminated(const void *body, uint32_t size, struct protocol_ter
     struct message_reader reader = message_reader(body, size);
 
     ret->reference = message_get_u64(&reader);
-    ret->cause_size = get_text(&reader, &ret->cause, PROTOCOL_REASON_MAX);
-    return message_end(&reader);
-}
-
-int protocol_put_answer(void *body, uint32_t size, const struct protocol_answer *answer)
-{
-    struct message_writer writer = message_writer(body, size);
-
-    message_put_u64(&writer, answer->cookie);
-    message_put_u64(&writer, answer->value);
-    return (int)message_written(&writer);
-}
-
-int protocol_get_answer(const void *body, uint32_t size, struct protocol_answer *ret)
-{
-    struct message_reader reader = message_reader(body, size);
-
-    ret->cookie = message_get_u64(&reader);
-    ret->value = message_get_u64(&reader);
+    ret->cause_size = part_get_text(&reader, &ret->cause, PROTOCOL_REASON_MAX);
     return message_end(&reader);
 }

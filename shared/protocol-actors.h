@@ -15,7 +15,9 @@
  * A reference names an actor for good: generation << 32 | index; 0 = nobody. The supervisor alone
  * says who sent a MESSAGE.
  *
- * Steps for changing a record: as in protocol.h; the tests are in test-protocol-actors.c.
+ * What actors say to each other and of letters is here, what they ask the supervisor for (from FIND
+ * and WATCH_ACTOR to ANSWER) in protocol-requests.h. Steps for changing a record: as in protocol.h;
+ * the tests are in test-protocol-actors.c.
  */
 
 #include "protocol.h"
@@ -49,8 +51,6 @@ enum protocol_actor_kind {
     PROTOCOL_ANSWER,
 };
 
-#define PROTOCOL_ACTOR_NAME_MAX 255
-
 /*
  * What every message carries. Its bytes are the same in all records and begin at a multiple of 8,
  * so that the supervisor moves them in one piece: u8 form, u8 type size, u16 1 + key size (0 = no
@@ -66,13 +66,6 @@ struct protocol_content {
 #define PROTOCOL_CONTENT_FIXED (24u + ((TOPIC_TYPE_MAX + TOPIC_KEY_MAX + 7u) & ~7u) + 1u)
 /* A record's body beside an inline payload, at most. */
 #define PROTOCOL_MESSAGE_FIXED (48u + PROTOCOL_CONTENT_FIXED)
-
-/* FIND, REGISTER, DEREGISTER. */
-struct protocol_named {
-    uint64_t cookie;
-    const char *name; /* text address or name; not NUL-terminated */
-    uint32_t name_size;
-};
 
 struct protocol_tell {
     uint64_t to;
@@ -127,58 +120,6 @@ struct protocol_stash {
     uint32_t flags;
 };
 
-/*
- * WATCH_ACTOR, UNWATCH (ANSWER 1 if it was watched), EXCHANGE_DELETE. ASK_DROP: nobody waits for
- * the ask of that cookie any more (reference 0; not answered): a reply that still comes is late.
- */
-struct protocol_by_reference {
-    uint64_t cookie;
-    uint64_t reference;
-};
-
-enum protocol_timer_flags {
-    PROTOCOL_TIMER_REALTIME = 1u << 0, /* `at` is a date; else a delay */
-};
-
-struct protocol_timer {
-    uint64_t cookie;
-    uint64_t to;
-    usec_t at;     /* delay, or with PROTOCOL_TIMER_REALTIME microseconds since 1970 */
-    usec_t period; /* 0 = once */
-    uint32_t flags;
-    struct protocol_content content;
-};
-
-/* One by its id, or with id 0 all of exactly this type for one recipient. */
-struct protocol_timer_cancel {
-    uint64_t cookie;
-    uint64_t timer;
-    uint64_t to;
-    const char *type;
-    uint32_t type_size;
-};
-
-struct protocol_subscription {
-    uint64_t cookie;
-    uint64_t exchange;
-    struct topic topic;
-};
-
-enum protocol_exchange_type {
-    PROTOCOL_EXCHANGE_SINGLE = 0,
-    PROTOCOL_EXCHANGE_TYPED_SINGLE = 1,
-    PROTOCOL_EXCHANGE_TYPED_MULTI = 2,
-    PROTOCOL_EXCHANGE_ROUTING_KEY = 3,
-};
-
-struct protocol_exchange {
-    uint64_t cookie;
-    enum protocol_exchange_type type;
-    bool wildcards; /* `*` and `#` in keys (routing-key only) */
-    const char *name;
-    uint32_t name_size;
-};
-
 enum protocol_message_flags {
     PROTOCOL_MESSAGE_REDELIVERED = 1u << 0, /* a worker before had it in hand when it died */
     PROTOCOL_MESSAGE_TIMER = 1u << 1,       /* a timer's: `timer` is its id */
@@ -211,11 +152,6 @@ struct protocol_terminated {
     uint32_t cause_size;
 };
 
-struct protocol_answer {
-    uint64_t cookie;
-    uint64_t value; /* a count, an id, a reference: what the request is answered with */
-};
-
 /* The content that `bytes` begin with, and its size; for moving it in one piece. 0 or -EBADMSG. */
 int protocol_get_content(const void *bytes, uint32_t size, struct protocol_content *ret,
                          uint32_t *ret_size);
@@ -228,8 +164,6 @@ void protocol_put_message_head(struct message_writer *writer,
 #define PROTOCOL_MESSAGE_CONTENT 48u
 #define PROTOCOL_REPLIED_CONTENT 16u
 
-int protocol_put_named(void *body, uint32_t size, const struct protocol_named *named);
-int protocol_get_named(const void *body, uint32_t size, struct protocol_named *ret);
 int protocol_put_tell(void *body, uint32_t size, const struct protocol_tell *tell);
 int protocol_get_tell(const void *body, uint32_t size, struct protocol_tell *ret);
 int protocol_put_ask(void *body, uint32_t size, const struct protocol_ask *ask);
@@ -242,21 +176,9 @@ int protocol_put_verdict(void *body, uint32_t size, const struct protocol_verdic
 int protocol_get_verdict(const void *body, uint32_t size, struct protocol_verdict *ret);
 int protocol_put_stash(void *body, uint32_t size, const struct protocol_stash *stash);
 int protocol_get_stash(const void *body, uint32_t size, struct protocol_stash *ret);
-int protocol_put_by_reference(void *body, uint32_t size, const struct protocol_by_reference *by);
-int protocol_get_by_reference(const void *body, uint32_t size, struct protocol_by_reference *ret);
-int protocol_put_timer(void *body, uint32_t size, const struct protocol_timer *timer);
-int protocol_get_timer(const void *body, uint32_t size, struct protocol_timer *ret);
-int protocol_put_timer_cancel(void *body, uint32_t size, const struct protocol_timer_cancel *what);
-int protocol_get_timer_cancel(const void *body, uint32_t size, struct protocol_timer_cancel *ret);
-int protocol_put_subscription(void *body, uint32_t size, const struct protocol_subscription *what);
-int protocol_get_subscription(const void *body, uint32_t size, struct protocol_subscription *ret);
-int protocol_put_exchange(void *body, uint32_t size, const struct protocol_exchange *exchange);
-int protocol_get_exchange(const void *body, uint32_t size, struct protocol_exchange *ret);
 int protocol_put_message(void *body, uint32_t size, const struct protocol_message *message);
 int protocol_get_message(const void *body, uint32_t size, struct protocol_message *ret);
 int protocol_put_replied(void *body, uint32_t size, const struct protocol_replied *replied);
 int protocol_get_replied(const void *body, uint32_t size, struct protocol_replied *ret);
 int protocol_put_terminated(void *body, uint32_t size, const struct protocol_terminated *what);
 int protocol_get_terminated(const void *body, uint32_t size, struct protocol_terminated *ret);
-int protocol_put_answer(void *body, uint32_t size, const struct protocol_answer *answer);
-int protocol_get_answer(const void *body, uint32_t size, struct protocol_answer *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "protocol.h"
+#include "protocol-parts.h"
 
 #define PROTOCOL_HEX_DIGITS 32
 
@@ -80,37 +80,6 @@ static int finish_put(const struct message_writer *writer)
     return (int)message_written(writer);
 }
 
-/* Bytes of at most `max`; a writer or reader that is offered more fails. */
-static void put_bounded(struct message_writer *writer, const void *data, uint32_t size,
-                        uint32_t max)
-{
-    if (size > max)
-        writer->failed = true;
-    message_put_bytes(writer, data, size);
-}
-
-static uint32_t get_bounded(struct message_reader *reader, const void **ret, uint32_t max)
-{
-    uint32_t size = message_get_bytes(reader, ret);
-
-    if (size <= max)
-        return size;
-    reader->failed = true;
-    *ret = NULL;
-    return 0;
-}
-
-/* An enumeration travels as u8; values above `last` are impossible. */
-static uint8_t get_enum(struct message_reader *reader, uint8_t last)
-{
-    uint8_t value = message_get_u8(reader);
-
-    if (value <= last)
-        return value;
-    reader->failed = true;
-    return 0;
-}
-
 static void put_id(struct message_writer *writer, const struct protocol_id *id)
 {
     /* Made ids are the rule and have none. */
@@ -118,7 +87,7 @@ static void put_id(struct message_writer *writer, const struct protocol_id *id)
 
     message_put_u64(writer, id->high);
     message_put_u64(writer, id->low);
-    put_bounded(writer, id->name, size, PROTOCOL_NAME_MAX);
+    part_put_bounded(writer, id->name, size, PROTOCOL_NAME_MAX);
 }
 
 /* The name is copied before it is looked at. One that spells an id of the supervisor's becomes that
@@ -132,7 +101,7 @@ static struct protocol_id get_id(struct message_reader *reader)
 
     id.high = message_get_u64(reader);
     id.low = message_get_u64(reader);
-    size = get_bounded(reader, &bytes, PROTOCOL_NAME_MAX);
+    size = part_get_bounded(reader, &bytes, PROTOCOL_NAME_MAX);
     if (size == 0)
         return id;
     memcpy(name, bytes, size);
@@ -173,11 +142,11 @@ static void put_aligned_payload(struct message_writer *writer, const struct payl
 static struct payload_wire get_aligned_payload(struct message_reader *reader)
 {
     struct payload_wire payload;
-    uint8_t zeros[7], padding = get_enum(reader, sizeof(zeros));
+    uint8_t zeros[7], padding = part_get_enum(reader, sizeof(zeros));
 
     message_get(reader, zeros, padding);
     payload = payload_get(reader);
-    (void)get_enum(reader, 0);
+    (void)part_get_enum(reader, 0);
     return payload;
 }
 
@@ -190,7 +159,7 @@ int protocol_put_job(void *body, uint32_t size, const struct protocol_job *job)
     message_put_u32(&writer, job->max_attempts);
     message_put_u64(&writer, job->timeout);
     put_id(&writer, &job->id);
-    put_bounded(&writer, job->key, job->key_size, PROTOCOL_KEY_MAX);
+    part_put_bounded(&writer, job->key, job->key_size, PROTOCOL_KEY_MAX);
     put_aligned_payload(&writer, &job->payload);
     return finish_put(&writer);
 }
@@ -204,7 +173,7 @@ int protocol_get_job(const void *body, uint32_t size, struct protocol_job *ret)
     ret->max_attempts = message_get_u32(&reader);
     ret->timeout = message_get_u64(&reader);
     ret->id = get_id(&reader);
-    ret->key_size = get_bounded(&reader, &ret->key, PROTOCOL_KEY_MAX);
+    ret->key_size = part_get_bounded(&reader, &ret->key, PROTOCOL_KEY_MAX);
     ret->payload = get_aligned_payload(&reader);
     return message_end(&reader);
 }
@@ -247,7 +216,7 @@ int protocol_get_result(const void *body, uint32_t size, struct protocol_result 
 
     ret->handle = message_get_u64(&reader);
     ret->attempt = message_get_u32(&reader);
-    ret->outcome = (enum protocol_outcome)get_enum(&reader, PROTOCOL_CANCELLED);
+    ret->outcome = (enum protocol_outcome)part_get_enum(&reader, PROTOCOL_CANCELLED);
     ret->code = message_get_i32(&reader);
     ret->payload = payload_get(&reader);
     return message_end(&reader);
@@ -258,7 +227,7 @@ int protocol_put_lookup(void *body, uint32_t size, const struct protocol_lookup 
     struct message_writer writer = message_writer(body, size);
 
     message_put_u64(&writer, lookup->cookie);
-    put_bounded(&writer, lookup->name, lookup->name_size, PROTOCOL_KEY_MAX);
+    part_put_bounded(&writer, lookup->name, lookup->name_size, PROTOCOL_KEY_MAX);
     return finish_put(&writer);
 }
 
@@ -267,7 +236,7 @@ int protocol_get_lookup(const void *body, uint32_t size, struct protocol_lookup 
     struct message_reader reader = message_reader(body, size);
 
     ret->cookie = message_get_u64(&reader);
-    ret->name_size = get_bounded(&reader, &ret->name, PROTOCOL_KEY_MAX);
+    ret->name_size = part_get_bounded(&reader, &ret->name, PROTOCOL_KEY_MAX);
     return message_end(&reader);
 }
 
@@ -286,8 +255,8 @@ int protocol_put_submit(void *body, uint32_t size, const struct protocol_submit 
     message_put_u64(&writer, submit->delay);
     message_put_u64(&writer, submit->at);
     message_put_u64(&writer, submit->wait);
-    put_bounded(&writer, submit->name, submit->name_size, PROTOCOL_NAME_MAX);
-    put_bounded(&writer, submit->key, submit->key_size, PROTOCOL_KEY_MAX);
+    part_put_bounded(&writer, submit->name, submit->name_size, PROTOCOL_NAME_MAX);
+    part_put_bounded(&writer, submit->key, submit->key_size, PROTOCOL_KEY_MAX);
     put_payload(&writer, &submit->payload);
     return finish_put(&writer);
 }
@@ -307,8 +276,8 @@ int protocol_get_submit(const void *body, uint32_t size, struct protocol_submit 
     ret->delay = message_get_u64(&reader);
     ret->at = message_get_u64(&reader);
     ret->wait = message_get_u64(&reader);
-    ret->name_size = get_bounded(&reader, &ret->name, PROTOCOL_NAME_MAX);
-    ret->key_size = get_bounded(&reader, &ret->key, PROTOCOL_KEY_MAX);
+    ret->name_size = part_get_bounded(&reader, &ret->name, PROTOCOL_NAME_MAX);
+    ret->key_size = part_get_bounded(&reader, &ret->key, PROTOCOL_KEY_MAX);
     ret->payload = payload_get(&reader);
     if ((ret->flags & ~(uint32_t)PROTOCOL_SUBMIT_KNOWN) != 0)
         return -EBADMSG;
@@ -375,7 +344,7 @@ int protocol_put_refused(void *body, uint32_t size, const struct protocol_refuse
 
     message_put_u64(&writer, refused->cookie);
     message_put_u32(&writer, refused->error);
-    put_bounded(&writer, refused->reason, refused->reason_size, PROTOCOL_REASON_MAX);
+    part_put_bounded(&writer, refused->reason, refused->reason_size, PROTOCOL_REASON_MAX);
     return finish_put(&writer);
 }
 
@@ -385,7 +354,7 @@ int protocol_get_refused(const void *body, uint32_t size, struct protocol_refuse
 
     ret->cookie = message_get_u64(&reader);
     ret->error = message_get_u32(&reader);
-    ret->reason_size = get_bounded(&reader, &ret->reason, PROTOCOL_REASON_MAX);
+    ret->reason_size = part_get_bounded(&reader, &ret->reason, PROTOCOL_REASON_MAX);
     return message_end(&reader);
 }
 
@@ -398,7 +367,7 @@ int protocol_put_done(void *body, uint32_t size, const struct protocol_done *don
     message_put_u8(&writer, (uint8_t)done->end);
     message_put_i32(&writer, done->code);
     message_put_u32(&writer, done->attempts);
-    put_bounded(&writer, done->reason, done->reason_size, PROTOCOL_REASON_MAX);
+    part_put_bounded(&writer, done->reason, done->reason_size, PROTOCOL_REASON_MAX);
     put_payload(&writer, &done->payload);
     return finish_put(&writer);
 }
@@ -409,10 +378,10 @@ int protocol_get_done(const void *body, uint32_t size, struct protocol_done *ret
 
     ret->cookie = message_get_u64(&reader);
     ret->id = get_id(&reader);
-    ret->end = (enum protocol_end)get_enum(&reader, PROTOCOL_END_DEAD);
+    ret->end = (enum protocol_end)part_get_enum(&reader, PROTOCOL_END_DEAD);
     ret->code = message_get_i32(&reader);
     ret->attempts = message_get_u32(&reader);
-    ret->reason_size = get_bounded(&reader, &ret->reason, PROTOCOL_REASON_MAX);
+    ret->reason_size = part_get_bounded(&reader, &ret->reason, PROTOCOL_REASON_MAX);
     ret->payload = payload_get(&reader);
     return message_end(&reader);
 }

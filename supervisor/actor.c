@@ -2,7 +2,7 @@
 #include "actor.h"
 
 #include "../shared/cleanup.h"
-#include "../shared/protocol-actors.h"
+#include "../shared/protocol-requests.h"
 #include "cell.h"
 #include "context.h"
 #include "delivery.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "answer.h"
 
-#include "../shared/protocol-actors.h"
+#include "../shared/protocol-requests.h"
 #include <string.h>
 
 /* `size` is what the put of the record returned. */

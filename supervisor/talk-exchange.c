@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "talk-private.h"
 
+#include "../shared/protocol-requests.h"
 #include "answer.h"
 #include "context.h"
 #include "exchange.h"

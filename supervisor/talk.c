@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../shared/log.h"
+#include "../shared/protocol-requests.h"
 #include "ask.h"
 #include "context.h"
 #include "delivery.h"

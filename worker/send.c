@@ -2,6 +2,7 @@
 #include "actor.h"
 
 #include "../shared/cleanup.h"
+#include "../shared/protocol-requests.h"
 #include <string.h>
 
 /* More than the fields of any record here take beside its content: ASK's, with the wanted type. */

@@ -2,6 +2,7 @@
 #include "actor.h"
 
 #include "../shared/cleanup.h"
+#include "../shared/protocol-requests.h"
 #include <string.h>
 
 /*

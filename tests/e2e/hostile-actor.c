@@ -13,7 +13,7 @@
  * no answer tell-flood       tells itself for ever, and handles nothing
  */
 #include "../../shared/channel.h"
-#include "../../shared/protocol-actors.h"
+#include "../../shared/protocol-requests.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

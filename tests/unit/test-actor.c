@@ -2,6 +2,7 @@
 #include "../../worker/troupe.h"
 #include <sched.h>
 
+#include "../../shared/protocol-requests.h"
 #include "fake-sender.h"
 
 #define PEER 100u /* whom the worker under test asks */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../shared/cleanup.h"
-#include "../../shared/protocol-actors.h"
+#include "../../shared/protocol-requests.h"
 #include <check.h>
 #include <string.h>
 
