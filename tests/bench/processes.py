@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import select
 import time
 
 
@@ -79,6 +80,8 @@ def program(pid):
 
 
 def wait_gone(pids, limit=30):
+    """Until all of them have ended, or after so many seconds."""
     until = time.monotonic() + limit
-    while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < until:
-        time.sleep(0.01)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError), os.fdopen(os.pidfd_open(pid)) as end:
+            select.select([end], [], [], max(0, until - time.monotonic()))

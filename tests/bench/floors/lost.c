@@ -10,6 +10,7 @@
  * JSON object.
  */
 
+#include "../load/pause.h"
 #include "../load/samples.h"
 #include <errno.h>
 #include <linux/futex.h>
@@ -93,7 +94,7 @@ static int kill_one(struct held *held, bool robust, size_t n_bytes, struct sampl
     fd = (int)syscall(SYS_pidfd_open, pid, 0);
     killer = fork();
     if (killer == 0) {
-        (void)usleep(5000);
+        pause_usec(5000);
         atomic_store(begin, samples_now());
         (void)kill(pid, SIGKILL);
         _exit(0);

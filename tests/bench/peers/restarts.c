@@ -9,6 +9,7 @@
  * JSON object, with the pid of the last one.
  */
 
+#include "../load/pause.h"
 #include "../load/samples.h"
 #include "../load/stamp.h"
 #include <errno.h>
@@ -30,7 +31,7 @@ static int run(int fd, uint64_t *pid, unsigned count, unsigned pause_ms, struct 
     for (unsigned i = 0; r == 0 && i < count; i++) {
         uint64_t begin;
 
-        (void)usleep(pause_ms * 1000);
+        pause_usec((uint64_t)pause_ms * 1000);
         begin = samples_now();
         if (kill((pid_t)*pid, SIGKILL) < 0)
             return -errno;

@@ -8,6 +8,7 @@
  * PARAMETERS as JSON. One connection, a call every so often. Prints one JSON object.
  */
 
+#include "../load/pause.h"
 #include "../load/samples.h"
 #include <errno.h>
 #include <stdio.h>
@@ -72,7 +73,7 @@ int main(int argc, char **argv)
 
         size = call(fd, message);
         samples_add(&samples, begin, samples_now());
-        (void)usleep((useconds_t)strtoul(argv[3], NULL, 10));
+        pause_usec(strtoul(argv[3], NULL, 10));
     }
     if (size < 0) {
         fprintf(stderr, "ask: %s\n", strerror((int)-size));

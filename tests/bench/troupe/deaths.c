@@ -14,6 +14,7 @@
  */
 
 #include "../../../worker/troupe.h"
+#include "../load/pause.h"
 #include "../load/samples.h"
 #include "../load/stamp.h"
 #include <errno.h>
@@ -146,7 +147,7 @@ static int kill_once(struct deaths *deaths, unsigned pause_ms)
 
     if (r < 0)
         return r;
-    (void)usleep(pause_ms * 1000);
+    pause_usec((uint64_t)pause_ms * 1000);
     watch_drain(deaths->watch);
     begin = samples_now();
     if (kill(deaths->pid, SIGKILL) < 0)
