@@ -21,6 +21,8 @@
 /* Passing the step called `name`. */
 #define FAULT_POINT(name) fault_point(name)
 
+/* What FAULT_POINT() calls: counts the passage, and does not return from the armed one. `name` is a
+ * literal. */
 void fault_point(const char *name);
 
 /* 0, or the negative errno with which the caller is to pretend to have failed. */

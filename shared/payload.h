@@ -34,10 +34,12 @@ struct payload_wire {
 #define PAYLOAD_INLINE_OVERHEAD 5u
 #define PAYLOAD_BLOB_SIZE       17u
 
+/* The bytes are copied; what does not fit makes the writer fail. `serial`: as above. */
 void payload_put_inline(struct message_writer *writer, const void *data, uint32_t size);
 void payload_put_blob(struct message_writer *writer, uint64_t size, uint64_t serial);
 
-/* An unknown form or a size above PAYLOAD_BLOB_MAX makes the reader fail. */
+/* Borrowed from the record. An unknown form or a size above PAYLOAD_BLOB_MAX makes the reader fail.
+ */
 struct payload_wire payload_get(struct message_reader *reader);
 
 /*

@@ -164,6 +164,7 @@ void protocol_put_message_head(struct message_writer *writer,
 #define PROTOCOL_MESSAGE_CONTENT 48u
 #define PROTOCOL_REPLIED_CONTENT 16u
 
+/* As all put and get: see protocol.h. */
 int protocol_put_tell(void *body, uint32_t size, const struct protocol_tell *tell);
 int protocol_get_tell(const void *body, uint32_t size, struct protocol_tell *ret);
 int protocol_put_ask(void *body, uint32_t size, const struct protocol_ask *ask);

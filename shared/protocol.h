@@ -177,6 +177,7 @@ struct protocol_done {
 /* READY and STOP have no fields. Bodies without payload never exceed this. */
 #define PROTOCOL_BODY_MAX 2048u
 
+/* As said at the top: bytes written or -EMSGSIZE; 0 or -EBADMSG, and what is got is borrowed. */
 int protocol_put_job(void *body, uint32_t size, const struct protocol_job *job);
 int protocol_get_job(const void *body, uint32_t size, struct protocol_job *ret);
 int protocol_put_started(void *body, uint32_t size, const struct protocol_started *started);

@@ -77,9 +77,10 @@ int capture_feed(struct capture *capture, const char *data, size_t size, usec_t 
  */
 size_t capture_tail(const struct capture *capture, char *buffer, size_t size);
 
+#define CAPTURE_ESCAPED_MAX(n) ((n)*4 + 1)
+
 /*
  * Writes `data` with everything but printable UTF-8 and tab as \xNN into `buffer`, NUL-terminated,
  * cut if need be. CAPTURE_ESCAPED_MAX(n) bytes always suffice. Returns the length.
  */
-#define CAPTURE_ESCAPED_MAX(n) ((n)*4 + 1)
 size_t capture_escape(char *buffer, size_t buffer_size, const char *data, size_t size);

@@ -44,7 +44,7 @@ void control_get_dead_letter(struct request *request);
 void control_requeue(struct request *request);
 void control_purge(struct request *request);
 
-/* To, type, key and payload of a call, checked; answered: false. To be ended in any case. */
+/* To, type, key and payload of a call, checked; strings and topic are the call's. */
 struct control_message {
     const char *to;
     struct actor *actor;
@@ -68,6 +68,12 @@ struct control_message_parameters {
     {                                                                                              \
         "payload", VARLINK_OBJECT, false, offsetof(type_, message.payload)                         \
     }
+
+/*
+ * Checks the parameters, and finds the actor. False: wrong ones, or no such actor, have been
+ * answered. `*ret` is to be ended with control_message_deinit() in any case; the payload may be
+ * moved from it.
+ */
 bool control_take_message(struct request *request,
                           const struct control_message_parameters *parameters,
                           struct control_message *ret);

@@ -138,6 +138,7 @@ struct dead_letter_filter {
         .queue = -1, .reason = -1                                                                  \
     }
 
+/* Whether all that the filter says is true of it. */
 bool dead_letter_matches(const struct dead_letter *letter, const struct dead_letter_filter *filter);
 
 /*

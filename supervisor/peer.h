@@ -29,6 +29,7 @@ void peer_deinit(struct peer *peer);
 /* Whether it may change things: root, the supervisor's user, members of AdminGroup=. */
 bool peer_may_change(const struct peer *peer, const struct config_daemon *config);
 
-/* Who may, in words. */
 #define PEER_NEEDED_MAX 256
+
+/* Who may, in words, for a refusal. `text` holds PEER_NEEDED_MAX bytes. */
 void peer_describe_needed(char *text, const struct config_daemon *config);

@@ -26,6 +26,10 @@ struct slot;
 /* For an answer about one job, whose result may nearly fill it. */
 #define REPORT_SINGLE_MAX (((size_t)4 << 20) - 65536)
 
+/*
+ * Each writes one object into the answer, as its member `key`, or as an element; what it does
+ * not fit into fails the answer as a whole, see reply.h. Nothing is kept of what is passed.
+ */
 void report_death(struct reply *reply, const char *key, const struct death *death);
 void report_worker(struct reply *reply, struct slot *slot);
 /* With all its cells and workers, or only those of the target. */

@@ -50,6 +50,8 @@ struct request {
 
 /* One answer, and so the bound of what a method may build up. */
 #define REQUEST_REPLY_MAX CONNECTION_OUTPUT_MAX
+
+/* No call is being made yet. All three are borrowed, and outlive the request. */
 void request_init(struct request *request, struct context *context, struct control *control,
                   struct connection *connection);
 /* Also drops what is still going on. */

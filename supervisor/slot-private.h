@@ -19,6 +19,7 @@
 #include "loop.h"
 #include "slot.h"
 
+/* Of its cell; of its group: not a service; and the beginning of this turn, monotonic. */
 struct context *slot_context(const struct slot *slot);
 bool slot_is_actor(const struct slot *slot);
 usec_t slot_now(const struct slot *slot);

@@ -12,6 +12,7 @@
 
 #define _cleanup_strv_ _cleanup_(strv_cleanup)
 
+/* Without the NULL at the end. */
 size_t strv_length(const char *const *strings);
 
 /* Adds a copy at the end. 0 or -ENOMEM (then nothing has changed). */
@@ -21,6 +22,7 @@ int strv_append(config_strv *strings, const char *text);
  * (nothing moved). */
 int strv_move(config_strv *strings, config_strv *from);
 
+/* The same strings in the same order. */
 bool strv_equal(const char *const *a, const char *const *b);
 
 /* Returns NULL. */

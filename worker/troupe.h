@@ -75,6 +75,8 @@ struct troupe_job;
  * success the object is the caller's, to be ended with troupe_worker_free(). One per process.
  */
 int troupe_worker_new(struct troupe_worker **ret);
+
+/* Calls `tear_down` if it is due, and lets go of the rings. Ends no job: a handler does. */
 void troupe_worker_free(struct troupe_worker *worker);
 
 /*
@@ -83,8 +85,10 @@ void troupe_worker_free(struct troupe_worker *worker);
  */
 int troupe_worker_start_error(int error);
 
-/* "group/cell/slot" or "group/slot", and the slot's generation. Valid as long as the worker. */
+/* "group/cell/slot" or "group/slot". Valid as long as the worker. */
 const char *troupe_worker_name(const struct troupe_worker *worker);
+
+/* Grows with each process that fills the slot: name and generation name this one for good. */
 uint64_t troupe_worker_generation(const struct troupe_worker *worker);
 
 /*
@@ -95,6 +99,8 @@ uint64_t troupe_worker_generation(const struct troupe_worker *worker);
  * end the job was refused.
  */
 typedef int (*troupe_job_fn)(struct troupe_job *job, void *userdata);
+
+/* `fn` handles all jobs to come; `userdata` is passed to it, nothing else is done with it. */
 void troupe_worker_on_job(struct troupe_worker *worker, troupe_job_fn fn, void *userdata);
 
 /*
@@ -106,6 +112,8 @@ void troupe_worker_on_job(struct troupe_worker *worker, troupe_job_fn fn, void *
  */
 typedef int (*troupe_scope_fn)(struct troupe_worker *worker, void *userdata);
 typedef void (*troupe_scope_end_fn)(struct troupe_worker *worker, void *userdata);
+
+/* To be said before the first turn. */
 void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up,
                             troupe_scope_end_fn tear_down, void *userdata);
 
@@ -164,16 +172,15 @@ bool troupe_job_is_cancelled(const struct troupe_job *job);
  * Ends the job, at once: the supervisor may have the next one waiting before the handler returns.
  * `data` is copied (above InlineMax: into a blob). Waits while the ring is full. -EALREADY when the
  * job has been ended before; -EMSGSIZE; -ENOMEM or another -errno for a blob that could not be made
- * (the job is not ended then).
- *   succeed        done, with a result
- *   unsuccessful   done, and the answer is no: final, not retried; `code` is for the asker
- *   fail           an error: retried under the job's policy; `text` says why (NULL = ""; cut
- *                  after 1024 bytes)
- *   cancelled      the cancel flag was honoured
+ * (the job is not ended then). All that holds for the next three as well. This one: done, with a
+ * result.
  */
 int troupe_job_succeed(struct troupe_job *job, const void *data, size_t size);
+/* Done, and the answer is no: final, not retried; `code` is for the asker. */
 int troupe_job_unsuccessful(struct troupe_job *job, int code, const void *data, size_t size);
+/* An error: retried under the job's policy; `text` says why (NULL = ""; cut after 1024 bytes). */
 int troupe_job_fail(struct troupe_job *job, int code, const char *text);
+/* The cancel flag was honoured. */
 int troupe_job_cancelled(struct troupe_job *job);
 
 /*
@@ -182,6 +189,9 @@ int troupe_job_cancelled(struct troupe_job *job);
  * per job; -EALREADY for a second. `size` > 0.
  */
 int troupe_job_blob(struct troupe_job *job, size_t size, void **ret_data);
+
+/* Ends the job with that memory, all of it, as the result. -EINVAL when there is none; else as
+ * above. */
 int troupe_job_succeed_blob(struct troupe_job *job);
 
 /* ---- client ---- */
@@ -252,6 +262,8 @@ struct troupe_result {
  * s; -ENAMETOOLONG.
  */
 int troupe_client_connect(struct troupe_client **ret, const char *socket_path);
+
+/* Ends the connection: its jobs go on, and nobody is told how they end. */
 void troupe_client_free(struct troupe_client *client);
 
 /*

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* One line on standard error, after "troupectl: ". Control characters in it are made visible. */
+/*
+ * Complaints: one line each on standard error, after "troupectl: ". Control characters are made
+ * visible, more than 4 KiB is cut.
+ */
 
 #include <stddef.h>
 
+/* As printf(3), without a newline. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same, followed by "; did you mean 'NEAREST'?" unless `nearest` is NULL or empty. */

@@ -9,11 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-const char *field_text(const json_t *object, const char *name); /* "" */
-bool field_has(const json_t *object, const char *name);         /* there, and not null */
-bool field_is(const json_t *object, const char *name, const char *text);
-bool field_true(const json_t *object, const char *name);
-int64_t field_int(const json_t *object, const char *name);    /* 0 */
+/* Text is borrowed from the object; the comments say what stands for what is absent. */
+const char *field_text(const json_t *object, const char *name);          /* "" */
+bool field_has(const json_t *object, const char *name);                  /* there, and not null */
+bool field_is(const json_t *object, const char *name, const char *text); /* false */
+bool field_true(const json_t *object, const char *name);                 /* false */
+int64_t field_int(const json_t *object, const char *name);               /* 0 */
 uint64_t field_count(const json_t *object, const char *name); /* 0; negative counts are 0 too */
 usec_t field_usec(const json_t *object, const char *name);    /* 0 */
 

@@ -29,10 +29,11 @@ char *format_bytes(char *buffer, size_t size, uint64_t bytes);
 char *format_count(char *buffer, size_t size, uint64_t count);
 #define COUNT(count) format_count((char[FORMAT_SIZE]){0}, FORMAT_SIZE, count)
 
-/* "Sat 2026-11-21 04:12:33.123456 UTC", local time; and the time of day alone, with milliseconds.
- */
+/* "Sat 2026-11-21 04:12:33.123456 UTC", local time. `at`: since 1970. */
 char *format_time(char *buffer, size_t size, usec_t at);
 #define TIME(at) format_time((char[FORMAT_SIZE]){0}, FORMAT_SIZE, at)
+
+/* The time of day alone, with milliseconds. */
 char *format_time_of_day(char *buffer, size_t size, usec_t at);
 #define TIME_OF_DAY(at) format_time_of_day((char[FORMAT_SIZE]){0}, FORMAT_SIZE, at)
 

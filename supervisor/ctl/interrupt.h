@@ -8,5 +8,8 @@
 
 #include <stdbool.h>
 
+/* From now on; waits (EINTR) end with the first. What came before is forgotten. */
 void interrupt_catch(void);
+
+/* Whether the first has come. */
 bool interrupt_seen(void);

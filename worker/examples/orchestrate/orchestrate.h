@@ -23,6 +23,7 @@
 
 #define ORCHESTRATE_ITEM_MAX 256
 
+/* The three commands, argv[0] being their name; they return the exit status. */
 int orchestrate_start(int argc, char *argv[]);
 int orchestrate_work(int argc, char *argv[]);
 int orchestrate_source(void);
