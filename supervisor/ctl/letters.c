@@ -124,6 +124,15 @@ static void show_payload(const struct terminal *terminal, const json_t *letter)
     }
 }
 
+/* Handlers that fail answer a negative errno; a job's code is whatever its worker says. */
+static void show_code(const struct terminal *terminal, int64_t code)
+{
+    const char *name = code < 0 && code > -4096 ? strerrorname_np((int)-code) : NULL;
+
+    terminal_print(terminal, "      Code: %" PRId64 "%s%s%s", code, name ? " (" : "",
+                   name ? name : "", name ? ")" : "");
+}
+
 static void show_letter(const struct terminal *terminal, const json_t *letter, usec_t now)
 {
     const json_t *deaths = json_object_get(letter, "deaths");
@@ -133,7 +142,7 @@ static void show_letter(const struct terminal *terminal, const json_t *letter, u
                    AGO(now, field_usec(letter, "at")), TIME(field_usec(letter, "at")));
     show_field(terminal, letter, "Why", "text");
     if (field_has(letter, "code"))
-        terminal_print(terminal, "      Code: %" PRId64, field_int(letter, "code"));
+        show_code(terminal, field_int(letter, "code"));
     show_field(terminal, letter, "From", "sender");
     show_field(terminal, letter, "To", "recipient");
     show_field(terminal, letter, "Job", "job");

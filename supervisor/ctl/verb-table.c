@@ -58,7 +58,7 @@ const struct verb verb_table[] = {
             "Ctrl-C cancels the job; a second one leaves without waiting for its end.\n",
         .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB, .run = verb_do,
         .examples = "  troupectl do digest --data /etc/passwd\n"
-                    "  troupectl do resize --file photo.jpg > small.jpg\n",
+                    "  troupectl do thumbnails --file photo.jpg > small.png\n",
     },
     {
         .name = "map", .operands = "GROUP", .operands_min = 1, .operands_max = 1,
@@ -124,7 +124,7 @@ const struct verb verb_table[] = {
     },
     {
         .name = "exchanges", .operands = "[show|create|delete NAME [KIND]]", .operands_max = 3,
-        .summary = "Lists exchanges, shows one with its subscribers, makes or deletes one",
+        .summary = "Lists, shows with subscribers, makes, deletes exchanges",
         .details =
             "KIND is single, typed-single, typed-multi or routing-key, see troupe.exchange(5).\n",
         .options = OPTIONS_CONNECT | OPTIONS_WILDCARDS, .run = verb_exchanges,
