@@ -86,8 +86,8 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_GROUP("After", GROUPS, after), .live = true,
      .allowed = "names of other groups, separated by spaces"},
 
-    {IN_POOL("Size", UNSIGNED, size), .fallback = "1", .min = 1, .max = 4096, .live = true,
-     .allowed = "a number from 1 to 4096"},
+    {IN_POOL("Size", WORKERS, size), .fallback = "1", .min = 1, .max = 4096, .live = true,
+     .allowed = "a number from 1 to 4096, or a share of the processors from 1% to 1000%"},
     {IN_POOL("Spare", UNSIGNED, spare), .fallback = "0", .max = 4096, .live = true,
      .allowed = "a number from 0 (none) to 4096"},
     {IN_POOL("Cells", CHOICE, cells), .fallback = "none", .choices = CELLS, .live = true,

@@ -55,8 +55,9 @@ static int parse_number(const struct config_key *key, const char *value, values_
 static int parse_unsigned(const struct config_key *key, const char *value, void *field,
                           const char **ret_reason)
 {
+    values_fn parse = key->type == &CONFIG_TYPE_WORKERS ? values_workers : values_count;
     uint64_t number = 0;
-    int r = parse_number(key, value, values_count, &number, ret_reason);
+    int r = parse_number(key, value, parse, &number, ret_reason);
 
     if (r == 0)
         *(unsigned *)field = (unsigned)number;
@@ -329,6 +330,7 @@ static int parse_groups(const struct config_key *key, const char *value, void *f
                                      .equal = equal_strv}
 
 SCALAR(CONFIG_TYPE_UNSIGNED, unsigned, parse_unsigned);
+SCALAR(CONFIG_TYPE_WORKERS, unsigned, parse_unsigned);
 SCALAR(CONFIG_TYPE_COUNT, uint64_t, parse_count);
 SCALAR(CONFIG_TYPE_INTEGER, int, parse_integer);
 SCALAR(CONFIG_TYPE_SIZE, uint64_t, parse_size);

@@ -16,6 +16,7 @@ extern const struct config_type CONFIG_TYPE_TIME;     /* usec_t */
 extern const struct config_type CONFIG_TYPE_TIMEOUT;  /* usec_t; 0 means infinity, as in systemd */
 extern const struct config_type CONFIG_TYPE_FRACTION; /* double */
 extern const struct config_type CONFIG_TYPE_PERCENT;  /* uint64_t */
+extern const struct config_type CONFIG_TYPE_WORKERS;  /* unsigned; "50%" is of the processors */
 extern const struct config_type CONFIG_TYPE_SIGNAL;   /* int */
 extern const struct config_type CONFIG_TYPE_CHOICE;   /* int, or an enumeration */
 extern const struct config_type CONFIG_TYPE_TEXT;     /* char *; anything */

@@ -32,6 +32,9 @@ int values_integer(const char *text, int64_t *ret);
 /* "150%": a whole number of per cent. */
 int values_percent(const char *text, uint64_t *ret);
 
+/* A number, or a share of the processors that this process may use: "50%" of 2 is 1; at least 1. */
+int values_workers(const char *text, uint64_t *ret);
+
 /* A share: "0.2", or "20%". Not negative. */
 int values_fraction(const char *text, double *ret);
 

@@ -13,6 +13,7 @@
 #include "value.h"
 #include "verbs.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Lines of a payload. */
@@ -69,6 +70,24 @@ static void show_list(const struct terminal *terminal, const json_t *letters, us
     table_deinit(&table);
 }
 
+/* Of both queues, since the supervisor started; also of those that are there no more. */
+static void show_counts(const struct terminal *terminal, const json_t *counts)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    FILE *file = json_array_size(counts) > 0 ? open_memstream(&text, &size) : NULL;
+
+    if (!file)
+        return;
+    for (size_t i = 0; i < json_array_size(counts); i++) {
+        const json_t *count = json_array_get(counts, i);
+        fprintf(file, "%s%s %s", i > 0 ? ", " : "", COUNT(field_count(count, "count")),
+                SAFE(field_text(count, "reason")));
+    }
+    if (fclose(file) == 0)
+        terminal_print(terminal, DIM "so far, of both queues: %s" PLAIN, text);
+}
+
 static int list(struct invocation *invocation, const char *queue)
 {
     const struct options *options = &invocation->options;
@@ -92,6 +111,8 @@ static int list(struct invocation *invocation, const char *queue)
     if (!options->json && !options->quiet && field_count(reply, "total") > json_array_size(letters))
         terminal_print(&invocation->out, DIM "the oldest %s of %s; --limit N shows more" PLAIN,
                        COUNT(json_array_size(letters)), COUNT(field_count(reply, "total")));
+    if (!options->json && !options->quiet && !has_filter(options))
+        show_counts(&invocation->out, json_object_get(reply, "counts"));
     json_decref(reply);
     return r;
 }

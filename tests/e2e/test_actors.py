@@ -107,6 +107,22 @@ class Toolkit(ActorsTestCase):
         self.assertEqual(self.do("b", "deregister bob"), "1")
         self.assertEqual(self.do("a", "lookup bob"), "error ENOENT")
 
+    def test_C1_a_reference_outlasts_restarts_and_never_finds_somebody_else(self):
+        reference = self.do("a", "lookup b/0")
+        os.kill(self.s.worker("b/0")["pid"], 9)
+        self.s.wait_for(lambda: (lambda w: (w["state"], w["generation"]) == ("idle", 2))(self.s.worker("b/0")))
+        self.do("a", f"tell ={reference} hello - again")
+        self.wait_line("b", "hello - again")
+        self.s.call("Resize", target="b", size=2, wait=True)
+        gone = self.do("a", "lookup b/1")
+        self.s.call("Resize", target="b", size=1, wait=True)
+        self.s.until(lambda: self.do("a", "lookup b/1") == "error ENOENT")
+        self.s.call("Resize", target="b", size=2, wait=True)
+        self.do("a", f"tell ={gone} hello - nobody")
+        self.assertEqual(self.dead(1), [("gone", "hello")])
+        self.assertNotIn("hello - nobody", self.log("b"))
+        self.assertNotEqual(self.do("a", "lookup b/1"), gone)
+
     def test_C1_deregistering_an_unknown_actor_is_a_warning(self):
         self.assertEqual(self.do("a", "deregister unknown"), "0")
         self.s.until(lambda: "warning: a/0: deregisters a name that it has not: unknown" in self.s.log())

@@ -621,6 +621,9 @@ class Verbs(Letters):
         [error] = s.ctl_json("errors")["letters"]
         self.assertEqual((dead["reason"], error["reason"]), ("unhandled", "error"))
         self.assertIn("unhandled", s.ctl("dead-letters", "--to", "p", "--type", "a", check=True).stdout)
+        for verb in ("dead-letters",), ("dead-letters", "list"), ("errors",):
+            self.assertEqual(s.ctl(*verb, check=True).stdout.splitlines()[-1],
+                             "so far, of both queues: 1 unhandled, 1 error")
         self.assertEqual(s.ctl("dead-letters", "--type", "b", check=True).stdout, "None.\n")
         shown = s.ctl("errors", "show", str(error["id"]), check=True).stdout
         for part in ("error", "Why: broken", "Code: 7", "To: p/0", "Type: a.b", "2"):

@@ -64,6 +64,21 @@ class Telling(Case):
         self.assertEqual({line.split()[0] for line in lines}, {f"actor/{i}" for i in range(4)})
         s.stop()
 
+    def test_C2_one_worker_has_at_most_BatchMax_of_a_pool_in_hand_before_the_others_get_theirs(self):
+        for words, most in ({}, 10), ({"BatchMax": 3}, 3):
+            with self.subTest(most=most):
+                s = self.cast(Pool={"Size": 2, **words})
+                stuck = s.worker("actor/0")["pid"]
+                os.kill(stuck, signal.SIGSTOP)  # takes what it is given, and handles none of it
+                self.said(s, "many", "actor", "note", "500")
+                s.until(lambda: len(self.lines(s)) >= 500 - most)
+                self.assertEqual({line.split()[0] for line in self.lines(s)}, {"actor/1"})
+                os.kill(stuck, signal.SIGCONT)
+                lines = self.wait_lines(s, 500)
+                self.assertLessEqual(len([line for line in lines if line.startswith("actor/0")]), most)
+                self.assertEqual(sorted(int(line.split()[2]) for line in lines), list(range(500)))
+                s.stop()
+
     def test_what_a_handler_asks_the_supervisor_is_answered_however_full_its_mailbox_is(self):
         for wake in "futex", "eventfd":
             with self.subTest(wake=wake):

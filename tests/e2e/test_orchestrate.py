@@ -7,7 +7,7 @@ import threading
 import time
 import unittest
 
-from troupe import LIMIT, SANITIZED, Bell, TestCase, Varlink, example, ini, limit
+from troupe import LIMIT, SANITIZED, TOP, Bell, TestCase, Varlink, example, ini, limit
 
 KIB, MIB = 1024, 1024 * 1024
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -15,6 +15,8 @@ N = 2000 if SANITIZED else 100000
 QUEUE = {"QueueMax": N, "QueueMemoryMax": "64M", "MaxRetries": 1, "BackoffMinSec": "1ms"}
 ANSWER_MAX = 1.0  # seconds until a check query is answered
 BASE = 6 * MIB  # of a worker without data, and its source
+ITEM = 1000
+SUPERVISOR, JOB = 12 * MIB, 2 * KIB  # without jobs; a queued one, as troupe.group(5) says
 
 
 def orchestrate(work="", size=2, **jobs):
@@ -27,7 +29,8 @@ class Checker:
 
     def __init__(self, s):
         self.s, self.over = s, threading.Event()
-        self.slowest, self.count, self.most_running, self.most_queued = 0.0, 0, 0, 0
+        self.slowest, self.count, self.most_running = 0.0, 0, 0
+        self.queued = set()
         self.first = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -40,7 +43,7 @@ class Checker:
                 self.slowest = max(self.slowest, time.monotonic() - begun)
                 self.count += 1
                 self.most_running = max(self.most_running, group["running"])
-                self.most_queued = max(self.most_queued, group["queued"])
+                self.queued.add(group["queued"])
                 self.first.set()
                 self.over.wait(0.005)
 
@@ -86,26 +89,44 @@ class Orchestrate(TestCase):
     def test_O1_all_items_are_done_by_at_most_Size_workers(self):
         s = self.started(orchestrate(size=3))
         checker = Checker(s)
-        answers = self.ends(self.start(s, N, "--size=1000", "--fail-every=10"), 300)
+        answers = self.ends(self.start(s, N, f"--size={ITEM}", "--fail-every=10"), 300)
         self.checked(checker)
         self.assertEqual((answers["succeeded"], answers["failed"]), (N - N // 10, N // 10))
         self.assertEqual(answers["dead"] + answers["cancelled"] + answers["busy"], 0)
         self.assertLessEqual(checker.most_running, 3)
         self.idle(s, 3)
+        if not SANITIZED:  # it has memory of its own
+            peak = sum(s.status_field("VmHWM", pid) for pid in self.processes(s)) * KIB
+            self.assertLess(peak, 3 * (ITEM + BASE))
+            self.assertLess(s.status_field("VmHWM") * KIB, SUPERVISOR + N * JOB)
+            print(f"{N} items of {ITEM} bytes: peak of the pool {peak // KIB} KiB, of the supervisor "
+                  f"{s.status_field('VmHWM')} KiB; checks {checker.count}, the slowest {checker.slowest * 1e3:.1f} ms")
+
+    def processes(self, s):
+        """The workers and their sources."""
+        found = {w["pid"] for w in s.workers("batch")}
+        for pid in list(found):
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+                found |= {int(child) for child in children.read().split()}
+        return found
+
+    def test_O1_by_default_half_of_the_processors_are_used_and_at_least_one(self):
+        with open(os.path.join(TOP, "worker/examples/orchestrate.group.in"), encoding="utf-8") as file:
+            self.assertIn("\nSize=50%\n", file.read())
+        s = self.started(orchestrate(size="50%"))
+        self.assertEqual(len(s.workers("batch")), max(1, len(os.sched_getaffinity(0)) // 2))
+        self.assertEqual(self.ends(self.start(s, 10, "--size=10"))["succeeded"], 10)
 
     @limit(400)
     @unittest.skipIf(SANITIZED, "a sanitizer has memory of its own")
     def test_O2_the_peak_of_memory_is_that_of_the_running_items(self):
         item, count, size = 16 * MIB, 200, 2
         s = self.started(orchestrate(size=size))
-        processes = {w["pid"] for w in s.workers("batch")}
+        workers = {w["pid"] for w in s.workers("batch")}
         answers = self.ends(self.start(s, count, f"--size={item}"), 300)
         self.assertEqual(answers["succeeded"], count)
-        self.assertEqual({w["pid"] for w in s.workers("batch")}, processes)
-        for pid in list(processes):
-            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
-                processes |= {int(child) for child in children.read().split()}
-        peak = sum(s.status_field("VmHWM", pid) for pid in processes) * KIB
+        self.assertEqual({w["pid"] for w in s.workers("batch")}, workers)
+        peak = sum(s.status_field("VmHWM", pid) for pid in self.processes(s)) * KIB
         self.assertGreater(peak, size * item)
         self.assertLess(peak, size * (item + BASE))
         self.assertLess(s.status_field("VmHWM") * KIB, 2 * item)
@@ -126,6 +147,8 @@ class Orchestrate(TestCase):
             self.assertLess(time.monotonic() - begun, ANSWER_MAX)
             self.assertEqual((group["running"], group["queued"]), (2, N - 2))
         self.checked(checker)
+        # Some of the answers were given in the middle of it.
+        self.assertGreater(len([queued for queued in checker.queued if 0 < queued < N - 2]), 0)
         process.kill()
 
     def test_O4_a_source_that_fails_or_is_gone_or_never_answers_costs_its_item_and_no_more(self):

@@ -193,7 +193,7 @@ START_TEST(two_memories_of_different_back_ends_do_not_go_together)
 }
 END_TEST
 
-START_TEST(publishing_wakes_a_sleeping_peer_only)
+START_TEST(A4_publishing_wakes_a_sleeping_peer_only)
 {
     uint32_t expected;
 
@@ -214,7 +214,7 @@ START_TEST(publishing_wakes_a_sleeping_peer_only)
 }
 END_TEST
 
-START_TEST(publishing_nothing_wakes_nobody)
+START_TEST(A4_publishing_nothing_wakes_nobody)
 {
     uint32_t expected;
 
@@ -227,7 +227,7 @@ START_TEST(publishing_nothing_wakes_nobody)
 }
 END_TEST
 
-START_TEST(nobody_goes_to_sleep_on_something_to_read)
+START_TEST(A4_nobody_goes_to_sleep_on_something_to_read)
 {
     uint32_t expected;
 
@@ -243,7 +243,7 @@ START_TEST(nobody_goes_to_sleep_on_something_to_read)
 }
 END_TEST
 
-START_TEST(releasing_wakes_a_blocked_peer_only)
+START_TEST(A4_releasing_wakes_a_blocked_peer_only)
 {
     uint32_t expected;
 
@@ -312,7 +312,7 @@ START_TEST(whoever_blocks_shows_what_it_committed_first)
 }
 END_TEST
 
-START_TEST(a_sleeper_in_another_process_is_woken)
+START_TEST(A4_a_sleeper_in_another_process_is_woken)
 {
     pid_t pid;
 
@@ -330,7 +330,7 @@ START_TEST(a_sleeper_in_another_process_is_woken)
 }
 END_TEST
 
-START_TEST(a_blocked_producer_in_another_process_is_woken)
+START_TEST(A4_a_blocked_producer_in_another_process_is_woken)
 {
     pid_t pid;
 
@@ -438,11 +438,13 @@ int main(void)
                         WAKE_EVENTFD + 1);
     tcase_add_test(tcase, eventfds_must_be_there_when_the_memory_says_so);
     tcase_add_test(tcase, two_memories_of_different_back_ends_do_not_go_together);
-    tcase_add_loop_test(tcase, publishing_wakes_a_sleeping_peer_only, WAKE_FUTEX, WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, publishing_nothing_wakes_nobody, WAKE_FUTEX, WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, nobody_goes_to_sleep_on_something_to_read, WAKE_FUTEX,
+    tcase_add_loop_test(tcase, A4_publishing_wakes_a_sleeping_peer_only, WAKE_FUTEX,
                         WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, releasing_wakes_a_blocked_peer_only, WAKE_FUTEX, WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, A4_publishing_nothing_wakes_nobody, WAKE_FUTEX, WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, A4_nobody_goes_to_sleep_on_something_to_read, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, A4_releasing_wakes_a_blocked_peer_only, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
     tcase_add_loop_test(tcase, nobody_blocks_while_there_is_room_or_when_there_never_will_be,
                         WAKE_FUTEX, WAKE_EVENTFD + 1);
     tcase_add_loop_test(tcase, waiting_for_nothing_times_out_with_the_flag_down, WAKE_FUTEX,
@@ -451,8 +453,9 @@ int main(void)
                         WAKE_EVENTFD + 1);
     tcase_add_loop_test(tcase, whoever_blocks_shows_what_it_committed_first, WAKE_FUTEX,
                         WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, a_sleeper_in_another_process_is_woken, WAKE_FUTEX, WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, a_blocked_producer_in_another_process_is_woken, WAKE_FUTEX,
+    tcase_add_loop_test(tcase, A4_a_sleeper_in_another_process_is_woken, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, A4_a_blocked_producer_in_another_process_is_woken, WAKE_FUTEX,
                         WAKE_EVENTFD + 1);
     tcase_add_loop_test(tcase, a_signal_ends_the_wait, WAKE_FUTEX, WAKE_EVENTFD + 1);
     tcase_add_loop_test(tcase, the_next_worker_goes_on_where_the_last_one_stopped, WAKE_FUTEX,

@@ -48,7 +48,8 @@ START_TEST(all_problems_of_all_files_come_in_one_run)
         "a.group:0: ExecStart= is missing in [Group]: which program to run\n"
         "a.group:2: Type=actr: unknown; allowed: actor, service, notify\n"
         "a.group:3: neither [Section], Key=value, nor a comment (# or ;)\n"
-        "b.group:4: Size=4097: out of range; allowed: a number from 1 to 4096\n");
+        "b.group:4: Size=4097: out of range; allowed: a number from 1 to 4096, or a share of "
+        "the processors from 1% to 1000%\n");
 }
 END_TEST
 
@@ -59,6 +60,9 @@ START_TEST(values_that_are_none_are_problems_of_one_key)
     } cases[] = {
         {"Pool", "Size=x", "no valid value"},
         {"Pool", "Size=infinity", "out of range"},
+        {"Pool", "Size=0%", "out of range"},
+        {"Pool", "Size=1001%", "out of range"},
+        {"Pool", "Size=50 %%", "no valid value"},
         {"Jobs", "QueueMax=0", "out of range"},
         {"Jobs", "QueueMemoryMax=infinity", "out of range"},
         {"Jobs", "MaxRetries=1000001", "out of range"},
@@ -400,11 +404,13 @@ START_TEST(single_files_are_verified_by_their_kind)
     ck_assert_int_eq(mkdir("a.group.d", 0755), 0);
     write_file("a.group.d/x.conf", "[Pool]\nMaxJobs=x\n");
     write_file("notes.txt", "");
-    ck_assert_str_eq(verify("a.group", CONFIG_E_INVALID),
-                     "a.group:3: After=b: unknown group; allowed: names of NAME.group files\n"
-                     "a.group:5: Size=0: out of range; allowed: a number from 1 to 4096\n"
-                     "a.group.d/x.conf:2: MaxJobs=x: no valid value; allowed: a number from 0 "
-                     "(never) to 1000000000\n");
+    ck_assert_str_eq(
+        verify("a.group", CONFIG_E_INVALID),
+        "a.group:3: After=b: unknown group; allowed: names of NAME.group files\n"
+        "a.group:5: Size=0: out of range; allowed: a number from 1 to 4096, or a share "
+        "of the processors from 1% to 1000%\n"
+        "a.group.d/x.conf:2: MaxJobs=x: no valid value; allowed: a number from 0 "
+        "(never) to 1000000000\n");
     ck_assert_ptr_nonnull(strstr(verify("troupe.conf", CONFIG_E_INVALID), "troupe.conf:2: Deaths"));
     ck_assert_ptr_nonnull(strstr(verify("./a.group.d/x.conf", CONFIG_E_INVALID), "x.conf:2: MaxJ"));
     ck_assert_ptr_nonnull(strstr(verify("notes.txt", CONFIG_E_INVALID), "troupe.conf, NAME.group"));

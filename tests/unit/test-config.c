@@ -373,9 +373,11 @@ START_TEST(a_problem_in_a_dropin_names_the_dropin)
     ck_assert_int_eq(mkdir("a.group.d", 0755), 0);
     write_file("a.group.d/a.conf", "\n[Pool]\nSize=0\n");
     ck_assert_int_eq(symlink("nowhere", "a.group.d/b.conf"), 0);
-    ck_assert_str_eq(load_problems(),
-                     "a.group.d/a.conf:3: Size=0: out of range; allowed: a number from 1 to 4096\n"
-                     "a.group.d/b.conf:0: no such file\n");
+    ck_assert_str_eq(
+        load_problems(),
+        "a.group.d/a.conf:3: Size=0: out of range; allowed: a number from 1 to 4096, or a share "
+        "of the processors from 1% to 1000%\n"
+        "a.group.d/b.conf:0: no such file\n");
 }
 END_TEST
 

@@ -676,6 +676,67 @@ START_TEST(a_type_is_cancelled_by_looking_at_its_own_timers)
 }
 END_TEST
 
+START_TEST(C6_a_periodic_timer_does_not_catch_up_on_missed_periods)
+{
+    struct actor *actor = new_actor("actor");
+    usec_t now = loop_now(context.loop);
+    uint64_t id = schedule(actor, wall + 1000, 1000, true, "beat");
+
+    wall += 10500; /* nine and a half periods too late */
+    alarms_review(&context.alarms);
+    run_timers(now + 20000);
+    ck_assert_str_eq(waiting(actor), "beat ");
+    wall += 499;
+    run_timers(now + 40000);
+    ck_assert_str_eq(waiting(actor), "beat ");
+    wall += 1; /* in step with the beginning */
+    run_timers(now + 60000);
+    ck_assert_str_eq(waiting(actor), "beat beat ");
+    ck_assert_uint_eq(schedule_cancel(&context, id), 1);
+}
+END_TEST
+
+/* ---- the message log ---- */
+
+static char logged[1024];
+
+/* "LEVEL NAME=VALUE …" of each line, and a newline. */
+static void note_line(enum log_level level, struct log_fields fields, const char *message)
+{
+    size_t used = strlen(logged);
+
+    (void)message;
+    used += (size_t)snprintf(logged + used, sizeof(logged) - used, "%d", (int)level);
+    for (size_t i = 0; i < fields.n_fields; i++)
+        if (fields.fields[i].value)
+            used += (size_t)snprintf(logged + used, sizeof(logged) - used, " %s=%s",
+                                     fields.fields[i].name, fields.fields[i].value);
+    (void)snprintf(logged + used, sizeof(logged) - used, "\n");
+}
+
+START_TEST(C8_the_message_log_is_structured_fields_and_off_until_it_is_switched_on)
+{
+    struct actor *from = new_actor("from"), *to = new_actor("to");
+    const struct router_message message = {
+        .sender = from->reference, .to = to->reference, .topic = topic_of("order.new")};
+
+    log_init("test", LOG_LEVEL_DEBUG);
+    log_set_sink(note_line);
+    logged[0] = '\0';
+    ck_assert_int_eq(router_tell(&context, &message), 0);
+    ck_assert_str_eq(logged, "");
+    to->log = ACTOR_LOG_ENQUEUED;
+    ck_assert_int_eq(router_tell(&context, &message), 0);
+    ck_assert_str_eq(logged, "7 TROUPE_ACTOR=to TROUPE_SENDER=from TROUPE_MESSAGE=2 "
+                             "TROUPE_TYPE=order.new\n");
+    to->log = 0;
+    ck_assert_int_eq(router_tell(&context, &message), 0);
+    log_set_sink(NULL);
+    log_init("test", LOG_LEVEL_ERROR);
+    ck_assert_ptr_eq(strchr(logged, '\n'), strrchr(logged, '\n'));
+}
+END_TEST
+
 START_TEST(a_hundred_thousand_timers_go_off_and_are_cancelled)
 {
     enum {
@@ -735,6 +796,8 @@ int main(void)
     tcase_add_test(tc, timers_end_with_their_recipient);
     tcase_add_test(tc, a_date_follows_the_wall_clock);
     tcase_add_test(tc, a_type_is_cancelled_by_looking_at_its_own_timers);
+    tcase_add_test(tc, C6_a_periodic_timer_does_not_catch_up_on_missed_periods);
+    tcase_add_test(tc, C8_the_message_log_is_structured_fields_and_off_until_it_is_switched_on);
     tcase_add_test(tc, a_hundred_thousand_timers_go_off_and_are_cancelled);
     suite_add_tcase(suite, tc);
 

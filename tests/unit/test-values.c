@@ -2,6 +2,7 @@
 #include "../../shared/cleanup.h"
 #include "../../supervisor/values.h"
 #include <check.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -135,6 +136,34 @@ START_TEST(integers_may_be_negative)
 }
 END_TEST
 
+START_TEST(workers_are_a_number_or_a_share_of_the_processors_and_at_least_one)
+{
+    cpu_set_t all, one;
+    uint64_t value = 77;
+
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+    ck_assert_int_eq(values_workers("300%", &value), 0);
+    ck_assert_uint_eq(value, (uint64_t)CPU_COUNT(&all) * 3);
+    ck_assert_int_eq(values_workers("7", &value), 0);
+    ck_assert_uint_eq(value, 7);
+
+    CPU_ZERO(&one);
+    for (size_t i = 0; CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    ck_assert_int_eq(values_workers("50%", &value), 0);
+    ck_assert_uint_eq(value, 1);
+    ck_assert_int_eq(values_workers("250%", &value), 0);
+    ck_assert_uint_eq(value, 2);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(all), &all), 0);
+
+    ck_assert_int_eq(values_workers("0%", &value), VALUES_E_RANGE);
+    ck_assert_int_eq(values_workers("1001%", &value), VALUES_E_RANGE);
+    ck_assert_int_eq(values_workers("half", &value), VALUES_E_INVALID);
+}
+END_TEST
+
 START_TEST(percentages_need_their_sign)
 {
     uint64_t value = 77;
@@ -240,6 +269,7 @@ int main(void)
     tcase_add_test(tcase, what_is_no_size_is_refused);
     tcase_add_test(tcase, counts_are_decimal_numbers);
     tcase_add_test(tcase, integers_may_be_negative);
+    tcase_add_test(tcase, workers_are_a_number_or_a_share_of_the_processors_and_at_least_one);
     tcase_add_test(tcase, percentages_need_their_sign);
     tcase_add_test(tcase, shares_are_written_with_a_point_or_in_per_cent);
     tcase_add_test(tcase, booleans_have_several_spellings);
