@@ -128,12 +128,8 @@ static void discard(struct connection *connection)
         connection_close(connection);
 }
 
-static void deliver(struct connection *connection, size_t size)
+static void drop_message(struct connection *connection, size_t size)
 {
-    const char *text = connection->in + connection->in_start;
-
-    connection->busy = true;
-    connection->handler->message(connection, text, size);
     connection->in_start += size + 1;
     connection->in_scanned = connection->in_start;
     if (connection->in_start < connection->in_end)
@@ -142,6 +138,18 @@ static void deliver(struct connection *connection, size_t size)
     connection->in = NULL;
     connection->in_start = connection->in_end = connection->in_scanned = 0;
     connection->in_allocated = 0;
+}
+
+static void deliver(struct lane_place *place)
+{
+    struct connection *connection = list_entry(place, struct connection, place);
+    const size_t size = complete_message(connection);
+
+    if (connection->dead)
+        return;
+    connection->handler->message(connection, connection->in + connection->in_start, size);
+    drop_message(connection, size);
+    connection_update(connection);
 }
 
 /* Nothing is being answered: the next message, or more of it. */
@@ -160,7 +168,8 @@ static void take_message(struct connection *connection)
         connection->handler->too_large(connection);
         connection_finish(connection);
     } else if (size != SIZE_MAX) {
-        deliver(connection, size);
+        connection->busy = true;
+        lane_enter(connection->lane, &connection->place);
     } else if (connection->eof && connection_unread(connection) == 0) {
         connection_close(connection); /* half a message, if there is one, is no call */
     }
@@ -217,17 +226,20 @@ static void closed(struct loop_deferred *deferred)
     connection->handler->closed(connection);
 }
 
-int connection_init(struct connection *connection, struct loop *loop, int fd, usec_t idle_max,
+int connection_init(struct connection *connection, struct lane *lane, int fd, usec_t idle_max,
                     const struct connection_handler *handler)
 {
+    struct loop *loop = lane->loop;
     int r;
 
     *connection = (struct connection){.loop = loop,
+                                      .lane = lane,
                                       .handler = handler,
                                       .fd = -1,
                                       .watch = LOOP_WATCH_NULL,
                                       .idle_max = idle_max,
                                       .active_at = loop_now(loop)};
+    lane_place_init(&connection->place, deliver);
     loop_deferred_init(&connection->again, again);
     loop_deferred_init(&connection->closing, closed);
     timer_init(&connection->timer, timed);
@@ -247,6 +259,7 @@ int connection_init(struct connection *connection, struct loop *loop, int fd, us
 void connection_deinit(struct connection *connection)
 {
     loop_unwatch(connection->loop, &connection->watch);
+    lane_leave(&connection->place);
     loop_undefer(&connection->again);
     loop_undefer(&connection->closing);
     timer_disarm(loop_timers(connection->loop), &connection->timer);

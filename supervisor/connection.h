@@ -11,6 +11,7 @@
  */
 
 #include "../shared/clock.h"
+#include "lane.h"
 #include "loop.h"
 #include "peer.h"
 #include "timer.h"
@@ -43,6 +44,8 @@ struct connection {
     const struct connection_handler *handler;
     int fd;
     struct loop_watch watch;
+    struct lane *lane;
+    struct lane_place place;    /* where a message waits that it is time for others */
     struct loop_deferred again; /* the next message is there already: in the next turn */
     struct loop_deferred closing;
     struct timer timer; /* idle, or lingering */
@@ -58,7 +61,7 @@ struct connection {
     unsigned n_fds;
     size_t fds_at; /* they go with this byte of `out` */
     size_t n_discarded;
-    bool busy;      /* a message is being answered */
+    bool busy;      /* a message is being answered, or waits for that */
     bool eof;       /* the client sends no more */
     bool finishing; /* last answer queued */
     bool shut;      /* and sent */
@@ -66,8 +69,8 @@ struct connection {
     bool overrun;   /* CONNECTION_OUTPUT_MAX was hit */
 };
 
-/* Takes `fd` (non-blocking) over on success. 0 or -errno. */
-int connection_init(struct connection *connection, struct loop *loop, int fd, usec_t idle_max,
+/* Takes `fd` (non-blocking) over on success. The lane is everybody's. 0 or -errno. */
+int connection_init(struct connection *connection, struct lane *lane, int fd, usec_t idle_max,
                     const struct connection_handler *handler);
 /* Only from closed(), or when the loop does not run any more. */
 void connection_deinit(struct connection *connection);

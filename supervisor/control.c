@@ -36,6 +36,7 @@ struct control {
     struct context *context;
     int fd;
     struct loop_watch watch;
+    struct lane lane;
     struct timer accept_timer; /* armed while accepting is paused */
     struct list clients;
     unsigned n_clients, n_refused;
@@ -181,7 +182,7 @@ static int client_new(struct control *control, int fd)
     client = calloc(1, sizeof(*client));
     if (!client)
         return -ENOMEM;
-    r = connection_init(&client->connection, control->context->loop, fd,
+    r = connection_init(&client->connection, &control->lane, fd,
                         refused ? CONNECTION_LINGER : config->client_idle, &handler);
     if (r < 0) {
         free(client);
@@ -272,6 +273,7 @@ int control_new(struct control **ret, struct context *context, int listen_fd)
     control->context = context;
     control->fd = listen_fd;
     list_init(&control->clients);
+    lane_init(&control->lane, context->loop);
     timer_init(&control->accept_timer, on_accept_timer);
     r = loop_watch_fd(context->loop, &control->watch, listen_fd, POLLIN, on_connection, control);
     if (r < 0) {
@@ -347,5 +349,6 @@ void control_free(struct control *control)
     list_for_each_safe (node, &control->clients) {
         client_free(client_of(node, link));
     }
+    lane_deinit(&control->lane);
     free(control);
 }
