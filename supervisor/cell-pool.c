@@ -57,7 +57,7 @@ void cell_stop(struct cell *cell, bool hurry)
 void cell_restart(struct cell *cell)
 {
     cell->wanted = true;
-    cell->replacement.stopped = false; /* all of them begin with the program of now */
+    replacement_set_stopped(cell, false); /* all of them begin with the program of now */
     cell_each(cell, slot_restart);
     cell_watch_idle(cell);
 }

@@ -89,10 +89,46 @@ int cell_table_add(struct cell_table *table, struct cell *cell)
     return 0;
 }
 
+static void cell_cursor_set(struct cell_cursor *cursor, const struct cell_table *table,
+                            const struct list *node)
+{
+    list_unlink(&cursor->link);
+    cursor->next = node == &table->cells ? NULL : list_entry(node, struct cell, link);
+    if (cursor->next)
+        list_push_back(&cursor->next->cursors, &cursor->link);
+}
+
+void cell_cursor_begin(struct cell_cursor *cursor, const struct cell_table *table)
+{
+    list_init(&cursor->link);
+    cell_cursor_set(cursor, table, table->cells.next);
+}
+
+void cell_cursor_at(struct cell_cursor *cursor, struct cell *cell)
+{
+    list_init(&cursor->link);
+    cursor->next = cell;
+    list_push_back(&cell->cursors, &cursor->link);
+}
+
+void cell_cursor_advance(struct cell_cursor *cursor, const struct cell_table *table)
+{
+    if (cursor->next)
+        cell_cursor_set(cursor, table, cursor->next->link.next);
+}
+
+void cell_cursor_end(struct cell_cursor *cursor)
+{
+    list_unlink(&cursor->link);
+    cursor->next = NULL;
+}
+
 void cell_table_remove(struct cell_table *table, struct cell *cell)
 {
     struct cell **place = bucket_of(table, cell->hash);
 
+    list_for_each_safe (node, &cell->cursors)
+        cell_cursor_advance(list_entry(node, struct cell_cursor, link), table);
     while (*place != cell)
         place = &(*place)->next_in_bucket;
     *place = cell->next_in_bucket;

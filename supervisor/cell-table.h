@@ -19,6 +19,15 @@ struct cell_table {
     uint64_t seed;         /* keys come from strangers: nobody can choose some that collide */
 };
 
+/*
+ * A place among the cells, for who looks at some of them in each turn of the loop: it moves on when
+ * its cell goes away.
+ */
+struct cell_cursor {
+    struct list link;  /* in the cell */
+    struct cell *next; /* NULL = behind the last */
+};
+
 /* 0, -ENOMEM, or -errno of getrandom(2). */
 int cell_table_init(struct cell_table *table);
 void cell_table_deinit(struct cell_table *table); /* the cells are not its own */
@@ -29,3 +38,10 @@ struct cell *cell_table_find(const struct cell_table *table, const char *key, si
 /* Under its key, which is not there yet. The table grows with what is in it. 0 or -ENOMEM. */
 int cell_table_add(struct cell_table *table, struct cell *cell);
 void cell_table_remove(struct cell_table *table, struct cell *cell);
+
+/* To the first cell, the oldest, and to the one after. To be ended before the table goes. */
+void cell_cursor_begin(struct cell_cursor *cursor, const struct cell_table *table);
+/* To a cell of a table. */
+void cell_cursor_at(struct cell_cursor *cursor, struct cell *cell);
+void cell_cursor_advance(struct cell_cursor *cursor, const struct cell_table *table);
+void cell_cursor_end(struct cell_cursor *cursor);

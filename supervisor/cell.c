@@ -231,6 +231,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell_set_name(cell, key);
     list_init(&cell->link);
     list_init(&cell->reviews);
+    list_init(&cell->cursors);
     list_init(&cell->available);
     queue_init(&cell->queue);
     list_init(&cell->backoff);

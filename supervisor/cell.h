@@ -50,6 +50,7 @@ struct cell {
     struct actor *actor; /* the pool, as a whole; NULL for services */
     const char *key;     /* in the name; "" for the one cell of a group without keys */
     struct list link;    /* in the group's table, likewise below */
+    struct list cursors; /* struct cell_cursor.link */
     struct cell *next_in_bucket;
     uint64_t hash;
     struct slot **slots; /* 0 … n_slots-1, then those that are draining */

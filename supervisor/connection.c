@@ -196,6 +196,8 @@ static void turn(void *userdata, uint32_t events)
         connection_flush(connection);
     if (connection->dead)
         return;
+    if (connection->busy && (events & POLLOUT) && connection_unread(connection) == 0)
+        connection->handler->sent(connection);
     if (connection->finishing)
         discard(connection);
     else if (connection->busy && (events & (POLLHUP | POLLERR)))

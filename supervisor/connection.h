@@ -34,6 +34,8 @@ struct connection_handler {
     /* A message beyond CONNECTION_INPUT_MAX: to be answered, if wanted; then the connection
      * finishes. */
     void (*too_large)(struct connection *connection);
+    /* All that was queued is sent, while a message is being answered. */
+    void (*sent)(struct connection *connection);
     /* It is over, for whatever reason: deinitialise and free it. Called at the end of a turn, once.
      */
     void (*closed)(struct connection *connection);

@@ -50,6 +50,7 @@ struct context {
     struct death_log deaths;
     struct dead_letters dead_letters;
     struct pacer starts, burials;
+    struct pacer answers; /* long ones, in parts */
     struct backoff_random random;
     struct cgroup_tree *cgroups;   /* NULL = process groups only */
     struct journal *journal;       /* where workers' output goes; NULL = standard error */

@@ -10,8 +10,10 @@
 #include "interfaces.h"
 #include "message-log.h"
 #include "report-actor.h"
+#include "request-parts.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LIST_MAX 1000
@@ -144,6 +146,60 @@ static bool is_listed(const struct actor *actor, const struct list_parameters *w
                               (actor->name[size] == '\0' || actor->name[size] == '/'));
 }
 
+/* ListActors on its way through the table. */
+struct listing {
+    struct request_parts parts;
+    struct list_parameters wanted; /* copies */
+    size_t cursor, limit;
+    uint64_t total;
+};
+
+#define listing_of(pointer) list_entry(pointer, struct listing, parts)
+
+static bool write_actors(struct request_parts *parts)
+{
+    struct listing *listing = listing_of(parts);
+    const struct actor *actor;
+
+    do {
+        actor = actor_next(&parts->request->context->actors, &listing->cursor);
+        if (!actor)
+            return true;
+        if (is_listed(actor, &listing->wanted) && listing->total++ < listing->limit)
+            report_actor(request_part_reply(parts), NULL, actor);
+    } while (!request_part_full(parts, 1));
+    return false;
+}
+
+static void finish_actors(struct request_parts *parts)
+{
+    reply_uint(request_part_reply(parts), "total", listing_of(parts)->total);
+}
+
+static void free_wanted(struct list_parameters *wanted)
+{
+    free((char *)(uintptr_t)wanted->kind);
+    free((char *)(uintptr_t)wanted->under);
+}
+
+static void free_actors(struct request_parts *parts)
+{
+    free_wanted(&listing_of(parts)->wanted);
+    free(listing_of(parts));
+}
+
+static int copy_wanted(struct listing *listing, const struct list_parameters *wanted)
+{
+    struct list_parameters *copy = &listing->wanted;
+
+    copy->kind = wanted->kind ? strdup(wanted->kind) : NULL;
+    copy->under = wanted->under ? strdup(wanted->under) : NULL;
+    if ((!wanted->kind || copy->kind) && (!wanted->under || copy->under))
+        return 0;
+    free_wanted(copy);
+    return -ENOMEM;
+}
+
 static void list_actors(struct request *request)
 {
     static const struct varlink_parameter table[] = {
@@ -153,10 +209,8 @@ static void list_actors(struct request *request)
         {0},
     };
     struct list_parameters parameters = {0};
-    const struct actor *actor;
-    struct reply *reply;
-    size_t cursor = 0, limit;
-    uint64_t total = 0;
+    struct listing *listing;
+    size_t limit;
 
     if (!request_take(request, table, &parameters) ||
         !control_take_limit(request, &parameters.limit, &limit))
@@ -165,17 +219,16 @@ static void list_actors(struct request *request)
         control_refuse_option(request, "kind", "slot, pool, group, exchange, client");
         return;
     }
-    reply = request_begin(request);
-    reply_array(reply, "actors");
-    while ((actor = actor_next(&request->context->actors, &cursor))) {
-        if (!is_listed(actor, &parameters))
-            continue;
-        if (total++ < limit)
-            report_actor(reply, NULL, actor);
+    listing = calloc(1, sizeof(*listing));
+    if (!listing || copy_wanted(listing, &parameters) < 0) {
+        free(listing);
+        request_internal(request, -ENOMEM);
+        return;
     }
-    reply_end_array(reply);
-    reply_uint(reply, "total", total);
-    request_end(request);
+    listing->limit = limit;
+    listing->parts = (struct request_parts){
+        .array = "actors", .write = write_actors, .finish = finish_actors, .free = free_actors};
+    request_in_parts(request, &listing->parts);
 }
 
 /* ---- Pause, Resume ---- */

@@ -26,10 +26,6 @@ struct target_parameters {
     struct varlink_int size;
 };
 
-static const struct varlink_parameter optional_target[] = {
-    {"target", VARLINK_STRING, false, offsetof(struct target_parameters, target)},
-    {0},
-};
 static const struct varlink_parameter only_target[] = {
     {"target", VARLINK_STRING, true, offsetof(struct target_parameters, target)},
     {0},
@@ -55,7 +51,7 @@ static void log_change(const struct request *request, const char *target)
              target, (int)peer->pid, (unsigned)peer->uid);
 }
 
-/* ---- status ---- */
+/* ---- info ---- */
 
 static void get_info(struct request *request)
 {
@@ -82,55 +78,6 @@ static void get_info(struct request *request)
     reply_uint(reply, "workers", context->registry.census.n[CENSUS_MEMBER]);
     reply_uint(reply, "clients", control_n_clients(request->control));
     reply_uint(reply, "jobs", n_jobs);
-    request_end(request);
-}
-
-static int compare_groups(const void *a, const void *b)
-{
-    return strcmp((*(struct group *const *)a)->name, (*(struct group *const *)b)->name);
-}
-
-static void report_all_groups(struct request *request)
-{
-    struct registry *registry = &request->context->registry;
-    struct group **groups = calloc(registry->n_groups + 1, sizeof(struct group *));
-    size_t cursor = 0, n = 0;
-    struct reply *reply;
-
-    if (!groups) {
-        request_internal(request, -ENOMEM);
-        return;
-    }
-    while (n < registry->n_groups && (groups[n] = registry_next(registry, &cursor)))
-        n++;
-    qsort(groups, n, sizeof(struct group *), compare_groups);
-    reply = request_begin(request);
-    reply_array(reply, "groups");
-    for (size_t i = 0; i < n; i++)
-        report_group(reply, &(struct registry_target){.group = groups[i]});
-    reply_end_array(reply);
-    request_end(request);
-    free(groups);
-}
-
-static void get_status(struct request *request)
-{
-    struct target_parameters parameters = {0};
-    struct registry_target target;
-    struct reply *reply;
-
-    if (!request_take(request, optional_target, &parameters))
-        return;
-    if (!parameters.target) {
-        report_all_groups(request);
-        return;
-    }
-    if (!control_find_target(request, parameters.target, &target))
-        return;
-    reply = request_begin(request);
-    reply_array(reply, "groups");
-    report_group(reply, &target);
-    reply_end_array(reply);
     request_end(request);
 }
 
@@ -372,7 +319,7 @@ static void reload_all(struct request *request)
 
 const struct request_method control_supervisor_methods[] = {
     {"GetInfo", get_info, false},
-    {"GetStatus", get_status, false},
+    {"GetStatus", control_get_status, false},
     {"Watch", control_watch, false},
     {"ListDeaths", control_list_deaths, false},
     {"GetLog", control_get_log, false},

@@ -20,6 +20,9 @@ bool control_find_pool(struct request *request, const char *target, struct regis
 /* While the supervisor stops, nothing is begun: answered with Stopping, true. */
 bool control_refuse_stopping(struct request *request);
 
+/* In control-status.c. */
+void control_get_status(struct request *request);
+
 /* Watch, ListDeaths, GetLog; in control-watch.c. */
 void control_watch(struct request *request);
 void control_list_deaths(struct request *request);

@@ -7,6 +7,7 @@
 #include "control-target.h"
 #include "group.h"
 #include "report.h"
+#include "request-parts.h"
 #include "slot.h"
 
 #include <errno.h>
@@ -122,6 +123,54 @@ void control_watch(struct request *request)
 
 /* ---- ListDeaths ---- */
 
+struct deaths {
+    struct request_parts parts;
+    char *target;
+    int64_t left;
+    struct death *last; /* the one looked at last; NULL = none yet */
+};
+
+#define deaths_of(pointer) list_entry(pointer, struct deaths, parts)
+
+/* The oldest ones go first: if the last one is gone, so is all that was behind it. */
+static struct death *next_death(const struct death_log *log, const struct death *last)
+{
+    const struct list *node = last ? &last->link : &log->deaths;
+
+    if (last && !list_linked(&last->link))
+        return NULL;
+    return node->next == &log->deaths ? NULL : list_entry(node->next, struct death, link);
+}
+
+static bool write_deaths(struct request_parts *parts)
+{
+    struct deaths *deaths = deaths_of(parts);
+    struct death *death;
+
+    do {
+        death = next_death(&parts->request->context->deaths, deaths->last);
+        if (!death || deaths->left == 0)
+            return true;
+        death_ref(death);
+        death_unref(deaths->last);
+        deaths->last = death;
+        if (!report_death_matches(death, deaths->target))
+            continue;
+        report_death(request_part_reply(parts), NULL, death);
+        deaths->left--;
+    } while (!request_part_full(parts, 1));
+    return false;
+}
+
+static void free_deaths(struct request_parts *parts)
+{
+    struct deaths *deaths = deaths_of(parts);
+
+    death_unref(deaths->last);
+    free(deaths->target);
+    free(deaths);
+}
+
 struct deaths_parameters {
     const char *target;
     struct varlink_int limit;
@@ -135,8 +184,7 @@ void control_list_deaths(struct request *request)
         {0},
     };
     struct deaths_parameters parameters = {.limit = {.value = INT64_MAX}};
-    struct reply *reply;
-    int64_t n = 0;
+    struct deaths *deaths;
 
     if (!request_take(request, table, &parameters))
         return;
@@ -146,20 +194,18 @@ void control_list_deaths(struct request *request)
     }
     if (parameters.target && !control_find_ever(request, parameters.target))
         return;
-    reply = request_begin(request);
-    reply_array(reply, "deaths");
-    list_for_each (node, &request->context->deaths.deaths) {
-        const struct death *death = list_entry(node, struct death, link);
-
-        if (n == parameters.limit.value)
-            break;
-        if (!report_death_matches(death, parameters.target))
-            continue;
-        report_death(reply, NULL, death);
-        n++;
+    deaths = calloc(1, sizeof(*deaths));
+    if (deaths && parameters.target)
+        deaths->target = strdup(parameters.target);
+    if (!deaths || (parameters.target && !deaths->target)) {
+        free(deaths);
+        request_internal(request, -ENOMEM);
+        return;
     }
-    reply_end_array(reply);
-    request_end(request);
+    deaths->left = parameters.limit.value;
+    deaths->parts = (struct request_parts){
+        .array = "deaths", .may_continue = true, .write = write_deaths, .free = free_deaths};
+    request_in_parts(request, &deaths->parts);
 }
 
 /* ---- GetLog ---- */
@@ -199,13 +245,58 @@ static void report_output(struct reply *reply, const struct slot *slot, bool wit
     }
 }
 
-static void report_outputs(struct reply *reply, const struct cell *cell)
-{
-    const struct slot *slot;
-    size_t cursor = 0;
+struct log {
+    struct request_parts parts;
+    uint64_t group; /* its reference */
+    bool whole_group;
+    unsigned index; /* of the only worker */
+    bool only_worker;
+    struct cell_cursor cells;
+    const struct cell *cell; /* that of the cursor, if it is still there */
+    size_t worker;           /* cursor */
+};
 
-    while ((slot = cell_next_slot(cell, &cursor)))
-        report_output(reply, slot, true);
+#define log_of(pointer) list_entry(pointer, struct log, parts)
+
+/* The next worker; NULL behind the last. */
+static const struct slot *next_of_log(struct log *log, const struct group *group)
+{
+    while (log->cells.next) {
+        const struct slot *slot;
+
+        if (log->cells.next != log->cell)
+            log->worker = 0;
+        log->cell = log->cells.next;
+        slot = cell_next_slot(log->cell, &log->worker);
+        if (slot)
+            return slot;
+        if (!log->whole_group)
+            return NULL;
+        cell_cursor_advance(&log->cells, &group->cells);
+    }
+    return NULL;
+}
+
+static bool write_log(struct request_parts *parts)
+{
+    struct log *log = log_of(parts);
+    const struct group *group = registry_get(&parts->request->context->registry, log->group);
+    const struct slot *slot;
+
+    do {
+        slot = group ? next_of_log(log, group) : NULL;
+        if (!slot)
+            return true;
+        if (!log->only_worker || (slot->index == log->index && slot->role == SLOT_MEMBER))
+            report_output(request_part_reply(parts), slot, !log->only_worker);
+    } while (!request_part_full(parts, 1));
+    return false;
+}
+
+static void free_log(struct request_parts *parts)
+{
+    cell_cursor_end(&log_of(parts)->cells);
+    free(log_of(parts));
 }
 
 struct log_parameters {
@@ -220,20 +311,25 @@ void control_get_log(struct request *request)
     };
     struct log_parameters parameters = {0};
     struct registry_target target;
-    struct reply *reply;
+    struct log *log;
 
     if (!request_take(request, table, &parameters) ||
         !control_find_target(request, parameters.target, &target))
         return;
-    reply = request_begin(request);
-    reply_array(reply, "lines");
-    if (target.slot)
-        report_output(reply, target.slot, false);
-    else if (target.cell)
-        report_outputs(reply, target.cell);
+    log = calloc(1, sizeof(*log));
+    if (!log) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    log->parts = (struct request_parts){
+        .array = "lines", .may_continue = true, .write = write_log, .free = free_log};
+    log->group = target.group->reference;
+    log->whole_group = !target.cell;
+    log->only_worker = target.slot != NULL;
+    log->index = target.slot ? target.slot->index : 0;
+    if (target.cell)
+        cell_cursor_at(&log->cells, target.cell);
     else
-        group_each_cell (cell, target.group)
-            report_outputs(reply, cell);
-    reply_end_array(reply);
-    request_end(request);
+        cell_cursor_begin(&log->cells, &target.group->cells);
+    request_in_parts(request, &log->parts);
 }

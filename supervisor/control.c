@@ -164,9 +164,18 @@ static void on_closed(struct connection *connection)
     client_free(client_of(connection, connection));
 }
 
+static void on_sent(struct connection *connection)
+{
+    struct request *request = &client_of(connection, connection)->request;
+
+    if (request->sent)
+        request->sent(request);
+}
+
 static const struct connection_handler handler = {
     .message = on_message,
     .too_large = on_too_large,
+    .sent = on_sent,
     .closed = on_closed,
 };
 

@@ -267,10 +267,7 @@ int group_reconfigure(struct group *group, struct config_group *config)
 
 bool group_is_behind(const struct group *group)
 {
-    group_each_cell (cell, group)
-        if (cell->replacement.stopped)
-            return true;
-    return false;
+    return group->n_behind > 0;
 }
 
 void group_remove(struct group *group)

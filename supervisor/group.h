@@ -39,6 +39,7 @@ struct group {
     struct list removed_link;                 /* in the registry, while removed */
     struct list down_link; /* in the registry: went down while everything stops */
     bool stopped;          /* while everything stops: it is down, for good */
+    size_t n_behind;       /* cells whose roll was stopped: see struct replacement */
     size_t n_followers_up; /* while everything stops: groups that have to stop before it */
     uint64_t generations;  /* the highest of all slots that are gone: names are used again,
                               name and generation together never */

@@ -69,12 +69,19 @@ void replacement_forget(struct slot *slot)
         cell_wake(slot->cell);
 }
 
+void replacement_set_stopped(struct cell *cell, bool stopped)
+{
+    cell->group->n_behind += stopped;
+    cell->group->n_behind -= cell->replacement.stopped;
+    cell->replacement.stopped = stopped;
+}
+
 void replacement_roll(struct cell *cell)
 {
     struct replacement *replacement = &cell->replacement;
 
     replacement->rolling = true;
-    replacement->stopped = false;
+    replacement_set_stopped(cell, false);
     replacement->n_failed = 0;
     timer_disarm(loop_timers(cell->context->loop), &replacement->retry);
     replacement->in_place = NULL;
@@ -102,7 +109,7 @@ static size_t replacement_halt(struct cell *cell)
     if (!cell->replacement.rolling)
         return 0;
     cell->replacement.rolling = false;
-    cell->replacement.stopped = true;
+    replacement_set_stopped(cell, true);
     if (old && old->rolls)
         replacement_abandon(cell);
     for (size_t i = 0; i < cell->n_slots; i++) {
@@ -342,6 +349,7 @@ void replacement_init(struct cell *cell)
 
 void replacement_deinit(struct cell *cell)
 {
+    replacement_set_stopped(cell, false);
     timer_disarm(loop_timers(cell->context->loop), &cell->replacement.retry);
     cell->aside = slot_free(cell->aside);
 }

@@ -44,6 +44,9 @@ void replacement_wish(struct slot *slot, const char *reason);
  * are started again at once. Ends with the first successor that does not come up. */
 void replacement_roll(struct cell *cell);
 
+/* Whether a roll has stopped on its way; its group counts such cells. */
+void replacement_set_stopped(struct cell *cell, bool stopped);
+
 /* The place gets a new process, or none, by other ways: nothing is to be replaced any more. */
 void replacement_forget(struct slot *slot);
 

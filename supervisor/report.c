@@ -129,35 +129,6 @@ void report_worker(struct reply *reply, struct slot *slot)
     reply_end_object(reply);
 }
 
-/* Of one cell, or of all cells of a group. */
-struct tally {
-    uint64_t n_queued, queue_bytes, n_running, n_waiting, n_senders;
-    usec_t oldest_queued_at; /* 0 = none */
-};
-
-static void add_to_tally(struct tally *tally, const struct cell *cell)
-{
-    usec_t oldest = queue_oldest(&cell->queue);
-
-    tally->n_queued += cell->queue.n_jobs;
-    tally->queue_bytes += cell->queue_bytes;
-    tally->n_running += cell->n_running;
-    tally->n_waiting += cell->n_backoff;
-    tally->n_senders += cell->n_waiters;
-    if (oldest != 0 && (tally->oldest_queued_at == 0 || oldest < tally->oldest_queued_at))
-        tally->oldest_queued_at = oldest;
-}
-
-static void report_tally(struct reply *reply, const struct tally *tally)
-{
-    reply_uint(reply, "queued", tally->n_queued);
-    reply_uint(reply, "queue_bytes", tally->queue_bytes);
-    reply_uint(reply, "running", tally->n_running);
-    reply_uint(reply, "waiting", tally->n_waiting);
-    reply_uint(reply, "senders", tally->n_senders);
-    reply_uint_if(reply, "oldest_queued_at", tally->oldest_queued_at);
-}
-
 static void report_latency(struct reply *reply, const struct latency *latency)
 {
     if (latency->n == 0)
@@ -177,73 +148,42 @@ static void report_counters(struct reply *reply, const struct cell_counters *cou
     reply_uint(reply, "deaths", counters->deaths);
 }
 
-static void report_workers(struct reply *reply, const struct cell *cell, const struct slot *only)
+void report_cell_begin(struct reply *reply, const struct cell *cell)
 {
-    struct slot *slot;
-    size_t cursor = 0;
-
-    reply_array(reply, "workers");
-    while (cell && (slot = cell_next_slot(cell, &cursor)))
-        if (!only || only->index == slot->index)
-            report_worker(reply, slot);
-    reply_end_array(reply);
-}
-
-static void report_cell(struct reply *reply, const struct cell *cell, const struct slot *only)
-{
-    struct tally tally = {0};
-
-    add_to_tally(&tally, cell);
     reply_object(reply, NULL);
     reply_string(reply, "key", cell->key);
     reply_string(reply, "state", cell_state(cell));
     reply_uint(reply, "size", cell->size);
-    report_tally(reply, &tally);
+    reply_uint(reply, "queued", cell->queue.n_jobs);
+    reply_uint(reply, "queue_bytes", cell->queue_bytes);
+    reply_uint(reply, "running", cell->n_running);
+    reply_uint(reply, "waiting", cell->n_backoff);
+    reply_uint(reply, "senders", cell->n_waiters);
+    reply_uint_if(reply, "oldest_queued_at", queue_oldest(&cell->queue));
     report_counters(reply, &cell->counters);
     report_latency(reply, &cell->latency);
-    report_workers(reply, reply->size < REPORT_DETAIL_MAX ? cell : NULL, only);
-    reply_end_object(reply);
 }
 
-static void report_cells(struct reply *reply, const struct registry_target *only)
+void report_group_begin(struct reply *reply, const struct group *group)
 {
-    const struct group *group = only->group;
+    const char *description = group->config->description;
 
-    reply_uint(reply, "cells_total", group->cells.n_cells);
-    reply_array(reply, "cells");
-    group_each_cell (cell, group) {
-        if (reply->size >= REPORT_SINGLE_MAX - REPORT_DETAIL_MAX / 2)
-            break;
-        if (!only->cell || only->cell == cell)
-            report_cell(reply, cell, only->slot);
-    }
-    reply_end_array(reply);
-}
-
-void report_group(struct reply *reply, const struct registry_target *target)
-{
-    const struct group *group = target->group;
-    struct tally tally = {0};
-
-    group_each_cell (cell, group)
-        add_to_tally(&tally, cell);
     reply_object(reply, NULL);
     reply_string(reply, "name", group->name);
-    reply_string(reply, "description",
-                 group->config->description ? group->config->description : "");
+    reply_string(reply, "description", description ? description : "");
     reply_string(reply, "type", group->config->type == CONFIG_ACTOR ? "actor" : "service");
     reply_string(reply, "state", group_state(group));
     if (group_is_behind(group))
         reply_bool(reply, "behind", true);
     reply_uint(reply, "size", group->size);
-    report_tally(reply, &tally);
+    reply_uint(reply, "queued", group_queued(group));
+    reply_uint(reply, "queue_bytes", group->queue_bytes);
+    reply_uint(reply, "running", group->n_running);
+    reply_uint(reply, "waiting", group->n_backoff);
+    reply_uint(reply, "senders", group->n_waiters);
     reply_uint(reply, "results", group->results.n_jobs);
     report_counters(reply, &group->counters);
     report_latency(reply, group->cell ? &group->cell->latency : &group->latency);
-    report_workers(reply, group->cell, target->slot);
-    if (group_is_keyed(group))
-        report_cells(reply, target);
-    reply_end_object(reply);
 }
 
 void report_event(struct reply *reply, const struct event *event)

@@ -13,13 +13,13 @@
 
 #include <stddef.h>
 
+struct cell;
 struct context;
 struct death;
 struct event;
 struct group;
 struct job;
 struct parcel;
-struct registry_target;
 struct slot;
 
 #define REPORT_DETAIL_MAX ((size_t)2 << 20)
@@ -32,8 +32,10 @@ struct slot;
  */
 void report_death(struct reply *reply, const char *key, const struct death *death);
 void report_worker(struct reply *reply, struct slot *slot);
-/* With all its cells and workers, or only those of the target. */
-void report_group(struct reply *reply, const struct registry_target *target);
+/* All but the cells and workers, and the end of the object; of a group also without what the oldest
+ * job is, which is found among the cells. */
+void report_group_begin(struct reply *reply, const struct group *group);
+void report_cell_begin(struct reply *reply, const struct cell *cell);
 void report_event(struct reply *reply, const struct event *event);
 /* limit: as above. */
 void report_job(struct reply *reply, const char *key, const struct context *context,

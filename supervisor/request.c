@@ -28,6 +28,7 @@ static void let_go(struct request *request)
     if (drop)
         drop(request);
     request->state = NULL;
+    request->sent = NULL;
     varlink_call_deinit(&request->call);
     request->interface = NULL;
     request->method = NULL;

@@ -44,6 +44,7 @@ struct request {
     struct reply reply;
     void *state;                           /* of a method that answers later */
     void (*drop)(struct request *request); /* lets go of `state`; called when the request ends */
+    void (*sent)(struct request *request); /* or NULL: the client has all it was sent so far */
     struct attachment *attachment;         /* the client's, for as long as it is connected */
     bool active;
 };

@@ -100,6 +100,7 @@ static int open_context(struct supervisor *supervisor)
     context->reload = supervisor_reload;
     pacer_init(&context->starts, context->loop);
     pacer_init(&context->burials, context->loop);
+    pacer_init(&context->answers, context->loop);
     alarms_init(&context->alarms, context->loop);
     context->started_at = clock_realtime();
     backoff_random_seed(&context->random, clock_realtime());

@@ -231,6 +231,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         if (context->starts.loop) {
             pacer_deinit(&context->starts);
             pacer_deinit(&context->burials);
+            pacer_deinit(&context->answers);
         }
         job_table_deinit(&context->jobs);
         event_bus_deinit(&context->events);

@@ -90,16 +90,30 @@ static int receive_one(struct invocation *invocation, call_reply_fn each, void *
     return r;
 }
 
-int call_more(struct invocation *invocation, const char *method, json_t *parameters,
-              call_reply_fn each, void *userdata)
+static int receive_all(struct invocation *invocation, call_reply_fn each, void *userdata)
 {
     bool last = false;
-    int r;
+    int r = EXIT_OK;
 
-    r = send_call(invocation, method, parameters, true, true);
     while (r == EXIT_OK && !last)
         r = receive_one(invocation, each, userdata, &last);
     return r;
+}
+
+int call_more(struct invocation *invocation, const char *method, json_t *parameters,
+              call_reply_fn each, void *userdata)
+{
+    int r = send_call(invocation, method, parameters, true, true);
+
+    return r == EXIT_OK ? receive_all(invocation, each, userdata) : r;
+}
+
+int call_parts(struct invocation *invocation, const char *method, json_t *parameters,
+               call_reply_fn each, void *userdata)
+{
+    int r = send_call(invocation, method, parameters, true, false);
+
+    return r == EXIT_OK ? receive_all(invocation, each, userdata) : r;
 }
 
 int call_print_json(const struct invocation *invocation, const json_t *document)

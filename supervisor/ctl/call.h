@@ -36,6 +36,10 @@ typedef int (*call_reply_fn)(struct invocation *invocation, const json_t *parame
 int call_more(struct invocation *invocation, const char *method, json_t *parameters,
               call_reply_fn each, void *userdata);
 
+/* The same for an answer that comes in parts, one soon after the other. */
+int call_parts(struct invocation *invocation, const char *method, json_t *parameters,
+               call_reply_fn each, void *userdata);
+
 /* --json: a document on standard output, indented for people only. */
 int call_print_json(const struct invocation *invocation, const json_t *document);
 /* --json of streams: one line, written out at once. */

@@ -5,6 +5,7 @@
 #include "field.h"
 #include "format.h"
 #include "invocation.h"
+#include "parts.h"
 #include "show.h"
 #include "verbs.h"
 #include <string.h>
@@ -93,7 +94,7 @@ static int status_of_all(struct invocation *invocation)
     const json_t *groups;
     int r;
 
-    r = call(invocation, CALL_SUPERVISOR "GetStatus", NULL, false, &status);
+    r = parts_of_status(invocation, NULL, &status);
     if (r == EXIT_OK && invocation->options.json)
         return call_print_json(invocation, status);
     if (r == EXIT_OK)
@@ -185,8 +186,7 @@ static int status_of_targets(struct invocation *invocation, json_t *all_groups)
         json_t *reply = NULL;
         int r;
 
-        r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", target),
-                 false, &reply);
+        r = parts_of_status(invocation, target, &reply);
         if (r == EXIT_UNREACHABLE)
             return r;
         if (r == EXIT_OK) {

@@ -18,6 +18,7 @@ static void setup(void)
         snprintf(cells[i].name, sizeof(cells[i].name), "g/key-%u", i);
         cells[i].key = cells[i].name + 2;
         list_init(&cells[i].link);
+        list_init(&cells[i].cursors);
     }
 }
 
@@ -123,6 +124,34 @@ START_TEST(no_two_tables_hash_alike)
 }
 END_TEST
 
+START_TEST(a_cursor_goes_through_all_in_order_and_moves_on_when_its_cell_goes)
+{
+    struct cell_cursor cursor, other, end;
+
+    add(0, 5);
+    cell_cursor_begin(&cursor, &table);
+    cell_cursor_begin(&other, &table);
+    cell_cursor_advance(&cursor, &table);
+    ck_assert_ptr_eq(cursor.next, &cells[1]);
+    cell_table_remove(&table, &cells[1]);
+    cell_table_remove(&table, &cells[2]);
+    ck_assert_ptr_eq(cursor.next, &cells[3]);
+    ck_assert_ptr_eq(other.next, &cells[0]);
+    cell_cursor_advance(&cursor, &table);
+    cell_cursor_at(&end, &cells[4]);
+    cell_table_remove(&table, &cells[4]);
+    ck_assert_ptr_null(cursor.next);
+    ck_assert_ptr_null(end.next);
+    add(5, 6); /* it comes too late */
+    cell_cursor_advance(&cursor, &table);
+    ck_assert_ptr_null(cursor.next);
+    cell_cursor_end(&cursor);
+    cell_cursor_end(&other);
+    cell_table_remove(&table, &cells[0]);
+    ck_assert_ptr_null(other.next);
+}
+END_TEST
+
 static Suite *table_suite(void)
 {
     Suite *suite = suite_create("cell-table");
@@ -136,6 +165,7 @@ static Suite *table_suite(void)
     tcase_add_test(tcase, cells_are_listed_in_the_order_of_their_creation);
     tcase_add_test(tcase, chains_stay_short_however_many_there_are);
     tcase_add_test(tcase, no_two_tables_hash_alike);
+    tcase_add_test(tcase, a_cursor_goes_through_all_in_order_and_moves_on_when_its_cell_goes);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -723,6 +723,118 @@ START_TEST(at_the_end_everybody_who_waits_is_answered_and_the_path_is_gone)
 }
 END_TEST
 
+/* ---- long answers ---- */
+
+static unsigned n_turns;
+
+static void on_turn(struct loop_deferred *deferred)
+{
+    n_turns++;
+    loop_defer(fake_context.loop, deferred);
+}
+
+/* How many turns of the loop it takes to answer this. */
+static unsigned turns_of(const char *text, json_t **ret)
+{
+    struct loop_deferred turn;
+
+    n_turns = 0;
+    loop_deferred_init(&turn, on_turn);
+    loop_defer(fake_context.loop, &turn);
+    *ret = ask(text);
+    loop_undefer(&turn);
+    return n_turns;
+}
+
+START_TEST(the_status_of_four_thousand_workers_is_written_over_many_turns)
+{
+    json_t *two, *many, *workers;
+    unsigned few;
+
+    few = turns_of(SUPERVISOR("GetStatus", "{}"), &two);
+    ck_assert_int_eq(group_resize(fake_group, 4096), 0);
+    ck_assert_uint_ge(turns_of(SUPERVISOR("GetStatus", "{}"), &many), few + 8);
+    workers = json_object_get(json_array_get(json_object_get(many, "groups"), 0), "workers");
+    ck_assert_uint_eq(json_array_size(workers), 4096);
+    json_decref(two);
+    json_decref(many);
+}
+END_TEST
+
+/* How many replies, and how many workers in them. */
+static void count_parts(size_t *ret_replies, size_t *ret_workers)
+{
+    bool more = true;
+
+    *ret_replies = *ret_workers = 0;
+    while (more) {
+        json_t *reply = fake_receive(client), *parameters, *groups;
+
+        more = json_is_true(json_object_get(reply, "continues"));
+        parameters = parameters_of(reply);
+        groups = json_object_get(parameters, "groups");
+        (*ret_replies)++;
+        for (size_t i = 0; i < json_array_size(groups); i++)
+            *ret_workers += json_array_size(json_object_get(json_array_get(groups, i), "workers"));
+        json_decref(parameters);
+    }
+}
+
+START_TEST(with_more_a_status_comes_in_replies_that_leave_nothing_out)
+{
+    size_t replies, workers;
+
+    ck_assert_int_eq(group_resize(fake_group, 4096), 0);
+    fake_send(client, MORE("io.troupe.Supervisor.GetStatus", "{}"));
+    count_parts(&replies, &workers);
+    ck_assert_uint_eq(workers, 4096);
+    ck_assert_uint_ge(replies, 20);
+}
+END_TEST
+
+START_TEST(a_group_that_goes_in_the_middle_of_its_status_ends_it_well)
+{
+    size_t replies, workers;
+
+    ck_assert_int_eq(group_resize(fake_group, 4096), 0);
+    fake_send(client, MORE("io.troupe.Supervisor.GetStatus", "{}"));
+    json_decref(fake_receive(client));
+    registry_remove(&fake_context.registry, fake_group);
+    count_parts(&replies, &workers);
+    ck_assert_uint_lt(workers, 4096);
+    ck_assert_int_eq(registry_add(&fake_context.registry, fake_group), 0);
+    json_decref(ask(SUPERVISOR("GetInfo", "{}")));
+}
+END_TEST
+
+START_TEST(who_goes_in_the_middle_of_a_long_answer_leaves_nothing_behind)
+{
+    struct fake_client *other = fake_connect();
+
+    ck_assert_int_eq(group_resize(fake_group, 4096), 0);
+    fake_send(other, MORE("io.troupe.Supervisor.GetStatus", "{}"));
+    json_decref(fake_receive(other));
+    fake_disconnect(other);
+    json_decref(ask(SUPERVISOR("GetInfo", "{}")));
+}
+END_TEST
+
+START_TEST(four_thousand_actors_are_listed_over_many_turns)
+{
+    json_t *answer;
+    unsigned few;
+
+    few = turns_of(CALL("io.troupe.Actors.ListActors", "{\"limit\":1000}"), &answer);
+    json_decref(answer);
+    ck_assert_int_eq(group_resize(fake_group, 4096), 0);
+    ck_assert_uint_ge(turns_of(CALL("io.troupe.Actors.ListActors", "{\"limit\":1000}"), &answer),
+                      few + 4);
+    ck_assert_uint_eq(json_array_size(json_object_get(answer, "actors")), 1000);
+    ck_assert_int_gt(json_integer_value(json_object_get(answer, "total")), 4096);
+    json_decref(answer);
+}
+END_TEST
+
 static TCase *make_case(const char *name)
 {
     TCase *tcase = tcase_create(name);
@@ -736,6 +848,11 @@ static TCase *socket_case(void)
 {
     TCase *tcase = make_case("socket");
 
+    tcase_add_test(tcase, the_status_of_four_thousand_workers_is_written_over_many_turns);
+    tcase_add_test(tcase, with_more_a_status_comes_in_replies_that_leave_nothing_out);
+    tcase_add_test(tcase, a_group_that_goes_in_the_middle_of_its_status_ends_it_well);
+    tcase_add_test(tcase, who_goes_in_the_middle_of_a_long_answer_leaves_nothing_behind);
+    tcase_add_test(tcase, four_thousand_actors_are_listed_over_many_turns);
     tcase_add_test(tcase, it_says_what_it_is);
     tcase_add_test(tcase, each_interface_is_described);
     tcase_add_test(tcase, what_is_described_is_what_there_is);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../supervisor/ctl/cells.h"
+#include "../../supervisor/ctl/parts.h"
 #include "../../supervisor/ctl/show.h"
 #include <check.h>
 #include <stdlib.h>
@@ -159,6 +160,51 @@ START_TEST(cells_without_any_member_do_no_harm)
 }
 END_TEST
 
+/* ---- parts ---- */
+
+static json_t *part(const char *text)
+{
+    char copy[512];
+    json_t *value;
+
+    /* ' stands for " in here. */
+    ck_assert_uint_lt(strlen(text), sizeof(copy));
+    strcpy(copy, text);
+    for (char *c = copy; *c; c++)
+        if (*c == '\'')
+            *c = '"';
+    value = json_loads(copy, 0, NULL);
+    ck_assert_ptr_nonnull(value);
+    return value;
+}
+
+START_TEST(parts_of_a_status_make_one_whole)
+{
+    json_t *groups = json_array(), *whole;
+    json_t *parts[] = {
+        part("[{'name':'a','size':1,'workers':[1,2]},"
+             "{'name':'b','queued':1,'workers':[],'cells':[{'key':'x','dead':0,'workers':[1]}]}]"),
+        part("[{'name':'b','queued':2,'workers':[],'cells':[{'key':'x','dead':1,'workers':[2,3]},"
+             "{'key':'y','dead':0,'workers':[4]}]}]"),
+        part("[{'name':'b','queued':3,'workers':[],'cells':[{'key':'z','dead':0,'workers':[5]}],"
+             "'oldest_queued_at':7},{'name':'c','workers':[]}]"),
+        part("[{'name':'c','workers':[9]}]"),
+    };
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        ck_assert_int_eq(parts_add_groups(groups, parts[i]), 0);
+        json_decref(parts[i]);
+    }
+    whole = part("[{'name':'a','size':1,'workers':[1,2]},"
+                 "{'name':'b','queued':3,'workers':[],'oldest_queued_at':7,'cells':["
+                 "{'key':'x','dead':1,'workers':[1,2,3]},{'key':'y','dead':0,'workers':[4]},"
+                 "{'key':'z','dead':0,'workers':[5]}]},{'name':'c','workers':[9]}]");
+    ck_assert(json_equal(groups, whole));
+    json_decref(groups);
+    json_decref(whole);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ctl-cells");
@@ -174,6 +220,7 @@ int main(void)
     tcase_add_test(tcase, one_cell_looks_like_a_group);
     tcase_add_test(tcase, a_cell_is_found_by_group_and_key);
     tcase_add_test(tcase, cells_without_any_member_do_no_harm);
+    tcase_add_test(tcase, parts_of_a_status_make_one_whole);
     suite_add_tcase(suite, tcase);
 
     runner = srunner_create(suite);
