@@ -12,3 +12,7 @@ struct explanation {
 /* Errors that only io.troupe.Actors has; explain-actors.c. */
 extern const struct explanation explain_actors[];
 extern const size_t n_explain_actors;
+
+/* Errors that any call may end with; explain-connection.c. */
+extern const struct explanation explain_connection[];
+extern const size_t n_explain_connection;

@@ -148,20 +148,6 @@ static int not_reached(const json_t *p)
     return EXIT_FAILED;
 }
 
-static int too_many_clients(const json_t *p)
-{
-    complain("the supervisor has %lld clients already, no more are let in (ClientsMax=)",
-             (long long)field_int(p, "maximum"));
-    return EXIT_BUSY;
-}
-
-static int bad_version(const json_t *p)
-{
-    complain("the supervisor speaks version %lld, this program version %lld: one of them is old",
-             (long long)field_int(p, "supported"), (long long)field_int(p, "version"));
-    return EXIT_FAILED;
-}
-
 /* All interfaces of ours: where a name occurs in several it means the same. */
 static const struct explanation explanations[] = {
     {"NoSuchTarget", no_target},
@@ -181,8 +167,6 @@ static const struct explanation explanations[] = {
     {"CancelAlreadyRequested", cancel_again},
     {"AlreadyEnded", already_ended},
     {"NotReached", not_reached},
-    {"TooManyClients", too_many_clients},
-    {"BadVersion", bad_version},
 };
 
 static int explain_unknown(const char *error, const json_t *parameters)
@@ -208,6 +192,9 @@ int explain_error(const char *error, const json_t *parameters)
     for (size_t i = 0; i < ELEMENTS(explanations); i++)
         if (strcmp(name + 1, explanations[i].name) == 0)
             return explanations[i].explain(parameters);
+    for (size_t i = 0; i < n_explain_connection; i++)
+        if (strcmp(name + 1, explain_connection[i].name) == 0)
+            return explain_connection[i].explain(parameters);
     for (size_t i = 0; i < n_explain_actors; i++)
         if (strcmp(name + 1, explain_actors[i].name) == 0)
             return explain_actors[i].explain(parameters);

@@ -5,11 +5,13 @@
 #include "../../supervisor/ctl/field.h"
 #include "../../supervisor/ctl/invocation.h"
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* A supervisor that says what it is told to, whatever it is asked: pieces are separate writes. */
 static char directory[64], path[96];
@@ -230,6 +232,54 @@ START_TEST(a_stream_ends_with_the_reply_that_does_not_continue)
 }
 END_TEST
 
+/* What is said of an error, in this process' standard error. */
+static const char *said_of(const char *error, const json_t *parameters)
+{
+    static char text[512];
+    int fds[2], saved = dup(STDERR_FILENO);
+    ssize_t size;
+
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    ck_assert_int_ge(dup2(fds[1], STDERR_FILENO), 0);
+    (void)explain_error(error, parameters);
+    (void)fflush(stderr);
+    size = read(fds[0], text, sizeof(text) - 1);
+    text[size > 0 ? size : 0] = '\0';
+    ck_assert_int_ge(dup2(saved, STDERR_FILENO), 0);
+    (void)close(saved);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    return text;
+}
+
+START_TEST(every_error_of_the_interfaces_is_told_in_a_sentence)
+{
+    static const char *const INTERFACES[] = {"Supervisor", "Jobs", "Actors"};
+    json_t *nothing = json_object();
+    unsigned n = 0;
+
+    for (size_t i = 0; i < ELEMENTS(INTERFACES); i++) {
+        char interface[128], line[512], name[64], error[128];
+        FILE *file;
+
+        (void)snprintf(interface, sizeof(interface), "supervisor/io.troupe.%s.varlink",
+                       INTERFACES[i]);
+        file = fopen(interface, "re");
+        ck_assert_msg(file != NULL, "%s: tests run in the top directory", interface);
+        while (fgets(line, sizeof(line), file)) {
+            if (sscanf(line, "error %63[A-Za-z]", name) != 1)
+                continue;
+            (void)snprintf(error, sizeof(error), "io.troupe.%s.%s", INTERFACES[i], name);
+            ck_assert_msg(strstr(said_of(error, nothing), "io.troupe") == NULL, "%s", error);
+            n++;
+        }
+        (void)fclose(file);
+    }
+    ck_assert_uint_gt(n, 40);
+    json_decref(nothing);
+}
+END_TEST
+
 START_TEST(every_documented_error_has_its_exit_status)
 {
     static const struct {
@@ -338,6 +388,7 @@ int main(void)
     tcase_add_test(tcase, where_nobody_listens_it_is_unreachable);
     tcase_add_test(tcase, a_stream_ends_with_the_reply_that_does_not_continue);
     tcase_add_test(tcase, every_documented_error_has_its_exit_status);
+    tcase_add_test(tcase, every_error_of_the_interfaces_is_told_in_a_sentence);
     tcase_add_test(tcase, refusals_of_the_fast_path_have_the_same_exit_statuses);
     tcase_add_test(tcase, payloads_survive_whatever_their_bytes_are);
     tcase_add_test(tcase, a_payload_that_is_absent_or_wrong_is_told_apart);
