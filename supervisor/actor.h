@@ -22,6 +22,7 @@
 #include "loop.h"
 #include "pool.h"
 #include "postbox.h"
+#include "rate.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -93,6 +94,7 @@ struct actor {
     bool failed;             /* its watchers were told; whoever watches it now is told at once */
     bool exchange_declared;  /* by a file, not at run time */
     struct actor_counters counters;
+    struct rate complaints; /* about it, in the log */
     struct loop_deferred feed;
 
     /* In the inbox now; delivery.c. */
@@ -134,9 +136,8 @@ struct actor_table {
     void *names;          /* tree of actor_name */
     uint64_t last_client; /* "@N" */
     uint64_t last_id;     /* of a letter */
-    usec_t told_since;    /* events of letters' ends: not more than so many a second */
-    unsigned n_told;
-    usec_t turn; /* loop_now() when `realtime` was read: once a turn is enough */
+    struct rate told;     /* events of letters' ends */
+    usec_t turn;          /* loop_now() when `realtime` was read: once a turn is enough */
     usec_t realtime;
 };
 

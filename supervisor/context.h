@@ -49,6 +49,7 @@ struct context {
     struct event_bus events;
     struct death_log deaths;
     struct dead_letters dead_letters;
+    struct rate complaints; /* about clients, in the log */
     struct pacer starts, burials;
     struct pacer answers; /* long ones, in parts */
     struct backoff_random random;

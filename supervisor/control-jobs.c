@@ -2,8 +2,8 @@
 
 /* io.troupe.Jobs: jobs made, awaited, looked at and cancelled; and the way to the fast path. */
 
-#include "../shared/log.h"
 #include "attachment.h"
+#include "complaint.h"
 #include "context.h"
 #include "control-submit.h"
 #include "control-target.h"
@@ -334,8 +334,9 @@ static void on_broken(void *userdata, const char *what)
     struct request *request = userdata;
     const struct peer *peer = &request->connection->peer;
 
-    log_warning("client %d (uid %u) broke the protocol: %s; it is cut off", (int)peer->pid,
-                (unsigned)peer->uid, what);
+    complain_outside(request->context, LOG_LEVEL_WARNING,
+                     "client %d (uid %u) broke the protocol: %s; it is cut off", (int)peer->pid,
+                     (unsigned)peer->uid, what);
     connection_close(request->connection);
 }
 

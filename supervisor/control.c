@@ -6,6 +6,7 @@
 #include "../shared/fault.h"
 #include "../shared/log.h"
 #include "attachment.h"
+#include "complaint.h"
 #include "context.h"
 
 #include <errno.h>
@@ -135,8 +136,10 @@ static void on_too_large(struct connection *connection)
 {
     struct client *client = client_of(connection, connection);
 
-    log_notice("client %d (uid %u) is cut off: a message beyond %zu MiB", (int)connection->peer.pid,
-               (unsigned)connection->peer.uid, CONNECTION_INPUT_MAX >> 20);
+    complain_outside(client->request.context, LOG_LEVEL_NOTICE,
+                     "client %d (uid %u) is cut off: a message beyond %zu MiB",
+                     (int)connection->peer.pid, (unsigned)connection->peer.uid,
+                     CONNECTION_INPUT_MAX >> 20);
     reply_int(request_begin_error(&client->request, "TooLarge"), "maximum",
               (int64_t)CONNECTION_INPUT_MAX);
     request_end(&client->request);
@@ -244,7 +247,8 @@ static int accept_one(struct control *control)
     if (r == 0)
         (void)TAKE_FD(fd);
     else
-        log_notice("a client is turned away: %s", strerror(-r));
+        complain_outside(control->context, LOG_LEVEL_NOTICE, "a client is turned away: %s",
+                         strerror(-r));
     return 0;
 }
 

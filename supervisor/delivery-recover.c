@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../shared/cleanup.h"
-#include "../shared/log.h"
+#include "complaint.h"
 #include "context.h"
 #include "death.h"
 #include "delivery-private.h"
@@ -206,7 +206,7 @@ static void collect_ring(struct actor *actor, struct list *back, struct death *d
             continue;
         letter = letter_of(actor, &message, at);
         if (!letter)
-            log_error("%s: a message is lost: out of memory", actor->name);
+            complain(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
         else if (taken == at)
             retry_or_bury(actor, letter, back, death);
         else

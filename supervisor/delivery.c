@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "delivery.h"
 
-#include "../shared/log.h"
 #include "cell.h"
+#include "complaint.h"
 #include "context.h"
 #include "delivery-private.h"
 #include "mailbox.h"
@@ -110,7 +110,7 @@ static void give_up(struct actor *actor, struct letter *letter, int error)
     const struct router_verdict verdict = {
         .reason = DEAD_MAILBOX_FULL, .error = -error, .text = strerror(-error)};
 
-    log_warning("%s: a message cannot be handed over: %s", actor->name, strerror(-error));
+    complain(actor, LOG_LEVEL_WARNING, "a message cannot be handed over: %s", strerror(-error));
     router_bury(actor->context, letter, actor, &verdict);
 }
 

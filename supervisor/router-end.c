@@ -24,18 +24,6 @@
 /* Events of letters' ends in one second: a flood of those is to leave room for others. */
 #define ANNOUNCED_MAX 50u
 
-static bool may_announce(struct context *context)
-{
-    struct actor_table *table = &context->actors;
-    const usec_t now = loop_now(context->loop);
-
-    if (now - table->told_since >= USEC_PER_SEC) {
-        table->told_since = now;
-        table->n_told = 0;
-    }
-    return table->n_told++ < ANNOUNCED_MAX;
-}
-
 static void announce(struct context *context, const struct letter *letter, const char *recipient,
                      const struct router_verdict *verdict)
 {
@@ -84,7 +72,7 @@ void router_bury(struct context *context, struct letter *letter, const struct ac
                         .topic = &letter->topic,
                         .text = verdict->text ? verdict->text
                                               : dead_letter_reason_to_string(verdict->reason)});
-    if (may_announce(context))
+    if (rate_take(&context->actors.told, loop_now(context->loop), ANNOUNCED_MAX, NULL))
         announce(context, letter, name, verdict);
     (void)dead_letter_add(&context->dead_letters, &facts, &letter->payload);
     letter_free(letter);

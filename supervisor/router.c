@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "router.h"
 
-#include "../shared/log.h"
 #include "cell.h"
+#include "complaint.h"
 #include "context.h"
 #include "delivery.h"
 #include "group.h"
@@ -129,8 +129,8 @@ static void fan_out_one(void *userdata, uint64_t reference)
     struct actor *to = actor_get(&out->context->actors, reference);
 
     if (!copy) {
-        log_error("%s: a copy of a message is lost: out of memory or descriptors",
-                  out->exchange->name);
+        complain(out->exchange, LOG_LEVEL_ERROR,
+                 "a copy of a message is lost: out of memory or descriptors");
         out->result = -ENOMEM;
         ask_letter_died(out->context, out->letter->ask, ENOMEM, "out of memory");
         return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "schedule.h"
 
-#include "../shared/log.h"
 #include "../shared/protocol-actors.h"
 #include "actor.h"
+#include "complaint.h"
 #include "context.h"
 #include "router.h"
 #include <assert.h>
@@ -78,7 +78,7 @@ static void schedule_on_alarm(struct alarm *alarm)
         letter = letter_copy(schedule->letter);
         schedule_step(schedule);
         if (schedule_arm(schedule) < 0) {
-            log_error("%s: a periodic timer ends: out of memory", to->name);
+            complain(to, LOG_LEVEL_ERROR, "a periodic timer ends: out of memory");
             schedule_end(schedule);
         }
     } else {
@@ -87,7 +87,7 @@ static void schedule_on_alarm(struct alarm *alarm)
         schedule_end(schedule);
     }
     if (!letter) {
-        log_error("%s: a timer's message is lost: out of memory or descriptors", to->name);
+        complain(to, LOG_LEVEL_ERROR, "a timer's message is lost: out of memory or descriptors");
         return;
     }
     letter->id = actor_next_id(context);

@@ -4,6 +4,7 @@
 #include "../shared/log.h"
 #include "actor.h"
 #include "cell-private.h"
+#include "complaint.h"
 #include "context.h"
 #include "delivery.h"
 #include "group.h"
@@ -90,7 +91,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
         return r;
     r = mailbox_take(&slot->mailbox, &result.payload, &parcel);
     if (r == -ENOMEM || r == -EMFILE)
-        log_error("%s: a result is lost: %s", slot->name, strerror(-r));
+        complain(slot->actor, LOG_LEVEL_ERROR, "a result is lost: %s", strerror(-r));
     else if (r < 0)
         return r;
     job = slot_job_in_hand(slot, result.handle, result.attempt);

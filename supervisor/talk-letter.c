@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "../shared/log.h"
 #include "../shared/protocol-actors.h"
 #include "capture.h"
+#include "complaint.h"
 #include "context.h"
 #include "delivery.h"
 #include "router.h"
@@ -51,7 +51,7 @@ int talk_on_verdict(struct actor *actor, const struct ring_record *record)
         memcpy(bytes, said.text, said.text_size);
     (void)capture_escape(text, sizeof(text), bytes, said.text_size);
     if (said.letter == 0) {
-        log_warning("%s: a failure that nobody looked at: %s", actor->name, text);
+        complain(actor, LOG_LEVEL_WARNING, "a failure that nobody looked at: %s", text);
         return 0;
     }
     r = delivery_claim(actor, said.letter, &letter);

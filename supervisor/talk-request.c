@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "../shared/log.h"
 #include "../shared/protocol-requests.h"
 #include "answer.h"
+#include "complaint.h"
 #include "context.h"
 #include "delivery.h"
 #include "router.h"
@@ -89,8 +89,8 @@ static int on_deregister(struct actor *actor, const struct ring_record *record)
     valid = actor_name_valid(name, named.name_size);
     had = valid && actor_deregister(actor_self(actor), name);
     if (!had)
-        log_warning("%s: deregisters a name that it has not: %s", actor->name,
-                    valid ? name : "(malformed)");
+        complain(actor, LOG_LEVEL_WARNING, "deregisters a name that it has not: %s",
+                 valid ? name : "(malformed)");
     return answer_value(actor->mailbox, named.cookie, had);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "../shared/log.h"
 #include "../shared/protocol-requests.h"
 #include "ask.h"
+#include "complaint.h"
 #include "context.h"
 #include "delivery.h"
 #include "passage.h"
@@ -26,7 +26,7 @@ int talk_take_letter(struct actor *from, uint16_t kind, const struct protocol_co
         r = -EBADMSG;
     if (r < 0) {
         if (r == -ENOMEM || r == -EMFILE)
-            log_error("%s: a message of its is lost: %s", from->name, strerror(-r));
+            complain(from, LOG_LEVEL_ERROR, "a message of its is lost: %s", strerror(-r));
         letter_free(letter);
         return r;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "watch.h"
 
-#include "../shared/log.h"
 #include "actor.h"
+#include "complaint.h"
 #include "context.h"
 #include "delivery.h"
 #include "router.h"
@@ -74,7 +74,7 @@ static void bury_notice(struct actor *watcher, uint64_t reference)
                                            .text = "it does not watch who is gone"};
     struct letter *letter = letter_new(PROTOCOL_TERMINATED, &TOPIC);
 
-    log_warning("%s: a death notice for it is about something unknown", watcher->name);
+    complain(watcher, LOG_LEVEL_WARNING, "a death notice for it is about something unknown");
     if (!letter)
         return;
     letter->id = actor_next_id(watcher->context);
@@ -129,7 +129,7 @@ void watch_tell(struct actor *watched, const char *cause)
     while ((node = list_first(&watched->watchers))) {
         struct watch *watch = list_entry(node, struct watch, link);
         if (send_notice(watch->watcher, watched->reference, cause) < 0)
-            log_error("%s: a death notice is lost: out of memory", watch->watcher->name);
+            complain(watch->watcher, LOG_LEVEL_ERROR, "a death notice is lost: out of memory");
         watch_free(watch);
     }
 }

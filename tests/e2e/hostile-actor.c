@@ -9,7 +9,8 @@
  * more than there is stray-blob       tells a blob that was never sent These are violations.
  * Allowed, for they harm nobody but itself: forged-reply     replies to asks that are not its own,
  * then handles on forged-reference tells, watches and cancels what there never was taken-anywhere
- * says that it has things in hand that are none, and dies ask-flood        asks for ever and reads
+ * says that it has things in hand that are none, and dies log-flood        gives reason for log
+ * lines, then handles on ask-flood        asks for ever and reads
  * no answer tell-flood       tells itself for ever, and handles nothing
  */
 #include "../../shared/channel.h"
@@ -122,6 +123,25 @@ static void forge(uint64_t self)
     }
 }
 
+static void complain(void)
+{
+    const struct protocol_named named = {
+        .cookie = 1, .name = "never-registered", .name_size = sizeof("never-registered") - 1};
+
+    for (int i = 0; i < 3000; i++) {
+        void *body = reserve(PROTOCOL_BODY_MAX);
+        const struct protocol_verdict failure = {.text = "oh", .text_size = 2};
+
+        send_record(PROTOCOL_ERRED, protocol_put_verdict(body, PROTOCOL_BODY_MAX, &failure));
+        body = reserve(PROTOCOL_BODY_MAX);
+        send_record(PROTOCOL_DEREGISTER, protocol_put_named(body, PROTOCOL_BODY_MAX, &named));
+        by_reference(PROTOCOL_UNWATCH, 0);
+        channel_release(&channel);
+        for (struct ring_record record; ring_next(&channel.in, &record) == 0;)
+            ;
+    }
+}
+
 /* Returns when it goes on as if nothing had been. */
 static void misbehave(const char *how, const struct protocol_message *message)
 {
@@ -148,6 +168,9 @@ static void misbehave(const char *how, const struct protocol_message *message)
         publish_head(head + (UINT32_C(1) << 24));
     else if (strcmp(how, "forged-reply") == 0 || strcmp(how, "forged-reference") == 0) {
         forge(message->sender);
+        return;
+    } else if (strcmp(how, "log-flood") == 0) {
+        complain();
         return;
     } else if (strcmp(how, "taken-anywhere") == 0) {
         atomic_store(&channel.mine.header->taken, (uint32_t)getpid() * 2654435761u);

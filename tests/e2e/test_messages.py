@@ -428,6 +428,16 @@ class Hostile(Case):
         s.call("Stop", target="culprit")
         s.stop()
 
+    def test_a_flood_of_reasons_for_log_lines_leaves_room_in_the_log(self):
+        s = self.beside("log-flood", "futex")
+        self.assertEqual(self.said(s, "ask", "culprit/0", "x", "x"), " ")  # three thousand times three reasons
+        self.honest_work(s)
+        self.assertEqual(s.do("driver", "deregister nobody")["result"]["data"], "0")
+        s.stop()
+        lines = s.log().splitlines()
+        self.assertTrue(any("driver" in line and "deregisters" in line for line in lines), lines[-20:])
+        self.assertLess(sum("culprit/0: " in line for line in lines), 1000)
+
     def test_floods_of_messages_starve_nobody_and_stay_bounded(self):
         for how in "ask-flood", "tell-flood":
             with self.subTest(how=how):

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "../../supervisor/complaint.h"
 #include "../../supervisor/context.h"
 #include "../../supervisor/delivery.h"
 #include "../../supervisor/router.h"
@@ -558,6 +559,52 @@ START_TEST(a_watch_tells_once_and_at_once_of_what_is_gone)
 }
 END_TEST
 
+/* ---- what is said about them ---- */
+
+static unsigned n_lines;
+
+static void count_line(enum log_level level, struct log_fields fields, const char *message)
+{
+    (void)level;
+    (void)fields;
+    (void)message;
+    n_lines++;
+}
+
+START_TEST(who_gives_reason_for_many_lines_is_heard_no_more_and_others_are)
+{
+    struct actor *loud = new_actor("loud"), *other = new_actor("other");
+
+    n_lines = 0;
+    log_set_sink(count_line);
+    for (int i = 0; i < 10000; i++)
+        (void)watch_remove(loud, 0);
+    ck_assert_uint_eq(n_lines, COMPLAINTS_PER_ACTOR);
+    (void)watch_remove(other, 0);
+    ck_assert_uint_eq(n_lines, COMPLAINTS_PER_ACTOR + 1);
+    for (int i = 0; i < 10000; i++)
+        complain_outside(&context, LOG_LEVEL_NOTICE, "nobody cares");
+    ck_assert_uint_eq(n_lines, COMPLAINTS_PER_ACTOR + 1 + COMPLAINTS_OUTSIDE);
+    log_set_sink(NULL);
+    ck_assert_uint_eq(loud->complaints.left_out, 10000 - COMPLAINTS_PER_ACTOR);
+}
+END_TEST
+
+START_TEST(a_rate_lets_so_many_through_in_each_second)
+{
+    struct rate rate = RATE_NULL;
+    unsigned left_out;
+
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_int_eq(rate_take(&rate, 5 * USEC_PER_SEC, 3, &left_out), i < 3);
+    ck_assert(!rate_take(&rate, 6 * USEC_PER_SEC - 1, 3, &left_out));
+    ck_assert(rate_take(&rate, 6 * USEC_PER_SEC, 3, &left_out));
+    ck_assert_uint_eq(left_out, 8);
+    ck_assert(rate_take(&rate, 6 * USEC_PER_SEC, 3, &left_out));
+    ck_assert_uint_eq(left_out, 0);
+}
+END_TEST
+
 /* ---- timers ---- */
 
 static uint64_t schedule(struct actor *to, usec_t at, usec_t period, bool realtime,
@@ -790,6 +837,8 @@ int main(void)
     tcase_add_test(tc, a_stashed_letter_is_found_however_many_there_are);
     tcase_add_test(tc, P8_a_death_notice_about_something_unknown_is_a_dead_letter);
     tcase_add_test(tc, a_watch_tells_once_and_at_once_of_what_is_gone);
+    tcase_add_test(tc, who_gives_reason_for_many_lines_is_heard_no_more_and_others_are);
+    tcase_add_test(tc, a_rate_lets_so_many_through_in_each_second);
     tcase_add_test(tc, a_timer_tells_once_at_its_time);
     tcase_add_test(tc, timers_are_cancelled_by_id_and_by_type);
     tcase_add_test(tc, what_timers_are_to_tell_is_bounded);
