@@ -23,6 +23,7 @@
 #include "pool.h"
 #include "postbox.h"
 #include "rate.h"
+#include "schedule.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -113,8 +114,9 @@ struct actor {
     struct list watching; /* its own */
     struct list asks;     /* its open ones */
     struct index asks_by_cookie, watching_by_reference, schedules_by_type;
-    struct list names;     /* actor_name, that it gave itself */
-    struct list schedules; /* timers that will tell it something */
+    struct list names;            /* actor_name, that it gave itself */
+    struct list schedules;        /* timers that will tell it something */
+    struct schedule_share timers; /* that it has set */
     struct exchange_subscriber subscriptions;
     unsigned n_asks, n_watching, n_names;
     struct list blocked;      /* actors that wait for room here (Overflow=block): blocked_link */

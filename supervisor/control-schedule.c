@@ -56,7 +56,7 @@ void control_schedule(struct request *request)
     options.topic = &message.topic;
     options.payload = &message.payload;
     r = schedule_add(request->context, &options, &id);
-    if (r == SCHEDULE_E_TOO_MANY) {
+    if (r == SCHEDULE_E_TOO_MANY || r == SCHEDULE_E_SHARE) {
         request_fail_string(request, "TooMany", "what", "timers");
     } else if (r < 0) {
         request_internal(request, r);

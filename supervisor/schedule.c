@@ -28,6 +28,55 @@ void schedule_table_deinit(struct schedule_table *table)
     schedule_table_init(table);
 }
 
+/* ---- who has how many ---- */
+
+/* NULL: who set it is gone. */
+static struct schedule_share *share_of(struct context *context, uint64_t setter)
+{
+    struct actor *actor = actor_get(&context->actors, setter);
+
+    if (setter == 0)
+        return &context->schedules.outside;
+    return actor ? &actor->timers : NULL;
+}
+
+static bool within(const struct schedule_share *share, uint64_t bytes, uint32_t max,
+                   uint64_t memory_max)
+{
+    return share->n < max && share->bytes <= memory_max && bytes <= memory_max - share->bytes;
+}
+
+/* Whether one more may be set that is to tell so many bytes. */
+static int check_room(struct context *context, uint64_t setter, uint64_t bytes)
+{
+    const struct schedule_table *table = &context->schedules;
+    const struct schedule_share all = {.n = (uint32_t)table->n_armed, .bytes = table->bytes};
+    const struct schedule_share *share = share_of(context, setter);
+
+    if (!within(&all, bytes, SCHEDULES_MAX, SCHEDULES_MEMORY_MAX))
+        return SCHEDULE_E_TOO_MANY;
+    if (setter == 0)
+        return within(share, bytes, SCHEDULES_MAX / 2, SCHEDULES_MEMORY_MAX / 2) ? 0
+                                                                                 : SCHEDULE_E_SHARE;
+    if (share && !within(share, bytes, SCHEDULES_PER_ACTOR_MAX, SCHEDULES_PER_ACTOR_MEMORY_MAX))
+        return SCHEDULE_E_SHARE;
+    return 0;
+}
+
+static void schedule_count(const struct schedule *schedule, bool more)
+{
+    struct schedule_table *table = &schedule->context->schedules;
+    struct schedule_share *share = share_of(schedule->context, schedule->setter);
+    const uint64_t bytes = more ? schedule->bytes : -schedule->bytes;
+
+    table->n_armed += more ? 1 : UINT64_MAX;
+    table->bytes += bytes;
+    if (!share)
+        return;
+    share->n += more ? 1 : UINT32_MAX;
+    share->bytes += bytes;
+}
+
 static void schedule_end(struct schedule *schedule)
 {
     struct schedule_table *table = &schedule->context->schedules;
@@ -38,8 +87,7 @@ static void schedule_end(struct schedule *schedule)
     schedule->letter = letter_free(schedule->letter);
     schedule->id = 0;
     schedule->to = NULL;
-    table->n_armed--;
-    table->bytes -= schedule->bytes;
+    schedule_count(schedule, false);
     list_push_front(&table->free, &schedule->link);
 }
 
@@ -102,8 +150,6 @@ static int schedule_table_grow(struct schedule_table *table, struct context *con
     struct schedule **entries;
     struct schedule *schedule;
 
-    if (table->n_entries == SCHEDULES_MAX)
-        return SCHEDULE_E_TOO_MANY;
     if (table->n_entries == table->n_allocated) {
         const uint32_t n = table->n_allocated ? 2 * table->n_allocated : 64;
         entries = realloc(table->entries, n * sizeof(struct schedule *));
@@ -142,9 +188,8 @@ int schedule_add(struct context *context, const struct schedule_options *options
     struct schedule *schedule;
     int r = letter ? 0 : -ENOMEM;
 
-    if (r == 0 && (table->bytes >= SCHEDULES_MEMORY_MAX ||
-                   letter_bytes(letter) > SCHEDULES_MEMORY_MAX - table->bytes))
-        r = SCHEDULE_E_TOO_MANY;
+    if (r == 0)
+        r = check_room(context, options->sender, letter_bytes(letter));
     if (r == 0 && list_empty(&table->free))
         r = schedule_table_grow(table, context);
     if (r != 0) {
@@ -156,13 +201,13 @@ int schedule_add(struct context *context, const struct schedule_options *options
     list_push_back(&options->to->schedules, &schedule->link);
     index_add(&options->to->schedules_by_type, &schedule->by_type,
               index_key(options->topic->type, options->topic->type_size));
-    table->n_armed++;
     schedule->generation = schedule->generation == UINT32_MAX ? 1 : schedule->generation + 1;
     schedule->id = (uint64_t)schedule->generation << 32 | schedule->index;
     schedule->to = options->to;
     schedule->letter = letter;
     schedule->bytes = letter_bytes(letter);
-    table->bytes += schedule->bytes;
+    schedule->setter = options->sender;
+    schedule_count(schedule, true);
     schedule->period = options->period;
     schedule->realtime = options->realtime;
     letter->timer = schedule->id;

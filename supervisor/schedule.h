@@ -25,8 +25,18 @@ struct parcel;
 #define SCHEDULES_MAX 1000000u
 /* What they are to tell, all together, by letter_bytes(). */
 #define SCHEDULES_MEMORY_MAX (UINT64_C(512) << 20)
+/* Of these, who sets them may have so many, an actor by itself; those from outside (who may do
+ * anything) half of all, together. What was set by one who is gone for good counts for nobody. */
+#define SCHEDULES_PER_ACTOR_MAX        100000u
+#define SCHEDULES_PER_ACTOR_MEMORY_MAX (UINT64_C(64) << 20)
 /* The shortest period: nobody is to be kept busy by beats alone. */
 #define SCHEDULE_PERIOD_MIN USEC_PER_MSEC
+
+/* What one has set and is still to come. */
+struct schedule_share {
+    uint32_t n;
+    uint64_t bytes;
+};
 
 struct schedule {
     struct list link;           /* in the recipient's list, or the free list */
@@ -35,6 +45,7 @@ struct schedule {
     uint32_t index, generation;
     struct context *context;
     struct actor *to;
+    uint64_t setter; /* reference; 0 = outside */
     struct alarm alarm;
     usec_t due;    /* as `realtime` says: a date, or monotonic */
     usec_t period; /* 0 = once */
@@ -49,6 +60,7 @@ struct schedule_table {
     struct list free;
     uint64_t n_armed;
     uint64_t bytes; /* of all their letters */
+    struct schedule_share outside;
 };
 
 void schedule_table_init(struct schedule_table *table);
@@ -67,9 +79,10 @@ struct schedule_options {
 enum {
     _SCHEDULE_E_SUCCESS,
     SCHEDULE_E_TOO_MANY, /* SCHEDULES_MAX, SCHEDULES_MEMORY_MAX */
+    SCHEDULE_E_SHARE,    /* who sets it has SCHEDULES_PER_ACTOR_MAX, or as much to tell */
 };
 
-/* 0 with its id, SCHEDULE_E_TOO_MANY, or -ENOMEM. */
+/* 0 with its id, SCHEDULE_E_*, or -ENOMEM. */
 int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret);
 
 /* NULL if there is none (any more). */

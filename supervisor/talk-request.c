@@ -147,8 +147,12 @@ static int set_timer(struct actor *actor, const struct protocol_timer *timer, st
     r = schedule_add(context, &options, &id);
     if (r < 0)
         return answer_errno(actor->mailbox, timer->cookie, r);
+    if (r == SCHEDULE_E_SHARE)
+        return answer_refuse(actor->mailbox, timer->cookie, EBUSY,
+                             "too many timers of its own: at most 100000, with 64 MiB to tell");
     if (r != 0)
-        return answer_refuse(actor->mailbox, timer->cookie, EBUSY, "too many timers");
+        return answer_refuse(actor->mailbox, timer->cookie, EBUSY,
+                             "too many timers: at most 1000000 of all, with 512 MiB to tell");
     return answer_value(actor->mailbox, timer->cookie, id);
 }
 

@@ -277,7 +277,8 @@ int troupe_watch(struct troupe_actor *actor, troupe_ref who, struct troupe_futur
 /*
  * Sends a message to `to` after a delay, or at a time (microseconds since 1970); again after each
  * `period_usec` of the options, without catching up on what was missed. The id, for cancelling,
- * stays the same.
+ * stays the same. -EBUSY when the actor has 100,000 that are still to come, or 64 MiB for them to
+ * tell.
  */
 int troupe_timer_after(struct troupe_actor *actor, troupe_ref to, uint64_t delay_usec,
                        const char *type, const void *data, size_t size,

@@ -659,17 +659,23 @@ END_TEST
 START_TEST(what_timers_are_to_tell_is_bounded)
 {
     static const char megabyte[1 << 20];
-    struct actor *to = new_actor("to");
+    struct actor *to = new_actor("to"), *setters[9];
     const struct topic topic = topic_of("tick");
     uint64_t id, n = 0;
     int r = 0;
+
+    for (unsigned i = 0; i < 9; i++)
+        setters[i] = new_actor("setter");
 
     while (r == 0 && n <= SCHEDULES_MEMORY_MAX >> 20) {
         struct parcel payload = PARCEL_NULL;
         ck_assert_int_eq(parcel_set(&payload, megabyte, sizeof(megabyte)), 0);
         r = schedule_add(&context,
-                         &(struct schedule_options){
-                             .to = to, .at = USEC_PER_SEC, .topic = &topic, .payload = &payload},
+                         &(struct schedule_options){.to = to,
+                                                    .sender = setters[n % 9]->reference,
+                                                    .at = USEC_PER_SEC,
+                                                    .topic = &topic,
+                                                    .payload = &payload},
                          &id);
         n++;
     }
@@ -677,6 +683,66 @@ START_TEST(what_timers_are_to_tell_is_bounded)
     ck_assert_uint_gt(n, 500);
     ck_assert_uint_eq(schedule_cancel_type(to, "tick", 4), n - 1);
     ck_assert_uint_eq(context.schedules.bytes, 0);
+}
+END_TEST
+
+static int schedule_for(struct actor *setter, struct actor *to, usec_t period, size_t size,
+                        uint64_t *ret)
+{
+    static const char data[1 << 20];
+    const struct topic topic = topic_of("tick");
+    struct parcel payload = PARCEL_NULL;
+    const struct schedule_options options = {.to = to,
+                                             .sender = setter ? setter->reference : 0,
+                                             .at = 1000,
+                                             .period = period,
+                                             .topic = &topic,
+                                             .payload = &payload};
+
+    ck_assert_int_eq(parcel_set(&payload, data, size), 0);
+    return schedule_add(&context, &options, ret);
+}
+
+START_TEST(no_actor_takes_the_timers_of_others)
+{
+    struct actor *greedy = new_actor("greedy"), *modest = new_actor("modest");
+    usec_t now = loop_now(context.loop);
+    uint64_t id;
+
+    for (unsigned i = 0; i < SCHEDULES_PER_ACTOR_MAX; i++)
+        ck_assert_int_eq(schedule_for(greedy, modest, 0, 0, &id), 0);
+    ck_assert_int_eq(schedule_for(greedy, modest, 0, 0, &id), SCHEDULE_E_SHARE);
+    ck_assert_int_eq(schedule_for(greedy, greedy, 0, 0, &id), SCHEDULE_E_SHARE);
+    ck_assert_int_eq(schedule_for(modest, greedy, 1000, 0, &id), 0);
+    ck_assert_int_eq(schedule_for(NULL, greedy, 1000, 0, &id), 0);
+    run_timers(now + 1000); /* they go off, for the last time but for those with a period */
+    ck_assert_uint_eq(greedy->timers.n, 0);
+    ck_assert_uint_eq(greedy->timers.bytes, 0);
+    ck_assert_uint_eq(modest->timers.n, 1);
+    ck_assert_uint_eq(context.schedules.outside.n, 1);
+    ck_assert_uint_eq(schedule_cancel(&context, id), 1);
+    ck_assert_uint_eq(context.schedules.outside.n, 0);
+    ck_assert_uint_eq(schedule_cancel_type(greedy, "tick", 4), 1);
+    ck_assert_uint_eq(modest->timers.n, 0);
+}
+END_TEST
+
+START_TEST(no_actor_takes_the_memory_of_others_timers)
+{
+    struct actor *greedy = new_actor("greedy"), *modest = new_actor("modest");
+    uint64_t id;
+    unsigned n = 0;
+
+    while (schedule_for(greedy, modest, 0, 1 << 20, &id) == 0)
+        n++;
+    ck_assert_uint_eq(n, (SCHEDULES_PER_ACTOR_MEMORY_MAX >> 20) - 1);
+    ck_assert_int_eq(schedule_for(greedy, modest, 0, 1 << 20, &id), SCHEDULE_E_SHARE);
+    ck_assert_int_eq(schedule_for(modest, modest, 0, 1 << 20, &id), 0);
+    router_remove(greedy, "gone"); /* what it has set goes on, and counts for all alone */
+    ck_assert_uint_eq(context.schedules.n_armed, n + 1);
+    ck_assert_uint_eq(schedule_cancel_type(modest, "tick", 4), n + 1);
+    ck_assert_uint_eq(context.schedules.bytes, 0);
+    ck_assert_uint_eq(modest->timers.bytes, 0);
 }
 END_TEST
 
@@ -842,6 +908,8 @@ int main(void)
     tcase_add_test(tc, a_timer_tells_once_at_its_time);
     tcase_add_test(tc, timers_are_cancelled_by_id_and_by_type);
     tcase_add_test(tc, what_timers_are_to_tell_is_bounded);
+    tcase_add_test(tc, no_actor_takes_the_timers_of_others);
+    tcase_add_test(tc, no_actor_takes_the_memory_of_others_timers);
     tcase_add_test(tc, timers_end_with_their_recipient);
     tcase_add_test(tc, a_date_follows_the_wall_clock);
     tcase_add_test(tc, a_type_is_cancelled_by_looking_at_its_own_timers);
