@@ -36,6 +36,12 @@ int talk_on_forward(struct actor *actor, const struct ring_record *record)
     return 0;
 }
 
+/* What the asker is told: the handler's code, if it is one that an errno may have. */
+static int error_of(int32_t code)
+{
+    return code > 0 && code < 4096 ? (int)code : EIO;
+}
+
 int talk_on_verdict(struct actor *actor, const struct ring_record *record)
 {
     const bool erred = record->kind == PROTOCOL_ERRED;
@@ -59,7 +65,7 @@ int talk_on_verdict(struct actor *actor, const struct ring_record *record)
         return r == -ENOMEM ? 0 : r;
     const struct router_verdict verdict = {
         .reason = erred ? DEAD_ERROR : DEAD_UNHANDLED,
-        .error = erred ? EIO : ENOSYS,
+        .error = erred ? error_of(said.code) : ENOSYS,
         .code = said.code,
         .text = text[0] != '\0' ? text : NULL,
     };

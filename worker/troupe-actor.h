@@ -121,7 +121,9 @@ int troupe_tell(struct troupe_actor *actor, troupe_ref to, const char *type, con
 /*
  * Asks: returns a future at once, to be ended with troupe_future_free(). It fails with -ETIMEDOUT;
  * -ENOENT the actor is gone; -ENOBUFS its mailbox is full; -ECONNRESET it died with the message in
- * hand; -EBUSY too many open asks; or with the code its handler failed with.
+ * hand; -ENOSYS it does not handle such messages; -EBUSY too many open asks (through an exchange,
+ * one for each who gets it); or with what its handler failed with: its errno, or the negative of
+ * the code given to troupe_message_fail() (-EIO for codes outside 1 to 4095).
  */
 int troupe_ask(struct troupe_actor *actor, troupe_ref to, const char *type, const void *data,
                size_t size, const struct troupe_message_options *options,
@@ -254,7 +256,10 @@ int troupe_reply_to(struct troupe_actor *actor, uint64_t ask, const char *type, 
 /* Passes it on with sender, key and ask as they are; the handler then answers TROUPE_HANDLED. */
 int troupe_forward(struct troupe_message *message, troupe_ref to);
 
-/* Says why the handler fails: `return troupe_message_fail(message, 17, "closed");`. Negative. */
+/*
+ * Says why the handler fails: `return troupe_message_fail(message, EACCES, "closed");`. Negative.
+ * Whoever asked learns the code, as an errno.
+ */
 int troupe_message_fail(struct troupe_message *message, int code, const char *text);
 
 /*

@@ -160,7 +160,7 @@ class Model:
         self.dead.append((envelope.message, reason))
         if envelope.ask:
             self.results.setdefault(envelope.message,
-                                    {"unhandled": "ENOSYS", "error": "EIO", "crash": "ECONNRESET"}[reason])
+                                    {"unhandled": "ENOSYS", "error": "E2BIG", "crash": "ECONNRESET"}[reason])
 
     # ---- what the notes tell
 

@@ -4,7 +4,7 @@ import os
 import signal
 import unittest
 
-from troupe import Bell, TestCase, helper, ini
+from troupe import Bell, TestCase, helper, ini, text
 
 TALKER = helper("workers/talker")
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -193,7 +193,16 @@ class Asking(Case):
     def test_an_ask_fails_at_once_when_nobody_will_answer(self):
         s = self.cast()
         self.assertEqual(self.said(s, "ask", "actor/0", "unhandled", "x").split()[0], "ENOSYS")
-        self.assertEqual(self.said(s, "ask", "actor/0", "fail", "x").split()[0], "EIO")
+        s.stop()
+
+    def test_an_ask_fails_with_what_its_handler_failed_with(self):
+        s = self.cast()
+        self.assertEqual(self.said(s, "ask", "actor/0", "errno", "13"), "EACCES Permission denied")
+        for code, name in ("17", "EEXIST"), ("4096", "EIO"), ("0", "EIO"), ("-13", "EIO"):
+            self.assertEqual(self.said(s, "ask", "actor/0", "code", code), f"{name} as it was told")
+        failed = self.refused("Failed", s.call, "io.troupe.Actors.Ask", to="actor/0", type="code",
+                              payload=text("17"))
+        self.assertEqual((failed["code"], failed["reason"]), ("EEXIST", "as it was told"))
         s.stop()
 
     def test_an_ask_whose_message_is_retried_is_answered_by_the_successor(self):

@@ -9,6 +9,7 @@
  *   fail         its handler fails                    echo     replies "echo" and the text
  *   stash        puts aside                           unstash  takes all back
  *   pass         forwards to the worker TEXT          query    asks TEXT "echo", and awaits it
+ *   code         fails with the code TEXT             errno    fails with the errno TEXT
  *   unhandled    is not handled                       leak     keeps TEXT bytes of memory
  *
  * A job's payload is a command: tell|ask|many ADDRESS TYPE TEXT, register|deregister|watch NAME,
@@ -102,6 +103,10 @@ static int on_message(struct troupe_actor *actor, struct troupe_message *message
         raise(SIGKILL);
     if (strcmp(type, "fail") == 0)
         return troupe_message_fail(message, 17, "as it was told");
+    if (strcmp(type, "code") == 0)
+        return troupe_message_fail(message, atoi(text), "as it was told");
+    if (strcmp(type, "errno") == 0)
+        return -atoi(text);
     if (strcmp(type, "unhandled") == 0)
         return TROUPE_NOT_HANDLED;
     if (strcmp(type, "echo") == 0)
