@@ -159,7 +159,6 @@ int protocol_get_content(const void *bytes, uint32_t size, struct protocol_conte
 void protocol_put_message_head(struct message_writer *writer,
                                const struct protocol_message *message);
 #define PROTOCOL_TELL_CONTENT    8u /* where it begins */
-#define PROTOCOL_ASK_CONTENT     24u
 #define PROTOCOL_REPLY_CONTENT   8u
 #define PROTOCOL_MESSAGE_CONTENT 48u
 #define PROTOCOL_REPLIED_CONTENT 16u

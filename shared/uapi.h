@@ -14,16 +14,13 @@
 #define TROUPE_MFD_NOEXEC_SEAL 0x0008u
 
 /*
- * io_uring opcodes; WAITID, FUTEX_WAIT and FUTEX_WAKE are from Linux 6.7. A futex operation is
+ * io_uring opcodes; FUTEX_WAIT and FUTEX_WAKE are from Linux 6.7. A futex operation is
  * given as fd = futex2 flags, addr = word, addr2 = expected value (WAKE: number to wake), addr3 =
  * bit mask.
  */
-#define TROUPE_IORING_OP_WAITID     50
 #define TROUPE_IORING_OP_FUTEX_WAIT 51
 #define TROUPE_IORING_OP_FUTEX_WAKE 52
 
-/* futex2 flags. Without TROUPE_FUTEX2_PRIVATE the futex is shared between processes, as ours are.
- */
+/* futex2 flags. The futex is shared between processes unless a flag that is not here says so. */
 #define TROUPE_FUTEX2_SIZE_U32 0x02
-#define TROUPE_FUTEX2_PRIVATE  128
 #define TROUPE_FUTEX_MATCH_ANY 0xffffffffu

@@ -27,7 +27,9 @@ static enum protocol_end end_of(const struct job *job)
     }
 }
 
-int attachment_send_done(struct attachment *attachment, uint64_t cookie, const struct job *job)
+/* 0, MAILBOX_E_FULL, or -errno. */
+static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
+                                const struct job *job)
 {
     struct protocol_done done = {
         .cookie = cookie,

@@ -55,9 +55,6 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
 void attachment_wait(struct attachment *attachment, struct job_waiter *waiter);
 void attachment_on_change(struct job_waiter *waiter, struct job *job);
 
-/* DONE for a job that has ended. 0, MAILBOX_E_FULL, or -errno. */
-int attachment_send_done(struct attachment *attachment, uint64_t cookie, const struct job *job);
-
 /* What it is owed, as far as there is room: 0 = all of it, or MAILBOX_E_FULL. */
 int attachment_send_owed(struct attachment *attachment);
 

@@ -176,7 +176,7 @@ static void feed_exchange(struct actor *actor)
 
     while (!actor->paused && (letter = postbox_oldest(&actor->postbox))) {
         postbox_take(&actor->postbox, letter);
-        (void)router_send(actor->context, actor, letter);
+        (void)router_send(actor, letter);
     }
 }
 

@@ -273,17 +273,6 @@ struct job *job_by_id(const struct job_table *table, const struct protocol_id *i
     return job_by_name(table, protocol_id_format(id, text));
 }
 
-struct job *job_table_next(const struct job_table *table, uint32_t *cursor)
-{
-    while (*cursor < table->n_used) {
-        struct job *job = &table->chunks[*cursor / CHUNK_SIZE][*cursor % CHUNK_SIZE];
-        (*cursor)++;
-        if (job->references > 0)
-            return job;
-    }
-    return NULL;
-}
-
 void job_set_state(struct job *job, enum job_state state)
 {
     assert(FOLLOWING[job->state] & BIT(state));

@@ -143,10 +143,6 @@ void job_take_payload(struct job_table *table, struct job *job, struct parcel *t
 struct job *job_by_handle(const struct job_table *table, uint64_t handle);
 struct job *job_by_id(const struct job_table *table, const struct protocol_id *id);
 
-/* Iterates over all jobs that exist: NULL when done. `cursor` starts at 0. For status, not for
- * work. */
-struct job *job_table_next(const struct job_table *table, uint32_t *cursor);
-
 /* Asserts that the way exists in the table of states. Does not tell waiters. */
 void job_set_state(struct job *job, enum job_state state);
 bool job_ended(const struct job *job);

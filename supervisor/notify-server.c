@@ -85,7 +85,7 @@ static void notify_server_on_ready(void *userdata, uint32_t events)
 {
     struct notify_server *server = userdata;
     struct notify_message message;
-    struct ucred sender;
+    struct ucred sender = {0};
     char buffer[MESSAGE_MAX + 1];
     (void)events;
     if (receive(server->fd, buffer, &sender) <= 0 || sender.pid <= 0)
@@ -152,15 +152,4 @@ void notify_server_deinit(struct notify_server *server)
     (void)unlink(server->path);
     free(server->path);
     server->path = NULL;
-}
-
-void notify_server_discard(struct notify_server *server)
-{
-    struct ucred sender;
-    char buffer[MESSAGE_MAX + 1];
-    if (server->fd < 0)
-        return;
-    /* As many as the kernel ever queues, lest a sender that does not stop keeps us here. */
-    for (int i = 0; i < 1024 && receive(server->fd, buffer, &sender) >= 0; i++)
-        ;
 }

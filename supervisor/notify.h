@@ -96,8 +96,5 @@ int notify_server_init(struct notify_server *server, struct loop *loop, const ch
 /* Also removes the path. Harmless on NOTIFY_SERVER_NULL. */
 void notify_server_deinit(struct notify_server *server);
 
-/* Throws away what is still queued: before a spawn, so that nothing of the life before counts. */
-void notify_server_discard(struct notify_server *server);
-
 /* The parser alone: `text` is changed (cut into lines) and must outlive `ret`. Sets all but pid. */
 void notify_parse(struct notify_message *ret, char *text);

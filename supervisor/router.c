@@ -103,7 +103,7 @@ static int send_to_group(struct actor *to, struct letter *letter)
 
     r = group_take_cell(to->group, letter->topic.key, letter->topic.key_size, &cell);
     if (r == 0)
-        return router_send(to->context, cell->actor, letter);
+        return router_send(cell->actor, letter);
     if (r == CELL_E_NO_KEY)
         problem = "the group has Cells=by-key, and the message no routing key";
     else if (r == CELL_E_BAD_KEY)
@@ -141,7 +141,7 @@ static void fan_out_one(void *userdata, uint64_t reference)
     if (!to)
         (void)refuse_gone(out->context, copy, NULL, NULL);
     else
-        (void)router_send(out->context, to, copy);
+        (void)router_send(to, copy);
 }
 
 static void count_copy(void *userdata, uint64_t reference)
@@ -191,7 +191,7 @@ static int send_to_exchange(struct actor *to, struct letter *letter)
     return r < 0 ? r : out.result;
 }
 
-int router_send(struct context *context, struct actor *to, struct letter *letter)
+int router_send(struct actor *to, struct letter *letter)
 {
     to = actor_self(to); /* a successor on its way is told nothing of its own */
     to->counters.accepted++;
@@ -207,7 +207,6 @@ int router_send(struct context *context, struct actor *to, struct letter *letter
     case ACTOR_EXCHANGE:
         return send_to_exchange(to, letter);
     default:
-        (void)context;
         return send_to_inbox(to, letter);
     }
 }
@@ -240,7 +239,7 @@ static int send_letter(struct context *context, uint64_t to, struct letter *lett
     struct actor *actor = actor_get(&context->actors, to);
 
     if (actor)
-        return router_send(context, actor, letter);
+        return router_send(actor, letter);
     letter->to = to;
     return refuse_gone(context, letter, NULL, NULL);
 }

@@ -58,7 +58,7 @@ bool router_has_room(const struct actor *to, uint64_t bytes);
 bool router_answer_fits(const struct actor *asker, uint64_t bytes);
 
 /* A letter of ours on its way; moved from. As router_tell(). */
-int router_send(struct context *context, struct actor *to, struct letter *letter);
+int router_send(struct actor *to, struct letter *letter);
 
 /*
  * The end of a letter that nobody will handle: its ask fails with `error` (errno), it goes to the

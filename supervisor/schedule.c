@@ -140,7 +140,7 @@ static void schedule_on_alarm(struct alarm *alarm)
     }
     letter->id = actor_next_id(context);
     letter->sent_at = actor_realtime(context);
-    (void)router_send(context, to, letter);
+    (void)router_send(to, letter);
 }
 
 /* ---- setting ---- */
@@ -223,7 +223,7 @@ int schedule_add(struct context *context, const struct schedule_options *options
     return 0;
 }
 
-struct schedule *schedule_get(const struct schedule_table *table, uint64_t id)
+static struct schedule *schedule_get(const struct schedule_table *table, uint64_t id)
 {
     const uint32_t index = (uint32_t)id;
     struct schedule *schedule = index < table->n_entries ? table->entries[index] : NULL;

@@ -84,9 +84,6 @@ enum {
 
 /* 0 with its id, SCHEDULE_E_*, or -ENOMEM. */
 int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret);
-
-/* NULL if there is none (any more). */
-struct schedule *schedule_get(const struct schedule_table *table, uint64_t id);
 /* Iterates over all; NULL when done, `cursor` starts at 0. For status, not for work. */
 struct schedule *schedule_next(const struct schedule_table *table, uint32_t *cursor);
 

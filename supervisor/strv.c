@@ -42,21 +42,6 @@ int strv_append(config_strv *strings, const char *text)
     return 0;
 }
 
-int strv_move(config_strv *strings, config_strv *from)
-{
-    size_t n = strv_length((const char *const *)*strings);
-    size_t n_more = strv_length((const char *const *)*from);
-
-    if (strv_grow(strings, n, n_more) < 0)
-        return -ENOMEM;
-    for (size_t i = 0; i < n_more; i++)
-        (*strings)[n + i] = (*from)[i];
-    (*strings)[n + n_more] = NULL;
-    free(*from);
-    *from = NULL;
-    return 0;
-}
-
 bool strv_equal(const char *const *a, const char *const *b)
 {
     size_t n = strv_length(a);

@@ -18,10 +18,6 @@ size_t strv_length(const char *const *strings);
 /* Adds a copy at the end. 0 or -ENOMEM (then nothing has changed). */
 int strv_append(config_strv *strings, const char *text);
 
-/* Moves all strings of `from` behind those of `strings`; `*from` is NULL then. 0 or -ENOMEM
- * (nothing moved). */
-int strv_move(config_strv *strings, config_strv *from);
-
 /* The same strings in the same order. */
 bool strv_equal(const char *const *a, const char *const *b);
 

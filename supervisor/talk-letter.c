@@ -28,7 +28,7 @@ int talk_on_forward(struct actor *actor, const struct ring_record *record)
     letter->in_hand = false;
     to = actor_get(&actor->context->actors, forward.to);
     if (to) {
-        (void)router_send(actor->context, to, letter);
+        (void)router_send(to, letter);
         return 0;
     }
     letter->to = forward.to;

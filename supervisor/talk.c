@@ -55,7 +55,7 @@ static int send_letter(struct actor *from, uint64_t to, struct letter *letter)
     struct actor *actor = actor_get(&from->context->actors, to);
 
     if (actor) {
-        (void)router_send(from->context, actor, letter);
+        (void)router_send(actor, letter);
         return 0;
     }
     letter->to = to;

@@ -279,30 +279,6 @@ int values_fraction(const char *text, double *ret)
     return 0;
 }
 
-static bool is_one_of(const char *text, size_t size, const char *const *words, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strlen(words[i]) == size && strncasecmp(text, words[i], size) == 0)
-            return true;
-    return false;
-}
-
-int values_boolean(const char *text, bool *ret)
-{
-    static const char *const YES[] = {"1", "yes", "y", "true", "t", "on"};
-    static const char *const NO[] = {"0", "no", "n", "false", "f", "off"};
-    size_t size;
-    bool yes;
-
-    text = skip_space(text);
-    size = strcspn(text, SPACE);
-    yes = is_one_of(text, size, YES, ELEMENTS(YES));
-    if ((!yes && !is_one_of(text, size, NO, ELEMENTS(NO))) || !at_end(text + size))
-        return VALUES_E_INVALID;
-    *ret = yes;
-    return 0;
-}
-
 /* "RTMIN", "RTMIN+3", "RTMAX-1". */
 static int real_time_signal(const char *text, int *ret)
 {

@@ -38,8 +38,5 @@ int values_workers(const char *text, uint64_t *ret);
 /* A share: "0.2", or "20%". Not negative. */
 int values_fraction(const char *text, double *ret);
 
-/* 1 yes true on, 0 no false off; case does not count. */
-int values_boolean(const char *text, bool *ret);
-
 /* "SIGTERM", "TERM", "15", "RTMIN+3", "RTMAX-1". */
 int values_signal(const char *text, int *ret);

@@ -96,9 +96,6 @@ void actor_ending(struct troupe_actor *actor, struct troupe_future *future);
 /* Waits for the end of the library's own question, and frees the future. */
 int actor_request(struct troupe_actor *actor, struct troupe_future *future, uint64_t *ret_value);
 
-/* A failure nobody looked at. */
-void actor_failure(struct troupe_actor *actor, int error, const char *reason);
-
 /* ---- records to the supervisor (worker/send.c) ---- */
 
 int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t letter,

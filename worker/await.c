@@ -3,7 +3,7 @@
 
 #include "../shared/cleanup.h"
 
-void actor_failure(struct troupe_actor *actor, int error, const char *reason)
+static void actor_failure(struct troupe_actor *actor, int error, const char *reason)
 {
     if (actor->on_failure)
         actor->on_failure(actor, error, reason, actor->failure_userdata);

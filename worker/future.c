@@ -58,7 +58,7 @@ struct troupe_future *future_find(const struct futures *futures, uint64_t cookie
     return (struct troupe_future *)(uintptr_t)found;
 }
 
-void future_forget(struct futures *futures, struct troupe_future *future)
+static void future_forget(struct futures *futures, struct troupe_future *future)
 {
     uint64_t ignored;
 

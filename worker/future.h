@@ -63,9 +63,6 @@ int future_new(struct troupe_future **ret, struct troupe_actor *actor, struct fu
 /* The one that waits under that number; stays so. NULL: nobody does. */
 struct troupe_future *future_find(const struct futures *futures, uint64_t cookie);
 
-/* Out of the table, so that nothing finds it. */
-void future_forget(struct futures *futures, struct troupe_future *future);
-
 /* Frees the memory, waiting or not. */
 void future_delete(struct futures *futures, struct troupe_future *future);
 

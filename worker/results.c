@@ -46,7 +46,7 @@ static void unmap(struct result_slot *slot)
     slot->map = NULL;
 }
 
-void results_give(struct result_slot *slot)
+static void results_give(struct result_slot *slot)
 {
     unmap(slot);
     slot->next = slot->results->free[slot->class];

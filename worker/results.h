@@ -33,8 +33,6 @@ struct results {
 /* A slot with room for `size` bytes. 0, -EMSGSIZE above `largest`, -ENOMEM. */
 int results_take(struct results *results, size_t size, struct result_slot **ret);
 
-void results_give(struct result_slot *slot);
-
 /* At the end of the queue; `result` is copied with what it owns. -ENOMEM: it still is the
  * caller's. */
 int results_queue(struct results *results, const struct troupe_result *result);

@@ -17,7 +17,7 @@ void progress_init(struct progress *progress, const char *title, bool enabled, b
     terminal_init(&progress->terminal, stderr, colors);
 }
 
-usec_t progress_left(double position, usec_t elapsed)
+static usec_t progress_left(double position, usec_t elapsed)
 {
     if (position <= 0.001 || elapsed < USEC_PER_SEC / 2)
         return USEC_INFINITY;

@@ -32,6 +32,3 @@ void progress_update(struct progress *progress, const struct progress_counts *co
 
 /* Makes room for something else on the same terminal; the next update shows it again. */
 void progress_hide(struct progress *progress);
-
-/* The time left in microseconds by what was done so far; USEC_INFINITY = not known. */
-usec_t progress_left(double position, usec_t elapsed);

@@ -43,8 +43,8 @@ void terminal_init(struct terminal *terminal, FILE *file, bool colors)
 static const char *mark_sequence(char mark)
 {
     static const char *const sequences[] = {
-        [1] = "\033[0m",  [2] = "\033[1m",  [3] = "\033[2m",    [4] = "\033[31m",
-        [5] = "\033[32m", [6] = "\033[33m", [016] = "\033[36m",
+        [1] = "\033[0m",  [2] = "\033[1m",  [3] = "\033[2m",
+        [4] = "\033[31m", [5] = "\033[32m", [6] = "\033[33m",
     };
     unsigned i = (unsigned char)mark;
 

@@ -20,7 +20,6 @@
 #define RED    "\004"
 #define GREEN  "\005"
 #define YELLOW "\006"
-#define CYAN   "\016"
 
 struct terminal {
     FILE *file;

@@ -74,7 +74,7 @@ int window_add(struct window *window, const char *input, size_t size)
     return 0;
 }
 
-bool window_has_ready(struct window *window)
+static bool window_has_ready(struct window *window)
 {
     if (window->search < window->first)
         window->search = window->first;

@@ -58,8 +58,6 @@ int window_add(struct window *window, const char *input, size_t size);
 
 /* The first ready line, if one may be submitted now; else NULL. */
 struct window_line *window_ready(struct window *window, usec_t now);
-/* Whether any line still has to be submitted, now or later. */
-bool window_has_ready(struct window *window);
 
 /* It was submitted. */
 void window_submitted(struct window *window, struct window_line *line);

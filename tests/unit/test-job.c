@@ -150,22 +150,6 @@ START_TEST(a_job_lives_as_long_as_somebody_holds_it)
 }
 END_TEST
 
-START_TEST(iterating_meets_every_job_once)
-{
-    uint32_t cursor = 0;
-    size_t n = 0;
-    struct job *job;
-
-    for (int i = 0; i < 600; i++)
-        new_job("");
-    while ((job = job_table_next(&table, &cursor))) {
-        ck_assert_int_eq(job->state, JOB_QUEUED);
-        n++;
-    }
-    ck_assert_uint_eq(n, 600);
-}
-END_TEST
-
 START_TEST(an_end_is_final)
 {
     struct job *job = new_job("");
@@ -235,7 +219,6 @@ int main(void)
     tcase_add_test(tcase, a_chosen_id_equal_to_a_live_made_one_is_refused);
     tcase_add_test(tcase, a_handle_of_a_freed_job_never_finds_its_successor);
     tcase_add_test(tcase, a_job_lives_as_long_as_somebody_holds_it);
-    tcase_add_test(tcase, iterating_meets_every_job_once);
     tcase_add_test_raise_signal(tcase, an_end_is_final, SIGABRT);
     tcase_add_test_raise_signal(tcase, a_queued_job_cannot_succeed_without_running, SIGABRT);
     tcase_add_test(tcase, only_the_last_attempts_are_remembered_in_order);

@@ -256,17 +256,6 @@ START_TEST(a_message_that_is_too_long_counts_for_nothing)
 }
 END_TEST
 
-START_TEST(what_was_said_in_the_life_before_can_be_discarded)
-{
-    say_text("READY=1");
-    notify_server_discard(&server);
-    say_text("STOPPING=1");
-    ck_assert_int_eq(loop_run(loop), 0);
-    ck_assert_uint_eq(n_heard, 1);
-    ck_assert(heard.stopping);
-}
-END_TEST
-
 START_TEST(other_users_are_not_heard)
 {
     struct stat st;
@@ -329,7 +318,6 @@ int main(void)
     tcase_add_test(serving, a_service_is_heard_with_its_pid_though_it_is_gone);
     tcase_add_test(serving, descriptors_that_come_along_are_closed);
     tcase_add_test(serving, a_message_that_is_too_long_counts_for_nothing);
-    tcase_add_test(serving, what_was_said_in_the_life_before_can_be_discarded);
     tcase_add_test(serving, other_users_are_not_heard);
     tcase_add_test(serving, a_path_that_is_too_long_is_an_error);
     tcase_add_test(serving, the_parser_takes_whole_words_only);

@@ -197,28 +197,6 @@ START_TEST(shares_are_written_with_a_point_or_in_per_cent)
 }
 END_TEST
 
-START_TEST(booleans_have_several_spellings)
-{
-    static const char *const yes[] = {"1", "yes", "y", "true", "t", "on", "YES", " on "};
-    static const char *const no[] = {"0", "no", "n", "false", "f", "off", "Off"};
-    static const char *const invalid[] = {"", "2", "ye", "yess", "yes no", "-1"};
-    bool value;
-
-    for (size_t i = 0; i < ELEMENTS(yes); i++) {
-        value = false;
-        ck_assert_int_eq(values_boolean(yes[i], &value), 0);
-        ck_assert(value);
-    }
-    for (size_t i = 0; i < ELEMENTS(no); i++) {
-        value = true;
-        ck_assert_int_eq(values_boolean(no[i], &value), 0);
-        ck_assert(!value);
-    }
-    for (size_t i = 0; i < ELEMENTS(invalid); i++)
-        ck_assert_int_eq(values_boolean(invalid[i], &value), VALUES_E_INVALID);
-}
-END_TEST
-
 START_TEST(signals_have_names_and_numbers)
 {
     int value = 77;
@@ -272,7 +250,6 @@ int main(void)
     tcase_add_test(tcase, workers_are_a_number_or_a_share_of_the_processors_and_at_least_one);
     tcase_add_test(tcase, percentages_need_their_sign);
     tcase_add_test(tcase, shares_are_written_with_a_point_or_in_per_cent);
-    tcase_add_test(tcase, booleans_have_several_spellings);
     tcase_add_test(tcase, signals_have_names_and_numbers);
     tcase_add_test(tcase, what_is_no_signal_is_refused);
     suite_add_tcase(suite, tcase);

@@ -19,11 +19,6 @@ void transfers_close(struct transfers *transfers)
     database_close(&transfers->database);
 }
 
-bool transfer_is_open(const struct transfer *transfer)
-{
-    return transfer->state == TRANSFER_BEGUN || transfer->state == TRANSFER_WITHDRAWN;
-}
-
 const char *transfer_state_name(enum transfer_state state)
 {
     static const char *const names[] = {

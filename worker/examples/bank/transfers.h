@@ -42,6 +42,5 @@ int transfers_put(struct transfers *transfers, const struct transfer *transfer);
 /* One whose end is open; 1 when there is one. */
 int transfers_next_open(struct transfers *transfers, struct transfer *ret);
 
-bool transfer_is_open(const struct transfer *transfer);
 /* "begun", "withdrawn", "done", "refused", "not-started", "rolled-back". */
 const char *transfer_state_name(enum transfer_state state);
