@@ -240,3 +240,16 @@ int payload_receive_fd(int socket, uint64_t serial, int *ret_fd)
     *ret_fd = TAKE_FD(fd);
     return 0;
 }
+
+int payload_receive_blob(int socket, const struct payload_wire *wire, const void **ret_data)
+{
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    r = payload_receive_fd(socket, wire->serial, &fd);
+    if (r == 0)
+        r = payload_blob_check(fd, wire->size);
+    if (r == 0)
+        r = payload_blob_map(fd, (size_t)wire->size, ret_data);
+    return r;
+}

@@ -81,3 +81,7 @@ int payload_send_fd(int socket, int fd, uint64_t serial);
  * closed.
  */
 int payload_receive_fd(int socket, uint64_t serial, int *ret_fd);
+
+/* The next descriptor, checked and mapped: as payload_receive_fd(), _blob_check() and _blob_map().
+ */
+int payload_receive_blob(int socket, const struct payload_wire *wire, const void **ret_data);

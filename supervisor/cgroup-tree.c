@@ -124,12 +124,6 @@ static ssize_t read_at(int directory, const char *name, char *buffer, size_t siz
     return n;
 }
 
-static int write_at(int directory, const char *name, const char *text)
-{
-    _cleanup_close_ int fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
-    return fd >= 0 && write(fd, text, strlen(text)) >= 0 ? 0 : -errno;
-}
-
 static bool has_mark(int fd, const char *name)
 {
     char value[8];
@@ -158,7 +152,7 @@ static int move_into_leaf(int fd)
 {
     if (mkdirat(fd, LEAF, 0755) < 0 && errno != EEXIST)
         return -errno;
-    return write_at(fd, LEAF "/cgroup.procs", "0");
+    return cgroup_write(fd, LEAF "/cgroup.procs", "0");
 }
 
 static bool has_word(const char *text, const char *word)
@@ -182,7 +176,7 @@ static void enable_controllers(struct cgroup_tree *tree)
             continue;
         /* One at a time: a refused one takes no other with it. */
         (void)snprintf(command, sizeof(command), "+%s", controllers[i].name);
-        if (write_at(tree->fd, "cgroup.subtree_control", command) == 0)
+        if (cgroup_write(tree->fd, "cgroup.subtree_control", command) == 0)
             tree->controllers |= controllers[i].bit;
     }
 }

@@ -11,7 +11,7 @@
 
 #define CPU_PERIOD_USEC 100000
 
-static int write_at(int directory, const char *name, const char *text)
+int cgroup_write(int directory, const char *name, const char *text)
 {
     _cleanup_close_ int fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && write(fd, text, strlen(text)) >= 0 ? 0 : -errno;
@@ -20,7 +20,7 @@ static int write_at(int directory, const char *name, const char *text)
 /* A kernel without this kind of limit is a problem only for those who ask for one. */
 static int write_setting(int directory, const char *name, const char *text, bool asked_for)
 {
-    int r = write_at(directory, name, text);
+    int r = cgroup_write(directory, name, text);
     return r == -ENOENT && !asked_for ? 0 : r;
 }
 
@@ -182,7 +182,7 @@ int cgroup_kill(const struct cgroup *cgroup)
 {
     if (cgroup->fd < 0)
         return CGROUP_E_UNAVAILABLE;
-    int r = write_at(cgroup->fd, "cgroup.kill", "1");
+    int r = cgroup_write(cgroup->fd, "cgroup.kill", "1");
     return r == -ENOENT ? kill_each(cgroup->fd) : r;
 }
 

@@ -92,6 +92,9 @@ int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
 /* Only closes: the directory stays. Harmless on CGROUP_NULL. */
 void cgroup_deinit(struct cgroup *cgroup);
 
+/* Writes a file of a cgroup, in one write(2). 0 or -errno. */
+int cgroup_write(int directory, const char *name, const char *text);
+
 /* Sets the limits anew, for a reload. 0, CGROUP_E_UNAVAILABLE, or the first -errno. */
 int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
                       const struct config_group *group);

@@ -270,15 +270,6 @@ static uint64_t list_group(struct listing *listing, const struct group *group, c
     return n + (ended ? list_results(listing, group, only) : 0);
 }
 
-static void fail_group(struct request *request, const char *name)
-{
-    struct reply *reply = request_begin_error(request, "NoSuchGroup");
-
-    reply_string(reply, "group", name);
-    reply_string_if(reply, "nearest", registry_nearest(&request->context->registry, name));
-    request_end(request);
-}
-
 static void list(struct request *request)
 {
     static const struct varlink_parameter table[] = {
@@ -307,7 +298,7 @@ static void list(struct request *request)
         key = strchr(parameters.group, '/');
     if (parameters.group && (registry_resolve_ever(registry, parameters.group, &only) < 0 ||
                              only.slot || (key && strchr(key + 1, '/')))) {
-        fail_group(request, parameters.group);
+        control_refuse_group(request, parameters.group);
         return;
     }
     listing.left = parameters.limit.value;

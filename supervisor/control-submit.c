@@ -66,15 +66,6 @@ static bool refuse_id(struct request *request, const struct varlink_bytes *id)
     return false;
 }
 
-static void refuse_group(struct request *request, const char *name)
-{
-    struct reply *reply = request_begin_error(request, "NoSuchGroup");
-
-    reply_string(reply, "group", name);
-    reply_string_if(reply, "nearest", registry_nearest(&request->context->registry, name));
-    request_end(request);
-}
-
 static void refuse_busy(struct request *request, const struct group *group,
                         const struct cell_request *wanted)
 {
@@ -216,7 +207,7 @@ static struct group *take_group(struct request *request, const char *name)
     group = registry_find(&request->context->registry, name);
     /* One that a reload removed and that still drains is no longer there for new jobs. */
     if (!group || group->removed) {
-        refuse_group(request, name);
+        control_refuse_group(request, name);
         return NULL;
     }
     if (group->config->type != CONFIG_ACTOR) {

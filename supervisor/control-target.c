@@ -48,3 +48,12 @@ bool control_refuse_stopping(struct request *request)
     request_fail(request, "Stopping");
     return true;
 }
+
+void control_refuse_group(struct request *request, const char *name)
+{
+    struct reply *reply = request_begin_error(request, "NoSuchGroup");
+
+    reply_string(reply, "group", name);
+    reply_string_if(reply, "nearest", registry_nearest(&request->context->registry, name));
+    request_end(request);
+}

@@ -17,6 +17,9 @@ bool control_find_ever(struct request *request, const char *target);
 /* As control_find_target() for what must be a group or a cell, no worker. */
 bool control_find_pool(struct request *request, const char *target, struct registry_target *ret);
 
+/* Answers NoSuchGroup with the nearest name. */
+void control_refuse_group(struct request *request, const char *name);
+
 /* While the supervisor stops, nothing is begun: answered with Stopping, true. */
 bool control_refuse_stopping(struct request *request);
 

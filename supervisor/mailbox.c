@@ -340,12 +340,9 @@ void mailbox_mark(struct mailbox *mailbox, uint64_t handle)
 
 void mailbox_set_control(struct mailbox *mailbox, uint32_t bits)
 {
-    const _Atomic uint32_t *word = &mailbox->channel.mine.header->control;
+    _Atomic uint32_t *word = &mailbox->channel.mine.header->control;
 
     /* Pairs with the acquire load in the worker's loop, before each message. */
-    atomic_store_explicit(&mailbox->channel.mine.header->control, bits, memory_order_release);
-    if (mailbox->channel.backend == WAKE_FUTEX)
-        loop_wake_word(mailbox->loop, word);
-    else
-        loop_wake_eventfd(mailbox->loop, mailbox->channel.wake_fd);
+    atomic_store_explicit(word, bits, memory_order_release);
+    mailbox_wake_peer(&mailbox->channel, word);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "../shared/cleanup.h"
 #include "client.h"
 #include <string.h>
 #include <sys/mman.h>
@@ -40,14 +39,9 @@ static int map_blob(struct troupe_client *client, struct troupe_result *result,
                     const struct payload_wire *payload)
 {
     struct result_slot *slot = result->internal;
-    _cleanup_close_ int fd = -1;
     int r;
 
-    r = payload_receive_fd(client->control, payload->serial, &fd);
-    if (r == 0)
-        r = payload_blob_check(fd, payload->size);
-    if (r == 0)
-        r = payload_blob_map(fd, (size_t)payload->size, &result->data);
+    r = payload_receive_blob(client->control, payload, &result->data);
     if (r < 0)
         return r;
     slot->map = (void *)(uintptr_t)result->data;

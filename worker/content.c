@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "content.h"
 
-#include "../shared/cleanup.h"
 #include <sys/mman.h>
 
 static size_t inline_size(const struct protocol_content *wire)
@@ -16,14 +15,9 @@ size_t content_room(const struct protocol_content *wire)
 
 static int map_blob(struct content *content, const struct payload_wire *payload, int control)
 {
-    _cleanup_close_ int fd = -1;
     int r;
 
-    r = payload_receive_fd(control, payload->serial, &fd);
-    if (r == 0)
-        r = payload_blob_check(fd, payload->size);
-    if (r == 0)
-        r = payload_blob_map(fd, (size_t)payload->size, &content->payload);
+    r = payload_receive_blob(control, payload, &content->payload);
     if (r == 0)
         content->size = content->mapped_size = (size_t)payload->size;
     return r;

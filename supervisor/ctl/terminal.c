@@ -131,35 +131,34 @@ static void put_line(const struct terminal *terminal, const char *text, unsigned
         fputs("\033[0m", terminal->file);
 }
 
-void terminal_print(const struct terminal *terminal, const char *format, ...)
+__attribute__((format(printf, 3, 0))) static void put_formatted(const struct terminal *terminal,
+                                                                unsigned limit, const char *format,
+                                                                va_list arguments)
 {
     _cleanup_free_ char *text = NULL;
-    va_list arguments;
-    int r;
 
-    va_start(arguments, format);
-    r = vasprintf(&text, format, arguments);
-    va_end(arguments);
-    if (r < 0) {
+    if (vasprintf(&text, format, arguments) < 0) {
         text = NULL;
         return;
     }
-    put_line(terminal, text, terminal->width);
+    put_line(terminal, text, limit);
+}
+
+void terminal_print(const struct terminal *terminal, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    put_formatted(terminal, terminal->width, format, arguments);
+    va_end(arguments);
     fputc('\n', terminal->file);
 }
 
 void terminal_print_over(const struct terminal *terminal, const char *format, ...)
 {
-    _cleanup_free_ char *text = NULL;
     va_list arguments;
-    int r;
 
     va_start(arguments, format);
-    r = vasprintf(&text, format, arguments);
+    put_formatted(terminal, terminal->width > 0 ? terminal->width - 1 : 0, format, arguments);
     va_end(arguments);
-    if (r < 0) {
-        text = NULL;
-        return;
-    }
-    put_line(terminal, text, terminal->width > 0 ? terminal->width - 1 : 0);
 }
