@@ -54,7 +54,6 @@ static void cell_note_latency(struct cell *cell, const struct job *job)
         latency_add(&cell->group->latency, took);
 }
 
-/* A job that is in none of the cell's lists any more reaches its end. */
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason)
 {
     assert(!list_linked(&job->link));

@@ -32,9 +32,10 @@ void cell_enqueue(struct cell *cell, struct job *job, bool first);
 
 /* ---- cell-job.c ---- */
 
-/* A job that is in none of the cell's lists reaches its end. `reason` NULL = nothing to say. */
 /* A dead job becomes a dead letter, which takes its payload over. */
 void cell_write_letter(struct cell *cell, struct job *job);
+
+/* A job that is in none of the cell's lists reaches its end. `reason` NULL = nothing to say. */
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason);
 
 /* A running job waits before its next attempt. */

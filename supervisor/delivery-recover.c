@@ -205,9 +205,12 @@ static void collect_ring(struct actor *actor, struct list *back, struct death *d
             protocol_get_message(record.body, record.size, &message) < 0)
             continue;
         letter = letter_of(actor, &message, at);
-        if (!letter)
+        if (!letter) {
             complain(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
-        else if (taken == at)
+            ask_letter_died(actor->context, message.ask, ENOMEM, "out of memory");
+            continue;
+        }
+        if (taken == at)
             retry_or_bury(actor, letter, back, death);
         else
             list_push_back(back, &letter->link);

@@ -42,7 +42,6 @@ int reload_add_group(struct context *context, struct config_group *config)
     int r;
 
     warn_unmet(context, config);
-
     r = group_new(&group, context, config);
     if (r < 0) {
         config_group_free(config);
