@@ -119,6 +119,7 @@ static int submit(struct group *group, struct dead_letter *letter, struct job **
         .timeout = PROTOCOL_DEFAULT_USEC,
         .backoff_min = PROTOCOL_DEFAULT_USEC,
         .backoff_max = PROTOCOL_DEFAULT_USEC,
+        .priority = PROTOCOL_DEFAULT_PRIORITY,
         .data = payload->fd >= 0 ? NULL : parcel_data(payload),
         .size = payload->size,
         .blob_fd = payload->fd,

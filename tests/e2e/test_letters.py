@@ -442,6 +442,16 @@ class DeadLetters(Letters):
         self.assertEqual(again["job"], answer["job"])
         self.assertGreater(again["id"], letter["id"])
 
+    def test_J4_a_requeued_job_is_no_more_urgent_than_others(self):
+        s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 0})}).start()
+        s.do("actor", "fail 1 not yet")
+        [letter] = self.letters(s, reason="job")
+        s.call("Pause", target="actor")
+        s.create("actor", "echo", id="before")
+        again = s.call(ACTORS + "Requeue", id=letter["id"])["job"]
+        s.create("actor", "echo", id="after")
+        self.assertEqual([job["id"] for job in s.call("List", group="actor")["jobs"]], ["before", again, "after"])
+
     def test_a_requeued_message_goes_to_its_recipient_with_its_sender(self):
         s = self.players("go tell q/0 order k first\nfirst unhandled\n", groups=("p", "q"),
                          sections={"Pool": {"Size": 1}})
