@@ -50,10 +50,60 @@ bool exchange_is_pattern(const char *key, uint32_t size)
     return false;
 }
 
+/* What a pattern says from `at` on: how many words, up to the next `#`. */
+static uint32_t count_to_hash(const char *text, uint32_t size, uint32_t at, bool *ret_hash)
+{
+    uint32_t n = 0;
+
+    for (*ret_hash = false; has_word(size, at); n++)
+        if (word_is(next_word(text, size, &at), '#')) {
+            *ret_hash = true;
+            break;
+        }
+    return n;
+}
+
+static uint32_t count_words(const char *text, uint32_t size, uint32_t at)
+{
+    uint32_t n = 0;
+
+    for (; has_word(size, at); n++)
+        (void)next_word(text, size, &at);
+    return n;
+}
+
+uint32_t exchange_pattern_effort(const char *pattern, uint32_t size)
+{
+    uint32_t at = 0, effort = 1 + count_words(pattern, size, 0);
+
+    while (has_word(size, at)) {
+        bool more;
+        uint32_t n;
+
+        if (!word_is(next_word(pattern, size, &at), '#'))
+            continue;
+        /* Between two of them, it may have to be tried at every word of the key. */
+        n = count_to_hash(pattern, size, at, &more);
+        if (more)
+            effort += n * (TOPIC_KEY_MAX / 2 + 1);
+    }
+    return effort;
+}
+
+/* Behind the last `#` the end of the key is wanted. False: the key has not so many words. */
+static bool skip_to_end(const char *key, uint32_t size, uint32_t *at, uint32_t n_wanted)
+{
+    uint32_t n = count_words(key, size, *at);
+
+    for (; n > n_wanted; n--)
+        (void)next_word(key, size, at);
+    return n == n_wanted;
+}
+
 /*
  * As with file name patterns: after a `#` everything is first tried with no word in its place, then
- * with one more each time; an earlier `#` never has to be reconsidered. At most words × words
- * steps.
+ * with one more each time; an earlier `#` never has to be reconsidered. See
+ * exchange_pattern_effort().
  */
 bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const char *key,
                               uint32_t key_size)
@@ -71,7 +121,9 @@ bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const 
         if (k_more)
             word = next_word(key, key_size, &k_next);
         if (p_more && word_is(wanted, '#')) {
-            can_retry = true;
+            const uint32_t n = count_to_hash(pattern, pattern_size, p_next, &can_retry);
+            if (!can_retry && !skip_to_end(key, key_size, &k, n))
+                return false;
             retry_p = p = p_next;
             retry_k = k;
             continue;

@@ -44,6 +44,9 @@ struct exchange_patterns *exchange_find_patterns(const struct exchange *exchange
 /* Whether a key has `*` or `#` as one of its words. */
 bool exchange_is_pattern(const char *key, uint32_t size);
 
+/* Words that are compared at most to find out whether a key is what the pattern says. */
+uint32_t exchange_pattern_effort(const char *pattern, uint32_t size);
+
 /* Whether the words of a key are what the pattern says. */
 bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const char *key,
                               uint32_t key_size);

@@ -87,7 +87,9 @@ static void subscription_free(struct exchange_subscription *subscription)
     list_unlink(&subscription->bucket_link);
     list_unlink(&subscription->actor_link);
     subscription->subscriber->n_subscriptions--;
+    subscription->subscriber->effort -= subscription->effort;
     exchange->n_subscriptions--;
+    exchange->effort -= subscription->effort;
     free(subscription);
     if (list_empty(&bucket->subscriptions))
         exchange_bucket_free(exchange, bucket);
@@ -117,7 +119,9 @@ static void subscription_place(struct exchange_subscription *subscription,
     }
     list_push_back(&subscriber->subscriptions, &subscription->actor_link);
     subscriber->n_subscriptions++;
+    subscriber->effort += subscription->effort;
     exchange->n_subscriptions++;
+    exchange->effort += subscription->effort;
 }
 
 static int subscription_insert(struct exchange_subscription *subscription,
@@ -139,6 +143,14 @@ static int subscription_insert(struct exchange_subscription *subscription,
     return 0;
 }
 
+/* What a subscription costs the messages that it does not get. */
+static uint32_t effort_of(const struct exchange *exchange, const struct topic *label)
+{
+    if (!exchange->wildcards || !label->key || !exchange_is_pattern(label->key, label->key_size))
+        return 0;
+    return exchange_pattern_effort(label->key, label->key_size);
+}
+
 static int subscribe_to(struct exchange *exchange, struct exchange_subscriber *subscriber,
                         struct exchange_bucket *bucket, const struct topic *topic)
 {
@@ -155,6 +167,7 @@ static int subscribe_to(struct exchange *exchange, struct exchange_subscriber *s
     subscription->subscriber = subscriber;
     subscription->bucket = bucket;
     subscription->topic = copy;
+    subscription->effort = effort_of(exchange, &bucket->topic);
     r = subscription_insert(subscription, replaced);
     if (r < 0)
         free(subscription);
@@ -173,6 +186,9 @@ int exchange_subscribe(struct exchange *exchange, struct exchange_subscriber *su
         return EXCHANGE_E_FULL;
     if (!(replaced && replaced->subscriber == subscriber) &&
         subscriber->n_subscriptions >= EXCHANGE_PER_ACTOR_MAX)
+        return EXCHANGE_E_FULL;
+    if (!replaced && (exchange->effort + effort_of(exchange, &label) > EXCHANGE_EFFORT_MAX ||
+                      subscriber->effort + effort_of(exchange, &label) > EXCHANGE_EFFORT_ACTOR_MAX))
         return EXCHANGE_E_FULL;
     if (!bucket) {
         bucket = exchange_bucket_new(exchange, &label);
@@ -236,8 +252,10 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind, bool wil
 
         /* The bounds count it once: gone from here before it is there, but for its topic. */
         subscriber->n_subscriptions--;
+        subscriber->effort -= old->effort;
         r = exchange_subscribe(&changed, subscriber, &old->topic);
         subscriber->n_subscriptions++;
+        subscriber->effort += old->effort;
         if (r < 0)
             result = r;
         subscription_end(old);
@@ -251,6 +269,7 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind, bool wil
     exchange->owned = changed.owned;
     exchange->patterns = changed.patterns;
     exchange->n_subscriptions = changed.n_subscriptions;
+    exchange->effort = changed.effort;
     exchange->sequence = changed.sequence;
     list_init(&exchange->subscriptions);
     if (!list_empty(&changed.subscriptions))

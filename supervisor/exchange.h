@@ -17,7 +17,8 @@
  * `#` for any number of words, none included; words are separated by dots.
  *
  * Cost: a look-up is a search per ancestor of the type, whatever the number of subscriptions;
- * patterns are tried one by one, those of the message's type and its ancestors only.
+ * patterns are tried one by one, those of the message's type and its ancestors only, and what they
+ * may cost together is bounded.
  */
 
 #include "../shared/list.h"
@@ -43,6 +44,10 @@ enum {
  * take the others' place. */
 #define EXCHANGE_SUBSCRIPTIONS_MAX 1000000u
 #define EXCHANGE_PER_ACTOR_MAX     10000u
+/* What all patterns of an exchange may cost a message at most, in words compared (some
+ * nanoseconds each), and those of one actor. */
+#define EXCHANGE_EFFORT_MAX       250000u
+#define EXCHANGE_EFFORT_ACTOR_MAX 25000u
 
 struct exchange {
     enum exchange_kind kind;
@@ -52,6 +57,7 @@ struct exchange {
     void *patterns;            /* tree of exchange_patterns, by type */
     struct list subscriptions; /* in the order of their registration */
     uint32_t n_subscriptions;
+    uint32_t effort; /* of its patterns */
     uint64_t sequence;
     char *description; /* for lists; NULL = none; owned */
 };
@@ -63,6 +69,7 @@ struct exchange_subscriber {
     uint64_t actor;            /* its reference */
     struct list subscriptions; /* to any exchange */
     uint32_t n_subscriptions;
+    uint32_t effort; /* of those that are patterns */
 };
 
 struct exchange_subscription {
@@ -73,6 +80,7 @@ struct exchange_subscription {
     struct exchange_bucket *bucket;
     struct exchange_subscriber *subscriber;
     uint64_t sequence;
+    uint32_t effort;
     struct topic topic; /* as it was asked for; bytes owned */
 };
 

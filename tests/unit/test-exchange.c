@@ -30,11 +30,13 @@ static void end(void)
     for (unsigned i = 0; i < N_ACTORS; i++) {
         ck_assert(list_empty(&actors[i].subscriptions));
         ck_assert_uint_eq(actors[i].n_subscriptions, 0);
+        ck_assert_uint_eq(actors[i].effort, 0);
     }
     ck_assert_ptr_null(exchange.buckets);
     ck_assert_ptr_null(exchange.owned);
     ck_assert_ptr_null(exchange.patterns);
     ck_assert_uint_eq(exchange.n_subscriptions, 0);
+    ck_assert_uint_eq(exchange.effort, 0);
 }
 
 /* A key of NULL is none. */
@@ -370,6 +372,86 @@ START_TEST(a_star_is_one_word_and_a_hash_any_number)
 }
 END_TEST
 
+/* As the rules say it; one character a word. */
+static bool matches_by_the_rules(const char *pattern, const char *key)
+{
+    if (*pattern == '\0')
+        return *key == '\0';
+    if (*pattern == '#')
+        return matches_by_the_rules(pattern + 1, key) ||
+               (*key != '\0' && matches_by_the_rules(pattern, key + 1));
+    return *key != '\0' && (*pattern == '*' || *pattern == *key) &&
+           matches_by_the_rules(pattern + 1, key + 1);
+}
+
+static void random_words(char *words, char *dotted, const char *alphabet)
+{
+    const size_t n = (size_t)rand() % 8, n_letters = strlen(alphabet);
+
+    for (size_t i = 0; i < n; i++) {
+        words[i] = alphabet[(size_t)rand() % n_letters];
+        dotted[2 * i] = words[i];
+        dotted[2 * i + 1] = '.';
+    }
+    words[n] = '\0';
+    dotted[n > 0 ? 2 * n - 1 : 0] = '\0';
+}
+
+START_TEST(any_pattern_matches_what_the_rules_say)
+{
+    srand(4711);
+    for (unsigned i = 0; i < 200000; i++) {
+        char pattern[8], key[8], pattern_text[16], key_text[16];
+
+        random_words(pattern, pattern_text, "ab*##");
+        random_words(key, key_text, "ab");
+        ck_assert_msg(exchange_pattern_matches(pattern_text, (uint32_t)strlen(pattern_text),
+                                               key_text, (uint32_t)strlen(key_text)) ==
+                          matches_by_the_rules(pattern, key),
+                      "'%s' and '%s'", pattern_text, key_text);
+    }
+}
+END_TEST
+
+START_TEST(the_effort_of_a_pattern_grows_with_what_is_between_two_hashes)
+{
+    ck_assert_uint_eq(exchange_pattern_effort("a.*.c", 5), 4);
+    ck_assert_uint_eq(exchange_pattern_effort("#.c.d", 5), 4);
+    ck_assert_uint_eq(exchange_pattern_effort("a.#", 3), 3);
+    ck_assert_uint_eq(exchange_pattern_effort("#.c.#", 5), 4 + 128);
+}
+END_TEST
+
+/* "#.c.INDEX.#": tried at every word of a key. */
+static int subscribe_costly(unsigned actor, unsigned index)
+{
+    char key[32];
+    struct topic wanted;
+
+    (void)snprintf(key, sizeof(key), "#.c.%u.#", index);
+    wanted = topic("t", key);
+    return exchange_subscribe(&exchange, &actors[actor], &wanted);
+}
+
+START_TEST(what_patterns_cost_together_is_bounded_and_room_comes_with_those_that_go)
+{
+    unsigned n = 0;
+
+    begin(EXCHANGE_ROUTING_KEY, true);
+    while (subscribe_costly(A, n) == 0)
+        n++;
+    ck_assert_uint_gt(n, 10);
+    ck_assert_uint_lt(n, 1000);
+    ck_assert_int_eq(subscribe_costly(A, n), EXCHANGE_E_FULL);
+    ck_assert_int_eq(subscribe_costly(A, 0), 0); /* again */
+    ck_assert_int_eq(subscribe_costly(B, n), 0); /* everybody has his share */
+    subscribe(A, "t", "no.pattern");
+    ck_assert(unsubscribe(A, "t", "#.c.0.#"));
+    ck_assert_int_eq(subscribe_costly(A, n), 0);
+    end();
+}
+END_TEST
+
 START_TEST(only_whole_words_make_a_pattern)
 {
     ck_assert(exchange_is_pattern("a.*", 3));
@@ -657,6 +739,9 @@ int main(void)
     tcase_add_test(tcase, a_pattern_is_replaced_and_removed_like_any_other_key);
     tcase_add_loop_test(tcase, a_star_is_one_word_and_a_hash_any_number, 0,
                         (int)(sizeof(PATTERNS) / sizeof(*PATTERNS)));
+    tcase_add_test(tcase, any_pattern_matches_what_the_rules_say);
+    tcase_add_test(tcase, the_effort_of_a_pattern_grows_with_what_is_between_two_hashes);
+    tcase_add_test(tcase, what_patterns_cost_together_is_bounded_and_room_comes_with_those_that_go);
     tcase_add_test(tcase, only_whole_words_make_a_pattern);
     tcase_add_test(tcase, an_actor_that_is_gone_is_forgotten_by_every_exchange);
     tcase_add_test(tcase,
