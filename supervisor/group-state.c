@@ -2,6 +2,11 @@
 #include "context.h"
 #include "group.h"
 
+uint64_t group_queued(const struct group *group)
+{
+    return group->n_live - group->n_running - group->n_backoff;
+}
+
 void group_recount(struct cell *cell, unsigned before, unsigned after)
 {
     struct group *group = cell->group;

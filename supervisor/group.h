@@ -149,6 +149,9 @@ void group_retire_cell(struct group *group, struct cell *cell);
 /* Told by a slot that goes away. */
 void group_note_generation(struct group *group, uint64_t generation);
 
+/* Jobs that wait for a worker, in all cells. */
+uint64_t group_queued(const struct group *group);
+
 /* A slot of this cell is counted differently: sets of CENSUS_BIT(). */
 void group_recount(struct cell *cell, unsigned before, unsigned after);
 

@@ -67,7 +67,7 @@ static void check_sums(void)
             census_add(&retiring, &cell->census);
         ck_assert_uint_eq(cell->census.n[CENSUS_MEMBER], cell->n_slots);
     }
-    ck_assert_uint_eq(group->n_live, queued + running + backoff);
+    ck_assert_uint_eq(group_queued(group), queued);
     ck_assert_uint_eq(group->n_running, running);
     ck_assert_uint_eq(group->n_backoff, backoff);
     ck_assert_uint_eq(group->n_waiters, waiters);
