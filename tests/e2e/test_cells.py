@@ -279,12 +279,14 @@ class Bounds(TestCase):
         s.stop()
 
     def test_a_cell_that_somebody_has_changed_by_itself_does_not_retire(self):
-        s = self.started({"mail": keyed(Pool={"CellIdleSec": "20ms"})})
+        s = self.started({"mail": keyed(Pool={"CellIdleSec": "infinity"})})
         for key in "paused", "stopped", "resized", "as-they-come":
             s.create("mail", "echo", key=key)
         s.call("Pause", target="mail/paused")
         s.call("Stop", target="mail/stopped")
         s.call("Resize", target="mail/resized", size=2)
+        s.write("mail.group", keyed(Pool={"CellIdleSec": "20ms"}))
+        s.call("Reload")
         s.wait_event("cell.retired", "mail/as-they-come")
         s.call("Resume", target="mail/paused")
         s.wait_event("cell.retired", "mail/paused")
