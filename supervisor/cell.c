@@ -230,7 +230,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->idle_since = cell_now(cell);
     cell_set_name(cell, key);
     list_init(&cell->link);
-    list_init(&cell->reviews);
+    spare_init(cell);
     list_init(&cell->cursors);
     list_init(&cell->available);
     queue_init(&cell->queue);
@@ -261,6 +261,7 @@ struct cell *cell_free(struct cell *cell)
     cell_turn_away(cell);
     timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
     loop_undefer(&cell->dispatch);
+    spare_deinit(cell);
     progress_deinit(cell);
     replacement_deinit(cell);
     for (size_t i = 0; i < cell->n_slots; i++) {

@@ -58,6 +58,8 @@ struct cell {
     struct slot *aside;  /* a successor on its way up, or its predecessor on its way out; or NULL */
     size_t size;         /* wanted */
     struct list reviews; /* members whose spare is to be looked at, struct slot.review_link */
+    struct list spares_due; /* and those that are to get one when this fires: */
+    struct timer spare_timer;
     struct census census;
     struct list available; /* slots, struct slot.available_link */
     struct queue queue;    /* jobs queued */

@@ -8,18 +8,24 @@ static void pacer_turn(struct loop_deferred *deferred)
     struct pacer *pacer = list_entry(deferred, struct pacer, turn);
     struct list *node;
 
+    if (pacer->patient && !pacer->waited) {
+        pacer->waited = true;
+        loop_defer(pacer->loop, &pacer->turn);
+        return;
+    }
     for (int i = 0; i < PER_TURN && (node = list_first(&pacer->waiting)); i++) {
         struct pacer_wish *wish = list_entry(node, struct pacer_wish, link);
         list_unlink(node);
         wish->fn(wish);
     }
-    if (!list_empty(&pacer->waiting))
+    pacer->waited = !list_empty(&pacer->waiting);
+    if (pacer->waited)
         loop_defer(pacer->loop, &pacer->turn);
 }
 
 void pacer_init(struct pacer *pacer, struct loop *loop)
 {
-    pacer->loop = loop;
+    *pacer = (struct pacer){.loop = loop};
     list_init(&pacer->waiting);
     loop_deferred_init(&pacer->turn, pacer_turn);
 }

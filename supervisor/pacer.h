@@ -9,11 +9,14 @@
 
 #include "../shared/list.h"
 #include "loop.h"
+#include <stdbool.h>
 
 struct pacer {
     struct loop *loop;
     struct list waiting;
     struct loop_deferred turn;
+    bool patient; /* what the loop has to tell when the first wish comes is told before */
+    bool waited;
 };
 
 /* Embedded in whoever wants to do something; unlinking it takes the wish back. */

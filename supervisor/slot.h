@@ -43,7 +43,7 @@ struct slot {
     enum slot_role role;
     unsigned traits;         /* as it is counted: see census.h */
     struct slot *beside;     /* a member's: its spare, or who was in its place before; NULL */
-    struct list review_link; /* a member's, in cell.reviews */
+    struct list review_link; /* a member's, in cell.reviews or cell.spares_due */
     bool twin;               /* has the other one of the place's two cgroups */
     usec_t since_at;         /* realtime, of the state */
     struct pacer_wish start; /* its turn to start has not come yet */

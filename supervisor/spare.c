@@ -9,6 +9,12 @@
 #include "slot-private.h"
 #include <stdio.h>
 
+/*
+ * Starting a process holds the loop up for half a millisecond. After a death there is other work,
+ * not least for the spare that has just taken over: the next one comes a little later.
+ */
+#define SPARE_PAUSE (10 * USEC_PER_MSEC)
+
 static bool has_spare(const struct slot *place)
 {
     return place->beside && place->beside->role == SLOT_SPARE;
@@ -56,6 +62,18 @@ void spare_review_all(struct cell *cell)
 
 /* ---- it comes and goes ---- */
 
+static void spare_start_later(struct slot *place)
+{
+    struct cell *cell = place->cell;
+
+    list_push_back(&cell->spares_due, &place->review_link);
+    if (timer_armed(&cell->spare_timer))
+        return;
+    if (timer_arm(loop_timers(cell->context->loop), &cell->spare_timer,
+                  usec_add(cell_now(cell), SPARE_PAUSE)) < 0)
+        log_error("%s: out of memory arming a timer", cell->name);
+}
+
 /* Best effort: without memory the place is as without Spare= until the next review. */
 static void spare_start(struct slot *place)
 {
@@ -100,7 +118,7 @@ static void spare_look_at(struct slot *place)
     if (beside && !beside->wanted && slot_is_down(beside))
         spare_forget(place);
     if (!place->beside && spare_is_due(place))
-        spare_start(place);
+        spare_start_later(place);
 }
 
 void spare_step(struct cell *cell)
@@ -111,6 +129,33 @@ void spare_step(struct cell *cell)
         list_unlink(node);
         spare_look_at(list_entry(node, struct slot, review_link));
     }
+}
+
+static void spare_on_timer(struct timer *timer, usec_t now)
+{
+    struct cell *cell = list_entry(timer, struct cell, spare_timer);
+    struct list *node;
+
+    (void)now;
+    while ((node = list_first(&cell->spares_due))) {
+        struct slot *place = list_entry(node, struct slot, review_link);
+
+        list_unlink(node);
+        if (!place->beside && spare_is_due(place))
+            spare_start(place);
+    }
+}
+
+void spare_init(struct cell *cell)
+{
+    list_init(&cell->reviews);
+    list_init(&cell->spares_due);
+    timer_init(&cell->spare_timer, spare_on_timer);
+}
+
+void spare_deinit(struct cell *cell)
+{
+    timer_disarm(loop_timers(cell->context->loop), &cell->spare_timer);
 }
 
 /* ---- it takes over ---- */

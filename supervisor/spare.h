@@ -17,7 +17,11 @@
 struct cell;
 struct slot;
 
-/* Something has changed at this place: a spare is started, or let go of, at the end of the turn. */
+void spare_init(struct cell *cell);
+void spare_deinit(struct cell *cell);
+
+/* Something has changed at this place: a spare is let go of at the end of the turn, or started
+ * soon. */
 void spare_review(struct slot *slot);
 /* At all places: another configuration. */
 void spare_review_all(struct cell *cell);

@@ -99,6 +99,7 @@ static int open_context(struct supervisor *supervisor)
 
     context->reload = supervisor_reload;
     pacer_init(&context->starts, context->loop);
+    context->starts.patient = true; /* or whoever is to hear of a death waits for the exec */
     pacer_init(&context->burials, context->loop);
     pacer_init(&context->answers, context->loop);
     alarms_init(&context->alarms, context->loop);

@@ -31,7 +31,8 @@ class Gate:
     def __init__(self, s, name="gate"):
         self.open_path, self.hang_path = s.path(name + "-open"), s.path(name + "-hang")
         self.bell = Bell(s, name + "-bell")
-        self.program = (f"/bin/sh -c '[ -e {self.hang_path} ] && read line <{self.bell.path}; "
+        self.hung = Bell(s, name + "-hung")  # rung by who hangs
+        self.program = (f"/bin/sh -c '[ -e {self.hang_path} ] && echo >{self.hung.path} && read line <{self.bell.path}; "
                         f"[ -e {self.open_path} ] || exit 3; exec {ACTOR}'")
         self.open()
 

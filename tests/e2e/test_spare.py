@@ -114,8 +114,10 @@ class Spare(Case):
                 job = s.create("driver", "many actor/0 note 20000")
                 for i in range(20):
                     s.until(lambda i=i: len(lines(talk)) >= 800 * (i + 1))
-                    self.kill(s.wait_worker("actor/0", "idle")["pid"])
+                    s.wait_worker("actor/0", "idle")
                     self.stand_by(s)
+                    self.kill(s.worker("actor/0")["pid"])
+                    s.until(lambda i=i: s.group("actor")["deaths"] == i + 1)
                 s.wait_job(job)
                 s.until(lambda: lines(talk)[-1:] and lines(talk)[-1].split()[2] == "19999")
                 last, again = -1, 0
@@ -127,7 +129,8 @@ class Spare(Case):
                     last = n
                 self.assertEqual(last, 19999)
                 self.assertLessEqual(again, 20)
-                self.assertGreater(len(self.events(s, "worker.spare-used")), 10)
+                s.wait_worker("actor/0", "idle")
+                self.assertEqual(len(self.events(s, "worker.spare-used")), 20)
                 s.stop()
 
 
@@ -158,7 +161,8 @@ class Trouble(Case):
         gate.hang()
         s.write("actor.group", actor(gate.program, Pool={"Spare": 1}))
         s.call("Reload")
-        s.until(lambda: [w for w in workers(s, "spare") if w.get("pid") and w["state"] == "starting"])
+        gate.hung.wait()
+        self.assertEqual([w["state"] for w in workers(s, "spare")], ["starting"])
         os.unlink(gate.hang_path)
         for _ in range(3):
             s.do("actor", "echo")
