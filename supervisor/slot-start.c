@@ -185,7 +185,7 @@ static uint64_t slot_next_generation(const struct slot *slot)
 void slot_action_spawn(struct slot *slot)
 {
     const char *step = "";
-    char text[160];
+    char text[sizeof(slot->status_text)];
     int r;
 
     list_unlink(&slot->wish_link); /* this is its new process */
@@ -206,6 +206,7 @@ void slot_action_spawn(struct slot *slot)
         notify_server_deinit(&slot->notify);
         (void)snprintf(text, sizeof(text), "could not be started: %s: %s", step, strerror(-r));
         slot_tell(slot, LOG_LEVEL_WARNING, "worker.spawn-failed", NULL, NULL, text);
+        (void)snprintf(slot->status_text, sizeof(slot->status_text), "%s", text);
         slot->spawn_failed = true;
         slot_event(slot, LIFECYCLE_EVENT_SPAWN_FAILED);
         return;

@@ -79,7 +79,7 @@ struct slot {
     enum death_cause died_of;        /* the last one */
     struct spawn_exit exit;          /* how the process ended, for its burial */
     char violation[64];              /* what it broke */
-    char status_text[128];           /* a service's STATUS= */
+    char status_text[128];           /* a service's STATUS=, or why it could not be started */
     struct restart_tally tally;
     usec_t restart_at; /* realtime; 0 = none scheduled */
     struct timer

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Workers: started, watched, ended, restarted."""
 import os
+import tempfile
+import shutil
 import signal
 import sys
 import unittest
@@ -294,6 +296,18 @@ class Starts(TestCase):
             modes = [line.split()[1] for line in maps if "/memfd:" in line]
         self.assertIn("r--s", modes)
         self.assertIn("rw-s", modes)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_why_a_worker_cannot_be_started_stands_in_the_status(self):
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        s = self.started({"actor": actor(Group={"User": "nobody", "WorkingDirectory": directory})})
+        s.wait_worker("actor/0", "backoff")
+        self.assertEqual(s.worker("actor/0")["status"], "could not be started: chdir: Permission denied")
+        self.assertIn("could not be started: chdir: Permission denied", s.ctl("status").stdout)
+        os.chmod(directory, 0o755)
+        s.wait_worker("actor/0", "idle")
+        self.assertNotIn("status", s.worker("actor/0"))
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_a_worker_runs_as_its_user(self):
