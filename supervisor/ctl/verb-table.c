@@ -189,12 +189,16 @@ const struct verb verb_table[] = {
     {
         .name = "stop", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Stops them after the jobs they have in hand",
+        .details =
+            "However long these take; 'troupectl cancel ID' ends one that is stuck.\n",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_stop,
         .examples = "  troupectl stop digest/3\n",
     },
     {
         .name = "restart", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Restarts them after the jobs they have in hand",
+        .details =
+            "However long these take; 'troupectl cancel ID' ends one that is stuck.\n",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_restart,
         .examples = "  troupectl restart digest --wait --timeout 1min\n",
     },
