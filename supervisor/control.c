@@ -182,10 +182,28 @@ static const struct connection_handler handler = {
     .closed = on_closed,
 };
 
+/*
+ * The last eighth is for those who may change something: whoever may only look at things, and does
+ * so as often as he can, is not to lock them out.
+ */
+static bool is_one_too_many(const struct control *control, int fd)
+{
+    const struct config_daemon *config = control->context->config;
+    const unsigned max = config->clients_max;
+    struct peer peer = PEER_NULL;
+    bool may_change;
+
+    if (control->n_clients >= max || control->n_clients < max - max / 8)
+        return control->n_clients >= max;
+    may_change = peer_init(&peer, fd) == 0 && peer_may_change(&peer, config);
+    peer_deinit(&peer);
+    return !may_change;
+}
+
 static int client_new(struct control *control, int fd)
 {
     const struct config_daemon *config = control->context->config;
-    bool refused = control->n_clients >= config->clients_max;
+    bool refused = is_one_too_many(control, fd);
     struct client *client;
     int r;
 

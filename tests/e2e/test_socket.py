@@ -218,6 +218,43 @@ class Permissions(TestCase):
         except VarlinkError as error:
             return error.name
 
+    def crowd_of_nobody(self, n):
+        """Opens that many connections as another user and keeps them; how many were let in."""
+        reader, writer = os.pipe()
+        hold_reader, hold_writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.close(hold_writer)
+                os.setgroups([])
+                os.setresgid(65534, 65534, 65534)
+                os.setresuid(65534, 65534, 65534)
+                crowd = [Varlink(self.s.socket_path) for _ in range(n)]
+                os.write(writer, str(sum(self.is_let_in(one) for one in crowd)).encode())
+                os.close(writer)
+                os.read(hold_reader, 1)
+            finally:
+                os._exit(0)
+        os.close(writer)
+        os.close(hold_reader)
+        self.addCleanup(os.waitpid, pid, 0)
+        self.addCleanup(os.close, hold_writer)
+        with os.fdopen(reader, "rb") as file:
+            return int(file.read())
+
+    def is_let_in(self, connection):
+        try:
+            connection.call("GetInfo")
+            return True
+        except (VarlinkError, OSError, EOFError):
+            return False
+
+    def test_strangers_cannot_lock_out_who_may_change_something(self):
+        self.s = self.started({"actor": ini(ACTOR)}, conf="[Supervisor]\nClientsMax=16\n")
+        self.assertEqual(self.crowd_of_nobody(40), 14)
+        self.assertEqual(self.s.do("actor", "echo in")["result"], text("in"))
+        self.s.call("Pause", target="actor")
+
     def test_a_stranger_may_look_and_change_nothing(self):
         self.s = self.started({"actor": ini(ACTOR)})
         os.chmod(self.s.socket_path, 0o666)
