@@ -29,6 +29,7 @@ static const struct {
 } tally_words[] = {
     {"busy", "busy", ""},
     {"idle", "idle", ""},
+    {"spare", "standing by", ""},
     {"starting", "starting", YELLOW},
     {"stopping", "stopping", ""},
     {"killing", "being killed", RED},
@@ -40,6 +41,19 @@ static const struct {
 bool pool_is_failure(const json_t *death)
 {
     return json_is_object(death) && !field_is(death, "cause", "stop");
+}
+
+bool pool_is_spare(const json_t *worker)
+{
+    return field_is(worker, "replacement", "spare");
+}
+
+/* What the tally counts it as. */
+static const char *state_of(const json_t *worker)
+{
+    const char *state = field_text(worker, "state");
+
+    return pool_is_spare(worker) && strcmp(state, "idle") == 0 ? "spare" : state;
 }
 
 static enum rank rank_of(const json_t *worker, usec_t now)
@@ -124,7 +138,7 @@ static void tally(const struct pool *pool, size_t first, FILE *file)
         size_t n = 0;
 
         for (size_t i = first; i < pool->n_entries; i++)
-            n += field_is(pool->entries[i].worker, "state", tally_words[word].state);
+            n += strcmp(state_of(pool->entries[i].worker), tally_words[word].state) == 0;
         if (n == 0)
             continue;
         fprintf(file, "%s%s%s %s%s", separator, tally_words[word].color, COUNT(n),

@@ -52,5 +52,8 @@ char *pool_tally(const struct pool *pool, size_t first);
 /* A death that was not asked for. */
 bool pool_is_failure(const json_t *death);
 
+/* It stands by for a place and has none: not one of those that the pool is to have. */
+bool pool_is_spare(const json_t *worker);
+
 /* What a state is called: a service that is "idle" waits for nothing, it is up. */
 const char *pool_state_name(const char *state, bool service);

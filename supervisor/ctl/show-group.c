@@ -31,8 +31,9 @@ static void show_workers_line(const struct terminal *terminal, const json_t *gro
     uint64_t size = field_count(group, "size"), up = 0;
 
     for (size_t i = 0; i < pool->n_entries; i++)
-        up += field_is(pool->entries[i].worker, "state", "idle") ||
-              field_is(pool->entries[i].worker, "state", "busy");
+        up += !pool_is_spare(pool->entries[i].worker) &&
+              (field_is(pool->entries[i].worker, "state", "idle") ||
+               field_is(pool->entries[i].worker, "state", "busy"));
     terminal_print(terminal, "   Workers: %s%s of %s up%s%s%s", up < size ? BOLD : "", COUNT(up),
                    COUNT(size), up < size ? PLAIN : "", states && *states ? ": " : "",
                    states ? states : "");

@@ -49,7 +49,10 @@ class Spare(Case):
         pids = {int(s.do("actor", "pid")["result"]["data"]) for _ in range(50)}
         self.assertFalse(pids & {w["pid"] for w in spares})
         self.assertEqual([w["jobs_done"] for w in ready_spares(s)], [0, 0])
-        self.assertIn("spare", s.ctl("status", "actor", check=True).stdout)
+        shown = s.ctl("status", "actor", check=True).stdout
+        self.assertIn("2 of 2 up: 2 idle, 2 standing by\n", shown)
+        self.assertEqual(shown.count("spare"), 2)
+        self.assertIn("Spare: it stands by", s.ctl("status", "actor/1", check=True).stdout)
 
     def test_it_takes_the_place_of_one_that_dies(self):
         for wake in "futex", "eventfd":
