@@ -7,6 +7,7 @@
 #include "context.h"
 #include "delivery.h"
 #include "exchange.h"
+#include "group.h"
 #include "slot.h"
 #include <assert.h>
 #include <errno.h>
@@ -286,6 +287,8 @@ struct actor_policy actor_policy(const struct actor *actor)
         config = actor->slot->cell->config;
     else if (actor->kind == ACTOR_POOL)
         config = actor->cell->config;
+    else if (actor->kind == ACTOR_GROUP)
+        config = actor->group->config;
     if (!config)
         return (struct actor_policy){.mailbox_max = 10000,
                                      .mailbox_memory_max = UINT64_C(64) << 20};

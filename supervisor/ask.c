@@ -95,6 +95,7 @@ int ask_new(struct ask **ret, struct context *context, const struct ask_options 
     ask->generation = ask->generation == UINT32_MAX ? 1 : ask->generation + 1;
     ask->handle = (uint64_t)ask->generation << 32 | ask->index;
     ask->asker = options->asker;
+    ask->asked_by = ask->asker ? ask->asker->reference : 0;
     ask->cookie = options->cookie;
     ask->done = options->done;
     ask->userdata = options->userdata;
@@ -120,6 +121,14 @@ struct ask *ask_get(const struct ask_table *table, uint64_t handle)
     struct ask *ask = index < table->n_entries ? table->entries[index] : NULL;
 
     return ask && handle != 0 && ask->handle == handle ? ask : NULL;
+}
+
+uint64_t ask_asked_by(const struct ask_table *table, uint64_t handle)
+{
+    const uint32_t index = (uint32_t)handle;
+    const struct ask *ask = index < table->n_entries ? table->entries[index] : NULL;
+
+    return ask && ask->generation == handle >> 32 ? ask->asked_by : 0;
 }
 
 void ask_drop(struct ask *ask)

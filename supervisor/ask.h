@@ -34,6 +34,7 @@ struct ask {
     uint32_t index, generation;
     bool quiet;          /* `done` is not told of its failure: whoever asks is being told now */
     struct actor *asker; /* NULL = `done` is called */
+    uint64_t asked_by;   /* its reference, also when it has ended; 0 = nobody's */
     uint64_t cookie;     /* the asker's own */
     uint64_t recipient;  /* to whom it was handed: who may reply; 0 = not handed over yet */
     uint32_t copies;     /* letters on their way: exchanges make more */
@@ -68,6 +69,9 @@ struct ask_options {
 /* 0 or -ENOMEM. */
 int ask_new(struct ask **ret, struct context *context, const struct ask_options *options);
 struct ask *ask_get(const struct ask_table *table, uint64_t handle); /* NULL = it has ended */
+
+/* Who asked, also when it has ended, as long as no other has its place; 0 = not known. */
+uint64_t ask_asked_by(const struct ask_table *table, uint64_t handle);
 
 /* Ends it without a word. */
 void ask_drop(struct ask *ask);

@@ -170,13 +170,14 @@ static void feed_pool(struct actor *actor)
     }
 }
 
-static void feed_exchange(struct actor *actor)
+/* Groups and exchanges keep nothing but what comes while they are paused. */
+static void feed_others(struct actor *actor)
 {
     struct letter *letter;
 
     while (!actor->paused && (letter = postbox_oldest(&actor->postbox))) {
         postbox_take(&actor->postbox, letter);
-        (void)router_send(actor, letter);
+        router_hand_on(actor, letter);
     }
 }
 
@@ -202,8 +203,9 @@ void delivery_on_turn(struct loop_deferred *deferred)
     case ACTOR_POOL:
         feed_pool(actor);
         break;
+    case ACTOR_GROUP:
     case ACTOR_EXCHANGE:
-        feed_exchange(actor);
+        feed_others(actor);
         break;
     default:
         feed_inbox(actor);

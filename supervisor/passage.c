@@ -6,6 +6,7 @@
 #include "mailbox.h"
 #include "message-log.h"
 #include "pool.h"
+#include "slot.h"
 #include <errno.h>
 #include <string.h>
 
@@ -52,7 +53,7 @@ void passage_end_message(struct passage *passage, struct protocol_message *messa
     message->content = passage->content;
     protocol_put_message_head(&writer, message);
     mailbox_commit(to->mailbox, PROTOCOL_MESSAGE, passage->head + passage->size);
-    to->counters.accepted++;
+    (message->flags & PROTOCOL_MESSAGE_POOL ? to->slot->cell->actor : to)->counters.accepted++;
     if (to->log != 0)
         message_log(to, ACTOR_LOG_ENQUEUED,
                     &(struct message_log_entry){.id = message->id,

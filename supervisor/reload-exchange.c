@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "reload-exchange.h"
 
+#include "../shared/log.h"
 #include "config-exchange.h"
 #include "config-problem.h"
 #include "group.h"
@@ -38,6 +39,25 @@ static int check_group(struct context *context, const struct config *config,
                               actor->kind == ACTOR_EXCHANGE ? "an exchange" : actor->name);
 }
 
+/* Those that files declare, and those that were made at run time. */
+static int check_number(struct context *context, const struct config *config,
+                        struct config_problems *problems)
+{
+    size_t n = config->n_exchanges, cursor = 0;
+    const struct actor *actor;
+
+    while ((actor = actor_next(&context->actors, &cursor)))
+        n += actor->kind == ACTOR_EXCHANGE && !actor->exchange_declared &&
+             !config_find_exchange(config, actor->name);
+    if (n <= ACTOR_EXCHANGES_MAX)
+        return 0;
+    return config_problem_add(
+        problems, config->exchanges[config->n_exchanges - 1]->path, 0,
+        "that would make %zu exchanges, with those made at run time; allowed: "
+        "at most %u",
+        n, ACTOR_EXCHANGES_MAX);
+}
+
 int reload_check_names(struct context *context, const struct config *config,
                        struct config_problems *problems)
 {
@@ -47,6 +67,10 @@ int reload_check_names(struct context *context, const struct config *config,
         r = check_exchange(context, config->exchanges[i], problems);
     for (size_t i = 0; r == 0 && i < config->n_groups; i++)
         r = check_group(context, config, config->groups[i], problems);
+    if (r < 0)
+        return r;
+    if (r == 0)
+        r = check_number(context, config, problems);
     if (r < 0)
         return r;
     return problems->n_problems > 0 ? CONFIG_E_INVALID : 0;
@@ -81,6 +105,8 @@ static int add(struct context *context, const struct config_exchange *wanted,
     int r;
 
     r = router_add_exchange(context, wanted->name, wanted->type, wanted->wildcards != 0, &actor);
+    if (r == ACTOR_E_TOO_MANY)
+        log_error("%s: too many exchanges; allowed: at most %u", wanted->path, ACTOR_EXCHANGES_MAX);
     if (r != 0)
         return r < 0 ? r : -EEXIST;
     actor->exchange_declared = true;

@@ -95,7 +95,19 @@ static int send_to_pool(struct actor *to, struct letter *letter)
     return enqueue(to, letter);
 }
 
-static int send_to_group(struct actor *to, struct letter *letter)
+bool router_is_open(const struct actor *actor)
+{
+    return !actor->paused && postbox_idle(&actor->postbox);
+}
+
+struct actor *router_cell_of(const struct actor *group, const char *key, uint32_t key_size)
+{
+    struct cell *cell;
+
+    return group_take_cell(group->group, key, key_size, &cell) == 0 ? cell->actor : NULL;
+}
+
+static int hand_to_cell(struct actor *to, struct letter *letter)
 {
     struct cell *cell;
     const char *problem = "no such cell";
@@ -161,7 +173,7 @@ static int share_ask(struct actor *exchange, const struct letter *letter)
     return ask_share(ask, n);
 }
 
-static int send_to_exchange(struct actor *to, struct letter *letter)
+static int hand_to_subscribers(struct actor *to, struct letter *letter)
 {
     struct fan_out out = {.context = to->context, .exchange = to, .letter = letter};
     const struct router_verdict no_match = {
@@ -170,8 +182,6 @@ static int send_to_exchange(struct actor *to, struct letter *letter)
         .reason = DEAD_LOOP, .error = ELOOP, .text = "it went through too many exchanges"};
     int r;
 
-    if (to->paused)
-        return enqueue(to, letter);
     if (letter->hops >= ROUTER_HOPS_MAX)
         return refuse(to->context, letter, to, &round, ROUTER_E_NO_MATCH);
     r = share_ask(to, letter);
@@ -191,6 +201,14 @@ static int send_to_exchange(struct actor *to, struct letter *letter)
     return r < 0 ? r : out.result;
 }
 
+void router_hand_on(struct actor *actor, struct letter *letter)
+{
+    if (actor->kind == ACTOR_GROUP)
+        (void)hand_to_cell(actor, letter);
+    else
+        (void)hand_to_subscribers(actor, letter);
+}
+
 int router_send(struct actor *to, struct letter *letter)
 {
     to = actor_self(to); /* a successor on its way is told nothing of its own */
@@ -203,9 +221,9 @@ int router_send(struct actor *to, struct letter *letter)
     case ACTOR_POOL:
         return send_to_pool(to, letter);
     case ACTOR_GROUP:
-        return send_to_group(to, letter);
+        return router_is_open(to) ? hand_to_cell(to, letter) : enqueue(to, letter);
     case ACTOR_EXCHANGE:
-        return send_to_exchange(to, letter);
+        return router_is_open(to) ? hand_to_subscribers(to, letter) : enqueue(to, letter);
     default:
         return send_to_inbox(to, letter);
     }

@@ -51,6 +51,13 @@ int router_tell(struct context *context, const struct router_message *message);
 int router_ask(struct context *context, const struct router_message *message, const char *wanted,
                usec_t timeout, ask_done_fn done, void *userdata, uint64_t *ret);
 
+/* A group's or an exchange's: whether nothing waits in it, or is to. */
+bool router_is_open(const struct actor *actor);
+/* The actor of a group's cell, made if need be; NULL if there can be none. */
+struct actor *router_cell_of(const struct actor *group, const char *key, uint32_t key_size);
+/* A letter that has waited in a group or an exchange, to those whom it is for; moved from. */
+void router_hand_on(struct actor *actor, struct letter *letter);
+
 /* Whether its postbox takes one more of that many bytes. */
 bool router_has_room(const struct actor *to, uint64_t bytes);
 

@@ -37,12 +37,23 @@ int talk_take_letter(struct actor *from, uint16_t kind, const struct protocol_co
     return 0;
 }
 
-/* Overflow=block: whether the sender has to wait. It is resumed then. */
-static bool must_wait(struct actor *from, struct actor *to, uint64_t bytes)
+/*
+ * Overflow=block: whether the sender has to wait. It is resumed then. With Cells=by-key the cell is
+ * what may be full; the key is copied before it is looked at.
+ */
+static bool must_wait(struct actor *from, struct actor *to, const struct topic *topic,
+                      uint64_t bytes)
 {
-    if (from->mailbox->draining || actor_policy(to).overflow != CONFIG_OVERFLOW_BLOCK ||
-        (to->kind != ACTOR_SLOT && to->kind != ACTOR_POOL) ||
-        router_has_room(to, bytes + sizeof(struct letter)))
+    char key[TOPIC_KEY_MAX];
+
+    if (from->mailbox->draining || actor_policy(to).overflow != CONFIG_OVERFLOW_BLOCK)
+        return false;
+    if (to->kind == ACTOR_GROUP && router_is_open(to)) {
+        if (topic->key_size > 0)
+            memcpy(key, topic->key, topic->key_size);
+        to = router_cell_of(to, topic->key ? key : NULL, topic->key_size);
+    }
+    if (!to || router_has_room(to, bytes + sizeof(struct letter)))
         return false;
     list_unlink(&from->blocked_link);
     list_push_back(&to->blocked, &from->blocked_link);
@@ -80,7 +91,7 @@ static int tell_slowly(struct actor *from, struct actor *to, const struct ring_r
     r = protocol_get_tell(record->body, record->size, &tell);
     if (r < 0)
         return r;
-    if (to && must_wait(from, to, record->size))
+    if (to && must_wait(from, to, &tell.content.topic, record->size))
         return MAILBOX_E_FULL;
     r = talk_take_letter(from, PROTOCOL_MESSAGE, &tell.content, &letter);
     if (r < 0)
@@ -160,7 +171,7 @@ static int on_ask(struct actor *from, const struct ring_record *record)
     if (delivery_must_read_first(from))
         return MAILBOX_E_FULL;
     to = actor_get(&from->context->actors, ask.to);
-    if (to && must_wait(from, to, record->size))
+    if (to && must_wait(from, to, &ask.content.topic, record->size))
         return MAILBOX_E_FULL;
     r = talk_take_letter(from, PROTOCOL_MESSAGE, &ask.content, &letter);
     if (r < 0)
@@ -204,6 +215,7 @@ static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_r
     r = talk_take_letter(from, PROTOCOL_REPLIED, &reply.content, &letter);
     if (r < 0)
         return forgive(r);
+    letter->to = ask_asked_by(&from->context->asks, reply.ask);
     if (ask && !ask_wants(ask, &letter->topic))
         verdict = (struct router_verdict){.reason = DEAD_WRONG_REPLY,
                                           .text = "its type is not the one that was asked for"};

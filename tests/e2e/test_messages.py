@@ -313,6 +313,41 @@ class Policies(Case):
         s.stop()
 
 
+class Keyed(Case):
+    """A group with Cells=by-key that is told as a whole."""
+
+    def keyed(self, **worker):
+        return self.cast(Pool={"Size": 1, "Cells": "by-key"}, Worker={"MailboxMax": 10, **worker})
+
+    def test_O6_the_sender_waits_for_the_cell_that_is_full(self):
+        s = self.keyed(Overflow="block")
+        bell = Bell(s, "bell")
+        self.said(s, "tell", "actor", "wait", bell.path, "a")
+        job = s.create("driver", "many actor note 20000 a")
+        self.said(s, "many", "actor", "note", "3", "b")  # another cell has room
+        bell.ring()
+        s.wait_job(job)
+        lines = self.wait_lines(s, 20004)
+        self.assertEqual([line for line in lines if line.startswith("actor/a/0 note")],
+                         [f"actor/a/0 note {i}" for i in range(20000)])
+        self.assertEqual(s.call("io.troupe.Actors.ListDeadLetters")["total"], 0)
+        s.stop()
+
+    def test_a_pause_of_the_whole_holds_its_messages_back_in_order(self):
+        s = self.keyed()
+        s.call("io.troupe.Actors.Pause", actor="actor")
+        self.said(s, "many", "actor", "note", "4", "a")
+        self.assertEqual(s.call("io.troupe.Actors.Lookup", name="actor")["actor"]["waiting"], 4)
+        self.said(s, "many", "actor", "note", "12", "b")
+        self.assertEqual(s.call("io.troupe.Actors.ListDeadLetters")["total"], 6)  # MailboxMax= is 10
+        s.call("io.troupe.Actors.Resume", actor="actor")
+        self.said(s, "many", "actor", "last", "1", "a")
+        lines = self.wait_lines(s, 11)
+        self.assertEqual([line for line in lines if "/a/" in line],
+                         [f"actor/a/0 note {i}" for i in range(4)] + ["actor/a/0 last 0"])
+        s.stop()
+
+
 class Names(Case):
     def test_C1_a_registered_name_is_found_until_it_is_deregistered(self):
         s = self.cast()
@@ -321,6 +356,38 @@ class Names(Case):
         self.wait_lines(s, 1)
         self.assertEqual(s.do("driver", "register actor")["result"]["data"], "error EEXIST")
         self.assertEqual(s.do("driver", "tell nobody note x")["result"]["data"], "error ENOENT")
+        s.stop()
+
+
+    def test_a_group_cannot_take_a_registered_name(self):
+        s = self.cast()
+        self.said(s, "register", "bank")
+        s.write("bank.group", ini(TALKER))
+        [problem] = self.refused("BadConfiguration", s.call, "Reload")["problems"]
+        self.assertIn("bank.group", problem)
+        self.assertIn("has that name", problem)
+        s.stop()
+
+    def test_an_exchange_beyond_the_limit_is_refused_with_a_sentence(self):
+        s = self.cast()
+        with s.connect() as connection:
+            for i in range(10000):
+                connection.call("io.troupe.Actors.CreateExchange", name=f"x{i}", kind="single")
+        s.write("one-more.exchange", "[Exchange]\n")
+        [problem] = self.refused("BadConfiguration", s.call, "Reload")["problems"]
+        self.assertIn("one-more.exchange", problem)
+        self.assertIn("10001 exchanges, with those made at run time; allowed: at most 10000", problem)
+        s.call("io.troupe.Actors.DeleteExchange", name="x0")
+        s.call("Reload")
+        s.stop()
+
+    def test_a_pool_counts_what_it_accepts_whichever_way_it_goes(self):
+        s = self.cast(2)
+        self.said(s, "many", "actor", "note", "100")
+        self.wait_lines(s, 100)
+        actors = s.call("io.troupe.Actors.ListActors", under="actor")["actors"]
+        accepted = {actor["name"]: actor["accepted"] for actor in actors}
+        self.assertEqual(accepted, {"actor": 100, "actor/0": 0, "actor/1": 0})
         s.stop()
 
 
@@ -423,7 +490,12 @@ class Hostile(Case):
         job = s.create("driver", "ask news echo hi")
         s.until(lambda: all(s.call("io.troupe.Actors.Lookup", name=name)["actor"]["waiting"] == 1 for name in actors))
         self.assertEqual(self.said(s, "ask", "culprit/0", "x", "x"), " ")
-        self.assertGreater(s.call("io.troupe.Actors.ListDeadLetters", filter={"reason": "late-reply"})["total"], 1000)
+        late = s.call("io.troupe.Actors.ListDeadLetters", filter={"reason": "late-reply"})
+        self.assertGreater(late["total"], 1000)
+        # The one that met an open ask names who waits for it.
+        asked = {letter["recipient"] for letter in late["letters"] if letter.get("recipient")}
+        self.assertEqual(len(asked), 1, asked)
+        self.assertRegex(asked.pop(), "^driver/[0-2]$")
         s.call("io.troupe.Actors.Resume", actor="actor/0")
         self.assertEqual(s.wait_job(job)["result"]["data"], "echo hi")
         s.call("io.troupe.Actors.Resume", actor="actor/1")

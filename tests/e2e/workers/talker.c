@@ -12,9 +12,9 @@
  *   code         fails with the code TEXT             errno    fails with the errno TEXT
  *   unhandled    is not handled                       leak     keeps TEXT bytes of memory
  *
- * A job's payload is a command: tell|ask|many ADDRESS TYPE TEXT, register|deregister|watch NAME,
- * after|every USEC ADDRESS TYPE TEXT, cancel ID, cancel-type ADDRESS TYPE, exchange NAME KIND,
- * subscribe EXCHANGE TYPE [KEY]. Its result is what came of it.
+ * A job's payload is a command: ask ADDRESS TYPE TEXT, tell|many ADDRESS TYPE TEXT|COUNT [KEY],
+ * register|deregister|watch NAME, after|every USEC ADDRESS TYPE TEXT, cancel ID, cancel-type
+ * ADDRESS TYPE, exchange NAME KIND, subscribe EXCHANGE TYPE [KEY]. Its result is what came of it.
  */
 #include "../../../worker/troupe.h"
 #include <errno.h>
@@ -146,13 +146,22 @@ static int ask(struct troupe_actor *actor, troupe_ref to, char *words[], char *r
     return 0;
 }
 
+static void take_key(char *words[], struct troupe_message_options *options)
+{
+    options->key = words[4];
+    options->key_size = words[4] ? strlen(words[4]) : 0;
+}
+
 static int many(struct troupe_actor *actor, troupe_ref to, char *words[])
 {
+    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     char text[24];
+
+    take_key(words, &options);
 
     for (int i = 0, n = atoi(words[3]), r; i < n; i++) {
         r = troupe_tell(actor, to, words[2], text, (size_t)snprintf(text, sizeof(text), "%d", i),
-                        NULL);
+                        &options);
         if (r < 0)
             return r;
     }
@@ -191,6 +200,7 @@ static int timer(struct troupe_actor *actor, char *words[], char *result)
 
 static int command(struct troupe_actor *actor, char *words[], char *result)
 {
+    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     const char *verb = words[0];
     troupe_ref to;
     int r;
@@ -209,8 +219,10 @@ static int command(struct troupe_actor *actor, char *words[], char *result)
         r = troupe_lookup(actor, words[1], &to);
         if (r < 0)
             return r;
-        if (strcmp(verb, "tell") == 0)
-            return troupe_tell(actor, to, words[2], words[3], strlen(words[3]), NULL);
+        if (strcmp(verb, "tell") == 0) {
+            take_key(words, &options);
+            return troupe_tell(actor, to, words[2], words[3], strlen(words[3]), &options);
+        }
         if (strcmp(verb, "many") == 0)
             return many(actor, to, words);
         if (strcmp(verb, "ask") == 0)
