@@ -157,8 +157,7 @@ struct protocol_accepted {
 
 struct protocol_refused {
     uint64_t cookie;
-    uint32_t error; /* errno: EBUSY queue full, EEXIST, EINVAL, ENOENT no group, ESRCH no job,
-                       ENOSPC no cell left, EALREADY … */
+    uint32_t error; /* errno: EBUSY queue full, ENOENT no group, ESRCH no job, ENOSPC no cell … */
     const void *reason;
     uint32_t reason_size;
 };
