@@ -66,20 +66,19 @@ static void watch_clock(struct alarms *alarms)
 
 /* ---- alarms ---- */
 
-/* When to look at a date again. */
-static usec_t date_due(const struct alarm *alarm)
+/* Has the earliest date looked at when it is due. */
+static int arm_next(struct alarms *alarms)
 {
-    const struct alarms *alarms = alarm->alarms;
-    usec_t left = usec_sub(alarm->date, alarms->realtime());
+    usec_t date = timer_queue_next(&alarms->dates), left;
 
+    if (date == USEC_INFINITY) {
+        timer_disarm(loop_timers(alarms->loop), &alarms->next);
+        return 0;
+    }
+    left = usec_sub(date, alarms->realtime());
     if (alarms->fd < 0 && left > LOOK_AGAIN)
         left = LOOK_AGAIN;
-    return usec_add(now_of(alarms), left);
-}
-
-static int arm(struct alarm *alarm, usec_t due)
-{
-    return timer_arm(loop_timers(alarm->alarms->loop), &alarm->timer, due);
+    return timer_arm(loop_timers(alarms->loop), &alarms->next, usec_add(now_of(alarms), left));
 }
 
 static void on_timer(struct timer *timer, usec_t now)
@@ -87,22 +86,30 @@ static void on_timer(struct timer *timer, usec_t now)
     struct alarm *alarm = list_entry(timer, struct alarm, timer);
 
     (void)now;
-    if (list_linked(&alarm->link) && alarm->alarms->realtime() < alarm->date &&
-        arm(alarm, date_due(alarm)) == 0)
-        return;
-    list_unlink(&alarm->link);
+    alarm->has_date = false;
     alarm->fn(alarm);
+}
+
+static void on_next(struct timer *timer, usec_t now)
+{
+    (void)now;
+    alarms_review(list_entry(timer, struct alarms, next));
 }
 
 void alarms_init(struct alarms *alarms, struct loop *loop)
 {
-    *alarms = (struct alarms){
-        .loop = loop, .realtime = clock_realtime, .fd = -1, .watch = LOOP_WATCH_NULL};
-    list_init(&alarms->dates);
+    *alarms = (struct alarms){.loop = loop,
+                              .realtime = clock_realtime,
+                              .dates = TIMER_QUEUE_NULL,
+                              .fd = -1,
+                              .watch = LOOP_WATCH_NULL};
+    timer_init(&alarms->next, on_next);
 }
 
 void alarms_deinit(struct alarms *alarms)
 {
+    timer_disarm(loop_timers(alarms->loop), &alarms->next);
+    timer_queue_deinit(&alarms->dates);
     if (alarms->fd >= 0)
         stop_watching(alarms);
 }
@@ -111,41 +118,51 @@ void alarm_init(struct alarm *alarm, struct alarms *alarms, void (*fn)(struct al
 {
     *alarm = (struct alarm){.alarms = alarms, .fn = fn};
     timer_init(&alarm->timer, on_timer);
-    list_init(&alarm->link);
 }
 
 int alarm_set_after(struct alarm *alarm, usec_t delay)
 {
-    alarm->date = usec_add(alarm->alarms->realtime(), delay);
-    return arm(alarm, usec_add(now_of(alarm->alarms), delay));
+    struct alarms *alarms = alarm->alarms;
+
+    alarm->date = usec_add(alarms->realtime(), delay);
+    return timer_arm(loop_timers(alarms->loop), &alarm->timer, usec_add(now_of(alarms), delay));
 }
 
 int alarm_set_at(struct alarm *alarm, usec_t date)
 {
+    struct alarms *alarms = alarm->alarms;
     int r;
 
-    watch_clock(alarm->alarms);
+    watch_clock(alarms);
     alarm->date = date;
-    r = arm(alarm, date_due(alarm));
-    if (r == 0)
-        list_push_back(&alarm->alarms->dates, &alarm->link);
+    r = timer_arm(&alarms->dates, &alarm->timer, date);
+    if (r < 0)
+        return r;
+    alarm->has_date = true;
+    r = arm_next(alarms);
+    if (r < 0)
+        alarm_stop(alarm);
     return r;
 }
 
 void alarm_stop(struct alarm *alarm)
 {
-    if (!alarm->alarms)
+    struct alarms *alarms = alarm->alarms;
+
+    if (!alarms)
         return;
-    timer_disarm(loop_timers(alarm->alarms->loop), &alarm->timer);
-    list_unlink(&alarm->link);
+    if (!alarm->has_date) {
+        timer_disarm(loop_timers(alarms->loop), &alarm->timer);
+        return;
+    }
+    timer_disarm(&alarms->dates, &alarm->timer);
+    alarm->has_date = false;
+    (void)arm_next(alarms); /* it is armed, if there is another one, or is not needed */
 }
 
 void alarms_review(struct alarms *alarms)
 {
-    /* Each is armed: to arm it again takes no memory. */
-    list_for_each (node, &alarms->dates) {
-        struct alarm *alarm = list_entry(node, struct alarm, link);
-
-        (void)arm(alarm, date_due(alarm));
-    }
+    timer_queue_run(&alarms->dates, alarms->realtime());
+    if (arm_next(alarms) < 0)
+        log_error("out of memory arming a timer: what is to happen at a date is late");
 }

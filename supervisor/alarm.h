@@ -4,25 +4,27 @@
 /*
  * Alarms: they go off once, after a time or at a date. Times are measured by the monotonic clock,
  * whatever is done to the wall clock; dates follow the wall clock: when somebody sets it, or the
- * machine has slept, they are looked at again (by a timerfd that the kernel cancels then).
+ * machine has slept, they are looked at again (by a timerfd that the kernel cancels then). Those of
+ * the same date go off in the order in which they were set.
  */
 
 #include "../shared/clock.h"
-#include "../shared/list.h"
 #include "loop.h"
 #include "timer.h"
+#include <stdbool.h>
 
 struct alarms {
     struct loop *loop;
     usec_t (*realtime)(void); /* clock_realtime() but for tests */
-    struct list dates;        /* alarms with a date */
+    struct timer_queue dates; /* alarms with a date, in realtime */
+    struct timer next;        /* when to look at the earliest of them */
     int fd;                   /* tells that the clock was set; -1 = not needed so far */
     struct loop_watch watch;
 };
 
 struct alarm {
-    struct timer timer;
-    struct list link; /* among the dates */
+    struct timer timer; /* the loop's, or among the dates */
+    bool has_date;
     struct alarms *alarms;
     usec_t date; /* realtime: when it goes off, as the clock stands (or stood, for a time) */
     void (*fn)(struct alarm *alarm);

@@ -4,6 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static bool is_before(const struct timer *a, const struct timer *b)
+{
+    return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
 static void place(struct timer_queue *queue, size_t i, struct timer *timer)
 {
     queue->heap[i] = timer;
@@ -15,7 +20,7 @@ static void sift_up(struct timer_queue *queue, size_t i, struct timer *timer)
 {
     while (i > 0) {
         size_t parent = (i - 1) / 2;
-        if (queue->heap[parent]->at <= timer->at)
+        if (is_before(queue->heap[parent], timer))
             break;
         place(queue, i, queue->heap[parent]);
         i = parent;
@@ -29,9 +34,9 @@ static void sift_down(struct timer_queue *queue, size_t i, struct timer *timer)
         size_t child = 2 * i + 1;
         if (child >= queue->n_timers)
             break;
-        if (child + 1 < queue->n_timers && queue->heap[child + 1]->at < queue->heap[child]->at)
+        if (child + 1 < queue->n_timers && is_before(queue->heap[child + 1], queue->heap[child]))
             child++;
-        if (timer->at <= queue->heap[child]->at)
+        if (is_before(timer, queue->heap[child]))
             break;
         place(queue, i, queue->heap[child]);
         i = child;
@@ -79,6 +84,7 @@ int timer_arm(struct timer_queue *queue, struct timer *timer, usec_t at)
         size_t i = timer->index - 1;
         bool earlier = at < timer->at;
         timer->at = at;
+        timer->order = queue->n_armed++;
         if (earlier)
             sift_up(queue, i, timer);
         else
@@ -91,6 +97,7 @@ int timer_arm(struct timer_queue *queue, struct timer *timer, usec_t at)
             return r;
     }
     timer->at = at;
+    timer->order = queue->n_armed++;
     sift_up(queue, queue->n_timers++, timer);
     return 0;
 }
@@ -104,7 +111,7 @@ void timer_disarm(struct timer_queue *queue, struct timer *timer)
     timer->index = 0;
     if (last == timer)
         return;
-    if (i > 0 && last->at < queue->heap[(i - 1) / 2]->at)
+    if (i > 0 && is_before(last, queue->heap[(i - 1) / 2]))
         sift_up(queue, i, last);
     else
         sift_down(queue, i, last);

@@ -3,22 +3,26 @@
 
 /*
  * Timers: a binary heap of embedded nodes; arm, re-arm and cancel are O(log n), the earliest O(1).
+ * Of the same time, the one that was armed first comes first.
  * Times are absolute, in the queue's own clock (monotonic microseconds in the supervisor).
  */
 
 #include "../shared/clock.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct timer {
     usec_t at;
-    size_t index; /* place in the heap + 1; 0 = not armed */
+    uint64_t order; /* among those of the same time */
+    size_t index;   /* place in the heap + 1; 0 = not armed */
     void (*fn)(struct timer *timer, usec_t now);
 };
 
 struct timer_queue {
     struct timer **heap;
     size_t n_timers, n_allocated;
+    uint64_t n_armed; /* ever */
 };
 
 /* clang-format off */

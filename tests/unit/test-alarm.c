@@ -58,10 +58,10 @@ static void teardown(void)
     loop_free(loop);
 }
 
-/* The monotonic time until it is looked at. */
-static usec_t left(const struct alarm *alarm)
+/* The monotonic time until the earliest date is looked at. */
+static usec_t left(void)
 {
-    return usec_sub(alarm->timer.at, loop_now(loop));
+    return usec_sub(alarms.next.at, loop_now(loop));
 }
 
 START_TEST(one_goes_off_after_its_time_whatever_the_clock_says)
@@ -81,7 +81,7 @@ START_TEST(a_date_that_has_passed_goes_off_at_once)
     ck_assert_int_eq(alarm_set_at(&first, NOW - 1), 0);
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_eq(n_fired, 1);
-    ck_assert(!list_linked(&first.link));
+    ck_assert(!timer_armed(&first.timer));
 }
 END_TEST
 
@@ -89,7 +89,7 @@ START_TEST(a_clock_that_is_set_forward_brings_a_date_nearer)
 {
     ck_assert_int_eq(alarm_set_at(&first, NOW + 3600 * USEC_PER_SEC), 0);
     ck_assert_int_eq(alarm_set_at(&second, NOW + 9000 * USEC_PER_SEC), 0);
-    ck_assert_uint_eq(left(&first), 3600 * USEC_PER_SEC);
+    ck_assert_uint_eq(left(), 3600 * USEC_PER_SEC);
     wall = NOW + 3600 * USEC_PER_SEC;
     alarms_review(&alarms);
     ck_assert_int_eq(loop_run(loop), 0);
@@ -103,7 +103,7 @@ START_TEST(a_clock_that_is_set_back_puts_a_date_off)
     ck_assert_int_eq(alarm_set_at(&first, NOW + 5 * USEC_PER_SEC), 0);
     wall = NOW - 100 * USEC_PER_SEC;
     alarms_review(&alarms);
-    ck_assert_uint_eq(left(&first), 105 * USEC_PER_SEC);
+    ck_assert_uint_eq(left(), 105 * USEC_PER_SEC);
 }
 END_TEST
 
@@ -111,9 +111,9 @@ START_TEST(one_that_is_due_too_early_by_the_clock_is_set_again)
 {
     ck_assert_int_eq(alarm_set_at(&first, NOW + 1), 0);
     wall = NOW - 50 * USEC_PER_SEC; /* and nobody has told us */
-    first.timer.fn(&first.timer, loop_now(loop));
+    alarms.next.fn(&alarms.next, loop_now(loop));
     ck_assert_uint_eq(n_fired, 0);
-    ck_assert_uint_eq(left(&first), 50 * USEC_PER_SEC + 1);
+    ck_assert_uint_eq(left(), 50 * USEC_PER_SEC + 1);
 }
 END_TEST
 
@@ -123,10 +123,35 @@ START_TEST(a_stopped_one_does_not_go_off)
     ck_assert_int_eq(alarm_set_after(&second, USEC_PER_MSEC), 0);
     alarm_stop(&first);
     alarm_stop(&first);
-    ck_assert(!list_linked(&first.link));
+    ck_assert(!timer_armed(&first.timer));
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_eq(n_fired, 1);
     ck_assert(!timer_armed(&second.timer));
+}
+END_TEST
+
+static struct alarm many[100];
+static unsigned n_in_order;
+
+static void fired_in_turn(struct alarm *alarm)
+{
+    ck_assert_ptr_eq(alarm, &many[n_in_order]);
+    if (++n_in_order == 100)
+        loop_stop(loop);
+}
+
+/* The clock goes on between them, as it does. */
+START_TEST(those_of_one_date_go_off_in_the_order_in_which_they_were_set)
+{
+    n_in_order = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        wall = NOW + 7 * i;
+        alarm_init(&many[i], &alarms, fired_in_turn);
+        ck_assert_int_eq(alarm_set_at(&many[i], NOW + USEC_PER_SEC), 0);
+    }
+    wall = NOW + 2 * USEC_PER_SEC;
+    alarms_review(&alarms);
+    ck_assert_uint_eq(n_in_order, 100);
 }
 END_TEST
 
@@ -162,6 +187,7 @@ int main(void)
     tcase_add_test(tcase, a_clock_that_is_set_back_puts_a_date_off);
     tcase_add_test(tcase, one_that_is_due_too_early_by_the_clock_is_set_again);
     tcase_add_test(tcase, a_stopped_one_does_not_go_off);
+    tcase_add_test(tcase, those_of_one_date_go_off_in_the_order_in_which_they_were_set);
     tcase_add_test(tcase, the_kernel_tells_that_the_clock_was_set);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
