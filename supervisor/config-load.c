@@ -3,6 +3,7 @@
 /* From a directory, or a single file, to structs: config_load() and config_verify_file(). */
 
 #include "../shared/cleanup.h"
+#include "../shared/log.h"
 #include "config-check.h"
 #include "config-directory.h"
 #include "config-draft.h"
@@ -123,6 +124,29 @@ static int load_group(struct loader *loader, const char *name)
     return r;
 }
 
+static bool contains(config_strv names, const char *name)
+{
+    for (size_t i = 0; names && names[i]; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Drop-ins for no group: nothing is wrong with what there is, but somebody expects it to be more.
+ */
+static int warn_of_orphans(const struct loader *loader, config_strv names)
+{
+    _cleanup_strv_ config_strv stems = NULL;
+    int r = config_list_stems(loader->directory, GROUP_SUFFIX ".d", &stems);
+
+    for (size_t i = 0; r == 0 && stems && stems[i]; i++)
+        if (!contains(names, stems[i]))
+            log_warning("%s/%s" GROUP_SUFFIX ".d is ignored: there is no %s" GROUP_SUFFIX
+                        " beside it",
+                        loader->directory, stems[i], stems[i]);
+    return r;
+}
+
 static int load_groups(struct loader *loader)
 {
     _cleanup_strv_ config_strv names = NULL;
@@ -139,6 +163,8 @@ static int load_groups(struct loader *loader)
         return -ENOMEM;
     for (char **name = names; r == 0 && name && *name; name++)
         r = load_group(loader, *name);
+    if (r == 0)
+        r = warn_of_orphans(loader, names);
     if (r == 0)
         r = config_check_after(loader->drafts, loader->config->groups, loader->config->n_groups);
     return r;

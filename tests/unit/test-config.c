@@ -367,6 +367,32 @@ START_TEST(an_empty_assignment_in_a_dropin_empties_a_list)
 }
 END_TEST
 
+static char warnings[512];
+
+static void note_warning(enum log_level level, struct log_fields fields, const char *message)
+{
+    (void)fields;
+    if (level == LOG_LEVEL_WARNING)
+        snprintf(warnings + strlen(warnings), sizeof(warnings) - strlen(warnings), "%s\n", message);
+}
+
+START_TEST(dropins_without_their_group_are_warned_of)
+{
+    struct config *config;
+
+    write_group("a", "");
+    ck_assert_int_eq(mkdir("a.group.d", 0755), 0);
+    ck_assert_int_eq(mkdir("b.group.d", 0755), 0);
+    warnings[0] = '\0';
+    log_set_sink(note_warning);
+    config = load();
+    log_set_sink(NULL);
+    ck_assert_ptr_nonnull(strstr(warnings, "b.group.d is ignored: there is no b.group beside it"));
+    ck_assert_ptr_null(strstr(warnings, "a.group"));
+    config_free(config);
+}
+END_TEST
+
 START_TEST(a_problem_in_a_dropin_names_the_dropin)
 {
     write_group("a", "");
@@ -523,6 +549,7 @@ int main(void)
     tcase_add_test(tcase, a_taken_group_is_no_longer_in_the_configuration);
     tcase_add_test(tcase, dropins_override_in_the_order_of_their_names_and_lists_grow);
     tcase_add_test(tcase, an_empty_assignment_in_a_dropin_empties_a_list);
+    tcase_add_test(tcase, dropins_without_their_group_are_warned_of);
     tcase_add_test(tcase, a_problem_in_a_dropin_names_the_dropin);
     tcase_add_test(tcase, dropins_without_their_group_do_not_matter);
     tcase_add_test(tcase, files_override_the_environment_in_their_order);
