@@ -20,12 +20,6 @@ union control {
     char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
 };
 
-void payload_put_inline(struct message_writer *writer, const void *data, uint32_t size)
-{
-    message_put_u8(writer, PAYLOAD_INLINE);
-    message_put_bytes(writer, data, size);
-}
-
 void payload_put_blob(struct message_writer *writer, uint64_t size, uint64_t serial)
 {
     message_put_u8(writer, PAYLOAD_BLOB);

@@ -35,7 +35,13 @@ struct payload_wire {
 #define PAYLOAD_BLOB_SIZE       17u
 
 /* The bytes are copied; what does not fit makes the writer fail. `serial`: as above. */
-void payload_put_inline(struct message_writer *writer, const void *data, uint32_t size);
+static inline void payload_put_inline(struct message_writer *writer, const void *data,
+                                      uint32_t size)
+{
+    message_put_u8(writer, PAYLOAD_INLINE);
+    message_put_bytes(writer, data, size);
+}
+
 void payload_put_blob(struct message_writer *writer, uint64_t size, uint64_t serial);
 
 /* Borrowed from the record. An unknown form or a size above PAYLOAD_BLOB_MAX makes the reader fail.

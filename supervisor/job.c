@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <search.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,9 +156,10 @@ static void job_reset(struct job *job)
 {
     uint64_t handle = job->handle;
 
-    memset(job, 0, sizeof(*job));
+    memset(job, 0, offsetof(struct job, payload));
     job->handle = handle;
-    job->payload.fd = job->result.fd = -1;
+    parcel_init(&job->payload);
+    parcel_init(&job->result);
     list_init(&job->link);
     list_init(&job->blob_link);
     list_init(&job->waiters);
@@ -277,11 +279,6 @@ void job_set_state(struct job *job, enum job_state state)
 {
     assert(FOLLOWING[job->state] & BIT(state));
     job->state = state;
-}
-
-bool job_ended(const struct job *job)
-{
-    return job->state >= JOB_SUCCEEDED;
 }
 
 const char *job_state_to_string(enum job_state state)

@@ -85,14 +85,14 @@ struct job {
     struct kept_results *kept;               /* while the result is kept */
     char *key;
     uint32_t key_size;
-    struct parcel payload;
-    struct parcel result;
     int32_t code;
     char *reason; /* NULL = nothing to say */
     struct job_attempt *attempts;
     size_t n_attempts; /* the last JOB_ATTEMPTS_KEPT ones */
     struct list waiters;
     struct job_waiter submitter; /* saves an allocation for the usual single waiter */
+    struct parcel payload;       /* from here on nothing is cleared that is not in use */
+    struct parcel result;
 };
 
 #define JOB_ATTEMPTS_KEPT 8
@@ -145,7 +145,10 @@ struct job *job_by_id(const struct job_table *table, const struct protocol_id *i
 
 /* Asserts that the way exists in the table of states. Does not tell waiters. */
 void job_set_state(struct job *job, enum job_state state);
-bool job_ended(const struct job *job);
+static inline bool job_ended(const struct job *job)
+{
+    return job->state >= JOB_SUCCEEDED;
+}
 const char *job_state_to_string(enum job_state state);
 
 /* Remembers an attempt that failed; the oldest beyond JOB_ATTEMPTS_KEPT is dropped. Best effort. */

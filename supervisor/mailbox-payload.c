@@ -44,17 +44,22 @@ static int mailbox_send_blob(struct mailbox *mailbox, int fd, uint64_t size,
     return 0;
 }
 
-int mailbox_give(struct mailbox *mailbox, const struct parcel *parcel, struct payload_wire *ret)
+static int mailbox_send_copy(struct mailbox *mailbox, const struct parcel *parcel,
+                             struct payload_wire *ret)
 {
     _cleanup_close_ int made = -1;
     int r;
 
+    r = payload_blob_copy(parcel_data(parcel), (size_t)parcel->size, &made);
+    return r < 0 ? r : mailbox_send_blob(mailbox, made, parcel->size, ret);
+}
+
+int mailbox_give(struct mailbox *mailbox, const struct parcel *parcel, struct payload_wire *ret)
+{
     if (parcel->fd >= 0)
         return mailbox_send_blob(mailbox, parcel->fd, parcel->size, ret);
-    if (parcel->size > mailbox->channel.mine.header->inline_max) {
-        r = payload_blob_copy(parcel_data(parcel), (size_t)parcel->size, &made);
-        return r < 0 ? r : mailbox_send_blob(mailbox, made, parcel->size, ret);
-    }
+    if (parcel->size > mailbox->channel.mine.header->inline_max)
+        return mailbox_send_copy(mailbox, parcel, ret);
     *ret = (struct payload_wire){
         .form = PAYLOAD_INLINE, .data = parcel_data(parcel), .size = parcel->size};
     return 0;

@@ -37,17 +37,3 @@ void parcel_move(struct parcel *to, struct parcel *from)
         memcpy(to->small, from->small, (size_t)from->size);
     from->size = 0;
 }
-
-void parcel_deinit(struct parcel *parcel)
-{
-    parcel->fd = close_fd(parcel->fd);
-    free(TAKE_PTR(parcel->heap));
-    parcel->size = 0;
-}
-
-const void *parcel_data(const struct parcel *parcel)
-{
-    if (parcel->fd >= 0)
-        return NULL;
-    return parcel->heap ? parcel->heap : parcel->small;
-}

@@ -6,9 +6,11 @@
  * sealed descriptor they came in.
  */
 
+#include "../shared/cleanup.h"
 #include "../shared/payload.h"
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #define PARCEL_SMALL 96
 
@@ -23,6 +25,14 @@ struct parcel {
 #define PARCEL_NULL {.fd = -1}
 /* clang-format on */
 
+/* The same as PARCEL_NULL, without clearing the room for small ones. */
+static inline void parcel_init(struct parcel *parcel)
+{
+    parcel->size = 0;
+    parcel->fd = -1;
+    parcel->heap = NULL;
+}
+
 /* Copies. 0 or -ENOMEM; the parcel is empty then. The parcel must be null or have been
  * deinitialised. */
 int parcel_set(struct parcel *parcel, const void *data, size_t size);
@@ -33,7 +43,20 @@ void parcel_set_blob(struct parcel *parcel, int fd, uint64_t size);
 /* Moves; `from` is empty afterwards. */
 void parcel_move(struct parcel *to, struct parcel *from);
 
-void parcel_deinit(struct parcel *parcel);
+/* Inline, as the next one: most parcels are small or empty, and every job has two. */
+static inline void parcel_deinit(struct parcel *parcel)
+{
+    if (parcel->fd >= 0)
+        parcel->fd = close_fd(parcel->fd);
+    if (parcel->heap)
+        free(TAKE_PTR(parcel->heap));
+    parcel->size = 0;
+}
 
 /* The bytes in place; NULL for a blob. */
-const void *parcel_data(const struct parcel *parcel);
+static inline const void *parcel_data(const struct parcel *parcel)
+{
+    if (parcel->fd >= 0)
+        return NULL;
+    return parcel->heap ? parcel->heap : parcel->small;
+}

@@ -82,10 +82,11 @@ static void slot_next_in_hand(struct slot *slot)
 static int slot_on_result(struct slot *slot, const struct ring_record *record)
 {
     struct protocol_result result;
-    struct parcel parcel = PARCEL_NULL;
+    struct parcel parcel;
     struct job *job;
     int r;
 
+    parcel_init(&parcel);
     r = protocol_get_result(record->body, record->size, &result);
     if (r < 0)
         return r;

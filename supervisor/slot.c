@@ -243,9 +243,8 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
     }
     if (event == LIFECYCLE_EVENT_READY && before == LIFECYCLE_STARTING)
         slot_on_ready(slot);
-    for (unsigned i = 0; i < ELEMENTS(ACTIONS); i++)
-        if (next.actions & 1u << i)
-            ACTIONS[i](slot);
+    for (unsigned left = next.actions; left != 0; left &= left - 1)
+        ACTIONS[__builtin_ctz(left)](slot);
     if (counts)
         slot_count(slot);
     slot_review_actor(slot);
