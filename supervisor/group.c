@@ -94,6 +94,7 @@ struct group *group_free(struct group *group)
         cell_table_remove(&group->cells, cell);
         cell_free(cell);
     }
+    list_unlink(&group->down_link); /* its last slots may have put it there as they went */
     if (group->actor)
         router_remove(group->actor, "the group is gone");
     kept_results_deinit(&group->results);
