@@ -89,7 +89,10 @@ static bool mailbox_poll(struct loop_hot *hot)
     unsigned n;
     int r = 0;
 
+    mailbox->batch_ended = false;
     for (n = 0; n < MAILBOX_BATCH && !mailbox->suspended && !mailbox->dead; n++) {
+        if (mailbox->batch_ended)
+            break;
         r = mailbox_read_one(mailbox, &what);
         if (r != 0)
             break;
@@ -231,6 +234,11 @@ void mailbox_catch_up(struct mailbox *mailbox)
 {
     if (mailbox_poll(&mailbox->hot) && !mailbox->dead)
         loop_heat(mailbox->loop, &mailbox->hot);
+}
+
+void mailbox_end_batch(struct mailbox *mailbox)
+{
+    mailbox->batch_ended = true;
 }
 
 void mailbox_resume(struct mailbox *mailbox)

@@ -52,8 +52,9 @@ struct mailbox {
     bool wants_space;
     bool space_due; /* there is some: space() comes with the next turn */
     bool suspended;
-    unsigned n_late; /* committed and not yet shown */
-    bool draining;   /* the peer is dead; what it has published is read to the end */
+    bool batch_ended; /* by mailbox_end_batch() */
+    unsigned n_late;  /* committed and not yet shown */
+    bool draining;    /* the peer is dead; what it has published is read to the end */
     /*
      * Our producer's view of what the peer has consumed: follows its cursor only once everything
      * is read that it had published before. So a record of ours is not overwritten while something
@@ -95,6 +96,9 @@ void mailbox_drain(struct mailbox *mailbox);
 
 /* Reads now what the peer has published by now, as far as one turn goes. */
 void mailbox_catch_up(struct mailbox *mailbox);
+
+/* What record() has just been given cost a whole turn: the next one is read in the next turn. */
+void mailbox_end_batch(struct mailbox *mailbox);
 
 /* Reads on after MAILBOX_E_FULL from record(). */
 void mailbox_resume(struct mailbox *mailbox);

@@ -60,12 +60,17 @@ static bool must_wait(struct actor *from, struct actor *to, const struct topic *
     return true;
 }
 
+/* Subscribers from which on handing a message to all of them is much for one turn. */
+#define MANY_SUBSCRIBERS 500u
+
 static int send_letter(struct actor *from, uint64_t to, struct letter *letter)
 {
     static const struct router_verdict GONE = {.reason = DEAD_GONE, .error = ENOENT};
     struct actor *actor = actor_get(&from->context->actors, to);
 
     if (actor) {
+        if (actor->kind == ACTOR_EXCHANGE && actor->exchange->n_subscriptions >= MANY_SUBSCRIBERS)
+            mailbox_end_batch(from->mailbox);
         (void)router_send(actor, letter);
         return 0;
     }

@@ -29,6 +29,8 @@ static const struct parcel *given_on_space; /* what the handler tries to give wh
 static int given_answer;
 static struct timer give_up;
 
+static bool ends_batch;
+
 static int on_record(struct mailbox *self, const struct ring_record *record)
 {
     ck_assert_ptr_eq(self, &mailbox);
@@ -37,6 +39,8 @@ static int on_record(struct mailbox *self, const struct ring_record *record)
         return record_answer;
     }
     n_records++;
+    if (ends_batch)
+        mailbox_end_batch(self);
     memcpy(&last_value, record->body, sizeof(last_value));
     loop_stop(loop);
     return 0;
@@ -170,6 +174,24 @@ START_TEST(records_arrive_one_by_one_however_long_the_peer_was_silent)
         ck_assert_uint_eq(n_records, i);
         ck_assert_uint_eq(last_value, i);
     }
+}
+END_TEST
+
+START_TEST(a_record_that_costs_a_whole_turn_is_the_last_of_its_turn)
+{
+    for (uint32_t i = 1; i <= 20; i++)
+        peer_send(i);
+    mailbox_catch_up(&mailbox);
+    ck_assert_uint_eq(n_records, 20);
+    ends_batch = true;
+    for (uint32_t i = 1; i <= 20; i++)
+        peer_send(i);
+    for (uint32_t i = 1; i <= 20; i++) {
+        mailbox_catch_up(&mailbox);
+        ck_assert_uint_eq(n_records, 20 + i);
+        ck_assert_uint_eq(last_value, i);
+    }
+    ends_batch = false;
 }
 END_TEST
 
@@ -466,6 +488,7 @@ END_TEST
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, records_arrive_one_by_one_however_long_the_peer_was_silent);
+    tcase_add_test(tcase, a_record_that_costs_a_whole_turn_is_the_last_of_its_turn);
     tcase_add_test(tcase, what_is_sent_reaches_the_peer_at_the_end_of_the_turn);
     tcase_add_test(tcase, one_of_many_waits_for_its_like_but_not_beyond_the_end_of_the_work);
     tcase_add_test(tcase, the_last_of_many_is_shown_in_its_turn_with_those_before_it);
