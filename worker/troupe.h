@@ -120,8 +120,8 @@ void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up
 /*
  * Tells readiness and handles jobs until the supervisor asks to stop (returns 0) or is gone
  * (returns 0 as well; mostly the kernel ends the process first, with the supervisor's death).
- * -EINVAL with neither a job handler nor an actor; -EPROTO when the inbox cannot be understood; what
- * `set_up` returned. Signals that the program handles do not end it: see troupe_worker_turn().
+ * -EINVAL with neither a job handler nor an actor; -EPROTO when the inbox cannot be understood;
+ * what `set_up` returned. Signals that the program handles do not end it: see troupe_worker_turn().
  */
 int troupe_worker_run(struct troupe_worker *worker);
 
