@@ -210,7 +210,7 @@ static void list_actors(struct request *request)
     };
     struct list_parameters parameters = {0};
     struct listing *listing;
-    size_t limit;
+    size_t limit = 0;
 
     if (!request_take(request, table, &parameters) ||
         !control_take_limit(request, &parameters.limit, &limit))
