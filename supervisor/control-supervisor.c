@@ -23,7 +23,7 @@
 struct target_parameters {
     const char *target;
     bool wait;
-    struct varlink_int size;
+    struct varlink_int size, within;
 };
 
 static const struct varlink_parameter only_target[] = {
@@ -33,6 +33,12 @@ static const struct varlink_parameter only_target[] = {
 static const struct varlink_parameter target_and_wait[] = {
     {"target", VARLINK_STRING, true, offsetof(struct target_parameters, target)},
     {"wait", VARLINK_BOOL, false, offsetof(struct target_parameters, wait)},
+    {0},
+};
+static const struct varlink_parameter target_wait_and_within[] = {
+    {"target", VARLINK_STRING, true, offsetof(struct target_parameters, target)},
+    {"wait", VARLINK_BOOL, false, offsetof(struct target_parameters, wait)},
+    {"within_usec", VARLINK_INT, false, offsetof(struct target_parameters, within)},
     {0},
 };
 static const struct varlink_parameter target_size_and_wait[] = {
@@ -89,6 +95,7 @@ struct life_change {
     void (*slot)(struct slot *slot);
     enum control_goal goal;
     bool begins; /* refused while the supervisor stops */
+    bool ends;   /* may be given a time for the jobs in hand */
 };
 
 static void stop_group(struct group *group)
@@ -106,15 +113,34 @@ static void stop_slot(struct slot *slot)
     slot_stop(slot, false);
 }
 
+static void stop_within(const struct registry_target *target, usec_t time)
+{
+    struct slot *slot;
+
+    if (target->slot) {
+        slot_stop_within(target->slot, time);
+        return;
+    }
+    group_each_cell (cell, target->group)
+        for (size_t i = 0;
+             (!target->cell || target->cell == cell) && (slot = cell_next_slot(cell, &i));)
+            slot_stop_within(slot, time);
+}
+
 static void change_life(struct request *request, const struct life_change *change)
 {
     struct target_parameters parameters = {0};
     struct registry_target target;
 
-    if (!request_take(request, target_and_wait, &parameters) ||
+    if (!request_take(request, change->ends ? target_wait_and_within : target_and_wait,
+                      &parameters) ||
         (change->begins && control_refuse_stopping(request)) ||
         !control_find_target(request, parameters.target, &target))
         return;
+    if (parameters.within.set && parameters.within.value < 0) {
+        request_invalid(request, "within_usec");
+        return;
+    }
     log_change(request, parameters.target);
     if (target.slot)
         change->slot(target.slot);
@@ -122,6 +148,8 @@ static void change_life(struct request *request, const struct life_change *chang
         change->cell(target.cell);
     else
         change->group(target.group);
+    if (parameters.within.set)
+        stop_within(&target, (usec_t)parameters.within.value);
     if (parameters.wait && !request_is_oneway(request))
         control_wait(request, &(struct control_wait_options){.goal = change->goal,
                                                              .target = parameters.target});
@@ -131,24 +159,24 @@ static void change_life(struct request *request, const struct life_change *chang
 
 static void start(struct request *request)
 {
-    static const struct life_change change = {group_start, cell_start, slot_start, CONTROL_GOAL_UP,
-                                              true};
+    static const struct life_change change = {group_start,     cell_start, slot_start,
+                                              CONTROL_GOAL_UP, true,       false};
 
     change_life(request, &change);
 }
 
 static void stop(struct request *request)
 {
-    static const struct life_change change = {stop_group, stop_cell, stop_slot, CONTROL_GOAL_DOWN,
-                                              false};
+    static const struct life_change change = {stop_group,        stop_cell, stop_slot,
+                                              CONTROL_GOAL_DOWN, false,     true};
 
     change_life(request, &change);
 }
 
 static void restart(struct request *request)
 {
-    static const struct life_change change = {group_restart, cell_restart, slot_restart,
-                                              CONTROL_GOAL_UP, true};
+    static const struct life_change change = {group_restart,   cell_restart, slot_restart,
+                                              CONTROL_GOAL_UP, true,         false};
 
     change_life(request, &change);
 }

@@ -350,6 +350,15 @@ void slot_stop(struct slot *slot, bool hurry)
         slot_arm(slot, slot_rung(slot));
 }
 
+void slot_stop_within(struct slot *slot, usec_t time)
+{
+    const struct timer *ladder = &slot->ladder_timer;
+    bool due_before = timer_armed(ladder) && ladder->at <= usec_add(slot_now(slot), time);
+
+    if (slot->state == LIFECYCLE_STOPPING && slot->n_jobs > 0 && !due_before)
+        slot_arm(slot, time);
+}
+
 void slot_restart(struct slot *slot)
 {
     if (slot->retired)

@@ -102,6 +102,8 @@ void slot_start(struct slot *slot);
 /* Idle now, busy after its job. With `hurry` the ladder's clock runs at once. Twice changes
  * nothing. */
 void slot_stop(struct slot *slot, bool hurry);
+/* One that stops is signalled after this time at the latest, if it still has a job in hand then. */
+void slot_stop_within(struct slot *slot, usec_t time);
 void slot_restart(struct slot *slot);
 void slot_reset(struct slot *slot);
 /* Ends the worker, and with it what it has in hand, by the stop ladder from KillSignal= on: it is

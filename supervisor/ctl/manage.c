@@ -16,9 +16,12 @@ static int order_one(struct invocation *invocation, const char *method, const ch
     bool wait = invocation->options.wait;
     const char *name = invocation->options.actor ? "actor" : "target";
     json_t *reply, *parameters = json_pack("{s:s}", name, target);
+    usec_t within = invocation->options.within;
     int r;
 
-    if (!parameters || (wait && json_object_set_new(parameters, "wait", json_true()) < 0))
+    if (!parameters || (wait && json_object_set_new(parameters, "wait", json_true()) < 0) ||
+        (within > 0 &&
+         json_object_set_new(parameters, "within_usec", json_integer((json_int_t)within)) < 0))
         return call_no_memory();
     r = call(invocation, method, parameters, wait, &reply);
     if (r != EXIT_OK)

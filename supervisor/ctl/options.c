@@ -107,6 +107,8 @@ static const struct option table[] = {
     FLAG(OPTIONS_MAP, 0, "progress", progress, "show progress even without a terminal"),
     FLAG(OPTIONS_MAP, 0, "no-progress", no_progress, "never show progress"),
     FLAG(OPTIONS_WAIT, 'w', "wait", wait, "return when the change is complete, not when under way"),
+    VALUE(OPTIONS_WITHIN, OPTION_SPAN, 0, "within", "SPAN", within,
+          "end what is still at work after that time; its job is queued again", ),
     FLAG(OPTIONS_FOLLOW, 'f', "follow", follow, "stay, and show what happens"),
     FLAG(OPTIONS_REPLAY, 0, "replay", replay, "with --follow: begin with the kept ones"),
     FLAG(OPTIONS_ALL, 'a', "all", all, "every worker, also the healthy ones"),

@@ -32,12 +32,14 @@ enum option_set {
     OPTIONS_WILDCARDS = 1u << 19, /* of an exchange */
     OPTIONS_ACTOR = 1u << 20,     /* --actor: an actor's messages, not a group's jobs */
     OPTIONS_MESSAGES = 1u << 21,  /* of the message log */
+    OPTIONS_WITHIN = 1u << 22,    /* of a stop */
 };
 
 /* Strings are borrowed from the command line. */
 struct options {
     bool help, version, json, quiet, no_color;
     const char *socket; /* NULL = the usual place */
+    usec_t within;      /* how long jobs in hand may take; 0 = not given */
     usec_t timeout;     /* of an answer; 0 = the verb's own idea */
 
     const char *data, *file;

@@ -190,9 +190,10 @@ const struct verb verb_table[] = {
         .name = "stop", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Stops them after the jobs they have in hand",
         .details =
-            "However long these take; 'troupectl cancel ID' ends one that is stuck.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_stop,
-        .examples = "  troupectl stop digest/3\n",
+            "However long these take, without --within; 'troupectl cancel ID' ends one alone.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_WAIT | OPTIONS_WITHIN, .run = verb_stop,
+        .examples = "  troupectl stop digest/3\n"
+                    "  troupectl stop digest --within 10s --wait\n",
     },
     {
         .name = "restart", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,

@@ -176,6 +176,19 @@ class Stops(TestCase):
         self.assertEqual(s.job(second)["state"], "queued")
         self.assertEqual(s.deaths()[0]["cause"], "stop")
 
+    def test_P9_a_stop_within_a_time_ends_what_is_still_at_work_and_its_job_is_queued_again(self):
+        s = self.started({"actor": actor(Worker={"TimeoutStopSec": "100ms"})})
+        started = Bell(s, "started")
+        job = s.create("actor", f"ring {started.path}\nwait {Bell(s, 'never').path}", max_retries=0)
+        started.wait()
+        s.call("Stop", target="actor")
+        s.wait_worker("actor/0", "stopping")
+        s.ctl("stop", "actor", "--within", "50ms", "--wait", check=True)
+        self.assertEqual(s.worker("actor/0")["state"], "stopped")
+        self.assertEqual((s.job(job)["state"], s.job(job)["attempts"]), ("queued", []))
+        self.assertEqual(s.deaths()[0]["cause"], "stop")
+        self.refused("InvalidParameter", s.call, "Stop", target="actor", within_usec=-1)
+
     def test_a_deaf_worker_goes_up_the_ladder(self):
         s = self.started({"actor": actor(Group={"Environment": "ACTOR_NEVER_ENDS=1"}, Worker={"TimeoutStopSec": "100ms"})})
         s.call("Stop", target="actor", wait=True)

@@ -417,8 +417,6 @@ class Watching(Case):
     def test_a_watcher_is_told_when_an_actor_is_gone_for_good(self):
         s = self.cast(2)
         job = s.create("driver", "watch actor/1")
-        s.wait_job_state(job, "running")
-        self.said(s, "tell", "actor/1", "note", "x")  # it has had time to look it up
         s.until(lambda: self.lines(s))
         s.call("Resize", target="actor", size=1)
         self.assertIn("gone", s.wait_job(job)["result"]["data"])

@@ -176,6 +176,7 @@ static int watch(struct troupe_actor *actor, troupe_ref who, char *result)
 
     if (r < 0)
         return r;
+    note("watches", "it", false);
     r = troupe_await(future, TROUPE_AWAIT_RUN);
     snprintf(result, TEXT_SIZE, "%s", (const char *)troupe_future_payload(future, &size));
     troupe_future_free(future);
