@@ -42,6 +42,7 @@ static inline void payload_put_inline(struct message_writer *writer, const void 
     message_put_bytes(writer, data, size);
 }
 
+/* A blob of `size` bytes whose descriptor was sent as the `serial`-th; the writer keeps neither. */
 void payload_put_blob(struct message_writer *writer, uint64_t size, uint64_t serial);
 
 /* Borrowed from the record. An unknown form or a size above PAYLOAD_BLOB_MAX makes the reader fail.

@@ -149,6 +149,7 @@ static inline bool job_ended(const struct job *job)
 {
     return job->state >= JOB_SUCCEEDED;
 }
+/* As clients are told it; static. */
 const char *job_state_to_string(enum job_state state);
 
 /* Remembers an attempt that failed; the oldest beyond JOB_ATTEMPTS_KEPT is dropped. Best effort. */
