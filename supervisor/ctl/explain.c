@@ -2,7 +2,6 @@
 #include "explain.h"
 
 #include "../../shared/cleanup.h"
-#include "../../worker/troupe.h"
 #include "complain.h"
 #include "exit-status.h"
 #include "explain-private.h"
@@ -254,89 +253,4 @@ int explain_broken(int error)
         break;
     }
     return EXIT_UNREACHABLE;
-}
-
-static int refused_status(int error)
-{
-    switch (error) {
-    case -EBUSY:
-    case -EEXIST:
-    case -ENOSPC:
-    case -ESHUTDOWN:
-    case -EUSERS:
-        return EXIT_BUSY;
-    case -ENOENT:
-        return EXIT_NOT_FOUND;
-    case -EINVAL:
-    case -EMSGSIZE:
-        return EXIT_USAGE;
-    case -EPERM:
-    case -EACCES:
-        return EXIT_NOT_PERMITTED;
-    default:
-        return EXIT_FAILED;
-    }
-}
-
-static const char *refused_text(int error)
-{
-    switch (error) {
-    case -EBUSY:
-        return "its queue is full (QueueMax=, QueueMemoryMax=)";
-    case -EEXIST:
-        return "a job of that id exists: it is live, or its result is still kept";
-    case -ENOENT:
-        return "there is no such group (any more)";
-    case -EINVAL:
-        return "the id, the key or an option is missing or malformed";
-    case -ENOSPC:
-        return "no cell for another key (CellsMax=)";
-    case -EMSGSIZE:
-        return "the payload is too large";
-    case -ESHUTDOWN:
-        return "the supervisor is stopping";
-    case -EOPNOTSUPP:
-        return "it is a plain service (Type=service), which has no queue and takes no jobs";
-    case -EPERM:
-        return "creating jobs needs root, the supervisor's user or AdminGroup=";
-    default:
-        return strerror(-error);
-    }
-}
-
-int explain_refused(const char *group, int error, const char *reason)
-{
-    if (error == -EPIPE)
-        return explain_broken(error);
-    complain("group '%s' refused the job: %s%s%s%s", group, refused_text(error),
-             *reason ? " (" : "", reason, *reason ? ")" : "");
-    return refused_status(error);
-}
-
-static const char *end_phrase(enum troupe_end end)
-{
-    switch (end) {
-    case TROUPE_FAILED:
-        return "was unsuccessful";
-    case TROUPE_CANCELLED:
-        return "was cancelled";
-    case TROUPE_DEAD:
-        return "is dead";
-    default:
-        return "ended";
-    }
-}
-
-int explain_end(const char *where, const struct troupe_result *result)
-{
-    char code[32] = "", attempts[64] = "";
-    const char *reason = strcmp(result->reason, "cancelled") == 0 ? "" : result->reason;
-
-    if (result->code != 0)
-        snprintf(code, sizeof(code), " (code %d)", result->code);
-    if (result->attempts > 1)
-        snprintf(attempts, sizeof(attempts), " after %u attempts", result->attempts);
-    complain("%sjob %s %s%s%s%s%s", where, result->id, end_phrase(result->end), attempts, code,
-             *reason ? ": " : "", reason);
-    return EXIT_FAILED;
 }

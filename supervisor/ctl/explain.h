@@ -19,5 +19,6 @@ int explain_broken(int error);
 /* libtroupe refused a job for `group` with -errno; `reason` may be empty. */
 int explain_refused(const char *group, int error, const char *reason);
 
-/* How a job ended that did not succeed; `where` comes first, "" allowed. */
+/* How a job ended that did not succeed, with what its worker answered; `where` comes first, ""
+ * allowed. */
 int explain_end(const char *where, const struct troupe_result *result);

@@ -48,6 +48,8 @@ static void print_on_one_line(const char *data, size_t size)
 void map_output_write(const struct options *options, const struct window_line *line)
 {
     const struct troupe_result *result = &line->result;
+    /* What else came back is a reason: it goes to standard error. */
+    bool succeeded = result->error == 0 && result->end == TROUPE_SUCCEEDED;
 
     if (options->json) {
         print_json(options, line);
@@ -57,9 +59,9 @@ void map_output_write(const struct options *options, const struct window_line *l
         fwrite(line->input, 1, line->size, stdout);
         putchar('\t');
     }
-    if (result->error == 0 && options->null)
+    if (succeeded && options->null)
         fwrite(result->data, 1, result->size, stdout);
-    else if (result->error == 0)
+    else if (succeeded)
         print_on_one_line(result->data, result->size);
     putchar(options->null ? '\0' : '\n');
 }

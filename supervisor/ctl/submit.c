@@ -184,8 +184,10 @@ static int tell_end(const char *group, const struct troupe_result *result)
 
     if (result->error < 0)
         return explain_refused(group, result->error, result->reason);
+    if (!success)
+        return explain_end("", result);
     fwrite(result->data, 1, result->size, stdout);
-    return success ? EXIT_OK : explain_end("", result);
+    return EXIT_OK;
 }
 
 static int do_attached(struct invocation *invocation, const char *data, size_t size)

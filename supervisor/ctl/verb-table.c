@@ -54,7 +54,8 @@ const struct verb verb_table[] = {
         .name = "do", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
         .summary = "Has a job done and writes its result",
         .details =
-            "Why a job did not succeed is told on standard error, with exit status 1.\n"
+            "Nothing but a result goes to standard output. Why a job did not succeed goes to\n"
+            "standard error, and the exit status is 1.\n"
             "Ctrl-C cancels the job; a second one leaves without waiting for its end.\n",
         .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB, .run = verb_do,
         .examples = "  troupectl do digest --data /etc/passwd\n"

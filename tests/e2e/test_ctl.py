@@ -226,6 +226,29 @@ class Jobs(Ctl):
         self.assertEqual(process.stdout, "")
         self.assertIn("was unsuccessful (code 7)", self.exits(1, "do", "actor", "--data", "unsuccessful 7 no").stderr)
 
+    def test_only_a_result_goes_to_standard_output_and_reasons_to_standard_error(self):
+        """A small.png with a reason in it is worse than an empty one."""
+        exec_ = os.path.join(os.path.dirname(TROUPECTL), "troupe-exec")
+        for name, options in (("final", "--unsuccessful 3 "), ("retried", "")):
+            self.s.write(f"{name}.group", ini(
+                f"{exec_} {options}-- /bin/sh -c 'echo half; echo first words >&2; echo last words >&2; exit 3'", Jobs=FAST))
+        self.exits(0, "reload")
+        for group, words in (("final", "half"), ("retried", "last words")):
+            with self.subTest(group=group):
+                process = self.exits(1, "do", group)
+                self.assertEqual(process.stdout, "")
+                self.assertIn(words, process.stderr)
+                process = self.exits(1, "map", group, input="x\n")
+                self.assertEqual(process.stdout, "\n")
+                self.assertIn(words, process.stderr)
+                self.assertEqual(self.exits(1, "map", group, "--null", input="x").stdout, "\0")
+
+    def test_an_unsuccessful_answer_is_shown_as_it_is_once(self):
+        process = self.exits(1, "do", "actor", "--data", "unsuccessful 7 no")
+        self.assertEqual((process.stdout, process.stderr.count("no\n")), ("", 1))
+        self.assertRegex(process.stderr, r"was unsuccessful \(code 7\): no\n$")
+        self.assertEqual(self.exits(1, "do", "actor", "--data", "fail 5 words", "--retries", "0").stderr.count("words"), 1)
+
     def test_do_as_json_is_the_whole_job(self):
         job = json.loads(self.exits(0, "do", "actor", "--json", "--data", "echo x").stdout)["job"]
         self.assertEqual((job["state"], job["result"]), ("succeeded", {"encoding": "utf8", "data": "x"}))

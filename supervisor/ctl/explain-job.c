@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Why a job was refused, or ended without success. */
+
+#include "explain.h"
+
+#include "../../shared/cleanup.h"
+#include "../../worker/troupe.h"
+#include "../encoding.h"
+#include "complain.h"
+#include "exit-status.h"
+#include "format.h"
+#include "show.h"
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* More than this of an answer is not for reading. */
+#define ANSWER_MAX ((size_t)64 << 10)
+
+static int refused_status(int error)
+{
+    switch (error) {
+    case -EBUSY:
+    case -EEXIST:
+    case -ENOSPC:
+    case -ESHUTDOWN:
+    case -EUSERS:
+        return EXIT_BUSY;
+    case -ENOENT:
+        return EXIT_NOT_FOUND;
+    case -EINVAL:
+    case -EMSGSIZE:
+        return EXIT_USAGE;
+    case -EPERM:
+    case -EACCES:
+        return EXIT_NOT_PERMITTED;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+static const char *refused_text(int error)
+{
+    switch (error) {
+    case -EBUSY:
+        return "its queue is full (QueueMax=, QueueMemoryMax=)";
+    case -EEXIST:
+        return "a job of that id exists: it is live, or its result is still kept";
+    case -ENOENT:
+        return "there is no such group (any more)";
+    case -EINVAL:
+        return "the id, the key or an option is missing or malformed";
+    case -ENOSPC:
+        return "no cell for another key (CellsMax=)";
+    case -EMSGSIZE:
+        return "the payload is too large";
+    case -ESHUTDOWN:
+        return "the supervisor is stopping";
+    case -EOPNOTSUPP:
+        return "it is a plain service (Type=service), which has no queue and takes no jobs";
+    case -EPERM:
+        return "creating jobs needs root, the supervisor's user or AdminGroup=";
+    default:
+        return strerror(-error);
+    }
+}
+
+int explain_refused(const char *group, int error, const char *reason)
+{
+    if (error == -EPIPE)
+        return explain_broken(error);
+    complain("group '%s' refused the job: %s%s%s%s", group, refused_text(error),
+             *reason ? " (" : "", reason, *reason ? ")" : "");
+    return refused_status(error);
+}
+
+static const char *end_phrase(enum troupe_end end)
+{
+    switch (end) {
+    case TROUPE_FAILED:
+        return "was unsuccessful";
+    case TROUPE_CANCELLED:
+        return "was cancelled";
+    case TROUPE_DEAD:
+        return "is dead";
+    default:
+        return "ended";
+    }
+}
+
+/* The worker's answer, if it is one line that the sentence can end with; else NULL. */
+static char *answer_line(const struct troupe_result *result)
+{
+    const char *data = result->data;
+    size_t size = result->size;
+
+    while (size > 0 && data[size - 1] == '\n')
+        size--;
+    if (size == 0 || size > ANSWER_MAX || memchr(data, '\n', size) || !encoding_is_text(data, size))
+        return NULL;
+    return strndup(data, size);
+}
+
+/* The worker's answer below the sentence. */
+static void show_answer(const struct troupe_result *result)
+{
+    struct terminal terminal;
+    _cleanup_free_ char *text = NULL;
+
+    if (result->size > ANSWER_MAX || !encoding_is_text(result->data, result->size)) {
+        complain("its answer has %s%s; --json shows it", BYTES(result->size),
+                 result->size > ANSWER_MAX ? "" : " and is not text");
+        return;
+    }
+    text = strndup(result->data, result->size);
+    if (!text)
+        return;
+    terminal_init(&terminal, stderr, false);
+    terminal.width = 0;
+    show_quoted(&terminal, "  ", text, UINT_MAX);
+}
+
+int explain_end(const char *where, const struct troupe_result *result)
+{
+    _cleanup_free_ char *line = answer_line(result);
+    char code[32] = "", attempts[64] = "";
+    const char *reason = strcmp(result->reason, "cancelled") == 0 ? "" : result->reason;
+    /* A worker's error is the reason as well as the answer. */
+    bool repeats = line && strstr(reason, line);
+
+    if (result->code != 0)
+        snprintf(code, sizeof(code), " (code %d)", result->code);
+    if (result->attempts > 1)
+        snprintf(attempts, sizeof(attempts), " after %u attempts", result->attempts);
+    if (line && !repeats && *reason == '\0')
+        reason = line;
+    complain("%sjob %s %s%s%s%s%s", where, result->id, end_phrase(result->end), attempts, code,
+             *reason ? ": " : "", reason);
+    if (result->size > 0 && reason != line && !repeats)
+        show_answer(result);
+    return EXIT_FAILED;
+}
