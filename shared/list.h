@@ -69,6 +69,20 @@ static inline void list_unlink(struct list *node)
     list_init(node);
 }
 
+/* Swaps the contents of two lists. */
+static inline void list_swap(struct list *a, struct list *b)
+{
+    struct list other;
+
+    list_init(&other);
+    list_insert_between(&other, a->prev, a);
+    list_unlink(a);
+    list_insert_between(a, b->prev, b);
+    list_unlink(b);
+    list_insert_between(b, other.prev, &other);
+    list_unlink(&other);
+}
+
 /* NULL when empty. */
 static inline struct list *list_first(const struct list *head)
 {

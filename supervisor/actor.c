@@ -9,6 +9,7 @@
 #include "exchange.h"
 #include "group.h"
 #include "slot.h"
+#include "stand-in.h"
 #include <assert.h>
 #include <errno.h>
 #include <search.h>
@@ -121,9 +122,10 @@ usec_t actor_realtime(struct context *context)
 int actor_new(struct actor **ret, struct context *context, enum actor_kind kind, const char *name)
 {
     struct actor *actor = calloc(1, sizeof(*actor));
-    struct list *lists[] = {&actor->blobs,     &actor->pool_link, &actor->watchers,
-                            &actor->watching,  &actor->asks,      &actor->names,
-                            &actor->schedules, &actor->blocked,   &actor->blocked_link};
+    struct list *lists[] = {&actor->blobs,     &actor->pool_link,    &actor->watchers,
+                            &actor->watching,  &actor->asks,         &actor->names,
+                            &actor->schedules, &actor->blocked,      &actor->blocked_link,
+                            &actor->stand_ins, &actor->stand_in_link};
     int r = -ENOMEM;
 
     if (!actor)
@@ -160,6 +162,8 @@ struct actor *actor_free(struct actor *actor)
     index_deinit(&actor->watching_by_reference);
     index_deinit(&actor->schedules_by_type);
     list_unlink(&actor->pool_link);
+    stand_in_forget_place(actor);
+    stand_in_set(actor, NULL);
     table->entries[index] = NULL;
     table->free[table->n_free++] = index;
     free(actor->name);

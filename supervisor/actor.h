@@ -82,7 +82,9 @@ struct actor {
         struct exchange *exchange; /* owned */
         struct attachment *client;
     };
-    struct actor *identity;  /* a worker on its way to take that one's place; else NULL */
+    struct actor *identity;  /* the place that this one stands in at (stand-in.h); else NULL */
+    struct actor *waits_for; /* messages wait for the end of this stand-in's worker; or NULL */
+    struct list stand_ins, stand_in_link; /* those at this place; in the place's list */
     struct mailbox *mailbox; /* the rings of its worker or client; NULL while it has none */
     struct postbox postbox;  /* what waits for it here */
     bool up;                 /* somebody is ready to read the inbox */

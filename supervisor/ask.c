@@ -95,7 +95,7 @@ int ask_new(struct ask **ret, struct context *context, const struct ask_options 
     ask->generation = ask->generation == UINT32_MAX ? 1 : ask->generation + 1;
     ask->handle = (uint64_t)ask->generation << 32 | ask->index;
     ask->asker = options->asker;
-    ask->asked_by = ask->asker ? ask->asker->reference : 0;
+    ask->asked_by = ask->asker ? actor_self(ask->asker)->reference : 0;
     ask->cookie = options->cookie;
     ask->done = options->done;
     ask->userdata = options->userdata;
@@ -165,21 +165,24 @@ void ask_drop_cookie(struct actor *asker, uint64_t cookie)
         ask_drop(ask_of(entry, by_cookie));
 }
 
-void ask_move_all(struct actor *from, struct actor *to)
+static void ask_adopt_all(struct actor *asker)
 {
-    struct list *node;
+    list_for_each (node, &asker->asks)
+        ask_of(node, link)->asker = asker;
+}
 
-    while ((node = list_first(&from->asks))) {
-        struct ask *ask = ask_of(node, link);
+void ask_swap_all(struct actor *a, struct actor *b)
+{
+    const struct index by_cookie = a->asks_by_cookie;
+    const unsigned n = a->n_asks;
 
-        ask->asker = to;
-        list_unlink(node);
-        list_push_back(&to->asks, node);
-        index_remove(&from->asks_by_cookie, &ask->by_cookie);
-        index_add(&to->asks_by_cookie, &ask->by_cookie, ask->cookie);
-        from->n_asks -= ask->weight;
-        to->n_asks += ask->weight;
-    }
+    list_swap(&a->asks, &b->asks);
+    a->asks_by_cookie = b->asks_by_cookie;
+    b->asks_by_cookie = by_cookie;
+    a->n_asks = b->n_asks;
+    b->n_asks = n;
+    ask_adopt_all(a);
+    ask_adopt_all(b);
 }
 
 bool ask_wants(const struct ask *ask, const struct topic *topic)

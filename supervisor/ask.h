@@ -80,8 +80,8 @@ void ask_drop_cookie(struct actor *asker, uint64_t cookie);
 /* All of one asker's: its worker is dead. */
 void ask_drop_all(struct actor *asker);
 
-/* To another asker: its worker now fills that one's place. */
-void ask_move_all(struct actor *from, struct actor *to);
+/* Two askers swap their open asks, as their workers swap places. */
+void ask_swap_all(struct actor *a, struct actor *b);
 
 /* There are `n` letters of it instead of one. 0, -EBUSY (its asker has too many open), -ENOMEM. */
 int ask_share(struct ask *ask, uint32_t n);

@@ -140,6 +140,8 @@ static bool is_listed(const struct actor *actor, const struct list_parameters *w
 {
     const size_t size = wanted->under ? strlen(wanted->under) : 0;
 
+    if (actor->identity) /* a stand-in: the place is listed */
+        return false;
     if (wanted->kind && strcmp(actor_kind_to_string(actor->kind), wanted->kind) != 0)
         return false;
     return !wanted->under || (strncmp(actor->name, wanted->under, size) == 0 &&

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Between delivery.c (forth), delivery-recover.c (back) and delivery-record.c (a letter as bytes).
+/*
+ * Shared by the parts of delivery:
+ *
+ *   delivery.c          from an actor to its inbox
+ *   delivery-record.c   a letter as a record
+ *   delivery-recover.c  from the inbox back to the actor
+ *   delivery-look.c     what the inbox holds
  */
 
 #include "delivery.h"
@@ -19,6 +25,22 @@ static inline uint32_t delivery_start_of(const struct ring_record *record, uint3
 
     return end - ((size + RING_ALIGNMENT - 1) & ~(RING_ALIGNMENT - 1));
 }
+
+/* Whether the free-running cursor `a` lies behind `b`. */
+static inline bool delivery_is_behind(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) > 0;
+}
+
+static inline uint32_t delivery_gate_of(const struct mailbox *mailbox)
+{
+    return atomic_load_explicit(&mailbox->gate, memory_order_relaxed);
+}
+
+/* ---- delivery-recover.c ---- */
+
+/* Takes note of all that a dead worker has consumed; everything it said has been read. */
+void delivery_settle(struct actor *actor);
 
 /* ---- delivery-record.c ---- */
 

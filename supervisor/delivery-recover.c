@@ -5,20 +5,10 @@
 #include "death.h"
 #include "delivery-private.h"
 #include "router.h"
+#include "stand-in.h"
 #include "watch.h"
 #include <errno.h>
 #include <string.h>
-
-/* Free-running cursors: whether `a` lies behind `b`. */
-static bool is_behind(uint32_t a, uint32_t b)
-{
-    return (int32_t)(a - b) > 0;
-}
-
-static uint32_t gate_of(const struct mailbox *mailbox)
-{
-    return atomic_load_explicit(&mailbox->gate, memory_order_relaxed);
-}
 
 /* ---- a letter out of its record ---- */
 
@@ -30,7 +20,7 @@ static struct letter *take_kept(struct actor *actor, uint32_t cursor)
     while ((node = list_first(&actor->blobs))) {
         struct letter *letter = list_entry(node, struct letter, link);
 
-        if (is_behind(letter->cursor, cursor))
+        if (delivery_is_behind(letter->cursor, cursor))
             return NULL;
         list_unlink(node);
         if (letter->cursor == cursor)
@@ -78,8 +68,8 @@ static void take_stashed(struct actor *actor, struct letter *letter)
 
 int delivery_claim(struct actor *actor, uint64_t id, struct letter **ret)
 {
-    const uint32_t gate = gate_of(actor->mailbox);
-    uint32_t at = is_behind(actor->settled, gate) ? actor->settled : gate;
+    const uint32_t gate = delivery_gate_of(actor->mailbox);
+    uint32_t at = delivery_is_behind(actor->settled, gate) ? actor->settled : gate;
     struct protocol_message message;
     struct ring_record record;
 
@@ -130,19 +120,18 @@ int delivery_unstash(struct actor *actor, uint64_t id)
 
 /* ---- after a death ---- */
 
-/* The last word on what was consumed: everything it said is read. */
-static void settle(struct actor *actor)
+void delivery_settle(struct actor *actor)
 {
     struct mailbox *mailbox = actor->mailbox;
-    uint32_t at = gate_of(mailbox);
+    uint32_t at = delivery_gate_of(mailbox);
     struct ring_record record;
     /* Partner: the release store in the peer's ring_release(); it is dead, the order is certain. */
     const uint32_t head =
         atomic_load_explicit(&mailbox->channel.theirs.header->head, memory_order_acquire);
 
-    while (is_behind(head, at)) {
+    while (delivery_is_behind(head, at)) {
         uint32_t next = at;
-        if (ring_look(&mailbox->channel.out, &next, &record) != 0 || is_behind(next, head))
+        if (ring_look(&mailbox->channel.out, &next, &record) != 0 || delivery_is_behind(next, head))
             break;
         delivery_on_consumed(actor, &record, next);
         at = next;
@@ -156,12 +145,13 @@ static void retry_or_bury(struct actor *actor, struct letter *letter, struct lis
                           struct death *death)
 {
     const struct actor_policy policy = actor_policy(actor);
+    struct actor *self = actor_self(actor);
 
     letter->attempt++;
     letter->in_hand = false;
     if (policy.on_crash == CONFIG_ON_CRASH_RETRY && letter->attempt <= policy.message_retries) {
         letter->flags |= PROTOCOL_MESSAGE_REDELIVERED;
-        actor->counters.redelivered++;
+        self->counters.redelivered++;
         list_push_back(back, &letter->link);
         return;
     }
@@ -171,7 +161,7 @@ static void retry_or_bury(struct actor *actor, struct letter *letter, struct lis
         .text = death ? death->detail : NULL,
         .death = death,
     };
-    router_bury(actor->context, letter, actor, &verdict);
+    router_bury(actor->context, letter, self, &verdict);
 }
 
 static void collect_stash(struct actor *actor, struct list *back, struct death *death)
@@ -191,7 +181,7 @@ static void collect_stash(struct actor *actor, struct list *back, struct death *
 static void collect_ring(struct actor *actor, struct list *back, struct death *death)
 {
     const struct mailbox *mailbox = actor->mailbox;
-    uint32_t at = gate_of(mailbox);
+    uint32_t at = delivery_gate_of(mailbox);
     /* Partner: the worker's store before each handler. Compared, not followed. */
     const uint32_t taken =
         atomic_load_explicit(&mailbox->channel.theirs.header->taken, memory_order_relaxed);
@@ -201,7 +191,7 @@ static void collect_ring(struct actor *actor, struct list *back, struct death *d
     while (ring_look(&mailbox->channel.out, &at, &record) == 0) {
         struct letter *letter;
 
-        if (record.kind != PROTOCOL_MESSAGE || !is_behind(at, actor->settled) ||
+        if (record.kind != PROTOCOL_MESSAGE || !delivery_is_behind(at, actor->settled) ||
             protocol_get_message(record.body, record.size, &message) < 0)
             continue;
         letter = letter_of(actor, &message, at);
@@ -230,7 +220,7 @@ static void drop_answers(struct actor *actor)
 
 void delivery_recover(struct actor *actor, struct death *death)
 {
-    struct actor *pool = delivery_pool_of(actor);
+    struct actor *pool = delivery_pool_of(actor), *self = actor_self(actor);
     struct list back = LIST_INIT(back);
     struct list *node;
 
@@ -241,13 +231,13 @@ void delivery_recover(struct actor *actor, struct death *death)
     list_unlink(&actor->blocked_link);
     if (!actor->mailbox)
         return;
-    settle(actor);
+    delivery_settle(actor);
     collect_stash(actor, &back, death);
     collect_ring(actor, &back, death);
     /* The last one first: each goes before all others. */
     while ((node = list_first(&back))) {
         struct letter *letter = list_entry(back.prev, struct letter, link);
-        struct actor *to = pool && (letter->flags & PROTOCOL_MESSAGE_POOL) ? pool : actor;
+        struct actor *to = pool && (letter->flags & PROTOCOL_MESSAGE_POOL) ? pool : self;
 
         list_unlink(&letter->link);
         postbox_add_front(&to->postbox, letter);
@@ -260,96 +250,9 @@ void delivery_recover(struct actor *actor, struct death *death)
     }
     actor->n_inbox = actor->n_pooled = 0;
     actor->mailbox = NULL;
-}
-
-/* ---- taking a place ---- */
-
-void delivery_take_over(struct actor *actor, struct actor *from)
-{
-    struct list *node;
-
-    delivery_set_up(from, false);
-    actor->mailbox = from->mailbox;
-    actor->settled = from->settled;
-    actor->control = from->control;
-    actor->full = from->full;
-    actor->owes = from->owes;
-    actor->n_inbox = actor->n_pooled = 0;
-    actor->n_recent = 0;
-    from->mailbox = NULL;
-    while ((node = list_first(&from->postbox.answers))) {
-        struct letter *letter = list_entry(node, struct letter, link);
-        postbox_take(&from->postbox, letter);
-        postbox_add_answer(&actor->postbox, letter);
-    }
-    ask_move_all(from, actor);
-    watch_move_all(from, actor);
-    actor->held_up = from->held_up;
-    if (list_linked(&from->blocked_link)) {
-        /* It waits for room elsewhere: it looks again. */
-        list_unlink(&from->blocked_link);
-        mailbox_resume(actor->mailbox);
-    }
-    if (actor->paused && actor->mailbox)
-        router_pause(actor);
-}
-
-bool delivery_is_quiet(const struct actor *actor)
-{
-    const struct mailbox *mailbox = actor->mailbox;
-
-    if (!postbox_idle(&actor->postbox) || actor->postbox.n_stashed > 0)
-        return false;
-    return !mailbox || mailbox->dead ||
-           atomic_load_explicit(&mailbox->channel.theirs.header->head, memory_order_relaxed) ==
-               mailbox->channel.out.tail;
-}
-
-/* ---- flight recorder ---- */
-
-static bool read_taken(const struct mailbox *mailbox, uint32_t start, struct delivery_taken *ret)
-{
-    const struct ring_producer *ring = &mailbox->channel.out;
-    struct protocol_message message;
-    struct ring_record record;
-
-    /* Overwritten since. */
-    if (ring->tail - start > ring->size)
-        return false;
-    if (ring_look(ring, &start, &record) != 0 || record.kind != PROTOCOL_MESSAGE ||
-        protocol_get_message(record.body, record.size, &message) < 0)
-        return false;
-    *ret = (struct delivery_taken){
-        .id = message.id,
-        .sender = message.sender,
-        .sent_at = message.sent_at,
-        .topic = message.content.topic,
-    };
-    return true;
-}
-
-size_t delivery_flight_recorder(struct actor *actor, struct delivery_taken *ret, size_t max)
-{
-    const struct mailbox *mailbox = actor->mailbox;
-    uint32_t at, start;
-    struct ring_record record;
-    size_t n = 0;
-
-    settle(actor);
-    at = gate_of(mailbox);
-    if (max > 0 && ring_look(&mailbox->channel.out, &at, &record) == 0) {
-        start = delivery_start_of(&record, at);
-        ret[0].in_hand = false;
-        if (at == atomic_load_explicit(&mailbox->channel.theirs.header->taken,
-                                       memory_order_relaxed) &&
-            read_taken(mailbox, start, &ret[0]))
-            ret[n++].in_hand = true;
-    }
-    for (uint32_t i = 0; i < actor->n_recent && i < DELIVERY_RECENT && n < max; i++) {
-        start = actor->recent[(actor->n_recent - 1 - i) % DELIVERY_RECENT];
-        if (!read_taken(mailbox, start, &ret[n]))
-            break;
-        n++;
-    }
-    return n;
+    if (self == actor)
+        return;
+    self->counters.consumed += actor->counters.consumed;
+    actor->counters.consumed = 0;
+    stand_in_release(actor);
 }

@@ -25,11 +25,16 @@ static void review_in_pool(struct actor *actor)
         pool_review(&pool->pool, actor);
 }
 
+bool delivery_takes_messages(const struct actor *actor)
+{
+    return actor->up && !actor->paused && !actor->waits_for;
+}
+
 bool delivery_is_direct(const struct actor *actor)
 {
     const struct postbox *postbox = &actor->postbox;
 
-    if (!actor->up || actor->paused || !postbox_idle(postbox))
+    if (!delivery_takes_messages(actor) || !postbox_idle(postbox))
         return false;
     if (postbox->n_stashed == 0)
         return true;
@@ -75,7 +80,7 @@ void delivery_note_sent(struct actor *actor, const struct protocol_message *mess
     if (message->ask != 0) {
         struct ask *ask = ask_get(&actor->context->asks, message->ask);
         if (ask)
-            ask_handed(ask, actor->reference);
+            ask_handed(ask, actor_self(actor)->reference);
     }
     if (message->flags & PROTOCOL_MESSAGE_POOL) {
         actor->n_pooled++;
@@ -149,7 +154,8 @@ static void feed_inbox(struct actor *actor)
         return;
     if (actor->mailbox && !actor->mailbox->wants_space)
         actor->full = false;
-    while (actor->up && !actor->full && (letter = postbox_next(&actor->postbox, actor->paused)))
+    while (actor->mailbox && !actor->full &&
+           (letter = postbox_next(&actor->postbox, !delivery_takes_messages(actor))))
         if (!feed_one(actor, actor, letter))
             break;
     let_go_on(actor);

@@ -20,6 +20,9 @@ struct ring_record;
 void delivery_attach(struct actor *actor, struct mailbox *mailbox);
 void delivery_set_up(struct actor *actor, bool up);
 
+/* Whether messages may go to its worker now; answers go to it whenever it has rings. */
+bool delivery_takes_messages(const struct actor *actor);
+
 /* Whether a message may be written to its inbox at once: nothing is before it. */
 bool delivery_is_direct(const struct actor *actor);
 
@@ -65,10 +68,16 @@ int delivery_unstash(struct actor *actor, uint64_t id);
 void delivery_recover(struct actor *actor, struct death *death);
 
 /*
- * The rings of `from`, whom nobody else has told anything, become those of `actor`, which has none:
- * with what its worker has asked and watches, and the answers that wait for it.
+ * Whether its inbox has messages sent to it, and not to its pool, that its worker has not begun to
+ * handle; with `begun_too` also what it has in hand.
  */
-void delivery_take_over(struct actor *actor, struct actor *from);
+bool delivery_has_unhandled(const struct actor *actor, bool begun_too);
+
+/*
+ * How many messages its workers have consumed. counters.consumed lags behind: consumption is
+ * noticed when there is a reason to look.
+ */
+uint64_t delivery_consumed(const struct actor *actor);
 
 /* Nothing waits for it and nothing is in its inbox. */
 bool delivery_is_quiet(const struct actor *actor);

@@ -82,6 +82,34 @@ void postbox_set_in_hand(struct postbox *postbox, struct letter *letter, bool in
     letter->in_hand = in_hand;
 }
 
+/* All of it at `from` goes to the end of that of `to`, which keeps what it has. */
+static void move_stash(struct postbox *from, struct postbox *to, struct list *stash)
+{
+    struct list *node;
+
+    while ((node = list_first(stash))) {
+        struct letter *letter = list_entry(node, struct letter, link);
+        const bool in_hand = letter->in_hand;
+
+        postbox_take(from, letter);
+        postbox_add_stash(to, letter);
+        postbox_set_in_hand(to, letter, in_hand);
+    }
+}
+
+void postbox_swap_worker(struct postbox *a, struct postbox *b)
+{
+    const uint64_t bytes = a->answer_bytes;
+    struct list stash = LIST_INIT(stash);
+
+    list_swap(&a->answers, &b->answers);
+    a->answer_bytes = b->answer_bytes;
+    b->answer_bytes = bytes;
+    list_swap(&a->stash, &stash);
+    move_stash(b, a, &b->stash);
+    move_stash(a, b, &stash);
+}
+
 struct letter *postbox_oldest(const struct postbox *postbox)
 {
     struct list *node = list_first(&postbox->messages);

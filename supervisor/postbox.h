@@ -39,6 +39,9 @@ void postbox_add_stash(struct postbox *postbox, struct letter *letter);
 /* Of a letter in the stash: whether its handler has begun. */
 void postbox_set_in_hand(struct postbox *postbox, struct letter *letter, bool in_hand);
 
+/* Swaps what belongs to workers: answers and stash. */
+void postbox_swap_worker(struct postbox *a, struct postbox *b);
+
 /*
  * What is to go next: messages and answers in the order in which they were sent, with `paused`
  * answers alone. NULL = nothing. It stays where it is until postbox_take().

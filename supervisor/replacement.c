@@ -9,6 +9,7 @@
 #include "group.h"
 #include "slot-private.h"
 #include "spare.h"
+#include "stand-in.h"
 #include <stdio.h>
 
 /* ---- what is said about it ---- */
@@ -184,7 +185,7 @@ static void replacement_start_successor(struct cell *cell, struct slot *old)
     successor->twin = !old->twin;
     slot_count(successor);
     if (successor->actor)
-        successor->actor->identity = old->actor;
+        stand_in_set(successor->actor, old->actor);
     cell->aside = successor;
     cell->replacement.old = old;
     slot_start(successor);
@@ -283,7 +284,7 @@ void replacement_give_place(struct slot *old, struct slot *successor)
     list_unlink(&old->review_link);
     slot_count(old);
     slot_count(successor);
-    slot_inherit(old);
+    slot_swap_actors(old, successor);
 }
 
 static void replacement_swap(struct cell *cell)

@@ -4,6 +4,7 @@
 #include "actor.h"
 #include "context.h"
 #include "dead-letter.h"
+#include "delivery.h"
 #include "exchange.h"
 #include "report.h"
 
@@ -31,7 +32,7 @@ void report_actor(struct reply *reply, const char *key, const struct actor *acto
     reply_uint(reply, "stashed", actor->postbox.n_stashed);
     reply_uint(reply, "accepted", counters->accepted);
     reply_uint(reply, "delivered", counters->delivered);
-    reply_uint(reply, "consumed", counters->consumed);
+    reply_uint(reply, "consumed", delivery_consumed(actor));
     reply_uint(reply, "dead", counters->dead);
     reply_uint(reply, "redelivered", counters->redelivered);
     reply_uint(reply, "asks", actor->n_asks);

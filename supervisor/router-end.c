@@ -13,6 +13,7 @@
 #include "router.h"
 #include "schedule.h"
 #include "slot.h"
+#include "stand-in.h"
 #include "watch.h"
 #include <errno.h>
 #include <stdio.h>
@@ -121,6 +122,7 @@ void router_remove(struct actor *actor, const char *cause)
     }
     exchange_forget(&actor->subscriptions);
     schedule_forget(actor);
+    stand_in_release(actor);
     release_blocked(actor);
     if (actor->kind == ACTOR_EXCHANGE && actor->exchange) {
         exchange_deinit(actor->exchange);

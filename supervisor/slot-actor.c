@@ -7,6 +7,7 @@
 #include "group.h"
 #include "router.h"
 #include "slot-private.h"
+#include "stand-in.h"
 #include "watch.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,21 +88,22 @@ void slot_recover_messages(struct slot *slot, struct death *death)
         delivery_recover(slot->actor, death);
 }
 
-void slot_inherit(struct slot *old)
+void slot_swap_actors(struct slot *old, struct slot *successor)
 {
-    struct slot *successor = old->cell->slots[old->index];
-    struct actor *actor = old->actor, *stand_in;
+    struct actor *place = old->actor, *stand_in = successor->actor;
+    const bool dying = old->state == LIFECYCLE_KILLING || old->process.ended;
 
-    if (!actor || actor->identity || old->mailbox_open || successor == old || !successor->actor ||
-        successor->actor->identity != actor)
+    if (!place)
         return;
-    stand_in = successor->actor;
-    delivery_take_over(actor, stand_in);
-    actor->slot = successor;
-    successor->actor = actor;
-    successor->messages_measured = actor->counters.consumed;
-    successor->clocks_messages = false; /* of its stand-in */
-    old->actor = NULL;
-    router_remove(stand_in, "it has taken its place");
+    stand_in_swap(stand_in, dying);
+    place->slot = successor;
+    stand_in->slot = old;
+    successor->actor = place;
+    old->actor = stand_in;
+    successor->messages_measured = place->counters.consumed;
+    old->messages_measured = stand_in->counters.consumed;
+    place->tells_clock = stand_in->tells_clock = false;
+    successor->clocks_messages = old->clocks_messages = false;
+    slot_review_actor(old);
     slot_review_actor(successor);
 }

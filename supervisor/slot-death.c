@@ -127,8 +127,6 @@ void slot_action_bury(struct slot *slot)
     slot_close_mailbox(slot);
     notify_server_deinit(&slot->notify);
     slot_lose_jobs(slot, death ? death : &fallback);
-    if (slot->role == SLOT_PREDECESSOR)
-        slot_inherit(slot);
     death_unref(death);
 }
 

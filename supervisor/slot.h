@@ -63,7 +63,7 @@ struct slot {
     unsigned n_jobs;
 
     struct process process;
-    struct actor *actor;    /* NULL for services; a place's, its successor takes it over */
+    struct actor *actor;    /* NULL for services; the place's, or a stand-in (stand-in.h) */
     struct mailbox mailbox; /* actors only */
     bool mailbox_open;
     bool wants_room;               /* a job found none in its inbox */
@@ -123,8 +123,9 @@ bool slot_job_waits(const struct slot *slot);
  * TimeoutStopSec=. */
 void slot_cancel(struct slot *slot, struct job *job);
 
-/* Messages for a place in the pool go to its successor as soon as no worker of `old` has any. */
-void slot_inherit(struct slot *old);
+/* The successor takes the place: the place's actor is its own from now on, and `old` has the
+ * successor's stand-in. */
+void slot_swap_actors(struct slot *old, struct slot *successor);
 
 /* From the notify socket of services. */
 void slot_notify(struct slot *slot, const struct notify_message *message);

@@ -7,6 +7,7 @@
 #include "context.h"
 #include "replacement.h"
 #include "slot-private.h"
+#include "stand-in.h"
 #include <stdio.h>
 
 /*
@@ -85,7 +86,7 @@ static void spare_start(struct slot *place)
     spare->born = place->born;
     spare->twin = !place->twin;
     if (spare->actor)
-        spare->actor->identity = place->actor;
+        stand_in_set(spare->actor, place->actor);
     place->beside = spare;
     slot_start(spare);
 }

@@ -69,8 +69,8 @@ int talk_on_verdict(struct actor *actor, const struct ring_record *record)
         .code = said.code,
         .text = text[0] != '\0' ? text : NULL,
     };
-    actor->counters.dead++;
-    router_bury(actor->context, letter, actor, &verdict);
+    actor_self(actor)->counters.dead++;
+    router_bury(actor->context, letter, actor_self(actor), &verdict);
     return 0;
 }
 

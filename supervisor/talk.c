@@ -240,8 +240,8 @@ static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_r
 /* Whether an answer may overtake nothing by being written at once. */
 static bool is_direct_for_answers(const struct actor *asker)
 {
-    return asker && asker->up && list_empty(&asker->postbox.answers) &&
-           (asker->paused || list_empty(&asker->postbox.messages));
+    return asker && asker->mailbox && list_empty(&asker->postbox.answers) &&
+           (!delivery_takes_messages(asker) || list_empty(&asker->postbox.messages));
 }
 
 static int on_reply(struct actor *from, const struct ring_record *record)
@@ -255,7 +255,7 @@ static int on_reply(struct actor *from, const struct ring_record *record)
         return -EBADMSG;
     memcpy(&handle, record->body, sizeof(handle));
     ask = ask_get(&from->context->asks, handle);
-    if (ask && !ask_may_reply(ask, from->reference))
+    if (ask && !ask_may_reply(ask, actor_self(from)->reference))
         ask = NULL;
     if (!ask || !is_direct_for_answers(ask->asker))
         return reply_slowly(from, ask, record);

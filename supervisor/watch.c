@@ -79,8 +79,8 @@ static void bury_notice(struct actor *watcher, uint64_t reference)
         return;
     letter->id = actor_next_id(watcher->context);
     letter->sender = reference;
-    letter->to = watcher->reference;
-    router_bury(watcher->context, letter, watcher, &verdict);
+    letter->to = actor_self(watcher)->reference;
+    router_bury(watcher->context, letter, actor_self(watcher), &verdict);
 }
 
 bool watch_remove(struct actor *watcher, uint64_t reference)
@@ -105,21 +105,24 @@ void watch_drop_all(struct actor *watcher)
         watch_free(list_entry(node, struct watch, own_link));
 }
 
-void watch_move_all(struct actor *from, struct actor *to)
+static void watch_adopt_all(struct actor *watcher)
 {
-    struct list *node;
+    list_for_each (node, &watcher->watching)
+        list_entry(node, struct watch, own_link)->watcher = watcher;
+}
 
-    while ((node = list_first(&from->watching))) {
-        struct watch *watch = list_entry(node, struct watch, own_link);
+void watch_swap_all(struct actor *a, struct actor *b)
+{
+    const struct index by_reference = a->watching_by_reference;
+    const unsigned n = a->n_watching;
 
-        watch->watcher = to;
-        index_remove(&from->watching_by_reference, &watch->by_watched);
-        index_add(&to->watching_by_reference, &watch->by_watched, watch->watched->reference);
-        list_unlink(node);
-        list_push_back(&to->watching, node);
-        from->n_watching--;
-        to->n_watching++;
-    }
+    list_swap(&a->watching, &b->watching);
+    a->watching_by_reference = b->watching_by_reference;
+    b->watching_by_reference = by_reference;
+    a->n_watching = b->n_watching;
+    b->n_watching = n;
+    watch_adopt_all(a);
+    watch_adopt_all(b);
 }
 
 void watch_tell(struct actor *watched, const char *cause)

@@ -35,8 +35,8 @@ bool watch_remove(struct actor *watcher, uint64_t reference);
 /* All that this actor watches. */
 void watch_drop_all(struct actor *watcher);
 
-/* To another watcher: its worker now fills that one's place. */
-void watch_move_all(struct actor *from, struct actor *to);
+/* Two watchers swap what they watch, as their workers swap places. */
+void watch_swap_all(struct actor *a, struct actor *b);
 
 /* Tells all that watch it, and ends their watches. */
 void watch_tell(struct actor *watched, const char *cause);

@@ -386,7 +386,7 @@ START_TEST(an_ask_counts_for_each_who_gets_it)
     ask_drop(first);
     ck_assert_uint_eq(asker->n_asks, 1);
     ck_assert_int_eq(ask_share(second, 2), 0);
-    ask_move_all(asker, subscriber);
+    ask_swap_all(asker, subscriber);
     ck_assert_uint_eq(asker->n_asks, 0);
     ck_assert_uint_eq(subscriber->n_asks, 2);
     ask_drop(second);
@@ -454,7 +454,7 @@ START_TEST(an_ask_is_dropped_by_its_cookie_however_many_there_are)
     ck_assert_uint_le(longest(&asker->asks_by_cookie), 24);
     ask_drop_cookie(asker, ACTOR_ASKS_MAX);
     ck_assert_uint_eq(asker->n_asks, ACTOR_ASKS_MAX);
-    ask_move_all(asker, other);
+    ask_swap_all(asker, other);
     for (uint64_t cookie = 0; cookie < ACTOR_ASKS_MAX; cookie++) {
         ask_drop_cookie(asker, cookie);
         ask_drop_cookie(other, cookie);
@@ -474,7 +474,7 @@ START_TEST(a_watch_is_found_however_many_there_are)
     }
     ck_assert_int_eq(watch_add(watcher, other->reference), WATCH_E_TOO_MANY);
     ck_assert_uint_le(longest(&watcher->watching_by_reference), 16);
-    watch_move_all(watcher, other);
+    watch_swap_all(watcher, other);
     for (unsigned i = 0; i < ACTOR_WATCHES_MAX; i++) {
         ck_assert(!watch_remove(watcher, watched[i]->reference));
         ck_assert(watch_remove(other, watched[i]->reference));

@@ -146,7 +146,7 @@ static int on_forward(struct troupe_actor *actor, struct troupe_message *message
     return r < 0 ? r : troupe_forward(message, to);
 }
 
-/* Waits for a line from a FIFO. */
+/* Waits for a line from a FIFO, and replies to who has asked. */
 static int on_gate(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     int fd = open(text_of(message), O_RDONLY | O_CLOEXEC);
@@ -157,7 +157,7 @@ static int on_gate(struct troupe_actor *actor, struct troupe_message *message, v
     if (fd < 0 || read(fd, &c, 1) != 1)
         return -EIO;
     close(fd);
-    return 0;
+    return troupe_message_ask(message) != 0 ? troupe_reply(message, "gate", "open", 4) : 0;
 }
 
 /* "ADDRESS TYPE stash|run TEXT": asks while it handles this, and writes down what came of it. */
@@ -276,7 +276,7 @@ static int do_tell(struct troupe_actor *actor, char **word, char *result)
     return name(r, result);
 }
 
-/* burst ADDRESS COUNT TYPE */
+/* burst ADDRESS COUNT TYPE; visit: looks the address up before each message */
 static int do_burst(struct troupe_actor *actor, char **word, char *result)
 {
     char text[20];
@@ -285,7 +285,10 @@ static int do_burst(struct troupe_actor *actor, char **word, char *result)
 
     for (int i = 0; r == 0 && i < atoi(word[2]); i++) {
         snprintf(text, sizeof(text), "%d", i);
-        r = troupe_tell(actor, to, word[3], text, strlen(text), NULL);
+        if (strcmp(word[0], "visit") == 0)
+            r = address(actor, word[1], &to);
+        if (r == 0)
+            r = troupe_tell(actor, to, word[3], text, strlen(text), NULL);
     }
     return name(r, result);
 }
@@ -454,7 +457,7 @@ static const struct {
     {"cancel", 2, 3, do_cancel},         {"register", 2, 2, do_register},
     {"watch", 2, 2, do_watch},           {"deregister", 2, 2, do_deregister},
     {"exchange", 3, 3, do_exchange},     {"subscribe", 4, 4, do_subscribe},
-    {"unsubscribe", 4, 4, do_subscribe},
+    {"unsubscribe", 4, 4, do_subscribe}, {"visit", 4, 4, do_burst},
 };
 
 static int split(char *line, char **word, int most)
