@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "log.h"
 #include "cleanup.h"
+#include "utf8.h"
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -78,20 +79,20 @@ static void mark_cut(char *message, size_t size)
     memcpy(message + at, LOG_ELLIPSIS, sizeof(LOG_ELLIPSIS));
 }
 
-/* Text from workers ends up here: it must neither forge lines nor drive somebody's terminal. */
+/* Text from workers ends up here: it must neither forge lines nor control a terminal, and the
+ * journal shows a message that is not UTF-8 as a blob. */
 static void flatten(char *message)
 {
-    size_t length = strlen(message);
+    size_t left = strlen(message), size;
 
-    while (length > 0 && message[length - 1] == '\n')
-        message[--length] = '\0';
-    for (char *at = message; *at != '\0'; at++) {
-        unsigned char byte = (unsigned char)*at;
-
-        if (byte == '\n' || byte == '\t')
-            *at = ' ';
-        else if (byte < 0x20 || byte == 0x7f)
-            *at = '?';
+    while (left > 0 && message[left - 1] == '\n')
+        message[--left] = '\0';
+    for (char *at = message; left > 0; at += size, left -= size) {
+        size = utf8_printable(at, left);
+        if (size > 0)
+            continue;
+        size = 1;
+        *at = *at == '\n' || *at == '\t' ? ' ' : '?';
     }
 }
 

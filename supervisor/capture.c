@@ -2,11 +2,13 @@
 #include "capture.h"
 #include "../shared/cleanup.h"
 #include "../shared/fault.h"
+#include "../shared/utf8.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 /* What one worker may make us read in a turn, and what is read at most after its death. */
 #define READ_TURN   8192
@@ -14,25 +16,10 @@
 
 _Static_assert(CAPTURE_LINE_MAX <= CAPTURE_TAIL_MAX, "an incomplete line lives in the tail");
 
-/* Length of the UTF-8 character at `data`; 0 if it is none or not printable, or does not end in
- * time. */
+/* Length of what can be shown as it is; 0 = escape this byte. */
 static size_t printable_at(const unsigned char *data, size_t size)
 {
-    unsigned char c = data[0];
-    if (c < 0x80)
-        return (c >= 0x20 && c != 0x7f) || c == '\t' ? 1 : 0;
-    size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-    if (c < 0xc2 || c > 0xf4 || size < n)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((data[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    /* The second byte tells over-long forms, surrogates and what lies beyond Unicode. */
-    bool bad = (c == 0xe0 && data[1] < 0xa0) || (c == 0xed && data[1] > 0x9f) ||
-               (c == 0xf0 && data[1] < 0x90) || (c == 0xf4 && data[1] > 0x8f) ||
-               (c == 0xc2 && data[1] < 0xa0); /* the C1 control characters */
-    return bad ? 0 : n;
+    return data[0] == '\t' ? 1 : utf8_printable(data, size);
 }
 
 size_t capture_escape(char *buffer, size_t buffer_size, const char *data, size_t size)
@@ -148,12 +135,21 @@ int capture_feed(struct capture *capture, const char *data, size_t size, usec_t 
     return 0;
 }
 
-size_t capture_tail(const struct capture *capture, char *buffer, size_t size)
+size_t capture_position(const struct capture *capture)
 {
-    size_t n = capture->end < CAPTURE_TAIL_MAX ? capture->end : CAPTURE_TAIL_MAX;
+    int unread = 0;
+    if (capture->end == 0 || capture->fd < 0 || ioctl(capture->fd, FIONREAD, &unread) < 0)
+        return capture->end;
+    return capture->end + (size_t)unread;
+}
+
+size_t capture_tail(const struct capture *capture, size_t since, char *buffer, size_t size)
+{
+    size_t written = capture->end > since ? capture->end - since : 0;
+    size_t n = written < CAPTURE_TAIL_MAX ? written : CAPTURE_TAIL_MAX;
     if (size == 0)
         return 0;
-    bool cut = n < capture->end || n > size - 1;
+    bool cut = n < written || n > size - 1;
     if (n > size - 1)
         n = size - 1;
     if (!capture->tail)
@@ -237,15 +233,26 @@ int capture_open(struct capture *capture, int *ret_write_fd)
     return 0;
 }
 
-void capture_finish(struct capture *capture)
+static usec_t now_of(const struct capture *capture)
 {
-    usec_t now = capture->loop ? loop_now(capture->loop) : capture->window_start;
+    return capture->loop ? loop_now(capture->loop) : capture->window_start;
+}
+
+void capture_catch_up(struct capture *capture)
+{
+    usec_t now = now_of(capture);
     for (size_t total = 0; total < READ_FINISH && capture->fd >= 0;) {
         ssize_t n = read_some(capture, now);
         if (n <= 0)
             break;
         total += (size_t)n;
     }
+}
+
+void capture_finish(struct capture *capture)
+{
+    usec_t now = now_of(capture);
+    capture_catch_up(capture);
     if (capture->fd >= 0)
         stop_reading(capture);
     if (capture->tail && capture->end > capture->line)

@@ -72,10 +72,20 @@ void capture_deinit(struct capture *capture);
 int capture_feed(struct capture *capture, const char *data, size_t size, usec_t now);
 
 /*
- * Copies the tail, at most `size` - 1 bytes of its end, beginning with a whole character, and a
- * NUL. Raw: escape before showing. Returns its length.
+ * How many bytes have been written in this life, those that are still in the pipe included: a mark
+ * for capture_tail(). Costs a system call once something has been written, nothing before.
  */
-size_t capture_tail(const struct capture *capture, char *buffer, size_t size);
+size_t capture_position(const struct capture *capture);
+
+/* Reads what is in the pipe now (bounded), as if the loop had. */
+void capture_catch_up(struct capture *capture);
+
+/*
+ * Copies what was written from position `since` on (0 = all), at most the last CAPTURE_TAIL_MAX and
+ * `size` - 1 bytes of it, beginning with a whole character, and a NUL. Raw, and may contain NULs:
+ * escape before showing. Returns its length.
+ */
+size_t capture_tail(const struct capture *capture, size_t since, char *buffer, size_t size);
 
 #define CAPTURE_ESCAPED_MAX(n) ((n)*4 + 1)
 

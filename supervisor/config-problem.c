@@ -2,7 +2,7 @@
 #include "config-problem.h"
 
 #include "../shared/cleanup.h"
-#include "encoding.h"
+#include "../shared/utf8.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ static void make_printable(char *text)
     size_t left = strlen(text), size;
 
     for (; left > 0; text += size, left -= size) {
-        size = encoding_utf8_character(text, left);
-        if (size == 0 || (unsigned char)*text < ' ' || *text == 0x7f) {
+        size = utf8_printable(text, left);
+        if (size == 0) {
             *text = '?';
             size = 1;
         }

@@ -228,12 +228,12 @@ static void report_line(struct reply *reply, const char *worker, const char *lin
 static void report_output(struct reply *reply, const struct slot *slot, bool with_name)
 {
     char output[CAPTURE_TAIL_MAX + 1];
-    size_t size = process_last_output(&slot->process, output, sizeof(output));
+    size_t size = process_last_output(&slot->process, 0, output, sizeof(output));
 
     /* A new worker that has not said anything yet: what its predecessor said last is of interest.
      */
     if (size == 0 && slot->last_death && slot->last_death->stderr_text) {
-        size = strnlen(slot->last_death->stderr_text, sizeof(output) - 1);
+        size = slot->last_death->stderr_size;
         memcpy(output, slot->last_death->stderr_text, size);
     }
     for (size_t start = 0; start < size && reply->size < REPORT_DETAIL_MAX;) {

@@ -63,8 +63,8 @@ struct death {
     size_t state_size; /* last state page; 0 = none was published */
     uint8_t *state;
     bool state_of_job;  /* published since the job in hand was started */
-    size_t stderr_size; /* last lines */
-    char *stderr_text;
+    size_t stderr_size; /* last lines since the job in hand, or the worker, began */
+    char *stderr_text;  /* that many bytes, NULs among them; NULL = none, or no memory for them */
 };
 
 struct death_log {

@@ -2,46 +2,18 @@
 
 #include "encoding.h"
 
+#include "../shared/utf8.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-
-size_t encoding_utf8_character(const void *at, size_t left)
-{
-    const uint8_t *s = at;
-    /* The second byte's range excludes overlong forms, surrogates and what is beyond U+10FFFF. */
-    uint8_t low = 0x80, high = 0xbf;
-    size_t length;
-
-    if (left == 0)
-        return 0;
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    if (s[0] == 0xe0)
-        low = 0xa0;
-    else if (s[0] == 0xed)
-        high = 0x9f;
-    else if (s[0] == 0xf0)
-        low = 0x90;
-    else if (s[0] == 0xf4)
-        high = 0x8f;
-    if (left < length || s[1] < low || s[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
 
 bool encoding_is_text(const void *data, size_t size)
 {
     const uint8_t *s = data;
 
     for (size_t i = 0; i < size;) {
-        size_t length = encoding_utf8_character(s + i, size - i);
+        size_t length = utf8_character(s + i, size - i);
 
         if (length == 0 || s[i] == 0)
             return false;

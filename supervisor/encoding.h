@@ -9,10 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Length of the valid character at `at`, 1 … 4; 0 if there is none (overlong, surrogate, cut off).
- */
-size_t encoding_utf8_character(const void *at, size_t left);
-
 /* Valid UTF-8 without NUL. The empty text is one. */
 bool encoding_is_text(const void *data, size_t size);
 

@@ -278,9 +278,9 @@ bool process_take_oom_kill(struct process *process)
     return process->cgroup.fd >= 0 && cgroup_take_oom_kill(&process->cgroup);
 }
 
-size_t process_last_output(const struct process *process, char *buffer, size_t size)
+size_t process_last_output(const struct process *process, size_t since, char *buffer, size_t size)
 {
-    return capture_tail(&process->output, buffer, size);
+    return capture_tail(&process->output, since, buffer, size);
 }
 
 /* Watching it failed: it is taken down again before anybody has heard of it. */

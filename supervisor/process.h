@@ -72,9 +72,9 @@ void process_kill_all(struct process *process);
  */
 bool process_take_oom_kill(struct process *process);
 
-/* The last lines it wrote, NUL-terminated and cut to `size`; also after its end, until the next
- * start. */
-size_t process_last_output(const struct process *process, char *buffer, size_t size);
+/* What it wrote from `since` on, a mark of capture_position(); see capture_tail(). Also after its
+ * end, until the next start. */
+size_t process_last_output(const struct process *process, size_t since, char *buffer, size_t size);
 
 /* After `exited`: kills what is left in its cgroup, takes the rest of its output, removes the
  * cgroup. */

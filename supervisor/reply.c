@@ -2,6 +2,7 @@
 
 #include "reply.h"
 
+#include "../shared/utf8.h"
 #include "encoding.h"
 
 #include <errno.h>
@@ -139,7 +140,7 @@ void reply_text(struct reply *reply, const char *key, const void *data, size_t s
         i += run;
         if (i == size)
             break;
-        length = encoding_utf8_character(s + i, size - i);
+        length = s[i] != '\0' ? utf8_character(s + i, size - i) : 0;
         if (length == 0)
             reply_raw(reply, "\xef\xbf\xbd", 3);
         else if (length == 1)

@@ -32,7 +32,8 @@ void reply_end_object(struct reply *reply);
 void reply_array(struct reply *reply, const char *key);
 void reply_end_array(struct reply *reply);
 
-/* Bytes that are not UTF-8 become U+FFFD; a string of length `size` may contain NUL. */
+/* `size` bytes of any kind. Bytes that are not UTF-8, and NUL, which many JSON readers refuse,
+ * become U+FFFD. */
 void reply_text(struct reply *reply, const char *key, const void *data, size_t size);
 void reply_string(struct reply *reply, const char *key, const char *text);
 /* Left out if NULL or empty, or 0. */

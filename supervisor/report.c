@@ -64,7 +64,7 @@ void report_death(struct reply *reply, const char *key, const struct death *deat
     if (details && death->state_size > 0)
         reply_payload(reply, "state", death->state, death->state_size);
     report_messages(reply, death);
-    if (details && death->stderr_size > 0 && death->stderr_text)
+    if (details && (death->stderr_text || death->stderr_size == 0))
         reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
     reply_end_object(reply);
 }

@@ -26,92 +26,30 @@ static enum death_cause slot_cause_of_death(struct slot *slot)
     return how->signalled ? DEATH_SIGNAL : DEATH_EXIT;
 }
 
-static void slot_report_state(struct slot *slot, struct death *death)
-{
-    uint8_t page[MEMORY_STATE_MAX];
-    size_t size = 0;
-
-    if (!slot->mailbox_open)
-        return;
-    /* A write that death interrupted leaves a torn page: still better than nothing. */
-    (void)memory_state_read(&slot->mailbox.channel.theirs, page, &size);
-    if (size == 0)
-        return;
-    death->state = malloc(size);
-    if (!death->state)
-        return;
-    memcpy(death->state, page, size);
-    death->state_size = size;
-}
-
-static void slot_report_job(struct slot *slot, struct death *death)
-{
-    struct list *node = list_first(&slot->jobs);
-    const struct job *job;
-
-    if (!node)
-        return;
-    job = list_entry(node, struct job, link);
-    protocol_id_format(&job->id, death->job);
-    death->attempt = job->attempt;
-    death->state_of_job = slot_has_published(slot, job);
-}
-
 static void slot_write_report(struct slot *slot, struct death *death)
 {
-    char output[CAPTURE_TAIL_MAX + 1];
-
-    (void)snprintf(death->worker, sizeof(death->worker), "%s", slot->name);
-    death->generation = slot->generation;
     death->pid = slot->process.pid;
-    death->at = clock_realtime();
     death->exit = slot->exit;
     death->uptime = usec_sub(slot_now(slot), slot->started_at);
-    death->jobs_done = slot->jobs_done;
     death->cause = slot->died_of;
     death_describe(death);
     if (death->cause == DEATH_VIOLATION)
         (void)snprintf(death->detail, sizeof(death->detail), "broke the protocol: %s",
                        slot->violation);
-    slot_report_state(slot, death);
-    slot_report_job(slot, death);
     slot_report_messages(slot, death);
-    death->stderr_size = process_last_output(&slot->process, output, sizeof(output));
-    death->stderr_text = death->stderr_size > 0 ? strdup(output) : NULL;
-}
-
-static void slot_publish_report(struct slot *slot, struct death *death)
-{
-    bool expected = death->cause == DEATH_STOP;
-    /* Of a place, whoever is in it by now; one that was replaced has its end to itself. */
-    struct slot *place =
-        slot->role == SLOT_PREDECESSOR && !expected ? slot->cell->slots[slot->index] : slot;
-    char text[DEATH_DETAIL_MAX + PROTOCOL_ID_TEXT + 64];
-
-    death_unref(place->last_death);
-    place->last_death = death_ref(death);
-    death_log_add(&slot_context(slot)->deaths, death);
-    if (!expected)
-        CELL_COUNT(slot->cell, deaths);
-    (void)snprintf(text, sizeof(text), "%s%s%s%s", expected ? "" : "died: ", death->detail,
-                   death->job[0] ? ", in hand: job " : "", death->job);
-    slot_tell(slot, expected ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "worker.died",
-              expected                          ? NULL
-              : death->cause == DEATH_VIOLATION ? EVENT_ID_VIOLATION
-                                                : EVENT_ID_WORKER_DIED,
-              death, text);
 }
 
 /* What it answered before it died counts; what it still has in hand is lost to it. */
 void slot_action_bury(struct slot *slot)
 {
-    struct death fallback = {.references = 2, .cause = DEATH_EXIT}, *death = death_new();
+    struct death fallback = {.references = 2, .cause = DEATH_EXIT}, *death;
 
     if (slot->mailbox_open)
         mailbox_drain(&slot->mailbox);
     capture_finish(&slot->process.output);
     slot->died_of = slot_cause_of_death(slot);
     slot->undecided = false;
+    death = slot_new_report(slot);
     if (!death) {
         list_init(&fallback.link);
         fallback.cause = slot->died_of;

@@ -12,7 +12,8 @@
  *   slot-lifeline.c  the first sign of a death, before the process has ended
  *   slot-actor.c  its share in the messages
  *   slot-census.c  as what it is counted
- *   slot-death.c  the report, what becomes of the jobs, whether and when there is a successor
+ *   slot-report.c  what is reported of a death
+ *   slot-death.c  the worker's end, what becomes of the jobs, whether and when there is a successor
  */
 
 #include "../shared/log.h"
@@ -70,6 +71,14 @@ void slot_hand_over(struct slot *slot);
 
 /* Its restart is due: now, or with those that are held with it. */
 void slot_restart_due(struct slot *slot);
+
+/* ---- slot-report.c ---- */
+
+/* A report of what is known of the job in hand; the caller adds who died of what. One reference,
+ * the caller's. NULL when out of memory. */
+struct death *slot_new_report(struct slot *slot);
+/* Keeps the report and tells everybody. */
+void slot_publish_report(struct slot *slot, struct death *death);
 
 /* ---- slot-recycle.c ---- */
 

@@ -72,6 +72,9 @@ static void slot_next_in_hand(struct slot *slot)
 {
     struct job *job = slot_job_at_work(slot);
 
+    /* It may have begun this one already, and written: rather the end of what the one before it
+     * wrote in the report than not the last words. */
+    slot->output_mark = slot->process.output.end;
     slot_clock_job(slot, job);
     if (job->cancel_requested)
         slot_cancel(slot, job);
@@ -212,6 +215,9 @@ int slot_assign(struct slot *slot, struct job *job)
 {
     int r;
 
+    /* Before the worker can see the job. */
+    if (slot->n_jobs == 0)
+        slot->output_mark = capture_position(&slot->process.output);
     r = slot_send_job(slot, job);
     if (slot->wants_room)
         delivery_wake(slot->actor);

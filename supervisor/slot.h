@@ -87,6 +87,7 @@ struct slot {
     struct timer clock; /* lazily armed: fires at or before whatever is due; slot-clock.c */
     bool clocks_messages;
     uint64_t messages_measured; /* how many were consumed when its memory was looked at */
+    size_t output_mark;         /* of its output: where the job in hand began */
     usec_t job_deadline;        /* monotonic; USEC_INFINITY = none */
     usec_t watchdog_seen;       /* monotonic: last sign of life */
     uint64_t watchdog_mark;     /* heartbeat, state sequence and messages as they were then */

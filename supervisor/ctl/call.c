@@ -2,6 +2,7 @@
 #include "call.h"
 
 #include "../../shared/cleanup.h"
+#include "../../shared/utf8.h"
 #include "complain.h"
 #include "explain.h"
 #include "format.h"
@@ -116,11 +117,36 @@ int call_parts(struct invocation *invocation, const char *method, json_t *parame
     return r == EXIT_OK ? receive_all(invocation, each, userdata) : r;
 }
 
+/*
+ * U+007F to U+009F can stand in JSON as they are, and some terminals obey them: they are escaped.
+ * The writer hands characters over whole.
+ */
+static int write_json(const char *data, size_t size, void *userdata)
+{
+    const char *plain = data, *end = data + size;
+
+    (void)userdata;
+    for (size_t length; data < end; data += length) {
+        const size_t left = (size_t)(end - data);
+
+        length = utf8_character(data, left);
+        if (length == 0 || *data == '\n' || utf8_printable(data, left) > 0) {
+            length = length == 0 ? 1 : length;
+            continue;
+        }
+        fwrite(plain, 1, (size_t)(data - plain), stdout);
+        printf("\\u%04x", (unsigned char)data[length - 1]);
+        plain = data + length;
+    }
+    fwrite(plain, 1, (size_t)(end - plain), stdout);
+    return ferror(stdout) ? -1 : 0;
+}
+
 int call_print_json(const struct invocation *invocation, const json_t *document)
 {
     size_t flags = invocation->out.is_terminal ? JSON_INDENT(2) : JSON_COMPACT;
 
-    if (json_dumpf(document, stdout, flags) < 0)
+    if (json_dump_callback(document, write_json, NULL, flags) < 0)
         return call_no_memory();
     putchar('\n');
     return EXIT_OK;
@@ -128,7 +154,7 @@ int call_print_json(const struct invocation *invocation, const json_t *document)
 
 int call_print_json_line(const json_t *document)
 {
-    if (json_dumpf(document, stdout, JSON_COMPACT) < 0)
+    if (json_dump_callback(document, write_json, NULL, JSON_COMPACT) < 0)
         return call_no_memory();
     putchar('\n');
     return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;

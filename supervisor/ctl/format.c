@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "format.h"
 
-#include "../encoding.h"
+#include "../../shared/utf8.h"
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -124,13 +124,6 @@ char *format_time_of_day(char *buffer, size_t size, usec_t at)
     return buffer;
 }
 
-/* C1 controls, U+0080 … U+009F, are escape sequences to some terminals. */
-static bool is_control(const unsigned char *at, size_t length)
-{
-    return (length == 1 && (*at < 0x20 || *at == 0x7f)) ||
-           (length == 2 && at[0] == 0xc2 && at[1] < 0xa0);
-}
-
 char *format_safe(char *buffer, size_t size, const char *text)
 {
     static const char cut[] = "…";
@@ -138,14 +131,14 @@ char *format_safe(char *buffer, size_t size, const char *text)
     size_t left = strlen(text), used = 0;
 
     while (left > 0) {
-        size_t length = encoding_utf8_character(at, left);
+        size_t length = utf8_character(at, left);
         char escape[8];
         const void *piece = at;
         size_t piece_size = length;
 
         if (*at == '\t') {
             piece = " ";
-        } else if (length == 0 || is_control(at, length)) {
+        } else if (utf8_printable(at, left) == 0) {
             length = length == 0 ? 1 : length;
             piece_size = (size_t)snprintf(escape, sizeof(escape), "\\x%02x", at[length - 1]);
             piece = escape;

@@ -140,6 +140,22 @@ static void show_messages(const struct terminal *terminal, const json_t *death)
     }
 }
 
+/* A report without that member was too large for its answer. */
+static void show_stderr(const struct terminal *terminal, const json_t *death)
+{
+    const char *text = field_text(death, "stderr");
+
+    if (!field_has(death, "stderr"))
+        return;
+    if (*text == '\0') {
+        terminal_print(terminal, "    Stderr: nothing written since %s",
+                       field_has(death, "job") ? "the job began" : "it was started");
+        return;
+    }
+    terminal_print(terminal, "    Stderr:");
+    show_quoted(terminal, "            ", text, UINT32_MAX);
+}
+
 void show_death(const struct terminal *terminal, const json_t *death, usec_t now)
 {
     usec_t at = field_usec(death, "at");
@@ -159,8 +175,5 @@ void show_death(const struct terminal *terminal, const json_t *death, usec_t now
                        (long long)field_int(death, "attempt"));
     show_payload(terminal, "     State: ", death, "state");
     show_messages(terminal, death);
-    if (*field_text(death, "stderr") != '\0') {
-        terminal_print(terminal, "    Stderr:");
-        show_quoted(terminal, "            ", field_text(death, "stderr"), UINT32_MAX);
-    }
+    show_stderr(terminal, death);
 }

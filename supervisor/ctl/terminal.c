@@ -2,7 +2,7 @@
 #include "terminal.h"
 
 #include "../../shared/cleanup.h"
-#include "../encoding.h"
+#include "../../shared/utf8.h"
 #include <langinfo.h>
 #include <stdarg.h>
 #include <string.h>
@@ -84,7 +84,7 @@ unsigned terminal_text_width(const char *text)
     unsigned width = 0;
 
     for (size_t left = strlen(text); left > 0;) {
-        size_t length = encoding_utf8_character(text, left);
+        size_t length = utf8_character(text, left);
 
         length = length == 0 ? 1 : length;
         if (!mark_sequence(*text))
@@ -112,7 +112,7 @@ static void put_line(const struct terminal *terminal, const char *text, unsigned
         const char *sequence = mark_sequence(*text);
         unsigned width;
 
-        length = encoding_utf8_character(text, left);
+        length = utf8_character(text, left);
         length = length == 0 ? 1 : length;
         if (sequence) {
             colored = colored || terminal->colors;

@@ -98,15 +98,15 @@ END_TEST
 START_TEST(the_tail_keeps_the_last_bytes)
 {
     char text[32], tail[CAPTURE_TAIL_MAX + 1], small[5];
-    ck_assert_uint_eq(capture_tail(&capture, tail, sizeof(tail)), 0);
+    ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 0);
     ck_assert_str_eq(tail, "");
     for (int i = 0; i < 2000; i++) {
         (void)snprintf(text, sizeof(text), "line %06d\n", i);
         feed(text, 0);
     }
-    ck_assert_uint_eq(capture_tail(&capture, tail, sizeof(tail)), CAPTURE_TAIL_MAX);
+    ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), CAPTURE_TAIL_MAX);
     ck_assert_str_eq(tail + CAPTURE_TAIL_MAX - 24, "line 001998\nline 001999\n");
-    ck_assert_uint_eq(capture_tail(&capture, small, sizeof(small)), 4);
+    ck_assert_uint_eq(capture_tail(&capture, 0, small, sizeof(small)), 4);
     ck_assert_str_eq(small, "999\n");
 }
 END_TEST
@@ -115,7 +115,7 @@ START_TEST(the_tail_begins_with_a_whole_character)
 {
     char tail[4];
     feed("\xe2\x82\xac!!", 0);
-    ck_assert_uint_eq(capture_tail(&capture, tail, sizeof(tail)), 2);
+    ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 2);
     ck_assert_str_eq(tail, "!!");
 }
 END_TEST
@@ -208,11 +208,11 @@ START_TEST(finish_reads_what_is_left_though_others_hold_the_pipe)
     ck_assert_int_eq(write(fd, "last words", 10), 10);
     capture_finish(&capture);
     ck_assert_str_eq(lines[0], "last words");
-    ck_assert_uint_eq(capture_tail(&capture, tail, sizeof(tail)), 10);
+    ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 10);
     ck_assert_int_eq(capture.fd, -1);
     close_fd(fd);
     ck_assert_int_eq(capture_open(&capture, &fd), 0);
-    ck_assert_uint_eq(capture_tail(&capture, tail, sizeof(tail)), 0);
+    ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 0);
     close_fd(fd);
 }
 END_TEST

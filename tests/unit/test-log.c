@@ -185,6 +185,13 @@ START_TEST(a_long_line_is_cut_with_an_ellipsis)
 }
 END_TEST
 
+START_TEST(what_is_no_printable_utf8_becomes_question_marks)
+{
+    log_info("a\tb\nc\x1b[m \x7f \xc2\x9b \xff \xc3\xa4 \xe2\x82");
+    ck_assert_str_eq(seen.message, "a b c?[m ? ?? ? \xc3\xa4 ??");
+}
+END_TEST
+
 START_TEST(a_cut_never_splits_a_character)
 {
     for (int shift = 0; shift < 3; shift++) {
@@ -248,6 +255,7 @@ int main(void)
     tcase_add_test(tcase, errno_is_printed_and_kept);
     tcase_add_test(tcase, a_long_line_is_cut_with_an_ellipsis);
     tcase_add_test(tcase, a_cut_never_splits_a_character);
+    tcase_add_test(tcase, what_is_no_printable_utf8_becomes_question_marks);
     tcase_add_test(tcase, a_message_can_neither_forge_lines_nor_drive_a_terminal);
     tcase_add_test(tcase, levels_have_names);
     suite_add_tcase(suite, tcase);

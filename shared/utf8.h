@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Strict UTF-8, for text that another process wrote. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Length of the valid character at `at`, 1 to 4 bytes; 0 if there is none (an overlong form, a
+ * surrogate, beyond U+10FFFF, or cut off by `left`). */
+size_t utf8_character(const void *at, size_t left);
+
+/* As utf8_character(), and 0 also for control characters: below U+0020, U+007F to U+009F. A
+ * terminal may obey those. */
+size_t utf8_printable(const void *at, size_t left);
