@@ -54,6 +54,20 @@ static void cell_note_latency(struct cell *cell, const struct job *job)
         latency_add(&cell->group->latency, took);
 }
 
+/* Cancelled jobs say nothing about the cell. */
+static void cell_note_outcome(struct cell *cell, const struct job *job)
+{
+    const bool dead = job->state == JOB_DEAD;
+
+    if (job->state == JOB_CANCELLED)
+        return;
+    outcomes_add(&cell->outcomes, dead, job->ended_at);
+    if (group_is_keyed(cell->group))
+        outcomes_add(&cell->group->outcomes, dead, job->ended_at);
+    if (dead)
+        group_note_dead(cell->group, job);
+}
+
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason)
 {
     assert(!list_linked(&job->link));
@@ -64,6 +78,7 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
     if (reason)
         job_set_reason(job, reason);
     cell_count_end(cell, state);
+    cell_note_outcome(cell, job);
     cell->queue_bytes -= job->payload.size;
     cell->group->queue_bytes -= job->payload.size;
     if (state == JOB_DEAD)

@@ -4,7 +4,7 @@
 #include "context.h"
 #include "delivery.h"
 #include "group.h"
-#include "slot.h"
+#include "slot-private.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -64,6 +64,7 @@ void cell_restart(struct cell *cell)
 
 void cell_reset(struct cell *cell)
 {
+    cell->outcomes = (struct outcomes){0};
     cell_each(cell, slot_reset);
 }
 
@@ -89,7 +90,8 @@ int cell_reserve(struct cell *cell, size_t size)
                 slot_free(slots[--cell->n_slots]);
             return r;
         }
-        slots[cell->n_slots++]->retired = true;
+        slots[cell->n_slots]->retired = true;
+        slot_count(slots[cell->n_slots++]);
     }
     return 0;
 }
@@ -102,6 +104,7 @@ void cell_set_size(struct cell *cell, size_t size)
         struct slot *slot = cell->slots[i];
         bool was_retired = slot->retired;
         slot->retired = i >= size;
+        slot_count(slot);
         if (slot->retired)
             slot_stop(slot, false);
         else if (was_retired && cell->wanted)

@@ -3,6 +3,7 @@
 #include "context.h"
 #include "group.h"
 #include <stdio.h>
+#include <string.h>
 
 void cell_add_running(struct cell *cell, int change)
 {
@@ -45,5 +46,10 @@ void cell_tell(struct cell *cell, enum log_level level, const char *type, const 
 
 const char *cell_state(const struct cell *cell)
 {
-    return cell->retiring ? "retiring" : census_state(&cell->census, cell->paused);
+    const char *state = census_state(&cell->census, cell->paused);
+    bool down = census_down(&cell->census) || strcmp(state, "stopping") == 0;
+
+    if (cell->retiring)
+        return "retiring";
+    return !down && outcomes_failing(&cell->outcomes) ? "failing" : state;
 }

@@ -21,6 +21,7 @@
 #include "job.h"
 #include "latency.h"
 #include "loop.h"
+#include "outcomes.h"
 #include "progress.h"
 #include "queue.h"
 #include "replacement.h"
@@ -80,7 +81,8 @@ struct cell {
     bool release_due;           /* those that are held may start once all of them are down */
     struct progress progress;
     struct cell_counters counters;
-    struct latency latency;  /* of jobs that a worker ended */
+    struct latency latency; /* of jobs that a worker ended */
+    struct outcomes outcomes;
     usec_t idle_since;       /* monotonic: when its last live job ended */
     struct timer idle_timer; /* lazily armed: fires at or before it has been idle long enough */
     struct loop_deferred dispatch; /* also lets go of slots that are no longer needed */

@@ -30,7 +30,11 @@ const char *census_state(const struct census *census, bool paused)
 {
     if (census_down(census))
         return census->n[CENSUS_FAILED] > 0 ? "failed" : "stopped";
-    if (census->n[CENSUS_TROUBLE] > 0)
+    if (census->n[CENSUS_WANTED] == 0)
+        return "stopping";
+    if (census->n[CENSUS_TROUBLE] > 0 || census->n[CENSUS_UNWANTED] > 0)
         return "degraded";
+    if (census->n[CENSUS_UP] < census->n[CENSUS_WANTED])
+        return "starting";
     return paused ? "paused" : "running";
 }

@@ -13,10 +13,11 @@ enum census_trait {
     CENSUS_SLOT, /* every one */
     CENSUS_DOWN,
     CENSUS_FAILED,
-    CENSUS_TROUBLE, /* failed, or in backoff */
+    CENSUS_TROUBLE, /* failed, in backoff, or starting again because it did not become ready */
     CENSUS_MEMBER,  /* has a place in its pool; those below are among them */
     CENSUS_UP,
-    CENSUS_WANTED,
+    CENSUS_WANTED,    /* also: stops to be started again */
+    CENSUS_UNWANTED,  /* stays down, or is going down, while its place stays */
     CENSUS_UNDECIDED, /* is to come up, and has neither done so nor been seen to fail */
     _CENSUS_N_TRAITS,
 };
@@ -37,5 +38,8 @@ void census_subtract(struct census *census, const struct census *part);
 /* None has a process: all are stopped or failed. */
 bool census_down(const struct census *census);
 
-/* The state that they make together, as of a group that has slots. */
+/*
+ * The state that they make together, as of a group that has slots: "running" or "paused" only if
+ * each place has a worker that is up.
+ */
 const char *census_state(const struct census *census, bool paused);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "context.h"
 #include "group.h"
+#include <stdio.h>
+#include <string.h>
 
 uint64_t group_queued(const struct group *group)
 {
@@ -40,7 +42,21 @@ void group_set_pending(struct group *group, bool pending)
         list_unlink(&group->pending_link);
 }
 
-const char *group_state(const struct group *group)
+const struct outcomes *group_outcomes(const struct group *group)
+{
+    return group->cell ? &group->cell->outcomes : &group->outcomes;
+}
+
+void group_note_dead(struct group *group, const struct job *job)
+{
+    group->last_dead.id = job->id;
+    group->last_dead.at = job->ended_at;
+    (void)snprintf(group->last_dead.reason, sizeof(group->last_dead.reason), "%s",
+                   job->reason ? job->reason : "");
+}
+
+/* Of those of its workers that stay. */
+static const char *group_workers_state(const struct group *group)
 {
     struct census staying = group->census;
     bool paused = group->cell ? group->cell->paused : group->paused;
@@ -49,6 +65,31 @@ const char *group_state(const struct group *group)
     if (staying.n[CENSUS_SLOT] == 0)
         return !group->wanted ? "stopped" : paused ? "paused" : "running";
     return census_state(&staying, paused);
+}
+
+static bool state_is_well(const char *state)
+{
+    return strcmp(state, "running") == 0 || strcmp(state, "paused") == 0;
+}
+
+const char *group_state(const struct group *group)
+{
+    const char *state = group_workers_state(group);
+    bool well = state_is_well(state);
+
+    if (group->removed)
+        return group->drained ? "stopping" : "draining";
+    if (group->pending)
+        return "starting";
+    if (outcomes_failing(group_outcomes(group)) &&
+        (well || strcmp(state, "degraded") == 0 || strcmp(state, "starting") == 0))
+        return "failing";
+    return well && group_is_behind(group) ? "degraded" : state;
+}
+
+bool group_is_well(const struct group *group)
+{
+    return state_is_well(group_state(group));
 }
 
 bool group_decided(const struct group *group)

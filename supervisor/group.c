@@ -133,6 +133,7 @@ void group_restart(struct group *group)
 
 void group_reset(struct group *group)
 {
+    group->outcomes = (struct outcomes){0};
     group_each_cell (cell, group)
         cell_reset(cell);
 }

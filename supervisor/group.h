@@ -17,6 +17,13 @@
 struct actor;
 struct context;
 
+/* The last dead job. */
+struct group_dead {
+    struct protocol_id id;
+    usec_t at;                     /* realtime; 0 = there was none */
+    char reason[DEATH_DETAIL_MAX]; /* may quote its worker */
+};
+
 struct group {
     struct context *context;
     struct config_group *config; /* owned */
@@ -28,7 +35,9 @@ struct group {
     struct cell *cell;   /* the only one of a group without keys; NULL with Cells=by-key */
     size_t size;         /* of the pool of every cell that has no size of its own */
     struct kept_results results;
-    struct latency latency;                   /* of all cells, if it has keys */
+    struct latency latency; /* of all cells, if it has keys; likewise: */
+    struct outcomes outcomes;
+    struct group_dead last_dead;
     uint64_t n_live;                          /* jobs, in all cells */
     uint64_t queue_bytes;                     /* their payloads */
     uint64_t n_running, n_backoff, n_waiters; /* sums of those of its cells */
@@ -93,9 +102,18 @@ int group_reconfigure(struct group *group, struct config_group *config);
 /* Some of its workers still run the program of before, since a new one did not come up. */
 bool group_is_behind(const struct group *group);
 
-/* For status: "running", "paused", "stopped", "degraded" (some slots in backoff or failed),
- * "failed". */
+/*
+ * For status. "running" and "paused": every worker is up, and jobs do not mostly die. "starting";
+ * "stopping"; "draining" (removed, its last jobs run); "stopped"; "degraded" (some workers are
+ * down, or run the program of before); "failing" (most of the last jobs are dead); "failed".
+ */
 const char *group_state(const struct group *group);
+/* "running" or "paused". */
+bool group_is_well(const struct group *group);
+
+/* The outcomes of its last jobs, in all its cells. */
+const struct outcomes *group_outcomes(const struct group *group);
+void group_note_dead(struct group *group, const struct job *job);
 
 /* To be started once the groups of its After= have come up; or no longer. */
 void group_set_pending(struct group *group, bool pending);

@@ -137,6 +137,31 @@ static void report_latency(struct reply *reply, const struct latency *latency)
     reply_uint(reply, "p99_usec", latency_percentile(latency, 99));
 }
 
+static void report_outcomes(struct reply *reply, const struct outcomes *outcomes)
+{
+    unsigned n, dead = outcomes_count_dead(outcomes, &n);
+
+    if (n == 0)
+        return;
+    reply_uint(reply, "last_jobs", n);
+    reply_uint(reply, "last_jobs_dead", dead);
+    if (outcomes_failing(outcomes))
+        reply_uint(reply, "failing_since_at", outcomes->since);
+}
+
+static void report_last_dead(struct reply *reply, const struct group_dead *dead)
+{
+    char id[PROTOCOL_ID_TEXT];
+
+    if (dead->at == 0)
+        return;
+    reply_object(reply, "last_dead");
+    reply_string(reply, "job", protocol_id_format(&dead->id, id));
+    reply_uint(reply, "at", dead->at);
+    reply_string(reply, "reason", dead->reason);
+    reply_end_object(reply);
+}
+
 static void report_counters(struct reply *reply, const struct cell_counters *counters)
 {
     reply_uint(reply, "succeeded", counters->succeeded);
@@ -161,6 +186,7 @@ void report_cell_begin(struct reply *reply, const struct cell *cell)
     reply_uint(reply, "senders", cell->n_waiters);
     reply_uint_if(reply, "oldest_queued_at", queue_oldest(&cell->queue));
     report_counters(reply, &cell->counters);
+    report_outcomes(reply, &cell->outcomes);
     report_latency(reply, &cell->latency);
 }
 
@@ -183,6 +209,8 @@ void report_group_begin(struct reply *reply, const struct group *group)
     reply_uint(reply, "senders", group->n_waiters);
     reply_uint(reply, "results", group->results.n_jobs);
     report_counters(reply, &group->counters);
+    report_outcomes(reply, group_outcomes(group));
+    report_last_dead(reply, &group->last_dead);
     report_latency(reply, group->cell ? &group->cell->latency : &group->latency);
 }
 

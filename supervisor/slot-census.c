@@ -12,17 +12,27 @@ static bool slot_is_undecided(const struct slot *slot)
     return slot->wanted && (first || slot->held || slot->undecided);
 }
 
+/* It was killed because it did not become ready in time, and tries again. */
+static bool slot_never_gets_ready(const struct slot *slot)
+{
+    return slot->state == LIFECYCLE_STARTING && slot->last_death &&
+           slot->last_death->cause == DEATH_START_TIMEOUT;
+}
+
 static unsigned slot_traits(const struct slot *slot)
 {
     const bool failed = slot->state == LIFECYCLE_FAILED, member = slot->role == SLOT_MEMBER;
+    const bool wanted = slot->wanted || slot->restart_asked;
     const bool has[_CENSUS_N_TRAITS] = {
         [CENSUS_SLOT] = true,
         [CENSUS_DOWN] = slot_is_down(slot),
         [CENSUS_FAILED] = failed,
-        [CENSUS_TROUBLE] = failed || slot->state == LIFECYCLE_BACKOFF,
+        [CENSUS_TROUBLE] =
+            failed || slot->state == LIFECYCLE_BACKOFF || slot_never_gets_ready(slot),
         [CENSUS_MEMBER] = member,
         [CENSUS_UP] = member && slot_is_up(slot),
-        [CENSUS_WANTED] = member && slot->wanted,
+        [CENSUS_WANTED] = member && wanted,
+        [CENSUS_UNWANTED] = member && !wanted && !slot->retired,
         [CENSUS_UNDECIDED] = member && slot_is_undecided(slot),
     };
     unsigned traits = 0;

@@ -50,7 +50,8 @@ void slot_join_pool(struct slot *slot);
 
 /* ---- slot-census.c ---- */
 
-/* After every change of its state, of its role, and of whether it is wanted, held or undecided. */
+/* After every change of its state, of its role, and of whether it is wanted, retired, held or
+ * undecided. */
 void slot_count(struct slot *slot);
 /* It goes away. */
 void slot_uncount(struct slot *slot);

@@ -32,6 +32,7 @@ static void slot_on_exit(struct process *process, const struct spawn_exit *how)
     struct slot *slot = slot_of(process, process);
 
     slot->exit = *how;
+    slot->status_text[0] = '\0'; /* what a dead service said of itself is no longer true */
     slot_event(slot, LIFECYCLE_EVENT_EXITED);
 }
 

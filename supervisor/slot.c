@@ -370,6 +370,7 @@ void slot_restart(struct slot *slot)
     }
     slot_stop(slot, false);
     slot->restart_asked = true;
+    slot_count(slot);
 }
 
 void slot_reset(struct slot *slot)

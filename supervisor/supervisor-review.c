@@ -31,15 +31,38 @@ static void review_readiness(struct supervisor *supervisor)
                                             });
 }
 
+/* Groups that should work and do not. The first of them in `*ret_first`. */
+static size_t count_troubled(const struct registry *registry, const struct group **ret_first)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < registry->n_groups; i++) {
+        const struct group *group = registry->sorted[i];
+
+        if (!group->wanted || group_is_well(group))
+            continue;
+        if (n++ == 0)
+            *ret_first = group;
+    }
+    return n;
+}
+
 static void tell_status(struct supervisor *supervisor)
 {
     const struct registry *registry = &supervisor->context.registry;
     const struct census *census = &registry->census;
+    const struct group *first = NULL;
+    size_t n = count_troubled(registry, &first);
+    char trouble[CONFIG_GROUP_NAME_MAX + 64] = "";
 
-    notify_status(
-        &supervisor->notify, loop_now(loop_of(supervisor)), "%zu of %zu workers up in %zu groups%s",
-        census->n[CENSUS_UP], census->n[CENSUS_WANTED], registry->n_groups,
-        census->n[CENSUS_TROUBLE] > 0 ? "; some are in trouble, see troupectl status" : "");
+    if (first)
+        (void)snprintf(trouble, sizeof(trouble), "; %s is %s", first->name, group_state(first));
+    if (n > 1)
+        (void)snprintf(trouble, sizeof(trouble), "; %zu groups are in trouble", n);
+    notify_status(&supervisor->notify, loop_now(loop_of(supervisor)),
+                  "%zu of %zu workers up in %zu groups%s%s", census->n[CENSUS_UP],
+                  census->n[CENSUS_WANTED], registry->n_groups, trouble,
+                  n > 0 ? ", see troupectl status" : "");
 }
 
 void supervisor_on_status_due(struct timer *timer, usec_t now)

@@ -21,7 +21,8 @@ static struct line line_of(const json_t *cell)
 {
     return (struct line){
         .cell = cell,
-        .trouble = field_is(cell, "state", "degraded") || field_is(cell, "state", "failed"),
+        .trouble = field_is(cell, "state", "degraded") || field_is(cell, "state", "failing") ||
+                   field_is(cell, "state", "failed"),
         .work = field_count(cell, "queued") + field_count(cell, "running") +
                 field_count(cell, "waiting"),
     };

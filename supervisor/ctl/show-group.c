@@ -4,6 +4,7 @@
 #include "field.h"
 #include "format.h"
 #include "pool.h"
+#include "show-why.h"
 #include "show.h"
 #include "table.h"
 #include <string.h>
@@ -13,15 +14,16 @@
 
 /* ---- lines about the group ---- */
 
-static void show_title(const struct terminal *terminal, const json_t *group)
+static void show_title(const struct terminal *terminal, const json_t *group,
+                       const struct pool *pool, usec_t now)
 {
-    const char *state = field_text(group, "state"), *description = field_text(group, "description");
-    bool service = field_is(group, "type", "service");
+    const char *state = show_group_state(group), *description = field_text(group, "description");
+    _cleanup_free_ char *why = show_why(group, pool, now);
 
-    terminal_print(terminal, "%s%s" PLAIN " " BOLD "%s" PLAIN "%s%s: %s%s" PLAIN "%s",
+    terminal_print(terminal, "%s%s" PLAIN " " BOLD "%s" PLAIN "%s%s: %s%s" PLAIN "%s%s",
                    show_state_color(state), show_state_dot(state), SAFE(field_text(group, "name")),
                    *description ? " - " : "", SAFE(description), show_state_color(state),
-                   SAFE(state), service ? " (service)" : "");
+                   SAFE(state), pool->service ? " (service)" : "", why ? why : "");
 }
 
 static void show_workers_line(const struct terminal *terminal, const json_t *group,
@@ -124,9 +126,11 @@ static const json_t *latest_death(const json_t *workers)
     return latest;
 }
 
-static void show_deaths_line(const struct terminal *terminal, const json_t *group, usec_t now)
+/* `last_shown`: the last one has its own line already. */
+static void show_deaths_line(const struct terminal *terminal, const json_t *group, usec_t now,
+                             bool last_shown)
 {
-    const json_t *death = latest_death(json_object_get(group, "workers"));
+    const json_t *death = last_shown ? NULL : latest_death(json_object_get(group, "workers"));
     uint64_t deaths = field_count(group, "deaths");
 
     if (deaths == 0 && !death)
@@ -273,17 +277,19 @@ static void show_workers(const struct terminal *terminal, struct pool *pool, use
 static void show_pool(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
 {
     struct pool pool;
+    bool last_shown;
 
     if (pool_init(&pool, group, now) < 0)
         return;
-    show_title(terminal, group);
+    show_title(terminal, group, &pool, now);
     show_workers_line(terminal, group, &pool);
     if (!pool.service) {
         show_queue_line(terminal, group, now);
         show_jobs_line(terminal, group);
         show_latency_line(terminal, group);
     }
-    show_deaths_line(terminal, group, now);
+    last_shown = show_last(terminal, group, &pool, now);
+    show_deaths_line(terminal, group, now, last_shown);
     show_failed_line(terminal, group, &pool);
     show_behind_line(terminal, group);
     if (field_has(group, "cells"))

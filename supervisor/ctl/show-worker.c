@@ -2,6 +2,7 @@
 #include "../../shared/cleanup.h"
 #include "field.h"
 #include "format.h"
+#include "pool.h"
 #include "show.h"
 #include <string.h>
 
@@ -28,7 +29,8 @@ static void show_payload(const struct terminal *terminal, const char *label, con
     }
 }
 
-static void show_worker_title(const struct terminal *terminal, const json_t *worker, usec_t now)
+static void show_worker_title(const struct terminal *terminal, const json_t *worker, bool service,
+                              usec_t now)
 {
     const char *state = field_text(worker, "state");
     usec_t since = field_usec(worker, "since_at"), restart_at = field_usec(worker, "restart_at");
@@ -36,21 +38,33 @@ static void show_worker_title(const struct terminal *terminal, const json_t *wor
     terminal_print(
         terminal, "%s%s" PLAIN " " BOLD "%s" PLAIN ": %s%s" PLAIN "%s%s%s%s%s",
         show_state_color(state), show_state_dot(state), SAFE(field_text(worker, "name")),
-        show_state_color(state), SAFE(state), since > 0 ? " for " : "",
+        show_state_color(state), SAFE(pool_state_name(state, service)), since > 0 ? " for " : "",
         since > 0 ? SPAN(usec_sub(now, since)) : "", restart_at > 0 ? ", restarts in " BOLD : "",
         restart_at > 0 ? SPAN(usec_sub(restart_at, now)) : "", restart_at > 0 ? PLAIN : "");
 }
 
-static void show_process(const struct terminal *terminal, const json_t *worker)
+/* ", 3 jobs done"; nothing for a service, which has none. */
+static const char *jobs_done(char *buffer, size_t size, const json_t *object, bool service)
 {
-    uint64_t restarts = field_count(worker, "restarts"), done = field_count(worker, "jobs_done");
+    uint64_t done = field_count(object, "jobs_done");
+
+    if (service)
+        return "";
+    snprintf(buffer, size, ", %s job%s done", COUNT(done), plural(done));
+    return buffer;
+}
+
+static void show_process(const struct terminal *terminal, const json_t *worker, bool service)
+{
+    uint64_t restarts = field_count(worker, "restarts");
     uint64_t recycled = field_count(worker, "recycled");
+    char done[2 * FORMAT_SIZE];
 
     if (field_has(worker, "pid"))
-        terminal_print(
-            terminal, "   Process: pid %lld, generation %lld, %s restart%s, %s job%s done",
-            (long long)field_int(worker, "pid"), (long long)field_int(worker, "generation"),
-            COUNT(restarts), plural(restarts), COUNT(done), plural(done));
+        terminal_print(terminal, "   Process: pid %lld, generation %lld, %s restart%s%s",
+                       (long long)field_int(worker, "pid"),
+                       (long long)field_int(worker, "generation"), COUNT(restarts),
+                       plural(restarts), jobs_done(done, sizeof(done), worker, service));
     else
         terminal_print(terminal, "   Process: none, generation %lld was the last, %s restart%s",
                        (long long)field_int(worker, "generation"), COUNT(restarts),
@@ -71,11 +85,12 @@ void show_worker(const struct terminal *terminal, const json_t *group, const jso
     const json_t *death = json_object_get(worker, "last_death");
     const char *description = field_text(group, "description");
     usec_t since = field_usec(worker, "job_since_at");
+    bool service = field_is(group, "type", "service");
 
-    show_worker_title(terminal, worker, now);
+    show_worker_title(terminal, worker, service, now);
     terminal_print(terminal, "     Group: %s%s%s", SAFE(field_text(group, "name")),
                    *description ? " - " : "", SAFE(description));
-    show_process(terminal, worker);
+    show_process(terminal, worker, service);
     if (field_has(worker, "job"))
         terminal_print(terminal, "       Job: %s%s%s", SAFE(field_text(worker, "job")),
                        since > 0 ? ", for " : "", since > 0 ? SPAN(usec_sub(now, since)) : "");
@@ -113,10 +128,11 @@ static const char *cause_text(const char *cause)
 
 static void show_death_numbers(const struct terminal *terminal, const json_t *death)
 {
-    uint64_t done = field_count(death, "jobs_done");
+    bool jobless = field_count(death, "jobs_done") == 0 && !field_has(death, "job");
+    char done[2 * FORMAT_SIZE];
 
-    terminal_print(terminal, "    Uptime: %s, %s job%s done",
-                   SPAN(field_usec(death, "uptime_usec")), COUNT(done), plural(done));
+    terminal_print(terminal, "    Uptime: %s%s", SPAN(field_usec(death, "uptime_usec")),
+                   jobs_done(done, sizeof(done), death, jobless));
     terminal_print(terminal, "     Usage: %s user, %s system, at most %s of memory",
                    SPAN(field_usec(death, "user_usec")), SPAN(field_usec(death, "system_usec")),
                    BYTES(field_count(death, "max_rss_bytes")));

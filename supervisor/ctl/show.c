@@ -15,7 +15,10 @@ static const struct look looks[] = {
     /* groups */
     {"running", GREEN, "●"},
     {"paused", YELLOW, "●"},
-    {"degraded", YELLOW, "●"},
+    {"degraded", YELLOW, "!"},
+    {"failing", RED, "!"},
+    {"cannot start", RED, "!"},
+    {"draining", YELLOW, "●"},
     {"stopped", DIM, "○"},
     {"failed", RED, "✗"},
     /* cells, as groups, and */

@@ -6,6 +6,7 @@
 #include "format.h"
 #include "invocation.h"
 #include "parts.h"
+#include "show-why.h"
 #include "show.h"
 #include "verbs.h"
 #include <string.h>
@@ -25,21 +26,29 @@ static bool group_is_up(const json_t *group)
     return field_is(group, "state", "running") || field_is(group, "state", "paused");
 }
 
-/* As the eye should meet them: what is down, what is half down, what goes on with an old program.
- */
-static const char *const troubles[] = {"failed", "degraded", "behind"};
-
-static bool has_trouble(const json_t *group, const char *trouble)
-{
-    return field_is(group, "state", trouble) || json_is_true(json_object_get(group, trouble));
-}
+/* As the eye should meet them. */
+static const char *const troubles[] = {"cannot start", "failed",   "failing",  "behind",
+                                       "degraded",     "starting", "stopping", "draining"};
 
 static size_t rank(const json_t *group)
 {
+    const char *state = show_group_state(group);
+
+    if (strcmp(state, "degraded") == 0 && field_true(group, "behind"))
+        state = "behind";
     for (size_t i = 0; i < ELEMENTS(troubles); i++)
-        if (has_trouble(group, troubles[i]))
+        if (strcmp(state, troubles[i]) == 0)
             return i;
     return ELEMENTS(troubles);
+}
+
+/* EXIT_OK if every group is up and does its work. */
+static int status_of_groups(const json_t *groups)
+{
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        if (!group_is_up(json_array_get(groups, i)))
+            return EXIT_FAILED;
+    return EXIT_OK;
 }
 
 static void show_supervisor(const struct invocation *invocation, const json_t *info, usec_t now)
@@ -95,8 +104,10 @@ static int status_of_all(struct invocation *invocation)
     int r;
 
     r = parts_of_status(invocation, NULL, &status);
-    if (r == EXIT_OK && invocation->options.json)
-        return call_print_json(invocation, status);
+    if (r == EXIT_OK && invocation->options.json) {
+        r = call_print_json(invocation, status);
+        return r == EXIT_OK ? status_of_groups(json_object_get(status, "groups")) : r;
+    }
     if (r == EXIT_OK)
         r = call(invocation, CALL_SUPERVISOR "GetInfo", NULL, false, &info);
     if (r != EXIT_OK)
@@ -108,7 +119,7 @@ static int status_of_all(struct invocation *invocation)
         show_ranked(invocation, groups, i);
     if (json_array_size(groups) == 0)
         terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group).");
-    return EXIT_OK;
+    return status_of_groups(groups);
 }
 
 static bool show_one_cell(const struct invocation *invocation, const json_t *group,

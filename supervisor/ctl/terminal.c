@@ -57,7 +57,7 @@ static const char *ascii_for(const char *character, size_t length)
 {
     static const char *const pairs[][2] = {
         {"●", "*"}, {"○", "o"}, {"◐", "~"}, {"✗", "x"}, {"│", "|"}, {"…", "~"},
-        {"→", ">"}, {"·", "-"}, {"━", "="}, {"╺", "-"}, {"─", "-"},
+        {"–", "-"}, {"→", ">"}, {"·", "-"}, {"━", "="}, {"╺", "-"}, {"─", "-"},
     };
 
     for (size_t i = 0; i < ELEMENTS(pairs); i++)

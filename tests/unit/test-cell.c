@@ -108,15 +108,19 @@ static struct census count_slots(void)
 
     while ((slot = cell_next_slot(group->cell, &cursor))) {
         bool member = cursor <= group->cell->n_slots;
+        bool wanted = slot->wanted || slot->restart_asked;
 
         census.n[CENSUS_SLOT]++;
         census.n[CENSUS_DOWN] += slot_is_down(slot);
         census.n[CENSUS_FAILED] += slot->state == LIFECYCLE_FAILED;
-        census.n[CENSUS_TROUBLE] +=
-            slot->state == LIFECYCLE_FAILED || slot->state == LIFECYCLE_BACKOFF;
+        census.n[CENSUS_TROUBLE] += slot->state == LIFECYCLE_FAILED ||
+                                    slot->state == LIFECYCLE_BACKOFF ||
+                                    (slot->state == LIFECYCLE_STARTING && slot->last_death &&
+                                     slot->last_death->cause == DEATH_START_TIMEOUT);
         census.n[CENSUS_MEMBER] += member;
         census.n[CENSUS_UP] += member && slot_is_up(slot);
-        census.n[CENSUS_WANTED] += member && slot->wanted;
+        census.n[CENSUS_WANTED] += member && wanted;
+        census.n[CENSUS_UNWANTED] += member && !wanted && !slot->retired;
         census.n[CENSUS_UNDECIDED] +=
             member && slot->wanted &&
             (slot->generation == slot->born || slot->held || slot->undecided ||

@@ -103,8 +103,12 @@ START_TEST(the_one_that_is_down_stands_out_with_why_and_until_when)
     json_object_set_new(group, "state", json_string("degraded"));
     json_object_set_new(group, "deaths", json_integer(3));
     show_and_forget(group, false);
-    ck_assert_shows("● g - Work: degraded\n   Workers: 19 of 20 up: 19 idle, 1 in backoff\n");
-    ck_assert_shows("Deaths: 3, the last 2.0s ago: g/7 killed by SIGSEGV (core dumped)\n");
+    ck_assert_shows("! g - Work: degraded – 1 to be restarted later\n"
+                    "   Workers: 19 of 20 up: 19 idle, 1 in backoff\n");
+    ck_assert_shows(
+        "      Last: killed by SIGSEGV (core dumped): assertion failed (g/7, 2.0s ago)\n"
+        "            more: troupectl deaths g\n"
+        "    Deaths: 3\n");
     ck_assert_shows(
         "○ g/7  restarts in 1.2s  3 restarts  killed by SIGSEGV (core dumped) 2.0s ago\n"
         "     │ assertion failed\n"

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Green means good: what the status calls running works, and everything else says why."""
+import os
+import unittest
+
+from troupe import ACTOR, Bell, TestCase, helper, ini
+
+ONCE = {"MaxRetries": 0}
+FOREVER = {"StartLimitBurst": 0, "MinSec": "10ms", "MaxSec": "20ms"}
+
+
+class Green(TestCase):
+    def status(self, supervisor, expected, *targets):
+        process = supervisor.ctl("status", *targets)
+        self.assertEqual(process.returncode, expected, process.stdout + process.stderr)
+        return process.stdout
+
+    def test_a_service_that_does_not_say_ready_is_starting(self):
+        s = self.supervisor({"hung": ini("/bin/sleep infinity", Group={"Type": "notify"},
+                                         Worker={"TimeoutStartSec": "infinity"})}).spawn()
+        s.wait_told("STATUS=0 of 1 workers up in 1 groups; hung is starting, see troupectl status")
+        self.assertEqual(s.group("hung")["state"], "starting")
+        self.assertRegex(self.status(s, 1, "hung"), r"● hung: starting \(service\) – 0 of 1 up")
+        self.assertIn("Trouble: 1 starting\n", self.status(s, 1))
+
+    def test_a_service_that_is_killed_because_it_never_says_ready_is_degraded(self):
+        s = self.started({"hung": ini("/bin/sleep infinity", Group={"Type": "notify"}, Restart=FOREVER,
+                                      Worker={"TimeoutStartSec": "100ms", "TimeoutStopSec": "10s"})})
+        s.wait_event("worker.died", "hung")
+        for count in range(2, 5):
+            with self.subTest(death=count):
+                self.assertEqual(s.group("hung")["state"], "degraded")
+                s.wait_event("worker.died", "hung", count)
+        out = self.status(s, 1, "hung")
+        self.assertRegex(out, r"! hung: degraded \(service\) – 1 (does not become ready|to be restarted later)\n")
+        self.assertRegex(out, r"      Last: .*TimeoutStartSec.* \(hung/0, .*\)\n            more: troupectl deaths hung\n")
+
+    def test_a_group_whose_jobs_die_is_failing(self):
+        s = self.started({"fast": ini(ACTOR, Pool={"Size": 2}, Jobs=ONCE, Restart={**FOREVER, "ResetAfterSec": "0"},
+                                      Resources={"LimitCORE": 0})})
+        self.assertEqual(self.status(s, 0, "fast").split("\n")[0], "● fast: running")
+        for _ in range(6):
+            self.assertEqual(s.do("fast", "complain the last words\ncrash abort")["state"], "dead")
+        group = s.group("fast")
+        self.assertEqual((group["state"], group["last_jobs"], group["last_jobs_dead"]), ("failing", 6, 6))
+        out = self.status(s, 1, "fast")
+        self.assertRegex(out, r"^! fast: failing – 100 % of the last 6 jobs dead \(since .*\d\d:\d\d\)\n")
+        self.assertRegex(out, r"      Last: killed by SIGABRT.*: the last words \(fast/\d, .*\)\n"
+                              r"            more: troupectl deaths fast\n")
+        self.assertIn("Trouble: 1 failing\n", self.status(s, 1))
+        s.wait_told("STATUS=2 of 2 workers up in 1 groups; fast is failing, see troupectl status")
+
+        while s.group("fast")["state"] == "failing":  # at most as many as decide
+            self.assertEqual(s.do("fast", "echo")["state"], "succeeded")
+        self.assertLessEqual(s.group("fast")["succeeded"], 7)
+        s.wait_for(lambda: s.group("fast")["state"] == "running", "fast")
+        self.status(s, 0, "fast")
+
+    def test_jobs_that_fail_without_a_death_make_a_group_fail_too(self):
+        s = self.started({"g": ini(ACTOR, Jobs=ONCE)})
+        for _ in range(3):
+            self.assertEqual(s.do("g", "fail 7 the handler says no")["state"], "dead")
+        out = self.status(s, 1, "g")
+        self.assertRegex(out, r"^! g: failing – 100 % of the last 3 jobs dead")
+        self.assertRegex(out, r"      Last: the handler says no \(job .*\)\n"
+                              r"            more: troupectl dead-letters --reason job --to g\n")
+        s.ctl("reset", "g", check=True)
+        self.status(s, 0, "g")
+
+    def test_cells_fail_on_their_own(self):
+        s = self.started({"mail": ini(ACTOR, Pool={"Cells": "by-key"}, Jobs=ONCE)})
+        for _ in range(12):
+            self.assertEqual(s.do("mail", "echo", key="good")["state"], "succeeded")
+        for _ in range(3):
+            self.assertEqual(s.do("mail", "fail 7 no", key="bad")["state"], "dead")
+        self.assertEqual(s.cell("mail/bad")["state"], "failing")
+        self.assertEqual(s.cell("mail/good")["state"], "running")
+        self.assertEqual(s.group("mail")["state"], "running")
+        self.assertRegex(self.status(s, 1, "mail/bad"), r"^! mail/bad: failing – 100 % of the last 3 jobs dead")
+        self.status(s, 0, "mail/good")
+
+    def test_a_group_that_stops_is_stopping_until_it_is_stopped(self):
+        s = self.started({"big": ini(ACTOR, Pool={"Size": 3})})
+        go = self.hold(s, "big", 2)
+        s.ctl("stop", "big", check=True)
+        self.assertEqual(s.group("big")["state"], "stopping")
+        self.assertRegex(self.status(s, 1, "big"), r"^● big: stopping – [23] of 3 workers not ended yet\n")
+        go.ring(2)
+        s.wait_for(lambda: s.group("big")["state"] == "stopped", "big")
+        self.assertRegex(self.status(s, 1, "big"), r"^○ big: stopped\n")
+        self.status(s, 1)
+
+    def test_a_group_that_a_reload_removed_is_draining(self):
+        s = self.started({"old": ini(ACTOR), "other": ini(ACTOR)})
+        go = self.hold(s, "old", 1)
+        os.unlink(os.path.join(s.config, "old.group"))
+        s.ctl("reload", check=True)
+        self.assertEqual(s.group("old")["state"], "draining")
+        self.assertRegex(self.status(s, 1, "old"), r"^● old: draining – removed by a reload, 1 job left\n")
+        go.ring()
+        s.wait_for(lambda: "old" not in [g["name"] for g in s.call("GetStatus")["groups"]])
+
+    def hold(self, supervisor, group, count):
+        """Jobs that their workers work on until the bell rings for each of them."""
+        started, go = Bell(supervisor, "started"), Bell(supervisor, "go")
+        for _ in range(count):
+            supervisor.create(group, f"ring {started.path}\nwait {go.path}\necho done")
+        started.wait(count)
+        return go
+
+    def test_a_worker_that_somebody_stopped_degrades_its_group(self):
+        s = self.started({"g": ini(ACTOR, Pool={"Size": 2})})
+        s.ctl("stop", "g/1", "--wait", check=True)
+        self.assertRegex(self.status(s, 1, "g"), r"^! g: degraded – 1 stopped\n")
+        s.ctl("start", "g/1", "--wait", check=True)
+        self.status(s, 0, "g")
+
+
+class Services(TestCase):
+    def test_a_service_is_up_and_has_no_jobs(self):
+        s = self.started({"web": ini("/bin/sleep infinity", Group={"Type": "service"})})
+        out = s.ctl("status", "web/0").stdout
+        self.assertRegex(out, r"^● web/0: up for ")
+        self.assertNotIn("job", out)
+        self.assertNotIn("idle", out)
+
+    def test_what_a_service_said_of_itself_ends_with_it(self):
+        s = self.started({"web": ini(helper("workers/notifier"), Group={"Type": "service"})})
+        s.until(lambda: "signs of life" in s.worker("web/0").get("status", ""))
+        s.ctl("stop", "web", "--wait", check=True)
+        self.assertNotIn("status", s.worker("web/0"))
+
+
+if __name__ == "__main__":
+    unittest.main()
