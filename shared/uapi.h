@@ -13,6 +13,10 @@
 /* memfd_create(2); Linux 6.3. Never executable, and sealed so. EINVAL on older kernels. */
 #define TROUPE_MFD_NOEXEC_SEAL 0x0008u
 
+/* setsockopt(2) and cmsg(3); Linux 6.5. Each datagram comes with a pidfd of its sender. */
+#define TROUPE_SO_PASSPIDFD 76
+#define TROUPE_SCM_PIDFD    0x04
+
 /*
  * io_uring opcodes; FUTEX_WAIT and FUTEX_WAKE are from Linux 6.7. A futex operation is
  * given as fd = futex2 flags, addr = word, addr2 = expected value (WAKE: number to wake), addr3 =

@@ -1,17 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 #include "../shared/cleanup.h"
+#include "../shared/uapi.h"
 #include "notify.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #define MESSAGE_MAX 4096
 #define SCM_MAX_FDS 253 /* the kernel's limit per datagram */
 
+struct sender {
+    struct ucred is; /* pid 0: the kernel did not say */
+    int pidfd;       /* -1: it has none, or does not give any */
+    bool gone;
+};
+
+/* clang-format off */
+#define SENDER_NULL {.pidfd = -1}
+/* clang-format on */
+
+static void sender_deinit(struct sender *sender)
+{
+    sender->pidfd = close_fd(sender->pidfd);
+}
+
 void notify_parse(struct notify_message *ret, char *text)
 {
-    *ret = (struct notify_message){.pid = 0};
+    *ret = (struct notify_message){.pidfd = -1};
     for (char *line = text, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next)
@@ -33,16 +50,20 @@ void notify_parse(struct notify_message *ret, char *text)
 
 /*
  * Closes what came along: systemd-notify sends a pipe with BARRIER=1 and waits until everybody has
- * closed it. Returns the sender; pid 0 if the kernel did not say.
+ * closed it. Keeps who the sender is.
  */
-static struct ucred take_control(struct msghdr *header)
+static struct sender take_control(struct msghdr *header)
 {
-    struct ucred sender = {.pid = 0};
+    struct sender sender = SENDER_NULL;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
         if (c->cmsg_level != SOL_SOCKET)
             continue;
-        if (c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len == CMSG_LEN(sizeof(sender)))
-            memcpy(&sender, CMSG_DATA(c), sizeof(sender));
+        if (c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len == CMSG_LEN(sizeof(sender.is)))
+            memcpy(&sender.is, CMSG_DATA(c), sizeof(sender.is));
+        if (c->cmsg_type == TROUPE_SCM_PIDFD && c->cmsg_len == CMSG_LEN(sizeof(int))) {
+            memcpy(&sender.pidfd, CMSG_DATA(c), sizeof(int));
+            sender.gone = sender.pidfd < 0; /* reaped before this call */
+        }
         if (c->cmsg_type != SCM_RIGHTS)
             continue;
         for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
@@ -55,11 +76,12 @@ static struct ucred take_control(struct msghdr *header)
 }
 
 /* The next datagram as text in `buffer` (MESSAGE_MAX + 1 bytes); its length or -errno. */
-static ssize_t receive(int fd, char *buffer, struct ucred *ret_sender)
+static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
 {
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int) * SCM_MAX_FDS)];
+        char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int)) +
+                   CMSG_SPACE(sizeof(int) * SCM_MAX_FDS)];
     } control;
     struct iovec piece = {.iov_base = buffer, .iov_len = MESSAGE_MAX};
     struct msghdr header = {
@@ -85,16 +107,28 @@ static void notify_server_on_ready(void *userdata, uint32_t events)
 {
     struct notify_server *server = userdata;
     struct notify_message message;
-    struct ucred sender = {0};
+    _cleanup_(sender_deinit)
+    struct sender sender = SENDER_NULL;
     char buffer[MESSAGE_MAX + 1];
     (void)events;
-    if (receive(server->fd, buffer, &sender) <= 0 || sender.pid <= 0)
+    if (receive(server->fd, buffer, &sender) <= 0 || sender.is.pid <= 0)
         return;
-    if (sender.uid != 0 && sender.uid != getuid() && sender.uid != server->owner)
+    if (sender.is.uid != 0 && sender.is.uid != getuid() && sender.is.uid != server->owner)
         return;
     notify_parse(&message, buffer);
-    message.pid = sender.pid;
+    message.pid = sender.is.pid;
+    message.pidfd = sender.pidfd;
+    message.sender_gone = sender.gone;
     server->fn(server->userdata, &message);
+}
+
+bool notify_sender_is_there(const struct notify_message *message)
+{
+    if (message->sender_gone)
+        return false;
+    /* A zombie still has its number. */
+    return message->pidfd < 0 || syscall(SYS_pidfd_send_signal, message->pidfd, 0, NULL, 0) == 0 ||
+           errno != ESRCH;
 }
 
 static int bind_path(int fd, const char *path, uid_t owner)
@@ -127,6 +161,7 @@ int notify_server_init(struct notify_server *server, struct loop *loop, const ch
         return -errno;
     if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0)
         return -errno;
+    (void)setsockopt(fd, SOL_SOCKET, TROUPE_SO_PASSPIDFD, &(int){1}, sizeof(int));
     _cleanup_free_ char *copy = strdup(path);
     if (!copy)
         return -ENOMEM;

@@ -54,8 +54,10 @@ void notify_status(struct notify *notify, usec_t now, const char *format, ...)
 
 /* What a service said in one datagram. */
 struct notify_message {
-    pid_t
-        pid; /* of the sender, from the kernel; it may be a child of the worker, and gone already */
+    /* Of the sender, from the kernel. Any process of the same user can be one; it may be gone. */
+    pid_t pid;
+    int pidfd;        /* the same, during the call; -1: the kernel gives none (before Linux 6.5) */
+    bool sender_gone; /* it had been reaped before the message was read */
     bool ready, reloading, stopping;
     bool watchdog;         /* a sign of life */
     bool watchdog_trigger; /* it asks to be treated as hung */
@@ -64,10 +66,12 @@ struct notify_message {
 
 typedef void (*notify_server_fn)(void *userdata, const struct notify_message *message);
 
+/* Whether the sender has not been reaped yet, and so `pid` still means it; true if nobody knows. */
+bool notify_sender_is_there(const struct notify_message *message);
+
 /*
- * A socket for one service, $NOTIFY_SOCKET in its environment. One per slot, since the sender's pid
- * does not tell whose it is: `systemd-notify --ready` in a script is a process of its own, gone
- * when it is read.
+ * A socket for one service, $NOTIFY_SOCKET in its environment. Others of the same user can send to
+ * it as well: `fn` checks whose process the sender is.
  */
 struct notify_server {
     struct loop *loop;
@@ -85,8 +89,7 @@ struct notify_server {
 
 /*
  * Binds `path` (what was there before is removed), mode 0600, owned by `owner`, the user of the
- * service
- * ((uid_t)-1 = the supervisor's own). Datagrams of other users, root excepted, are ignored.
+ * service ((uid_t)-1 = the supervisor's own). Datagrams of other users, root excepted, are ignored.
  * Descriptors that come with one are closed. 0, -ENAMETOOLONG, or -errno. `fn` may deinit the
  * server.
  */
@@ -96,5 +99,6 @@ int notify_server_init(struct notify_server *server, struct loop *loop, const ch
 /* Also removes the path. Harmless on NOTIFY_SERVER_NULL. */
 void notify_server_deinit(struct notify_server *server);
 
-/* The parser alone: `text` is changed (cut into lines) and must outlive `ret`. Sets all but pid. */
+/* The parser alone: `text` is changed (cut into lines) and must outlive `ret`. Leaves the
+ * sender open. */
 void notify_parse(struct notify_message *ret, char *text);

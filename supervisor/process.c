@@ -23,8 +23,17 @@ static const char PATH_VARIABLE[] =
 static void process_on_line(void *userdata, const char *line)
 {
     struct process *process = userdata;
-    const struct log_fields fields =
-        LOG_FIELDS({"TROUPE_GROUP", process->group}, {"TROUPE_WORKER", process->worker});
+    char pid[16] = "";
+
+    if (process->pid > 0)
+        (void)snprintf(pid, sizeof(pid), "%d", (int)process->pid);
+    /*
+     * The journal's own _PID= is the sender's, ours. SYSLOG_PID= says whose words these are; from
+     * OBJECT_PID=, which it takes from root alone, it looks up the rest.
+     */
+    const struct log_fields fields = LOG_FIELDS(
+        {"TROUPE_GROUP", process->group}, {"TROUPE_WORKER", process->worker},
+        {"SYSLOG_PID", *pid != '\0' ? pid : NULL}, {"OBJECT_PID", *pid != '\0' ? pid : NULL});
 
     if (process->context->journal)
         (void)journal_send(process->context->journal, LOG_LEVEL_INFO, process->group, fields, line);

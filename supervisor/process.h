@@ -63,6 +63,14 @@ void process_deinit(struct process *process);
 int process_start(struct process *process, const struct process_options *options,
                   const struct process_handler *handler, const char **ret_step);
 
+/*
+ * Whether that process is one of its own: itself, in its cgroup, or without cgroups one that it
+ * started. False if that cannot be found out, as of one that is gone. process-kin.c
+ */
+bool process_has(const struct process *process, pid_t pid);
+/* Whether it is on its way out already; true if that cannot be found out. */
+bool process_is_exiting(const struct process *process);
+
 /* To the process alone. */
 void process_signal(struct process *process, int signal);
 /* SIGKILL to its whole cgroup, else its process group. */

@@ -19,6 +19,11 @@ static enum death_cause slot_cause_of_death(struct slot *slot)
 
     if (how->signalled && how->code == SIGKILL && process_take_oom_kill(&slot->process))
         return DEATH_OOM;
+    if (slot->feigned && how->signalled && how->code == SIGKILL) {
+        (void)snprintf(slot->violation, sizeof(slot->violation),
+                       "marked itself as dead while it ran");
+        return DEATH_VIOLATION;
+    }
     if (slot->death_sentence == DEATH_STOP && how->signalled && !ours && how->code != SIGKILL)
         return DEATH_SIGNAL;
     if (slot->death_sentence != DEATH_EXIT)

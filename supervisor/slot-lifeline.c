@@ -7,9 +7,10 @@
 #include <stdio.h>
 
 /*
- * A hint, early and cheap: the kernel marks the word when the worker's thread ends, before the
- * memory of its process is torn down. The word lies in the worker's memory: who marks it himself is
- * killed for it. What needs a proof (a retry, the report) still waits for the end of the process.
+ * An early, cheap hint: the kernel marks the word when the worker's thread ends, before it tears
+ * the memory of the process down. The word lies in the worker's memory: a worker that marks it
+ * itself is killed, and reported as a violation. What needs proof (a retry, the report) still waits
+ * for the end of the process.
  */
 
 static bool slot_owner_died(const struct slot *slot)
@@ -52,6 +53,8 @@ static void slot_on_owner(void *userdata, uint32_t events)
     mailbox_catch_up(&slot->mailbox); /* what it answered before counts */
     if (!slot_is_up(slot))
         return;
+    /* Before it is killed for it: afterwards both look alike. */
+    slot->feigned = !process_is_exiting(&slot->process);
     slot_tell_lost(slot);
     slot_event(slot, LIFECYCLE_EVENT_LOST);
     slot_hand_over(slot);

@@ -40,7 +40,14 @@ static const struct process_handler SLOT_PROCESS = {.ended = slot_on_end, .exite
 
 static void slot_on_notify(void *userdata, const struct notify_message *message)
 {
-    slot_notify(userdata, message);
+    struct slot *slot = userdata;
+
+    /* The path of the socket is no secret among processes of one user. */
+    if (process_has(&slot->process, message->pid) && notify_sender_is_there(message))
+        slot_notify(slot, message);
+    else
+        log_debug("%s: a notification of process %d, which is none of its own or gone, is ignored",
+                  slot->name, (int)message->pid);
 }
 
 struct slot_environment {
@@ -197,6 +204,7 @@ void slot_action_spawn(struct slot *slot)
     slot->jobs_done = 0;
     slot->death_sentence = DEATH_EXIT;
     slot->signalled = false;
+    slot->feigned = false;
     slot->status_text[0] = '\0';
     slot->started_at = slot_now(slot);
     slot->restart_at = 0;

@@ -75,6 +75,7 @@ struct slot {
     uint64_t n_recycled;             /* replaced by a successor that was ready */
     enum death_cause death_sentence; /* why we are killing it; DEATH_EXIT = we are not */
     bool signalled;                  /* KillSignal was sent: the next rung is SIGKILL */
+    bool feigned;                    /* its lifeline was marked as a dead one's while it ran */
     bool spawn_failed;               /* no process came of the last spawn */
     enum death_cause died_of;        /* the last one */
     struct spawn_exit exit;          /* how the process ended, for its burial */

@@ -86,7 +86,7 @@ class Workers(TestCase):
                 self.honest_work(s)
                 s.stop()
 
-    def test_one_that_plays_dead_is_taken_at_its_word(self):
+    def test_one_that_plays_dead_is_killed_and_reported_as_a_violation(self):
         s = self.beside("play-dead", "futex")
         if s.call("GetInfo")["wake"] != "futex":
             self.skipTest("without futex operations in io_uring a death is known by the end of the process alone")
@@ -94,7 +94,8 @@ class Workers(TestCase):
         self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
         event = s.wait_event("worker.lost", "culprit/0", 2)
         self.assertEqual(event["job"], job["id"])
-        self.assertEqual([death["detail"] for death in s.deaths()], ["killed by SIGKILL"] * 2)
+        self.assertEqual([(death["cause"], death["detail"]) for death in s.deaths()],
+                         [("violation", "broke the protocol: marked itself as dead while it ran")] * 2)
         self.honest_work(s)
         s.stop()
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../shared/cleanup.h"
+#include "../../supervisor/context.h"
 #include "../../supervisor/journal.h"
+#include "../../supervisor/process.h"
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -78,6 +80,21 @@ START_TEST(a_workers_line_has_its_own_identifier)
     ck_assert(journal_send(&journal, LOG_LEVEL_INFO, "digest", LOG_NO_FIELDS, "hello"));
     ck_assert_int_gt(receive(), 0);
     ck_assert_str_eq(entry, "PRIORITY=6\nSYSLOG_IDENTIFIER=digest\nMESSAGE=hello\n");
+}
+END_TEST
+
+START_TEST(a_workers_output_carries_its_own_pid)
+{
+    struct context context = {.journal = &journal};
+    struct process process;
+    process_init(&process, &context, "digest", "digest/0");
+    process.pid = 4711;
+    ck_assert_int_eq(capture_feed(&process.output, "hello\n", 6, 0), 0);
+    ck_assert_int_gt(receive(), 0);
+    ck_assert_str_eq(entry, "PRIORITY=6\nSYSLOG_IDENTIFIER=digest\nMESSAGE=hello\n"
+                            "TROUPE_GROUP=digest\nTROUPE_WORKER=digest/0\n"
+                            "SYSLOG_PID=4711\nOBJECT_PID=4711\n");
+    process_deinit(&process);
 }
 END_TEST
 
@@ -202,6 +219,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, an_entry_carries_priority_identifier_message_and_fields);
     tcase_add_test(tcase, a_workers_line_has_its_own_identifier);
+    tcase_add_test(tcase, a_workers_output_carries_its_own_pid);
     tcase_add_test(tcase, a_value_with_a_newline_cannot_forge_a_field);
     tcase_add_test(tcase, names_that_the_journal_would_refuse_are_left_out);
     tcase_add_test(tcase, more_fields_than_there_is_room_for_are_left_out);

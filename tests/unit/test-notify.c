@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../shared/cleanup.h"
+#include "../../shared/uapi.h"
 #include "../../supervisor/notify.h"
 #include <check.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@ static struct loop *loop;
 static struct notify_server server = NOTIFY_SERVER_NULL;
 static struct notify_message heard;
 static char heard_status[8192];
+static bool heard_is_there;
 static unsigned n_heard;
 
 static void make_directory(void)
@@ -154,6 +156,7 @@ END_TEST
 static void on_message(void *userdata, const struct notify_message *message)
 {
     ck_assert_ptr_eq(userdata, &server);
+    heard_is_there = notify_sender_is_there(message);
     heard = *message;
     n_heard++;
     (void)snprintf(heard_status, sizeof(heard_status), "%s",
@@ -227,6 +230,24 @@ START_TEST(a_service_is_heard_with_its_pid_though_it_is_gone)
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert(heard.watchdog && !heard.ready);
     ck_assert_ptr_null(heard.status);
+}
+END_TEST
+
+START_TEST(a_sender_that_is_gone_is_told_from_one_that_is_there)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    _cleanup_close_ int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    strcpy(address.sun_path, path);
+    if (setsockopt(s, SOL_SOCKET, TROUPE_SO_PASSPIDFD, &(int){1}, sizeof(int)) < 0) {
+        printf("skipped: the kernel gives no pidfd of a sender\n");
+        return;
+    }
+    say_text("WATCHDOG=1");
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert(!heard_is_there);
+    ck_assert_int_eq(sendto(s, "READY=1", 7, 0, (struct sockaddr *)&address, sizeof(address)), 7);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert(heard.ready && heard_is_there);
 }
 END_TEST
 
@@ -316,6 +337,7 @@ int main(void)
     suite_add_tcase(suite, client);
     tcase_add_checked_fixture(serving, set_up_server, tear_down_server);
     tcase_add_test(serving, a_service_is_heard_with_its_pid_though_it_is_gone);
+    tcase_add_test(serving, a_sender_that_is_gone_is_told_from_one_that_is_there);
     tcase_add_test(serving, descriptors_that_come_along_are_closed);
     tcase_add_test(serving, a_message_that_is_too_long_counts_for_nothing);
     tcase_add_test(serving, other_users_are_not_heard);

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Readiness sockets of services: who may say something there."""
+import os
+import socket
+
+from troupe import Bell, TestCase, ini
+
+SPEAKER = """
+import os, signal, socket, sys
+open(sys.argv[1]).readline()
+if sys.argv[2] == "child":
+    if os.fork():
+        signal.pause()
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.sendto(b"STATUS=said by the " + sys.argv[2].encode(), os.environ["NOTIFY_SOCKET"])
+signal.pause()
+"""
+
+
+class Notifications(TestCase):
+    def speaker(self, who):
+        s = self.supervisor()
+        script = s.write("speaker.py", SPEAKER)
+        bell = Bell(s, "bell")
+        s.write("web.group", ini(f"/usr/bin/python3 {script} {bell.path} {who}", Group={"Type": "service"}))
+        s.start()
+        s.wait_worker("web/0", "idle")
+        return s, bell
+
+    def test_what_others_of_the_same_user_say_is_ignored(self):
+        s, bell = self.speaker("service")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
+            stranger.sendto(b"STATUS=forged\nWATCHDOG=trigger", os.path.join(s.directory, "notify-web-0.sock"))
+        self.assertNotIn("status", s.worker("web/0"))
+        bell.ring()
+        s.until(lambda: s.worker("web/0").get("status") == "said by the service")
+        self.assertEqual((s.worker("web/0")["generation"], s.deaths()), (1, []))
+
+    def test_its_children_may_speak_for_a_service(self):
+        s, bell = self.speaker("child")
+        bell.ring()
+        s.until(lambda: s.worker("web/0").get("status") == "said by the child")
