@@ -29,23 +29,32 @@ double backoff_random_next(struct backoff_random *random);
 usec_t backoff_delay(const struct backoff_policy *policy, unsigned n,
                      struct backoff_random *random);
 
+/* What a worker had to show for itself when it died. */
+enum restart_death {
+    RESTART_UNHEALTHY, /* nothing: the program itself fails */
+    RESTART_AT_WORK,   /* nothing done, but a job or message in hand: that one may be the cause */
+    RESTART_HEALTHY,   /* it had handled a job or a message, or had been up for long enough */
+};
+
 /*
- * When deaths of one slot may restart it: the first one after a healthy period at once, the
- * following ones after backoff_delay(n = 0, 1, …). More than `burst` unhealthy deaths within
- * `interval` is too many (burst 0 = no limit). A death is healthy if the worker had done a job or
- * had been up for `reset_after`.
+ * How a slot is restarted after deaths. The first restart after a healthy life is immediate. After
+ * RESTART_UNHEALTHY the pauses are backoff_delay(n = 0, 1, …). After RESTART_AT_WORK the pause does
+ * not grow: the job or message has retries, and a back-off, of its own. More than `burst`
+ * unhealthy deaths within any `interval` are too many (burst 0 = no limit); no others count.
  */
 struct restart_policy {
     struct backoff_policy backoff;
-    usec_t reset_after;
     unsigned burst;
     usec_t interval;
 };
 
+#define RESTART_BURST_MAX 1000
+
+/* Zero-initialized; owns memory once a death was counted: see restart_reset(). */
 struct restart_tally {
-    unsigned n_unhealthy; /* in a row */
-    unsigned n_window;    /* within the interval that began at window_start */
-    usec_t window_start;
+    unsigned n_pauses; /* restarts since the last healthy life */
+    usec_t *recent;    /* ring: when the last `burst` unhealthy deaths were, monotonic */
+    unsigned capacity, n_recent, next;
 };
 
 enum {
@@ -55,10 +64,19 @@ enum {
 
 /* Counts a death at `now`; 0 with `*ret_delay` = time until the restart, or BACKOFF_E_LIMIT. */
 int restart_after_death(struct restart_tally *tally, const struct restart_policy *policy,
-                        bool healthy, usec_t now, struct backoff_random *random, usec_t *ret_delay);
+                        enum restart_death death, usec_t now, struct backoff_random *random,
+                        usec_t *ret_delay);
+
+/* Whether a death now would be followed by a restart without a pause. Counts nothing. */
+bool restart_is_immediate(const struct restart_tally *tally, const struct restart_policy *policy,
+                          enum restart_death death, usec_t now);
 
 /* A spawn that failed: always retried, with backoff, never counted against the burst. */
 usec_t restart_after_failed_spawn(struct restart_tally *tally, const struct restart_policy *policy,
                                   struct backoff_random *random);
 
+/* Forgets all deaths and frees what the tally owns. */
 void restart_reset(struct restart_tally *tally);
+
+/* `to` takes over what `from` has counted; `from` is empty afterwards. */
+void restart_move(struct restart_tally *to, struct restart_tally *from);

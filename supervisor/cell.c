@@ -270,6 +270,7 @@ struct cell *cell_free(struct cell *cell)
     }
     if (cell->actor)
         router_remove(cell->actor, "its group, or its cell, is gone");
+    restart_reset(&cell->tally);
     free(cell->slots);
     free(cell);
     return NULL;

@@ -101,7 +101,7 @@ struct config_group {
     usec_t min, max;               /* 100 ms, 30 s */
     double random;                 /* 0.2 */
     usec_t reset_after;            /* 10 s */
-    unsigned start_limit_burst;    /* 5; 0 = no limit */
+    unsigned start_limit_burst;    /* 0 = no limit (default), at most RESTART_BURST_MAX */
     usec_t start_limit_interval;   /* 10 s */
     enum config_strategy strategy; /* one-for-one */
 

@@ -271,7 +271,7 @@ void replacement_give_place(struct slot *old, struct slot *successor)
     old->cell->slots[old->index] = successor;
     successor->role = SLOT_MEMBER;
     successor->tried = old->tried < old->generation ? old->generation : old->tried;
-    successor->tally = old->tally;
+    restart_move(&successor->tally, &old->tally);
     successor->n_restarts = old->n_restarts;
     successor->n_recycled = old->n_recycled;
     death_unref(successor->last_death);
@@ -285,6 +285,7 @@ void replacement_give_place(struct slot *old, struct slot *successor)
     slot_count(old);
     slot_count(successor);
     slot_swap_actors(old, successor);
+    slot_health_inherit(successor, old);
 }
 
 static void replacement_swap(struct cell *cell)

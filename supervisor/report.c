@@ -118,6 +118,10 @@ void report_worker(struct reply *reply, struct slot *slot)
     reply_uint(reply, "restarts", slot->n_restarts);
     if (slot->state == LIFECYCLE_BACKOFF)
         reply_uint_if(reply, "restart_at", slot->restart_at);
+    if (slot->health.n_failures > 0) {
+        reply_uint(reply, "failures", slot->health.n_failures);
+        reply_uint(reply, "failing_since_at", slot->health.since_at);
+    }
     report_worker_job(reply, slot);
     reply_uint(reply, "jobs_done", slot->jobs_done);
     reply_uint(reply, "recycled", slot->n_recycled);

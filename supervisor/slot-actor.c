@@ -102,6 +102,8 @@ void slot_swap_actors(struct slot *old, struct slot *successor)
     old->actor = stand_in;
     successor->messages_measured = place->counters.consumed;
     old->messages_measured = stand_in->counters.consumed;
+    successor->health.consumed_before = place->counters.consumed;
+    old->health.consumed_before = stand_in->counters.consumed;
     place->tells_clock = stand_in->tells_clock = false;
     successor->clocks_messages = old->clocks_messages = false;
     slot_review_actor(old);

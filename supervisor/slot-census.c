@@ -27,8 +27,8 @@ static unsigned slot_traits(const struct slot *slot)
         [CENSUS_SLOT] = true,
         [CENSUS_DOWN] = slot_is_down(slot),
         [CENSUS_FAILED] = failed,
-        [CENSUS_TROUBLE] =
-            failed || slot->state == LIFECYCLE_BACKOFF || slot_never_gets_ready(slot),
+        [CENSUS_TROUBLE] = failed || slot->state == LIFECYCLE_BACKOFF ||
+                           slot_never_gets_ready(slot) || slot_is_failing(slot),
         [CENSUS_MEMBER] = member,
         [CENSUS_UP] = member && slot_is_up(slot),
         [CENSUS_WANTED] = member && wanted,

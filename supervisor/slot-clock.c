@@ -24,18 +24,10 @@
 static bool slot_has_messages(const struct slot *slot)
 {
     const struct actor *actor = slot->actor;
-    const struct memory_header *theirs;
 
     if (!actor || !slot->mailbox_open || !slot_is_up(slot))
         return false;
-    if (actor->postbox.n_in_hand > 0)
-        return true;
-    if (actor->n_inbox == 0 || !actor->paused)
-        return actor->n_inbox > 0;
-    theirs = slot->mailbox.channel.theirs.header;
-    /* Partners: the worker's stores around each handler. Compared, not followed. */
-    return atomic_load_explicit(&theirs->taken, memory_order_relaxed) !=
-           atomic_load_explicit(&theirs->head, memory_order_relaxed);
+    return slot_has_message_in_hand(slot) || (actor->n_inbox > 0 && !actor->paused);
 }
 
 static bool slot_is_watched(const struct slot *slot)

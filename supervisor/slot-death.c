@@ -51,6 +51,7 @@ void slot_action_bury(struct slot *slot)
 
     if (slot->mailbox_open)
         mailbox_drain(&slot->mailbox);
+    slot_health_note_death(slot);
     capture_finish(&slot->process.output);
     slot->died_of = slot_cause_of_death(slot);
     slot->undecided = false;
@@ -94,26 +95,34 @@ struct restart_tally *slot_tally(struct slot *slot)
     return slot->cell->config->strategy == CONFIG_ONE_FOR_ONE ? &slot->tally : &slot->cell->tally;
 }
 
-/* The death, or failed start, counts in `tally`. 0 or BACKOFF_E_LIMIT. */
-static int slot_restart_delay(struct slot *slot, struct restart_tally *tally, usec_t *ret)
+static struct restart_policy slot_restart_policy(const struct slot *slot)
 {
     const struct config_group *config = slot->cell->config;
-    const struct restart_policy policy = {
+
+    return (struct restart_policy){
         .backoff = {.min = config->min, .max = config->max, .random = config->random},
-        .reset_after = config->reset_after,
         .burst = config->start_limit_burst,
         .interval = config->start_limit_interval,
     };
-    struct backoff_random *random = &slot_context(slot)->random;
-    usec_t now = slot_now(slot);
-    bool healthy;
+}
 
+/* Counts the death, or failed start. 0 or BACKOFF_E_LIMIT. */
+static int slot_restart_delay(struct slot *slot, usec_t *ret)
+{
+    const struct restart_policy policy = slot_restart_policy(slot);
+    struct backoff_random *random = &slot_context(slot)->random;
+    const enum restart_death death =
+        slot->spawn_failed ? RESTART_UNHEALTHY : slot_health_judge(slot);
+
+    if (death == RESTART_UNHEALTHY)
+        slot_health_failed(slot);
+    else if (death == RESTART_HEALTHY)
+        slot_health_worked(slot);
     if (slot->spawn_failed) {
-        *ret = restart_after_failed_spawn(tally, &policy, random);
+        *ret = restart_after_failed_spawn(slot_tally(slot), &policy, random);
         return 0;
     }
-    healthy = slot->jobs_done > 0 || usec_sub(now, slot->started_at) >= config->reset_after;
-    return restart_after_death(tally, &policy, healthy, now, random, ret);
+    return restart_after_death(slot_tally(slot), &policy, death, slot_now(slot), random, ret);
 }
 
 void slot_restart_due(struct slot *slot)
@@ -130,13 +139,15 @@ void slot_restart_due(struct slot *slot)
 
 void slot_hand_over(struct slot *slot)
 {
-    struct restart_tally tally = slot->tally;
+    const struct restart_policy policy = slot_restart_policy(slot);
     usec_t delay;
 
-    if (!spare_is_ready(slot) || !slot_restart_wanted(slot) ||
-        slot_restart_delay(slot, &tally, &delay) == BACKOFF_E_LIMIT || delay > 0)
+    if (!spare_is_ready(slot) || !slot_restart_wanted(slot))
         return;
-    slot->tally = tally;
+    (void)mailbox_advance(&slot->mailbox); /* what it has consumed is its merit */
+    if (!restart_is_immediate(&slot->tally, &policy, slot_health_judge(slot), slot_now(slot)) ||
+        slot_restart_delay(slot, &delay) != 0)
+        return;
     slot->n_restarts++;
     spare_take_over(slot);
 }
@@ -147,7 +158,7 @@ static void slot_schedule_restart(struct slot *slot)
     bool died = !slot->spawn_failed;
     usec_t delay;
 
-    if (slot_restart_delay(slot, slot_tally(slot), &delay) == BACKOFF_E_LIMIT) {
+    if (slot_restart_delay(slot, &delay) == BACKOFF_E_LIMIT) {
         replacement_forget(slot);
         slot_event(slot, LIFECYCLE_EVENT_LIMIT_HIT);
         spare_review(slot);

@@ -12,6 +12,7 @@
  *   slot-lifeline.c  the first sign of a death, before the process has ended
  *   slot-actor.c  its share in the messages
  *   slot-census.c  as what it is counted
+ *   slot-health.c  whether its workers do what they are there for
  *   slot-report.c  what is reported of a death
  *   slot-death.c  the worker's end, what becomes of the jobs, whether and when there is a successor
  */

@@ -12,6 +12,7 @@ void slot_after_work(struct slot *slot)
     enum recycle_verdict verdict;
     uint64_t bytes;
 
+    slot_health_worked(slot);
     if (!slot_is_up(slot))
         return;
     verdict = recycle_after_job(&slot->recycle, config, slot->jobs_done, slot_now(slot));

@@ -207,6 +207,7 @@ void slot_action_spawn(struct slot *slot)
     slot->feigned = false;
     slot->status_text[0] = '\0';
     slot->started_at = slot_now(slot);
+    slot_health_begin(slot);
     slot->restart_at = 0;
     slot_disarm(slot);
     r = slot_is_actor(slot) ? slot_start_actor(slot, &step) : slot_start_service(slot, &step);

@@ -108,6 +108,7 @@ static void slot_on_ready(struct slot *slot)
     else
         slot->messages_measured = slot->actor->counters.consumed;
     slot_begin_recycling(slot);
+    slot_health_watch(slot);
     slot_tell(slot, LOG_LEVEL_INFO, "worker.ready",
               slot->n_restarts > 0 ? EVENT_ID_WORKER_RESTARTED : NULL, NULL,
               slot->role == SLOT_SPARE ? "is ready as a spare" : "is ready");
@@ -194,6 +195,7 @@ static void slot_action_cancel_restart(struct slot *slot)
 static void slot_action_reset(struct slot *slot)
 {
     restart_reset(slot_tally(slot));
+    slot_health_reset(slot);
 }
 
 static void slot_action_down(struct slot *slot)
@@ -295,6 +297,7 @@ int slot_new(struct slot **ret, struct cell *cell, unsigned index)
     timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
     process_init(&slot->process, cell->context, cell->group->name, slot->name);
+    slot_health_init(slot);
     slot_count(slot);
     *ret = slot;
     return 0;
@@ -314,6 +317,8 @@ struct slot *slot_free(struct slot *slot)
     list_unlink(&slot->start.link);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->clock);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->age_timer);
+    slot_health_deinit(slot);
+    restart_reset(&slot->tally);
     list_unlink(&slot->wish_link);
     list_unlink(&slot->review_link);
     list_unlink(&slot->available_link);

@@ -16,6 +16,7 @@
 #include "pacer.h"
 #include "process.h"
 #include "recycle.h"
+#include "slot-health.h"
 #include "timer.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -82,6 +83,7 @@ struct slot {
     char violation[64];              /* what it broke */
     char status_text[128];           /* a service's STATUS=, or why it could not be started */
     struct restart_tally tally;
+    struct slot_health health;
     usec_t restart_at; /* realtime; 0 = none scheduled */
     struct timer
         ladder_timer;   /* start time-out, rungs of the stop ladder, restart: one at a time */

@@ -7,7 +7,7 @@ import signal
 import sys
 import unittest
 
-from troupe import ACTOR, SANITIZED, Bell, TestCase, Varlink, ini, text
+from troupe import ACTOR, SANITIZED, Bell, TestCase, Varlink, VarlinkError, ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
@@ -51,12 +51,53 @@ class Restarts(TestCase):
 
     def test_too_many_deaths_make_it_failed_until_somebody_resets_it(self):
         s = self.started({"actor": actor(Restart={**QUICK, "StartLimitBurst": 3, "StartLimitIntervalSec": "1h"})})
-        job = s.create("actor", "before 5 crash kill\necho survived", max_retries=20)
+        for generation in range(1, 5):
+            os.kill(s.wait_for(lambda: self.generation(s, "actor/0", generation), "actor")["pid"], signal.SIGKILL)
         s.wait_worker("actor/0", "failed")
         self.assertEqual(s.group("actor")["state"], "failed")
-        self.assertIn(s.job(job)["state"], ("queued", "backoff"))
+        job = s.create("actor", "echo survived")
+        self.assertEqual(s.job(job)["state"], "queued")
         s.call("Reset", target="actor")
         self.assertEqual(s.wait_job(job)["result"], text("survived"))
+
+    def test_a_dependency_that_is_away_for_long_needs_no_reset_and_is_not_silent(self):
+        """With the defaults: pauses that grow, and no limit."""
+        s = self.supervisor()
+        gate = s.path("dependency")
+        s.write("web.group", service(f"/bin/sh -c 'test -e {gate} || exit 1; exec sleep infinity'",
+                                     Restart={"MaxSec": "200ms", "ResetAfterSec": "300ms"}))
+        s.start()
+        message = s.wait_event("worker.failing", "web")["message"]
+        self.assertIn("web/0 is failing: 3 times in a row", message)
+        s.wait_event("worker.died", "web", 10)
+        worker = s.worker("web/0")
+        self.assertGreaterEqual(worker["failures"], 10)
+        self.assertLess(worker["failing_since_at"], worker["since_at"])
+        self.assertEqual(s.group("web")["state"], "degraded")
+        open(gate, "w", encoding="ascii").close()
+        s.wait_event("worker.recovered", "web")
+        self.assertEqual(s.group("web")["state"], "running")
+        self.assertNotIn("failures", s.worker("web/0"))
+        self.assertEqual(s.log().count("is failing"), 1)
+
+    def test_J4_poison_jobs_do_not_take_a_default_group_down(self):
+        s = self.started({"actor": ini(ACTOR, Pool={"Size": 1}, Jobs={"MaxRetries": 2, "BackoffMinSec": "1ms"})})
+        poison = [s.create("actor", "crash kill") for _ in range(3)]
+        honest = s.create("actor", "echo honest")
+        self.assertEqual(s.do("actor", "crash kill")["state"], "dead")
+        self.assertEqual({s.wait_job(job)["state"] for job in poison}, {"dead"})
+        self.assertEqual(s.wait_job(honest)["result"], text("honest"))
+        self.assertNotEqual(s.group("actor")["state"], "failed")
+
+    def test_messages_count_towards_health_as_jobs_do(self):
+        s = self.started({"actor": actor(Restart={"MinSec": "10min", "MaxSec": "10min"})})
+        for generation in range(1, 4):
+            worker = s.wait_for(lambda: self.generation(s, "actor/0", generation), "actor")
+            for _ in range(2):  # the worker is done with the first one before it begins the second
+                with self.assertRaises(VarlinkError):
+                    s.call("io.troupe.Actors.Ask", to="actor/0", type="unknown")
+            os.kill(worker["pid"], signal.SIGKILL)
+        self.assertEqual(s.wait_for(lambda: self.generation(s, "actor/0", 4), "actor")["restarts"], 3)
 
     def test_a_worker_that_leaves_by_itself_is_restarted_only_under_restart_always(self):
         s = self.started({"always": service("/bin/sh -c 'exit 0'", Restart={**QUICK, "Restart": "always"}),

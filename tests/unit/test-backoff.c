@@ -5,7 +5,6 @@
 
 static const struct restart_policy policy = {
     .backoff = {.min = 100, .max = 1000, .random = 0},
-    .reset_after = 10 * USEC_PER_SEC,
     .burst = 5,
     .interval = 10 * USEC_PER_SEC,
 };
@@ -79,7 +78,8 @@ START_TEST(the_first_restart_is_immediate_and_backoff_begins_with_the_second)
     const usec_t expected[] = {0, 100, 200, 400, 800};
     usec_t delay;
     for (int i = 0; i < 5; i++) {
-        ck_assert_int_eq(restart_after_death(&tally, &policy, false, 1000, &source, &delay), 0);
+        ck_assert_int_eq(
+            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1000, &source, &delay), 0);
         ck_assert_uint_eq(delay, expected[i]);
     }
 }
@@ -90,11 +90,14 @@ START_TEST(a_healthy_life_starts_the_backoff_anew)
     struct restart_tally tally = {0};
     usec_t delay;
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(restart_after_death(&tally, &policy, false, 1000, &source, &delay), 0);
+        ck_assert_int_eq(
+            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1000, &source, &delay), 0);
     ck_assert_uint_eq(delay, 200);
-    ck_assert_int_eq(restart_after_death(&tally, &policy, true, 1000, &source, &delay), 0);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_HEALTHY, 1000, &source, &delay),
+                     0);
     ck_assert_uint_eq(delay, 0);
-    ck_assert_int_eq(restart_after_death(&tally, &policy, false, 1000, &source, &delay), 0);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1000, &source, &delay),
+                     0);
     ck_assert_uint_eq(delay, 100);
 }
 END_TEST
@@ -104,11 +107,13 @@ START_TEST(more_unhealthy_deaths_than_the_burst_hit_the_limit)
     struct restart_tally tally = {0};
     usec_t delay, now = 1000;
     for (int i = 0; i < 5; i++)
-        ck_assert_int_eq(restart_after_death(&tally, &policy, false, now++, &source, &delay), 0);
-    ck_assert_int_eq(restart_after_death(&tally, &policy, false, now, &source, &delay),
+        ck_assert_int_eq(
+            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now++, &source, &delay), 0);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay),
                      BACKOFF_E_LIMIT);
     restart_reset(&tally);
-    ck_assert_int_eq(restart_after_death(&tally, &policy, false, now, &source, &delay), 0);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay),
+                     0);
     ck_assert_uint_eq(delay, 0);
 }
 END_TEST
@@ -118,12 +123,81 @@ START_TEST(healthy_deaths_and_old_ones_do_not_count_against_the_burst)
     struct restart_tally tally = {0};
     usec_t delay, now = 1000;
     for (int i = 0; i < 100; i++)
-        ck_assert_int_eq(restart_after_death(&tally, &policy, true, now++, &source, &delay), 0);
+        ck_assert_int_eq(
+            restart_after_death(&tally, &policy, RESTART_HEALTHY, now++, &source, &delay), 0);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 5; i++)
-            ck_assert_int_eq(restart_after_death(&tally, &policy, false, now, &source, &delay), 0);
+            ck_assert_int_eq(
+                restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay), 0);
         now += policy.interval;
     }
+}
+END_TEST
+
+START_TEST(the_window_of_the_limit_slides)
+{
+    struct restart_tally tally = {0};
+    usec_t delay, now = USEC_PER_SEC;
+    /* Three late in one window and three early in the next are six within less than one. */
+    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay),
+                     0);
+    now += policy.interval - 2;
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(
+            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay), 0);
+    now += 4;
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(
+            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay), 0);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay),
+                     BACKOFF_E_LIMIT);
+    restart_reset(&tally);
+}
+END_TEST
+
+START_TEST(a_death_over_a_job_neither_counts_nor_makes_the_pauses_grow)
+{
+    struct restart_tally tally = {0};
+    usec_t delay;
+    for (int i = 0; i < 100; i++) {
+        ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_AT_WORK, 1, &source, &delay),
+                         0);
+        ck_assert_uint_eq(delay, i == 0 ? 0 : 100);
+    }
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(
+            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1, &source, &delay), 0);
+    ck_assert_uint_eq(delay, 1000);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_AT_WORK, 1, &source, &delay), 0);
+    ck_assert_uint_eq(delay, 100);
+    restart_reset(&tally);
+}
+END_TEST
+
+START_TEST(an_immediate_restart_is_foreseen)
+{
+    static const enum restart_death deaths[] = {RESTART_UNHEALTHY, RESTART_AT_WORK, RESTART_HEALTHY,
+                                                RESTART_AT_WORK, RESTART_HEALTHY};
+    struct restart_tally tally = {0};
+    usec_t delay;
+    for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
+        bool immediate = restart_is_immediate(&tally, &policy, deaths[i], 1);
+        ck_assert_int_eq(restart_after_death(&tally, &policy, deaths[i], 1, &source, &delay), 0);
+        ck_assert_int_eq(immediate, delay == 0);
+    }
+    restart_reset(&tally);
+}
+END_TEST
+
+START_TEST(without_a_shortest_pause_the_pauses_grow_all_the_same)
+{
+    const struct restart_policy eager = {.backoff = {.max = 30 * USEC_PER_SEC}};
+    struct restart_tally tally = {0};
+    usec_t delay;
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(restart_after_death(&tally, &eager, RESTART_UNHEALTHY, 1, &source, &delay),
+                         0);
+    ck_assert_uint_eq(delay, 30 * USEC_PER_SEC);
 }
 END_TEST
 
@@ -134,7 +208,8 @@ START_TEST(without_a_burst_there_is_no_limit)
     usec_t delay;
     endless.burst = 0;
     for (int i = 0; i < 1000; i++)
-        ck_assert_int_eq(restart_after_death(&tally, &endless, false, 1, &source, &delay), 0);
+        ck_assert_int_eq(
+            restart_after_death(&tally, &endless, RESTART_UNHEALTHY, 1, &source, &delay), 0);
     ck_assert_uint_eq(delay, 1000);
 }
 END_TEST
@@ -146,7 +221,8 @@ START_TEST(a_failed_spawn_waits_and_never_hits_the_limit)
     usec_t delay;
     for (int i = 0; i < 8; i++)
         ck_assert_uint_eq(restart_after_failed_spawn(&tally, &policy, &source), expected[i]);
-    ck_assert_int_eq(restart_after_death(&tally, &policy, false, 1, &source, &delay), 0);
+    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1, &source, &delay),
+                     0);
 }
 END_TEST
 
@@ -163,6 +239,10 @@ int main(void)
     tcase_add_test(tcase, a_healthy_life_starts_the_backoff_anew);
     tcase_add_test(tcase, more_unhealthy_deaths_than_the_burst_hit_the_limit);
     tcase_add_test(tcase, healthy_deaths_and_old_ones_do_not_count_against_the_burst);
+    tcase_add_test(tcase, the_window_of_the_limit_slides);
+    tcase_add_test(tcase, a_death_over_a_job_neither_counts_nor_makes_the_pauses_grow);
+    tcase_add_test(tcase, an_immediate_restart_is_foreseen);
+    tcase_add_test(tcase, without_a_shortest_pause_the_pauses_grow_all_the_same);
     tcase_add_test(tcase, without_a_burst_there_is_no_limit);
     tcase_add_test(tcase, a_failed_spawn_waits_and_never_hits_the_limit);
     suite_add_tcase(suite, tcase);

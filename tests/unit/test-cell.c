@@ -114,7 +114,7 @@ static struct census count_slots(void)
         census.n[CENSUS_DOWN] += slot_is_down(slot);
         census.n[CENSUS_FAILED] += slot->state == LIFECYCLE_FAILED;
         census.n[CENSUS_TROUBLE] += slot->state == LIFECYCLE_FAILED ||
-                                    slot->state == LIFECYCLE_BACKOFF ||
+                                    slot->state == LIFECYCLE_BACKOFF || slot_is_failing(slot) ||
                                     (slot->state == LIFECYCLE_STARTING && slot->last_death &&
                                      slot->last_death->cause == DEATH_START_TIMEOUT);
         census.n[CENSUS_MEMBER] += member;
@@ -698,6 +698,94 @@ static bool is_backing_off(void)
     return group->cell->slots[0]->state == LIFECYCLE_BACKOFF;
 }
 
+START_TEST(J4_poison_jobs_end_dead_and_honest_ones_behind_them_succeed)
+{
+    struct job *poison[3], *honest;
+
+    group_resize(group, 1);
+    config->start_limit_burst = 5;
+    config->max_retries = 3;
+    for (size_t i = 0; i < ELEMENTS(poison); i++)
+        poison[i] = accepted("crash");
+    honest = accepted("hello");
+    group_start(group);
+    run_jobs();
+    for (size_t i = 0; i < ELEMENTS(poison); i++)
+        ck_assert_int_eq(poison[i]->state, JOB_DEAD);
+    ck_assert_int_eq(honest->state, JOB_SUCCEEDED);
+    ck_assert_uint_eq(context.deaths.n_total, 12);
+    run_until(is_settled);
+    ck_assert_str_ne(group_state(group), "failed");
+    ck_assert_uint_eq(group->cell->slots[0]->health.n_failures, 0);
+}
+END_TEST
+
+static bool is_failing(void)
+{
+    return slot_is_failing(group->cell->slots[0]);
+}
+
+static bool is_healthy(void)
+{
+    return !is_failing();
+}
+
+static bool is_up(void)
+{
+    return slot_is_up(group->cell->slots[0]);
+}
+
+static unsigned count_events(const char *type)
+{
+    const struct event *event;
+    unsigned n = 0;
+
+    for (size_t i = 0; (event = event_kept(&context.events, i)); i++)
+        n += strcmp(event->type, type) == 0;
+    return n;
+}
+
+START_TEST(a_worker_that_keeps_dying_is_in_trouble_until_one_has_done_a_job)
+{
+    char *program = config->exec_start[0];
+
+    group_resize(group, 1);
+    config->exec_start[0] = strdup("/bin/false");
+    group_start(group);
+    run_until(is_failing);
+    ck_assert_str_eq(group_state(group), "degraded");
+    ck_assert_uint_eq(count_events("worker.failing"), 1);
+    ck_assert_uint_gt(group->cell->slots[0]->health.since_at, 0);
+    free(config->exec_start[0]);
+    config->exec_start[0] = program;
+    run_until(is_up);
+    ck_assert_str_eq(group_state(group), "degraded");
+    accepted("hello");
+    run_jobs();
+    ck_assert(!is_failing());
+    ck_assert_str_eq(group_state(group), "running");
+    ck_assert_uint_eq(count_events("worker.failing"), 1);
+    ck_assert_uint_eq(count_events("worker.recovered"), 1);
+}
+END_TEST
+
+START_TEST(a_worker_that_stays_up_for_long_enough_has_recovered)
+{
+    char *program = config->exec_start[0];
+
+    group_resize(group, 1);
+    config->reset_after = 50 * USEC_PER_MSEC;
+    config->exec_start[0] = strdup("/bin/false");
+    group_start(group);
+    run_until(is_failing);
+    free(config->exec_start[0]);
+    config->exec_start[0] = program;
+    run_until(is_up);
+    run_until(is_healthy);
+    ck_assert_uint_eq(count_events("worker.recovered"), 1);
+}
+END_TEST
+
 START_TEST(a_program_that_is_not_there_is_a_retry_and_no_death)
 {
     free(config->exec_start[0]);
@@ -955,6 +1043,9 @@ static Suite *cell_suite(void)
     tcase_add_test(tcase, no_more_are_prefetched_after_the_work_has_run_out_once);
     tcase_add_test(tcase, the_clock_of_a_prefetched_job_begins_with_its_work);
     tcase_add_test(tcase, a_worker_that_dies_too_often_fails_until_it_is_reset);
+    tcase_add_test(tcase, J4_poison_jobs_end_dead_and_honest_ones_behind_them_succeed);
+    tcase_add_test(tcase, a_worker_that_keeps_dying_is_in_trouble_until_one_has_done_a_job);
+    tcase_add_test(tcase, a_worker_that_stays_up_for_long_enough_has_recovered);
     tcase_add_test(tcase, a_program_that_is_not_there_is_a_retry_and_no_death);
     tcase_add_test(tcase,
                    a_worker_gets_what_it_was_started_for_whatever_the_configuration_says_now);

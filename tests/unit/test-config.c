@@ -71,7 +71,7 @@ static void assert_policy_defaults(const struct config_group *group)
     ck_assert_uint_eq(group->max, 30 * USEC_PER_SEC);
     ck_assert_double_eq_tol(group->random, 0.2, 1e-9);
     ck_assert_uint_eq(group->reset_after, 10 * USEC_PER_SEC);
-    ck_assert_uint_eq(group->start_limit_burst, 5);
+    ck_assert_uint_eq(group->start_limit_burst, 0);
     ck_assert_uint_eq(group->start_limit_interval, 10 * USEC_PER_SEC);
 }
 
