@@ -57,7 +57,7 @@ class BankTestCase(TestCase):
 
     def open_accounts(self):
         for name, amount in MONEY.items():
-            self.ask("deposit", name, amount, "opening")
+            self.ask("deposit", name, amount, f"opening-{name}")
 
     def entries(self, account):
         """Of its log: (id, amount, balance, outcome)."""
@@ -127,6 +127,24 @@ class Account(BankTestCase):
             self.assertEqual(self.ask("deposit", "alice", "5", "the-same"), "5.00")
         self.assertEqual(self.check_log("alice"), 5)
 
+    def test_A5_an_id_that_was_used_for_something_else_is_refused(self):
+        self.ask("deposit", "alice", "10", "X")
+        for words in (("withdraw", "alice", "10", "X"), ("withdraw", "alice", "5", "X"), ("deposit", "alice", "11", "X"),
+                      ("deposit", "bob", "10", "X"), ("transfer", "alice", "bob", "10", "X")):
+            with self.subTest(words=words):
+                self.assertIn("refused.id X", self.refused(*words))
+        self.assertEqual(self.ask("deposit", "alice", "10.00", "X"), "10.00")
+        self.assertEqual((self.check_log("alice"), self.check_log("bob")), (10, 0))
+        self.ask("transfer", "alice", "bob", "4", "T")
+        self.assertIn("refused.id T", self.refused("deposit", "alice", "4", "T"))
+        self.assertEqual((self.check_log("alice"), self.check_log("bob")), (6, 4))
+
+    def test_A5_the_account_itself_refuses_an_id_of_another_amount(self):
+        def deposit(amount):
+            return self.s.call("io.troupe.Actors.Ask", to="account", type="account.deposit", key="alice",
+                               payload={"encoding": "utf8", "data": f"id {amount}"})["type"]
+        self.assertEqual([deposit(1), deposit(1), deposit(2)], ["account.done", "account.done", "account.refused.id"])
+
     def killed_at(self, step, whom):
         with open(self.fault, "w", encoding="ascii") as file:
             file.write(f"{step} {whom}")
@@ -154,16 +172,26 @@ class Transfer(BankTestCase):
         self.assertEqual(self.ask("status", "t1"), "done")
         self.assertIn("refused.id", self.refused("transfer", "alice", "bob", "1", "t1"))
 
+    def test_A7_no_id_of_a_customer_is_that_of_a_step_of_a_transfer(self):
+        self.open_accounts()
+        for step in "T1/w1", "T1/d1", "T1/r1":
+            self.assertIn("not an id", self.refused("deposit", "alice", "0.01", step))
+            answer = self.s.call("io.troupe.Actors.Ask", to="account", type="account.deposit", key="alice",
+                                 payload={"encoding": "utf8", "data": f"{step} 0.01"})
+            self.assertEqual(answer["type"], "account.refused.malformed")
+        self.assertEqual(self.ask("transfer", "alice", "bob", "50", "T1"), "done")
+        self.assertEqual(self.balances(), [50, 100])
+
     def test_A7_a_failure_of_the_source_propagates_and_nothing_is_deposited(self):
         self.open_accounts()
         self.assertIn("account.refused.insufficient-funds 100.00 100.01",
                       self.refused("transfer", "alice", "bob", "100.01", "t1"))
         self.assertEqual(self.balances(), [100, 50])
-        self.assertEqual([id for id, *_ in self.entries("bob")], ["opening"])
+        self.assertEqual([id for id, *_ in self.entries("bob")], ["opening-bob"])
 
     def test_A7_what_the_target_refuses_is_given_back(self):
-        self.ask("deposit", "alice", "100", "opening")
-        self.ask("deposit", "bob", "92233720368547758.07", "opening")
+        self.ask("deposit", "alice", "100")
+        self.ask("deposit", "bob", "92233720368547758.07")
         self.assertEqual(self.teller("transfer", "alice", "bob", "1", "t1").stdout.strip(), "rolled-back")
         self.assertEqual(self.balances(), [100, Decimal("92233720368547758.07")])
 

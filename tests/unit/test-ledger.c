@@ -58,6 +58,17 @@ START_TEST(test_operation_asked_for_twice_is_done_once_and_answers_the_same)
 }
 END_TEST
 
+START_TEST(test_an_id_of_another_amount_is_refused_and_nothing_is_done)
+{
+    struct ledger_entry entry;
+
+    apply("a", 1000);
+    ck_assert_int_eq(ledger_apply(&ledger, "a", -500, &entry), LEDGER_E_OTHER);
+    ck_assert_int_eq(ledger_apply(&ledger, "a", 1001, &entry), LEDGER_E_OTHER);
+    ck_assert_int_eq(balance(), 1000);
+}
+END_TEST
+
 START_TEST(test_overdraft_is_refused_written_down_and_changes_nothing)
 {
     struct ledger_entry entry;
@@ -119,6 +130,7 @@ int main(void)
     tcase_add_checked_fixture(log, setup, teardown);
     tcase_add_test(log, test_operations_change_the_balance_in_their_order);
     tcase_add_test(log, test_operation_asked_for_twice_is_done_once_and_answers_the_same);
+    tcase_add_test(log, test_an_id_of_another_amount_is_refused_and_nothing_is_done);
     tcase_add_test(log, test_overdraft_is_refused_written_down_and_changes_nothing);
     tcase_add_test(log, test_balance_never_overflows);
     tcase_add_test(log, test_void_operation_is_never_done_and_a_done_one_is_not_made_void);

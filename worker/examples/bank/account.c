@@ -62,6 +62,14 @@ static const char *short_type(struct troupe_message *message)
     return strrchr(troupe_message_type(message), '.') + 1;
 }
 
+/* What a customer asks for, or a step of a transfer ("account.step..."), by its id. */
+static bool id_fits(struct troupe_message *message, const char *id)
+{
+    bool step = strncmp(troupe_message_type(message), "account.step.", 13) == 0;
+
+    return step ? words_step_valid(id) : words_id_valid(id);
+}
+
 static int change(struct account *account, struct troupe_message *message, int sign)
 {
     const char *kind = short_type(message);
@@ -70,7 +78,7 @@ static int change(struct account *account, struct troupe_message *message, int s
     decimal_t amount;
     int r;
 
-    if (words_parse(&words, message) < 0 || words.count != 2 || !words_id_valid(words.word[0]) ||
+    if (words_parse(&words, message) < 0 || words.count != 2 || !id_fits(message, words.word[0]) ||
         decimal_parse(&amount, words.word[1]) < 0)
         return reply(message, "account.refused.malformed", "");
     if (amount <= 0)
@@ -79,6 +87,8 @@ static int change(struct account *account, struct troupe_message *message, int s
     r = ledger_apply(&account->ledger, words.word[0], sign * amount, &entry);
     if (r < 0)
         return r;
+    if (r == LEDGER_E_OTHER)
+        return reply(message, "account.refused.id", words.word[0]);
     fault_point_of(kind, "written");
     r = reply_entry(account, message, &entry, amount);
     fault_point_of(kind, "replied");
@@ -111,7 +121,7 @@ static int on_void(struct troupe_actor *actor, struct troupe_message *message, v
     (void)actor;
     if (r < 0)
         return r;
-    if (words_parse(&words, message) < 0 || words.count != 1 || !words_id_valid(words.word[0]))
+    if (words_parse(&words, message) < 0 || words.count != 1 || !id_fits(message, words.word[0]))
         return reply(message, "account.refused.malformed", "");
     r = ledger_void(&account->ledger, words.word[0], &entry);
     return r < 0 ? r : reply_entry(account, message, &entry, entry.amount);
@@ -163,7 +173,11 @@ int account_main(const char *directory)
     if (r == 0)
         r = troupe_on(actor, "account.withdraw", on_withdraw, &account);
     if (r == 0)
-        r = troupe_on(actor, "account.void", on_void, &account);
+        r = troupe_on(actor, "account.step.deposit", on_deposit, &account);
+    if (r == 0)
+        r = troupe_on(actor, "account.step.withdraw", on_withdraw, &account);
+    if (r == 0)
+        r = troupe_on(actor, "account.step.void", on_void, &account);
     if (r == 0)
         r = troupe_on(actor, "account.balance", on_balance, &account);
     if (r == 0)

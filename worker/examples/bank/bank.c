@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "bank.h"
 
+#include "claims.h"
 #include "fault.h"
 #include "transfers.h"
 #include <errno.h>
@@ -79,7 +80,7 @@ static int operate(struct bank *bank, const struct transfer *transfer, const cha
 {
     char text[WORDS_TEXT], amount[DECIMAL_TEXT] = "";
 
-    if (strcmp(type, "account.void") != 0)
+    if (strcmp(type, "account.step.void") != 0)
         decimal_format(transfer->amount, amount);
     snprintf(text, sizeof(text), "%s/%c%" PRId64 " %s", transfer->id, operation, transfer->attempt,
              amount);
@@ -101,7 +102,7 @@ static int withdraw(struct bank *bank, struct transfer *transfer)
     struct answer answer;
     int r;
 
-    r = operate(bank, transfer, transfer->source, "account.withdraw", 'w', &answer);
+    r = operate(bank, transfer, transfer->source, "account.step.withdraw", 'w', &answer);
     if (r < 0)
         return r;
     fault_point("bank.withdrawn");
@@ -117,7 +118,7 @@ static int give_back(struct bank *bank, struct transfer *transfer, const struct 
     struct answer answer;
     int r;
 
-    r = operate(bank, transfer, transfer->source, "account.deposit", 'r', &answer);
+    r = operate(bank, transfer, transfer->source, "account.step.deposit", 'r', &answer);
     if (r == 0 && !is_done(&answer))
         r = -EPROTO;
     fault_point("bank.given-back");
@@ -129,7 +130,7 @@ static int deposit(struct bank *bank, struct transfer *transfer)
     struct answer answer;
     int r;
 
-    r = operate(bank, transfer, transfer->target, "account.deposit", 'd', &answer);
+    r = operate(bank, transfer, transfer->target, "account.step.deposit", 'd', &answer);
     if (r < 0)
         return r;
     fault_point("bank.deposited");
@@ -159,7 +160,7 @@ static int settle_withdrawal(struct bank *bank, struct transfer *transfer)
     struct answer answer;
     int r;
 
-    r = operate(bank, transfer, transfer->source, "account.void", 'w', &answer);
+    r = operate(bank, transfer, transfer->source, "account.step.void", 'w', &answer);
     if (r < 0)
         return r;
     fault_point("bank.settled");
@@ -218,7 +219,7 @@ static const char *read_request(struct transfer *ret, struct words *words)
 
     *ret = (struct transfer){.state = TRANSFER_BEGUN, .attempt = 1};
     if (words->count != 4 || !words_id_valid(word[0]) || strlen(word[0]) >= sizeof(ret->id) ||
-        strchr(word[0], '/') || !words_name_valid(word[1], strlen(word[1])) ||
+        !words_name_valid(word[1], strlen(word[1])) ||
         !words_name_valid(word[2], strlen(word[2])) || strcmp(word[1], word[2]) == 0 ||
         decimal_parse(&ret->amount, word[3]) < 0)
         return "bank.refused.malformed";
@@ -244,6 +245,12 @@ static int transfer(struct bank *bank, struct troupe_message *message, struct tr
     r = transfers_find(&bank->transfers, wanted->id, &known);
     if (r < 0)
         return r;
+    if (r == 0) {
+        int taken = claims_find(&bank->transfers.database, wanted->id);
+
+        if (taken != 0)
+            return taken < 0 ? taken : reply(message, "bank.refused.id", wanted->id);
+    }
     if (r > 0 && !same(&known, wanted))
         return reply(message, "bank.refused.id", wanted->id);
     if (r > 0 && known.state != TRANSFER_NOT_STARTED)
@@ -285,6 +292,27 @@ static int on_transfer(struct troupe_actor *actor, struct troupe_message *messag
     return r < 0 ? r : transfer(bank, message, &wanted);
 }
 
+/* "ID VERB ACCOUNT AMOUNT": a customer is about to do that under an id of his choice. */
+static int on_claim(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    struct bank *bank = userdata;
+    struct transfer known;
+    struct words words;
+    char what[WORDS_TEXT];
+    int r;
+
+    (void)actor;
+    if (words_parse(&words, message) < 0 || words.count != 4 || !words_id_valid(words.word[0]))
+        return reply(message, "bank.refused.malformed", "");
+    (void)snprintf(what, sizeof(what), "%s %s %s", words.word[1], words.word[2], words.word[3]);
+    r = transfers_find(&bank->transfers, words.word[0], &known);
+    if (r == 0)
+        r = claims_take(&bank->transfers.database, words.word[0], what);
+    if (r < 0)
+        return r;
+    return reply(message, r > 0 ? "bank.refused.id" : "bank.claimed", words.word[0]);
+}
+
 static int on_status(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     struct bank *bank = userdata;
@@ -322,6 +350,10 @@ int bank_main(const char *directory)
     bank.actor = troupe_worker_actor(worker);
     snprintf(path, sizeof(path), "%s/bank.db", directory);
     r = transfers_open(&bank.transfers, path);
+    if (r == 0)
+        r = claims_open(&bank.transfers.database);
+    if (r == 0)
+        r = troupe_on(bank.actor, "bank.claim", on_claim, &bank);
     if (r == 0)
         r = troupe_on(bank.actor, "bank.transfer", on_transfer, &bank);
     if (r == 0)

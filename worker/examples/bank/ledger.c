@@ -82,8 +82,10 @@ int ledger_apply(struct ledger *ledger, const char *id, decimal_t amount, struct
     int r;
 
     r = find(ledger, id, ret);
-    if (r != 0)
-        return r < 0 ? r : 0;
+    if (r < 0)
+        return r;
+    if (r > 0)
+        return ret->amount == amount || ret->outcome == LEDGER_VOID ? 0 : LEDGER_E_OTHER;
     r = ledger_balance(ledger, &balance);
     if (r < 0)
         return r;

@@ -34,9 +34,14 @@ struct ledger_entry {
 int ledger_open(struct ledger *ret, const char *path);
 void ledger_close(struct ledger *ledger);
 
+enum {
+    _LEDGER_E_SUCCESS,
+    LEDGER_E_OTHER, /* the id is that of another operation */
+};
+
 /*
  * Does an operation, or refuses it, and writes that down: when this returns it is on disk. `*ret`
- * is its entry, or the one that was there. 0 or -EIO.
+ * is its entry, or the one that was there. 0, LEDGER_E_OTHER (nothing is done) or -EIO.
  */
 int ledger_apply(struct ledger *ledger, const char *id, decimal_t amount, struct ledger_entry *ret);
 

@@ -60,16 +60,28 @@ static const char *random_id(char *text)
     return text;
 }
 
+/* The id that the customer has chosen; NULL = none. */
+static const char *chosen_id(const struct verb *verb, int count, char *const words[])
+{
+    int fixed = verb->accounts + verb->amount;
+
+    return verb->has_id && count > fixed ? words[fixed] : NULL;
+}
+
 /* What is sent: "ID [FROM TO] [AMOUNT]"; the account itself is the routing key. */
 static int compose(const struct verb *verb, int count, char *const words[], char *text)
 {
-    int fixed = verb->accounts + verb->amount, r;
+    const char *id = chosen_id(verb, count, words);
     char made[WORDS_ID];
-    const char *id = "";
+    int r;
 
-    if (verb->has_id)
-        id = count > fixed ? words[fixed] : random_id(made);
-    if (!id || (*id && (!words_id_valid(id) || strlen(id) >= WORDS_ID)))
+    if (id && !words_id_valid(id)) {
+        fprintf(stderr, "bank: not an id (1 to 64 of A-Z a-z 0-9 . _ -): %s\n", id);
+        return -1;
+    }
+    if (!id)
+        id = verb->has_id ? random_id(made) : "";
+    if (!id)
         return -1;
     r = snprintf(text, WORDS_TEXT, "%s%s%s%s%s %s", id, verb->accounts == 2 ? " " : "",
                  verb->accounts == 2 ? words[0] : "", verb->accounts == 2 ? " " : "",
@@ -87,6 +99,8 @@ static int tell_reply(const struct troupe_future *future)
         fprintf(stderr, "bank: %s %s\n", refused, text);
         return REFUSED;
     }
+    if (strcmp(type, "bank.claimed") == 0)
+        return DONE;
     if (strncmp(type, "bank.", 5) == 0)
         printf("%s\n", strrchr(type, '.') + 1);
     else
@@ -94,6 +108,7 @@ static int tell_reply(const struct troupe_future *future)
     return strcmp(type, "bank.transfer.rolled-back") == 0 ? REFUSED : DONE;
 }
 
+/* `account`: the routing key; NULL = none. */
 static int ask(struct troupe_client *client, const struct verb *verb, const char *account,
                const char *text)
 {
@@ -104,7 +119,7 @@ static int ask(struct troupe_client *client, const struct verb *verb, const char
     int r;
 
     options.timeout_usec = TROUPE_USEC_INFINITY;
-    if (verb->accounts == 1) {
+    if (account) {
         options.key = account;
         options.key_size = strlen(account);
     }
@@ -122,6 +137,21 @@ static int ask(struct troupe_client *client, const struct verb *verb, const char
     if (r < 0)
         fprintf(stderr, "bank: %s: %s\n", verb->name, strerror(-r));
     return r < 0 ? FAILED : r;
+}
+
+/* An id that a customer chooses for one account stands for that operation everywhere. */
+static int claim(struct troupe_client *client, const struct verb *verb, char *const words[],
+                 const char *id)
+{
+    static const struct verb claims = {"claim", 0, false, false, "bank", "bank.claim"};
+    char text[WORDS_TEXT], amount[DECIMAL_TEXT];
+    decimal_t value;
+    int r;
+
+    (void)decimal_parse(&value, words[1]); /* was looked at before */
+    r = snprintf(text, sizeof(text), "%s %s %s %s", id, verb->name, words[0],
+                 decimal_format(value, amount));
+    return r < (int)sizeof(text) ? ask(client, &claims, NULL, text) : REFUSED;
 }
 
 static bool arguments_valid(const struct verb *verb, char *const words[])
@@ -149,6 +179,7 @@ int teller_main(int count, char *const words[])
     const struct verb *verb = count > 0 ? find_verb(words[0], count - 1) : NULL;
     struct troupe_client *client;
     char text[WORDS_TEXT];
+    const char *id;
     int r;
 
     if (!verb)
@@ -162,7 +193,10 @@ int teller_main(int count, char *const words[])
         fprintf(stderr, "bank: cannot reach trouped: %s\n", strerror(-r));
         return FAILED;
     }
-    r = ask(client, verb, count > 0 ? words[0] : "", text);
+    id = chosen_id(verb, count, words);
+    r = id && verb->accounts == 1 ? claim(client, verb, words, id) : DONE;
+    if (r == DONE)
+        r = ask(client, verb, verb->accounts == 1 ? words[0] : NULL, text);
     troupe_client_free(client);
     return r;
 }

@@ -30,10 +30,23 @@ bool words_name_valid(const char *name, size_t size)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") >= size;
 }
 
+/* How many bytes at the beginning of `text` may stand in an id. */
+static size_t span(const char *text)
+{
+    return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+}
+
 bool words_id_valid(const char *id)
 {
     size_t size = strlen(id);
 
-    return size > 0 && size < LEDGER_ID &&
-           strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-") == size;
+    return size > 0 && size < WORDS_ID && span(id) == size;
+}
+
+bool words_step_valid(const char *id)
+{
+    size_t size = span(id);
+
+    return size > 0 && size < WORDS_ID && id[size] == '/' && id[size + 1] != '\0' &&
+           id[size + 1 + span(id + size + 1)] == '\0' && strlen(id) < LEDGER_ID;
 }

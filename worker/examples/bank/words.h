@@ -23,5 +23,9 @@ int words_parse(struct words *ret, struct troupe_message *message);
 /* 1 to 32 of [a-z0-9-]. */
 bool words_name_valid(const char *name, size_t size);
 
-/* A customer's id has 1 to 64 of [A-Za-z0-9._-]; an operation's may have a suffix of the bank's. */
+/* A customer's id: 1 to 64 of [A-Za-z0-9._-]. */
 bool words_id_valid(const char *id);
+
+/* The id of a step of a transfer: a customer's, '/', and what the bank adds. No customer's id is
+ * one. */
+bool words_step_valid(const char *id);
