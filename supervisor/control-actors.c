@@ -5,28 +5,18 @@
 #include "control-actors.h"
 
 #include "context.h"
+#include "control-list.h"
 #include "control-target.h"
 #include "group.h"
 #include "interfaces.h"
 #include "message-log.h"
 #include "report-actor.h"
-#include "request-parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_MAX 1000
-
 /* ---- shared ---- */
-
-bool control_take_limit(struct request *request, const struct varlink_int *given, size_t *ret)
-{
-    if (given->set && (given->value < 1 || given->value > LIST_MAX))
-        return control_refuse_option(request, "limit", "1 to 1000");
-    *ret = given->set ? (size_t)given->value : LIST_MAX;
-    return true;
-}
 
 bool control_take_topic(struct request *request, const char *type, const struct varlink_bytes *key,
                         struct topic *ret)
@@ -123,9 +113,15 @@ static void lookup(struct request *request)
     request_end(request);
 }
 
-struct list_parameters {
+struct actors_parameters {
     const char *kind, *under;
-    struct varlink_int limit;
+    struct control_page page;
+};
+
+/* The cursor is a place in the table of actors, where an actor stays for life. */
+struct actors {
+    struct control_list list;
+    const char *kind, *under; /* borrowed from the call, which lives as long as we do */
 };
 
 static bool kind_exists(const char *kind)
@@ -136,7 +132,7 @@ static bool kind_exists(const char *kind)
     return false;
 }
 
-static bool is_listed(const struct actor *actor, const struct list_parameters *wanted)
+static bool is_listed(const struct actor *actor, const struct actors *wanted)
 {
     const size_t size = wanted->under ? strlen(wanted->under) : 0;
 
@@ -148,89 +144,45 @@ static bool is_listed(const struct actor *actor, const struct list_parameters *w
                               (actor->name[size] == '\0' || actor->name[size] == '/'));
 }
 
-/* ListActors on its way through the table. */
-struct listing {
-    struct request_parts parts;
-    struct list_parameters wanted; /* copies */
-    size_t cursor, limit;
-    uint64_t total;
-};
-
-#define listing_of(pointer) list_entry(pointer, struct listing, parts)
-
-static bool write_actors(struct request_parts *parts)
+static bool step_actors(struct control_list *list)
 {
-    struct listing *listing = listing_of(parts);
+    const struct actor_table *table = &list->parts.request->context->actors;
     const struct actor *actor;
 
-    do {
-        actor = actor_next(&parts->request->context->actors, &listing->cursor);
-        if (!actor)
-            return true;
-        if (is_listed(actor, &listing->wanted) && listing->total++ < listing->limit)
-            report_actor(request_part_reply(parts), NULL, actor);
-    } while (!request_part_full(parts, 1));
-    return false;
-}
-
-static void finish_actors(struct request_parts *parts)
-{
-    reply_uint(request_part_reply(parts), "total", listing_of(parts)->total);
-}
-
-static void free_wanted(struct list_parameters *wanted)
-{
-    free((char *)(uintptr_t)wanted->kind);
-    free((char *)(uintptr_t)wanted->under);
-}
-
-static void free_actors(struct request_parts *parts)
-{
-    free_wanted(&listing_of(parts)->wanted);
-    free(listing_of(parts));
-}
-
-static int copy_wanted(struct listing *listing, const struct list_parameters *wanted)
-{
-    struct list_parameters *copy = &listing->wanted;
-
-    copy->kind = wanted->kind ? strdup(wanted->kind) : NULL;
-    copy->under = wanted->under ? strdup(wanted->under) : NULL;
-    if ((!wanted->kind || copy->kind) && (!wanted->under || copy->under))
-        return 0;
-    free_wanted(copy);
-    return -ENOMEM;
+    if (list->cursor >= table->n_entries)
+        return false;
+    actor = table->entries[list->cursor++];
+    if (actor && is_listed(actor, list_entry(list, struct actors, list)))
+        report_actor(control_list_item(list), NULL, actor);
+    return true;
 }
 
 static void list_actors(struct request *request)
 {
     static const struct varlink_parameter table[] = {
-        {"kind", VARLINK_STRING, false, offsetof(struct list_parameters, kind)},
-        {"under", VARLINK_STRING, false, offsetof(struct list_parameters, under)},
-        {"limit", VARLINK_INT, false, offsetof(struct list_parameters, limit)},
+        {"kind", VARLINK_STRING, false, offsetof(struct actors_parameters, kind)},
+        {"under", VARLINK_STRING, false, offsetof(struct actors_parameters, under)},
+        CONTROL_PAGE_ROWS(struct actors_parameters),
         {0},
     };
-    struct list_parameters parameters = {0};
-    struct listing *listing;
-    size_t limit = 0;
+    struct actors_parameters parameters = {0};
+    struct actors *actors;
 
-    if (!request_take(request, table, &parameters) ||
-        !control_take_limit(request, &parameters.limit, &limit))
+    if (!request_take(request, table, &parameters) || !control_take_page(request, &parameters.page))
         return;
     if (parameters.kind && !kind_exists(parameters.kind)) {
         control_refuse_option(request, "kind", "slot, pool, group, exchange, client");
         return;
     }
-    listing = calloc(1, sizeof(*listing));
-    if (!listing || copy_wanted(listing, &parameters) < 0) {
-        free(listing);
+    actors = calloc(1, sizeof(*actors));
+    if (!actors) {
         request_internal(request, -ENOMEM);
         return;
     }
-    listing->limit = limit;
-    listing->parts = (struct request_parts){
-        .array = "actors", .write = write_actors, .finish = finish_actors, .free = free_actors};
-    request_in_parts(request, &listing->parts);
+    actors->list.step = step_actors;
+    actors->kind = parameters.kind;
+    actors->under = parameters.under;
+    control_list(request, &actors->list, "actors", &parameters.page);
 }
 
 /* ---- Pause, Resume ---- */
@@ -350,6 +302,7 @@ const struct request_method control_actors_methods[] = {
     {"CreateExchange", control_create_exchange, true},
     {"DeleteExchange", control_delete_exchange, true},
     {"ListExchanges", control_list_exchanges, false},
+    {"ListSubscriptions", control_list_subscriptions, false},
     {"ListDeadLetters", control_list_dead_letters, false},
     {"GetDeadLetter", control_get_dead_letter, false},
     {"Requeue", control_requeue, true},

@@ -10,9 +10,6 @@
 
 #define CONTROL_TYPE_ALLOWED "a dotted name of at most 128 characters of A-Z a-z 0-9 . _ -"
 
-/* How many of a list, from `limit` of the call: 1 to 1000. Otherwise answered: false. */
-bool control_take_limit(struct request *request, const struct varlink_int *given, size_t *ret);
-
 /* type and key of a call; absent: the empty type, no key. Wrong ones are answered: false. */
 bool control_take_topic(struct request *request, const char *type, const struct varlink_bytes *key,
                         struct topic *ret);
@@ -38,6 +35,7 @@ void control_unsubscribe(struct request *request);
 void control_create_exchange(struct request *request);
 void control_delete_exchange(struct request *request);
 void control_list_exchanges(struct request *request);
+void control_list_subscriptions(struct request *request);
 /* control-letter.c */
 void control_list_dead_letters(struct request *request);
 void control_get_dead_letter(struct request *request);

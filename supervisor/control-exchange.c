@@ -5,10 +5,12 @@
 #include "control-actors.h"
 
 #include "context.h"
+#include "control-list.h"
 #include "control-target.h"
 #include "report-actor.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct subscription_parameters {
@@ -160,32 +162,128 @@ void control_delete_exchange(struct request *request)
     request_done(request);
 }
 
+struct exchanges_parameters {
+    const char *name;
+    struct control_page page;
+};
+
+static void report_one_exchange(struct request *request, const char *name)
+{
+    const struct actor *actor = control_find_exchange(request, name);
+    struct reply *reply;
+
+    if (!actor)
+        return;
+    reply = request_begin(request);
+    reply_array(reply, "exchanges");
+    report_exchange(reply, actor);
+    reply_end_array(reply);
+    request_end(request);
+}
+
+/* The cursor is a place in the table of actors. */
+static bool step_exchanges(struct control_list *list)
+{
+    const struct actor_table *table = &list->parts.request->context->actors;
+    const struct actor *actor;
+
+    if (list->cursor >= table->n_entries)
+        return false;
+    actor = table->entries[list->cursor++];
+    if (actor && actor->kind == ACTOR_EXCHANGE)
+        report_exchange(control_list_item(list), actor);
+    return true;
+}
+
 void control_list_exchanges(struct request *request)
 {
     static const struct varlink_parameter table[] = {
-        {"name", VARLINK_STRING, false, offsetof(struct name_parameters, name)},
+        {"name", VARLINK_STRING, false, offsetof(struct exchanges_parameters, name)},
+        CONTROL_PAGE_ROWS(struct exchanges_parameters),
         {0},
     };
-    struct name_parameters parameters = {0};
-    const struct actor *actor = NULL;
-    struct reply *reply;
-    size_t cursor = 0;
+    struct exchanges_parameters parameters = {0};
+    struct control_list *list;
 
-    if (!request_take(request, table, &parameters))
+    if (!request_take(request, table, &parameters) || !control_take_page(request, &parameters.page))
         return;
     if (parameters.name) {
-        actor = control_find_exchange(request, parameters.name);
-        if (!actor)
-            return;
+        report_one_exchange(request, parameters.name);
+        return;
     }
-    reply = request_begin(request);
-    reply_array(reply, "exchanges");
-    if (actor)
-        report_exchange(reply, actor, true);
-    else
-        while ((actor = actor_next(&request->context->actors, &cursor)))
-            if (actor->kind == ACTOR_EXCHANGE)
-                report_exchange(reply, actor, false);
-    reply_end_array(reply);
-    request_end(request);
+    list = calloc(1, sizeof(*list));
+    if (!list) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    list->step = step_exchanges;
+    control_list(request, list, "exchanges", &parameters.page);
+}
+
+/* ---- subscriptions of an exchange ---- */
+
+struct subscriptions_parameters {
+    const char *exchange;
+    struct control_page page;
+};
+
+/* The cursor of the call is the sequence of the last one listed: they are in its order. */
+struct subscriptions {
+    struct control_list list;
+    struct list_cursor at;
+    uint64_t exchange; /* reference */
+};
+
+#define subscriptions_of(pointer) list_entry(pointer, struct subscriptions, list)
+
+static bool step_subscriptions(struct control_list *list)
+{
+    const struct actor_table *table = &list->parts.request->context->actors;
+    struct subscriptions *all = subscriptions_of(list);
+    const struct actor *actor = actor_get(table, all->exchange);
+    const struct exchange_subscription *subscription;
+
+    if (!actor || !all->at.at || all->at.at == &actor->exchange->subscriptions)
+        return false;
+    subscription = list_entry(all->at.at, struct exchange_subscription, link);
+    list_cursor_advance(&all->at);
+    if (subscription->sequence > list->cursor) {
+        list->cursor = subscription->sequence;
+        report_subscription(control_list_item(list), actor, subscription);
+    }
+    return true;
+}
+
+static void free_subscriptions(struct control_list *list)
+{
+    list_cursor_end(&subscriptions_of(list)->at);
+    free(subscriptions_of(list));
+}
+
+void control_list_subscriptions(struct request *request)
+{
+    static const struct varlink_parameter table[] = {
+        {"exchange", VARLINK_STRING, true, offsetof(struct subscriptions_parameters, exchange)},
+        CONTROL_PAGE_ROWS(struct subscriptions_parameters),
+        {0},
+    };
+    struct subscriptions_parameters parameters = {0};
+    struct subscriptions *all;
+    struct actor *actor;
+
+    if (!request_take(request, table, &parameters) || !control_take_page(request, &parameters.page))
+        return;
+    actor = control_find_exchange(request, parameters.exchange);
+    if (!actor)
+        return;
+    all = calloc(1, sizeof(*all));
+    if (!all) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    all->list.step = step_subscriptions;
+    all->list.free = free_subscriptions;
+    all->exchange = actor->reference;
+    list_cursor_begin(&all->at, &actor->exchange->cursors, &actor->exchange->subscriptions, false);
+    control_list(request, &all->list, "subscriptions", &parameters.page);
 }

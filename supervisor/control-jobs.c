@@ -5,6 +5,7 @@
 #include "attachment.h"
 #include "complaint.h"
 #include "context.h"
+#include "control-list-jobs.h"
 #include "control-submit.h"
 #include "control-target.h"
 #include "control.h"
@@ -16,8 +17,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LIST_MAX 1000
 
 /* ---- answers about one job ---- */
 
@@ -188,130 +187,6 @@ static void cancel(struct request *request)
     }
 }
 
-/* ---- List ---- */
-
-struct list_parameters {
-    const char *group;
-    bool ended;
-    struct varlink_int limit;
-};
-
-struct listing {
-    struct request *request;
-    int64_t left;
-};
-
-static void list_job(struct listing *listing, const struct job *job)
-{
-    if (listing->left == 0)
-        return;
-    listing->left--;
-    report_job(&listing->request->reply, NULL, listing->request->context, job, REPORT_DETAIL_MAX);
-}
-
-static void list_jobs(struct listing *listing, const struct list *jobs)
-{
-    list_for_each (node, jobs) {
-        if (listing->left == 0)
-            return;
-        list_job(listing, list_entry(node, struct job, link));
-    }
-}
-
-/* What is being worked on first, then what waits longest. Returns how many there are in all. */
-static uint64_t list_cell(struct listing *listing, const struct cell *cell)
-{
-    const struct slot *slot;
-    size_t cursor = 0;
-
-    while ((slot = cell_next_slot(cell, &cursor)))
-        list_jobs(listing, &slot->jobs);
-    list_jobs(listing, &cell->backoff);
-    for (const struct job *job = queue_first(&cell->queue); job && listing->left > 0;
-         job = queue_next(&cell->queue, job))
-        list_job(listing, job);
-    return cell_live_jobs(cell);
-}
-
-static bool has_key(const struct job *job, const char *key)
-{
-    return job->key_size == strlen(key) && memcmp(job->key, key, job->key_size) == 0;
-}
-
-/* Of one key, or of all. */
-static uint64_t list_results(struct listing *listing, const struct group *group, const char *only)
-{
-    uint64_t n = 0;
-
-    if (!only) {
-        list_jobs(listing, &group->results.jobs);
-        return group->results.n_jobs;
-    }
-    list_for_each (node, &group->results.jobs) {
-        const struct job *job = list_entry(node, struct job, link);
-        if (!has_key(job, only))
-            continue;
-        list_job(listing, job);
-        n++;
-    }
-    return n;
-}
-
-/* Of the cell with that key, which may be gone, or of all. */
-static uint64_t list_group(struct listing *listing, const struct group *group, const char *only,
-                           bool ended)
-{
-    const struct cell *one = only ? group_find_cell(group, only, strlen(only)) : NULL;
-    uint64_t n = one ? list_cell(listing, one) : 0;
-
-    if (!only)
-        group_each_cell (cell, group)
-            n += list_cell(listing, cell);
-    return n + (ended ? list_results(listing, group, only) : 0);
-}
-
-static void list(struct request *request)
-{
-    static const struct varlink_parameter table[] = {
-        {"group", VARLINK_STRING, false, offsetof(struct list_parameters, group)},
-        {"ended", VARLINK_BOOL, false, offsetof(struct list_parameters, ended)},
-        {"limit", VARLINK_INT, false, offsetof(struct list_parameters, limit)},
-        {0},
-    };
-    struct list_parameters parameters = {.limit = {.value = LIST_MAX}};
-    struct listing listing = {.request = request};
-    struct registry *registry = &request->context->registry;
-    struct registry_target only = {0};
-    const char *key = NULL;
-    struct group *group;
-    struct reply *reply;
-    uint64_t total = 0;
-    size_t cursor = 0;
-
-    if (!request_take(request, table, &parameters))
-        return;
-    if (parameters.limit.value < 1 || parameters.limit.value > LIST_MAX) {
-        request_invalid(request, "limit");
-        return;
-    }
-    if (parameters.group)
-        key = strchr(parameters.group, '/');
-    if (parameters.group && (registry_resolve_ever(registry, parameters.group, &only) < 0 ||
-                             only.slot || (key && strchr(key + 1, '/')))) {
-        control_refuse_group(request, parameters.group);
-        return;
-    }
-    listing.left = parameters.limit.value;
-    reply = request_begin(request);
-    reply_array(reply, "jobs");
-    while ((group = registry_next(registry, &cursor)))
-        if (!only.group || only.group == group)
-            total += list_group(&listing, group, key ? key + 1 : NULL, parameters.ended);
-    reply_end_array(reply);
-    reply_uint(reply, "total", total);
-    request_end(request);
-}
-
 /* ---- Attach ---- */
 
 struct attach_parameters {
@@ -389,7 +264,7 @@ static void attach(struct request *request)
 
 const struct request_method control_jobs_methods[] = {
     {"Create", create, true}, {"Do", do_job, true},
-    {"Get", get, false},      {"List", list, false},
+    {"Get", get, false},      {"List", control_list_jobs, false},
     {"Cancel", cancel, true}, {"Wait", wait_job, false},
     {"Attach", attach, true}, {0},
 };

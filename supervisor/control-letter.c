@@ -5,13 +5,14 @@
 #include "control-actors.h"
 
 #include "context.h"
+#include "control-list.h"
 #include "control-target.h"
 #include "dead-letter.h"
 #include "report-actor.h"
-#include "report.h"
 #include "requeue.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define QUEUES_ALLOWED "dead_letters, errors"
@@ -93,10 +94,19 @@ static struct dead_letter *find_letter(struct request *request, int64_t id)
 
 /* ---- ListDeadLetters, GetDeadLetter ---- */
 
-struct list_parameters {
+struct letters_parameters {
     json_t *filter;
-    struct varlink_int after, limit;
+    struct control_page page;
 };
+
+/* Newest first: the cursor of the call is the id of the last one looked at. */
+struct letters {
+    struct control_list list;
+    struct dead_letter_filter filter; /* its texts are the call's, which lives as long as we do */
+    struct list_cursor at[_DEAD_N_QUEUES];
+};
+
+#define letters_of(pointer) list_entry(pointer, struct letters, list)
 
 static void report_counts(struct reply *reply, const struct dead_letters *letters)
 {
@@ -113,40 +123,86 @@ static void report_counts(struct reply *reply, const struct dead_letters *letter
     reply_uint(reply, "evicted", letters->n_evicted);
 }
 
+/* The newest of those ahead, in either ring; NULL = none is left. */
+static const struct dead_letter *next_letter(struct letters *letters,
+                                             const struct dead_letters *all)
+{
+    const struct dead_letter *newest = NULL;
+    unsigned of = 0;
+
+    for (unsigned i = 0; i < _DEAD_N_QUEUES; i++) {
+        const struct list *node = letters->at[i].at;
+        const struct dead_letter *letter;
+
+        if (!node || node == &all->rings[i])
+            continue;
+        letter = list_entry(node, struct dead_letter, link);
+        if (newest && letter->id < newest->id)
+            continue;
+        newest = letter;
+        of = i;
+    }
+    if (newest)
+        list_cursor_advance(&letters->at[of]);
+    return newest;
+}
+
+static bool step_letters(struct control_list *list)
+{
+    struct letters *letters = letters_of(list);
+    const struct dead_letter *letter =
+        next_letter(letters, &list->parts.request->context->dead_letters);
+
+    if (!letter)
+        return false;
+    if (list->cursor != 0 && letter->id >= list->cursor)
+        return true; /* on an earlier page */
+    list->cursor = letter->id;
+    if (dead_letter_matches(letter, &letters->filter))
+        report_dead_letter(control_list_item(list), NULL, letter, false);
+    return true;
+}
+
+static void finish_letters(struct control_list *list)
+{
+    report_counts(request_part_reply(&list->parts), &list->parts.request->context->dead_letters);
+}
+
+static void free_letters(struct control_list *list)
+{
+    for (unsigned i = 0; i < _DEAD_N_QUEUES; i++)
+        list_cursor_end(&letters_of(list)->at[i]);
+    free(letters_of(list));
+}
+
 void control_list_dead_letters(struct request *request)
 {
     static const struct varlink_parameter table[] = {
-        {"filter", VARLINK_OBJECT, false, offsetof(struct list_parameters, filter)},
-        {"after", VARLINK_INT, false, offsetof(struct list_parameters, after)},
-        {"limit", VARLINK_INT, false, offsetof(struct list_parameters, limit)},
+        {"filter", VARLINK_OBJECT, false, offsetof(struct letters_parameters, filter)},
+        CONTROL_PAGE_ROWS(struct letters_parameters),
         {0},
     };
-    const struct dead_letters *letters = &request->context->dead_letters;
-    struct list_parameters parameters = {0};
-    struct dead_letter_cursor cursor;
+    struct dead_letters *all = &request->context->dead_letters;
+    struct letters_parameters parameters = {0};
     struct dead_letter_filter filter;
-    const struct dead_letter *letter;
-    struct reply *reply;
-    uint64_t total = 0, n = 0;
-    size_t limit;
+    struct letters *letters;
 
     if (!request_take(request, table, &parameters) ||
-        !control_take_limit(request, &parameters.limit, &limit) ||
+        !control_take_page(request, &parameters.page) ||
         !take_filter(request, parameters.filter, &filter))
         return;
-    reply = request_begin(request);
-    reply_array(reply, "letters");
-    dead_letters_begin(letters, 0, &cursor);
-    for (; (letter = dead_letter_next(letters, &filter, &cursor)); total++)
-        if ((int64_t)letter->id > parameters.after.value && n < limit &&
-            reply->size < REPORT_DETAIL_MAX) {
-            report_dead_letter(reply, NULL, letter, false);
-            n++;
-        }
-    reply_end_array(reply);
-    reply_uint(reply, "total", total);
-    report_counts(reply, letters);
-    request_end(request);
+    letters = calloc(1, sizeof(*letters));
+    if (!letters) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    letters->list.step = step_letters;
+    letters->list.finish = finish_letters;
+    letters->list.free = free_letters;
+    letters->filter = filter;
+    for (unsigned i = 0; i < _DEAD_N_QUEUES; i++)
+        list_cursor_begin(&letters->at[i], &all->cursors, &all->rings[i], true);
+    control_list(request, &letters->list, "letters", &parameters.page);
 }
 
 struct id_parameters {

@@ -5,8 +5,11 @@
 #include "control-actors.h"
 
 #include "context.h"
+#include "control-list.h"
 #include "schedule.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct schedule_parameters {
@@ -109,7 +112,13 @@ void control_unschedule(struct request *request)
 
 struct timers_parameters {
     const char *to;
-    struct varlink_int limit;
+    struct control_page page;
+};
+
+/* The cursor is a place in the table of timers, where a timer stays for life. */
+struct timers {
+    struct control_list list;
+    uint64_t to; /* reference of the only recipient; 0 = all */
 };
 
 static void report_schedule(struct reply *reply, const struct schedule *schedule)
@@ -129,38 +138,44 @@ static void report_schedule(struct reply *reply, const struct schedule *schedule
     reply_end_object(reply);
 }
 
+static bool step_timers(struct control_list *list)
+{
+    const struct schedule_table *table = &list->parts.request->context->schedules;
+    const uint64_t to = list_entry(list, struct timers, list)->to;
+    const struct schedule *schedule;
+
+    if (list->cursor >= table->n_entries)
+        return false;
+    schedule = table->entries[list->cursor++];
+    if (schedule->id != 0 && (to == 0 || schedule->to->reference == to))
+        report_schedule(control_list_item(list), schedule);
+    return true;
+}
+
 void control_list_timers(struct request *request)
 {
     static const struct varlink_parameter table[] = {
         {"to", VARLINK_STRING, false, offsetof(struct timers_parameters, to)},
-        {"limit", VARLINK_INT, false, offsetof(struct timers_parameters, limit)},
+        CONTROL_PAGE_ROWS(struct timers_parameters),
         {0},
     };
     struct timers_parameters parameters = {0};
     const struct actor *to = NULL;
-    const struct schedule *schedule;
-    struct reply *reply;
-    uint32_t cursor = 0;
-    uint64_t total = 0;
-    size_t limit;
+    struct timers *timers;
 
-    if (!request_take(request, table, &parameters) ||
-        !control_take_limit(request, &parameters.limit, &limit))
+    if (!request_take(request, table, &parameters) || !control_take_page(request, &parameters.page))
         return;
     if (parameters.to) {
         to = control_find_actor(request, parameters.to);
         if (!to)
             return;
     }
-    reply = request_begin(request);
-    reply_array(reply, "timers");
-    while ((schedule = schedule_next(&request->context->schedules, &cursor))) {
-        if (to && schedule->to != to)
-            continue;
-        if (total++ < limit)
-            report_schedule(reply, schedule);
+    timers = calloc(1, sizeof(*timers));
+    if (!timers) {
+        request_internal(request, -ENOMEM);
+        return;
     }
-    reply_end_array(reply);
-    reply_uint(reply, "total", total);
-    request_end(request);
+    timers->list.step = step_timers;
+    timers->to = to ? to->reference : 0;
+    control_list(request, &timers->list, "timers", &parameters.page);
 }

@@ -152,6 +152,7 @@ void dead_letters_init(struct dead_letters *letters, uint64_t max, uint64_t memo
     *letters = (struct dead_letters){.max = max, .memory_max = memory_max};
     for (unsigned i = 0; i < _DEAD_N_QUEUES; i++)
         list_init(&letters->rings[i]);
+    list_init(&letters->cursors);
     list_init(&letters->blobs);
 }
 
@@ -161,6 +162,7 @@ void dead_letter_take(struct dead_letters *letters, struct dead_letter *letter)
         list_unlink(&letter->blob_link);
         letters->n_blobs--;
     }
+    list_cursors_pass(&letters->cursors, &letter->link);
     list_unlink(&letter->link);
     letters->n_taken++;
     letters->n[dead_letter_queue_of(letter->reason)]--;
@@ -175,6 +177,7 @@ static void remove_letter(struct dead_letters *letters, struct dead_letter *lett
 
 void dead_letters_deinit(struct dead_letters *letters)
 {
+    list_cursors_end(&letters->cursors);
     (void)dead_letters_purge(letters, &(struct dead_letter_filter)DEAD_LETTER_FILTER_ANY);
 }
 

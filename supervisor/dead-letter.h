@@ -9,6 +9,7 @@
  */
 
 #include "../shared/clock.h"
+#include "../shared/list-cursor.h"
 #include "../shared/list.h"
 #include "../shared/topic.h"
 #include "death.h"
@@ -85,7 +86,8 @@ struct dead_letter {
 struct dead_letters {
     struct list rings[_DEAD_N_QUEUES];
     uint64_t n[_DEAD_N_QUEUES];
-    struct list blobs; /* those with a descriptor, oldest first */
+    struct list cursors; /* struct list_cursor.link, in the rings */
+    struct list blobs;   /* those with a descriptor, oldest first */
     uint64_t n_blobs;
     uint64_t max, memory_max, memory;
     uint64_t last_id;

@@ -33,6 +33,7 @@ void exchange_init(struct exchange *exchange, enum exchange_kind kind, bool wild
 {
     *exchange = (struct exchange){.kind = kind, .wildcards = wildcards};
     list_init(&exchange->subscriptions);
+    list_init(&exchange->cursors);
 }
 
 void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t actor)
@@ -83,6 +84,7 @@ static void subscription_free(struct exchange_subscription *subscription)
     struct exchange *exchange = subscription->exchange;
     struct exchange_bucket *bucket = subscription->bucket;
 
+    list_cursors_pass(&exchange->cursors, &subscription->link);
     list_unlink(&subscription->link);
     list_unlink(&subscription->bucket_link);
     list_unlink(&subscription->actor_link);
@@ -222,6 +224,7 @@ void exchange_forget(struct exchange_subscriber *subscriber)
 
 void exchange_deinit(struct exchange *exchange)
 {
+    list_cursors_end(&exchange->cursors);
     list_for_each_safe (node, &exchange->subscriptions)
         subscription_end(list_entry(node, struct exchange_subscription, link));
     free(exchange->description);
@@ -244,6 +247,8 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind, bool wil
     struct exchange changed;
     int result = 0;
 
+    /* All subscriptions get new numbers: a list that is being written ends here. */
+    list_cursors_end(&exchange->cursors);
     exchange_init(&changed, kind, wildcards);
     list_for_each_safe (node, &exchange->subscriptions) {
         struct exchange_subscription *old = list_entry(node, struct exchange_subscription, link);

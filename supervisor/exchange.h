@@ -21,6 +21,7 @@
  * may cost together is bounded.
  */
 
+#include "../shared/list-cursor.h"
 #include "../shared/list.h"
 #include "../shared/topic.h"
 #include <stdbool.h>
@@ -55,7 +56,8 @@ struct exchange {
     void *buckets;             /* tree of exchange_bucket, by what they are subscribed to */
     void *owned;               /* tree of exchange_subscription, by actor and bucket */
     void *patterns;            /* tree of exchange_patterns, by type */
-    struct list subscriptions; /* in the order of their registration */
+    struct list subscriptions; /* in the order of their registration, which is that of `sequence` */
+    struct list cursors;       /* struct list_cursor.link, in these */
     uint32_t n_subscriptions;
     uint32_t effort; /* of its patterns */
     uint64_t sequence;

@@ -62,6 +62,18 @@ void job_table_deinit(struct job_table *table)
     table->n_chunks = table->n_used = 0;
 }
 
+uint32_t job_table_size(const struct job_table *table)
+{
+    return table->n_used;
+}
+
+struct job *job_table_at(const struct job_table *table, uint32_t place)
+{
+    struct job *job = &table->chunks[place / CHUNK_SIZE][place % CHUNK_SIZE];
+
+    return job->references > 0 ? job : NULL;
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct job *)a)->id.name, ((const struct job *)b)->id.name);

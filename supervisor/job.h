@@ -139,6 +139,11 @@ void job_set_result(struct job_table *table, struct job *job, struct parcel *fro
 void job_drop_payload(struct job_table *table, struct job *job);
 void job_take_payload(struct job_table *table, struct job *job, struct parcel *to);
 
+/* Places in the table, in use or not; a job keeps its own for life. */
+uint32_t job_table_size(const struct job_table *table);
+/* NULL when nobody is in that place, which must be below the size. */
+struct job *job_table_at(const struct job_table *table, uint32_t place);
+
 /* NULL when there is none (any more). */
 struct job *job_by_handle(const struct job_table *table, uint64_t handle);
 struct job *job_by_id(const struct job_table *table, const struct protocol_id *id);

@@ -48,27 +48,18 @@ static void report_topic(struct reply *reply, const struct topic *topic)
         reply_text(reply, "key", topic->key, topic->key_size);
 }
 
-static void report_subscribers(struct reply *reply, const struct actor *actor)
+void report_subscription(struct reply *reply, const struct actor *exchange,
+                         const struct exchange_subscription *subscription)
 {
-    const struct actor_table *actors = &actor->context->actors;
-
-    reply_array(reply, "subscribers");
-    list_for_each (node, &actor->exchange->subscriptions) {
-        const struct exchange_subscription *subscription =
-            list_entry(node, struct exchange_subscription, link);
-
-        if (reply->size > REPORT_DETAIL_MAX)
-            break;
-        reply_object(reply, NULL);
-        reply_string(reply, "exchange", actor->name);
-        reply_string(reply, "actor", actor_name_of(actors, subscription->subscriber->actor));
-        report_topic(reply, &subscription->topic);
-        reply_end_object(reply);
-    }
-    reply_end_array(reply);
+    reply_object(reply, NULL);
+    reply_string(reply, "exchange", exchange->name);
+    reply_string(reply, "actor",
+                 actor_name_of(&exchange->context->actors, subscription->subscriber->actor));
+    report_topic(reply, &subscription->topic);
+    reply_end_object(reply);
 }
 
-void report_exchange(struct reply *reply, const struct actor *actor, bool with_subscribers)
+void report_exchange(struct reply *reply, const struct actor *actor)
 {
     const struct exchange *exchange = actor->exchange;
 
@@ -83,8 +74,6 @@ void report_exchange(struct reply *reply, const struct actor *actor, bool with_s
     reply_uint(reply, "accepted", actor->counters.accepted);
     reply_uint(reply, "dead", actor->counters.dead);
     reply_uint(reply, "subscriptions", exchange->n_subscriptions);
-    if (with_subscribers)
-        report_subscribers(reply, actor);
     reply_end_object(reply);
 }
 

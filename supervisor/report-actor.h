@@ -7,9 +7,12 @@
 
 struct actor;
 struct dead_letter;
+struct exchange_subscription;
 
 void report_actor(struct reply *reply, const char *key, const struct actor *actor);
-void report_exchange(struct reply *reply, const struct actor *actor, bool with_subscribers);
+void report_exchange(struct reply *reply, const struct actor *actor);
+void report_subscription(struct reply *reply, const struct actor *exchange,
+                         const struct exchange_subscription *subscription);
 /* Whole: with payload and death reports, as far as there is room for them. */
 void report_dead_letter(struct reply *reply, const char *key, const struct dead_letter *letter,
                         bool whole);

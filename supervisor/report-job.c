@@ -139,6 +139,7 @@ void report_job(struct reply *reply, const char *key, const struct context *cont
     reply_string(reply, "state", job_state_to_string(job->state));
     reply_uint(reply, "attempt", job->attempt);
     reply_uint(reply, "max_attempts", (uint64_t)job->max_retries + 1);
+    reply_uint(reply, "priority", job->priority);
     report_times(reply, job);
     if (job->slot)
         reply_string(reply, "worker", job->slot->name);

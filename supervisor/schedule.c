@@ -231,16 +231,6 @@ static struct schedule *schedule_get(const struct schedule_table *table, uint64_
     return schedule && id != 0 && schedule->id == id ? schedule : NULL;
 }
 
-struct schedule *schedule_next(const struct schedule_table *table, uint32_t *cursor)
-{
-    while (*cursor < table->n_entries) {
-        struct schedule *schedule = table->entries[(*cursor)++];
-        if (schedule->id != 0)
-            return schedule;
-    }
-    return NULL;
-}
-
 unsigned schedule_cancel(struct context *context, uint64_t id)
 {
     struct schedule *schedule = schedule_get(&context->schedules, id);

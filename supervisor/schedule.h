@@ -84,8 +84,6 @@ enum {
 
 /* 0 with its id, SCHEDULE_E_*, or -ENOMEM. */
 int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret);
-/* Iterates over all; NULL when done, `cursor` starts at 0. For status, not for work. */
-struct schedule *schedule_next(const struct schedule_table *table, uint32_t *cursor);
 
 /* How many were cancelled: 0 or 1; and all of exactly this type for one recipient. */
 unsigned schedule_cancel(struct context *context, uint64_t id);

@@ -8,6 +8,7 @@
 #include "field.h"
 #include "format.h"
 #include "invocation.h"
+#include "pages.h"
 #include "table.h"
 #include "verbs.h"
 #include <string.h>
@@ -54,15 +55,14 @@ static void show_actors(const struct terminal *terminal, const json_t *actors)
 int verb_actors(struct invocation *invocation)
 {
     const struct options *options = &invocation->options;
-    json_t *reply,
-        *parameters = json_pack("{s:s*, s:s*}", "under", invocation_operand(invocation, 0), "kind",
-                                options->kind);
     const json_t *actors;
+    json_t *reply;
     int r;
 
-    if (parameters && options->limit > 0)
-        json_object_set_new(parameters, "limit", json_integer(options->limit));
-    r = call(invocation, CALL_ACTORS "ListActors", parameters, false, &reply);
+    r = pages_collect(invocation, CALL_ACTORS "ListActors",
+                      json_pack("{s:s*, s:s*}", "under", invocation_operand(invocation, 0), "kind",
+                                options->kind),
+                      "actors", options->limit, NULL, NULL, &reply);
     if (r != EXIT_OK)
         return r;
     actors = json_object_get(reply, "actors");
@@ -72,9 +72,7 @@ int verb_actors(struct invocation *invocation)
         show_actors(&invocation->out, actors);
     else if (!options->quiet)
         terminal_print(&invocation->out, "No actors.");
-    if (!options->json && !options->quiet && field_count(reply, "total") > json_array_size(actors))
-        terminal_print(&invocation->out, DIM "%s of %s actors; --limit N shows more" PLAIN,
-                       COUNT(json_array_size(actors)), COUNT(field_count(reply, "total")));
+    pages_remark(invocation, reply, "actors");
     json_decref(reply);
     return r;
 }
@@ -107,9 +105,8 @@ static void show_exchanges(const struct terminal *terminal, const json_t *exchan
     table_deinit(&table);
 }
 
-static void show_subscribers(const struct terminal *terminal, const json_t *exchange)
+static void show_subscribers(const struct terminal *terminal, const json_t *subscribers)
 {
-    const json_t *subscribers = json_object_get(exchange, "subscribers");
     struct table table;
 
     if (json_array_size(subscribers) == 0)
@@ -130,27 +127,63 @@ static void show_subscribers(const struct terminal *terminal, const json_t *exch
     table_deinit(&table);
 }
 
-static int list_exchanges(struct invocation *invocation, const char *name)
+static int list_exchanges(struct invocation *invocation)
 {
     const json_t *exchanges;
     json_t *reply;
     int r;
 
-    r = call(invocation, CALL_ACTORS "ListExchanges", json_pack("{s:s*}", "name", name), false,
-             &reply);
+    r = pages_collect(invocation, CALL_ACTORS "ListExchanges", json_object(), "exchanges", 0, NULL,
+                      NULL, &reply);
     if (r != EXIT_OK)
         return r;
     exchanges = json_object_get(reply, "exchanges");
-    if (invocation->options.json) {
+    if (invocation->options.json)
         r = call_print_json(invocation, reply);
-    } else if (json_array_size(exchanges) > 0) {
+    else if (json_array_size(exchanges) > 0)
         show_exchanges(&invocation->out, exchanges);
-        if (name)
-            show_subscribers(&invocation->out, json_array_get(exchanges, 0));
-    } else if (!invocation->options.quiet) {
+    else if (!invocation->options.quiet)
         terminal_print(&invocation->out, "No exchanges.");
-    }
     json_decref(reply);
+    return r;
+}
+
+/* The exchange, and all its subscriptions, in one document. */
+static int get_exchange(struct invocation *invocation, const char *name, json_t **ret)
+{
+    json_t *subscriptions;
+    int r;
+
+    r = call(invocation, CALL_ACTORS "ListExchanges", json_pack("{s:s}", "name", name), false, ret);
+    if (r != EXIT_OK)
+        return r;
+    r = pages_collect(invocation, CALL_ACTORS "ListSubscriptions",
+                      json_pack("{s:s}", "exchange", name), "subscriptions", 0, NULL, NULL,
+                      &subscriptions);
+    if (r == EXIT_OK) {
+        r = json_object_update(*ret, subscriptions) < 0 ? call_no_memory() : EXIT_OK;
+        json_decref(subscriptions);
+    }
+    if (r != EXIT_OK)
+        json_decref(*ret);
+    return r;
+}
+
+static int show_exchange(struct invocation *invocation, const char *name)
+{
+    json_t *document;
+    int r;
+
+    r = get_exchange(invocation, name, &document);
+    if (r != EXIT_OK)
+        return r;
+    if (invocation->options.json) {
+        r = call_print_json(invocation, document);
+    } else {
+        show_exchanges(&invocation->out, json_object_get(document, "exchanges"));
+        show_subscribers(&invocation->out, json_object_get(document, "subscriptions"));
+    }
+    json_decref(document);
     return r;
 }
 
@@ -176,9 +209,9 @@ int verb_exchanges(struct invocation *invocation)
     json_t *parameters;
 
     if (!what || (strcmp(what, "list") == 0 && !name))
-        return list_exchanges(invocation, NULL);
+        return list_exchanges(invocation);
     if (strcmp(what, "show") == 0 && name && !kind)
-        return list_exchanges(invocation, name);
+        return show_exchange(invocation, name);
     if (strcmp(what, "delete") == 0 && name && !kind)
         return order(invocation, CALL_ACTORS "DeleteExchange", json_pack("{s:s}", "name", name));
     if (strcmp(what, "create") == 0 && kind) {

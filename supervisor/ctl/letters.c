@@ -8,6 +8,7 @@
 #include "field.h"
 #include "format.h"
 #include "invocation.h"
+#include "pages.h"
 #include "show.h"
 #include "table.h"
 #include "value.h"
@@ -40,31 +41,48 @@ static json_t *filter_json(const struct options *options, const char *queue)
 
 /* ---- list ---- */
 
+/* Why it is here, up to the end of the first line. A dead job's text says all; a message has a
+ * reason and a sender, too. */
+static void add_why(struct table *table, const json_t *letter)
+{
+    const char *text = field_text(letter, "text");
+    size_t first = strcspn(text, "\n");
+    _cleanup_free_ char *line = strndup(text, first);
+    bool job = field_has(letter, "job") && *text != '\0', sent = field_has(letter, "sender");
+
+    table_add(table, "%s%s%s%s%s%s", job ? "" : SAFE(field_text(letter, "reason")),
+              !job && sent ? ", from " : "", !job && sent ? SAFE(field_text(letter, "sender")) : "",
+              !job && *text ? ": " : "", SAFE_LINE(line ? line : ""),
+              text[first] != '\0' && text[first + 1] != '\0' ? " …" : "");
+}
+
 static void show_list(const struct terminal *terminal, const json_t *letters, usec_t now)
 {
     struct table table;
 
-    table_init(&table, 7, "");
+    table_init(&table, 6, "");
     table_add(&table, BOLD "ID" PLAIN);
     table_add(&table, BOLD "WHEN" PLAIN);
-    table_add(&table, BOLD "REASON" PLAIN);
-    table_add(&table, BOLD "FROM" PLAIN);
-    table_add(&table, BOLD "TO" PLAIN);
-    table_add(&table, BOLD "TYPE" PLAIN);
-    table_add(&table, "%s", "");
-    table.right[0] = true;
+    table_add(&table, BOLD "GROUP" PLAIN);
+    table_add(&table, BOLD "JOB" PLAIN);
+    table_add(&table, BOLD "TRIES" PLAIN);
+    table_add(&table, BOLD "WHY" PLAIN);
+    table.right[0] = table.right[4] = true;
     for (size_t i = 0; i < json_array_size(letters); i++) {
         const json_t *letter = json_array_get(letters, i);
-        const bool job = field_has(letter, "job");
 
         table_add(&table, "%" PRId64, field_int(letter, "id"));
         table_add(&table, "%s", AGO(now, field_usec(letter, "at")));
-        table_add(&table, "%s", SAFE(field_text(letter, "reason")));
-        table_add(&table, "%s", SAFE(field_text(letter, "sender")));
         table_add(&table, "%s", SAFE(field_text(letter, "recipient")));
-        table_add(&table, "%s%s", job ? "job " : "",
-                  SAFE(field_text(letter, job ? "job" : "type")));
-        table_add(&table, "%s", SAFE(field_text(letter, "text")));
+        if (field_has(letter, "job"))
+            table_add(&table, "%s", SAFE(field_text(letter, "job")));
+        else
+            table_add(&table, "message %s", SAFE(field_text(letter, "type")));
+        if (field_has(letter, "attempts"))
+            table_add(&table, "%" PRId64, field_int(letter, "attempts"));
+        else
+            table_add(&table, "%s", "");
+        add_why(&table, letter);
     }
     table_print(&table, terminal);
     table_deinit(&table);
@@ -91,14 +109,13 @@ static void show_counts(const struct terminal *terminal, const json_t *counts)
 static int list(struct invocation *invocation, const char *queue)
 {
     const struct options *options = &invocation->options;
-    json_t *reply, *parameters;
     const json_t *letters;
+    json_t *reply;
     int r;
 
-    parameters = json_pack("{s:o}", "filter", filter_json(options, queue));
-    if (parameters && options->limit > 0)
-        json_object_set_new(parameters, "limit", json_integer(options->limit));
-    r = call(invocation, CALL_ACTORS "ListDeadLetters", parameters, false, &reply);
+    r = pages_collect(invocation, CALL_ACTORS "ListDeadLetters",
+                      json_pack("{s:o}", "filter", filter_json(options, queue)), "letters",
+                      options->limit, NULL, NULL, &reply);
     if (r != EXIT_OK)
         return r;
     letters = json_object_get(reply, "letters");
@@ -108,9 +125,7 @@ static int list(struct invocation *invocation, const char *queue)
         show_list(&invocation->out, letters, clock_realtime());
     else if (!options->quiet)
         terminal_print(&invocation->out, "None.");
-    if (!options->json && !options->quiet && field_count(reply, "total") > json_array_size(letters))
-        terminal_print(&invocation->out, DIM "the oldest %s of %s; --limit N shows more" PLAIN,
-                       COUNT(json_array_size(letters)), COUNT(field_count(reply, "total")));
+    pages_remark(invocation, reply, "letters");
     if (!options->json && !options->quiet && !has_filter(options))
         show_counts(&invocation->out, json_object_get(reply, "counts"));
     json_decref(reply);

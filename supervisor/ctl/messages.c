@@ -9,6 +9,7 @@
 #include "format.h"
 #include "input.h"
 #include "invocation.h"
+#include "pages.h"
 #include "table.h"
 #include "value.h"
 #include "verbs.h"
@@ -227,13 +228,13 @@ static void show_timers(const struct terminal *terminal, const json_t *timers, u
 int verb_timers(struct invocation *invocation)
 {
     const struct options *options = &invocation->options;
-    json_t *reply, *parameters = json_pack("{s:s*}", "to", invocation_operand(invocation, 0));
     const json_t *timers;
+    json_t *reply;
     int r;
 
-    if (parameters && options->limit > 0)
-        json_object_set_new(parameters, "limit", json_integer(options->limit));
-    r = call(invocation, CALL_ACTORS "ListTimers", parameters, false, &reply);
+    r = pages_collect(invocation, CALL_ACTORS "ListTimers",
+                      json_pack("{s:s*}", "to", invocation_operand(invocation, 0)), "timers",
+                      options->limit, NULL, NULL, &reply);
     if (r != EXIT_OK)
         return r;
     timers = json_object_get(reply, "timers");
@@ -243,9 +244,7 @@ int verb_timers(struct invocation *invocation)
         show_timers(&invocation->out, timers, clock_realtime());
     else if (!options->quiet)
         terminal_print(&invocation->out, "No timers.");
-    if (!options->json && !options->quiet && field_count(reply, "total") > json_array_size(timers))
-        terminal_print(&invocation->out, DIM "%s of %s timers; --limit N shows more" PLAIN,
-                       COUNT(json_array_size(timers)), COUNT(field_count(reply, "total")));
+    pages_remark(invocation, reply, "timers");
     json_decref(reply);
     return r;
 }

@@ -45,7 +45,7 @@ struct option {
 /* Their texts go into JSON. */
 #define IN_MESSAGES                                                                                \
     (OPTIONS_ID | OPTIONS_JOB | OPTIONS_KEY | OPTIONS_REPLY | OPTIONS_WHEN | OPTIONS_OF |          \
-     OPTIONS_LETTERS | OPTIONS_KIND | OPTIONS_MESSAGES)
+     OPTIONS_LETTERS | OPTIONS_KIND | OPTIONS_MESSAGES | OPTIONS_STATE)
 
 static const struct option table[] = {
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'd', "data", "TEXT", data, "payload: this text", ),
@@ -112,6 +112,8 @@ static const struct option table[] = {
     FLAG(OPTIONS_FOLLOW, 'f', "follow", follow, "stay, and show what happens"),
     FLAG(OPTIONS_REPLAY, 0, "replay", replay, "with --follow: begin with the kept ones"),
     FLAG(OPTIONS_ALL, 'a', "all", all, "every worker, also the healthy ones"),
+    VALUE(OPTIONS_STATE, OPTION_TEXT, 0, "state", "STATE", state,
+          "those in this state: queued, running, backoff, delayed, succeeded ...", ),
     FLAG(OPTIONS_ENDED, 'e', "ended", ended, "also the ended ones whose results are kept"),
     VALUE(OPTIONS_LIMIT, OPTION_NUMBER, 'n', "limit", "N", limit, "at most N of them", .minimum = 1,
           .maximum = INT32_MAX),

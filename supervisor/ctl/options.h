@@ -33,6 +33,7 @@ enum option_set {
     OPTIONS_ACTOR = 1u << 20,     /* --actor: an actor's messages, not a group's jobs */
     OPTIONS_MESSAGES = 1u << 21,  /* of the message log */
     OPTIONS_WITHIN = 1u << 22,    /* of a stop */
+    OPTIONS_STATE = 1u << 23,     /* of jobs */
 };
 
 /* Strings are borrowed from the command line. */
@@ -63,7 +64,7 @@ struct options {
     usec_t since;
     const char *send_to;
     bool everything;
-    const char *kind, *messages;
+    const char *kind, *messages, *state;
     bool wildcards, actor;
 };
 

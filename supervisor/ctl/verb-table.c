@@ -31,8 +31,13 @@ const struct verb verb_table[] = {
     {
         .name = "jobs", .operands = "[GROUP[/CELL]]", .operands_max = 1,
         .summary = "Live jobs, with --ended also kept ones",
-        .options = OPTIONS_CONNECT | OPTIONS_ENDED | OPTIONS_LIMIT, .run = verb_jobs,
-        .examples = "  troupectl jobs digest --ended --limit 20\n",
+        .details =
+            "What is being worked on first, then what waits for its time, then what waits for\n"
+            "a worker, in the order in which it will be begun, then what has ended.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_ENDED | OPTIONS_STATE | OPTIONS_LIMIT,
+        .run = verb_jobs,
+        .examples = "  troupectl jobs digest --ended --limit 20\n"
+                    "  troupectl jobs --state backoff\n",
     },
     {
         .name = "job", .operands = "ID", .operands_min = 1, .operands_max = 1,

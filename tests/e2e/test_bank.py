@@ -88,12 +88,12 @@ class Account(BankTestCase):
         self.assertEqual(self.ask("balance", "alice"), "0.01")
 
     def test_A5_an_amount_that_is_not_above_zero_is_refused_before_anything_is_queued(self):
-        before = self.s.call("io.troupe.Actors.ListActors")["total"]
+        before = len(self.s.call("io.troupe.Actors.ListActors")["actors"])
         for amount in "0", "0.00", "-1":
             self.assertIn("the amount must be above 0", self.refused("deposit", "alice", amount))
             self.assertIn("the amount must be above 0", self.refused("transfer", "alice", "bob", amount))
         # No cell of that account has come into being, and nobody was told anything.
-        self.assertEqual(self.s.call("io.troupe.Actors.ListActors")["total"], before)
+        self.assertEqual(len(self.s.call("io.troupe.Actors.ListActors")["actors"]), before)
         self.assertEqual(self.s.call("io.troupe.Actors.Lookup", name="bank")["actor"]["accepted"], 0)
 
     def test_A5_an_amount_that_is_not_above_zero_is_refused_by_the_account_itself_too(self):

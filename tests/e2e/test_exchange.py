@@ -56,7 +56,7 @@ class OfficeTestCase(TestCase):
         return [clerk for clerk in range(3) if any(line.endswith(f": letter {number}") for line in self.filed(clerk))]
 
     def letters(self, queue="dead_letters"):
-        return [(letter["reason"], letter["type"]) for letter in self.call("ListDeadLetters", filter={"queue": queue})["letters"]]
+        return [(letter["reason"], letter["type"]) for letter in self.call("ListDeadLetters", filter={"queue": queue})["letters"][::-1]]
 
     def wait_letters(self, expected, **options):
         self.s.until(lambda: len(self.letters(**options)) >= len(expected))

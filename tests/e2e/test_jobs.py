@@ -332,10 +332,33 @@ class Queues(TestCase):
         s.create("other", "echo", id="live")
         self.assertEqual([j["id"] for j in s.call("List")["jobs"]], ["live"])
         both = s.call("List", ended=True)
-        self.assertEqual(({j["id"] for j in both["jobs"]}, both["total"]), ({"over", "live"}, 2))
+        self.assertEqual({j["id"] for j in both["jobs"]}, {"over", "live"})
+        for state, ids in ("queued", ["live"]), ("succeeded", ["over"]), ("running", []):
+            self.assertEqual([j["id"] for j in s.call("List", state=state)["jobs"]], ids)
+        self.assertIn("queued", self.refused("BadOption", s.call, "List", state="lost")["allowed"])
         self.assertEqual(s.call("List", group="actor")["jobs"], [])
         self.assertEqual(len(s.call("List", ended=True, limit=1)["jobs"]), 1)
+        self.assertEqual(sorted(j["id"] for j in s.pages("List", "jobs", limit=1, ended=True)[0]), ["live", "over"])
         self.refused("NoSuchGroup", s.call, "List", group="nowhere")
+
+    def test_what_is_there_all_the_time_is_listed_once_whatever_comes_and_goes(self):
+        """Jobs change their state, end and begin between the pages; those that stay are all there."""
+        s = self.started({"actor": actor(2), "quick": actor(2)})
+        bell = Bell(s, "bell")
+        s.call("Pause", target="actor")
+        stay = [s.create("actor", f"wait {bell.path}", id=f"stay-{i}") for i in range(30)]
+        seen, cursor = [], {}
+        while True:
+            answer = s.call("List", limit=3, **cursor)
+            seen += [job["id"] for job in answer["jobs"]]
+            if "next" not in answer:
+                break
+            cursor = {"cursor": answer["next"]}
+            s.wait_job(s.create("quick", "echo"))
+            s.create("quick", "echo")
+            s.call("Resume", target="actor")
+        self.assertEqual(sorted(id for id in seen if id.startswith("stay")), sorted(stay))
+        self.assertEqual(len(seen), len(set(seen)))
 
 
 class Scopes(TestCase):

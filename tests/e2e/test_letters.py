@@ -59,7 +59,7 @@ class Letters(TestCase):
         return s.call(ACTORS + "Tell", **parameters)
 
     def letters(self, s, **filter):
-        return s.call(ACTORS + "ListDeadLetters", filter=filter)["letters"]
+        return s.call(ACTORS + "ListDeadLetters", filter=filter)["letters"][::-1]  # oldest first
 
     def wait_letters(self, s, count, **filter):
         s.until(lambda: len(self.letters(s, **filter)) >= count)
@@ -149,8 +149,8 @@ class Messages(Letters):
         self.assertEqual(names(), ["p", "p/0", "q", "q/0", "x"])
         self.assertEqual(names(kind="slot"), ["p/0", "q/0"])
         self.assertEqual(names(under="q"), ["q", "q/0"])
-        limited = s.call(ACTORS + "ListActors", limit=2)
-        self.assertEqual((len(limited["actors"]), limited["total"]), (2, 5))
+        listed, pages = s.pages(ACTORS + "ListActors", "actors", limit=2)
+        self.assertEqual((sorted(a["name"] for a in listed), pages), (names(), 3))
         self.assert_refused("BadOption", s.call, ACTORS + "ListActors", kind="ghost")
         self.assert_refused("BadOption", s.call, ACTORS + "ListActors", limit=0)
 
@@ -192,7 +192,7 @@ class Timers(Letters):
         [timer] = s.call(ACTORS + "ListTimers", to="p/0")["timers"]
         self.assertEqual((timer["id"], timer["period_usec"], timer["to"]), (id, 2000, "p/0"))
         self.assertEqual(s.call(ACTORS + "Unschedule", id=id), {"cancelled": 1})
-        self.assertEqual(s.call(ACTORS + "ListTimers")["total"], 0)
+        self.assertEqual(s.call(ACTORS + "ListTimers")["timers"], [])
 
     def test_C6_all_of_one_type_for_one_recipient_are_cancelled_and_counted(self):
         s = self.players()
@@ -200,7 +200,8 @@ class Timers(Letters):
             s.call(ACTORS + "Schedule", to=to, type=type, delay_usec=3600 * 10**6)
         self.assertEqual(s.call(ACTORS + "Unschedule", to="p/0", type="a"), {"cancelled": 2})
         self.assertEqual(s.call(ACTORS + "Unschedule", to="p/0", type="a"), {"cancelled": 0})
-        self.assertEqual(s.call(ACTORS + "ListTimers")["total"], 2)
+        self.assertEqual(len(s.call(ACTORS + "ListTimers")["timers"]), 2)
+        self.assertEqual(len(s.pages(ACTORS + "ListTimers", "timers", limit=1)[0]), 2)
 
     def test_C6_a_timer_survives_the_crash_of_its_recipient(self):
         s = self.players("1 crash\n", sections={"Worker": {"OnCrash": "error-queue"}})
@@ -348,8 +349,10 @@ class Declared(Letters):
         s.until(lambda: self.kinds(s)["x"][2] == 2)
         [exchange] = s.call(ACTORS + "ListExchanges", name="x")["exchanges"]
         self.assertEqual((exchange["description"], exchange["wildcards"]), ("of orders", True))
-        self.assertEqual(sorted((x["actor"], x["type"], x.get("key")) for x in exchange["subscribers"]),
-                         [("p/0", "order", None), ("p/1", "order", None)])
+        for limit in 1, 1000:
+            subscriptions, _ = s.pages(ACTORS + "ListSubscriptions", "subscriptions", limit=limit, exchange="x")
+            self.assertEqual(sorted((x["actor"], x["type"], x.get("key")) for x in subscriptions),
+                             [("p/0", "order", None), ("p/1", "order", None)])
         self.assertEqual(self.assert_refused("Declared", s.call, ACTORS + "DeleteExchange", name="x"), {"name": "x"})
 
     def test_a_reload_adds_removes_and_changes_them(self):
@@ -450,7 +453,7 @@ class DeadLetters(Letters):
         s.create("actor", "echo", id="before")
         again = s.call(ACTORS + "Requeue", id=letter["id"])["job"]
         s.create("actor", "echo", id="after")
-        self.assertEqual([job["id"] for job in s.call("List", group="actor")["jobs"]], ["before", again, "after"])
+        self.assertEqual([job["id"] for job in s.ctl_json("jobs", "actor")["jobs"]], ["before", again, "after"])
 
     def test_a_requeued_message_goes_to_its_recipient_with_its_sender(self):
         s = self.players("go tell q/0 order k first\nfirst unhandled\n", groups=("p", "q"),
@@ -519,7 +522,7 @@ class DeadLetters(Letters):
             self.tell(s, "p/0", payload="x")
         s.until(lambda: s.call(ACTORS + "ListDeadLetters")["counts"] == [{"reason": "unhandled", "count": 8}])
         answer = s.call(ACTORS + "ListDeadLetters")
-        self.assertEqual(([letter["id"] for letter in answer["letters"]], answer["evicted"]), ([4, 5, 6, 7, 8], 3))
+        self.assertEqual(([letter["id"] for letter in answer["letters"]], answer["evicted"]), ([8, 7, 6, 5, 4], 3))
         self.tell(s, "p/0", payload="x " + "y" * 200000)
         [large] = [letter for letter in self.wait_letters(s, 5) if letter["id"] == 9] or self.wait_nine(s)
         self.assertEqual((large["payload_dropped"], large["payload_bytes"]), (True, 200002))
@@ -538,9 +541,13 @@ class DeadLetters(Letters):
             self.tell(s, "p/0", payload="x")
         self.wait_letters(s, 5)
         first = s.call(ACTORS + "ListDeadLetters", limit=3)
-        self.assertEqual(([letter["id"] for letter in first["letters"]], first["total"]), ([1, 2, 3], 5))
-        rest = s.call(ACTORS + "ListDeadLetters", after=3)
-        self.assertEqual([letter["id"] for letter in rest["letters"]], [4, 5])
+        self.assertEqual([letter["id"] for letter in first["letters"]], [5, 4, 3])
+        # What comes and goes between two pages moves nothing.
+        self.tell(s, "p/0", payload="x")
+        self.wait_letters(s, 6)
+        s.call(ACTORS + "Purge", id=3)
+        rest = s.call(ACTORS + "ListDeadLetters", cursor=first["next"])
+        self.assertEqual(([letter["id"] for letter in rest["letters"]], rest.get("next")), ([2, 1], None))
 
     def test_changing_needs_permission_and_looking_does_not(self):
         s = self.players("x unhandled\n")
@@ -589,7 +596,7 @@ class Verbs(Letters):
         s.ctl("unschedule", id, check=True)
         self.assertEqual(s.ctl("unschedule", id).returncode, 5)
         self.assertEqual(s.ctl("unschedule", "--to", "p/0", "--type", "tock", check=True).stdout, "1 cancelled\n")
-        self.assertEqual(s.ctl_json("timers")["total"], 1)
+        self.assertEqual(len(s.ctl_json("timers")["timers"]), 1)
         for arguments in (("schedule", "p/0", "x"), ("schedule", "p/0", "x", "--at", "noon"),
                           ("schedule", "p/0", "x", "--at", "18:00", "--delay", "1s"), ("unschedule",),
                           ("unschedule", "x"), ("unschedule", "1", "--to", "p")):

@@ -406,7 +406,7 @@ class Providers(Case):
 
     def dead_letters(self, s, count=1, **filter):
         return s.until(lambda: (lambda l: l if len(l) >= count else None)(
-            s.call("io.troupe.Actors.ListDeadLetters", filter=filter)["letters"]))
+            s.call("io.troupe.Actors.ListDeadLetters", filter=filter)["letters"][::-1]))
 
     def texts(self, job):
         """Of its messages; each has its time."""

@@ -52,7 +52,7 @@ class Order(Case):
         for name, priority in ("last", 63), ("a", 32), ("first", 0), ("b", None), ("second", 1):
             options = {} if priority is None else {"priority": priority}
             self.s.create("actor", "echo", id=name, **options)
-        waiting = [job["id"] for job in self.s.call("List", group="actor")["jobs"]]
+        waiting = [job["id"] for job in self.s.ctl_json("jobs", "actor")["jobs"]]
         self.assertEqual(waiting, ["first", "second", "a", "b", "last"])
         self.s.call("Resume", target="actor")
         for name in waiting:
@@ -73,7 +73,7 @@ class Order(Case):
                 answer = self.s.ctl(verb, "actor", "-d", "echo", *options)
                 self.assertEqual((answer.returncode, answer.stdout), (2, ""), (options, answer.stderr))
         self.assertEqual(self.s.group("actor")["refused"], 0)
-        self.assertEqual(self.s.call("List", group="actor", ended=True)["total"], 0)
+        self.assertEqual(self.s.call("List", group="actor", ended=True)["jobs"], [])
 
 
 class Later(Case):

@@ -310,6 +310,16 @@ class Supervisor:
             parameters["payload"] = text(data)
         return self.call("Do", **parameters)["job"]
 
+    def pages(self, method, array, limit=1000, **parameters):
+        """What a method lists, all of it, and how many pages it took."""
+        items, pages, answer = [], 0, {"next": None}
+        while "next" in answer:
+            cursor = {"cursor": answer["next"]} if pages else {}
+            answer = self.call(method, limit=limit, **cursor, **parameters)
+            items += answer[array]
+            pages += 1
+        return items, pages
+
     def job(self, id):
         return self.call("Get", id=id)["job"]
 

@@ -68,6 +68,7 @@ void fake_setup(void)
     ck_assert_int_eq(event_bus_init(&fake_context.events), 0);
     death_log_init(&fake_context.deaths, 100);
     dead_letters_init(&fake_context.dead_letters, 100, 1 << 20);
+    schedule_table_init(&fake_context.schedules);
     make_group();
     strcpy(directory, "/tmp/test-control-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(directory));
@@ -89,6 +90,7 @@ void fake_teardown(void)
     registry_remove(&fake_context.registry, fake_group);
     group_free(fake_group);
     registry_deinit(&fake_context.registry);
+    schedule_table_deinit(&fake_context.schedules);
     job_table_deinit(&fake_context.jobs);
     event_bus_deinit(&fake_context.events);
     dead_letters_deinit(&fake_context.dead_letters);
@@ -222,12 +224,17 @@ static void count_turn(struct loop_deferred *deferred)
         loop_defer(fake_context.loop, deferred);
 }
 
-void fake_settle(void)
+void fake_turns(unsigned n)
 {
     struct loop_deferred deferred;
 
-    n_turns = 20;
+    n_turns = n;
     loop_deferred_init(&deferred, count_turn);
     loop_defer(fake_context.loop, &deferred);
     ck_assert_int_eq(loop_run(fake_context.loop), 0);
+}
+
+void fake_settle(void)
+{
+    fake_turns(20);
 }

@@ -46,5 +46,8 @@ json_t *fake_ask(struct fake_client *client, const char *text);
  */
 json_t *fake_refused(struct fake_client *client, const char *error, const char *text);
 
+/* Lets the loop run for so many turns. */
+void fake_turns(unsigned n);
+
 /* Lets the loop run until nothing is left to do for now. */
 void fake_settle(void);
