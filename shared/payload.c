@@ -182,8 +182,8 @@ int payload_send_fd(int socket, int fd, uint64_t serial)
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Takes the first descriptor into `*ret_fd` and closes all others. Returns how many there were. */
-static size_t take_descriptors(struct msghdr *message, int *ret_fd)
+/* Takes the first descriptor into `*ret_fd` and drops all others. Returns how many there were. */
+static size_t take_descriptors(struct msghdr *message, void (*drop)(int fd), int *ret_fd)
 {
     size_t count = 0;
 
@@ -200,15 +200,15 @@ static size_t take_descriptors(struct msghdr *message, int *ret_fd)
             if (count++ == 0)
                 *ret_fd = fd;
             else
-                (void)close_fd(fd);
+                drop(fd);
         }
     }
     return count;
 }
 
-int payload_receive_fd(int socket, uint64_t serial, int *ret_fd)
+int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *ret_fd)
 {
-    _cleanup_close_ int fd = -1;
+    int fd = -1;
     uint64_t received = 0;
     struct iovec data = {.iov_base = &received, .iov_len = sizeof(received)};
     union control control;
@@ -224,15 +224,23 @@ int payload_receive_fd(int socket, uint64_t serial, int *ret_fd)
     size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (size < 0)
         return errno == EINTR || errno == ENOMEM ? -errno : -EPROTO;
-    count = take_descriptors(&message, &fd);
+    count = take_descriptors(&message, drop, &fd);
     /* There was room for any number: if even the first one is missing, our own table is full. */
     if (count == 0 && (message.msg_flags & MSG_CTRUNC))
         return -EMFILE;
     if (count != 1 || size != sizeof(received) || received != serial ||
-        (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+        (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+        if (fd >= 0)
+            drop(fd);
         return -EPROTO;
-    *ret_fd = TAKE_FD(fd);
+    }
+    *ret_fd = fd;
     return 0;
+}
+
+void payload_drop_fd(int fd)
+{
+    (void)close_fd(fd);
 }
 
 int payload_receive_blob(int socket, const struct payload_wire *wire, const void **ret_data)
@@ -240,7 +248,7 @@ int payload_receive_blob(int socket, const struct payload_wire *wire, const void
     _cleanup_close_ int fd = -1;
     int r;
 
-    r = payload_receive_fd(socket, wire->serial, &fd);
+    r = payload_receive_fd(socket, wire->serial, payload_drop_fd, &fd);
     if (r == 0)
         r = payload_blob_check(fd, wire->size);
     if (r == 0)

@@ -84,10 +84,13 @@ int payload_send_fd(int socket, int fd, uint64_t serial);
 /*
  * Receives the next descriptor, which must be alone, close-on-exec, and carry `serial`. Does not
  * wait. 0 and the caller owns `*ret_fd`; -EPROTO for anything else, or for nothing there; -EMFILE
- * when this process has no descriptor left for it (it is lost then). Surplus descriptors are
- * closed.
+ * when this process has no descriptor left for it (it is lost then). `drop` closes whatever else
+ * came: payload_drop_fd(), where that may wait.
  */
-int payload_receive_fd(int socket, uint64_t serial, int *ret_fd);
+int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *ret_fd);
+
+/* close(2) for those who trust the sender. */
+void payload_drop_fd(int fd);
 
 /* The next descriptor, checked and mapped: as payload_receive_fd(), _blob_check() and _blob_map().
  */

@@ -28,3 +28,7 @@
 /* futex2 flags. The futex is shared between processes unless a flag that is not here says so. */
 #define TROUPE_FUTEX2_SIZE_U32 0x02
 #define TROUPE_FUTEX_MATCH_ANY 0xffffffffu
+
+/* setsockopt(2), SOL_SOCKET; Linux 6.16. 0: nobody can send descriptors to this Unix socket, nor to
+ * those that are accepted from it. ENOPROTOOPT on older kernels. */
+#define TROUPE_SO_PASSRIGHTS 83

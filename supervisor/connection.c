@@ -3,6 +3,7 @@
 #include "connection.h"
 
 #include "../shared/cleanup.h"
+#include "passrights.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,25 +89,54 @@ static int make_room(struct connection *connection)
     return 0;
 }
 
+/*
+ * Descriptors that come along would be closed by the recv() that leaves no room for them, here and
+ * now. So one that looks first sees that there are some, and takes neither them nor the bytes.
+ */
+static ssize_t look_for_descriptors(struct connection *connection, void *buffer, size_t size)
+{
+    struct iovec vector = {.iov_base = buffer, .iov_len = size};
+    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+    ssize_t n = recvmsg(connection->fd, &message, MSG_DONTWAIT | MSG_PEEK);
+
+    if (n >= 0 && (message.msg_flags & MSG_CTRUNC)) {
+        connection->handler->cut_off(connection, "it sent descriptors");
+        connection_close(connection);
+    }
+    return n;
+}
+
+/* How many bytes came; at the end, or when the connection is broken, that is noted. */
+static size_t receive(struct connection *connection, void *buffer, size_t size)
+{
+    ssize_t n = (ssize_t)size;
+
+    if (!connection->takes_no_descriptors)
+        n = look_for_descriptors(connection, buffer, size);
+    if (n > 0 && !connection->dead)
+        n = recv(connection->fd, buffer, (size_t)n, MSG_DONTWAIT);
+    if (n > 0 && !connection->dead)
+        return (size_t)n;
+    if (n == 0)
+        connection->eof = true;
+    else if (n < 0 && errno != EAGAIN && errno != EINTR)
+        connection_close(connection);
+    return 0;
+}
+
 static void read_some(struct connection *connection)
 {
-    size_t room;
-    ssize_t n;
+    size_t room, n;
 
     if (make_room(connection) < 0) {
         connection_close(connection);
         return;
     }
     room = connection->in_allocated - connection->in_end;
-    n = recv(connection->fd, connection->in + connection->in_end, room < READ_MAX ? room : READ_MAX,
-             MSG_DONTWAIT);
+    n = receive(connection, connection->in + connection->in_end, room < READ_MAX ? room : READ_MAX);
     if (n > 0) {
         connection->in_end += (size_t)n;
         connection->active_at = loop_now(connection->loop);
-    } else if (n == 0) {
-        connection->eof = true;
-    } else if (errno != EAGAIN && errno != EINTR) {
-        connection_close(connection);
     }
 }
 
@@ -114,15 +144,9 @@ static void read_some(struct connection *connection)
 static void discard(struct connection *connection)
 {
     char buffer[16384];
-    ssize_t n = recv(connection->fd, buffer, sizeof(buffer), MSG_DONTWAIT);
 
-    if (n == 0)
-        connection->eof = true;
-    if (n > 0)
-        connection->n_discarded += (size_t)n;
+    connection->n_discarded += receive(connection, buffer, sizeof(buffer));
     if (connection->n_discarded > CONNECTION_LINGER_MAX)
-        connection_close(connection);
-    else if (n < 0 && errno != EAGAIN && errno != EINTR)
         connection_close(connection);
     else if (connection->eof && connection_unread(connection) == 0)
         connection_close(connection);
@@ -239,6 +263,7 @@ int connection_init(struct connection *connection, struct lane *lane, int fd, us
                                       .handler = handler,
                                       .fd = -1,
                                       .watch = LOOP_WATCH_NULL,
+                                      .takes_no_descriptors = passrights_refused(fd),
                                       .idle_max = idle_max,
                                       .active_at = loop_now(loop)};
     lane_place_init(&connection->place, deliver);
@@ -270,10 +295,7 @@ void connection_deinit(struct connection *connection)
     free(connection->in);
     free(connection->out);
     connection->in = connection->out = NULL;
-    /* The ring may hold the socket a little longer: the client is to see its end now. */
-    if (connection->fd >= 0)
-        shutdown(connection->fd, SHUT_RDWR);
-    connection->fd = close_fd(connection->fd);
+    loop_close(connection->loop, TAKE_FD(connection->fd));
     connection->dead = true;
 }
 

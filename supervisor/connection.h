@@ -34,6 +34,8 @@ struct connection_handler {
     /* A message beyond CONNECTION_INPUT_MAX: to be answered, if wanted; then the connection
      * finishes. */
     void (*too_large)(struct connection *connection);
+    /* The client is cut off, closed() follows: for the log. */
+    void (*cut_off)(struct connection *connection, const char *why);
     /* All that was queued is sent, while a message is being answered. */
     void (*sent)(struct connection *connection);
     /* It is over, for whatever reason: deinitialise and free it. Called at the end of a turn, once.
@@ -63,12 +65,13 @@ struct connection {
     unsigned n_fds;
     size_t fds_at; /* they go with this byte of `out` */
     size_t n_discarded;
-    bool busy;      /* a message is being answered, or waits for that */
-    bool eof;       /* the client sends no more */
-    bool finishing; /* last answer queued */
-    bool shut;      /* and sent */
-    bool dead;      /* only closed() is to come */
-    bool overrun;   /* CONNECTION_OUTPUT_MAX was hit */
+    bool takes_no_descriptors; /* the kernel refuses them */
+    bool busy;                 /* a message is being answered, or waits for that */
+    bool eof;                  /* the client sends no more */
+    bool finishing;            /* last answer queued */
+    bool shut;                 /* and sent */
+    bool dead;                 /* only closed() is to come */
+    bool overrun;              /* CONNECTION_OUTPUT_MAX was hit */
 };
 
 /* Takes `fd` (non-blocking) over on success. The lane is everybody's. 0 or -errno. */

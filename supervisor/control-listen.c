@@ -5,6 +5,7 @@
 #include "../shared/cleanup.h"
 #include "../shared/fault.h"
 #include "../shared/log.h"
+#include "passrights.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,6 +116,7 @@ static int bind_path(const char *path, const struct sockaddr_un *address)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
+    (void)passrights_refuse(fd);
     r = clear_path(path, address);
     if (r < 0)
         return r;

@@ -63,6 +63,7 @@ static void get_info(struct request *request)
 {
     static const struct varlink_parameter table[] = {{0}};
     const struct context *context = request->context;
+    const struct loop_turns turns = loop_turns(context->loop);
     struct reply *reply;
     struct group *group;
     uint64_t n_jobs = 0;
@@ -84,6 +85,8 @@ static void get_info(struct request *request)
     reply_uint(reply, "workers", context->registry.census.n[CENSUS_MEMBER]);
     reply_uint(reply, "clients", control_n_clients(request->control));
     reply_uint(reply, "jobs", n_jobs);
+    reply_uint(reply, "longest_turn_usec", turns.longest);
+    reply_uint(reply, "recent_turn_usec", turns.recent);
     request_end(request);
 }
 

@@ -8,6 +8,7 @@
 #include "attachment.h"
 #include "complaint.h"
 #include "context.h"
+#include "passrights.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -145,6 +146,14 @@ static void on_too_large(struct connection *connection)
     request_end(&client->request);
 }
 
+static void on_cut_off(struct connection *connection, const char *why)
+{
+    struct client *client = client_of(connection, connection);
+
+    complain_outside(client->request.context, LOG_LEVEL_NOTICE, "client %d (uid %u) is cut off: %s",
+                     (int)connection->peer.pid, (unsigned)connection->peer.uid, why);
+}
+
 /* ---- clients ---- */
 
 static void client_free(struct client *client)
@@ -178,6 +187,7 @@ static void on_sent(struct connection *connection)
 static const struct connection_handler handler = {
     .message = on_message,
     .too_large = on_too_large,
+    .cut_off = on_cut_off,
     .sent = on_sent,
     .closed = on_closed,
 };
@@ -252,8 +262,7 @@ static void pause_accepting(struct control *control, int error)
 
 static int accept_one(struct control *control)
 {
-    _cleanup_close_ int fd = -1;
-    int r;
+    int fd, r;
 
     r = fault_inject("accept");
     if (r < 0)
@@ -263,10 +272,10 @@ static int accept_one(struct control *control)
         return -errno;
     r = client_new(control, fd);
     if (r == 0)
-        (void)TAKE_FD(fd);
-    else
-        complain_outside(control->context, LOG_LEVEL_NOTICE, "a client is turned away: %s",
-                         strerror(-r));
+        return 0;
+    complain_outside(control->context, LOG_LEVEL_NOTICE, "a client is turned away: %s",
+                     strerror(-r));
+    loop_close(control->context->loop, fd);
     return 0;
 }
 
@@ -301,6 +310,7 @@ int control_new(struct control **ret, struct context *context, int listen_fd)
     control = calloc(1, sizeof(*control));
     if (!control)
         return -ENOMEM;
+    (void)passrights_refuse(listen_fd);
     control->context = context;
     control->fd = listen_fd;
     list_init(&control->clients);
@@ -342,7 +352,7 @@ static void stop_accepting(struct control *control)
     loop_unwatch(control->context->loop, &control->watch);
     timer_disarm(loop_timers(control->context->loop), &control->accept_timer);
     remove_path(control);
-    control->fd = close_fd(control->fd);
+    loop_close(control->context->loop, TAKE_FD(control->fd));
 }
 
 /* Waits until this client has read all, or until `end`. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Shared by the halves of the loop: loop.c runs turns, loop-watch.c keeps what is waited for. */
+/*
+ * Shared by the parts of the loop: loop.c runs turns, loop-turn.c measures them, loop-watch.c keeps
+ * what is waited for, loop-close.c what is to be closed.
+ */
 
 #include "../shared/spin.h"
 #include "loop-ring.h"
@@ -15,6 +18,7 @@ struct loop {
     usec_t now;
     usec_t realtime; /* 0 = not asked for in this turn */
     bool stop;
+    bool slept;            /* the last turn ended with a wait for something to happen */
     unsigned n_busy_turns; /* those in which anything was done */
     bool spinning;
     struct spin spin;
@@ -31,7 +35,22 @@ struct loop {
     struct list deferred, deferred_pass;
     struct list late; /* deferred as well, but not for every turn */
     usec_t late_since;
+
+    /* loop-close.c: what the ring may still hold. */
+    int *closing;
+    unsigned n_closing, closing_allocated;
+
+    /* loop-turn.c: the longest turn ever, of the period that began at `measured_since`, and of the
+     * one before. */
+    usec_t longest_turn, longest_recent[2];
+    usec_t measured_since;
 };
+
+/* A turn has ended that began at loop->now. */
+void loop_measure_turn(struct loop *loop, usec_t end);
+
+/* After a submission of every cancellation there was: hands over what was to be closed by then. */
+void loop_hand_over_closing(struct loop *loop, unsigned n);
 
 /* A completion: calls back (descriptors), or puts off until loop_deliver_words() (words). */
 void loop_complete(struct loop *loop, uint64_t id, int result);

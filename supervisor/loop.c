@@ -44,7 +44,9 @@ void loop_free(struct loop *loop)
         return;
     loop_ring_deinit(&loop->ring);
     timer_queue_deinit(&loop->timers);
+    loop_hand_over_closing(loop, loop->n_closing);
     loop_free_slots(loop);
+    free(loop->closing);
     free(loop);
 }
 
@@ -257,9 +259,11 @@ static int submit_and_sleep(struct loop *loop)
 {
     struct io_uring *uring = &loop->ring.uring;
     usec_t next = timer_queue_next(&loop->timers);
+    usec_t now = clock_now();
+    loop_measure_turn(loop, now);
     if (next == USEC_INFINITY)
         return io_uring_submit_and_wait(uring, 1);
-    usec_t timeout = usec_sub(next, clock_now());
+    usec_t timeout = usec_sub(next, now);
     if (timeout == 0)
         return submit(loop);
     struct io_uring_cqe *cqe;
@@ -318,11 +322,15 @@ static int finish_turn(struct loop *loop, bool worked)
         run_late(loop, on);
     if (worked || !on)
         cool_hot(loop, !on);
+    unsigned n_closing = loop->n_closing;
     bool all_queued = loop_queue_submissions(loop);
-    bool may_sleep = all_queued && !loop->stop && list_empty(&loop->hot) &&
+    bool may_sleep = all_queued && n_closing == 0 && !loop->stop && list_empty(&loop->hot) &&
                      list_empty(&loop->deferred) && list_empty(&loop->late) &&
                      io_uring_cq_ready(&loop->ring.uring) == 0;
     int r = may_sleep ? submit_and_sleep(loop) : submit(loop);
+    loop->slept = may_sleep;
+    if (all_queued && r >= 0)
+        loop_hand_over_closing(loop, n_closing);
     switch (r) {
     case -EINTR:
     case -ETIME:
@@ -337,8 +345,12 @@ static int finish_turn(struct loop *loop, bool worked)
 int loop_run(struct loop *loop)
 {
     int r = 0;
+    loop->slept = true;
     while (r == 0 && !loop->stop) {
-        loop->now = clock_now();
+        usec_t now = clock_now();
+        if (!loop->slept)
+            loop_measure_turn(loop, now);
+        loop->now = now;
         loop->realtime = 0;
         bool worked = run_completions(loop);
         worked |= run_hot(loop);

@@ -49,6 +49,13 @@ usec_t loop_now(const struct loop *loop);
 usec_t loop_realtime(struct loop *loop);
 struct timer_queue *loop_timers(struct loop *loop);
 
+/* How long the longest turn took, without the time asleep: nobody was answered for so long. */
+struct loop_turns {
+    usec_t longest; /* since the start */
+    usec_t recent;  /* in the last minute or so */
+};
+struct loop_turns loop_turns(const struct loop *loop);
+
 /*
  * How long it goes on looking at what is hot when there is nothing to do, before it sleeps:
  * microseconds; 0, as at first, not at all.
@@ -99,6 +106,12 @@ int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop
 
 /* Allowed at any time, also when not armed, also from its own callback. */
 void loop_unwatch(struct loop *loop, struct loop_watch *watch);
+
+/*
+ * Closes a socket that strangers may have filled, in the closer's thread (closer.h), once the ring
+ * has let go of it: unwatch it first. It is shut down at once.
+ */
+void loop_close(struct loop *loop, int fd);
 
 /* Wakes all sleepers on the word, with the next submission of this turn. WAKE_FUTEX only. */
 void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word);

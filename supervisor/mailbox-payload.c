@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "../shared/cleanup.h"
+#include "closer.h"
 #include "mailbox-private.h"
 #include <errno.h>
 
 int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struct parcel *ret)
 {
-    _cleanup_close_ int fd = -1;
-    int r;
+    int fd, r;
 
     if (wire->form == PAYLOAD_INLINE)
         return parcel_set(ret, wire->data, (size_t)wire->size);
     if (wire->serial != mailbox->blobs_received + 1)
         return -EPROTO;
-    r = payload_receive_fd(mailbox->control, wire->serial, &fd);
+    r = payload_receive_fd(mailbox->control, wire->serial, closer_close, &fd);
     if (r < 0 && r != -EMFILE)
         return r;
     mailbox->blobs_received++;
     if (r < 0)
         return r;
     r = payload_blob_check(fd, wire->size);
-    if (r < 0)
+    if (r < 0) {
+        closer_close(fd);
         return r;
-    parcel_set_blob(ret, TAKE_FD(fd), wire->size);
+    }
+    parcel_set_blob(ret, fd, wire->size);
     return 0;
 }
 

@@ -202,7 +202,7 @@ void mailbox_deinit(struct mailbox *mailbox)
     loop_undefer(&mailbox->publish);
     mailbox_empty_eventfd(mailbox);
     channel_deinit(&mailbox->channel);
-    mailbox->control = close_fd(mailbox->control);
+    loop_close(mailbox->loop, TAKE_FD(mailbox->control));
 }
 
 int mailbox_open(struct mailbox *mailbox)

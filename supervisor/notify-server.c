@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "../shared/cleanup.h"
 #include "../shared/uapi.h"
+#include "closer.h"
 #include "notify.h"
 #include <errno.h>
 #include <poll.h>
@@ -69,7 +70,7 @@ static struct sender take_control(struct msghdr *header)
         for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-            close_fd(fd);
+            closer_close(fd);
         }
     }
     return sender;
@@ -183,7 +184,7 @@ void notify_server_deinit(struct notify_server *server)
     if (server->fd < 0)
         return;
     loop_unwatch(server->loop, &server->watch);
-    server->fd = close_fd(server->fd);
+    loop_close(server->loop, TAKE_FD(server->fd));
     (void)unlink(server->path);
     free(server->path);
     server->path = NULL;

@@ -2,9 +2,13 @@
 #include "parcel.h"
 
 #include "../shared/cleanup.h"
+#include "closer.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Freeing so many bytes takes about as long as handing the descriptor to another thread. */
+#define CLOSED_HERE_MAX ((uint64_t)256 << 10)
 
 int parcel_set(struct parcel *parcel, const void *data, size_t size)
 {
@@ -26,6 +30,15 @@ void parcel_set_blob(struct parcel *parcel, int fd, uint64_t size)
 {
     parcel->fd = fd;
     parcel->size = size;
+}
+
+void parcel_close_blob(struct parcel *parcel)
+{
+    if (parcel->size > CLOSED_HERE_MAX)
+        closer_close(parcel->fd);
+    else
+        (void)close_fd(parcel->fd);
+    parcel->fd = -1;
 }
 
 void parcel_move(struct parcel *to, struct parcel *from)

@@ -43,11 +43,14 @@ void parcel_set_blob(struct parcel *parcel, int fd, uint64_t size);
 /* Moves; `from` is empty afterwards. */
 void parcel_move(struct parcel *to, struct parcel *from);
 
+/* Closes a blob, elsewhere if it is large: all its pages may be freed by that. */
+void parcel_close_blob(struct parcel *parcel);
+
 /* Inline, as the next one: most parcels are small or empty, and every job has two. */
 static inline void parcel_deinit(struct parcel *parcel)
 {
     if (parcel->fd >= 0)
-        parcel->fd = close_fd(parcel->fd);
+        parcel_close_blob(parcel);
     if (parcel->heap)
         free(TAKE_PTR(parcel->heap));
     parcel->size = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../shared/cleanup.h"
+#include "closer.h"
 #include "control.h"
 #include "order.h"
 #include "reload-exchange.h"
@@ -30,6 +31,15 @@ static int load_config(struct supervisor *supervisor)
     if (!supervisor->options->log_level_given)
         log_set_max_level((enum log_level)supervisor->config->daemon.log_level);
     return 0;
+}
+
+static int start_closer(void)
+{
+    int r = closer_start();
+
+    if (r < 0)
+        log_error("cannot start the thread that closes descriptors: %s", strerror(-r));
+    return r;
 }
 
 static int open_loop(struct supervisor *supervisor)
@@ -121,6 +131,8 @@ int supervisor_open(struct supervisor *supervisor)
     int r;
 
     r = load_config(supervisor);
+    if (r == 0)
+        r = start_closer();
     if (r == 0)
         r = open_loop(supervisor);
     if (r == 0)

@@ -205,7 +205,7 @@ static int map_payload(struct troupe_job *job)
     int r = 0;
 
     if (fd < 0)
-        r = payload_receive_fd(job->worker->control, wire->serial, &fd);
+        r = payload_receive_fd(job->worker->control, wire->serial, payload_drop_fd, &fd);
     if (r == 0)
         r = payload_blob_check(fd, wire->size);
     if (r == 0)

@@ -57,7 +57,7 @@ static int discard_blob(struct troupe_actor *actor, const struct payload_wire *p
 
     if (payload->form != PAYLOAD_BLOB)
         return 0;
-    r = payload_receive_fd(actor->carrier.control, payload->serial, &fd);
+    r = payload_receive_fd(actor->carrier.control, payload->serial, payload_drop_fd, &fd);
     if (r == 0)
         (void)close_fd(fd);
     return r;

@@ -34,6 +34,9 @@ int verb_info(struct invocation *invocation)
         terminal_print(out, "Workers: %s", COUNT(field_count(info, "workers")));
         terminal_print(out, "   Jobs: %s", COUNT(field_count(info, "jobs")));
         terminal_print(out, "Clients: %s", COUNT(field_count(info, "clients")));
+        terminal_print(out, " Delays: at most %s since the start, %s in the last minute",
+                       SPAN(field_usec(info, "longest_turn_usec")),
+                       SPAN(field_usec(info, "recent_turn_usec")));
     }
     json_decref(info);
     return r;

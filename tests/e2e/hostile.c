@@ -24,11 +24,14 @@
  *   play-dead       marks its lifeline as the kernel marks that of the dead, and lives on
  *   nervous         wakes who waits at its lifeline and marks nothing, then answers: allowed
  *   hang-up         closes its control socket, then answers
+ *   linger-result   a socket that waits for its peer when it is closed ($PORT), as its result
+ *   linger-unread   the same, left unread in its control socket when it dies
  */
 #include "../../shared/channel.h"
 #include "../../shared/protocol.h"
 #include <errno.h>
 #include <linux/futex.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +153,35 @@ static void odd_descriptors(const char *how, const struct protocol_job *job)
     send_result(job->handle, job->attempt, blob(1 << 20, 1));
 }
 
+/* A TCP socket with more to send than its peer takes, and SO_LINGER. */
+static int lingering_socket(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                  .sin_port = htons((uint16_t)atoi(getenv("PORT")))};
+    struct linger linger = {.l_onoff = 1, .l_linger = 40};
+    static const char data[65536];
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) < 0)
+        exit(98);
+    while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
+        ;
+    return fd;
+}
+
+static void linger(const char *how, const struct protocol_job *job)
+{
+    int fd = lingering_socket();
+
+    payload_send_fd(control, fd, 1);
+    close(fd);
+    if (strcmp(how, "linger-unread") == 0)
+        exit(0);
+    send_result(job->handle, job->attempt, blob(1 << 20, 1));
+}
+
 static void flood(void)
 {
     for (uint64_t i = 0;; i++)
@@ -200,6 +232,8 @@ static void misbehave(const char *how, const struct protocol_job *job)
         send_ready();
     else if (strcmp(how, "flood") == 0)
         flood();
+    else if (strncmp(how, "linger-", 7) == 0)
+        linger(how, job);
     else if (strcmp(how, "play-dead") == 0)
         pull_lifeline(FUTEX_OWNER_DIED);
     else if (strstr(how, "blob") || strstr(how, "descriptor"))

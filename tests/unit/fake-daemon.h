@@ -137,7 +137,7 @@ static const void *map_in(const struct payload_wire *payload)
     if (payload->form == PAYLOAD_INLINE)
         return payload->data;
     must(payload->serial == ++supervisor.blobs_in);
-    must(payload_receive_fd(supervisor.control, payload->serial, &fd) == 0);
+    must(payload_receive_fd(supervisor.control, payload->serial, payload_drop_fd, &fd) == 0);
     must(payload_blob_check(fd, payload->size) == 0);
     must(payload_blob_map(fd, (size_t)payload->size, &data) == 0);
     close(fd);

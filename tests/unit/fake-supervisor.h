@@ -178,7 +178,7 @@ static inline void fake_take_payload(struct fake *fake, const struct payload_wir
             memcpy(fake->data, payload->data, fake->size);
         return;
     }
-    ck_assert_int_eq(payload_receive_fd(fake->control, payload->serial, &fd), 0);
+    ck_assert_int_eq(payload_receive_fd(fake->control, payload->serial, payload_drop_fd, &fd), 0);
     ck_assert_int_eq(payload_blob_check(fd, payload->size), 0);
     ck_assert_int_eq(payload_blob_map(fd, fake->size, &map), 0);
     memcpy(fake->data, map, fake->size);

@@ -854,6 +854,38 @@ static TCase *bare_case(void)
     return tcase;
 }
 
+static void take_a_while(struct loop_deferred *deferred)
+{
+    const usec_t end = clock_now() + 20 * USEC_PER_MSEC;
+    (void)deferred;
+    while (clock_now() < end)
+        ;
+}
+
+static void end_sleep(struct timer *timer, usec_t now)
+{
+    (void)timer;
+    (void)now;
+    loop_stop(loop);
+}
+
+START_TEST(the_longest_turn_is_measured_and_sleep_is_no_part_of_it)
+{
+    struct loop_deferred deferred;
+    struct timer timer;
+    timer_init(&timer, end_sleep);
+    ck_assert_int_eq(timer_arm(loop_timers(loop), &timer, clock_now() + USEC_PER_SEC / 2), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_lt(loop_turns(loop).longest, USEC_PER_SEC / 2);
+    loop_deferred_init(&deferred, take_a_while);
+    loop_defer(loop, &deferred);
+    ck_assert_int_eq(timer_arm(loop_timers(loop), &timer, clock_now() + 100 * USEC_PER_MSEC), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_ge(loop_turns(loop).longest, 20 * USEC_PER_MSEC);
+    ck_assert_uint_eq(loop_turns(loop).recent, loop_turns(loop).longest);
+}
+END_TEST
+
 static TCase *loop_case(void)
 {
     TCase *tcase = tcase_create("loop");
@@ -890,6 +922,7 @@ static TCase *loop_case(void)
     tcase_add_test(tcase, what_was_late_can_be_had_in_this_turn_or_taken_back);
     tcase_add_test(tcase, a_timer_ends_the_sleep_not_too_early);
     tcase_add_test(tcase, an_idle_loop_does_not_wake_up);
+    tcase_add_test(tcase, the_longest_turn_is_measured_and_sleep_is_no_part_of_it);
     return tcase;
 }
 

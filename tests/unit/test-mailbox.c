@@ -339,7 +339,7 @@ START_TEST(a_blob_goes_through_by_descriptor_and_back)
     ck_assert_int_eq(parcel_set(&out, text, sizeof(text)), 0); /* above InlineMax */
     ck_assert_int_eq(mailbox_give(&mailbox, &out, &wire), 0);
     ck_assert_int_eq(wire.form, PAYLOAD_BLOB);
-    ck_assert_int_eq(payload_receive_fd(peer_control, wire.serial, &fd), 0);
+    ck_assert_int_eq(payload_receive_fd(peer_control, wire.serial, payload_drop_fd, &fd), 0);
     ck_assert_int_eq(payload_blob_check(fd, sizeof(text)), 0);
     ck_assert_int_eq(payload_send_fd(peer_control, fd, 1), 0);
     wire = (struct payload_wire){.form = PAYLOAD_BLOB, .size = sizeof(text), .serial = 1};
@@ -449,7 +449,7 @@ START_TEST(a_peer_that_fetches_its_blobs_is_told_to_have_room_again)
 
     set_blob(&blob);
     ck_assert_int_eq(give_until_refused(&blob), MAILBOX_E_FULL);
-    while (payload_receive_fd(peer_control, serial + 1, &fd) == 0) {
+    while (payload_receive_fd(peer_control, serial + 1, payload_drop_fd, &fd) == 0) {
         close_fd(fd);
         serial++;
     }
@@ -457,7 +457,7 @@ START_TEST(a_peer_that_fetches_its_blobs_is_told_to_have_room_again)
     run();
     ck_assert_uint_eq(n_space, 1);
     ck_assert_int_eq(given_answer, 0);
-    ck_assert_int_eq(payload_receive_fd(peer_control, serial + 1, &fd), 0);
+    ck_assert_int_eq(payload_receive_fd(peer_control, serial + 1, payload_drop_fd, &fd), 0);
     close_fd(fd);
     parcel_deinit(&blob);
 }

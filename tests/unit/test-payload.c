@@ -244,7 +244,7 @@ START_TEST(a_descriptor_arrives_with_its_serial)
     int blob = new_blob("some bytes", 10), fd = -1;
 
     ck_assert_int_eq(payload_send_fd(sockets[0], blob, 7), 0);
-    ck_assert_int_eq(payload_receive_fd(sockets[1], 7, &fd), 0);
+    ck_assert_int_eq(payload_receive_fd(sockets[1], 7, payload_drop_fd, &fd), 0);
     ck_assert_int_ne(fd, blob);
     ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
     ck_assert_int_eq(payload_blob_check(fd, 10), 0);
@@ -259,7 +259,7 @@ START_TEST(the_wrong_serial_is_refused_and_its_descriptor_closed)
     unsigned before = open_descriptors();
 
     ck_assert_int_eq(payload_send_fd(sockets[0], blob, 8), 0);
-    ck_assert_int_eq(payload_receive_fd(sockets[1], 7, &fd), -EPROTO);
+    ck_assert_int_eq(payload_receive_fd(sockets[1], 7, payload_drop_fd, &fd), -EPROTO);
     ck_assert_int_eq(fd, -1);
     ck_assert_uint_eq(open_descriptors(), before);
     close_fd(blob);
@@ -270,9 +270,9 @@ START_TEST(nothing_there_is_refused_without_waiting)
 {
     int fd;
 
-    ck_assert_int_eq(payload_receive_fd(sockets[1], 1, &fd), -EPROTO);
+    ck_assert_int_eq(payload_receive_fd(sockets[1], 1, payload_drop_fd, &fd), -EPROTO);
     sockets[0] = close_fd(sockets[0]);
-    ck_assert_int_eq(payload_receive_fd(sockets[1], 1, &fd), -EPROTO);
+    ck_assert_int_eq(payload_receive_fd(sockets[1], 1, payload_drop_fd, &fd), -EPROTO);
 }
 END_TEST
 
@@ -290,7 +290,7 @@ START_TEST(odd_messages_are_refused_and_leave_no_descriptor_behind)
         int fd;
 
         send_raw(data, odd[i].size, STDIN_FILENO, odd[i].count);
-        ck_assert_int_eq(payload_receive_fd(sockets[1], 1, &fd), -EPROTO);
+        ck_assert_int_eq(payload_receive_fd(sockets[1], 1, payload_drop_fd, &fd), -EPROTO);
         ck_assert_uint_eq(open_descriptors(), before);
     }
 }
@@ -315,7 +315,7 @@ START_TEST(running_out_of_descriptors_is_not_the_senders_fault)
     limit = old;
     limit.rlim_cur = (rlim_t)next + 1; /* the lowest free numbers are all in use below this */
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    ck_assert_int_eq(payload_receive_fd(sockets[1], 1, &fd), -EMFILE);
+    ck_assert_int_eq(payload_receive_fd(sockets[1], 1, payload_drop_fd, &fd), -EMFILE);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
     close_fd(next);
 }

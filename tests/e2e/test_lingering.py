@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+"""Descriptors whose last close waits, in every place where the supervisor could be the last to close them."""
+import array
+import contextlib
+import os
+import signal
+import socket
+import struct
+import sys
+import unittest
+
+from troupe import ACTOR, Bell, FAULTY_TROUPED, TestCase, Varlink, helper, ini, text
+
+LINGER = 40  # seconds that a close waits where nobody takes care
+BOUND = 10   # seconds: far beyond any turn on a busy machine
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+
+SERVICE = """
+import array, os, socket, struct
+peer = socket.create_connection(("127.0.0.1", int(os.environ["PORT"])))
+peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 40))
+peer.setblocking(False)
+try:
+    while True:
+        peer.send(bytes(65536))
+except BlockingIOError:
+    pass
+notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [peer.fileno()]))]
+with open(os.environ["BELL"], "w") as bell:
+    bell.write("here\\n")
+with open(os.environ["GO"]) as go:
+    go.readline()
+for i in range(5):
+    notify.sendmsg([b"STATUS=x"], rights, 0, os.environ["NOTIFY_SOCKET"])
+notify.sendmsg([b"READY=1"], [], 0, os.environ["NOTIFY_SOCKET"])
+peer.close()
+with open(os.environ["BELL"], "w") as bell:
+    bell.write("done\\n")
+os._exit(1) if "DIE" in os.environ else os.read(os.open(os.environ["GO"], os.O_RDWR), 1)
+"""
+
+
+class Lingering(TestCase):
+    program = None
+
+    def begin(self, groups=None):
+        groups = {"actor": ini(ACTOR), **(groups or {})}
+        if self.program:
+            s = self.started(groups, program=self.program, environment={"TROUPE_FAULT": "passrights:1+"})
+        else:
+            s = self.started(groups)
+        s.do("actor", "echo")
+        return s
+
+    def setUp(self):
+        self.server = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.addCleanup(self.server.close)
+
+    def port(self):
+        return self.server.getsockname()[1]
+
+    def lingering(self):
+        """A TCP socket that has more to send than its peer takes."""
+        fd = socket.create_connection(("127.0.0.1", self.port()))
+        self.addCleanup(fd.close)
+        fd.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, LINGER))
+        fd.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                fd.send(bytes(65536))
+        return fd
+
+    @contextlib.contextmanager
+    def asleep(self, s):
+        """Until the sender has closed its own copies, or that would be the close that waits."""
+        s.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, s.process.pid, os.WSTOPPED | os.WNOWAIT)
+        try:
+            yield
+        finally:
+            s.process.send_signal(signal.SIGCONT)
+
+    def send(self, s, through, data, count=1):
+        """The data with a descriptor of which no copy stays here; False if the kernel lets none through."""
+        with self.asleep(s):
+            return self.send_at_once(through, data, count)
+
+    def send_at_once(self, through, data, count=1):
+        fds = [self.lingering() for _ in range(count)]
+        rights = array.array("i", [fd.fileno() for fd in fds])
+        try:
+            through.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        except PermissionError:
+            for fd in fds:  # or their close would wait here
+                fd.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+            return False
+        finally:
+            for fd in fds:
+                fd.close()
+        return True
+
+    def nobody_waited(self, s, descriptors=None):
+        """It answers, and never was without an answer for long."""
+        if descriptors is not None:
+            s.until(lambda: len(s.fds()) <= descriptors)
+        self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
+        info = s.call("GetInfo")
+        self.assertLess(info["longest_turn_usec"], BOUND * 1000000)
+        self.assertGreater(info["longest_turn_usec"], 0)
+        self.assertLessEqual(info["recent_turn_usec"], info["longest_turn_usec"])
+
+    # ---- clients
+
+    def test_a_client_that_sends_one_with_a_request(self):
+        s = self.begin()
+        before = len(s.fds())
+        with Varlink(s.socket_path) as client:
+            if self.send(s, client.socket, b'{"method":"io.troupe.Supervisor.GetInfo"}\0'):
+                with self.assertRaises((EOFError, ConnectionError)):
+                    client.receive()
+                self.assertIn("is cut off: it sent descriptors", s.log())
+        self.nobody_waited(s, before)
+
+    def test_a_client_that_sends_many_with_parts_of_requests(self):
+        s = self.begin()
+        before = len(s.fds())
+        with contextlib.ExitStack() as stack:
+            for _ in range(5):
+                client = stack.enter_context(Varlink(s.socket_path))
+                client.send_raw(b'{"method":')
+                self.send(s, client.socket, b'"', 4)
+        self.nobody_waited(s, before)
+
+    def test_a_client_that_leaves_one_behind_while_it_is_answered(self):
+        s = self.begin()
+        before = len(s.fds())
+        with Varlink(s.socket_path) as client:
+            client.send("Watch", more=True)
+            self.send(s, client.socket, b"{")
+        self.nobody_waited(s, before)
+
+    def test_a_client_that_sends_one_after_its_last_answer(self):
+        s = self.begin()
+        before = len(s.fds())
+        with Varlink(s.socket_path) as client:
+            client.send_raw(b"no JSON\0")
+            client.receive()
+            with contextlib.suppress(ConnectionError):
+                self.send(s, client.socket, b"x")
+        self.nobody_waited(s, before)
+
+    def attach(self, s):
+        connection = Varlink(s.socket_path)
+        self.addCleanup(connection.close)
+        connection.send("Attach", {"version": 2})
+        data, fds, _, _ = socket.recv_fds(connection.socket, 65536, 8)
+        connection.buffer += data
+        connection.reply()
+        control = socket.socket(fileno=fds[2])
+        for fd in fds[:2] + fds[3:]:
+            os.close(fd)
+        return connection, control
+
+    def test_an_attached_client_that_leaves_one_in_its_control_socket(self):
+        s = self.begin()
+        before = len(s.fds())
+        connection, control = self.attach(s)
+        with control:
+            self.send(s, control, b"")
+            self.send(s, control, bytes(8), 3)
+        connection.close()
+        self.nobody_waited(s, before)
+
+    def test_clients_that_nobody_has_accepted_when_it_stops(self):
+        s = self.begin()
+        with contextlib.ExitStack() as stack:
+            with self.asleep(s):
+                for _ in range(40):
+                    client = stack.enter_context(Varlink(s.socket_path))
+                    self.send_at_once(client.socket, b"x")
+                s.terminate()
+            self.assertEqual(s.wait_end(LINGER - BOUND), 0)
+
+    # ---- workers
+
+    def test_a_worker_that_hands_one_over_as_its_result(self):
+        s = self.begin({"culprit": ini(f"{helper('hostile')} linger-result", Restart=QUICK,
+                                       Group={"Environment": f"PORT={self.port()}"})})
+        before = len(s.fds())
+        self.assertEqual(s.do("culprit", "x", max_retries=1)["state"], "dead")
+        s.wait_worker("culprit/0", "idle")
+        self.nobody_waited(s, before)
+
+    def test_a_worker_that_leaves_one_in_its_control_socket(self):
+        s = self.begin({"culprit": ini(f"{helper('hostile')} linger-unread", Restart=QUICK,
+                                       Group={"Environment": f"PORT={self.port()}"})})
+        before = len(s.fds())
+        self.assertEqual(s.do("culprit", "x", max_retries=1)["state"], "dead")
+        s.wait_worker("culprit/0", "idle")
+        self.nobody_waited(s, before)
+
+    # ---- services
+
+    def service(self, s, *environment):
+        """Runs it until it has sent what it has, and nothing of that has been read."""
+        bell, go = Bell(s, "bell"), Bell(s, "go")
+        path = s.path("service.py")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(SERVICE)
+        s.write("service.group", ini(f"{sys.executable} {path}", Restart={"MinSec": "1h", "MaxSec": "1h"}, Group={
+            "Type": "service",
+            "Environment": [f"PORT={self.port()}", f"BELL={bell.path}", f"GO={go.path}", *environment]}))
+        s.call("Reload")
+        self.assertEqual(bell.wait(), ["here"])
+        with self.asleep(s):
+            go.ring()
+            self.assertEqual(bell.wait(), ["done"])
+
+    def test_a_service_that_sends_one_with_its_state(self):
+        s = self.begin()
+        self.service(s)
+        s.wait_event("worker.ready", "service")
+        self.nobody_waited(s)
+
+    def test_a_service_that_leaves_some_unread_when_it_dies(self):
+        s = self.begin()
+        self.service(s, "DIE=1")
+        s.wait_event("worker.died", "service")
+        self.nobody_waited(s)
+
+
+@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+class LingeringOnOlderKernels(Lingering):
+    """Where the kernel lets descriptors into every socket."""
+    program = FAULTY_TROUPED
+
+
+if __name__ == "__main__":
+    unittest.main()
