@@ -222,6 +222,42 @@ int protocol_get_result(const void *body, uint32_t size, struct protocol_result 
     return message_end(&reader);
 }
 
+int protocol_put_crashed(void *body, uint32_t size, const struct protocol_crashed *crashed)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    message_put_u64(&writer, crashed->handle);
+    message_put_u32(&writer, crashed->attempt);
+    message_put_i32(&writer, crashed->pid);
+    message_put_u8(&writer, crashed->signal);
+    message_put_u8(&writer, crashed->core_dumped);
+    message_put_u64(&writer, crashed->uptime);
+    message_put_u64(&writer, crashed->user);
+    message_put_u64(&writer, crashed->system);
+    message_put_u64(&writer, crashed->max_rss);
+    part_put_bounded(&writer, crashed->command, crashed->command_size, PROTOCOL_COMMAND_MAX);
+    return finish_put(&writer);
+}
+
+int protocol_get_crashed(const void *body, uint32_t size, struct protocol_crashed *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->handle = message_get_u64(&reader);
+    ret->attempt = message_get_u32(&reader);
+    ret->pid = message_get_i32(&reader);
+    ret->signal = part_get_enum(&reader, PROTOCOL_SIGNAL_MAX);
+    ret->core_dumped = part_get_bool(&reader);
+    ret->uptime = message_get_u64(&reader);
+    ret->user = message_get_u64(&reader);
+    ret->system = message_get_u64(&reader);
+    ret->max_rss = message_get_u64(&reader);
+    ret->command_size = part_get_bounded(&reader, &ret->command, PROTOCOL_COMMAND_MAX);
+    if (ret->signal == 0 || ret->pid <= 0)
+        return -EBADMSG;
+    return message_end(&reader);
+}
+
 int protocol_put_lookup(void *body, uint32_t size, const struct protocol_lookup *lookup)
 {
     struct message_writer writer = message_writer(body, size);

@@ -7,7 +7,7 @@
  * impossible fields). Byte pointers in a struct that get filled are borrowed from the record; those
  * of a peer that is not trusted may change under the reader: copy, then look.
  *
- *   worker → supervisor    READY, STARTED, RESULT
+ *   worker → supervisor    READY, STARTED, CRASHED, RESULT
  *   supervisor → worker    JOB, STOP
  *   client → supervisor    LOOKUP, SUBMIT, CANCEL, WATCH
  *   supervisor → client    FOUND, ACCEPTED, REFUSED, DONE
@@ -25,6 +25,7 @@ enum protocol_kind {
     PROTOCOL_READY = 1,
     PROTOCOL_STARTED,
     PROTOCOL_RESULT,
+    PROTOCOL_CRASHED,
     PROTOCOL_JOB = 16,
     PROTOCOL_STOP,
     PROTOCOL_LOOKUP = 32,
@@ -62,6 +63,9 @@ enum protocol_end {
 #define PROTOCOL_ID_TEXT    (PROTOCOL_NAME_MAX + 1)
 #define PROTOCOL_KEY_MAX    255
 #define PROTOCOL_REASON_MAX 1024
+/* What is told of a program and its arguments. */
+#define PROTOCOL_COMMAND_MAX 255
+#define PROTOCOL_SIGNAL_MAX  64
 
 struct protocol_id {
     uint64_t high, low;
@@ -103,6 +107,19 @@ struct protocol_result {
     enum protocol_outcome outcome;
     int32_t code;                /* the handler's own; meaning is between it and the asker */
     struct payload_wire payload; /* result, or for an error its text */
+};
+
+/* A process that the worker ran for the job in hand was killed by a signal; RESULT follows. */
+struct protocol_crashed {
+    uint64_t handle;
+    uint32_t attempt;
+    int32_t pid;
+    uint8_t signal; /* 1 … PROTOCOL_SIGNAL_MAX */
+    bool core_dumped;
+    usec_t uptime, user, system;
+    uint64_t max_rss; /* bytes */
+    const void *command;
+    uint32_t command_size;
 };
 
 struct protocol_lookup {
@@ -183,6 +200,8 @@ int protocol_put_started(void *body, uint32_t size, const struct protocol_starte
 int protocol_get_started(const void *body, uint32_t size, struct protocol_started *ret);
 int protocol_put_result(void *body, uint32_t size, const struct protocol_result *result);
 int protocol_get_result(const void *body, uint32_t size, struct protocol_result *ret);
+int protocol_put_crashed(void *body, uint32_t size, const struct protocol_crashed *crashed);
+int protocol_get_crashed(const void *body, uint32_t size, struct protocol_crashed *ret);
 int protocol_put_lookup(void *body, uint32_t size, const struct protocol_lookup *lookup);
 int protocol_get_lookup(const void *body, uint32_t size, struct protocol_lookup *ret);
 int protocol_put_submit(void *body, uint32_t size, const struct protocol_submit *submit);

@@ -207,7 +207,7 @@ static void cell_job_erred(struct cell *cell, struct job *job, const char *worke
     int size = text->size > sizeof(detail) - 1 ? (int)sizeof(detail) - 1 : (int)text->size;
 
     (void)snprintf(detail, sizeof(detail), "%.*s", bytes ? size : 0, bytes ? bytes : "");
-    cell_attempt_failed(cell, job, worker, "error", detail);
+    cell_attempt_failed(cell, job, worker, job->crash ? job->crash : "error", detail);
 }
 
 void cell_job_answered(struct cell *cell, struct job *job, const char *worker,

@@ -56,7 +56,8 @@ struct death {
     struct spawn_exit exit;
     usec_t uptime;
     uint64_t jobs_done;
-    char job[PROTOCOL_ID_TEXT]; /* in hand; empty if none */
+    char command[PROTOCOL_COMMAND_MAX + 1]; /* not the worker died but what it ran for its job */
+    char job[PROTOCOL_ID_TEXT];             /* in hand; empty if none */
     uint32_t attempt;
     size_t n_messages; /* the flight recorder, newest first */
     struct death_message *messages;

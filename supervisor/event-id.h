@@ -4,6 +4,7 @@
 /* MESSAGE_ID= of the events that units/troupe.catalog explains in the journal. Never reused. */
 
 #define EVENT_ID_WORKER_DIED      "9e8f1ad7d4ea4f0f8d1c5f0c5f6b3a11"
+#define EVENT_ID_COMMAND_DIED     "6b3f0a5d2c7e4d19a8e1f4b7c0935d2e"
 #define EVENT_ID_WORKER_RESTARTED "0d1f4c82e5a64d9b9f37c86b5ad2e740"
 #define EVENT_ID_WORKER_FAILED    "2f6f6d0f33a94a0ba2a7f5d96e0a7c52"
 #define EVENT_ID_WORKER_FAILING   "6b2e9d41c7f84a5ca3d05e18f27b9460"

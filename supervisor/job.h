@@ -67,6 +67,8 @@ struct job {
     bool keep_result; /* created in the background */
     bool cancel_requested;
     bool started; /* the worker said so, this attempt */
+    const char
+        *crash;   /* cause of the death of a process that this attempt ran; static; NULL = none */
     bool put_off; /* was not to begin before its time */
     unsigned references;
     uint32_t state_sequence; /* of its worker's state page when it was started */

@@ -57,6 +57,7 @@ void report_death(struct reply *reply, const char *key, const struct death *deat
     reply_uint(reply, "system_usec", timeval_usec(usage->ru_stime));
     reply_uint(reply, "max_rss_bytes", (uint64_t)usage->ru_maxrss * 1024);
     reply_uint(reply, "jobs_done", death->jobs_done);
+    reply_string_if(reply, "command", death->command);
     if (death->job[0] != '\0') {
         reply_string(reply, "job", death->job);
         reply_uint(reply, "attempt", death->attempt);

@@ -14,6 +14,7 @@
  *   slot-census.c  as what it is counted
  *   slot-health.c  whether its workers do what they are there for
  *   slot-report.c  what is reported of a death
+ *   slot-crash.c  the death of a process that the worker ran for a job
  *   slot-death.c  the worker's end, what becomes of the jobs, whether and when there is a successor
  */
 
@@ -82,6 +83,11 @@ struct death *slot_new_report(struct slot *slot);
 /* Keeps the report and tells everybody. */
 void slot_publish_report(struct slot *slot, struct death *death);
 
+/* ---- slot-crash.c ---- */
+
+/* PROTOCOL_CRASHED. 0 or -EBADMSG. */
+int slot_on_crashed(struct slot *slot, const struct ring_record *record);
+
 /* ---- slot-recycle.c ---- */
 
 /* It has done a job, or messages: whether that was enough. */
@@ -112,6 +118,10 @@ extern const struct mailbox_handler SLOT_MAILBOX;
 
 /* The stop message. 0, MAILBOX_E_FULL, or -errno. */
 int slot_send_stop(struct slot *slot);
+
+/* The job that a record means if the slot has it in hand in this attempt; else NULL, and it is
+ * counted as stale. */
+struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt);
 
 /* Gives every job in hand back to the cell as lost with this death. */
 void slot_lose_jobs(struct slot *slot, const struct death *death);

@@ -68,24 +68,49 @@ struct death *slot_new_report(struct slot *slot)
     return death;
 }
 
+/* What it is told as, and how it is explained in the journal. */
+struct announcement {
+    const char *type, *message_id;
+    enum log_level level;
+};
+
+static struct announcement slot_announcement(const struct death *death)
+{
+    if (death->command[0] != '\0')
+        return (struct announcement){"command.died", EVENT_ID_COMMAND_DIED, LOG_LEVEL_WARNING};
+    if (death->cause == DEATH_STOP)
+        return (struct announcement){"worker.died", NULL, LOG_LEVEL_INFO};
+    return (struct announcement){
+        "worker.died",
+        death->cause == DEATH_VIOLATION ? EVENT_ID_VIOLATION : EVENT_ID_WORKER_DIED,
+        LOG_LEVEL_WARNING,
+    };
+}
+
+static void slot_tell_death(struct slot *slot, struct death *death)
+{
+    const struct announcement announcement = slot_announcement(death);
+    const bool command = death->command[0] != '\0';
+    char text[sizeof(death->command) + DEATH_DETAIL_MAX + PROTOCOL_ID_TEXT + 64];
+
+    (void)snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", command ? "ran '" : "", death->command,
+                   command ? "', which " : "",
+                   death->cause == DEATH_STOP ? "" : "died: ", death->detail,
+                   death->job[0] ? ", in hand: job " : "", death->job);
+    slot_tell(slot, announcement.level, announcement.type, announcement.message_id, death, text);
+}
+
 void slot_publish_report(struct slot *slot, struct death *death)
 {
     bool expected = death->cause == DEATH_STOP;
     /* Of a place, whoever is in it by now; one that was replaced has its end to itself. */
     struct slot *place =
         slot->role == SLOT_PREDECESSOR && !expected ? slot->cell->slots[slot->index] : slot;
-    char text[DEATH_DETAIL_MAX + PROTOCOL_ID_TEXT + 64];
 
     death_unref(place->last_death);
     place->last_death = death_ref(death);
     death_log_add(&slot_context(slot)->deaths, death);
     if (!expected)
         CELL_COUNT(slot->cell, deaths);
-    (void)snprintf(text, sizeof(text), "%s%s%s%s", expected ? "" : "died: ", death->detail,
-                   death->job[0] ? ", in hand: job " : "", death->job);
-    slot_tell(slot, expected ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "worker.died",
-              expected                          ? NULL
-              : death->cause == DEATH_VIOLATION ? EVENT_ID_VIOLATION
-                                                : EVENT_ID_WORKER_DIED,
-              death, text);
+    slot_tell_death(slot, death);
 }

@@ -21,9 +21,7 @@
 
 /* ---- answers ---- */
 
-/* The job that an answer means, if it is in this slot's hand in this attempt; else it is counted.
- */
-static struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt)
+struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt)
 {
     struct job *job = job_by_handle(&slot->cell->context->jobs, handle);
 
@@ -130,6 +128,8 @@ static int slot_on_record(struct mailbox *mailbox, const struct ring_record *rec
         return slot_on_started(slot, record);
     case PROTOCOL_RESULT:
         return slot_on_result(slot, record);
+    case PROTOCOL_CRASHED:
+        return slot_on_crashed(slot, record);
     default:
         return talk_on_record(slot->actor, record, true);
     }
@@ -232,6 +232,7 @@ int slot_assign(struct slot *slot, struct job *job)
     job->slot = slot;
     job->started = false;
     job->started_at = 0;
+    job->crash = NULL;
     list_push_back(&slot->jobs, &job->link);
     slot->n_jobs++;
     if (slot->n_jobs == 1)

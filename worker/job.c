@@ -149,6 +149,38 @@ int troupe_job_cancelled(struct troupe_job *job)
     return job_end(job, PROTOCOL_CANCELLED, 0, NULL, 0);
 }
 
+int troupe_job_crashed(struct troupe_job *job, const struct troupe_crash *crash)
+{
+    const uint32_t size = FIXED_FIELDS + PROTOCOL_COMMAND_MAX + sizeof(uint32_t);
+    const char *command = crash->command ? crash->command : "";
+    struct protocol_crashed crashed = {
+        .handle = job->wire.handle,
+        .attempt = job->wire.attempt,
+        .pid = crash->pid,
+        .signal = (uint8_t)crash->signal,
+        .core_dumped = crash->core_dumped,
+        .uptime = crash->uptime_usec,
+        .user = crash->user_usec,
+        .system = crash->system_usec,
+        .max_rss = crash->max_rss_bytes,
+        .command = command,
+        .command_size = (uint32_t)strnlen(command, PROTOCOL_COMMAND_MAX),
+    };
+    void *body;
+    int r;
+
+    if (job->ended || job->crashed)
+        return -EALREADY;
+    if (crash->struct_size < sizeof(*crash) || crash->pid <= 0 || crash->signal <= 0 ||
+        crash->signal > PROTOCOL_SIGNAL_MAX)
+        return -EINVAL;
+    r = worker_reserve(job->worker, size, &body);
+    if (r < 0)
+        return r;
+    job->crashed = true;
+    return worker_commit(job->worker, PROTOCOL_CRASHED, protocol_put_crashed(body, size, &crashed));
+}
+
 int troupe_job_blob(struct troupe_job *job, size_t size, void **ret_data)
 {
     int r;

@@ -47,6 +47,7 @@ struct troupe_job {
     struct blob blob;   /* the result's, from troupe_job_blob() */
     bool blob_made;
     bool ended;
+    bool crashed;  /* a process of it was reported */
     int end_error; /* why the last try to end the job was refused */
 };
 

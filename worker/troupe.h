@@ -183,6 +183,24 @@ int troupe_job_fail(struct troupe_job *job, int code, const char *text);
 /* The cancel flag was honoured. */
 int troupe_job_cancelled(struct troupe_job *job);
 
+/* The end of a process that a worker ran for its job. */
+struct troupe_crash {
+    size_t struct_size; /* sizeof(struct troupe_crash): lets the struct grow */
+    int pid;
+    int signal; /* that killed it */
+    bool core_dumped;
+    uint64_t uptime_usec, user_usec, system_usec, max_rss_bytes; /* 0 = unknown */
+    const char *command; /* as a person knows it; NULL = unknown; cut after 255 bytes */
+};
+
+/*
+ * Reports that a process which this worker ran for the job was killed by a signal: it is told as a
+ * death, like that of a worker, with what this worker has passed on to standard error since the job
+ * began. At most once per job, before its end, which is still to be told: as a rule with
+ * troupe_job_fail(). -EALREADY; -EINVAL for a pid or signal that cannot be.
+ */
+int troupe_job_crashed(struct troupe_job *job, const struct troupe_crash *crash);
+
 /*
  * A result of any size without a copy: memory to write into, then troupe_job_succeed_blob() seals
  * and sends it. The memory is the library's and gone after that, or when the handler returns. One

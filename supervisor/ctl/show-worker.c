@@ -185,6 +185,8 @@ void show_death(const struct terminal *terminal, const json_t *death, usec_t now
     terminal_print(terminal, "     Cause: %s%s%s%s", SAFE(cause_text(field_text(death, "cause"))),
                    field_has(death, "signal") ? "; " : "", SAFE(field_text(death, "signal")),
                    field_true(death, "core_dumped") ? ", core dumped" : "");
+    if (field_has(death, "command"))
+        terminal_print(terminal, "   Command: %s", SAFE(field_text(death, "command")));
     show_death_numbers(terminal, death);
     if (field_has(death, "job"))
         terminal_print(terminal, "       Job: %s, attempt %lld", SAFE(field_text(death, "job")),

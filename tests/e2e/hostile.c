@@ -12,6 +12,8 @@
  *   unknown-kind    a record of a kind that does not exist
  *   short-record    a RESULT that lacks its fields
  *   ready-twice     another READY
+ *   crash-twice     two crashes in one attempt
+ *   odd-signal      a crash by a signal that does not exist
  *   stray-blob      a RESULT whose blob was never sent
  *   odd-descriptor  a pipe where a sealed memfd is due
  *   soft-blob       a memfd that is not sealed, behind a RESULT
@@ -188,6 +190,15 @@ static void flood(void)
         send_result(UINT64_MAX - i, 1, text("useless"));
 }
 
+static void send_crash(const struct protocol_job *job, uint8_t signal)
+{
+    const struct protocol_crashed crashed = {
+        .handle = job->handle, .attempt = job->attempt, .pid = 1, .signal = signal};
+    void *body = reserve(PROTOCOL_BODY_MAX);
+
+    send_record(PROTOCOL_CRASHED, protocol_put_crashed(body, PROTOCOL_BODY_MAX, &crashed));
+}
+
 static void stale(const struct protocol_job *job)
 {
     for (uint32_t i = 0; i < 100; i++)
@@ -230,6 +241,10 @@ static void misbehave(const char *how, const struct protocol_job *job)
         memset(reserve(3), 1, 3), send_record(PROTOCOL_RESULT, 3);
     else if (strcmp(how, "ready-twice") == 0)
         send_ready();
+    else if (strcmp(how, "crash-twice") == 0)
+        send_crash(job, 11), send_crash(job, 11);
+    else if (strcmp(how, "odd-signal") == 0)
+        send_crash(job, 65);
     else if (strcmp(how, "flood") == 0)
         flood();
     else if (strncmp(how, "linger-", 7) == 0)

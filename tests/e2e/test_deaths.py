@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What is told of a death: of which job its lines are, and that nothing else can be read in it."""
-from troupe import ACTOR, TestCase, ini
+from troupe import ACTOR, TROUPE_EXEC, TestCase, ini
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
@@ -53,3 +53,52 @@ class Terminals(TestCase):
                 shown = s.ctl(*options, *arguments, check=True).stdout
                 self.assertEqual([c for c in shown if c < " " and c != "\n" or "\x7f" <= c < "\xa0"], [], arguments)
         self.assertEqual([c for c in s.log() if c < " " and c != "\n" or "\x7f" <= c < "\xa0"], [])
+
+
+class Commands(TestCase):
+    def runs(self, script, **sections):
+        return self.started({"web": ini(f"{TROUPE_EXEC} -- /bin/sh -c '{script}' sh {{}}",
+                                        **{"Resources": {"LimitCORE": 0}, "Jobs": {"BackoffMinSec": "1ms"}, **sections})})
+
+    def test_a_command_that_crashes_is_a_death_and_its_worker_goes_on(self):
+        s = self.runs("echo $1 >&2; [ $1 = fine ] || kill -SEGV $$")
+        self.assertEqual(s.do("web", "fine")["state"], "succeeded")
+        job = s.do("web", "it-hurts", id="j", max_retries=1)
+        self.assertEqual((job["state"], [a["cause"] for a in job["attempts"]]), ("dead", ["signal", "signal"]))
+        deaths = s.deaths()
+        self.assertEqual([(d["worker"], d["cause"], d["signal"], d["job"], d["attempt"], d["stderr"]) for d in deaths],
+                         [("web/0", "signal", "SIGSEGV", "j", attempt, "it-hurts\n") for attempt in (2, 1)])
+        self.assertEqual({d["detail"] for d in deaths}, {"killed by SIGSEGV"})
+        self.assertIn("kill -SEGV", deaths[0]["command"])
+        self.assertNotIn("it-hurts", deaths[0]["command"])
+        self.assertGreater(deaths[0]["uptime_usec"], 0)
+        self.assertGreater(deaths[0]["max_rss_bytes"], 100000)
+        worker = s.worker("web/0")
+        self.assertNotIn(worker["pid"], [d["pid"] for d in deaths])
+        self.assertEqual((worker["generation"], worker["last_death"]["job"], s.group("web")["deaths"]), (1, "j", 2))
+        self.assertEqual(s.wait_event("command.died", "web")["death"]["stderr"], "it-hurts\n")
+        self.assertIn("web/0 ran '/bin/sh -c", s.log())
+        [letter] = s.call("io.troupe.Actors.ListDeadLetters")["letters"]
+        self.assertEqual(letter["n_deaths"], 2)
+        shown = s.ctl("deaths").stdout
+        self.assertIn("   Command: /bin/sh -c echo $1 >&2", shown)
+
+    def test_a_command_that_exits_otherwise_is_none(self):
+        s = self.runs("exit 3")
+        job = s.do("web", "x", max_retries=0)
+        self.assertEqual((job["state"], job["attempts"][0]["cause"]), ("dead", "error"))
+        self.assertEqual((s.deaths(), s.group("web")["deaths"]), ([], 0))
+
+    def test_a_command_that_runs_out_of_time_is_reported_as_that(self):
+        s = self.runs("echo waiting >&2; sleep 1000")
+        job = s.do("web", "x", max_retries=0, timeout_usec=200000)
+        self.assertEqual((job["state"], job["attempts"][0]["cause"]), ("dead", "job_timeout"))
+        [death] = s.deaths()
+        self.assertEqual((death["cause"], "command" in death), ("job_timeout", False))
+
+    def test_a_command_that_is_cancelled_is_none(self):
+        s = self.runs("echo $$; sleep 1000")
+        id = s.create("web", "x")
+        s.until(lambda: "published" in s.job(id))
+        s.call("Cancel", id=id)
+        self.assertEqual((s.wait_job(id)["state"], s.deaths()), ("cancelled", []))

@@ -36,6 +36,8 @@ struct fake {
     enum payload_form form;
     char *data;
     size_t size;
+    struct protocol_crashed crash; /* before the last result; signal 0 = none */
+    char command[PROTOCOL_COMMAND_MAX + 1];
 };
 
 /* Above 20, so that the numbers the worker is to find are free to be given. */
@@ -197,11 +199,28 @@ static inline void fake_started(struct fake *fake)
     ck_assert_uint_eq(started.handle, fake->handle);
 }
 
+/* What came before the result, if a process of the worker's crashed. */
+static inline void fake_crash(struct fake *fake, const struct ring_record *record)
+{
+    struct protocol_crashed *crash = &fake->crash;
+
+    ck_assert_int_eq(protocol_get_crashed(record->body, record->size, crash), 0);
+    ck_assert_uint_eq(crash->handle, fake->handle);
+    memcpy(fake->command, crash->command, crash->command_size);
+    fake->command[crash->command_size] = '\0';
+    crash->command = fake->command;
+}
+
 static inline void fake_result(struct fake *fake)
 {
     struct ring_record record = fake_next(fake);
     struct protocol_result result;
 
+    fake->crash.signal = 0;
+    if (record.kind == PROTOCOL_CRASHED) {
+        fake_crash(fake, &record);
+        record = fake_next(fake);
+    }
     ck_assert_int_eq(record.kind, PROTOCOL_RESULT);
     ck_assert_int_eq(protocol_get_result(record.body, record.size, &result), 0);
     ck_assert_uint_eq(result.handle, fake->handle);

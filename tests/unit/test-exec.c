@@ -504,6 +504,22 @@ START_TEST(test_exit_statuses_are_failures_or_answers)
 }
 END_TEST
 
+START_TEST(test_a_death_by_a_signal_is_reported_before_the_result)
+{
+    start(ARGV("sh", "-c", "[ $1 = 0 ] || kill -$1 $$", "x", "{}"));
+    fake_do_text(&fake, "SEGV");
+    ck_assert_int_eq(fake.crash.signal, SIGSEGV);
+    ck_assert_int_gt(fake.crash.pid, 1);
+    ck_assert_int_ne(fake.crash.pid, fake.pid);
+    ck_assert_uint_gt(fake.crash.max_rss, 100000);
+    ck_assert_uint_gt(fake.crash.uptime, 0);
+    ck_assert_str_eq(fake.command, "sh -c [ $1 = 0 ] || kill -$1 $$ x {}");
+    fake_do_text(&fake, "0");
+    ck_assert_int_eq(fake.crash.signal, 0);
+    fake_stop(&fake);
+}
+END_TEST
+
 START_TEST(test_payload_that_no_argument_can_hold_is_final)
 {
     start(ARGV("echo", "{}"));
@@ -602,6 +618,7 @@ static Suite *suite(void)
     tcase_add_test(worker, test_payload_as_argument_is_not_input);
     tcase_add_test(worker, test_large_result_of_a_command_is_a_blob);
     tcase_add_test(worker, test_exit_statuses_are_failures_or_answers);
+    tcase_add_test(worker, test_a_death_by_a_signal_is_reported_before_the_result);
     tcase_add_test(worker, test_payload_that_no_argument_can_hold_is_final);
     tcase_add_test(worker, test_cancel_flag_ends_the_command_and_its_state_tells_its_pid);
     tcase_add_test(worker, test_terminated_worker_ends_its_command_tells_and_dies);

@@ -71,6 +71,44 @@ START_TEST(a_job_comes_back)
 }
 END_TEST
 
+START_TEST(a_crash_comes_back_and_an_impossible_one_does_not)
+{
+    struct protocol_crashed crashed = {
+        .handle = 7,
+        .attempt = 2,
+        .pid = 4711,
+        .signal = 11,
+        .core_dumped = true,
+        .uptime = 1,
+        .user = 2,
+        .system = 3,
+        .max_rss = 4,
+        .command = "convert {}",
+        .command_size = 10,
+    };
+    struct protocol_crashed copy;
+    int size;
+
+    ROUND_TRIP(crashed, &crashed, &copy);
+    ck_assert_uint_eq(copy.handle, 7);
+    ck_assert_uint_eq(copy.attempt, 2);
+    ck_assert_int_eq(copy.pid, 4711);
+    ck_assert_int_eq(copy.signal, 11);
+    ck_assert(copy.core_dumped);
+    ck_assert(copy.uptime == 1 && copy.user == 2 && copy.system == 3 && copy.max_rss == 4);
+    ck_assert_uint_eq(copy.command_size, 10);
+    ck_assert_mem_eq(copy.command, "convert {}", 10);
+    for (unsigned i = 0; i < 4; i++) {
+        struct protocol_crashed odd = crashed;
+
+        odd.signal = i == 0 ? 0 : i == 1 ? PROTOCOL_SIGNAL_MAX + 1 : 9;
+        odd.pid = i == 2 ? 0 : i == 3 ? -1 : 1;
+        size = protocol_put_crashed(body, sizeof(body), &odd);
+        ck_assert_int_eq(protocol_get_crashed(body, (uint32_t)size, &copy), -EBADMSG);
+    }
+}
+END_TEST
+
 START_TEST(a_jobs_inline_payload_is_aligned_and_ends_in_a_zero_byte)
 {
     for (uint32_t key_size = 0; key_size < 9; key_size++) {
@@ -377,6 +415,7 @@ int main(void)
     int failed;
 
     tcase_add_test(tcase, a_job_comes_back);
+    tcase_add_test(tcase, a_crash_comes_back_and_an_impossible_one_does_not);
     tcase_add_test(tcase, a_jobs_inline_payload_is_aligned_and_ends_in_a_zero_byte);
     tcase_add_test(tcase, a_start_comes_back);
     tcase_add_test(tcase, a_result_comes_back);

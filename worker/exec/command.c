@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 /* How often the cancel flag, a word in shared memory that cannot be polled, is looked at. */
@@ -23,6 +24,7 @@ struct run {
     size_t input_at;
     sigset_t mask; /* as it was before */
     int signal_fd;
+    usec_t started_at;
     usec_t kill_at; /* when patience ends */
 };
 
@@ -270,9 +272,12 @@ static int reap(struct run *run)
     siginfo_t info = {0};
 
     signal_group(run, SIGKILL);
-    while (waitid(P_PID, (id_t)run->spawned.pid, &info, WEXITED) < 0)
+    /* The C library's waitid() has no rusage. */
+    while (syscall(SYS_waitid, P_PID, run->spawned.pid, &info, WEXITED, &run->end->usage) < 0)
         if (errno != EINTR)
             return -errno;
+    run->end->pid = run->spawned.pid;
+    run->end->uptime = usec_sub(clock_now(), run->started_at);
     run->end->signalled = info.si_code != CLD_EXITED;
     run->end->core_dumped = info.si_code == CLD_DUMPED;
     run->end->code = info.si_status;
@@ -283,6 +288,7 @@ static int live(struct run *run)
 {
     int r, reaped;
 
+    run->started_at = clock_now();
     r = watch(run);
     reaped = reap(run);
     if (r == 0)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #define COMMAND_TAIL_MAX 1024
 
@@ -41,6 +42,9 @@ struct command_end {
     bool signalled; /* how the command ended */
     int code;       /* exit status, or the signal */
     bool core_dumped;
+    int pid; /* that it had */
+    usec_t uptime;
+    struct rusage usage;
     char *output;
     size_t output_size;
     char tail[COMMAND_TAIL_MAX]; /* the last of its standard error */

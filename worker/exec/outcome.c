@@ -93,6 +93,42 @@ int outcome_tell(struct troupe_job *job, const struct command_end *end,
     return troupe_job_fail(job, code, outcome_describe(end, text, sizeof(text)));
 }
 
+/* The words with blanks between them, as much as fits. */
+static void join(char *text, size_t size, char *const *argv)
+{
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; argv[i] && length < size - 1; i++)
+        length += (size_t)snprintf(text + length, size - length, "%s%s", i > 0 ? " " : "", argv[i]);
+}
+
+static uint64_t usec_of(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_usec;
+}
+
+int outcome_report_crash(struct troupe_job *job, const struct command_end *end, char *const *argv)
+{
+    char command[256];
+    const struct troupe_crash crash = {
+        .struct_size = sizeof(crash),
+        .pid = end->pid,
+        .signal = end->code,
+        .core_dumped = end->core_dumped,
+        .uptime_usec = end->uptime,
+        .user_usec = usec_of(end->usage.ru_utime),
+        .system_usec = usec_of(end->usage.ru_stime),
+        .max_rss_bytes = (uint64_t)end->usage.ru_maxrss * 1024,
+        .command = command,
+    };
+
+    if (end->stop != COMMAND_NOT_STOPPED || !end->signalled)
+        return 0;
+    join(command, sizeof(command), argv);
+    return troupe_job_crashed(job, &crash);
+}
+
 int outcome_tell_not_started(struct troupe_job *job, const char *program, int error)
 {
     char text[TEXT_SIZE];

@@ -27,6 +27,10 @@ struct outcome_policy {
 int outcome_tell(struct troupe_job *job, const struct command_end *end,
                  const struct outcome_policy *policy);
 
+/* Reports a death by a signal that this process did not cause; does nothing after any other end.
+ * `argv`: the command as it is configured. Before outcome_tell(). 0 or -errno. */
+int outcome_report_crash(struct troupe_job *job, const struct command_end *end, char *const *argv);
+
 /* The same for a command that could not be started: only -E2BIG and -EINVAL will never get
  * better. */
 int outcome_tell_not_started(struct troupe_job *job, const char *program, int error);

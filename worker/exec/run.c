@@ -95,7 +95,10 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     r = command_run(&options, &end);
     if (r < 0)
         return outcome_tell_not_started(job, context->options.argv[0], r);
-    r = outcome_tell(job, &end, &context->options.policy);
+    /* As configured: what the job put into the arguments is not for everybody. */
+    r = outcome_report_crash(job, &end, context->options.argv);
+    if (r == 0)
+        r = outcome_tell(job, &end, &context->options.policy);
     if (end.stop == COMMAND_TERMINATED)
         /* With the job told off, the signal means us; nothing but its usual effect is wanted. */
         (void)raise(end.signal);
