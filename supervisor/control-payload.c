@@ -56,10 +56,8 @@ bool control_take_payload(struct request *request, json_t *object, struct contro
     }
     if (strcmp(given.encoding, "base64") == 0)
         return take_base64(request, &given.data, ret);
-    if (strcmp(given.encoding, "utf8") != 0) {
-        request_invalid(request, "encoding");
-        return false;
-    }
+    if (strcmp(given.encoding, "utf8") != 0)
+        return control_refuse_option(request, "encoding", "utf8, base64");
     ret->data = given.data.data;
     ret->size = given.data.size;
     return true;

@@ -5,6 +5,7 @@
 #include "../shared/log.h"
 #include "config.h"
 #include "context.h"
+#include "control-payload.h"
 #include "control-target.h"
 #include "control-wait.h"
 #include "control.h"
@@ -141,7 +142,7 @@ static void change_life(struct request *request, const struct life_change *chang
         !control_find_target(request, parameters.target, &target))
         return;
     if (parameters.within.set && parameters.within.value < 0) {
-        request_invalid(request, "within_usec");
+        control_refuse_option(request, "within_usec", "microseconds, 0 or more");
         return;
     }
     log_change(request, parameters.target);

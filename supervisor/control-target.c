@@ -3,6 +3,7 @@
 #include "control-target.h"
 
 #include "context.h"
+#include "control-payload.h"
 
 static void refuse_target(struct request *request, const char *target)
 {
@@ -37,7 +38,7 @@ bool control_find_pool(struct request *request, const char *target, struct regis
         return false;
     if (!ret->slot)
         return true;
-    request_invalid(request, "target");
+    control_refuse_option(request, "target", "a group or a cell; this is a worker");
     return false;
 }
 

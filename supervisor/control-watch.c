@@ -4,6 +4,7 @@
 
 #include "capture.h"
 #include "context.h"
+#include "control-payload.h"
 #include "control-target.h"
 #include "group.h"
 #include "report.h"
@@ -189,7 +190,7 @@ void control_list_deaths(struct request *request)
     if (!request_take(request, table, &parameters))
         return;
     if (parameters.limit.value < 1) {
-        request_invalid(request, "limit");
+        control_refuse_option(request, "limit", "1 or more");
         return;
     }
     if (parameters.target && !control_find_ever(request, parameters.target))

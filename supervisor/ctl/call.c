@@ -46,6 +46,36 @@ static int print_problems(const struct invocation *invocation, const json_t *par
     return r == EXIT_OK ? EXIT_INVALID : r;
 }
 
+/* 0 or -errno. After an error nothing on this connection belongs to what is asked next. */
+static int receive(struct invocation *invocation, struct varlink_reply *ret)
+{
+    int r;
+
+    do
+        r = varlink_client_receive(&invocation->client, ret);
+    while (r == -EINTR);
+    if (r < 0)
+        varlink_client_deinit(&invocation->client);
+    return r;
+}
+
+/* Takes the reply over. */
+static int take_answer(const struct invocation *invocation, struct varlink_reply *reply,
+                       json_t **ret)
+{
+    int r = EXIT_OK;
+
+    if (reply->error && invocation->options.json &&
+        strcmp(reply->error, CALL_SUPERVISOR "BadConfiguration") == 0)
+        r = print_problems(invocation, reply->parameters);
+    else if (reply->error)
+        r = explain_error(reply->error, reply->parameters);
+    else
+        *ret = json_incref(reply->parameters);
+    varlink_reply_deinit(reply);
+    return r;
+}
+
 int call(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
          json_t **ret)
 {
@@ -55,20 +85,34 @@ int call(struct invocation *invocation, const char *method, json_t *parameters, 
     r = send_call(invocation, method, parameters, false, patient);
     if (r != EXIT_OK)
         return r;
-    do
-        r = varlink_client_receive(&invocation->client, &reply);
-    while (r == -EINTR);
-    if (r < 0)
-        return explain_broken(r);
-    if (reply.error && invocation->options.json &&
-        strcmp(reply.error, CALL_SUPERVISOR "BadConfiguration") == 0)
-        r = print_problems(invocation, reply.parameters);
-    else if (reply.error)
-        r = explain_error(reply.error, reply.parameters);
-    else
-        *ret = json_incref(reply.parameters);
-    varlink_reply_deinit(&reply);
-    return r;
+    r = receive(invocation, &reply);
+    return r < 0 ? explain_broken(r) : take_answer(invocation, &reply, ret);
+}
+
+int call_wait(struct invocation *invocation, const char *method, json_t *parameters, json_t **ret)
+{
+    struct varlink_reply reply;
+    int r;
+
+    r = send_call(invocation, method, parameters, false, true);
+    if (r != EXIT_OK)
+        return r;
+    r = receive(invocation, &reply);
+    if (r == -ETIMEDOUT)
+        return EXIT_TIMEOUT;
+    return r < 0 ? explain_broken(r) : take_answer(invocation, &reply, ret);
+}
+
+int call_any(struct invocation *invocation, const char *method, json_t *parameters,
+             struct varlink_reply *ret)
+{
+    int r;
+
+    r = send_call(invocation, method, parameters, false, false);
+    if (r != EXIT_OK)
+        return r;
+    r = receive(invocation, ret);
+    return r < 0 ? explain_broken(r) : EXIT_OK;
 }
 
 static int receive_one(struct invocation *invocation, call_reply_fn each, void *userdata,
@@ -77,9 +121,7 @@ static int receive_one(struct invocation *invocation, call_reply_fn each, void *
     struct varlink_reply reply;
     int r;
 
-    do
-        r = varlink_client_receive(&invocation->client, &reply);
-    while (r == -EINTR);
+    r = receive(invocation, &reply);
     if (r < 0)
         return explain_broken(r);
     *ret_last = !reply.continues;

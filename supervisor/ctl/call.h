@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 struct invocation;
+struct varlink_reply;
 
 #define CALL_SUPERVISOR "io.troupe.Supervisor."
 #define CALL_JOBS       "io.troupe.Jobs."
@@ -26,6 +27,14 @@ struct invocation;
  */
 int call(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
          json_t **ret);
+
+/* The same, patiently; but when --timeout= runs out, nothing is said: EXIT_TIMEOUT. */
+int call_wait(struct invocation *invocation, const char *method, json_t *parameters, json_t **ret);
+
+/* The same, with the reply whatever it is: EXIT_OK for an error reply, too. End the reply with
+ * varlink_reply_deinit(). */
+int call_any(struct invocation *invocation, const char *method, json_t *parameters,
+             struct varlink_reply *ret);
 
 /*
  * The same with "more": `each` gets the parameters (borrowed) of every reply; anything but EXIT_OK

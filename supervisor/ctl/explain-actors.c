@@ -55,7 +55,7 @@ static int timed_out(const json_t *p)
 {
     (void)p;
     complain("nobody replied in time (--timeout)");
-    return EXIT_FAILED;
+    return EXIT_TIMEOUT;
 }
 
 static int failed(const json_t *p)

@@ -61,3 +61,42 @@ const struct explanation explain_connection[] = {
 };
 
 const size_t n_explain_connection = ELEMENTS(explain_connection);
+
+/* ---- org.varlink.service ---- */
+
+/* Values are checked by the methods, and refused with what is allowed: this is about the shape. */
+static int invalid_parameter(const json_t *p)
+{
+    complain("the supervisor does not take '%s' here: is it of another version than troupectl?",
+             field_text(p, "parameter"));
+    return EXIT_USAGE;
+}
+
+static int unknown_method(const json_t *p)
+{
+    complain("the program behind the socket does not know '%s': another version, or no trouped",
+             field_has(p, "method") ? field_text(p, "method") : field_text(p, "interface"));
+    return EXIT_FAILED;
+}
+
+static int permission_denied(const json_t *p)
+{
+    (void)p;
+    complain("not permitted by what answers at the socket");
+    return EXIT_NOT_PERMITTED;
+}
+
+static int expected_more(const json_t *p)
+{
+    (void)p;
+    complain("the supervisor answers this only with \"more\": another version?");
+    return EXIT_FAILED;
+}
+
+const struct explanation explain_service[] = {
+    {"InvalidParameter", invalid_parameter}, {"MethodNotFound", unknown_method},
+    {"InterfaceNotFound", unknown_method},   {"MethodNotImplemented", unknown_method},
+    {"PermissionDenied", permission_denied}, {"ExpectedMore", expected_more},
+};
+
+const size_t n_explain_service = ELEMENTS(explain_service);

@@ -13,6 +13,10 @@ struct explanation {
 extern const struct explanation explain_actors[];
 extern const size_t n_explain_actors;
 
+/* Errors of org.varlink.service; explain-connection.c. */
+extern const struct explanation explain_service[];
+extern const size_t n_explain_service;
+
 /* Errors that any call may end with; explain-connection.c. */
 extern const struct explanation explain_connection[];
 extern const size_t n_explain_connection;

@@ -8,6 +8,8 @@
 #include "field.h"
 #include "format.h"
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 static int no_target(const json_t *p)
@@ -168,36 +170,87 @@ static const struct explanation explanations[] = {
     {"NotReached", not_reached},
 };
 
-static int explain_unknown(const char *error, const json_t *parameters)
+/* "QueueTooLong" as "queue too long". */
+static void name_to_words(const char *name, char *words, size_t size)
 {
-    _cleanup_free_ char *text = json_dumps(parameters, JSON_COMPACT);
+    size_t used = 0;
 
-    if (strcmp(error, "org.varlink.service.MethodNotFound") == 0 ||
-        strcmp(error, "org.varlink.service.InterfaceNotFound") == 0)
-        complain("the program behind the socket does not know '%s': another version, or no trouped",
-                 field_has(parameters, "method") ? field_text(parameters, "method")
-                                                 : field_text(parameters, "interface"));
-    else
-        complain("the supervisor answered with the error %s %s", error, text ? text : "");
+    for (; *name != '\0' && used + 3 < size; name++) {
+        bool upper = *name >= 'A' && *name <= 'Z';
+
+        if (upper && used > 0)
+            words[used++] = ' ';
+        words[used++] = upper ? (char)(*name - 'A' + 'a') : *name;
+    }
+    words[used] = '\0';
+}
+
+/* "group a, maximum 5": members that are text or numbers. */
+static void write_parameters(FILE *file, const json_t *parameters)
+{
+    const char *separator = ": ", *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)parameters, key, value)
+    {
+        if (json_is_string(value))
+            fprintf(file, "%s%s %s", separator, key, json_string_value(value));
+        else if (json_is_integer(value))
+            fprintf(file, "%s%s %lld", separator, key, (long long)json_integer_value(value));
+        else
+            continue;
+        separator = ", ";
+    }
+}
+
+/* An error that this program has not heard of: the supervisor is a newer one. */
+static int explain_unknown(const char *name, const json_t *parameters)
+{
+    _cleanup_free_ char *text = NULL;
+    char words[128];
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+
+    if (file) {
+        write_parameters(file, parameters);
+        if (fclose(file) != 0)
+            text = NULL;
+    }
+    name_to_words(name, words, sizeof(words));
+    complain("the supervisor refused: %s%s", words, text ? text : "");
     return EXIT_FAILED;
+}
+
+static const struct explanation *find_explanation(const char *error)
+{
+    const struct {
+        const char *interface;
+        const struct explanation *items;
+        size_t n_items;
+    } tables[] = {
+        {"io.troupe.", explanations, ELEMENTS(explanations)},
+        {"io.troupe.", explain_connection, n_explain_connection},
+        {"io.troupe.", explain_actors, n_explain_actors},
+        {"org.varlink.service.", explain_service, n_explain_service},
+    };
+    const char *name = strrchr(error, '.');
+
+    for (size_t i = 0; name && i < ELEMENTS(tables); i++)
+        for (size_t k = 0; k < tables[i].n_items; k++)
+            if (strncmp(error, tables[i].interface, strlen(tables[i].interface)) == 0 &&
+                strcmp(name + 1, tables[i].items[k].name) == 0)
+                return &tables[i].items[k];
+    return NULL;
 }
 
 int explain_error(const char *error, const json_t *parameters)
 {
+    const struct explanation *explanation = find_explanation(error);
     const char *name = strrchr(error, '.');
 
-    if (strncmp(error, "io.troupe.", strlen("io.troupe.")) != 0 || !name)
-        return explain_unknown(error, parameters);
-    for (size_t i = 0; i < ELEMENTS(explanations); i++)
-        if (strcmp(name + 1, explanations[i].name) == 0)
-            return explanations[i].explain(parameters);
-    for (size_t i = 0; i < n_explain_connection; i++)
-        if (strcmp(name + 1, explain_connection[i].name) == 0)
-            return explain_connection[i].explain(parameters);
-    for (size_t i = 0; i < n_explain_actors; i++)
-        if (strcmp(name + 1, explain_actors[i].name) == 0)
-            return explain_actors[i].explain(parameters);
-    return explain_unknown(error, parameters);
+    if (explanation)
+        return explanation->explain(parameters);
+    return explain_unknown(name ? name + 1 : error, parameters);
 }
 
 int explain_connect(const char *socket, int error)
@@ -237,8 +290,8 @@ int explain_broken(int error)
         complain("the connection was closed by the supervisor, or the supervisor is gone");
         break;
     case -ETIMEDOUT:
-        complain("no answer within the time allowed (--timeout)");
-        break;
+        complain("no answer in time: the supervisor is busy, or hangs (--timeout waits longer)");
+        return EXIT_TIMEOUT;
     case -EPROTO:
         complain("what came back is not the Varlink protocol: no trouped at this socket?");
         break;

@@ -26,7 +26,7 @@ void help_all(const struct verb *verbs, size_t n_verbs)
     puts("\n'troupectl VERB --help' tells more of each, troupectl(1) all. A TARGET is a\n"
          "group (digest), a cell (mail/acme) or a worker (digest/3, mail/acme/0). Exit\n"
          "status: 0 ok, 1 failed, 2 usage, 3 no supervisor, 4 not permitted, 5 no such\n"
-         "target or job, 6 busy or exists, 7 configuration invalid.");
+         "target or job, 6 busy or exists, 7 configuration invalid, 8 time ran out.");
 }
 
 void help_verb(const struct verb *verb)

@@ -186,26 +186,3 @@ int verb_job(struct invocation *invocation)
     json_decref(reply);
     return r;
 }
-
-int verb_cancel(struct invocation *invocation)
-{
-    int status = EXIT_OK;
-
-    for (size_t i = 0; i < invocation->n_operands; i++) {
-        json_t *reply;
-        int r;
-
-        r = call(invocation, CALL_JOBS "Cancel", json_pack("{s:s}", "id", invocation->operands[i]),
-                 false, &reply);
-        if (r == EXIT_UNREACHABLE)
-            return r;
-        if (r != EXIT_OK) {
-            status = r;
-            continue;
-        }
-        if (invocation->options.json)
-            call_print_json_line(reply);
-        json_decref(reply);
-    }
-    return status;
-}

@@ -8,10 +8,18 @@
 #include "field.h"
 #include "format.h"
 #include "invocation.h"
+#include "still.h"
 #include "value.h"
 #include "verbs.h"
 
-static int order_one(struct invocation *invocation, const char *method, const char *target)
+/* A change of targets, and how troupectl calls it while it is under way. */
+struct change {
+    const char *method;
+    const char *doing; /* NULL = complete at once */
+    bool ends;         /* workers go down */
+};
+
+static int order_one(struct invocation *invocation, const struct change *change, const char *target)
 {
     bool wait = invocation->options.wait;
     const char *name = invocation->options.actor ? "actor" : "target";
@@ -23,7 +31,10 @@ static int order_one(struct invocation *invocation, const char *method, const ch
         (within > 0 &&
          json_object_set_new(parameters, "within_usec", json_integer((json_int_t)within)) < 0))
         return call_no_memory();
-    r = call(invocation, method, parameters, wait, &reply);
+    r = wait ? call_wait(invocation, change->method, parameters, &reply)
+             : call(invocation, change->method, parameters, false, &reply);
+    if (wait && r == EXIT_TIMEOUT)
+        return still_under_way(invocation, target, change->doing, change->ends);
     if (r != EXIT_OK)
         return r;
     if (invocation->options.json)
@@ -33,12 +44,12 @@ static int order_one(struct invocation *invocation, const char *method, const ch
 }
 
 /* All targets are tried; the last failure is the exit status. */
-static int order(struct invocation *invocation, const char *method)
+static int order(struct invocation *invocation, const struct change *change)
 {
     int status = EXIT_OK;
 
     for (size_t i = 0; i < invocation->n_operands; i++) {
-        int r = order_one(invocation, method, invocation->operands[i]);
+        int r = order_one(invocation, change, invocation->operands[i]);
 
         if (r == EXIT_UNREACHABLE)
             return r;
@@ -50,22 +61,22 @@ static int order(struct invocation *invocation, const char *method)
 
 int verb_start(struct invocation *invocation)
 {
-    return order(invocation, CALL_SUPERVISOR "Start");
+    return order(invocation, &(struct change){CALL_SUPERVISOR "Start", "starting", false});
 }
 
 int verb_stop(struct invocation *invocation)
 {
-    return order(invocation, CALL_SUPERVISOR "Stop");
+    return order(invocation, &(struct change){CALL_SUPERVISOR "Stop", "stopping", true});
 }
 
 int verb_restart(struct invocation *invocation)
 {
-    return order(invocation, CALL_SUPERVISOR "Restart");
+    return order(invocation, &(struct change){CALL_SUPERVISOR "Restart", "restarting", false});
 }
 
 int verb_reset(struct invocation *invocation)
 {
-    return order(invocation, CALL_SUPERVISOR "Reset");
+    return order(invocation, &(struct change){.method = CALL_SUPERVISOR "Reset"});
 }
 
 static int pause_or_resume(struct invocation *invocation, const char *verb)
@@ -74,7 +85,7 @@ static int pause_or_resume(struct invocation *invocation, const char *verb)
 
     snprintf(method, sizeof(method), "%s%s",
              invocation->options.actor ? CALL_ACTORS : CALL_SUPERVISOR, verb);
-    return order(invocation, method);
+    return order(invocation, &(struct change){.method = method});
 }
 
 int verb_pause(struct invocation *invocation)
@@ -104,7 +115,10 @@ int verb_resize(struct invocation *invocation)
     parameters = json_pack("{s:s, s:I}", "target", target, "size", (json_int_t)size);
     if (!parameters || (wait && json_object_set_new(parameters, "wait", json_true()) < 0))
         return call_no_memory();
-    r = call(invocation, CALL_SUPERVISOR "Resize", parameters, wait, &reply);
+    r = wait ? call_wait(invocation, CALL_SUPERVISOR "Resize", parameters, &reply)
+             : call(invocation, CALL_SUPERVISOR "Resize", parameters, false, &reply);
+    if (wait && r == EXIT_TIMEOUT)
+        return still_under_way(invocation, target, "resizing", false);
     if (r != EXIT_OK)
         return r;
     if (invocation->options.json)

@@ -112,6 +112,7 @@ static const struct option table[] = {
     FLAG(OPTIONS_FOLLOW, 'f', "follow", follow, "stay, and show what happens"),
     FLAG(OPTIONS_REPLAY, 0, "replay", replay, "with --follow: begin with the kept ones"),
     FLAG(OPTIONS_ALL, 'a', "all", all, "every worker, also the healthy ones"),
+    FLAG(OPTIONS_CANCEL, 'a', "all", everything, "all live jobs of these groups or cells"),
     VALUE(OPTIONS_STATE, OPTION_TEXT, 0, "state", "STATE", state,
           "those in this state: queued, running, backoff, delayed, succeeded ...", ),
     FLAG(OPTIONS_ENDED, 'e', "ended", ended, "also the ended ones whose results are kept"),

@@ -34,6 +34,7 @@ enum option_set {
     OPTIONS_MESSAGES = 1u << 21,  /* of the message log */
     OPTIONS_WITHIN = 1u << 22,    /* of a stop */
     OPTIONS_STATE = 1u << 23,     /* of jobs */
+    OPTIONS_CANCEL = 1u << 24,    /* of cancel */
 };
 
 /* Strings are borrowed from the command line. */

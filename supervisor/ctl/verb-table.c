@@ -93,7 +93,7 @@ const struct verb verb_table[] = {
     {
         .name = "ask", .operands = "ACTOR TYPE [-]", .operands_min = 2, .operands_max = 3,
         .summary = "Sends an actor a message, writes its reply",
-        .details = "The exit status is 1 when nobody replied in time, or nobody will.\n",
+        .details = "The exit status is 8 when nobody replied in time, 1 when nobody will.\n",
         .options = OPTIONS_REPLY | OPTIONS_PAYLOAD | OPTIONS_KEY, .run = verb_ask,
         .examples = "  troupectl ask bank balance --data 17 --timeout 2s\n",
     },
@@ -175,10 +175,15 @@ const struct verb verb_table[] = {
                     "  troupectl errors requeue 18 19\n",
     },
     {
-        .name = "cancel", .operands = "ID...", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .name = "cancel", .operands = "ID... | --all GROUP[/CELL]...", .operands_min = 1,
+        .operands_max = ANY_NUMBER,
         .summary = "Asks jobs to end; they are not retried",
-        .options = OPTIONS_CONNECT, .run = verb_cancel,
-        .examples = "  troupectl cancel nightly\n",
+        .details =
+            "With --all every job of a group or a cell that has not ended: first what waits,\n"
+            "then what is being worked on.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_CANCEL, .run = verb_cancel,
+        .examples = "  troupectl cancel nightly\n"
+                    "  troupectl cancel --all digest\n",
     },
     {
         .name = "resize", .operands = "GROUP[/CELL] N", .operands_min = 2, .operands_max = 2,

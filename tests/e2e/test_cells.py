@@ -324,7 +324,7 @@ class Sizes(TestCase):
         self.assertEqual([e["type"] for e in s.call("Watch", target="mail")["events"] if "resized" in e["type"]], [])
         self.assertIn("allowed: 1 to 4096", s.ctl("resize", "mail/acme", "0").stderr)
         self.refused("NoSuchTarget", s.call, "Resize", target="mail/other", size=2)
-        self.refused("org.varlink.service.InvalidParameter".rpartition(".")[2], s.call, "Resize",
+        self.refused("BadOption", s.call, "Resize",
                      target="mail/acme/0", size=2)
 
     def test_P7_shrink_stops_highest_after_its_job_and_growing_starts_only_the_new(self):

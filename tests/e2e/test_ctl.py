@@ -10,7 +10,7 @@ import signal
 import subprocess
 import unittest
 
-from troupe import ACTOR, LIMIT, TROUPECTL, Bell, TestCase, ini
+from troupe import ACTOR, LIMIT, TROUPECTL, Bell, TestCase, ini, text
 
 os.environ["LC_ALL"] = "C.UTF-8"  # marks and lines as most people see them
 
@@ -150,6 +150,48 @@ class Orders(Ctl):
                 process = self.exits(status, *arguments)
                 self.assertIn(sentence, process.stderr)
                 self.assertEqual(process.stdout, "")
+
+    def test_a_wait_that_runs_out_of_time_tells_how_far_it_is(self):
+        bell = Bell(self.s, "bell")
+        for i in range(2):
+            self.s.create("actor", f"wait {bell.path}", id=f"held-{i}")
+            self.s.wait_job_state(f"held-{i}", "running")
+        process = self.exits(8, "stop", "actor", "--wait", "--timeout", "100ms")
+        self.assertIn("actor: still stopping: 2 of 4 have a job in hand; it goes on\n", process.stderr)
+        bell.ring(2)
+        self.exits(0, "stop", "actor", "--wait")
+        # Each target has its own time, and the next one is tried.
+        self.s.write("slow.group", ini(ACTOR, Group={"Environment": "ACTOR_NEVER_READY=1"}))
+        self.exits(0, "reload")
+        process = self.exits(8, "start", "slow", "actor", "--wait", "--timeout", "500ms")
+        self.assertIn("slow: still starting: 1 of 1 is not up yet; it goes on\n", process.stderr)
+
+    def test_any_number_of_jobs_is_listed_and_cancelled(self):
+        """Beyond the thousand that an answer has."""
+        n = 2500
+        self.s.write("many.group", ini(ACTOR, Pool={"Size": 2}, Jobs={"QueueMax": n}))
+        self.exits(0, "reload")
+        bell = Bell(self.s, "bell")
+        with self.s.connect() as connection:
+            for i in range(n):
+                connection.send("Create", {"group": "many", "options": {"id": f"j{i:04}", "priority": i % 2},
+                                           "payload": text(f"wait {bell.path}")})
+                connection.reply()
+        self.s.until(lambda: self.s.group("many")["running"] == 2)
+        shown = self.exits(0, "jobs", "many", "--limit", "9999").stdout.splitlines()
+        self.assertEqual(len(shown), n + 1)
+        self.assertEqual([line.split()[2] for line in shown[1:4]], ["running", "running", "queued"])
+        queued = [line.split()[0] for line in shown[3:]]
+        self.assertEqual(queued, sorted(queued, key=lambda id: (int(id[1:]) % 2, id)))
+        shown = self.exits(0, "jobs", "many", "--limit", "3").stdout
+        self.assertIn(f"3 of {n:,} jobs; --limit N shows more", shown)
+        self.assertEqual([line.split()[2] for line in shown.splitlines()[1:4]], ["running", "running", "queued"])
+        self.assertEqual(len(self.s.ctl_json("jobs", "--state", "queued")["jobs"]), n - 2)
+        self.assertIn("allowed: queued, running", self.exits(2, "jobs", "--state", "lost").stderr)
+        self.assertEqual(self.exits(0, "cancel", "--all", "many").stdout, f"many: {n:,} jobs cancelled\n")
+        self.s.until(lambda: self.s.group("many")["cancelled"] == n)
+        self.assertEqual(self.exits(0, "cancel", "--all", "many").stdout, "many: 0 jobs cancelled\n")
+        self.exits(5, "cancel", "--all", "mny")
 
     def test_without_a_supervisor_it_says_so(self):
         self.s.stop()

@@ -228,7 +228,7 @@ class Stops(TestCase):
         self.assertEqual(s.worker("actor/0")["state"], "stopped")
         self.assertEqual((s.job(job)["state"], s.job(job)["attempts"]), ("queued", []))
         self.assertEqual(s.deaths()[0]["cause"], "stop")
-        self.refused("InvalidParameter", s.call, "Stop", target="actor", within_usec=-1)
+        self.refused("BadOption", s.call, "Stop", target="actor", within_usec=-1)
 
     def test_a_deaf_worker_goes_up_the_ladder(self):
         s = self.started({"actor": actor(Group={"Environment": "ACTOR_NEVER_ENDS=1"}, Worker={"TimeoutStopSec": "100ms"})})

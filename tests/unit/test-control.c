@@ -371,8 +371,7 @@ START_TEST(unknown_targets_are_refused_with_the_nearest)
     check_refused("NoSuchTarget", "target", "test/2",
                   SUPERVISOR("Stop", "{\"target\":\"test/2\"}"));
     check_refused("NoSuchTarget", "target", "q", SUPERVISOR("Watch", "{\"target\":\"q\"}"));
-    check_refused("InvalidParameter", "parameter", "target",
-                  SUPERVISOR("Pause", "{\"target\":\"test/0\"}"));
+    check_refused("BadOption", "option", "target", SUPERVISOR("Pause", "{\"target\":\"test/0\"}"));
 }
 END_TEST
 
@@ -526,7 +525,7 @@ START_TEST(wrong_jobs_are_refused_with_what_is_wrong)
     check_refused("InvalidParameter", "parameter", "retries",
                   JOBS("Create", "{\"group\":\"test\",\"options\":{\"retries\":1}}"));
     check_refused(
-        "InvalidParameter", "parameter", "encoding",
+        "BadOption", "option", "encoding",
         JOBS("Do", "{\"group\":\"test\",\"payload\":{\"encoding\":\"hex\",\"data\":\"\"}}"));
     check_refused(
         "BadPayload", NULL, NULL,
