@@ -4,9 +4,6 @@
 #include "group.h"
 #include <string.h>
 
-/* Death reports that are looked through: those of a job that just died are among the newest. */
-#define DEATHS_SEARCHED 4096
-
 /* How many of the remembered attempts ended in a death. */
 static size_t count_deaths(const struct job *job)
 {

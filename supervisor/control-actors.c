@@ -6,6 +6,7 @@
 
 #include "context.h"
 #include "control-list.h"
+#include "control-submit.h"
 #include "control-target.h"
 #include "group.h"
 #include "interfaces.h"
@@ -83,6 +84,15 @@ void control_refuse_routing(struct request *request, const char *to, int result)
         break;
     case ROUTER_E_NO_MATCH:
         request_fail_string(request, "NoMatch", "exchange", to);
+        break;
+    case ROUTER_E_NO_KEY:
+        control_refuse_option(request, "key", CONTROL_KEY_ALLOWED);
+        break;
+    case ROUTER_E_CELLS:
+        request_fail_string(request, "TooMany", "what", "cells (CellsMax=)");
+        break;
+    case ROUTER_E_MEMORY:
+        request_internal(request, -ENOMEM);
         break;
     default:
         request_internal(request, result);

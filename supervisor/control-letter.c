@@ -18,7 +18,7 @@
 #define QUEUES_ALLOWED "dead_letters, errors"
 #define REASONS_ALLOWED                                                                            \
     "unhandled, no-match, gone, mailbox-full, dropped, late-reply, wrong-reply, unknown-death, "   \
-    "loop, job, error, crash"
+    "loop, no-memory, job, error, crash"
 
 /* ---- parameters ---- */
 

@@ -13,8 +13,6 @@
 #include <string.h>
 
 #define RETRIES_MAX 1000000
-#define ID_ALLOWED  "1 to 64 characters of A-Z a-z 0-9 . _ : @ -, not beginning with . or -"
-#define KEY_ALLOWED "in a group with Cells=by-key " ID_ALLOWED
 
 struct submit_parameters {
     const char *group;
@@ -61,7 +59,7 @@ static bool refuse_id(struct request *request, const struct varlink_bytes *id)
     struct reply *reply = request_begin_error(request, "BadId");
 
     reply_text(reply, "id", id->data, id->size);
-    reply_string(reply, "allowed", ID_ALLOWED);
+    reply_string(reply, "allowed", CONTROL_ID_ALLOWED);
     request_end(request);
     return false;
 }
@@ -109,7 +107,7 @@ static void refuse(struct request *request, const struct group *group,
         break;
     case CELL_E_NO_KEY:
     case CELL_E_BAD_KEY:
-        control_refuse_option(request, "key", KEY_ALLOWED);
+        control_refuse_option(request, "key", CONTROL_KEY_ALLOWED);
         break;
     case CELL_E_TOO_MANY:
         refuse_cell(request, group);

@@ -133,23 +133,13 @@ struct deaths {
 
 #define deaths_of(pointer) list_entry(pointer, struct deaths, parts)
 
-/* The oldest ones go first: if the last one is gone, so is all that was behind it. */
-static struct death *next_death(const struct death_log *log, const struct death *last)
-{
-    const struct list *node = last ? &last->link : &log->deaths;
-
-    if (last && !list_linked(&last->link))
-        return NULL;
-    return node->next == &log->deaths ? NULL : list_entry(node->next, struct death, link);
-}
-
 static bool write_deaths(struct request_parts *parts)
 {
     struct deaths *deaths = deaths_of(parts);
     struct death *death;
 
     do {
-        death = next_death(&parts->request->context->deaths, deaths->last);
+        death = death_log_next(&parts->request->context->deaths, deaths->last);
         if (!death || deaths->left == 0)
             return true;
         death_ref(death);

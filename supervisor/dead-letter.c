@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const REASONS[_DEAD_N_REASONS] = {
     [DEAD_UNHANDLED] = "unhandled",
@@ -17,6 +18,7 @@ static const char *const REASONS[_DEAD_N_REASONS] = {
     [DEAD_WRONG_REPLY] = "wrong-reply",
     [DEAD_UNKNOWN_DEATH] = "unknown-death",
     [DEAD_LOOP] = "loop",
+    [DEAD_NO_MEMORY] = "no-memory",
     [DEAD_JOB] = "job",
     [DEAD_ERROR] = "error",
     [DEAD_CRASH] = "crash",
@@ -52,6 +54,7 @@ void dead_letter_free(struct dead_letter *letter)
     if (!letter)
         return;
     assert(!list_linked(&letter->link));
+    share_unref(letter->share);
     for (size_t i = 0; i < letter->n_deaths; i++)
         death_unref(letter->deaths[i]);
     parcel_deinit(&letter->payload);
@@ -128,6 +131,7 @@ static struct dead_letter *letter_new(const struct dead_letter_facts *facts)
     if (!letter)
         return NULL;
     list_init(&letter->link);
+    list_init(&letter->share_link);
     list_init(&letter->blob_link);
     letter->at = clock_realtime();
     letter->reason = facts->reason;
@@ -153,20 +157,26 @@ void dead_letters_init(struct dead_letters *letters, uint64_t max, uint64_t memo
     for (unsigned i = 0; i < _DEAD_N_QUEUES; i++)
         list_init(&letters->rings[i]);
     list_init(&letters->cursors);
-    list_init(&letters->blobs);
+    shares_init(&letters->shares);
+}
+
+static void unlink_blob(struct dead_letter *letter)
+{
+    if (!list_linked(&letter->blob_link))
+        return;
+    list_unlink(&letter->blob_link);
+    share_sub(letter->share, DEAD_SHARE_BLOBS, 1);
 }
 
 void dead_letter_take(struct dead_letters *letters, struct dead_letter *letter)
 {
-    if (list_linked(&letter->blob_link)) {
-        list_unlink(&letter->blob_link);
-        letters->n_blobs--;
-    }
+    unlink_blob(letter);
     list_cursors_pass(&letters->cursors, &letter->link);
     list_unlink(&letter->link);
+    list_unlink(&letter->share_link);
     letters->n_taken++;
-    letters->n[dead_letter_queue_of(letter->reason)]--;
-    letters->memory -= letter->memory;
+    share_sub(letter->share, dead_letter_queue_of(letter->reason), 1);
+    share_sub(letter->share, DEAD_SHARE_MEMORY, letter->memory);
 }
 
 static void remove_letter(struct dead_letters *letters, struct dead_letter *letter)
@@ -179,84 +189,111 @@ void dead_letters_deinit(struct dead_letters *letters)
 {
     list_cursors_end(&letters->cursors);
     (void)dead_letters_purge(letters, &(struct dead_letter_filter)DEAD_LETTER_FILTER_ANY);
+    shares_deinit(&letters->shares);
 }
 
-static void drop_payload(struct dead_letters *letters, struct dead_letter *letter)
+/* Of a letter in its ring. */
+static void drop_payload(struct dead_letter *letter)
 {
-    if (list_linked(&letter->blob_link)) {
-        list_unlink(&letter->blob_link);
-        letters->n_blobs--;
-    }
+    unlink_blob(letter);
     letter->payload_dropped = letter->payload_size > 0;
     letter->memory -= (size_t)letter->payload.size;
-    letters->memory -= (size_t)letter->payload.size;
+    share_sub(letter->share, DEAD_SHARE_MEMORY, letter->payload.size);
     parcel_deinit(&letter->payload);
 }
 
-/* The oldest of a ring; NULL when it is empty. */
-static struct dead_letter *oldest_of(const struct dead_letters *letters, unsigned queue)
+/* The oldest of a share in that ring; NULL when it has none. */
+static struct dead_letter *oldest_in(const struct share *share, unsigned queue)
 {
-    struct list *node = list_first(&letters->rings[queue]);
+    struct list *node = list_first(&share->entries[queue]);
 
-    return node ? letter_of(node, link) : NULL;
+    return node ? letter_of(node, share_link) : NULL;
 }
 
-static struct dead_letter *oldest(const struct dead_letters *letters)
+static struct dead_letter *oldest_of(const struct share *share)
 {
-    struct dead_letter *dead = oldest_of(letters, DEAD_LETTERS);
-    struct dead_letter *error = oldest_of(letters, DEAD_ERRORS);
+    struct dead_letter *dead = oldest_in(share, DEAD_LETTERS);
+    struct dead_letter *error = oldest_in(share, DEAD_ERRORS);
 
     if (!dead || !error)
         return dead ? dead : error;
     return dead->id < error->id ? dead : error;
 }
 
-/* Down to these bounds, the oldest first. */
-static void evict(struct dead_letters *letters, uint64_t max, uint64_t memory_max)
+static void evict_letter(struct dead_letters *letters, struct dead_letter *letter)
 {
-    struct dead_letter *letter;
+    remove_letter(letters, letter);
+    letters->n_evicted++;
+}
 
-    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
-        while (letters->n[queue] > max) {
-            remove_letter(letters, oldest_of(letters, queue));
-            letters->n_evicted++;
-        }
-    while (letters->memory > memory_max && (letter = oldest(letters))) {
-        remove_letter(letters, letter);
-        letters->n_evicted++;
+/* Down to the bounds. */
+static void evict(struct dead_letters *letters)
+{
+    struct shares *shares = &letters->shares;
+
+    while (shares->used[DEAD_SHARE_BLOBS] > DEAD_LETTER_BLOBS_MAX) {
+        struct share *share = share_victim(shares, DEAD_SHARE_BLOBS);
+        drop_payload(letter_of(list_first(&share->entries[DEAD_SHARE_BLOBS]), blob_link));
     }
+    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
+        while (shares->used[queue] > letters->max)
+            evict_letter(letters, oldest_in(share_victim(shares, queue), queue));
+    while (shares->used[DEAD_SHARE_MEMORY] > letters->memory_max)
+        evict_letter(letters, oldest_of(share_victim(shares, DEAD_SHARE_MEMORY)));
 }
 
 void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t memory_max)
 {
     letters->max = max;
     letters->memory_max = memory_max;
-    evict(letters, max, memory_max);
+    evict(letters);
 }
 
-static void link_letter(struct dead_letters *letters, struct dead_letter *letter)
+/* Ids only count up: but for a letter that is put back, the end is the place. */
+static void link_in_order(struct dead_letters *letters, struct dead_letter *letter)
 {
     const enum dead_letter_queue queue = dead_letter_queue_of(letter->reason);
     struct list *ring = &letters->rings[queue], *before = ring->prev;
+    struct list *own = &letter->share->entries[queue], *own_before = own->prev;
 
-    /* Ids only count up: but for one that is put back, the end is the place. */
     while (before != ring && letter_of(before, link)->id > letter->id)
         before = before->prev;
     list_insert_between(&letter->link, before, before->next);
-    letters->n[queue]++;
-    letters->memory += letter->memory;
-    if (letter->payload.fd >= 0) {
-        list_push_back(&letters->blobs, &letter->blob_link);
-        letters->n_blobs++;
-    }
+    while (own_before != own && letter_of(own_before, share_link)->id > letter->id)
+        own_before = own_before->prev;
+    list_insert_between(&letter->share_link, own_before, own_before->next);
 }
 
 void dead_letter_put(struct dead_letters *letters, struct dead_letter *letter)
 {
-    link_letter(letters, letter);
-    while (letters->n_blobs > DEAD_LETTER_BLOBS_MAX)
-        drop_payload(letters, letter_of(list_first(&letters->blobs), blob_link));
-    evict(letters, letters->max, letters->memory_max);
+    link_in_order(letters, letter);
+    share_add(letter->share, dead_letter_queue_of(letter->reason), 1);
+    share_add(letter->share, DEAD_SHARE_MEMORY, letter->memory);
+    if (letter->payload.fd >= 0) {
+        list_push_back(&letter->share->entries[DEAD_SHARE_BLOBS], &letter->blob_link);
+        share_add(letter->share, DEAD_SHARE_BLOBS, 1);
+    }
+    evict(letters);
+}
+
+/* A descriptor is dearer than its bytes. What cannot be copied stays a blob. */
+static void copy_blob(struct parcel *payload)
+{
+    const size_t size = (size_t)payload->size;
+    uint8_t *copy;
+
+    if (payload->fd < 0 || payload->size > DEAD_LETTER_COPY_MAX || size <= PARCEL_SMALL)
+        return;
+    copy = malloc(size);
+    if (!copy)
+        return;
+    if (pread(payload->fd, copy, size, 0) != (ssize_t)size) {
+        free(copy);
+        return;
+    }
+    parcel_deinit(payload);
+    payload->heap = copy;
+    payload->size = size;
 }
 
 static void set_payload(const struct dead_letters *letters, struct dead_letter *letter,
@@ -269,8 +306,19 @@ static void set_payload(const struct dead_letters *letters, struct dead_letter *
         parcel_deinit(payload);
         return;
     }
+    copy_blob(payload);
     letter->memory += (size_t)payload->size;
     parcel_move(&letter->payload, payload);
+}
+
+/* Whose share it is: the sender's group's, if there is one, else the recipient's. */
+static struct share *share_for(struct dead_letters *letters, const struct dead_letter_facts *facts)
+{
+    const char *owner = facts->sender;
+
+    if (!owner || *owner == '(')
+        owner = facts->recipient ? facts->recipient : "";
+    return share_get(&letters->shares, owner, share_owner_size(owner));
 }
 
 uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
@@ -281,7 +329,10 @@ uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_
     letters->counts[facts->reason]++;
     letters->last_id++;
     letter = letter_new(facts);
-    if (!letter) {
+    if (letter)
+        letter->share = share_for(letters, facts);
+    if (!letter || !letter->share) {
+        dead_letter_free(letter);
         if (payload)
             parcel_deinit(payload);
         return 0;

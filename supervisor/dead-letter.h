@@ -5,7 +5,9 @@
  * What nobody will handle, kept for people to look at: dead letters (messages that could not be
  * delivered or were not handled, jobs whose retries are exhausted) and the error queue (messages
  * whose handler failed). Two rings with one bound on their number each, and one on the memory of
- * both; the oldest go first. Ids count up over both.
+ * both. Each letter belongs to the group of its sender, or without one to that of its recipient;
+ * where a bound is reached, the oldest letter of a group that has at least an equal share goes. Ids
+ * count up over both.
  */
 
 #include "../shared/clock.h"
@@ -14,6 +16,7 @@
 #include "../shared/topic.h"
 #include "death.h"
 #include "parcel.h"
+#include "share.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +32,7 @@ enum dead_letter_reason {
     DEAD_WRONG_REPLY,   /* a reply of another type than was asked for */
     DEAD_UNKNOWN_DEATH, /* a notice about something unknown */
     DEAD_LOOP,          /* from exchange to exchange too often */
+    DEAD_NO_MEMORY,     /* the supervisor had no memory or descriptor for it */
     DEAD_JOB,           /* a job, retries exhausted */
     /* The error queue. */
     DEAD_ERROR, /* the handler failed */
@@ -42,9 +46,17 @@ enum dead_letter_queue {
     _DEAD_N_QUEUES,
 };
 
-/* Blobs are descriptors: that many at most; beyond it the oldest lose their payload. */
+/* Blobs up to this size are copied, bytes. Larger ones keep a descriptor each: that many at most;
+ * beyond it the oldest lose their payload. troupe.conf(5) names both. */
+#define DEAD_LETTER_COPY_MAX   (UINT64_C(1) << 20)
 #define DEAD_LETTER_BLOBS_MAX  64
 #define DEAD_LETTER_DEATHS_MAX 8
+
+/* What is shared: the number of letters in each ring (enum dead_letter_queue), bytes, blobs. */
+enum {
+    DEAD_SHARE_MEMORY = _DEAD_N_QUEUES,
+    DEAD_SHARE_BLOBS,
+};
 
 /* Everything about one, to be copied. Names NULL = nobody, nothing. */
 struct dead_letter_facts {
@@ -64,9 +76,10 @@ struct dead_letter_facts {
 
 struct dead_letter {
     struct list link; /* in its ring, oldest first */
-    struct list blob_link;
-    uint64_t id; /* counts from 1 */
-    usec_t at;   /* realtime */
+    struct share *share;
+    struct list share_link, blob_link; /* in its share */
+    uint64_t id;                       /* counts from 1 */
+    usec_t at;                         /* realtime */
     enum dead_letter_reason reason;
     char *sender, *recipient, *job, *text; /* NULL = none */
     uint64_t sender_ref, recipient_ref;
@@ -85,11 +98,9 @@ struct dead_letter {
 
 struct dead_letters {
     struct list rings[_DEAD_N_QUEUES];
-    uint64_t n[_DEAD_N_QUEUES];
     struct list cursors; /* struct list_cursor.link, in the rings */
-    struct list blobs;   /* those with a descriptor, oldest first */
-    uint64_t n_blobs;
-    uint64_t max, memory_max, memory;
+    struct shares shares;
+    uint64_t max, memory_max;
     uint64_t last_id;
     uint64_t counts[_DEAD_N_REASONS]; /* since the start */
     uint64_t n_evicted;               /* made room for others */

@@ -31,19 +31,28 @@ static const char *const PREFIXES[_DEATH_N_CAUSES] = {
     [DEATH_STOP] = "stopped",
 };
 
+static void death_log_remove(struct death_log *log, struct death *death)
+{
+    list_unlink(&death->link);
+    list_unlink(&death->share_link);
+    share_sub(death->share, 0, 1);
+    death->share = share_unref(death->share);
+    log->n_deaths--;
+    death_unref(death);
+}
+
 void death_log_init(struct death_log *log, size_t max)
 {
     *log = (struct death_log){.max = max};
     list_init(&log->deaths);
+    shares_init(&log->shares);
 }
 
 void death_log_deinit(struct death_log *log)
 {
-    list_for_each_safe (node, &log->deaths) {
-        list_unlink(node);
-        death_unref(list_entry(node, struct death, link));
-    }
-    log->n_deaths = 0;
+    list_for_each_safe (node, &log->deaths)
+        death_log_remove(log, list_entry(node, struct death, link));
+    shares_deinit(&log->shares);
 }
 
 struct death *death_new(void)
@@ -54,6 +63,7 @@ struct death *death_new(void)
         return NULL;
     death->references = 1;
     list_init(&death->link);
+    list_init(&death->share_link);
     return death;
 }
 
@@ -78,10 +88,8 @@ struct death *death_unref(struct death *death)
 static void death_log_shrink(struct death_log *log, size_t n)
 {
     while (log->n_deaths > n) {
-        struct death *oldest = list_entry(log->deaths.prev, struct death, link);
-        list_unlink(&oldest->link);
-        death_unref(oldest);
-        log->n_deaths--;
+        const struct share *share = share_victim(&log->shares, 0);
+        death_log_remove(log, list_entry(list_first(&share->entries[0]), struct death, share_link));
     }
 }
 
@@ -93,12 +101,59 @@ void death_log_resize(struct death_log *log, size_t max)
 
 void death_log_add(struct death_log *log, struct death *death)
 {
-    log->n_total++;
+    death->serial = ++log->n_total;
     if (log->max == 0)
         return;
-    death_log_shrink(log, log->max - 1);
+    death->share = share_get(&log->shares, death->worker, share_owner_size(death->worker));
+    if (!death->share)
+        return;
+    share_add(death->share, 0, 1);
+    list_push_back(&death->share->entries[0], &death->share_link);
     list_push_front(&log->deaths, &death_ref(death)->link);
     log->n_deaths++;
+    death_log_shrink(log, log->max);
+}
+
+struct death *death_log_next(const struct death_log *log, const struct death *death)
+{
+    const struct list *node = log->deaths.next;
+
+    if (death && list_linked(&death->link))
+        node = death->link.next;
+    else
+        while (death && node != &log->deaths &&
+               list_entry(node, struct death, link)->serial >= death->serial)
+            node = node->next;
+    return node == &log->deaths ? NULL : list_entry(node, struct death, link);
+}
+
+static bool death_had_in_hand(const struct death *death, uint64_t message)
+{
+    for (size_t i = 0; i < death->n_messages; i++)
+        if (death->messages[i].in_hand && death->messages[i].id == message)
+            return true;
+    return false;
+}
+
+size_t death_log_find_message(const struct death_log *log, uint64_t message, struct death **ret,
+                              size_t max)
+{
+    size_t n = 0, n_searched = 0;
+
+    list_for_each (node, &log->deaths) {
+        struct death *death = list_entry(node, struct death, link);
+
+        if (n == max || n_searched++ == DEATHS_SEARCHED)
+            break;
+        if (death_had_in_hand(death, message))
+            ret[n++] = death;
+    }
+    for (size_t i = 0; i < n / 2; i++) {
+        struct death *other = ret[i];
+        ret[i] = ret[n - 1 - i];
+        ret[n - 1 - i] = other;
+    }
+    return n;
 }
 
 const char *death_cause_to_string(enum death_cause cause)

@@ -10,6 +10,7 @@
 #include "../shared/memory.h"
 #include "../shared/protocol.h"
 #include "../shared/topic.h"
+#include "share.h"
 #include "spawn.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,7 +46,10 @@ struct death_message {
 };
 
 struct death {
-    struct list link;
+    struct list link;       /* in the log, like the next three */
+    struct list share_link; /* in its group's share */
+    struct share *share;
+    uint64_t serial; /* counts up; set by death_log_add() */
     unsigned references;
     char worker[DEATH_WORKER_MAX]; /* "group/slot", "group/key/slot" */
     uint64_t generation;
@@ -68,8 +72,13 @@ struct death {
     char *stderr_text;  /* that many bytes, NULs among them; NULL = none, or no memory for them */
 };
 
+/*
+ * Each report belongs to its worker's group. When the log is full, the oldest report of a group
+ * that has at least an equal share of it goes.
+ */
 struct death_log {
     struct list deaths; /* newest first */
+    struct shares shares;
     size_t n_deaths, max;
     uint64_t n_total;
 };
@@ -84,8 +93,19 @@ struct death *death_new(void);
 struct death *death_ref(struct death *death);
 struct death *death_unref(struct death *death); /* NULL allowed; returns NULL */
 
-/* Keeps a reference; drops the oldest beyond the maximum. */
+/* Keeps a reference (not when out of memory); drops reports beyond the maximum. */
 void death_log_add(struct death_log *log, struct death *death);
+
+/* The next older one in the log, also of one that is not in it any more. NULL = no more. */
+struct death *death_log_next(const struct death_log *log, const struct death *death);
+
+/*
+ * The last reports of workers that had this message in hand, oldest first: at most `max`, their
+ * number is returned. Borrowed. Looks at the newest DEATHS_SEARCHED reports only.
+ */
+#define DEATHS_SEARCHED 4096
+size_t death_log_find_message(const struct death_log *log, uint64_t message, struct death **ret,
+                              size_t max);
 
 /* "exit" … "stop", as in the Varlink interface. Static. */
 const char *death_cause_to_string(enum death_cause cause);

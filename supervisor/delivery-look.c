@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What an actor's inbox holds, and what its worker has consumed of it. Changes nothing. */
+/* What an actor's inbox holds, and what its worker has consumed of it. */
 
 #include "delivery-private.h"
 #include <string.h>
@@ -91,6 +91,33 @@ static bool read_taken(const struct mailbox *mailbox, uint32_t start, struct del
     return true;
 }
 
+static bool is_listed(const struct delivery_taken *taken, size_t n, uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (taken[i].id == id)
+            return true;
+    return false;
+}
+
+/* Handlers that wait for something: their messages have left the inbox. The new number. */
+static size_t add_waiting(const struct actor *actor, struct delivery_taken *ret, size_t n,
+                          size_t max)
+{
+    list_for_each (node, &actor->postbox.stash) {
+        const struct letter *letter = list_entry(node, struct letter, link);
+
+        if (n == max)
+            break;
+        if (letter->in_hand && !is_listed(ret, n, letter->id))
+            ret[n++] = (struct delivery_taken){.id = letter->id,
+                                               .sender = letter->sender,
+                                               .sent_at = letter->sent_at,
+                                               .topic = letter->topic,
+                                               .in_hand = true};
+    }
+    return n;
+}
+
 size_t delivery_flight_recorder(struct actor *actor, struct delivery_taken *ret, size_t max)
 {
     const struct mailbox *mailbox = actor->mailbox;
@@ -108,11 +135,12 @@ size_t delivery_flight_recorder(struct actor *actor, struct delivery_taken *ret,
             read_taken(mailbox, start, &ret[0]))
             ret[n++].in_hand = true;
     }
+    n = add_waiting(actor, ret, n, max);
     for (uint32_t i = 0; i < actor->n_recent && i < DELIVERY_RECENT && n < max; i++) {
         start = actor->recent[(actor->n_recent - 1 - i) % DELIVERY_RECENT];
         if (!read_taken(mailbox, start, &ret[n]))
             break;
-        n++;
+        n += !is_listed(ret, n, ret[n].id);
     }
     return n;
 }

@@ -53,6 +53,13 @@ static struct letter *letter_of(struct actor *actor, const struct protocol_messa
     return letter;
 }
 
+/* There is no memory to make it a letter. */
+static void lose(struct actor *actor, const struct protocol_message *message)
+{
+    complain(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
+    ask_letter_died(actor->context, message->ask, ENOMEM, "out of memory");
+}
+
 /* ---- what a worker says about its letters ---- */
 
 /* There is more room afterwards: whoever waits for that goes on, also what is for the pool. */
@@ -83,11 +90,11 @@ int delivery_claim(struct actor *actor, uint64_t id, struct letter **ret)
         if (record.kind != PROTOCOL_MESSAGE ||
             protocol_get_message(record.body, record.size, &message) < 0 || message.id != id)
             continue;
+        actor->settled = at;
         *ret = letter_of(actor, &message, at);
         if (!*ret)
-            return -ENOMEM;
-        actor->settled = at;
-        return 0;
+            lose(actor, &message);
+        return *ret ? 0 : -ENOMEM;
     }
     return -EBADMSG;
 }
@@ -140,11 +147,25 @@ void delivery_settle(struct actor *actor)
     mailbox->checking = false;
 }
 
+/* Of the workers that had it in hand, the last one first in the log. Their number. */
+static size_t find_killed(const struct actor *actor, const struct letter *letter,
+                          struct death *death, struct death *ret[DEAD_LETTER_DEATHS_MAX])
+{
+    const size_t n =
+        death_log_find_message(&actor->context->deaths, letter->id, ret, DEAD_LETTER_DEATHS_MAX);
+
+    if (n > 0 || !death)
+        return n;
+    ret[0] = death;
+    return 1;
+}
+
 /* By the policy for what was in hand: it is in `back` afterwards, or in the error queue. */
 static void retry_or_bury(struct actor *actor, struct letter *letter, struct list *back,
                           struct death *death)
 {
     const struct actor_policy policy = actor_policy(actor);
+    struct death *deaths[DEAD_LETTER_DEATHS_MAX];
     struct actor *self = actor_self(actor);
 
     letter->attempt++;
@@ -159,7 +180,8 @@ static void retry_or_bury(struct actor *actor, struct letter *letter, struct lis
         .reason = DEAD_CRASH,
         .error = ECONNRESET,
         .text = death ? death->detail : NULL,
-        .death = death,
+        .deaths = deaths,
+        .n_deaths = find_killed(actor, letter, death, deaths),
     };
     router_bury(actor->context, letter, self, &verdict);
 }
@@ -196,8 +218,7 @@ static void collect_ring(struct actor *actor, struct list *back, struct death *d
             continue;
         letter = letter_of(actor, &message, at);
         if (!letter) {
-            complain(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
-            ask_letter_died(actor->context, message.ask, ENOMEM, "out of memory");
+            lose(actor, &message);
             continue;
         }
         if (taken == at)

@@ -113,7 +113,7 @@ static void let_go_on(struct actor *actor)
 static void give_up(struct actor *actor, struct letter *letter, int error)
 {
     const struct router_verdict verdict = {
-        .reason = DEAD_MAILBOX_FULL, .error = -error, .text = strerror(-error)};
+        .reason = DEAD_NO_MEMORY, .error = -error, .text = strerror(-error)};
 
     complain(actor, LOG_LEVEL_WARNING, "a message cannot be handed over: %s", strerror(-error));
     router_bury(actor->context, letter, actor, &verdict);

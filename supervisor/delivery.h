@@ -52,7 +52,8 @@ void delivery_on_consumed(struct actor *actor, const struct ring_record *record,
 
 /*
  * The letter with this id that its worker has in hand or has stashed. The caller owns it; nothing
- * of it is left here. 0, -EBADMSG (it has no such letter), or -ENOMEM.
+ * of it is left here. 0, -EBADMSG (it has no such letter), or -ENOMEM (it is lost, which the log
+ * says and who asked learns).
  */
 int delivery_claim(struct actor *actor, uint64_t id, struct letter **ret);
 

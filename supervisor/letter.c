@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "letter.h"
 
+#include "../shared/fault.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,9 +15,11 @@ struct letter_block {
 struct letter *letter_new(uint16_t kind, const struct topic *topic)
 {
     const uint32_t key_size = topic->key ? topic->key_size : 0;
-    struct letter_block *block = calloc(1, sizeof(*block) + topic->type_size + key_size + 1);
+    struct letter_block *block = NULL;
     struct letter *letter;
 
+    if (fault_inject("letter") == 0)
+        block = calloc(1, sizeof(*block) + topic->type_size + key_size + 1);
     if (!block)
         return NULL;
     letter = &block->letter;

@@ -2,6 +2,7 @@
 #include "parcel.h"
 
 #include "../shared/cleanup.h"
+#include "../shared/fault.h"
 #include "closer.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ int parcel_set(struct parcel *parcel, const void *data, size_t size)
     uint8_t *place = parcel->small;
 
     if (size > sizeof(parcel->small)) {
-        place = malloc(size);
+        place = fault_inject("parcel") < 0 ? NULL : malloc(size);
         if (!place)
             return -ENOMEM;
         parcel->heap = place;

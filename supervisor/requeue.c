@@ -43,6 +43,12 @@ static const char *refusal(int r)
         return "the recipient's mailbox is full";
     case ROUTER_E_NO_MATCH:
         return "no subscription of the exchange fits it";
+    case ROUTER_E_NO_KEY:
+        return "the group has Cells=by-key, and it has no key that could name a cell";
+    case ROUTER_E_CELLS:
+        return "the group has as many cells as it may have (CellsMax=)";
+    case ROUTER_E_MEMORY:
+        return "the supervisor is out of memory or descriptors";
     default:
         return strerror(r < 0 ? -r : EIO);
     }
@@ -67,6 +73,12 @@ static void requeue_message(struct context *context, struct dead_letter *letter,
                                  .topic = letter->topic,
                                  .payload = &payload,
                              });
+    if (r == -ENOMEM) {
+        parcel_move(&letter->payload, &payload);
+        dead_letter_put(&context->dead_letters, letter);
+        fail(result, refusal(r));
+        return;
+    }
     /* What is refused has become a dead letter again, a new one. */
     dead_letter_free(letter);
     if (r == 0)

@@ -47,7 +47,6 @@ void router_bury(struct context *context, struct letter *letter, const struct ac
 {
     const char *name = recipient ? recipient->name : actor_name_of(&context->actors, letter->to);
     const char *sender = actor_name_of(&context->actors, letter->sender);
-    struct death *const deaths[] = {verdict->death};
     const struct dead_letter_facts facts = {
         .reason = verdict->reason,
         .sender = sender[0] != '\0' ? sender : NULL,
@@ -60,8 +59,8 @@ void router_bury(struct context *context, struct letter *letter, const struct ac
         .code = verdict->code,
         .text = verdict->text,
         .attempts = letter->attempt,
-        .deaths = deaths,
-        .n_deaths = verdict->death ? 1 : 0,
+        .deaths = verdict->deaths,
+        .n_deaths = verdict->n_deaths,
     };
     const uint64_t ask = letter->kind == PROTOCOL_MESSAGE ? letter->ask : 0;
 

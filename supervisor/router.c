@@ -2,7 +2,6 @@
 #include "router.h"
 
 #include "cell.h"
-#include "complaint.h"
 #include "context.h"
 #include "delivery.h"
 #include "group.h"
@@ -10,6 +9,7 @@
 #include "message-log.h"
 #include "slot.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Exchanges one letter may go through: beyond that it is taken to go round. */
@@ -107,31 +107,42 @@ struct actor *router_cell_of(const struct actor *group, const char *key, uint32_
     return group_take_cell(group->group, key, key_size, &cell) == 0 ? cell->actor : NULL;
 }
 
+static int refuse_cell(struct actor *to, struct letter *letter, int r)
+{
+    struct router_verdict verdict = {.reason = DEAD_GONE, .error = ENOENT, .text = "no such cell"};
+    int result = ROUTER_E_GONE;
+
+    if (r == CELL_E_NO_KEY || r == CELL_E_BAD_KEY) {
+        verdict.text = r == CELL_E_NO_KEY
+                           ? "the group has Cells=by-key, and the message no routing key"
+                           : "its routing key cannot name a cell";
+        result = ROUTER_E_NO_KEY;
+    } else if (r == CELL_E_TOO_MANY) {
+        verdict.text = "CellsMax= is reached";
+        result = ROUTER_E_CELLS;
+    } else if (r < 0) {
+        verdict =
+            (struct router_verdict){.reason = DEAD_NO_MEMORY, .error = -r, .text = strerror(-r)};
+        result = ROUTER_E_MEMORY;
+    }
+    return refuse(to->context, letter, to, &verdict, result);
+}
+
 static int hand_to_cell(struct actor *to, struct letter *letter)
 {
     struct cell *cell;
-    const char *problem = "no such cell";
     int r;
 
     r = group_take_cell(to->group, letter->topic.key, letter->topic.key_size, &cell);
-    if (r == 0)
-        return router_send(cell->actor, letter);
-    if (r == CELL_E_NO_KEY)
-        problem = "the group has Cells=by-key, and the message no routing key";
-    else if (r == CELL_E_BAD_KEY)
-        problem = "its routing key cannot name a cell";
-    else if (r == CELL_E_TOO_MANY)
-        problem = "CellsMax= is reached";
-    return refuse_gone(to->context, letter, to, problem);
+    return r == 0 ? router_send(cell->actor, letter) : refuse_cell(to, letter, r);
 }
 
 /* ---- exchanges ---- */
 
 struct fan_out {
     struct context *context;
-    struct actor *exchange;
     struct letter *letter;
-    int result;
+    unsigned n_lost;
 };
 
 static void fan_out_one(void *userdata, uint64_t reference)
@@ -141,9 +152,7 @@ static void fan_out_one(void *userdata, uint64_t reference)
     struct actor *to = actor_get(&out->context->actors, reference);
 
     if (!copy) {
-        complain(out->exchange, LOG_LEVEL_ERROR,
-                 "a copy of a message is lost: out of memory or descriptors");
-        out->result = -ENOMEM;
+        out->n_lost++;
         ask_letter_died(out->context, out->letter->ask, ENOMEM, "out of memory");
         return;
     }
@@ -173,9 +182,23 @@ static int share_ask(struct actor *exchange, const struct letter *letter)
     return ask_share(ask, n);
 }
 
+/* The letter itself is the dead letter for all copies that could not be made. */
+static int refuse_copies(struct actor *to, struct letter *letter, unsigned n)
+{
+    char text[96];
+    const struct router_verdict verdict = {.reason = DEAD_NO_MEMORY, .error = ENOMEM, .text = text};
+
+    (void)snprintf(text, sizeof(text), "%u of its copies are lost: out of memory or descriptors",
+                   n);
+    letter->ask = 0; /* each copy has been counted */
+    return refuse(to->context, letter, to, &verdict, ROUTER_E_MEMORY);
+}
+
 static int hand_to_subscribers(struct actor *to, struct letter *letter)
 {
-    struct fan_out out = {.context = to->context, .exchange = to, .letter = letter};
+    const struct router_verdict no_memory = {
+        .reason = DEAD_NO_MEMORY, .error = ENOMEM, .text = strerror(ENOMEM)};
+    struct fan_out out = {.context = to->context, .letter = letter};
     const struct router_verdict no_match = {
         .reason = DEAD_NO_MATCH, .error = ENOENT, .text = "nobody has subscribed to it"};
     const struct router_verdict round = {
@@ -187,18 +210,21 @@ static int hand_to_subscribers(struct actor *to, struct letter *letter)
     r = share_ask(to, letter);
     if (r < 0) {
         const struct router_verdict too_many = {
-            .reason = DEAD_MAILBOX_FULL,
+            .reason = r == -EBUSY ? DEAD_MAILBOX_FULL : DEAD_NO_MEMORY,
             .error = -r,
             .text = r == -EBUSY ? "too many open asks: each who gets one counts" : strerror(-r)};
-        return refuse(to->context, letter, to, &too_many, ROUTER_E_FULL);
+        return refuse(to->context, letter, to, &too_many,
+                      r == -EBUSY ? ROUTER_E_FULL : ROUTER_E_MEMORY);
     }
     r = exchange_route(to->exchange, &letter->topic, fan_out_one, &out);
     if (r == 0)
         return refuse(to->context, letter, to, &no_match, ROUTER_E_NO_MATCH);
     if (r < 0)
-        ask_letter_died(to->context, letter->ask, -r, strerror(-r));
+        return refuse(to->context, letter, to, &no_memory, ROUTER_E_MEMORY);
+    if (out.n_lost > 0)
+        return refuse_copies(to, letter, out.n_lost);
     letter_free(letter);
-    return r < 0 ? r : out.result;
+    return 0;
 }
 
 void router_hand_on(struct actor *actor, struct letter *letter)
@@ -209,14 +235,8 @@ void router_hand_on(struct actor *actor, struct letter *letter)
         (void)hand_to_subscribers(actor, letter);
 }
 
-int router_send(struct actor *to, struct letter *letter)
+static int deliver(struct actor *to, struct letter *letter)
 {
-    to = actor_self(to); /* a successor on its way is told nothing of its own */
-    to->counters.accepted++;
-    if (to->log & ACTOR_LOG_ENQUEUED)
-        message_log(to, ACTOR_LOG_ENQUEUED,
-                    &(struct message_log_entry){
-                        .id = letter->id, .sender = letter->sender, .topic = &letter->topic});
     switch (to->kind) {
     case ACTOR_POOL:
         return send_to_pool(to, letter);
@@ -229,6 +249,20 @@ int router_send(struct actor *to, struct letter *letter)
     }
 }
 
+int router_send(struct actor *to, struct letter *letter)
+{
+    int r;
+
+    to = actor_self(to); /* nobody tells a stand-in anything */
+    if (to->log & ACTOR_LOG_ENQUEUED)
+        message_log(to, ACTOR_LOG_ENQUEUED,
+                    &(struct message_log_entry){
+                        .id = letter->id, .sender = letter->sender, .topic = &letter->topic});
+    r = deliver(to, letter);
+    to->counters.accepted += r == 0;
+    return r;
+}
+
 /* ---- from elsewhere than a ring ---- */
 
 static int make_letter(struct context *context, const struct router_message *message,
@@ -236,11 +270,8 @@ static int make_letter(struct context *context, const struct router_message *mes
 {
     struct letter *letter = letter_new(PROTOCOL_MESSAGE, &message->topic);
 
-    if (!letter) {
-        if (message->payload)
-            parcel_deinit(message->payload);
+    if (!letter)
         return -ENOMEM;
-    }
     if (message->payload)
         parcel_move(&letter->payload, message->payload);
     letter->id = actor_next_id(context);

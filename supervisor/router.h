@@ -23,6 +23,9 @@ enum {
     ROUTER_E_GONE,     /* no such actor, or it is gone */
     ROUTER_E_FULL,     /* its mailbox is (Overflow=reject) */
     ROUTER_E_NO_MATCH, /* an exchange without a subscription for it */
+    ROUTER_E_NO_KEY,   /* Cells=by-key, and no key, or one that cannot name a cell */
+    ROUTER_E_CELLS,    /* Cells=by-key: CellsMax= is reached */
+    ROUTER_E_MEMORY,   /* some or all copies could not be handed on: no memory or descriptor */
 };
 
 /*
@@ -31,7 +34,8 @@ enum {
  */
 int router_find(struct context *context, const char *address, uint64_t *ret);
 
-/* What goes into a letter. The payload (NULL = none) is moved from, whatever the result. */
+/* What goes into a letter. The payload (NULL = none) is moved from, unless the result is -ENOMEM.
+ */
 struct router_message {
     uint64_t sender; /* 0 = nobody */
     uint64_t to;
@@ -40,7 +44,7 @@ struct router_message {
     uint64_t timer; /* id; 0 = none */
 };
 
-/* 0, or ROUTER_E_GONE, _FULL, _NO_MATCH (it is a dead letter then), or -ENOMEM. */
+/* 0, or ROUTER_E_* (it is a dead letter then), or -ENOMEM (nothing has happened). */
 int router_tell(struct context *context, const struct router_message *message);
 
 /*
@@ -74,10 +78,11 @@ int router_send(struct actor *to, struct letter *letter);
  */
 struct router_verdict {
     enum dead_letter_reason reason;
-    int error;        /* for the asker */
-    int32_t code;     /* the handler's */
-    const char *text; /* NULL = nothing to add */
-    struct death *death;
+    int error;                   /* for the asker */
+    int32_t code;                /* the handler's */
+    const char *text;            /* NULL = nothing to add */
+    struct death *const *deaths; /* of workers that had it in hand, oldest first */
+    size_t n_deaths;
 };
 void router_bury(struct context *context, struct letter *letter, const struct actor *recipient,
                  const struct router_verdict *verdict);

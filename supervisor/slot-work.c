@@ -80,6 +80,16 @@ static void slot_next_in_hand(struct slot *slot)
         cell_slot_has_room(slot->cell, slot);
 }
 
+/* Ours is the fault: the attempt has failed, and says why. */
+static void slot_lose_result(struct slot *slot, int error, struct parcel *reason)
+{
+    char text[PARCEL_SMALL];
+
+    complain(slot->actor, LOG_LEVEL_ERROR, "a result is lost: %s", strerror(-error));
+    (void)snprintf(text, sizeof(text), "its result is lost: the supervisor: %s", strerror(-error));
+    (void)parcel_set(reason, text, strlen(text)); /* small: takes no memory */
+}
+
 static int slot_on_result(struct slot *slot, const struct ring_record *record)
 {
     struct protocol_result result;
@@ -93,7 +103,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
         return r;
     r = mailbox_take(&slot->mailbox, &result.payload, &parcel);
     if (r == -ENOMEM || r == -EMFILE)
-        complain(slot->actor, LOG_LEVEL_ERROR, "a result is lost: %s", strerror(-r));
+        slot_lose_result(slot, r, &parcel);
     else if (r < 0)
         return r;
     job = slot_job_in_hand(slot, result.handle, result.attempt);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static struct dead_letters letters;
@@ -20,8 +21,8 @@ static void setup(void)
 static void teardown(void)
 {
     dead_letters_deinit(&letters);
-    ck_assert_uint_eq(letters.memory, 0);
-    ck_assert_uint_eq(letters.n_blobs, 0);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_MEMORY], 0);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 0);
 }
 
 static struct dead_letter_facts facts(enum dead_letter_reason reason)
@@ -108,10 +109,11 @@ END_TEST
 
 START_TEST(errors_and_crashes_go_to_the_error_queue_everything_else_to_the_dead_letters)
 {
+    dead_letters_resize(&letters, 100, 1 << 20);
     for (unsigned reason = 0; reason < _DEAD_N_REASONS; reason++)
         add((enum dead_letter_reason)reason, "");
-    ck_assert_uint_eq(letters.n[DEAD_ERRORS], 2);
-    ck_assert_uint_eq(letters.n[DEAD_LETTERS], _DEAD_N_REASONS - 2);
+    ck_assert_uint_eq(letters.shares.used[DEAD_ERRORS], 2);
+    ck_assert_uint_eq(letters.shares.used[DEAD_LETTERS], _DEAD_N_REASONS - 2);
     for (unsigned reason = 0; reason < _DEAD_N_REASONS; reason++)
         ck_assert_uint_eq(letters.counts[reason], 1);
 }
@@ -124,7 +126,7 @@ START_TEST(a_full_ring_drops_its_oldest_and_leaves_the_other_alone)
     add(DEAD_ERROR, "");
     for (unsigned i = 0; i < 12; i++)
         add(DEAD_GONE, "");
-    ck_assert_uint_eq(letters.n[DEAD_LETTERS], 10);
+    ck_assert_uint_eq(letters.shares.used[DEAD_LETTERS], 10);
     ck_assert_str_eq(ids(ANY, 0), "1 4 5 6 7 8 9 10 11 12 13");
     ck_assert_str_eq(ids(&errors, 0), "1");
     ck_assert_uint_eq(letters.counts[DEAD_GONE], 12);
@@ -144,7 +146,7 @@ START_TEST(memory_is_bounded_over_both_rings_and_the_oldest_of_both_goes_first)
     ck_assert_str_eq(ids(ANY, 0), "1 2 3");
     add(DEAD_GONE, large);
     ck_assert_str_eq(ids(ANY, 0), "2 3 4");
-    ck_assert_uint_le(letters.memory, 350000);
+    ck_assert_uint_le(letters.shares.used[DEAD_SHARE_MEMORY], 350000);
 }
 END_TEST
 
@@ -205,7 +207,96 @@ START_TEST(the_oldest_blobs_beyond_their_bound_lose_their_payload_and_descriptor
     ck_assert_int_eq(letter->payload.fd, -1);
     ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
     ck_assert(!dead_letter_find(&letters, first + 1)->payload_dropped);
-    ck_assert_uint_eq(letters.n_blobs, DEAD_LETTER_BLOBS_MAX);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], DEAD_LETTER_BLOBS_MAX);
+}
+END_TEST
+
+static uint64_t add_from(const char *sender, const char *recipient, enum dead_letter_reason reason)
+{
+    struct dead_letter_facts about = facts(reason);
+
+    about.sender = sender;
+    about.recipient = recipient;
+    return dead_letter_add(&letters, &about, NULL);
+}
+
+START_TEST(a_flood_of_one_group_displaces_only_its_own_letters)
+{
+    add_from("shop/0", "stock/0", DEAD_GONE);
+    add_from(NULL, "stock/0", DEAD_JOB);
+    add_from("@7", "stock/0", DEAD_GONE);
+    add_from("@8", "stock/0", DEAD_GONE);
+    for (unsigned i = 0; i < 100; i++)
+        add_from(i % 2 ? "mill/0" : "mill/1", "stock/0", DEAD_UNHANDLED);
+    ck_assert_str_eq(ids(ANY, 0), "1 2 3 4 99 100 101 102 103 104");
+    for (unsigned i = 0; i < 100; i++)
+        add_from("(gone)", "mill/0", DEAD_UNHANDLED);
+    ck_assert_str_eq(ids(ANY, 0), "1 2 3 4 199 200 201 202 203 204");
+    for (unsigned i = 0; i < 100; i++)
+        add_from("shop/1", "mill/0", DEAD_UNHANDLED);
+    ck_assert_str_eq(
+        ids(&(struct dead_letter_filter){.queue = -1, .reason = -1, .sender = "@7"}, 0), "3");
+    ck_assert_str_eq(ids(&(struct dead_letter_filter){.queue = -1, .reason = DEAD_JOB}, 0), "2");
+}
+END_TEST
+
+START_TEST(a_flood_of_large_letters_displaces_only_the_floods_own)
+{
+    struct parcel parcel = PARCEL_NULL;
+    struct dead_letter_facts about = facts(DEAD_UNHANDLED);
+    static const char ZEROS[1 << 17];
+
+    dead_letters_resize(&letters, 1000, 1 << 20);
+    add(DEAD_GONE, "kept");
+    about.sender = "mill/0";
+    for (unsigned i = 0; i < 100; i++) {
+        ck_assert_int_eq(parcel_set(&parcel, ZEROS, sizeof(ZEROS)), 0);
+        dead_letter_add(&letters, &about, &parcel);
+    }
+    ck_assert_ptr_nonnull(dead_letter_find(&letters, 1));
+    ck_assert_uint_le(letters.shares.used[DEAD_SHARE_MEMORY], 1 << 20);
+}
+END_TEST
+
+START_TEST(a_flood_of_blobs_takes_only_its_own_payloads)
+{
+    const struct dead_letter_facts about = facts(DEAD_UNHANDLED);
+    struct dead_letter_facts flood = about;
+    struct parcel parcel = PARCEL_NULL;
+
+    flood.sender = "mill/0";
+    dead_letters_resize(&letters, 1000, 1 << 30);
+    add_blob();
+    for (unsigned i = 0; i < 2 * DEAD_LETTER_BLOBS_MAX; i++) {
+        parcel_set_blob(&parcel, open("/dev/null", O_RDONLY | O_CLOEXEC), 1000);
+        dead_letter_add(&letters, &flood, &parcel);
+    }
+    ck_assert(!dead_letter_find(&letters, 1)->payload_dropped);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], DEAD_LETTER_BLOBS_MAX);
+}
+END_TEST
+
+START_TEST(blobs_of_moderate_size_are_copied_and_all_kept)
+{
+    const struct dead_letter_facts about = facts(DEAD_JOB);
+    struct parcel parcel = PARCEL_NULL;
+    char bytes[40000];
+
+    memset(bytes, 'x', sizeof(bytes));
+    dead_letters_resize(&letters, 1000, 1 << 30);
+    for (unsigned i = 0; i < 200; i++) {
+        int fd = memfd_create("payload", MFD_CLOEXEC);
+        ck_assert_int_eq(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+        parcel_set_blob(&parcel, fd, sizeof(bytes));
+        dead_letter_add(&letters, &about, &parcel);
+    }
+    for (uint64_t id = 1; id <= 200; id++) {
+        const struct dead_letter *letter = dead_letter_find(&letters, id);
+        ck_assert(!letter->payload_dropped);
+        ck_assert_uint_eq(letter->payload.size, sizeof(bytes));
+        ck_assert_mem_eq(parcel_data(&letter->payload), bytes, sizeof(bytes));
+    }
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 0);
 }
 END_TEST
 
@@ -234,10 +325,10 @@ START_TEST(a_blob_that_was_put_back_counts_again)
     struct dead_letter *letter = dead_letter_find(&letters, add_blob());
 
     dead_letter_take(&letters, letter);
-    ck_assert_uint_eq(letters.n_blobs, 0);
-    ck_assert_uint_eq(letters.memory, 0);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 0);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_MEMORY], 0);
     dead_letter_put(&letters, letter);
-    ck_assert_uint_eq(letters.n_blobs, 1);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 1);
 }
 END_TEST
 
@@ -292,7 +383,7 @@ START_TEST(purging_removes_what_matches_and_counts_it)
     ck_assert_str_eq(ids(ANY, 0), "1");
     ck_assert_uint_eq(dead_letters_purge(&letters, ANY), 1);
     ck_assert_uint_eq(dead_letters_purge(&letters, ANY), 0);
-    ck_assert_uint_eq(letters.memory, 0);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_MEMORY], 0);
     ck_assert_uint_eq(add(DEAD_GONE, ""), 4);
 }
 END_TEST
@@ -354,6 +445,10 @@ int main(void)
     tcase_add_test(tcase, a_payload_larger_than_the_whole_memory_is_dropped_and_the_letter_says_so);
     tcase_add_test(tcase, smaller_bounds_take_effect_at_once);
     tcase_add_test(tcase, the_oldest_blobs_beyond_their_bound_lose_their_payload_and_descriptor);
+    tcase_add_test(tcase, a_flood_of_one_group_displaces_only_its_own_letters);
+    tcase_add_test(tcase, a_flood_of_large_letters_displaces_only_the_floods_own);
+    tcase_add_test(tcase, a_flood_of_blobs_takes_only_its_own_payloads);
+    tcase_add_test(tcase, blobs_of_moderate_size_are_copied_and_all_kept);
     tcase_add_test(tcase, a_letter_that_was_taken_is_not_found_and_can_be_put_back_in_its_place);
     tcase_add_test(tcase, a_blob_that_was_put_back_counts_again);
     tcase_add_test(tcase, filters_narrow_and_add_up);

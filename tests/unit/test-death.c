@@ -37,6 +37,43 @@ START_TEST(the_log_keeps_the_newest_first_and_drops_the_oldest)
 }
 END_TEST
 
+static void add_death(struct death_log *log, const char *worker, uint64_t generation)
+{
+    struct death *death = death_number(generation);
+
+    (void)snprintf(death->worker, sizeof(death->worker), "%s", worker);
+    death_log_add(log, death);
+    death_unref(death);
+}
+
+START_TEST(a_group_that_crashes_all_the_time_leaves_the_reports_of_others)
+{
+    struct death_log log;
+    const struct death *death;
+    struct death *held;
+    unsigned n = 0;
+
+    death_log_init(&log, 10);
+    add_death(&log, "shop/0", 1);
+    add_death(&log, "shop/key/1", 2);
+    add_death(&log, "stock/0", 3);
+    held = death_ref(list_entry(log.deaths.next, struct death, link));
+    for (uint64_t i = 0; i < 100; i++)
+        add_death(&log, "mill/0", 100 + i);
+    ck_assert_uint_eq(log.n_deaths, 10);
+    for (death = death_log_next(&log, NULL); death; death = death_log_next(&log, death))
+        n += death->generation < 100;
+    ck_assert_uint_eq(n, 3);
+    /* Older than one that has gone meanwhile. */
+    for (uint64_t i = 0; i < 100; i++)
+        add_death(&log, "stock/0", 300 + i);
+    ck_assert(!list_linked(&held->link));
+    ck_assert_uint_eq(death_log_next(&log, held)->generation, 2);
+    death_unref(held);
+    death_log_deinit(&log);
+}
+END_TEST
+
 START_TEST(a_report_that_somebody_holds_outlives_the_log)
 {
     struct death_log log;
@@ -145,6 +182,7 @@ int main(void)
     TCase *tcase = tcase_create("death, event, parcel");
 
     tcase_add_test(tcase, the_log_keeps_the_newest_first_and_drops_the_oldest);
+    tcase_add_test(tcase, a_group_that_crashes_all_the_time_leaves_the_reports_of_others);
     tcase_add_test(tcase, a_report_that_somebody_holds_outlives_the_log);
     tcase_add_test(tcase, the_description_says_cause_and_end);
     tcase_add_test(tcase, events_reach_subscribers_until_they_leave_and_the_last_ones_are_kept);

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""What becomes of messages that cannot be handed on, and how much of it is kept for whom. See workers/messenger.c."""
+import os
+import unittest
+
+from test_actors import MESSENGER, QUICK, ActorsTestCase
+from troupe import ACTOR, FAULTY_TROUPED, TestCase, VarlinkError, ini, text
+
+FAULTY = unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+
+
+class Refusals(ActorsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.add("keyed", Pool={"Cells": "by-key", "CellsMax": 1})
+        self.s.call("Reload")
+
+    def refused(self, **message):
+        with self.assertRaises(VarlinkError) as error:
+            self.call("Tell", to="keyed", **message)
+        return error.exception.name, error.exception.parameters
+
+    def test_a_message_that_no_cell_takes_is_refused_with_the_reason(self):
+        for message in {}, {"key": "not a key"}:
+            name, parameters = self.refused(**message)
+            self.assertEqual((name, parameters["option"]), ("BadOption", "key"))
+            self.assertIn("Cells=by-key", parameters["allowed"])
+        self.call("Tell", to="keyed", key="one")
+        self.assertEqual(self.refused(key="two"), ("TooMany", {"what": "cells (CellsMax=)"}))
+        error = self.s.ctl("tell", "keyed", "hello").stderr
+        self.assertIn("Cells=by-key", error)
+        self.assertNotIn("did you mean", error)
+
+    def test_accepted_counts_what_is_accepted(self):
+        self.add("b", Worker={"MailboxMax": 2})
+        self.s.call("Reload")
+        self.call("Pause", actor="b/0")
+        for _ in range(5):
+            try:
+                self.call("Tell", to="b/0", type="x")
+            except VarlinkError as error:
+                self.assertEqual(error.name, "MailboxFull")
+        self.refused()
+        self.do("a", "exchange post single")
+        with self.assertRaises(VarlinkError):
+            self.call("Tell", to="post")
+        for name, count in ("b/0", 2), ("keyed", 0), ("post", 0):
+            self.assertEqual(self.call("Lookup", name=name)["actor"]["accepted"], count, name)
+
+
+class Deaths(ActorsTestCase):
+    worker = {"MessageRetries": 2}
+
+    def generations(self, type):
+        """Of the workers that a message of this type has killed."""
+        self.dead(1, queue="errors", type=type)
+        [letter] = self.call("ListDeadLetters", filter={"queue": "errors", "type": type})["letters"]
+        self.assertEqual((letter["reason"], letter["attempts"]), ("crash", 3))
+        return [death["generation"] for death in self.call("GetDeadLetter", id=letter["id"])["letter"]["deaths"]]
+
+    def test_a_message_that_killed_several_workers_keeps_all_their_reports(self):
+        self.do("a", "tell b/0 do.crash - x")
+        self.assertEqual(self.generations("do.crash"), [1, 2, 3])
+
+    def test_so_does_one_whose_handler_waited_for_an_answer(self):
+        bell = self.gate("c")
+        self.do("a", "tell b/0 do.call - c/0 do.reply run answer yes")
+        self.do("a", "tell b/0 do.crash - x")
+        self.assertEqual(self.generations("do.call"), [1, 2, 3])
+        bell.ring()
+
+
+class Shares(ActorsTestCase):
+    def test_a_group_that_floods_leaves_the_dead_letters_and_death_reports_of_others(self):
+        self.s.stop()
+        self.s = self.supervisor(conf="[Supervisor]\nDeadLettersMax=100\nDeathsMax=10\n")
+        for name in "abc":
+            self.add(name)
+        self.s.start()
+        self.do("b", "tell c/0 do.refuse - mine")
+        self.dead(1)
+        os.kill(self.s.worker("b/0")["pid"], 9)
+        self.s.until(lambda: len(self.s.deaths()) == 1)
+        self.do("a", "burst c/0 1000 do.refuse")
+        self.s.until(lambda: self.call("ListDeadLetters")["evicted"] >= 900)
+        for n in range(20):
+            self.s.wait_worker("c/0", "idle")
+            os.kill(self.s.worker("c/0")["pid"], 9)
+            self.s.until(lambda n=n: self.s.group("c")["deaths"] == n + 1)
+        letters = self.call("ListDeadLetters")
+        self.assertEqual(len(letters["letters"]), 100)
+        self.assertEqual([l["sender"] for l in letters["letters"] if l["sender"] != "a/0"], ["b/0"])
+        workers = [death["worker"] for death in self.s.deaths()]
+        self.assertEqual((workers.count("b/0"), len(workers)), (1, 10))
+
+
+@FAULTY
+class Shortages(TestCase):
+    def faulty(self, fault, program=MESSENGER, **sections):
+        s = self.supervisor(program=FAULTY_TROUPED, environment={"TROUPE_FAULT": fault})
+        environment = {"Environment": [f"MESSENGER_LOG={s.path('log')}", "LONG=" + 200 * "x"]}
+        s.write("actor.group", ini(program, Group=environment, Restart=QUICK, **sections))
+        return s.start()
+
+    def test_a_letter_that_cannot_be_requeued_for_want_of_memory_is_kept(self):
+        s = self.faulty("letter:3")  # as told, as refused, as requeued
+        s.call("io.troupe.Actors.Tell", to="actor/0", type="do.refuse", payload=text(500 * "x"))
+        letter = s.until(lambda: s.call("io.troupe.Actors.ListDeadLetters")["letters"])[0]
+        with self.assertRaises(VarlinkError) as error:
+            s.call("io.troupe.Actors.Requeue", id=letter["id"])
+        self.assertEqual(error.exception.name, "NotRequeued")
+        kept = s.call("io.troupe.Actors.GetDeadLetter", id=letter["id"])["letter"]
+        self.assertEqual(kept["payload"], text(500 * "x"))
+        self.assertEqual(s.call("io.troupe.Actors.Requeue", id=letter["id"])["requeued"], 1)
+
+    def test_an_exchange_without_memory_for_a_copy_leaves_a_dead_letter(self):
+        s = self.faulty("letter:2")
+        s.call("io.troupe.Actors.CreateExchange", name="post", kind="single")
+        s.call("io.troupe.Actors.Subscribe", exchange="post", actor="actor/0")
+        with self.assertRaises(VarlinkError) as error:
+            s.call("io.troupe.Actors.Tell", to="post", type="x", payload=text("y"))
+        self.assertEqual(error.exception.name, "Internal")
+        [letter] = s.call("io.troupe.Actors.ListDeadLetters")["letters"]
+        self.assertEqual((letter["reason"], letter["recipient"]), ("no-memory", "post"))
+
+    def test_a_result_that_is_lost_for_want_of_memory_says_so(self):
+        s = self.faulty("parcel:1", ACTOR, Jobs={"MaxRetries": 0})
+        job = s.do("actor", "environment LONG")
+        self.assertEqual(job["state"], "dead")
+        self.assertIn("its result is lost: the supervisor: Cannot allocate memory", job["reason"])
