@@ -33,8 +33,9 @@ static const struct {
     const char *what;
     int error;
 } default_errors[] = {
-    {"alloc", ENOMEM}, {"memfd", EMFILE},  {"mmap", ENOMEM}, {"eventfd", EMFILE}, {"clone", EAGAIN},
-    {"pipe", EMFILE},  {"accept", EMFILE}, {"open", EMFILE}, {"write", ENOSPC},
+    {"alloc", ENOMEM}, {"memfd", EMFILE},   {"mmap", ENOMEM},   {"eventfd", EMFILE},
+    {"clone", EAGAIN}, {"pipe", EMFILE},    {"accept", EMFILE}, {"open", EMFILE},
+    {"write", ENOSPC}, {"receive", ENOMEM},
 };
 
 static int default_error(const char *what)

@@ -12,8 +12,9 @@
  * them all TROUPE_FAULT=WHAT:N[+][=ERRNO][,…] the Nth call of that kind fails; with "+" all later
  * ones too; ERRNO is a number, by default what that call would say when its resource has run out
  *
- * Kinds: alloc memfd mmap eventfd clone pipe accept open write, and whatever else a caller names.
- * Not thread-safe. A malformed specification ends the process: a test must not pass by not testing.
+ * Kinds: alloc memfd mmap eventfd clone pipe accept open write receive, and whatever else a caller
+ * names. Not thread-safe. A malformed specification ends the process: a test must not pass by not
+ * testing.
  */
 
 #ifdef TROUPE_FAULTS

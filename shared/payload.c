@@ -220,7 +220,10 @@ int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *r
     };
     ssize_t size;
     size_t count;
+    int r = fault_inject("receive");
 
+    if (r < 0)
+        return r;
     size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (size < 0)
         return errno == EINTR || errno == ENOMEM ? -errno : -EPROTO;

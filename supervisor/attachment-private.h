@@ -29,6 +29,7 @@ struct attachment {
     struct list
         owed; /* waiters on ended jobs whose end found no room; each holds a job reference */
     struct cell_waiter room; /* for the job whose record is next in the ring */
+    bool named_waits;        /* a SUBMIT that chooses its id waits in the ring */
     struct parcel blob;      /* that job's, once fetched */
     uint64_t blob_serial;
     void (*broken)(void *userdata, const char *what);

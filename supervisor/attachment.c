@@ -85,6 +85,45 @@ static int attachment_handle(struct attachment *attachment, const struct ring_re
     }
 }
 
+/* It needs no room for an answer, so nothing that is owed keeps it waiting. */
+static int attachment_on_letter(struct mailbox *mailbox, const struct ring_record *record)
+{
+    struct attachment *attachment = attachment_of(mailbox, mailbox);
+
+    return talk_on_record(attachment->actor, record, attachment->may_change);
+}
+
+/* Whether the job may be that of a SUBMIT which waits before this record. */
+static bool attachment_may_be_waiting(const struct attachment *attachment,
+                                      const struct ring_record *record)
+{
+    struct protocol_by_id cancel;
+
+    return attachment->named_waits &&
+           protocol_get_by_id(record->body, record->size, &cancel) == 0 &&
+           !job_by_id(&attachment->context->jobs, &cancel.id);
+}
+
+/* Behind a SUBMIT that waits for room: a CANCEL may be what makes some. */
+static int attachment_look(struct mailbox *mailbox, const struct ring_record *record, bool first)
+{
+    struct attachment *attachment = attachment_of(mailbox, mailbox);
+    struct protocol_submit submit;
+
+    if (first)
+        attachment->named_waits = false;
+    if (record->kind == PROTOCOL_SUBMIT) {
+        if (protocol_get_submit(record->body, record->size, &submit) == 0 && submit.name_size > 0)
+            attachment->named_waits = true;
+        return 0;
+    }
+    if (record->kind != PROTOCOL_CANCEL)
+        return 0;
+    if (!list_empty(&attachment->owed) || attachment_may_be_waiting(attachment, record))
+        return MAILBOX_E_FULL;
+    return attachment_on_cancel(attachment, record);
+}
+
 static int attachment_on_record(struct mailbox *mailbox, const struct ring_record *record)
 {
     struct attachment *attachment = attachment_of(mailbox, mailbox);
@@ -121,6 +160,9 @@ static void attachment_on_broken(struct mailbox *mailbox, const char *what)
 
 static const struct mailbox_handler ATTACHMENT_MAILBOX = {
     .record = attachment_on_record,
+    .letter = attachment_on_letter,
+    .look = attachment_look,
+    .urgent_kind = PROTOCOL_CANCEL,
     .space = attachment_on_space,
     .consumed = attachment_on_consumed,
     .broken = attachment_on_broken,

@@ -124,10 +124,14 @@ static struct io_uring_sqe *get_sqe(struct loop *loop)
     return sqe;
 }
 
-/* A slot that is in no list yet, tied to its watch. 0 or -ENOMEM. */
+/*
+ * A slot that is in no list yet, tied to its watch, which must be free: of two slots that point to
+ * the same watch only one can be ended, and the other fires into freed memory. 0 or -ENOMEM.
+ */
 static int slot_for(struct loop *loop, struct loop_watch *watch, enum watch_kind kind, loop_fn fn,
                     void *userdata, struct watch_slot **ret)
 {
+    assert(watch->id == 0);
     struct watch_slot *slot;
     int r = slot_take(loop, &slot);
     if (r < 0)

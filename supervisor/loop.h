@@ -66,7 +66,10 @@ void loop_set_spin(struct loop *loop, usec_t limit);
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 
-/* A wait that is armed, or not (id 0). Embedded in its owner, who ends it with loop_unwatch(). */
+/*
+ * A wait that is armed, or not (id 0). Embedded in its owner, who ends it with loop_unwatch(). To
+ * arm one that is armed is an error of the owner (asserted).
+ */
 typedef void (*loop_fn)(void *userdata, uint32_t events);
 
 struct loop_watch {

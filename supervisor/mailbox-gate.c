@@ -1,55 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include "mailbox.h"
-
-#include "../shared/protocol-actors.h"
-
-static bool names_letter(uint16_t kind)
-{
-    return kind >= PROTOCOL_FORWARD && kind <= PROTOCOL_UNSTASHED;
-}
-
-bool mailbox_is_passed(struct mailbox *mailbox, uint16_t kind)
-{
-    const int32_t left = (int32_t)(mailbox->ahead - mailbox->channel.in.head);
-
-    if (!mailbox->is_ahead)
-        return false;
-    mailbox->is_ahead = left > 0;
-    return left >= 0 && names_letter(kind);
-}
-
-/* Where reading is suspended: what speaks of our records is taken up to the mark, nothing else. */
-static bool mailbox_read_ahead(struct mailbox *mailbox)
-{
-    struct ring_consumer in = mailbox->channel.in;
-    struct ring_record record;
-
-    if (mailbox->is_ahead)
-        in.head = in.tail = mailbox->ahead;
-    while ((int32_t)(in.head - mailbox->check_tail) < 0) {
-        int r = ring_next(&in, &record);
-
-        if (r == 0 && names_letter(record.kind))
-            r = mailbox->handler->record(mailbox, &record);
-        if (r < 0)
-            mailbox_break(mailbox, "record that makes no sense");
-        if (r != 0)
-            return false;
-        mailbox->ahead = in.head;
-        mailbox->is_ahead = true;
-    }
-    return true;
-}
+#include "mailbox-private.h"
 
 /*
- * Whether everything up to the mark is read, as far as it speaks of our records: whoever waits for
- * room here or elsewhere must not for that very reason be given none.
+ * Whether everything up to the mark is read, as far as it speaks of our records. Where reading is
+ * suspended it is read ahead: whoever waits for room must not be denied it for that very reason.
+ * That happens at the end of the turn and never from here, since those who ask for room may
+ * themselves be called by somebody who reads, and their own records lead to the next one.
  */
-static bool mailbox_read_to_mark(struct mailbox *mailbox)
+static bool mailbox_has_read_to_mark(struct mailbox *mailbox)
 {
+    if (mailbox->reading)
+        return false; /* the record in hand may still speak of ours; advances afterwards */
     if ((int32_t)(mailbox->channel.in.head - mailbox->check_tail) >= 0)
         return true;
-    return mailbox->suspended && mailbox_read_ahead(mailbox);
+    if (mailbox->suspended)
+        loop_defer(mailbox->loop, &mailbox->read_ahead);
+    return false;
 }
 
 static bool mailbox_look_at_head(struct mailbox *mailbox)
@@ -73,8 +39,8 @@ static bool mailbox_look_at_head(struct mailbox *mailbox)
     return true;
 }
 
-/* Our records up to the mark, which must be the end of one. */
-static bool mailbox_pass(struct mailbox *mailbox)
+/* The mark must be the end of a record. */
+bool mailbox_pass(struct mailbox *mailbox)
 {
     uint32_t at = atomic_load_explicit(&mailbox->gate, memory_order_relaxed);
     struct ring_record record;
@@ -95,10 +61,7 @@ static bool mailbox_pass(struct mailbox *mailbox)
     /* Whoever noticed it: those who wait are told, but not from within this call. */
     if (mailbox->wants_space) {
         mailbox->space_due = true;
-        if (mailbox->channel.backend == WAKE_FUTEX)
-            loop_unwatch(mailbox->loop, &mailbox->tail_watch); /* armed again when it cools */
-        channel_end_sleep(&mailbox->channel);
-        loop_heat(mailbox->loop, &mailbox->hot);
+        mailbox_heat(mailbox);
     }
     return true;
 }
@@ -107,5 +70,5 @@ bool mailbox_advance(struct mailbox *mailbox)
 {
     if (mailbox->dead || (!mailbox->checking && !mailbox_look_at_head(mailbox)))
         return false;
-    return mailbox_read_to_mark(mailbox) && mailbox_pass(mailbox);
+    return mailbox_has_read_to_mark(mailbox) && mailbox_pass(mailbox);
 }

@@ -4,6 +4,21 @@
 #include "mailbox-private.h"
 #include <errno.h>
 
+/*
+ * What could not be received for want of memory may still lie in the socket, with the serial of a
+ * record that is over: it goes, as often as that has happened.
+ */
+static int mailbox_receive(struct mailbox *mailbox, uint64_t serial, int *ret_fd)
+{
+    int r;
+
+    do
+        r = payload_receive_fd(mailbox->control, serial, closer_close, ret_fd);
+    while (r == -EPROTO && mailbox->blobs_left > 0 && mailbox->blobs_left--);
+    mailbox->blobs_left += r == -ENOMEM;
+    return r;
+}
+
 int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struct parcel *ret)
 {
     int fd, r;
@@ -12,8 +27,8 @@ int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struc
         return parcel_set(ret, wire->data, (size_t)wire->size);
     if (wire->serial != mailbox->blobs_received + 1)
         return -EPROTO;
-    r = payload_receive_fd(mailbox->control, wire->serial, closer_close, &fd);
-    if (r < 0 && r != -EMFILE)
+    r = mailbox_receive(mailbox, wire->serial, &fd);
+    if (r < 0 && r != -EMFILE && r != -ENOMEM)
         return r;
     mailbox->blobs_received++;
     if (r < 0)

@@ -7,8 +7,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Records per turn and source: enough to amortise the turn, few enough to be fair (tens of µs). */
-#define MAILBOX_BATCH 64
 /* Records that are shown together at most. */
 #define MAILBOX_LATE_MAX 32
 
@@ -41,7 +39,17 @@ void mailbox_break(struct mailbox *mailbox, const char *what)
     loop_unwatch(mailbox->loop, &mailbox->tail_watch);
     loop_unwatch(mailbox->loop, &mailbox->head_watch);
     loop_unheat(mailbox->loop, &mailbox->hot);
+    loop_undefer(&mailbox->read_ahead);
     mailbox->handler->broken(mailbox, what);
+}
+
+void mailbox_heat(struct mailbox *mailbox)
+{
+    /* Armed again when it cools. The eventfd's watch lasts as long as the mailbox. */
+    if (mailbox->channel.backend == WAKE_FUTEX)
+        loop_unwatch(mailbox->loop, &mailbox->tail_watch);
+    channel_end_sleep(&mailbox->channel);
+    loop_heat(mailbox->loop, &mailbox->hot);
 }
 
 /* The next record to its handler. 0, positive = no more now, or negative: `*ret_what` was broken.
@@ -61,7 +69,9 @@ static int mailbox_read_one(struct mailbox *mailbox, const char **ret_what)
         return r;
     if (mailbox_is_passed(mailbox, record.kind))
         return 0;
+    mailbox->reading = true;
     r = mailbox->handler->record(mailbox, &record);
+    mailbox->reading = false;
     if (r == MAILBOX_E_FULL && mailbox->draining)
         return 0; /* the answer for which there is no room would reach nobody */
     if (r == MAILBOX_E_FULL) {
@@ -102,6 +112,8 @@ static bool mailbox_poll(struct loop_hot *hot)
         mailbox_break(mailbox, what);
         return true;
     }
+    if (mailbox->suspended && mailbox->handler->look && mailbox_read_urgent(mailbox))
+        n++;
     if (mailbox->wants_space && mailbox->checking)
         (void)mailbox_advance(mailbox);
     if (mailbox->wants_space && mailbox->space_due && !mailbox->dead)
@@ -117,11 +129,25 @@ static void mailbox_on_tail(void *userdata, uint32_t events)
         mailbox_break(mailbox, "eventfd that cannot be read any more");
         return;
     }
-    channel_end_sleep(&mailbox->channel);
-    loop_heat(mailbox->loop, &mailbox->hot);
+    mailbox_heat(mailbox);
     /* One eventfd tells of data and of space alike. */
     if (mailbox->channel.backend == WAKE_EVENTFD && mailbox->wants_space)
         mailbox_space_came(mailbox);
+}
+
+/* As channel_prepare_sleep(), for one that is suspended and looks at what comes behind. */
+static bool mailbox_prepare_look(struct mailbox *mailbox, uint32_t *ret_expected)
+{
+    const struct memory_header *theirs = mailbox->channel.theirs.header;
+
+    *ret_expected = mailbox_urgent_end(mailbox);
+    /* Partners: the load in the peer's channel_publish(), and ring_publish(). */
+    atomic_store_explicit(&mailbox->channel.mine.header->sleeping, 1, memory_order_relaxed);
+    wake_fence();
+    if (atomic_load_explicit(&theirs->tail, memory_order_acquire) == *ret_expected)
+        return true;
+    channel_end_sleep(&mailbox->channel);
+    return false;
 }
 
 static bool mailbox_cool(struct loop_hot *hot)
@@ -130,9 +156,10 @@ static bool mailbox_cool(struct loop_hot *hot)
     uint32_t expected;
     int r;
 
-    if (mailbox->suspended)
+    if (mailbox->suspended && (!mailbox->handler->look || mailbox->urgent_waits))
         return true;
-    if (!channel_prepare_sleep(&mailbox->channel, &expected))
+    if (!(mailbox->suspended ? mailbox_prepare_look(mailbox, &expected)
+                             : channel_prepare_sleep(&mailbox->channel, &expected)))
         return false;
     if (mailbox->channel.backend == WAKE_EVENTFD)
         return true;
@@ -160,6 +187,7 @@ int mailbox_init(struct mailbox *mailbox, struct loop *loop, const struct mailbo
     *mailbox = (struct mailbox){.loop = loop, .handler = handler, .control = -1};
     loop_hot_init(&mailbox->hot, mailbox_poll, mailbox_cool);
     loop_deferred_init(&mailbox->publish, mailbox_publish);
+    loop_deferred_init(&mailbox->read_ahead, mailbox_on_read_ahead);
     r = channel_create(&mailbox->channel, &channel_options, &ret_fds->channel);
     if (r < 0)
         return r;
@@ -200,6 +228,7 @@ void mailbox_deinit(struct mailbox *mailbox)
     loop_unwatch(mailbox->loop, &mailbox->head_watch);
     loop_unheat(mailbox->loop, &mailbox->hot);
     loop_undefer(&mailbox->publish);
+    loop_undefer(&mailbox->read_ahead);
     mailbox_empty_eventfd(mailbox);
     channel_deinit(&mailbox->channel);
     loop_close(mailbox->loop, TAKE_FD(mailbox->control));
@@ -230,10 +259,15 @@ void mailbox_drain(struct mailbox *mailbox)
     mailbox->dead = true;
 }
 
-void mailbox_catch_up(struct mailbox *mailbox)
+bool mailbox_catch_up(struct mailbox *mailbox)
 {
-    if (mailbox_poll(&mailbox->hot) && !mailbox->dead)
-        loop_heat(mailbox->loop, &mailbox->hot);
+    const bool found = !mailbox->dead && !mailbox->reading && mailbox_poll(&mailbox->hot);
+
+    if (mailbox->dead)
+        return false;
+    if (found)
+        mailbox_heat(mailbox);
+    return !mailbox->suspended && ring_pending(&mailbox->channel.in);
 }
 
 void mailbox_end_batch(struct mailbox *mailbox)
@@ -245,9 +279,9 @@ void mailbox_resume(struct mailbox *mailbox)
 {
     if (!mailbox->suspended)
         return;
-    mailbox->suspended = false;
+    mailbox->suspended = mailbox->urgent_waits = false;
     if (!mailbox->dead)
-        loop_heat(mailbox->loop, &mailbox->hot);
+        mailbox_heat(mailbox);
 }
 
 static void mailbox_on_space(void *userdata, uint32_t events)

@@ -28,6 +28,18 @@ struct mailbox_handler {
      * mailbox.
      */
     int (*record)(struct mailbox *mailbox, const struct ring_record *record);
+    /*
+     * A record that speaks of one of ours, read before its turn because reading is suspended. 0 or
+     * negative, never MAILBOX_E_FULL. NULL = record() takes it.
+     */
+    int (*letter)(struct mailbox *mailbox, const struct ring_record *record);
+    /*
+     * Looks at each record that is published while reading is suspended, and takes those of
+     * `urgent_kind` before their turn. `first` = none before it has been looked at. 0, negative, or
+     * MAILBOX_E_FULL = this one has to wait for its turn. NULL = nothing is urgent.
+     */
+    int (*look)(struct mailbox *mailbox, const struct ring_record *record, bool first);
+    uint16_t urgent_kind;
     /* There may be room again after MAILBOX_E_FULL: try. */
     void (*space)(struct mailbox *mailbox);
     /*
@@ -42,13 +54,20 @@ struct mailbox_handler {
     void (*broken)(struct mailbox *mailbox, const char *what);
 };
 
+/* Up to where records of some kinds were taken before their turn. */
+struct mailbox_ahead {
+    bool is;
+    uint32_t end;
+};
+
 struct mailbox {
     struct loop *loop;
     struct channel channel;
     const struct mailbox_handler *handler;
     int control; /* our end of the control socket */
     uint64_t blobs_sent, blobs_received;
-    bool dead; /* broken, or being taken down */
+    unsigned blobs_left; /* given up, and perhaps still in the socket */
+    bool dead;           /* broken, or being taken down */
     bool wants_space;
     bool space_due; /* there is some: space() comes with the next turn */
     bool suspended;
@@ -61,13 +80,14 @@ struct mailbox {
      * that it said about it is still unread.
      */
     _Atomic uint32_t gate;
-    bool checking; /* its cursor was seen to be ahead of the gate: */
-    bool is_ahead;
-    uint32_t ahead;                  /* what speaks of our records is taken up to there */
+    bool checking;                   /* its cursor was seen to be ahead of the gate: */
     uint32_t check_head, check_tail; /* there; and how far its ring has to be read first */
+    bool reading;                    /* a handler has a record of the peer's in hand */
+    bool urgent_waits;               /* what look() would take next has to wait for its turn */
+    struct mailbox_ahead letters, urgent;
     struct loop_hot hot;
     struct loop_watch tail_watch, head_watch;
-    struct loop_deferred publish;
+    struct loop_deferred publish, read_ahead;
 };
 
 struct mailbox_options {
@@ -94,8 +114,8 @@ int mailbox_open(struct mailbox *mailbox);
 /* Reads what a dead peer has published to the end, then nothing any more. */
 void mailbox_drain(struct mailbox *mailbox);
 
-/* Reads now what the peer has published by now, as far as one turn goes. */
-void mailbox_catch_up(struct mailbox *mailbox);
+/* Reads now what the peer has published by now, as far as one turn goes. Whether there is more. */
+bool mailbox_catch_up(struct mailbox *mailbox);
 
 /* What record() has just been given cost a whole turn: the next one is read in the next turn. */
 void mailbox_end_batch(struct mailbox *mailbox);
@@ -112,10 +132,10 @@ void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size);
  */
 void mailbox_commit_of_many(struct mailbox *mailbox, uint16_t kind, uint32_t size, unsigned more);
 
-/* Whether a record just read, of that kind, was taken before its turn. */
-bool mailbox_is_passed(struct mailbox *mailbox, uint16_t kind);
-
-/* Takes notice of what the peer has consumed. Whether there was anything. */
+/*
+ * Takes notice of what the peer has consumed. Whether there was anything. What it said about it is
+ * read before; where that cannot be done at once, space() follows at the end of the turn.
+ */
 bool mailbox_advance(struct mailbox *mailbox);
 
 /*
@@ -135,7 +155,7 @@ void mailbox_mark(struct mailbox *mailbox, uint64_t handle);
 
 /*
  * A payload from a record into a parcel: copied, or its blob fetched from the control socket and
- * checked. 0, -ENOMEM, or -EPROTO.
+ * checked. 0, -EPROTO, or -ENOMEM or -EMFILE: then this one is lost, and the next one comes.
  */
 int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struct parcel *ret);
 

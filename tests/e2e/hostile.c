@@ -24,14 +24,17 @@
  *   mute            reads nothing any more
  *   hoard           answers, but never gives the space of what it has read back
  *   play-dead       marks its lifeline as the kernel marks that of the dead, and lives on
+ *   haunt           publishes without a wake-up and plays dead; the wake-up comes when it is gone
  *   nervous         wakes who waits at its lifeline and marks nothing, then answers: allowed
  *   hang-up         closes its control socket, then answers
  *   linger-result   a socket that waits for its peer when it is closed ($PORT), as its result
  *   linger-unread   the same, left unread in its control socket when it dies
+ *   brief           its second worker gets ready once the FIFO BRIEF_BELL lets it, and exits
  */
 #include "../../shared/channel.h"
 #include "../../shared/protocol.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -220,6 +223,26 @@ static void pull_lifeline(uint32_t word)
     wake_futex_wake(&channel.mine.header->owner);
 }
 
+/* An accomplice with the same memory outlives us, and wakes who waits for what we published. */
+static void haunt(const struct protocol_job *job)
+{
+    if (fork() == 0) {
+        setsid();
+        for (int i = 0; i < 200; i++) {
+            usleep(5000);
+            wake_futex_wake(&channel.mine.header->tail);
+        }
+        _exit(0);
+    }
+    struct protocol_result result = {
+        .handle = job->handle + 1, .attempt = 1, .payload = text("for nobody")};
+    void *body = reserve(PROTOCOL_BODY_MAX);
+    ring_commit(&channel.out, PROTOCOL_RESULT,
+                (uint32_t)protocol_put_result(body, PROTOCOL_BODY_MAX, &result));
+    ring_publish(&channel.out);
+    pull_lifeline(FUTEX_OWNER_DIED);
+}
+
 /* Returns when the job has been answered. */
 static void misbehave(const char *how, const struct protocol_job *job)
 {
@@ -251,6 +274,8 @@ static void misbehave(const char *how, const struct protocol_job *job)
         linger(how, job);
     else if (strcmp(how, "play-dead") == 0)
         pull_lifeline(FUTEX_OWNER_DIED);
+    else if (strcmp(how, "haunt") == 0)
+        haunt(job);
     else if (strstr(how, "blob") || strstr(how, "descriptor"))
         odd_descriptors(how, job);
     else if (strcmp(how, "stale") == 0) {
@@ -285,6 +310,25 @@ static int number(const char *name)
     return value ? atoi(value) : -1;
 }
 
+static bool is_brief(const char *how)
+{
+    const char *name = getenv("TROUPE_WORKER");
+
+    return strcmp(how, "brief") == 0 && number("TROUPE_GENERATION") == 2 && name &&
+           strstr(name, "/0");
+}
+
+static _Noreturn void be_brief(void)
+{
+    char byte;
+    int fd = open(getenv("BRIEF_BELL"), O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || read(fd, &byte, 1) != 1)
+        exit(98);
+    send_ready();
+    exit(3);
+}
+
 int main(int argc, char **argv)
 {
     struct channel_fds fds = {.inbox = number("TROUPE_INBOX"),
@@ -297,6 +341,8 @@ int main(int argc, char **argv)
     control = number("TROUPE_CONTROL");
     if (argc != 2 || channel_open(&channel, &fds) < 0)
         return 96;
+    if (is_brief(argv[1]))
+        be_brief();
     atomic_store(&channel.mine.header->owner, (uint32_t)getpid() | FUTEX_WAITERS);
     send_ready();
     for (;;) {

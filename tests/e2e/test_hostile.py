@@ -99,6 +99,18 @@ class Workers(TestCase):
         self.honest_work(s)
         s.stop()
 
+    def test_what_wakes_for_one_that_is_gone_finds_nobody(self):
+        keyed = {"Pool": {"Cells": "by-key", "CellIdleSec": "1ms"}}
+        for sections in {}, keyed:
+            with self.subTest(sections=sections):
+                s = self.beside("haunt", "futex", **sections)
+                for i in range(5):
+                    key = {"key": f"k{i}"} if sections else {}
+                    job = s.do("culprit", "x", max_retries=1, **key)
+                    self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
+                    self.honest_work(s)
+                s.stop()
+
     def test_one_that_only_tugs_at_its_lifeline_goes_on(self):
         s = self.beside("nervous", "futex")
         for _ in range(3):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Order, delay and room: priorities, jobs for later, and senders that run ahead."""
+import errno
 import json
 import os
 import signal
@@ -203,6 +204,27 @@ class Room(Case):
         self.s.call("Reload")
         self.assertIn(connection.receive()["error"].rpartition(".")[2], ("NoSuchGroup", "Stopping"))
         self.assertEqual(self.answers(sender)["others"], 1)
+
+    def recall(self, *arguments):
+        process = subprocess.Popen([helper("recall"), self.s.socket_path, "actor", *arguments],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        return process
+
+    def test_a_cancel_passes_the_submits_that_wait_before_it(self):
+        process = self.recall("-", "x", "nobody")
+        self.assertEqual(process.communicate(timeout=LIMIT)[0].split(), ["0", str(errno.ESRCH)])
+        self.assertEqual(self.s.job("x")["state"], "cancelled")
+
+    def test_a_cancel_does_not_pass_the_submit_of_its_own_job(self):
+        process = self.recall("late", "late")
+        self.wait_senders(self.s, 1)
+        for name in "x", "y":
+            self.s.call("Cancel", id=name)
+        self.s.until(lambda: self.s.group("actor")["queued"] == 2 and self.s.group("actor")["senders"] == 1)
+        self.assertIsNone(process.poll())
+        self.s.call("Cancel", id=self.s.call("List", group="actor")["jobs"][0]["id"])
+        self.assertEqual(process.communicate(timeout=LIMIT)[0].split(), ["0"])
 
     def test_a_larger_queue_has_room_for_them(self):
         connection = self.waiting(id="first")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../shared/cleanup.h"
+#include "../../shared/protocol-actors.h"
 #include "../../shared/protocol.h"
 #include "../../supervisor/mailbox.h"
 #include <check.h>
@@ -485,8 +486,186 @@ START_TEST(a_blob_for_which_there_is_no_descriptor_is_lost_and_the_next_one_come
 }
 END_TEST
 
+/* ---- a peer that published and did not wake ---- */
+
+static void peer_send_kind(uint16_t kind, uint32_t value)
+{
+    void *body;
+
+    ck_assert_int_eq(ring_reserve(&peer.out, sizeof(value), &body), 0);
+    memcpy(body, &value, sizeof(value));
+    ring_commit(&peer.out, kind, sizeof(value));
+    ck_assert(ring_publish(&peer.out));
+}
+
+/* More than a quiet source stays hot, beside a descriptor that keeps the loop busy. */
+#define UNTIL_COOL 100
+
+static void wake_tail(void)
+{
+    wake_futex_wake(&peer.mine.header->tail);
+    if (peer.wake_fd >= 0)
+        wake_eventfd_wake(peer.wake_fd);
+}
+
+/* Outside of a turn, so that what the handler stopped has to be begun again. */
+static void catch_up(void)
+{
+    ck_assert(!mailbox_catch_up(&mailbox));
+    run();
+}
+
+START_TEST(one_that_caught_up_while_it_slept_sleeps_again_on_one_watch)
+{
+    for (uint32_t i = 1; i <= 3; i++) {
+        peer_send_kind(77, i);
+        catch_up();
+        ck_assert_uint_eq(n_records, i);
+        run_turns(UNTIL_COOL);
+    }
+    mailbox_deinit(&mailbox);
+    wake_tail();
+    run_turns(5);
+}
+END_TEST
+
+START_TEST(one_that_was_held_up_while_it_caught_up_sleeps_again_on_one_watch)
+{
+    record_answer = MAILBOX_E_FULL;
+    run_turns(UNTIL_COOL);
+    peer_send_kind(77, 1);
+    catch_up();
+    run_turns(UNTIL_COOL);
+    record_answer = 0;
+    mailbox_resume(&mailbox);
+    run();
+    run_turns(UNTIL_COOL);
+    ck_assert_uint_eq(n_records, 1);
+    peer_send(2);
+    run();
+    ck_assert_uint_eq(n_records, 2);
+}
+END_TEST
+
+/* ---- before their turn ---- */
+
+static unsigned n_letters, n_looked, n_urgent;
+static uint32_t letters[8];
+
+/* As FORWARD to oneself: it leads back to the very inbox that is full. */
+static int on_letter(struct mailbox *self, const struct ring_record *record)
+{
+    int r = mailbox_send(1000);
+
+    ck_assert_ptr_eq(self, &mailbox);
+    ck_assert(r == 0 || r == MAILBOX_E_FULL);
+    ck_assert_uint_lt(n_letters, 8);
+    memcpy(&letters[n_letters++], record->body, sizeof(uint32_t));
+    return 0;
+}
+
+#define URGENT 99
+
+static int on_look(struct mailbox *self, const struct ring_record *record, bool first)
+{
+    (void)self;
+    ck_assert(first == (n_looked == 0));
+    n_looked++;
+    n_urgent += record->kind == URGENT;
+    return 0;
+}
+
+static const struct mailbox_handler AHEAD = {
+    .record = on_record,
+    .letter = on_letter,
+    .look = on_look,
+    .urgent_kind = URGENT,
+    .space = on_space,
+    .broken = on_broken,
+};
+
+START_TEST(what_it_reads_ahead_may_lead_back_to_itself)
+{
+    mailbox.handler = &AHEAD;
+    ck_assert_uint_ge(fill(), 3);
+    record_answer = MAILBOX_E_FULL;
+    peer_send(1); /* suspends */
+    run();
+    for (uint32_t i = 1; i <= 4; i++)
+        peer_send_kind(PROTOCOL_FORWARD, i);
+    peer_read_all();
+    n_space = 0;
+    ck_assert_int_eq(mailbox_send(1000), MAILBOX_E_FULL);
+    run();
+    ck_assert_uint_eq(n_letters, 4);
+    for (uint32_t i = 1; i <= 4; i++)
+        ck_assert_uint_eq(letters[i - 1], i);
+    ck_assert_uint_eq(n_space, 1);
+    ck_assert_uint_eq(n_broken, 0);
+    /* And not once more when their turn comes. */
+    record_answer = 0;
+    mailbox_resume(&mailbox);
+    run_turns(5);
+    ck_assert_uint_eq(n_records, 1);
+    ck_assert_uint_eq(n_letters, 4);
+}
+END_TEST
+
+START_TEST(a_tail_that_goes_back_while_it_reads_ahead_breaks_the_mailbox)
+{
+    mailbox.handler = &AHEAD;
+    ck_assert_uint_ge(fill(), 3);
+    record_answer = MAILBOX_E_FULL;
+    peer_send(1);
+    run();
+    peer_send_kind(PROTOCOL_FORWARD, 1);
+    peer_read_all();
+    ck_assert_int_eq(mailbox_send(1000), MAILBOX_E_FULL);
+    atomic_store(&peer.mine.header->tail, peer.out.tail - 16);
+    while (n_broken == 0)
+        run();
+    ck_assert_uint_eq(n_letters, 0);
+}
+END_TEST
+
+START_TEST(what_is_urgent_passes_a_record_that_waits_whenever_it_comes)
+{
+    mailbox.handler = &AHEAD;
+    record_answer = MAILBOX_E_FULL;
+    peer_send(1);
+    peer_send_kind(URGENT, 2);
+    run();
+    while (n_urgent < 1)
+        run_turns(1);
+    run_turns(UNTIL_COOL);
+    for (uint32_t i = 2; i <= 4; i++) {
+        peer_send(i);
+        peer_send_kind(URGENT, i);
+        wake_tail();
+        while (n_urgent < i)
+            run_turns(1);
+    }
+    record_answer = 0;
+    mailbox_resume(&mailbox);
+    while (n_records < 4)
+        run_turns(1);
+    ck_assert_uint_eq(n_urgent, 4);
+    ck_assert_uint_eq(n_looked, 8);
+    ck_assert_uint_eq(last_value, 4);
+    peer_send_kind(URGENT, 5);
+    wake_tail();
+    run();
+    ck_assert_uint_eq(last_value, 5);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, one_that_caught_up_while_it_slept_sleeps_again_on_one_watch);
+    tcase_add_test(tcase, one_that_was_held_up_while_it_caught_up_sleeps_again_on_one_watch);
+    tcase_add_test(tcase, what_it_reads_ahead_may_lead_back_to_itself);
+    tcase_add_test(tcase, a_tail_that_goes_back_while_it_reads_ahead_breaks_the_mailbox);
+    tcase_add_test(tcase, what_is_urgent_passes_a_record_that_waits_whenever_it_comes);
     tcase_add_test(tcase, records_arrive_one_by_one_however_long_the_peer_was_silent);
     tcase_add_test(tcase, a_record_that_costs_a_whole_turn_is_the_last_of_its_turn);
     tcase_add_test(tcase, what_is_sent_reaches_the_peer_at_the_end_of_the_turn);
