@@ -39,12 +39,16 @@ static struct job *slot_job_at_work(const struct slot *slot)
 
 static int slot_on_ready_record(struct slot *slot, const struct ring_record *record)
 {
-    if (record->size != 0 || slot->state != LIFECYCLE_STARTING)
-        return slot->state == LIFECYCLE_KILLING ? 0 : -EBADMSG;
-    if (!slot->process.ended) { /* else it was ready, and is no more */
-        slot_event(slot, LIFECYCLE_EVENT_READY);
-        slot_watch_owner(slot);
+    if (record->size != 0)
+        return -EBADMSG;
+    if (slot->process.ended && !slot->came_up) {
+        slot->came_up = true; /* it was ready, and is no more */
+        return 0;
     }
+    if (slot->state != LIFECYCLE_STARTING)
+        return slot->state == LIFECYCLE_KILLING ? 0 : -EBADMSG;
+    slot_event(slot, LIFECYCLE_EVENT_READY);
+    slot_watch_owner(slot);
     return 0;
 }
 

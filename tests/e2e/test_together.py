@@ -4,7 +4,7 @@ import os
 import signal
 import unittest
 
-from troupe import ACTOR, Bell, TestCase, ini, text
+from troupe import ACTOR, LIMIT, Bell, TestCase, ended, helper, ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
@@ -44,6 +44,27 @@ class Strategies(Case):
         self.assertEqual(self.generations(s, "other"), [1])
         self.assertEqual(len(self.events(s, "worker.takes-along")), 1)
         self.assertEqual(s.group("actor")["deaths"], 1)
+
+    def test_P8_one_that_was_ready_for_a_moment_takes_the_others_along(self):
+        s = self.supervisor()
+        bell = Bell(s, "bell")
+        s.write("actor.group", actor(2, f"{helper('hostile')} brief", "one-for-all",
+                                     Group={"Environment": f"BRIEF_BELL={bell.path}"}))
+        s.start()
+        self.kill(s, "actor/0")
+        s.until(lambda: [(w["state"], w["generation"]) for w in s.group("actor")["workers"]]
+                == [("starting", 2), ("idle", 2)])
+        brief = os.pidfd_open(s.worker("actor/0")["pid"])
+        self.addCleanup(os.close, brief)
+        os.kill(s.process.pid, signal.SIGSTOP)  # its word and its end are found together
+        try:
+            bell.ring()
+            self.assertTrue(ended(brief, LIMIT))
+        finally:
+            os.kill(s.process.pid, signal.SIGCONT)
+        self.reach(s, 3, 3)
+        self.assertEqual(len(self.events(s, "worker.takes-along")), 2)
+        s.stop()
 
     def test_P8_rest_for_one_restarts_those_above_in_their_order(self):
         s = self.started({"actor": actor(4, strategy="rest-for-one")})
