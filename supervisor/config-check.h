@@ -2,18 +2,14 @@
 #pragma once
 
 /*
- * What cannot be seen key by key: what must be there, what must fit together, and what must exist
- * on this machine (programs, users, files). Problems go to the draft.
+ * What cannot be seen key by key: what must be there and what must fit together. Problems go to the
+ * draft.
  */
 
 #include "config-draft.h"
 
-/*
- * Checks and completes: program resolved on PATH, user and group resolved, files merged into the
- * environment, sizes rounded. 0 (also with new problems) or -errno.
- */
+/* Checks, and rounds sizes. 0 (also with new problems) or -errno. */
 int config_check_group(struct config_draft *draft, struct config_group *group);
-int config_check_daemon(struct config_draft *draft, struct config_daemon *daemon);
 
 /*
  * After= between the groups of a whole configuration, sorted by name: each one named exists, and

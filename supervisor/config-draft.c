@@ -35,6 +35,26 @@ void config_draft_deinit(struct config_draft *draft)
     *draft = (struct config_draft)CONFIG_DRAFT_NULL;
 }
 
+struct config_draft *config_draft_keep(struct config_draft *draft)
+{
+    struct config_draft *kept = malloc(sizeof(*kept));
+
+    if (!kept)
+        return NULL;
+    *kept = *draft;
+    kept->problems = NULL;
+    *draft = (struct config_draft)CONFIG_DRAFT_NULL;
+    return kept;
+}
+
+struct config_draft *config_draft_free(struct config_draft *draft)
+{
+    if (draft)
+        config_draft_deinit(draft);
+    free(draft);
+    return NULL;
+}
+
 /* The names of all sections, or of all keys of one section, once each and NULL-terminated. */
 static void collect(const struct config_schema *schema, const char *section, const char **words)
 {

@@ -17,7 +17,7 @@ struct config_origin {
 struct config_draft {
     const struct config_schema *schema;
     void *object;                     /* struct config_group or config_daemon; borrowed */
-    struct config_problems *problems; /* borrowed */
+    struct config_problems *problems; /* borrowed; NULL while nothing is read or checked */
     struct config_origin *origins;    /* one per key */
     config_strv paths;                /* of the files read; the first one is the main one */
 };
@@ -30,6 +30,13 @@ struct config_draft {
 int config_draft_init(struct config_draft *draft, const struct config_schema *schema, void *object,
                       struct config_problems *problems);
 void config_draft_deinit(struct config_draft *draft);
+
+/*
+ * Moves one to the heap, where it outlives the reading of the files: `draft` is as after
+ * config_draft_deinit(), and the new one has no problems to collect. NULL when out of memory.
+ */
+struct config_draft *config_draft_keep(struct config_draft *draft);
+struct config_draft *config_draft_free(struct config_draft *draft); /* NULL allowed; returns NULL */
 
 /*
  * Reads one more file over what is there. What is wrong in it, and that it cannot be read, are

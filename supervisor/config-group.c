@@ -2,6 +2,7 @@
 #include "config-group.h"
 
 #include "../shared/cleanup.h"
+#include "config-draft.h"
 #include "config-keys.h"
 #include "strv.h"
 #include "words.h"
@@ -15,6 +16,10 @@ struct config_group *config_group_free(struct config_group *group)
     if (!group)
         return NULL;
     config_schema_clear(&CONFIG_GROUP_SCHEMA, group);
+    config_draft_free(group->draft);
+    strv_free(group->user_environment);
+    free(group->groups);
+    free(group->fault);
     free(group->name);
     free(group->path);
     free(group);

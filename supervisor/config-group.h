@@ -54,6 +54,8 @@ enum config_on_crash {
 /* A NULL-terminated vector of strings, owned. NULL = empty. */
 typedef char **config_strv;
 
+struct config_draft;
+
 struct config_group {
     char *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a letter or digit
                  */
@@ -131,6 +133,13 @@ struct config_group {
     bool nice_set;
     int oom_score_adjust; /* valid if oom_score_adjust_set */
     bool oom_score_adjust_set;
+
+    /* What this machine says to it: config_resolve_group(). */
+    gid_t *groups; /* supplementary ones of `user` */
+    size_t n_groups;
+    config_strv user_environment; /* HOME and the like, of `user` */
+    char *fault;                  /* why it cannot be started; NULL = it can */
+    struct config_draft *draft;   /* where its keys were given; owned; NULL = in no file */
 };
 
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* From a directory, or a single file, to structs: config_load() and config_verify_file(). */
+/* From a directory to structs: config_read() and config_load(). */
 
+#include "config-load.h"
 #include "../shared/cleanup.h"
 #include "../shared/log.h"
 #include "config-check.h"
@@ -9,15 +10,12 @@
 #include "config-draft.h"
 #include "config-exchange.h"
 #include "config-problem.h"
+#include "config-resolve.h"
 #include "strv.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define GROUP_SUFFIX  ".group"
-#define DROPIN_SUFFIX ".conf"
-#define DAEMON_FILE   "troupe.conf"
 
 struct loader {
     struct config *config;
@@ -38,7 +36,7 @@ static int read_dropins(struct config_draft *draft, const char *group_path)
     if (!directory)
         return -ENOMEM;
     stpcpy(stpcpy(directory, group_path), ".d");
-    r = config_list(directory, DROPIN_SUFFIX, &names);
+    r = config_list(directory, CONFIG_DROPIN_SUFFIX, &names);
     if (r == -ENOENT || r == -ENOTDIR)
         return 0;
     if (r < 0 && r != -ENOMEM)
@@ -64,15 +62,11 @@ static int bad_name(struct config_problems *problems, const char *path)
                               CONFIG_GROUP_NAME_MAX);
 }
 
-/*
- * A new group, its file and drop-ins read but not yet checked. 0 with `*ret` (NULL where the name
- * is not one) and `draft`, which is to be ended in any case; or -errno.
- */
-static int read_group(struct config_draft *draft, struct config_problems *problems,
+int config_read_group(struct config_draft *draft, struct config_problems *problems,
                       const char *path, struct config_group **ret)
 {
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
-    _cleanup_free_ char *name = strndup(file, strlen(file) - strlen(GROUP_SUFFIX));
+    _cleanup_free_ char *name = strndup(file, strlen(file) - strlen(CONFIG_GROUP_SUFFIX));
     struct config_group *group = NULL;
     int r;
 
@@ -97,8 +91,7 @@ static int read_group(struct config_draft *draft, struct config_problems *proble
     return r;
 }
 
-/* Nothing can be said about the contents of a file that could not be read. */
-static int check_group(struct config_draft *draft, struct config_group *group)
+int config_check_read(struct config_draft *draft, struct config_group *group)
 {
     return draft->paths ? config_check_group(draft, group) : 0;
 }
@@ -111,14 +104,14 @@ static int load_group(struct loader *loader, const char *name)
     _cleanup_free_ char *path = NULL;
     int r;
 
-    r = config_join(&path, loader->directory, name, GROUP_SUFFIX);
+    r = config_join(&path, loader->directory, name, CONFIG_GROUP_SUFFIX);
     if (r == 0)
-        r = read_group(draft, loader->problems, path, &group);
+        r = config_read_group(draft, loader->problems, path, &group);
     if (r == -ENOENT)
         r = config_problem_add(loader->problems, path, 0, "no such file");
     else if (r == 0 && group) {
         config->groups[config->n_groups++] = group;
-        return check_group(draft, group);
+        return config_check_read(draft, group);
     }
     config_draft_deinit(draft);
     return r;
@@ -137,12 +130,12 @@ static bool contains(config_strv names, const char *name)
 static int warn_of_orphans(const struct loader *loader, config_strv names)
 {
     _cleanup_strv_ config_strv stems = NULL;
-    int r = config_list_stems(loader->directory, GROUP_SUFFIX ".d", &stems);
+    int r = config_list_stems(loader->directory, CONFIG_GROUP_SUFFIX ".d", &stems);
 
     for (size_t i = 0; r == 0 && stems && stems[i]; i++)
         if (!contains(names, stems[i]))
-            log_warning("%s/%s" GROUP_SUFFIX ".d is ignored: there is no %s" GROUP_SUFFIX
-                        " beside it",
+            log_warning("%s/%s" CONFIG_GROUP_SUFFIX
+                        ".d is ignored: there is no %s" CONFIG_GROUP_SUFFIX " beside it",
                         loader->directory, stems[i], stems[i]);
     return r;
 }
@@ -153,7 +146,7 @@ static int load_groups(struct loader *loader)
     size_t n;
     int r;
 
-    r = config_list_stems(loader->directory, GROUP_SUFFIX, &names);
+    r = config_list_stems(loader->directory, CONFIG_GROUP_SUFFIX, &names);
     if (r < 0)
         return r;
     n = strv_length((const char *const *)names);
@@ -172,35 +165,98 @@ static int load_groups(struct loader *loader)
 
 /* ---- the daemon ---- */
 
-/* 0 or -errno; -ENOENT if there is no such file. */
-static int read_daemon(struct config_daemon *daemon, const char *path,
+int config_read_daemon(struct config_draft *draft, struct config_daemon *daemon, const char *path,
                        struct config_problems *problems)
 {
-    struct config_draft draft;
-    int r = config_draft_init(&draft, &CONFIG_DAEMON_SCHEMA, daemon, problems);
+    int r = config_draft_init(draft, &CONFIG_DAEMON_SCHEMA, daemon, problems);
 
-    if (r == 0)
-        r = config_draft_read(&draft, path);
-    if (r == 0 && draft.paths)
-        r = config_check_daemon(&draft, daemon);
-    config_draft_deinit(&draft);
-    return r;
+    return r < 0 ? r : config_draft_read(draft, path);
 }
 
 static int load_daemon(struct loader *loader)
 {
+    struct config_draft draft = CONFIG_DRAFT_NULL;
+    struct config *config = loader->config;
     _cleanup_free_ char *path = NULL;
     int r;
 
-    r = config_schema_defaults(&CONFIG_DAEMON_SCHEMA, &loader->config->daemon);
+    r = config_schema_defaults(&CONFIG_DAEMON_SCHEMA, &config->daemon);
     if (r == 0)
-        r = config_join(&path, loader->directory, DAEMON_FILE, "");
+        r = config_join(&path, loader->directory, CONFIG_DAEMON_FILE, "");
     if (r == 0)
-        r = read_daemon(&loader->config->daemon, path, loader->problems);
+        r = config_read_daemon(&draft, &config->daemon, path, loader->problems);
+    if (r == 0 && draft.paths && !(config->daemon_draft = config_draft_keep(&draft)))
+        r = -ENOMEM;
+    config_draft_deinit(&draft);
     return r == -ENOENT ? 0 : r;
 }
 
-int config_load(struct config **ret, const char *directory, struct config_problems *problems)
+/* ---- a directory ---- */
+
+bool config_problem_is_of(const struct config_problem *problem, const char *directory,
+                          const char *name, const char *suffix)
+{
+    const char *path = problem->path;
+    size_t length = strlen(directory);
+
+    if (strncmp(path, directory, length) != 0)
+        return false;
+    for (path += length; *path == '/'; path++)
+        ;
+    length = strlen(name);
+    if (strncmp(path, name, length) != 0 || strncmp(path + length, suffix, strlen(suffix)) != 0)
+        return false;
+    path += length + strlen(suffix);
+    return *path == '\0' || strncmp(path, ".d/", 3) == 0 || strcmp(path, ".d") == 0;
+}
+
+static bool has_problem(const struct loader *loader, const char *name, const char *suffix)
+{
+    for (size_t i = 0; i < loader->problems->n_problems; i++)
+        if (config_problem_is_of(&loader->problems->problems[i], loader->directory, name, suffix))
+            return true;
+    return false;
+}
+
+/* What is left has nothing wrong with it. */
+static void drop_broken(struct loader *loader)
+{
+    struct config *config = loader->config;
+    size_t n = 0;
+
+    for (size_t i = 0; i < config->n_groups; i++) {
+        if (has_problem(loader, config->groups[i]->name, CONFIG_GROUP_SUFFIX))
+            config_group_free(config->groups[i]);
+        else
+            config->groups[n++] = config->groups[i];
+    }
+    config->n_groups = n;
+    n = 0;
+    for (size_t i = 0; i < config->n_exchanges; i++) {
+        if (has_problem(loader, config->exchanges[i]->name, CONFIG_EXCHANGE_SUFFIX))
+            config_exchange_free(config->exchanges[i]);
+        else
+            config->exchanges[n++] = config->exchanges[i];
+    }
+    config->n_exchanges = n;
+}
+
+/* The groups remember where their keys were given: some of what is wrong shows later. */
+static int keep_drafts(struct loader *loader, int r)
+{
+    for (size_t i = 0; i < loader->config->n_groups; i++) {
+        struct config_draft *draft = &loader->drafts[i];
+
+        if (r == 0 && draft->paths &&
+            !(loader->config->groups[i]->draft = config_draft_keep(draft)))
+            r = -ENOMEM;
+        config_draft_deinit(draft);
+    }
+    free(TAKE_PTR(loader->drafts));
+    return r;
+}
+
+int config_read(struct config **ret, const char *directory, struct config_problems *problems)
 {
     struct loader loader = {.problems = problems, .directory = directory};
     size_t n_before = problems->n_problems;
@@ -214,104 +270,36 @@ int config_load(struct config **ret, const char *directory, struct config_proble
         r = load_groups(&loader);
     if (r == 0)
         r = config_load_exchanges(loader.config, directory, problems);
-    for (size_t i = 0; i < loader.config->n_groups; i++)
-        config_draft_deinit(&loader.drafts[i]);
-    free(loader.drafts);
-    if (r == 0 && problems->n_problems > n_before)
-        r = CONFIG_E_INVALID;
-    if (r == 0)
-        *ret = loader.config;
-    else
+    r = keep_drafts(&loader, r);
+    if (r < 0) {
         config_free(loader.config);
-    return r;
-}
-
-/* ---- single files ---- */
-
-static int verify_group(const char *path, struct config_problems *problems)
-{
-    struct config_draft draft = CONFIG_DRAFT_NULL;
-    struct config_group *group;
-    _cleanup_free_ char *directory = strdup(path);
-    char *slash;
-    int r;
-
-    if (!directory)
-        return -ENOMEM;
-    slash = strrchr(directory, '/');
-    if (slash)
-        slash[slash == directory] = '\0';
-    r = read_group(&draft, problems, path, &group);
-    if (r == 0 && group) {
-        r = check_group(&draft, group);
-        if (r == 0)
-            r = config_check_after_beside(&draft, group, slash ? directory : ".");
-        config_group_free(group);
+        return r;
     }
-    config_draft_deinit(&draft);
-    return r;
+    if (problems->n_problems > n_before)
+        drop_broken(&loader);
+    *ret = loader.config;
+    return problems->n_problems > n_before ? CONFIG_E_INVALID : 0;
 }
 
-/* A drop-in alone need not make sense as a whole: only its values can be looked at. */
-static int verify_dropin(const char *path, struct config_problems *problems)
+int config_load(struct config **ret, const char *directory, struct config_problems *problems)
 {
-    struct config_draft draft = CONFIG_DRAFT_NULL;
-    struct config_group *group = NULL;
-    int r = config_defaults(&group, "dropin");
+    struct config *config = NULL;
+    struct names names = NAMES_NULL;
+    int r = config_read(&config, directory, problems), error;
 
     if (r < 0)
         return r;
-    r = config_draft_init(&draft, &CONFIG_GROUP_SCHEMA, group, problems);
-    if (r == 0)
-        r = config_draft_read(&draft, path);
-    config_draft_deinit(&draft);
-    config_group_free(group);
-    return r;
-}
-
-static int verify_daemon(const char *path, struct config_problems *problems)
-{
-    struct config_daemon daemon = {0};
-    int r = config_schema_defaults(&CONFIG_DAEMON_SCHEMA, &daemon);
-
-    if (r == 0)
-        r = read_daemon(&daemon, path, problems);
-    config_schema_clear(&CONFIG_DAEMON_SCHEMA, &daemon);
-    return r;
-}
-
-static int verify_directory(const char *path, struct config_problems *problems)
-{
-    struct config *config = NULL;
-    int r = config_load(&config, path, problems);
-
-    config_free(config);
-    return r;
-}
-
-int config_verify_file(const char *path, struct config_problems *problems)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    size_t n_before = problems->n_problems;
-    struct stat status;
-    int r;
-
-    if (stat(path, &status) < 0)
-        return -errno;
-    if (S_ISDIR(status.st_mode))
-        return verify_directory(path, problems);
-    if (strcmp(name, DAEMON_FILE) == 0)
-        r = verify_daemon(path, problems);
-    else if (config_ends_with(name, GROUP_SUFFIX))
-        r = verify_group(path, problems);
-    else if (config_ends_with(name, CONFIG_EXCHANGE_SUFFIX))
-        r = config_verify_exchange(path, problems);
-    else if (config_ends_with(name, DROPIN_SUFFIX))
-        r = verify_dropin(path, problems);
+    error = config_want_names(config, &names);
+    if (error == 0)
+        error = names_look_up(&names);
+    if (error == 0)
+        error = config_resolve(config, &names, problems);
+    names_deinit(&names);
+    if (error == 0 && r == 0 && problems->n_problems > 0)
+        r = CONFIG_E_INVALID;
+    if (error == 0 && r == 0)
+        *ret = config;
     else
-        r = config_problem_add(problems, path, 0,
-                               "not a configuration file by its name; allowed: " DAEMON_FILE
-                               ", NAME" GROUP_SUFFIX ", NAME" CONFIG_EXCHANGE_SUFFIX
-                               ", NAME" GROUP_SUFFIX ".d/NAME" DROPIN_SUFFIX);
-    return r == 0 && problems->n_problems > n_before ? CONFIG_E_INVALID : r;
+        config_free(config);
+    return error < 0 ? error : r;
 }

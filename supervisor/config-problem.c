@@ -42,19 +42,26 @@ static size_t place_of(const struct config_problems *problems, const char *path,
     return place;
 }
 
-static int insert(struct config_problems *problems, char *path, unsigned line, char *text)
+/* Room for `n` more. 0 or -ENOMEM. */
+static int reserve(struct config_problems *problems, size_t n)
 {
-    size_t n = problems->n_problems, place = place_of(problems, path, line);
-    struct config_problem *grown;
+    struct config_problem *grown =
+        reallocarray(problems->problems, problems->n_problems + n, sizeof(*grown));
 
-    grown = reallocarray(problems->problems, n + 1, sizeof(*grown));
     if (!grown)
         return -ENOMEM;
     problems->problems = grown;
-    memmove(grown + place + 1, grown + place, (n - place) * sizeof(*grown));
-    grown[place] = (struct config_problem){.path = path, .line = line, .text = text};
-    problems->n_problems++;
     return 0;
+}
+
+static void insert(struct config_problems *problems, struct config_problem problem)
+{
+    size_t n = problems->n_problems, place = place_of(problems, problem.path, problem.line);
+    struct config_problem *all = problems->problems;
+
+    memmove(all + place + 1, all + place, (n - place) * sizeof(*all));
+    all[place] = problem;
+    problems->n_problems++;
 }
 
 int config_problem_add(struct config_problems *problems, const char *path, unsigned line,
@@ -72,10 +79,23 @@ int config_problem_add(struct config_problems *problems, const char *path, unsig
         return -errno;
     make_printable(buffer);
     text = strdup(buffer);
-    if (!text || !path_copy || insert(problems, path_copy, line, text) < 0)
+    if (!text || !path_copy || reserve(problems, 1) < 0)
         return -ENOMEM;
-    TAKE_PTR(path_copy);
-    TAKE_PTR(text);
+    insert(problems, (struct config_problem){
+                         .path = TAKE_PTR(path_copy), .line = line, .text = TAKE_PTR(text)});
+    return 0;
+}
+
+int config_problems_move(struct config_problems *to, struct config_problems *from)
+{
+    if (from->n_problems == 0)
+        return 0;
+    if (reserve(to, from->n_problems) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < from->n_problems; i++)
+        insert(to, from->problems[i]);
+    free(from->problems);
+    *from = (struct config_problems)CONFIG_PROBLEMS_NULL;
     return 0;
 }
 

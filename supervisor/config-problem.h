@@ -13,3 +13,6 @@
  */
 int config_problem_add(struct config_problems *problems, const char *path, unsigned line,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Moves all of them to `to`, to those of the same file. 0 or -ENOMEM (then nothing is moved). */
+int config_problems_move(struct config_problems *to, struct config_problems *from);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "config-draft.h"
 #include "config-exchange.h"
 #include "config-keys.h"
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct config *config_free(struct config *config)
         config_exchange_free(config->exchanges[i]);
     free(config->exchanges);
     config_schema_clear(&CONFIG_DAEMON_SCHEMA, &config->daemon);
+    config_draft_free(config->daemon_draft);
     free(config);
     return NULL;
 }

@@ -15,7 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CONFIG_DIRECTORY "/etc/troupe"
+#define CONFIG_DIRECTORY   "/etc/troupe"
+#define CONFIG_DAEMON_FILE "troupe.conf" /* in it */
 
 /* troupe.conf, section [Supervisor]. */
 struct config_daemon {
@@ -40,9 +41,12 @@ struct config_exchange {
     int wildcards;           /* Wildcards=, a truth value; no */
 };
 
+struct config_draft;
+
 struct config {
     struct config_daemon daemon;
-    struct config_group **groups; /* sorted by name */
+    struct config_draft *daemon_draft; /* where its keys were given; NULL = there is no file */
+    struct config_group **groups;      /* sorted by name */
     size_t n_groups;
     struct config_exchange **exchanges; /* sorted by name */
     size_t n_exchanges;
@@ -74,8 +78,19 @@ enum {
 /*
  * Reads DIRECTORY/troupe.conf (may be missing), DIRECTORY/NAME.group and
  * DIRECTORY/NAME.group.d/?*.conf (in the order of their names), and DIRECTORY/NAME.exchange. 0 with
- * `*ret`, CONFIG_E_INVALID with at least one problem, or -errno
- * (-ENOENT: no such directory). Programs are checked: missing or not executable is a problem.
+ * `*ret`, which is to be completed by config_resolve(). CONFIG_E_INVALID with at least one problem:
+ * then `*ret` is there, too, without the groups and exchanges that have one. Or -errno (-ENOENT: no
+ * such directory).
+ */
+int config_read(struct config **ret, const char *directory, struct config_problems *problems);
+
+/* Whether a problem is one of that file or of its drop-ins. */
+bool config_problem_is_of(const struct config_problem *problem, const char *directory,
+                          const char *name, const char *suffix);
+
+/*
+ * The same, completed, and as strict as `troupectl verify`: also a missing program, user or file is
+ * a problem. Asks the name service in this process. 0 with `*ret`, CONFIG_E_INVALID, or -errno.
  */
 int config_load(struct config **ret, const char *directory, struct config_problems *problems);
 

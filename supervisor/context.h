@@ -32,10 +32,7 @@ enum context_state {
     CONTEXT_STOPPING,
 };
 
-/* What a reload did; vectors of group names, owned by whoever asked. */
-struct reload_changes {
-    config_strv added, removed, changed;
-};
+struct reload_call;
 
 struct context {
     struct loop *loop;
@@ -60,9 +57,9 @@ struct context {
     struct rlimit nofile;          /* as we were started with it: workers get it back */
     enum context_state state;
     usec_t started_at; /* realtime */
-    /* 0, CONFIG_E_INVALID with problems (nothing has changed), or -errno. */
-    int (*reload)(struct context *context, struct reload_changes *ret,
-                  struct config_problems *problems);
+    /* Reads the configuration again, when it is this call's turn; its done() is called in any
+     * case. */
+    void (*reload)(struct context *context, struct reload_call *call);
 };
 
 /* "starting", "running", "reloading", "stopping". Static. */

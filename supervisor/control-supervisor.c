@@ -16,6 +16,7 @@
 #include "slot.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,8 @@ static void change_life(struct request *request, const struct life_change *chang
         change->cell(target.cell);
     else
         change->group(target.group);
+    if (change->begins)
+        group_fault_retry(target.group);
     if (parameters.within.set)
         stop_within(&target, (usec_t)parameters.within.value);
     if (parameters.wait && !request_is_oneway(request))
@@ -200,6 +203,7 @@ static void reset(struct request *request)
         cell_reset(target.cell);
     else
         group_reset(target.group);
+    group_fault_retry(target.group);
     request_done(request);
 }
 
@@ -295,14 +299,13 @@ static void resize(struct request *request)
 
 /* ---- reload ---- */
 
-static void fail_configuration(struct request *request, const struct config_problems *problems)
+static void report_problems(struct reply *reply, const char *key,
+                            const struct config_problems *problems)
 {
-    struct reply *reply = request_begin_error(request, "BadConfiguration");
-
-    reply_array(reply, "problems");
+    reply_array(reply, key);
     for (size_t i = 0; i < problems->n_problems; i++) {
         const struct config_problem *problem = &problems->problems[i];
-        char line[1024];
+        char line[1024 + PATH_MAX];
 
         if (problem->line > 0)
             snprintf(line, sizeof(line), "%s:%u: %s", problem->path, problem->line, problem->text);
@@ -311,6 +314,11 @@ static void fail_configuration(struct request *request, const struct config_prob
         reply_string(reply, NULL, line);
     }
     reply_end_array(reply);
+}
+
+static void fail_configuration(struct request *request, const struct config_problems *problems)
+{
+    report_problems(request_begin_error(request, "BadConfiguration"), "problems", problems);
     request_end(request);
 }
 
@@ -322,31 +330,82 @@ static void report_names(struct reply *reply, const char *key, const config_strv
     reply_end_array(reply);
 }
 
-static void reload_all(struct request *request)
+static void answer_reload(struct request *request, const struct reload_call *call)
 {
-    static const struct varlink_parameter table[] = {{0}};
-    struct config_problems problems = CONFIG_PROBLEMS_NULL;
-    struct reload_changes changes = {0};
     struct reply *reply;
-    int r;
 
-    if (!request_take(request, table, NULL) || control_refuse_stopping(request))
-        return;
-    log_change(request, "");
-    r = request->context->reload(request->context, &changes, &problems);
-    if (r == CONFIG_E_INVALID) {
-        fail_configuration(request, &problems);
-    } else if (r < 0) {
-        request_internal(request, r);
+    if (call->result == CONFIG_E_INVALID) {
+        fail_configuration(request, &call->problems);
+    } else if (call->result == -ESHUTDOWN) {
+        request_fail(request, "Stopping");
+    } else if (call->result < 0) {
+        request_internal(request, call->result);
     } else {
         reply = request_begin(request);
-        report_names(reply, "added", changes.added);
-        report_names(reply, "removed", changes.removed);
-        report_names(reply, "changed", changes.changed);
+        report_names(reply, "added", call->changes.added);
+        report_names(reply, "removed", call->changes.removed);
+        report_names(reply, "changed", call->changes.changed);
+        report_problems(reply, "faults", &call->faults);
+        report_problems(reply, "left_out", &call->problems);
         request_end(request);
     }
-    reload_changes_deinit(&changes);
-    config_problems_deinit(&problems);
+}
+
+struct asked_reload {
+    struct reload_call call;
+    struct request *request; /* NULL: the client has gone away */
+};
+
+static void on_reloaded(struct reload_call *call)
+{
+    struct asked_reload *reload = list_entry(call, struct asked_reload, call);
+    struct request *request = reload->request;
+
+    if (request) {
+        request->drop = NULL;
+        answer_reload(request, call);
+    }
+    reload_call_deinit(call);
+    free(reload);
+}
+
+/* It goes on without its asker. */
+static void drop_reload(struct request *request)
+{
+    struct asked_reload *reload = request->state;
+
+    reload->request = NULL;
+}
+
+struct reload_parameters {
+    bool partial, allow_empty;
+};
+
+static void reload_all(struct request *request)
+{
+    static const struct varlink_parameter table[] = {
+        {"partial", VARLINK_BOOL, false, offsetof(struct reload_parameters, partial)},
+        {"allow_empty", VARLINK_BOOL, false, offsetof(struct reload_parameters, allow_empty)},
+        {0},
+    };
+    struct reload_parameters parameters = {0};
+    struct asked_reload *reload;
+
+    if (!request_take(request, table, &parameters) || control_refuse_stopping(request))
+        return;
+    reload = calloc(1, sizeof(*reload));
+    if (!reload) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    log_change(request, "");
+    reload_call_init(&reload->call, on_reloaded);
+    reload->call.partial = parameters.partial;
+    reload->call.allow_empty = parameters.allow_empty;
+    reload->request = request;
+    request->state = reload;
+    request->drop = drop_reload;
+    request->context->reload(request->context, &reload->call);
 }
 
 const struct request_method control_supervisor_methods[] = {

@@ -126,6 +126,10 @@ static struct finding look(const struct wait *wait)
 
     if (registry_resolve(&wait->request->context->registry, wait->target, &target) < 0)
         return wait->goal == CONTROL_GOAL_DOWN ? found(WAIT_REACHED) : missed(wait->target, "gone");
+    if (wait->goal != CONTROL_GOAL_DOWN && group_is_blocked(target.group))
+        return group_fault_is_tried(target.group)
+                   ? found(WAIT_ON)
+                   : missed(target.group->name, group_fault_text(target.group));
     if (target.slot)
         return wait->goal == CONTROL_GOAL_UP ? slot_comes_up(target.slot)
                                              : slot_goes_down(target.slot);

@@ -79,12 +79,14 @@ const char *group_state(const struct group *group)
 
     if (group->removed)
         return group->drained ? "stopping" : "draining";
+    if (group_is_blocked(group) && group->wanted)
+        return "failed";
     if (group->pending)
         return "starting";
     if (outcomes_failing(group_outcomes(group)) &&
         (well || strcmp(state, "degraded") == 0 || strcmp(state, "starting") == 0))
         return "failing";
-    return well && group_is_behind(group) ? "degraded" : state;
+    return well && (group_is_behind(group) || group->fault) ? "degraded" : state;
 }
 
 bool group_is_well(const struct group *group)

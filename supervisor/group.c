@@ -7,8 +7,6 @@
 #include "router.h"
 #include "slot.h"
 #include "spare.h"
-#include "strv.h"
-#include "user.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,10 +67,6 @@ int group_new(struct group **ret, struct context *context, struct config_group *
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max);
     r = cell_table_init(&group->cells);
     if (r == 0)
-        r = user_groups(config->user, config->gid, &group->groups, &group->n_groups);
-    if (r == 0)
-        r = user_environment(config->user, &group->user_environment);
-    if (r == 0)
         r = group_make_only_cell(group);
     if (r < 0) {
         group->config = NULL; /* the caller's still */
@@ -99,9 +93,8 @@ struct group *group_free(struct group *group)
         router_remove(group->actor, "the group is gone");
     kept_results_deinit(&group->results);
     cell_table_deinit(&group->cells);
+    group_fault_end(group);
     config_group_free(group->config);
-    strv_free(group->user_environment);
-    free(group->groups);
     free(group);
     return NULL;
 }
@@ -232,27 +225,10 @@ int group_reconfigure(struct group *group, struct config_group *config)
     struct config_group *before = group->config;
     bool roll = !config_group_same_process(before, config) || group_is_behind(group);
     bool resize = config->size != before->size;
-    config_strv variables = NULL;
-    gid_t *groups;
-    size_t n_groups;
-    int r;
+    int r = resize ? group_reserve(group, config->size) : 0;
 
-    r = user_groups(config->user, config->gid, &groups, &n_groups);
     if (r < 0)
         return r;
-    r = user_environment(config->user, &variables);
-    if (r == 0 && resize)
-        r = group_reserve(group, config->size);
-    if (r < 0) {
-        strv_free(variables);
-        free(groups);
-        return r;
-    }
-    strv_free(group->user_environment);
-    group->user_environment = variables;
-    free(group->groups);
-    group->groups = groups;
-    group->n_groups = n_groups;
     group_adopt(group, config);
     config_group_free(before);
     /* In this order: new slots already start as the new file says. */
@@ -274,13 +250,16 @@ bool group_is_behind(const struct group *group)
 
 void group_remove(struct group *group)
 {
+    bool blocked = group_is_blocked(group);
+
+    group_fault_end(group);
     group->removed = true;
     list_push_back(&group->context->registry.removed, &group->removed_link);
     group_tell(group, "group.removed", "is removed: it drains");
-    if (!group->wanted)
+    if (!group->wanted || blocked)
         group->closed = true;
     group_each_cell (cell, group)
-        if (!cell->wanted)
+        if (!cell->wanted || blocked)
             cell_close(cell); /* nobody would run its queue any more */
         else
             cell_turn_away(cell);

@@ -10,6 +10,7 @@
 #include "cell-table.h"
 #include "cell.h"
 #include "config.h"
+#include "group-fault.h"
 #include "kept-results.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,22 +47,20 @@ struct group {
     struct census retiring;                   /* of those in cells that retire */
     struct list pending_link;                 /* in the registry, while pending */
     struct list removed_link;                 /* in the registry, while removed */
-    struct list down_link; /* in the registry: went down while everything stops */
-    bool stopped;          /* while everything stops: it is down, for good */
-    size_t n_behind;       /* cells whose roll was stopped: see struct replacement */
-    size_t n_followers_up; /* while everything stops: groups that have to stop before it */
-    uint64_t generations;  /* the highest of all slots that are gone: names are used again,
-                              name and generation together never */
-    gid_t *groups; /* supplementary ones of User=, resolved once: the name service may block */
-    size_t n_groups;
-    config_strv user_environment; /* HOME and the like, of User= */
-    bool wanted;                  /* new slots are to run */
-    bool pending;                 /* to be started once the groups of its After= have come up */
-    bool paused;                  /* new cells are paused */
-    bool closed;                  /* as of a cell */
-    bool drained;                 /* removed, and without jobs: only its slots are still to stop */
-    bool removed;                 /* drains: accepts nothing, and goes away once all is down */
-    bool follows, followed;       /* as of order_find_followers(), and whether that is known */
+    struct list down_link;     /* in the registry: went down while everything stops */
+    bool stopped;              /* while everything stops: it is down, for good */
+    size_t n_behind;           /* cells whose roll was stopped: see struct replacement */
+    size_t n_followers_up;     /* while everything stops: groups that have to stop before it */
+    uint64_t generations;      /* the highest of all slots that are gone: names are used again,
+                                  name and generation together never */
+    struct group_fault *fault; /* a configuration that cannot be used here; NULL = none */
+    bool wanted;               /* new slots are to run */
+    bool pending;              /* to be started once the groups of its After= have come up */
+    bool paused;               /* new cells are paused */
+    bool closed;               /* as of a cell */
+    bool drained;              /* removed, and without jobs: only its slots are still to stop */
+    bool removed;              /* drains: accepts nothing, and goes away once all is down */
+    bool follows, followed;    /* as of order_find_followers(), and whether that is known */
 };
 
 /* Takes `config` over on success. 0, -ENOMEM, or -errno of getrandom(2). */

@@ -67,17 +67,11 @@ int reload_check_names(struct context *context, const struct config *config,
         r = check_exchange(context, config->exchanges[i], problems);
     for (size_t i = 0; r == 0 && i < config->n_groups; i++)
         r = check_group(context, config, config->groups[i], problems);
-    if (r < 0)
-        return r;
-    if (r == 0)
-        r = check_number(context, config, problems);
-    if (r < 0)
-        return r;
-    return problems->n_problems > 0 ? CONFIG_E_INVALID : 0;
+    return r < 0 ? r : check_number(context, config, problems);
 }
 
-int reload_remove_exchanges(struct context *context, const struct config *config,
-                            struct reload_changes *changes)
+int reload_remove_exchanges(struct context *context, const char *directory,
+                            const struct config *config, struct reload_call *call)
 {
     struct actor *actor;
     size_t cursor = 0;
@@ -85,9 +79,10 @@ int reload_remove_exchanges(struct context *context, const struct config *config
 
     while (r == 0 && (actor = actor_next(&context->actors, &cursor))) {
         if (actor->kind != ACTOR_EXCHANGE || !actor->exchange_declared ||
-            config_find_exchange(config, actor->name))
+            config_find_exchange(config, actor->name) ||
+            reload_is_left_out(call, directory, actor->name, ".exchange"))
             continue;
-        r = strv_append(&changes->removed, actor->name);
+        r = strv_append(&call->changes.removed, actor->name);
         router_remove(actor, "its file was removed");
     }
     return r;

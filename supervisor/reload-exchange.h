@@ -5,14 +5,15 @@
 
 #include "config.h"
 #include "context.h"
+#include "reload.h"
 
 /* Names that somebody has at run time, or that a group still has, are problems. */
 int reload_check_names(struct context *context, const struct config *config,
                        struct config_problems *problems);
 
 /* Ends those whose file is gone: before groups are taken, which may want the name. */
-int reload_remove_exchanges(struct context *context, const struct config *config,
-                            struct reload_changes *changes);
+int reload_remove_exchanges(struct context *context, const char *directory,
+                            const struct config *config, struct reload_call *call);
 
 /* Makes those that are not there, changes the others: after the groups. */
 int reload_take_exchanges(struct context *context, const struct config *config,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "reload.h"
 
+#include "../shared/cleanup.h"
 #include "../shared/log.h"
 #include "cgroup.h"
+#include "config-exchange.h"
 #include "config-problem.h"
 #include "event-id.h"
 #include "group.h"
@@ -10,6 +12,7 @@
 #include "reload-exchange.h"
 #include "strv.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void reload_log_problems(const struct config_problems *problems)
@@ -36,7 +39,7 @@ static void warn_unmet(const struct context *context, const struct config_group 
                   config->path, keys);
 }
 
-int reload_add_group(struct context *context, struct config_group *config)
+static int reload_add_group(struct context *context, struct config_group *config)
 {
     struct group *group;
     int r;
@@ -48,6 +51,8 @@ int reload_add_group(struct context *context, struct config_group *config)
         return r;
     }
     r = registry_add(&context->registry, group);
+    if (r == 0 && config->fault)
+        r = group_fault_begin(group, NULL);
     if (r < 0)
         group_free(group);
     else
@@ -55,34 +60,107 @@ int reload_add_group(struct context *context, struct config_group *config)
     return r;
 }
 
-void reload_changes_deinit(struct reload_changes *changes)
+/* Each group of a configuration, which has none afterwards. */
+static int each_group(struct config *config, struct context *context,
+                      int (*take)(struct context *context, struct config_group *group,
+                                  struct reload_changes *changes),
+                      struct reload_changes *changes)
 {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < config->n_groups; i++)
+        r = take(context, TAKE_PTR(config->groups[i]), changes);
+    if (r == 0)
+        config->n_groups = 0;
+    return r;
+}
+
+static int add_first(struct context *context, struct config_group *config,
+                     struct reload_changes *changes)
+{
+    (void)changes;
+    return reload_add_group(context, config);
+}
+
+int reload_add_groups(struct context *context, struct config *config)
+{
+    return each_group(config, context, add_first, NULL);
+}
+
+void reload_call_init(struct reload_call *call, void (*done)(struct reload_call *call))
+{
+    *call = (struct reload_call){.done = done};
+    list_init(&call->link);
+}
+
+void reload_call_deinit(struct reload_call *call)
+{
+    struct reload_changes *changes = &call->changes;
+
+    list_unlink(&call->link);
     changes->added = strv_free(changes->added);
     changes->removed = strv_free(changes->removed);
     changes->changed = strv_free(changes->changed);
+    config_problems_deinit(&call->problems);
+    config_problems_deinit(&call->faults);
 }
 
-static const struct config_group *find(const struct config *config, const char *name)
+static int compare_name(const void *name, const void *element)
 {
-    for (size_t i = 0; i < config->n_groups; i++)
-        if (strcmp(config->groups[i]->name, name) == 0)
-            return config->groups[i];
-    return NULL;
+    const struct config_group *const *group = element;
+
+    return strcmp(name, (*group)->name);
 }
 
-static int reload_remove_missing(struct context *context, const struct config *config,
-                                 struct reload_changes *changes)
+static bool contains(const struct config *config, const char *name)
+{
+    return bsearch(name, config->groups, config->n_groups, sizeof(*config->groups), compare_name) !=
+           NULL;
+}
+
+bool reload_is_left_out(const struct reload_call *call, const char *directory, const char *name,
+                        const char *suffix)
+{
+    for (size_t i = 0; i < call->problems.n_problems; i++)
+        if (config_problem_is_of(&call->problems.problems[i], directory, name, suffix))
+            return true;
+    return false;
+}
+
+static int reload_remove_missing(struct context *context, const char *directory,
+                                 const struct config *config, struct reload_call *call)
 {
     size_t cursor = 0;
     struct group *group;
     int r = 0;
 
     while (r == 0 && (group = registry_next(&context->registry, &cursor)))
-        if (!group->removed && !find(config, group->name)) {
-            r = strv_append(&changes->removed, group->name);
+        if (!group->removed && !contains(config, group->name) &&
+            !reload_is_left_out(call, directory, group->name, ".group")) {
+            r = strv_append(&call->changes.removed, group->name);
             group_remove(group);
         }
     return r;
+}
+
+/* The new configuration of a group that is there already. Takes it over on success. */
+static int reload_change_group(struct group *group, struct config_group *config)
+{
+    bool blocked = group_is_blocked(group);
+    int r;
+
+    group_fault_end(group);
+    /* Workers that run are not given up for a configuration that none can be started with. */
+    if (config->fault && !group_down(group))
+        return group_fault_begin(group, config);
+    r = group_reconfigure(group, config);
+    if (r < 0)
+        return r;
+    if (config->fault && group_fault_begin(group, NULL) < 0)
+        log_error("%s: out of memory; it stays down until the next reload", group->name);
+    if (!config->fault && blocked)
+        group_fault_unblock(group);
+    return 0;
 }
 
 static int reload_take_group(struct context *context, struct config_group *config,
@@ -99,14 +177,15 @@ static int reload_take_group(struct context *context, struct config_group *confi
         }
         return reload_add_group(context, config);
     }
-    if (!group->removed && !group_is_behind(group) && config_group_equal(group->config, config)) {
+    if (!group->removed && !group_is_behind(group) && !group->fault && !config->fault &&
+        config_group_equal(group->config, config)) {
         config_group_free(config);
         return 0;
     }
     warn_unmet(context, config);
-    r = strv_append(&changes->changed, config->name);
+    r = config->fault ? 0 : strv_append(&changes->changed, config->name);
     if (r == 0)
-        r = group_reconfigure(group, config);
+        r = reload_change_group(group, config);
     if (r < 0) {
         config_group_free(config);
         return r;
@@ -143,38 +222,129 @@ static int reload_check_kinds(struct context *context, const struct config *conf
                                    "reload, and put it back",
                                    changed);
     }
-    if (r < 0)
-        return r;
-    return problems->n_problems > 0 ? CONFIG_E_INVALID : 0;
+    return r;
 }
 
-int reload(struct context *context, const char *directory, struct config **config,
-           struct reload_changes *ret, struct config_problems *problems)
+/* What a problem keeps from being taken leaves the configuration. */
+static void drop_groups(struct config *config, const char *directory,
+                        const struct reload_call *call)
 {
-    struct config *loaded;
+    size_t n = 0;
+
+    for (size_t i = 0; i < config->n_groups; i++) {
+        if (reload_is_left_out(call, directory, config->groups[i]->name, ".group"))
+            config_group_free(config->groups[i]);
+        else
+            config->groups[n++] = config->groups[i];
+    }
+    config->n_groups = n;
+}
+
+static void drop_exchanges(struct config *config, const char *directory,
+                           const struct reload_call *call)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < config->n_exchanges; i++) {
+        if (reload_is_left_out(call, directory, config->exchanges[i]->name, ".exchange"))
+            config_exchange_free(config->exchanges[i]);
+        else
+            config->exchanges[n++] = config->exchanges[i];
+    }
+    config->n_exchanges = n;
+}
+
+/* All that run would go, and none would come. Their number; 0 = it is not so. */
+static size_t count_emptied(const struct context *context, const char *directory,
+                            const struct config *config, const struct reload_call *call)
+{
+    size_t cursor = 0, n = 0;
+    const struct group *group;
+
+    if (config->n_groups > 0)
+        return 0;
+    while ((group = registry_next(&context->registry, &cursor))) {
+        if (reload_is_left_out(call, directory, group->name, ".group"))
+            return 0;
+        n += !group->removed;
+    }
+    return n;
+}
+
+/* A directory that was moved, or is not mounted, is no wish to end everything. */
+static int refuse_empty(const char *directory, size_t n, struct reload_call *call)
+{
+    int r = config_problem_add(&call->problems, directory, 0,
+                               "has no NAME.group any more, and %zu group%s run%s; to remove all "
+                               "of them: troupectl reload --allow-empty",
+                               n, n == 1 ? "" : "s", n == 1 ? "s" : "");
+
+    return r < 0 ? r : CONFIG_E_INVALID;
+}
+
+/* Against what runs. 0, CONFIG_E_INVALID, or -ENOMEM. */
+static int reload_check(struct context *context, const char *directory, const struct config *config,
+                        struct reload_call *call)
+{
+    size_t n_emptied;
+    int r = reload_check_kinds(context, config, &call->problems);
+
+    if (r >= 0)
+        r = reload_check_names(context, config, &call->problems);
+    if (r < 0)
+        return r;
+    n_emptied = call->allow_empty ? 0 : count_emptied(context, directory, config, call);
+    if (n_emptied > 0)
+        return refuse_empty(directory, n_emptied, call);
+    return call->problems.n_problems > 0 && !call->partial ? CONFIG_E_INVALID : 0;
+}
+
+int reload_read(struct context *context, const char *directory, struct reload_call *call,
+                struct config **ret)
+{
+    struct config *loaded = NULL;
     int r;
 
-    r = config_load(&loaded, directory, problems);
-    if (r == 0) {
-        r = reload_check_kinds(context, loaded, problems);
-        if (r >= 0)
-            r = reload_check_names(context, loaded, problems);
-        if (r != 0)
-            config_free(loaded);
-    }
-    if (r == CONFIG_E_INVALID)
-        reload_log_problems(problems);
-    else if (r < 0)
-        log_error("%s: cannot read the configuration: %s", directory, strerror(-r));
-    if (r != 0)
+    r = config_read(&loaded, directory, &call->problems);
+    if (r >= 0)
+        r = reload_check(context, directory, loaded, call);
+    if (r != 0) {
+        config_free(loaded);
         return r;
-    r = reload_remove_missing(context, loaded, ret);
+    }
+    drop_groups(loaded, directory, call);
+    drop_exchanges(loaded, directory, call);
+    *ret = loaded;
+    return 0;
+}
+
+/* A troupe.conf with a problem leaves everything in it as it was. */
+static void keep_daemon(struct config *before, struct config *loaded)
+{
+    const struct config_daemon daemon = before->daemon;
+    struct config_draft *draft = before->daemon_draft;
+
+    before->daemon = loaded->daemon;
+    before->daemon_draft = loaded->daemon_draft;
+    loaded->daemon = daemon;
+    loaded->daemon_draft = draft;
+}
+
+int reload_apply(struct context *context, const char *directory, struct config **config,
+                 struct config *loaded, struct reload_call *call)
+{
+    struct reload_changes *changes = &call->changes;
+    int r;
+
+    if (reload_is_left_out(call, directory, "troupe", ".conf"))
+        keep_daemon(*config, loaded);
+    r = reload_remove_missing(context, directory, loaded, call);
     if (r == 0)
-        r = reload_remove_exchanges(context, loaded, ret);
-    while (r == 0 && loaded->n_groups > 0)
-        r = reload_take_group(context, config_take_group(loaded, 0), ret);
+        r = reload_remove_exchanges(context, directory, loaded, call);
     if (r == 0)
-        r = reload_take_exchanges(context, loaded, ret);
+        r = each_group(loaded, context, reload_take_group, changes);
+    if (r == 0)
+        r = reload_take_exchanges(context, loaded, changes);
     config_free(*config);
     *config = loaded;
     order_start(&context->registry);
@@ -184,6 +354,6 @@ int reload(struct context *context, const char *directory, struct config **confi
         return r;
     }
     log_notice("configuration reloaded: %zu groups and exchanges added, %zu removed, %zu changed",
-               count(ret->added), count(ret->removed), count(ret->changed));
+               count(changes->added), count(changes->removed), count(changes->changed));
     return 0;
 }

@@ -91,11 +91,11 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
         .config = slot->cell->config,
         .slot = slot->index,
         .twin = slot->twin,
-        .groups = group->groups,
-        .n_groups = group->n_groups,
+        .groups = group->config->groups,
+        .n_groups = group->config->n_groups,
         .fds = fds,
         .n_fds = n_fds,
-        .user_environment = (const char *const *)group->user_environment,
+        .user_environment = (const char *const *)group->config->user_environment,
         .environment = environment->strings,
     };
 

@@ -331,7 +331,7 @@ struct slot *slot_free(struct slot *slot)
 
 void slot_start(struct slot *slot)
 {
-    if (slot->retired)
+    if (slot->retired || group_is_blocked(slot->cell->group))
         return;
     slot->wanted = true;
     slot_count(slot);

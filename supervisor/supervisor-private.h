@@ -4,7 +4,8 @@
 /*
  * What the parts of the supervisor owe each other:
  *
- *   supervisor.c         its life: events and signals, reload, stop, and taking all down
+ *   supervisor.c         its life: events and signals, stop, and taking all down
+ *   supervisor-reload.c  reading the configuration, at the start and again
  *   supervisor-start.c   opening the parts in the order in which they need each other
  *   supervisor-review.c  after a turn in which something happened: is it ready, how are the
  *                        workers, is all down
@@ -13,8 +14,10 @@
 #include "cgroup.h"
 #include "context.h"
 #include "journal.h"
+#include "lookup.h"
 #include "loop.h"
 #include "notify.h"
+#include "reload.h"
 #include "signals.h"
 #include "supervisor.h"
 
@@ -35,6 +38,12 @@ struct supervisor {
     struct loop_deferred review; /* once a turn after something happened */
     struct timer status_timer;   /* one line for many events */
     struct timer stop_timer;
+    struct list reloads;         /* struct reload_call.link; the first one is under way */
+    struct loop_deferred reload; /* begins the first one */
+    struct config *loaded;       /* by the one under way, which waits for: */
+    struct lookup lookup;
+    struct reload_call hangup; /* SIGHUP's */
+    bool hangup_again;         /* it came once more while that was under way */
 };
 
 static inline struct loop *loop_of(const struct supervisor *supervisor)
@@ -42,12 +51,21 @@ static inline struct loop *loop_of(const struct supervisor *supervisor)
     return supervisor->context.loop;
 }
 
-/* struct context.reload. */
-int supervisor_reload(struct context *context, struct reload_changes *ret,
-                      struct config_problems *problems);
-
 /* SIGTERM and SIGINT stop, a second one kills; SIGHUP reloads. */
 void supervisor_on_signal(void *userdata, int signo, pid_t sender);
+
+/* ---- supervisor-reload.c ---- */
+
+/* The first one. 0 or -errno, logged. */
+int supervisor_load_config(struct supervisor *supervisor);
+
+void supervisor_init_reload(struct supervisor *supervisor);
+/* What waits for its turn may begin: the supervisor is ready. */
+void supervisor_resume_reload(struct supervisor *supervisor);
+/* SIGHUP. */
+void supervisor_hang_up(struct supervisor *supervisor);
+/* The supervisor stops: whoever waits is answered with -ESHUTDOWN. */
+void supervisor_end_reload(struct supervisor *supervisor);
 
 /* ---- supervisor-start.c ---- */
 

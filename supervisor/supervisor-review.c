@@ -29,6 +29,7 @@ static void review_readiness(struct supervisor *supervisor)
                                                 .message_id = EVENT_ID_READY,
                                                 .message = message,
                                             });
+    supervisor_resume_reload(supervisor);
 }
 
 /* Groups that should work and do not. The first of them in `*ret_first`. */

@@ -4,7 +4,7 @@
 #include "control.h"
 #include "order.h"
 #include "reload-exchange.h"
-#include "reload.h"
+#include "strv.h"
 #include "supervisor-private.h"
 #include <errno.h>
 #include <libgen.h>
@@ -12,26 +12,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
-
-static int load_config(struct supervisor *supervisor)
-{
-    struct config_problems problems = CONFIG_PROBLEMS_NULL;
-    int r;
-
-    r = config_load(&supervisor->config, supervisor->options->config_directory, &problems);
-    if (r == CONFIG_E_INVALID)
-        reload_log_problems(&problems);
-    else if (r < 0)
-        log_error("%s: cannot read the configuration: %s", supervisor->options->config_directory,
-                  strerror(-r));
-    config_problems_deinit(&problems);
-    if (r != 0)
-        return r < 0 ? r : -EINVAL;
-    supervisor->context.config = &supervisor->config->daemon;
-    if (!supervisor->options->log_level_given)
-        log_set_max_level((enum log_level)supervisor->config->daemon.log_level);
-    return 0;
-}
 
 static int start_closer(void)
 {
@@ -107,7 +87,6 @@ static int open_context(struct supervisor *supervisor)
     struct context *context = &supervisor->context;
     int r;
 
-    context->reload = supervisor_reload;
     pacer_init(&context->starts, context->loop);
     context->starts.patient = true; /* or whoever is to hear of a death waits for the exec */
     pacer_init(&context->burials, context->loop);
@@ -130,7 +109,7 @@ int supervisor_open(struct supervisor *supervisor)
     usec_t now = clock_now();
     int r;
 
-    r = load_config(supervisor);
+    r = supervisor_load_config(supervisor);
     if (r == 0)
         r = start_closer();
     if (r == 0)
@@ -165,15 +144,11 @@ int supervisor_start_groups(struct supervisor *supervisor)
 {
     struct context *context = &supervisor->context;
     struct reload_changes changes = {0};
-    int r;
+    int r = reload_add_groups(context, supervisor->config);
 
-    while (supervisor->config->n_groups > 0) {
-        r = reload_add_group(context, config_take_group(supervisor->config, 0));
-        if (r < 0)
-            return r;
-    }
-    r = reload_take_exchanges(context, supervisor->config, &changes);
-    reload_changes_deinit(&changes);
+    if (r == 0)
+        r = reload_take_exchanges(context, supervisor->config, &changes);
+    strv_free(changes.added);
     order_start(&context->registry);
     return r;
 }

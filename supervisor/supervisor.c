@@ -2,7 +2,6 @@
 #include "control.h"
 #include "event-id.h"
 #include "group.h"
-#include "reload.h"
 #include "router.h"
 #include "slot.h"
 #include "supervisor-private.h"
@@ -54,6 +53,7 @@ static void stop(struct supervisor *supervisor)
     struct group *group;
 
     supervisor->context.state = CONTEXT_STOPPING;
+    supervisor_end_reload(supervisor);
     notify_stopping(&supervisor->notify, loop_now(loop));
     event_emit(&supervisor->context.events, (struct event){
                                                 .level = LOG_LEVEL_NOTICE,
@@ -71,47 +71,18 @@ static void stop(struct supervisor *supervisor)
 void supervisor_on_signal(void *userdata, int signo, pid_t sender)
 {
     struct supervisor *supervisor = userdata;
-    struct reload_changes changes = {0};
-    struct config_problems problems = CONFIG_PROBLEMS_NULL;
 
     log_info("%s received from process %d", signo == SIGHUP ? "SIGHUP" : "stop signal",
              (int)sender);
     if (signo == SIGHUP) {
-        (void)supervisor->context.reload(&supervisor->context, &changes, &problems);
-        reload_changes_deinit(&changes);
-        config_problems_deinit(&problems);
+        if (supervisor->context.state != CONTEXT_STOPPING)
+            supervisor_hang_up(supervisor);
     } else if (supervisor->context.state != CONTEXT_STOPPING) {
         stop(supervisor);
     } else {
         log_warning("asked to stop a second time: everything is killed");
         kill_all(supervisor);
     }
-}
-
-/* ---- reload ---- */
-
-int supervisor_reload(struct context *context, struct reload_changes *ret,
-                      struct config_problems *problems)
-{
-    struct supervisor *supervisor = supervisor_of(context, context);
-    usec_t now = loop_now(context->loop);
-    int r;
-
-    if (context->state != CONTEXT_RUNNING)
-        return -EBUSY;
-    notify_reloading(&supervisor->notify, now);
-    context->state = CONTEXT_RELOADING;
-    r = reload(context, supervisor->options->config_directory, &supervisor->config, ret, problems);
-    context->config = &supervisor->config->daemon;
-    death_log_resize(&context->deaths, context->config->deaths_max);
-    dead_letters_resize(&context->dead_letters, context->config->dead_letters_max,
-                        context->config->dead_letters_memory_max);
-    loop_set_spin(context->loop, context->config->spin);
-    if (r == 0 && !supervisor->options->log_level_given)
-        log_set_max_level((enum log_level)context->config->log_level);
-    context->state = CONTEXT_RUNNING;
-    notify_ready(&supervisor->notify, now);
-    return r;
 }
 
 /* ---- life ---- */
@@ -146,6 +117,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
     loop_deferred_init(&supervisor->review, supervisor_review);
+    supervisor_init_reload(supervisor);
     timer_init(&supervisor->status_timer, supervisor_on_status_due);
     timer_init(&supervisor->stop_timer, on_stop_timeout);
     if (journal_is_stderr() && journal_init(&supervisor->journal, "trouped", NULL) == 0) {
@@ -222,6 +194,8 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         return NULL;
     context = &supervisor->context;
     event_unsubscribe(&supervisor->on_event);
+    if (context->loop)
+        supervisor_end_reload(supervisor);
     control_free(supervisor->control);
     free_groups(supervisor);
     if (context->loop) {

@@ -142,25 +142,51 @@ static size_t show_names(const struct terminal *terminal, const json_t *reply, c
     return json_array_size(names);
 }
 
-int verb_reload(struct invocation *invocation)
+/* A line of standard error for each. */
+static size_t complain_of(const json_t *reply, const char *what)
+{
+    const json_t *lines = json_object_get(reply, what);
+
+    for (size_t i = 0; i < json_array_size(lines); i++) {
+        const char *line = json_string_value(json_array_get(lines, i));
+
+        complain("%s", SAFE_LINE(line ? line : ""));
+    }
+    return json_array_size(lines);
+}
+
+/* EXIT_INVALID if something in the files could not be taken. */
+static int show_reload(const struct invocation *invocation, const json_t *reply)
 {
     const struct terminal *out = &invocation->out;
-    json_t *reply;
-    size_t n = 0;
-    int r;
+    size_t n = 0, n_bad = complain_of(reply, "left_out") + complain_of(reply, "faults");
 
-    r = call(invocation, CALL_SUPERVISOR "Reload", NULL, false, &reply);
-    if (r != EXIT_OK)
-        return r;
-    if (invocation->options.json) {
-        r = call_print_json(invocation, reply);
-    } else if (!invocation->options.quiet) {
+    if (!invocation->options.quiet) {
         n += show_names(out, reply, "added");
         n += show_names(out, reply, "removed");
         n += show_names(out, reply, "changed");
         if (n == 0)
             terminal_print(out, "no group has changed");
     }
+    return n_bad > 0 ? EXIT_INVALID : EXIT_OK;
+}
+
+int verb_reload(struct invocation *invocation)
+{
+    const struct options *options = &invocation->options;
+    json_t *reply, *parameters = json_pack("{s:b, s:b}", "partial", options->partial, "allow_empty",
+                                           options->allow_empty);
+    int r;
+
+    if (!parameters)
+        return call_no_memory();
+    r = call(invocation, CALL_SUPERVISOR "Reload", parameters, false, &reply);
+    if (r != EXIT_OK)
+        return r;
+    if (options->json)
+        r = call_print_json(invocation, reply);
+    else
+        r = show_reload(invocation, reply);
     json_decref(reply);
     return r;
 }

@@ -35,6 +35,7 @@ enum option_set {
     OPTIONS_WITHIN = 1u << 22,    /* of a stop */
     OPTIONS_STATE = 1u << 23,     /* of jobs */
     OPTIONS_CANCEL = 1u << 24,    /* of cancel */
+    OPTIONS_RELOAD = 1u << 30,    /* --partial, --allow-empty */
 };
 
 /* Strings are borrowed from the command line. */
@@ -67,6 +68,7 @@ struct options {
     bool everything;
     const char *kind, *messages, *state;
     bool wildcards, actor;
+    bool partial, allow_empty; /* of a reload */
 };
 
 #define OPTIONS_DEFAULTS                                                                           \

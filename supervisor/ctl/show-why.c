@@ -10,7 +10,9 @@
 
 const char *show_group_state(const json_t *group)
 {
-    return field_has(group, "fault") ? "cannot start" : field_text(group, "state");
+    return field_has(group, "fault") && field_is(group, "state", "failed")
+               ? "cannot start"
+               : field_text(group, "state");
 }
 
 /* The time of day, with the date if that is not today's. */
@@ -139,7 +141,9 @@ static void write_why(FILE *file, const json_t *group, const struct pool *pool, 
                     field_count(group, "waiting");
 
     if (field_has(group, "fault"))
-        fprintf(file, "%s", SAFE(field_text(group, "fault")));
+        fprintf(file, "%s%s",
+                strcmp(state, "failed") == 0 ? "" : "goes on with the configuration of before: ",
+                SAFE(field_text(group, "fault")));
     else if (strcmp(state, "failing") == 0)
         write_failing(file, group, now);
     else if (strcmp(state, "failed") == 0)

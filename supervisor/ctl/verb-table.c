@@ -259,9 +259,12 @@ const struct verb verb_table[] = {
     {
         .name = "reload", .operands = "",
         .summary = "Has the configuration read again",
-        .details = "Nothing changes when there is a problem in it; all are printed, exit status 7.\n",
-        .options = OPTIONS_CONNECT, .run = verb_reload,
-        .examples = "  troupectl reload\n",
+        .details =
+            "Nothing changes when there is a problem in it; all are printed, exit status 7.\n"
+            "A program, user or file that is missing on this machine concerns its own group only.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_RELOAD, .run = verb_reload,
+        .examples = "  troupectl reload\n"
+                    "  troupectl reload --partial\n",
     },
     {
         .name = "info", .operands = "",

@@ -25,7 +25,7 @@ def states(s, group):
 
 def remove(s, group):
     os.unlink(os.path.join(s.config, group + ".group"))
-    return s.call("Reload")
+    return s.call("Reload", allow_empty=True)
 
 
 def gone(s, group):

@@ -173,12 +173,9 @@ class Configurations(TestCase):
         return s.log()
 
     def test_all_problems_are_told_with_file_line_and_what_is_allowed(self):
-        log = self.fails({"a": f"[Group]\nExecStart={ACTOR}\n[Pool]\nSise=3\n", "b": "[Group]\nExecStart=/no/such\n"})
+        log = self.fails({"a": f"[Group]\nExecStart={ACTOR}\n[Pool]\nSise=3\n", "b": "[Group]\nExecStart=relative/path\n"})
         self.assertRegex(log, r"a\.group:4.*Sise.*Size")
-        self.assertRegex(log, r"b\.group:2.*/no/such")
-
-    def test_a_program_that_is_not_executable_is_told(self):
-        self.assertRegex(self.fails({"a": "[Group]\nExecStart=/etc/passwd\n"}), r"a\.group:2.*/etc/passwd")
+        self.assertRegex(log, r"b\.group:2.*relative/path")
 
     def test_a_missing_directory_is_told(self):
         process = subprocess.run([TROUPED, "--config", "/no/such", "--socket", "/tmp/never"], capture_output=True,
@@ -211,7 +208,8 @@ class Reloads(TestCase):
         os.unlink(os.path.join(s.config, "gone.group"))
         s.write("new.group", actor())
         s.write("grown.group", actor(2))
-        self.assertEqual(s.call("Reload"), {"added": ["new"], "removed": ["gone"], "changed": ["grown"]})
+        self.assertEqual(s.call("Reload"), {"added": ["new"], "removed": ["gone"], "changed": ["grown"],
+                                            "faults": [], "left_out": []})
         self.assertEqual((s.worker("same/0")["pid"], s.worker("grown/0")["pid"]), before)
         self.assertEqual(s.do("new", "echo")["state"], "succeeded")
         s.wait_for(lambda: len(s.group("grown")["workers"]) == 2)
@@ -219,7 +217,7 @@ class Reloads(TestCase):
 
     def test_a_bad_configuration_changes_nothing(self):
         s = self.started({"actor": actor()})
-        s.write("bad.group", "[Group]\nExecStart=/no/such\n")
+        s.write("bad.group", "[Group]\nExecStart=no/such\n")
         problems = self.refused("BadConfiguration", s.call, "Reload")["problems"]
         self.assertEqual(len(problems), 1)
         self.assertIn("bad.group:2", problems[0])

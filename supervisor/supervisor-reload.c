@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "../shared/cleanup.h"
+#include "config-resolve.h"
+#include "supervisor-private.h"
+#include <errno.h>
+#include <string.h>
+
+/* ---- the first time ---- */
+
+/* What is missing to a group is an event of its own. */
+static void log_faults_of_daemon(const char *directory, const struct config_problems *faults)
+{
+    for (size_t i = 0; i < faults->n_problems; i++)
+        if (config_problem_is_of(&faults->problems[i], directory, "troupe", ".conf"))
+            log_error("%s:%u: %s", faults->problems[i].path, faults->problems[i].line,
+                      faults->problems[i].text);
+}
+
+static int resolve(struct supervisor *supervisor)
+{
+    struct config_problems faults = CONFIG_PROBLEMS_NULL;
+    struct names names = NAMES_NULL;
+    int r = config_want_names(supervisor->config, &names);
+
+    if (r == 0)
+        r = names_wait(&names);
+    if (r < 0 && r != -ENOMEM) {
+        log_warning("users and groups cannot be looked up: %s", strerror(-r));
+        r = 0;
+    }
+    if (r == 0)
+        r = config_resolve(supervisor->config, &names, &faults);
+    log_faults_of_daemon(supervisor->options->config_directory, &faults);
+    config_problems_deinit(&faults);
+    names_deinit(&names);
+    return r;
+}
+
+static void apply_daemon(struct supervisor *supervisor)
+{
+    supervisor->context.config = &supervisor->config->daemon;
+    if (!supervisor->options->log_level_given)
+        log_set_max_level((enum log_level)supervisor->config->daemon.log_level);
+}
+
+int supervisor_load_config(struct supervisor *supervisor)
+{
+    const char *directory = supervisor->options->config_directory;
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    int r;
+
+    r = config_read(&supervisor->config, directory, &problems);
+    if (r == CONFIG_E_INVALID)
+        reload_log_problems(&problems);
+    else if (r == 0)
+        r = resolve(supervisor);
+    if (r < 0)
+        log_error("%s: cannot read the configuration: %s", directory, strerror(-r));
+    config_problems_deinit(&problems);
+    if (r != 0)
+        return r < 0 ? r : -EINVAL;
+    apply_daemon(supervisor);
+    return 0;
+}
+
+/* ---- again ---- */
+
+static struct reload_call *first_call(const struct supervisor *supervisor)
+{
+    const struct list *first = list_first(&supervisor->reloads);
+
+    return first ? list_entry(first, struct reload_call, link) : NULL;
+}
+
+static void log_outcome(const struct supervisor *supervisor, const struct reload_call *call)
+{
+    const char *directory = supervisor->options->config_directory;
+    size_t n = call->problems.n_problems;
+
+    log_faults_of_daemon(directory, &call->faults);
+    if (call->log)
+        reload_log_problems(&call->problems);
+    else if (n > 0)
+        log_error("%s: %zu problem%s, told to whoever asked for the reload%s", directory, n,
+                  n == 1 ? "" : "s", call->result == 0 ? "" : "; nothing has changed");
+    if (call->result < 0)
+        log_error("%s: cannot read the configuration: %s", directory, strerror(-call->result));
+}
+
+/* The call under way is over. */
+static void finish(struct supervisor *supervisor, int r)
+{
+    struct context *context = &supervisor->context;
+    struct reload_call *call = first_call(supervisor);
+
+    lookup_deinit(&supervisor->lookup);
+    supervisor->loaded = config_free(supervisor->loaded);
+    context->state = CONTEXT_RUNNING;
+    notify_ready(&supervisor->notify, loop_now(context->loop));
+    list_unlink(&call->link);
+    call->result = r;
+    log_outcome(supervisor, call);
+    if (!list_empty(&supervisor->reloads))
+        loop_defer(context->loop, &supervisor->reload);
+    if (call->done)
+        call->done(call);
+}
+
+static int apply(struct supervisor *supervisor)
+{
+    struct context *context = &supervisor->context;
+    struct reload_call *call = first_call(supervisor);
+    int r;
+
+    r = config_resolve(supervisor->loaded, &supervisor->lookup.names, &call->faults);
+    if (r < 0)
+        return r;
+    r = reload_apply(context, supervisor->options->config_directory, &supervisor->config,
+                     TAKE_PTR(supervisor->loaded), call);
+    apply_daemon(supervisor);
+    death_log_resize(&context->deaths, context->config->deaths_max);
+    dead_letters_resize(&context->dead_letters, context->config->dead_letters_max,
+                        context->config->dead_letters_memory_max);
+    loop_set_spin(context->loop, context->config->spin);
+    return r;
+}
+
+static void on_lookup_done(struct lookup *lookup)
+{
+    struct supervisor *supervisor = supervisor_of(lookup, lookup);
+
+    finish(supervisor, apply(supervisor));
+}
+
+static void begin(struct loop_deferred *deferred)
+{
+    struct supervisor *supervisor = supervisor_of(deferred, reload);
+    struct context *context = &supervisor->context;
+    struct reload_call *call = first_call(supervisor);
+    int r;
+
+    if (!call || context->state != CONTEXT_RUNNING)
+        return;
+    notify_reloading(&supervisor->notify, loop_now(context->loop));
+    context->state = CONTEXT_RELOADING;
+    lookup_init(&supervisor->lookup, context->loop, on_lookup_done);
+    r = reload_read(context, supervisor->options->config_directory, call, &supervisor->loaded);
+    if (r != 0) {
+        finish(supervisor, r);
+        return;
+    }
+    r = config_want_names(supervisor->loaded, &supervisor->lookup.names);
+    if (r == 0)
+        r = lookup_start(&supervisor->lookup);
+    if (r < 0)
+        finish(supervisor, r);
+    else if (r == LOOKUP_E_DONE)
+        finish(supervisor, apply(supervisor));
+}
+
+static void supervisor_reload(struct context *context, struct reload_call *call)
+{
+    struct supervisor *supervisor = supervisor_of(context, context);
+
+    list_push_back(&supervisor->reloads, &call->link);
+    if (context->state == CONTEXT_RUNNING)
+        begin(&supervisor->reload);
+}
+
+void supervisor_resume_reload(struct supervisor *supervisor)
+{
+    if (!list_empty(&supervisor->reloads))
+        loop_defer(loop_of(supervisor), &supervisor->reload);
+}
+
+/* ---- SIGHUP ---- */
+
+static void hang_up_done(struct reload_call *call)
+{
+    struct supervisor *supervisor = supervisor_of(call, hangup);
+    bool again = supervisor->hangup_again;
+
+    supervisor->hangup_again = false;
+    reload_call_deinit(call);
+    if (again)
+        supervisor_hang_up(supervisor);
+}
+
+void supervisor_hang_up(struct supervisor *supervisor)
+{
+    struct reload_call *call = &supervisor->hangup;
+
+    if (list_linked(&call->link)) {
+        supervisor->hangup_again = call == first_call(supervisor);
+        return;
+    }
+    reload_call_init(call, hang_up_done);
+    call->log = true;
+    supervisor_reload(&supervisor->context, call);
+}
+
+/* ---- life ---- */
+
+void supervisor_init_reload(struct supervisor *supervisor)
+{
+    supervisor->context.reload = supervisor_reload;
+    list_init(&supervisor->reloads);
+    loop_deferred_init(&supervisor->reload, begin);
+    reload_call_init(&supervisor->hangup, NULL);
+}
+
+void supervisor_end_reload(struct supervisor *supervisor)
+{
+    struct reload_call *call;
+
+    lookup_deinit(&supervisor->lookup);
+    supervisor->loaded = config_free(supervisor->loaded);
+    loop_undefer(&supervisor->reload);
+    supervisor->hangup_again = false;
+    while ((call = first_call(supervisor))) {
+        list_unlink(&call->link);
+        call->result = -ESHUTDOWN;
+        if (call->done)
+            call->done(call);
+    }
+}

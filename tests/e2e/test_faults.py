@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: MIT
+"""One group's mistake stops that group alone: what a configuration names and the machine does not have."""
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, ini, text
+
+
+class Faults(TestCase):
+    def setUp(self):
+        self.s = self.supervisor({"good": ini(ACTOR)})
+        self.program = self.s.path("program")
+
+    def install(self):
+        shutil.copy(ACTOR, self.program + ".new")
+        os.rename(self.program + ".new", self.program)
+
+    def state(self, group):
+        group = self.s.group(group)
+        return group["state"], group.get("fault")
+
+    def assert_blocked(self, group, fault):
+        state, told = self.state(group)
+        self.assertEqual(state, "failed")
+        self.assertIn(fault, told)
+
+    def assert_works(self, group):
+        self.assertEqual(self.s.do(group, "echo fine")["result"], text("fine"))
+        self.assertEqual(self.state(group), ("running", None))
+
+
+class Starts(Faults):
+    def test_what_is_missing_stops_its_own_group_alone(self):
+        self.s.write("program.group", ini("/no/such"))
+        self.s.write("path.group", ini("no-such-program"))
+        self.s.write("executable.group", ini("/etc/passwd"))
+        self.s.write("user.group", ini(ACTOR, Group={"User": "nobody-there"}))
+        self.s.write("gid.group", ini(ACTOR, Group={"Group": "nobody-there"}))
+        self.s.write("directory.group", ini(ACTOR, Group={"WorkingDirectory": "/no/such"}))
+        self.s.write("environment.group", ini(ACTOR, Group={"EnvironmentFile": "/no/such"}))
+        self.s.write("after.group", ini(ACTOR, Group={"After": "program"}))
+        self.s.start()
+        self.assert_works("good")
+        self.assert_works("after")
+        for group, fault in {"program": "/no/such", "path": "no-such-program", "executable": "/etc/passwd",
+                             "user": "User=nobody-there", "gid": "Group=nobody-there",
+                             "directory": "WorkingDirectory=/no/such",
+                             "environment": "EnvironmentFile=/no/such"}.items():
+            with self.subTest(group=group):
+                self.assert_blocked(group, fault)
+                self.assertEqual({w["generation"] for w in self.s.group(group)["workers"]}, {0})
+                status = self.s.ctl("status", group)
+                self.assertEqual(status.returncode, 1)
+                self.assertRegex(status.stdout, rf"^! {group}: cannot start – .*{fault}")
+        self.assertIn("Trouble: 7 cannot start\n", self.s.ctl("status").stdout)
+        self.assertIn("program cannot start: ExecStart=", self.s.log())
+
+    def test_a_group_recovers_by_itself(self):
+        self.s.write("late.group", ini(self.program))
+        self.s.start()
+        self.assert_blocked("late", self.program)
+        job = self.s.create("late", "echo waited")
+        self.install()
+        self.assertEqual(self.s.wait_job(job)["result"], text("waited"))
+        self.assert_works("late")
+        self.s.wait_event("group.mended", "late")
+
+    def recovers(self, *verb):
+        self.s.write("late.group", ini(self.program))
+        self.s.start()
+        self.assert_blocked("late", self.program)
+        self.install()
+        self.s.ctl(*verb, check=True)
+        self.s.wait_event("worker.ready", "late")
+        self.assert_works("late")
+
+    def test_a_group_recovers_by_a_start(self):
+        self.recovers("start", "late", "--wait")
+
+    def test_a_group_recovers_by_a_restart(self):
+        self.recovers("restart", "late", "--wait")
+
+    def test_a_group_recovers_by_a_reset(self):
+        self.recovers("reset", "late")
+
+    def test_a_group_recovers_by_a_reload(self):
+        self.recovers("reload")
+
+    def test_a_start_that_waits_says_what_is_missing(self):
+        self.s.write("late.group", ini(self.program))
+        self.s.start()
+        refused = self.s.ctl("start", "late", "--wait")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn(f"program '{self.program}': no such file", refused.stderr)
+
+    def test_a_group_that_was_stopped_meanwhile_stays_so(self):
+        self.s.write("late.group", ini(self.program))
+        self.s.start()
+        self.s.ctl("stop", "late", check=True)
+        self.install()
+        self.s.wait_event("group.mended", "late")
+        self.assertEqual(self.state("late"), ("stopped", None))
+        self.s.ctl("start", "late", "--wait", check=True)
+        self.assert_works("late")
+
+    def test_variables_of_files_are_those_of_the_last_try(self):
+        file = self.s.path("variables")
+        self.s.write("late.group", ini(ACTOR, Group={"EnvironmentFile": [file, self.s.path("more")]}))
+        for name, lines in ("variables", "OLD=1\n"), ("more.new", "A=2\n"):
+            with open(self.s.path(name), "w", encoding="ascii") as out:
+                out.write(lines)
+        self.s.start()
+        self.assert_blocked("late", "more")
+        with open(file, "w", encoding="ascii") as out:
+            out.write("NEW=1\n")
+        os.rename(self.s.path("more.new"), self.s.path("more"))
+        self.s.ctl("start", "late", "--wait", check=True)
+        self.assertEqual([self.s.do("late", f"environment {n}")["result"] for n in ("OLD", "NEW", "A")],
+                         [text(""), text("1"), text("2")])
+
+    def test_cells_begin_when_their_group_can(self):
+        self.s.write("keyed.group", ini(self.program, Pool={"Cells": "by-key"}))
+        self.s.start()
+        job = self.s.create("keyed", "echo mine", key="a")
+        self.assert_blocked("keyed", self.program)
+        self.install()
+        self.assertEqual(self.s.wait_job(job)["result"], text("mine"))
+
+
+class Reloads(Faults):
+    def test_a_new_group_with_a_fault_does_not_keep_the_others_from_changing(self):
+        self.s.start()
+        self.s.write("bad.group", ini("/no/such"))
+        self.s.write("new.group", ini(ACTOR))
+        reply = self.s.call("Reload")
+        self.assertEqual((reply["added"], len(reply["faults"])), (["bad", "new"], 1))
+        self.assertIn("bad.group:2: ExecStart=", reply["faults"][0])
+        self.assert_blocked("bad", "/no/such")
+        self.assert_works("new")
+        reload = self.s.ctl("reload")
+        self.assertEqual(reload.returncode, 7)
+        self.assertIn("bad.group:2: ", reload.stderr)
+        os.unlink(os.path.join(self.s.config, "bad.group"))
+        self.s.ctl("reload", check=True)
+        self.s.wait_for(lambda: [g["name"] for g in self.s.call("GetStatus")["groups"]] == ["good", "new"])
+
+    def test_a_group_that_runs_goes_on_as_before_and_changes_when_it_can(self):
+        self.s.start()
+        pid = self.s.worker("good/0")["pid"]
+        self.s.write("good.group", ini(self.program, Group={"Environment": "NEW=1"}))
+        self.assertEqual(len(self.s.call("Reload")["faults"]), 1)
+        state, fault = self.state("good")
+        self.assertEqual((state, self.s.worker("good/0")["pid"]), ("degraded", pid))
+        self.assertIn(self.program, fault)
+        self.assertRegex(self.s.ctl("status", "good").stdout,
+                         r"^! good: degraded – goes on with the configuration of before: ExecStart=")
+        self.assertEqual(self.s.do("good", "echo")["state"], "succeeded")
+        self.install()
+        self.s.wait_event("group.rolled", "good")
+        self.assertEqual(self.s.do("good", "environment NEW")["result"], text("1"))
+        self.assertEqual(self.state("good"), ("running", None))
+
+    def test_a_job_that_waits_in_a_group_that_is_removed_is_cancelled(self):
+        self.s.write("late.group", ini(self.program))
+        self.s.start()
+        job = self.s.create("late", "echo")
+        waits = self.s.connect()
+        waits.send("Wait", {"id": job})
+        os.unlink(os.path.join(self.s.config, "late.group"))
+        self.s.call("Reload")
+        self.assertEqual(waits.reply()[0]["job"]["state"], "cancelled")
+
+    def test_what_is_right_can_be_taken_alone(self):
+        self.s.write("kept.group", ini(ACTOR, Group={"Description": "old"}))
+        self.s.start()
+        self.s.write("kept.group", ini(ACTOR, Group={"Description": "new", "Sise": "3"}))
+        self.s.write("wrong.group", ini(ACTOR, Pool={"Sise": "3"}))
+        self.s.write("odd.exchange", "[Exchange]\nType=nonsense\n")
+        self.s.write("new.group", ini(ACTOR))
+        self.s.write("troupe.conf", "[Supervisor]\nNonsense=1\n")
+        self.refused("BadConfiguration", self.s.call, "Reload")
+        reply = self.s.call("Reload", partial=True)
+        self.assertEqual((reply["added"], reply["removed"], reply["changed"]), (["new"], [], []))
+        self.assertEqual(len(reply["left_out"]), 4, reply["left_out"])
+        self.assertEqual(self.s.group("kept")["description"], "old")
+        self.assertEqual({g["name"] for g in self.s.call("GetStatus")["groups"]}, {"good", "kept", "new"})
+        partial = self.s.ctl("reload", "--partial")
+        self.assertEqual((partial.returncode, partial.stdout), (7, "no group has changed\n"))
+        self.assertEqual(partial.stderr.count("\n"), 4)
+
+    def test_an_empty_directory_is_no_wish_to_end_everything(self):
+        self.s.start()
+        os.unlink(os.path.join(self.s.config, "good.group"))
+        for arguments in ("reload",), ("reload", "--partial"):
+            refused = self.s.ctl(*arguments)
+            self.assertEqual(refused.returncode, 7)
+            self.assertIn("has no NAME.group any more, and 1 group runs", refused.stderr)
+            self.assert_works("good")
+        self.assertEqual(self.s.ctl("reload", "--allow-empty", check=True).stdout, "removed good\n")
+
+    def test_a_problem_is_in_the_log_once(self):
+        self.s.start()
+        self.s.write("wrong.group", ini(ACTOR, Pool={"Sise": "3"}))
+        self.assertEqual(self.s.ctl("reload").stderr.count("Sise"), 1)
+        self.assertEqual(self.s.log().count("Sise"), 0)
+        self.s.process.send_signal(signal.SIGHUP)
+        self.s.until(lambda: self.s.log().count("Sise") == 1)
+
+    def test_a_hangup_while_it_starts_is_not_lost(self):
+        bell = Bell(self.s, "bell")
+        self.s.write("slow.group", ini(f"/bin/sh -c 'read line < {bell.path}; exec {ACTOR}'"))
+        self.s.spawn()
+        self.s.wait_told("STATUS=1 of 2 workers up in 2 groups; slow is starting, see troupectl status")
+        self.s.write("new.group", ini(ACTOR))
+        self.s.process.send_signal(signal.SIGHUP)
+        self.s.until(lambda: "SIGHUP received" in self.s.log())
+        self.assertEqual(self.s.call("GetInfo")["state"], "starting")
+        bell.ring()
+        self.s.wait_for(lambda: len(self.s.call("GetStatus")["groups"]) == 3)
+        self.assert_works("new")
+
+
+SLOW_NAMES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+struct passwd *getpwnam(const char *name)
+{
+    struct passwd *(*next)(const char *) = dlsym(RTLD_NEXT, "getpwnam");
+
+    while (strcmp(name, "slow") == 0)
+        pause();
+    if (strcmp(name, "crash") == 0)
+        raise(SIGSEGV);
+    return next(name);
+}
+"""
+
+
+@unittest.skipIf(SANITIZED or os.geteuid() != 0, "needs a library before all others, and root to change users")
+class NameService(Faults):
+    """One that does not answer, or crashes whoever asks it."""
+
+    def setUp(self):
+        super().setUp()
+        source, library = self.s.path("slow.c"), self.s.path("slow.so")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(SLOW_NAMES)
+        try:
+            subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        except (OSError, subprocess.CalledProcessError):
+            self.skipTest("no compiler")
+        self.s.environment["LD_PRELOAD"] = library
+
+    def test_no_answer_delays_a_reload_and_nothing_else(self):
+        self.s.start()
+        self.s.write("slow.group", ini(ACTOR, Group={"User": "slow"}))
+        self.s.write("crash.group", ini(ACTOR, Group={"User": "crash"}))
+        self.s.write("other.group", ini(ACTOR, Group={"User": "nobody"}))
+        connection = self.s.connect()
+        connection.send("Reload")
+        longest = 0
+        while self.s.call("GetInfo")["state"] == "reloading":
+            begun = time.monotonic()
+            self.assertEqual(self.s.do("good", "echo")["state"], "succeeded")
+            longest = max(longest, time.monotonic() - begun)
+        self.assertLess(longest, LIMIT / 10)
+        reply = connection.reply()[0]
+        self.assertEqual((reply["added"], len(reply["faults"])), (["crash", "other", "slow"], 2))
+        self.assert_blocked("slow", "User=slow: user cannot be looked up: no answer from the name service in time")
+        self.assert_blocked("crash", "User=crash: user cannot be looked up: Input/output error")
+        self.assert_works("other")
+
+    def test_no_answer_at_the_start_stops_its_own_group_alone(self):
+        self.s.write("slow.group", ini(ACTOR, Group={"User": "slow"}))
+        self.s.start()
+        self.assert_blocked("slow", "no answer from the name service")
+        self.assert_works("good")
+
+    def test_a_stop_does_not_wait_for_the_answer(self):
+        self.s.start()
+        self.s.write("slow.group", ini(ACTOR, Group={"User": "slow"}))
+        connection = self.s.connect()
+        connection.send("Reload")
+        self.s.until(lambda: self.s.call("GetInfo")["state"] == "reloading")
+        self.s.terminate()
+        self.refused("Stopping", connection.reply)
+        self.assertEqual(self.s.wait_end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
