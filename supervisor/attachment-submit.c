@@ -40,6 +40,11 @@ static int attachment_refuse_submit(struct attachment *attachment, uint64_t cook
     }
 }
 
+static bool is_long(usec_t backoff)
+{
+    return backoff != PROTOCOL_DEFAULT_USEC && backoff > JOB_BACKOFF_MAX;
+}
+
 /* The bounds that the socket has, too (BadOption). NULL = all is well. */
 static const char *bad_option(const struct protocol_submit *submit)
 {
@@ -53,6 +58,8 @@ static const char *bad_option(const struct protocol_submit *submit)
         return "delay: at most 366 days";
     if (submit->at > 0 && submit->at > usec_add(clock_realtime(), JOB_DELAY_MAX))
         return "at: at most 366 days from now";
+    if (is_long(submit->backoff_min) || is_long(submit->backoff_max))
+        return "backoff_min, backoff_max: at most 1 day";
     if (submit->backoff_min != PROTOCOL_DEFAULT_USEC &&
         submit->backoff_max != PROTOCOL_DEFAULT_USEC && submit->backoff_min > submit->backoff_max)
         return "backoff_min is above backoff_max";
@@ -68,11 +75,11 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .key = key,
         .key_size = submit->key_size,
         .keep_result = !(submit->flags & PROTOCOL_SUBMIT_DO),
-        .max_retries = submit->max_retries,
-        .timeout = submit->timeout,
-        .backoff_min = submit->backoff_min,
-        .backoff_max = submit->backoff_max,
-        .priority = submit->priority,
+        .options = {.max_retries = submit->max_retries,
+                    .timeout = submit->timeout,
+                    .backoff_min = submit->backoff_min,
+                    .backoff_max = submit->backoff_max,
+                    .priority = submit->priority},
         .delay = submit->delay,
         .at = submit->at,
         .wait = submit->wait,

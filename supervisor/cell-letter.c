@@ -51,6 +51,7 @@ void cell_write_letter(struct cell *cell, struct job *job)
         .sent_at = job->created_at,
         .job = protocol_id_format(&job->id, id),
         .code = job->code,
+        .options = job->asked,
         .text = job->reason,
         .attempts = job->n_failed,
         .deaths = deaths,

@@ -147,6 +147,7 @@ void cell_watch_idle(struct cell *cell)
 
 void cell_review(struct cell *cell)
 {
+    cell_turn_away_misfits(cell);
     cell_wake(cell);
     timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
     cell_watch_idle(cell);

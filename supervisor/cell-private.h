@@ -52,6 +52,10 @@ int cell_find_room(struct cell *cell, const struct cell_request *request);
 /* Not above what the limits are with nothing else in the queue. */
 bool cell_may_ever_fit(const struct cell *cell, uint64_t size);
 
+/* After a change of the limits: whoever waits and can never fit any more has to ask again, and is
+ * refused then. Nobody waits behind what cannot be. */
+void cell_turn_away_misfits(struct cell *cell);
+
 /* As many of those who wait as there are places now are told. */
 void cell_call_waiters(struct cell *cell);
 

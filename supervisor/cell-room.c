@@ -201,6 +201,18 @@ void cell_call_waiters(struct cell *cell)
     }
 }
 
+void cell_turn_away_misfits(struct cell *cell)
+{
+    list_for_each_safe (node, &cell->waiting) {
+        struct cell_waiter *waiter = list_entry(node, struct cell_waiter, link);
+
+        if (cell_may_ever_fit(cell, waiter->size))
+            continue;
+        cell_waiter_leave(waiter);
+        waiter->turn(waiter);
+    }
+}
+
 void cell_turn_away(struct cell *cell)
 {
     struct list *node;

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL_BACKOFF_MAX ((usec_t)24 * 3600 * USEC_PER_SEC)
-
 static int cell_admit(struct cell *cell, const struct cell_request *request)
 {
     int r;
@@ -31,29 +29,33 @@ static usec_t chosen(usec_t asked, usec_t configured)
     return asked == PROTOCOL_DEFAULT_USEC ? configured : asked;
 }
 
-/* A back-off without end would keep a job alive for ever. */
-static usec_t bounded(usec_t backoff)
+static void cell_fill_options(const struct cell *cell, struct job *job)
 {
-    return backoff < CELL_BACKOFF_MAX ? backoff : CELL_BACKOFF_MAX;
+    const struct config_group *config = cell->config;
+    const struct job_options *asked = &job->asked;
+
+    job->priority =
+        asked->priority == PROTOCOL_DEFAULT_PRIORITY ? QUEUE_PRIORITY_DEFAULT : asked->priority;
+    job->max_retries =
+        asked->max_retries == PROTOCOL_DEFAULT_RETRIES ? config->max_retries : asked->max_retries;
+    job->timeout = chosen(asked->timeout, config->timeout);
+    if (job->timeout == 0)
+        job->timeout = USEC_INFINITY;
+    job->backoff_min = chosen(asked->backoff_min, config->backoff_min);
+    job->backoff_max = chosen(asked->backoff_max, config->backoff_max);
+    /* Who asks for longer pauses than the group's longest ones gets them. */
+    if (asked->backoff_max == PROTOCOL_DEFAULT_USEC && job->backoff_max < job->backoff_min)
+        job->backoff_max = job->backoff_min;
 }
 
 /* Everything but a blob, which is taken over when nothing can fail any more. */
 static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_request *request)
 {
-    const struct config_group *config = cell->config;
-
     job->group = cell->group;
     job->cell = cell;
     job->keep_result = request->keep_result;
-    job->priority =
-        request->priority == PROTOCOL_DEFAULT_PRIORITY ? QUEUE_PRIORITY_DEFAULT : request->priority;
-    job->max_retries = request->max_retries == PROTOCOL_DEFAULT_RETRIES ? config->max_retries
-                                                                        : request->max_retries;
-    job->timeout = chosen(request->timeout, config->timeout);
-    if (job->timeout == 0)
-        job->timeout = USEC_INFINITY;
-    job->backoff_min = bounded(chosen(request->backoff_min, config->backoff_min));
-    job->backoff_max = bounded(chosen(request->backoff_max, config->backoff_max));
+    job->asked = request->options;
+    cell_fill_options(cell, job);
     if (request->key_size > 0) {
         job->key = malloc(request->key_size);
         if (!job->key)

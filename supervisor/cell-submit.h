@@ -44,11 +44,9 @@ struct cell_request {
     const void *key;
     uint32_t key_size;
     bool keep_result;
-    uint32_t max_retries;                     /* PROTOCOL_DEFAULT_RETRIES = the group's */
-    usec_t timeout, backoff_min, backoff_max; /* PROTOCOL_DEFAULT_USEC = the group's */
-    uint8_t priority;                         /* or PROTOCOL_DEFAULT_PRIORITY */
-    usec_t delay, at;                         /* at most JOB_DELAY_MAX from now; 0 = none */
-    usec_t wait;                              /* for room in the queue, if there is a waiter */
+    struct job_options options;
+    usec_t delay, at; /* at most JOB_DELAY_MAX from now; 0 = none */
+    usec_t wait;      /* for room in the queue, if there is a waiter */
     struct cell_waiter *waiter;
     const void *data; /* inline payload */
     uint64_t size;

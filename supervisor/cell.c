@@ -83,7 +83,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     r = slot_assign(slot, job);
     if (r == 0) {
         progress_moved(cell);
-        if (slot->n_jobs < cell->config->prefetch)
+        if (slot_may_take_job(slot))
             list_push_back(&cell->available, &slot->available_link);
         job_tell_waiters(job);
         return;
@@ -122,8 +122,8 @@ static void cell_dispatch(struct loop_deferred *deferred)
         struct slot *slot = list_entry(node, struct slot, available_link);
 
         list_unlink(node);
-        /* A reload may have made Prefetch= less since it said that it has room. */
-        if (slot->n_jobs < cell->config->prefetch)
+        /* A reload may have changed Prefetch= or MaxJobs= since it said that it has room. */
+        if (slot_may_take_job(slot))
             cell_assign(cell, slot, job);
     }
     cell_call_waiters(cell);

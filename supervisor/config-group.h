@@ -92,10 +92,11 @@ struct config_group {
     uint64_t queue_memory_max;       /* bytes; default 256M */
     usec_t timeout;                  /* USEC_INFINITY = none (default) */
     unsigned max_retries;            /* default 3 */
-    usec_t backoff_min, backoff_max; /* 100 ms, 30 s */
+    usec_t backoff_min, backoff_max; /* 100 ms, 30 s; at most JOB_BACKOFF_MAX */
     double backoff_random;           /* 0.2 */
     usec_t result_ttl;               /* 1 h */
     uint64_t results_max;            /* 10000 */
+    uint64_t results_memory_max;     /* bytes; 64M */
     usec_t no_progress;              /* USEC_INFINITY = off (default) */
 
     /* [Restart] */

@@ -6,6 +6,7 @@
 #include "../shared/memory.h"
 #include "../shared/spin.h"
 #include "config-types.h"
+#include "job-options.h"
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -119,16 +120,18 @@ static const struct config_key GROUP_KEYS[] = {
      .infinity = true, .live = true, .allowed = TIME_ALLOWED ", infinity"},
     {IN_JOBS("MaxRetries", UNSIGNED, max_retries), .fallback = "3", .max = 1000000, .live = true,
      .allowed = "a number from 0 to 1000000"},
-    {IN_JOBS("BackoffMinSec", TIME, backoff_min), .fallback = "100ms", .max = INT64_MAX,
-     .live = true, .allowed = TIME_ALLOWED},
-    {IN_JOBS("BackoffMaxSec", TIME, backoff_max), .fallback = "30s", .max = INT64_MAX,
-     .live = true, .allowed = TIME_ALLOWED},
+    {IN_JOBS("BackoffMinSec", TIME, backoff_min), .fallback = "100ms", .max = JOB_BACKOFF_MAX,
+     .live = true, .allowed = TIME_ALLOWED ", up to 1d"},
+    {IN_JOBS("BackoffMaxSec", TIME, backoff_max), .fallback = "30s", .max = JOB_BACKOFF_MAX,
+     .live = true, .allowed = TIME_ALLOWED ", up to 1d"},
     {IN_JOBS("BackoffRandom", FRACTION, backoff_random), .fallback = "0.2", .max = 1,
      .live = true, .allowed = "a share from 0 to 1, or 0% to 100%"},
     {IN_JOBS("ResultTTLSec", TIME, result_ttl), .fallback = "1h", .max = INT64_MAX,
      .infinity = true, .live = true, .allowed = TIME_ALLOWED ", 0 (keep none), infinity"},
     {IN_JOBS("ResultsMax", COUNT, results_max), .fallback = "10000", .max = COUNT_MAX,
      .live = true, .allowed = "a number from 0 (keep none) to 1000000000"},
+    {IN_JOBS("ResultsMemoryMax", SIZE, results_memory_max), .fallback = "64M", .max = SIZE_LIMIT,
+     .live = true, .allowed = "a size such as 64K, 256M, 2G"},
     {IN_JOBS("NoProgressSec", TIMEOUT, no_progress), .fallback = "infinity", .max = INT64_MAX,
      .infinity = true, .live = true, .allowed = TIME_ALLOWED ", infinity"},
 

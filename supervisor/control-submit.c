@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRIES_MAX 1000000
-
 struct submit_parameters {
     const char *group;
     json_t *payload, *options;
@@ -134,6 +132,21 @@ static bool take_usec(struct request *request, const char *name, const struct va
     return true;
 }
 
+static bool take_backoff(struct request *request, const struct options_parameters *options,
+                         struct job_options *ret)
+{
+    if (!take_usec(request, "backoff_min_usec", &options->backoff_min, 0, &ret->backoff_min) ||
+        !take_usec(request, "backoff_max_usec", &options->backoff_max, 0, &ret->backoff_max))
+        return false;
+    if (options->backoff_min.set && ret->backoff_min > JOB_BACKOFF_MAX)
+        return control_refuse_option(request, "backoff_min_usec", "at most 1 day");
+    if (options->backoff_max.set && ret->backoff_max > JOB_BACKOFF_MAX)
+        return control_refuse_option(request, "backoff_max_usec", "at most 1 day");
+    if (options->backoff_min.set && options->backoff_max.set && ret->backoff_min > ret->backoff_max)
+        return control_refuse_option(request, "backoff_min_usec", "at most backoff_max_usec");
+    return true;
+}
+
 /* When to begin, how urgently, and how long to wait for room. */
 static bool take_schedule(struct request *request, const struct options_parameters *options,
                           struct cell_request *ret)
@@ -141,7 +154,7 @@ static bool take_schedule(struct request *request, const struct options_paramete
     if (options->priority.set) {
         if (options->priority.value < 0 || options->priority.value >= QUEUE_PRIORITIES)
             return control_refuse_option(request, "priority", "0 (first) to 63");
-        ret->priority = (uint8_t)options->priority.value;
+        ret->options.priority = (uint8_t)options->priority.value;
     }
     if (!take_usec(request, "delay_usec", &options->delay, 0, &ret->delay) ||
         !take_usec(request, "at", &options->at, 0, &ret->at) ||
@@ -183,16 +196,14 @@ static bool take_options(struct request *request, json_t *object, struct cell_re
     ret->key = options.key.data;
     ret->key_size = (uint32_t)options.key.size;
     if (options.max_retries.set) {
-        if (options.max_retries.value < 0 || options.max_retries.value > RETRIES_MAX)
+        if (options.max_retries.value < 0 || options.max_retries.value > JOB_RETRIES_MAX)
             return control_refuse_option(request, "max_retries", "0 to 1000000");
-        ret->max_retries = (uint32_t)options.max_retries.value;
+        ret->options.max_retries = (uint32_t)options.max_retries.value;
     }
-    if (!take_usec(request, "timeout_usec", &options.timeout, USEC_INFINITY, &ret->timeout) ||
-        !take_usec(request, "backoff_min_usec", &options.backoff_min, 0, &ret->backoff_min) ||
-        !take_usec(request, "backoff_max_usec", &options.backoff_max, 0, &ret->backoff_max))
+    if (!take_usec(request, "timeout_usec", &options.timeout, USEC_INFINITY,
+                   &ret->options.timeout) ||
+        !take_backoff(request, &options, &ret->options))
         return false;
-    if (options.backoff_min.set && options.backoff_max.set && ret->backoff_min > ret->backoff_max)
-        return control_refuse_option(request, "backoff_min_usec", "at most backoff_max_usec");
     return take_schedule(request, &options, ret);
 }
 
@@ -281,11 +292,7 @@ struct job *control_submit(struct request *request, const struct control_submit_
     struct cell_request wanted = {
         .name = "",
         .keep_result = options->keep_result,
-        .max_retries = PROTOCOL_DEFAULT_RETRIES,
-        .timeout = PROTOCOL_DEFAULT_USEC,
-        .backoff_min = PROTOCOL_DEFAULT_USEC,
-        .backoff_max = PROTOCOL_DEFAULT_USEC,
-        .priority = PROTOCOL_DEFAULT_PRIORITY,
+        .options = JOB_OPTIONS_DEFAULT,
         .data = "",
         .blob_fd = -1,
     };

@@ -140,6 +140,7 @@ static struct dead_letter *letter_new(const struct dead_letter_facts *facts)
     letter->message = facts->message;
     letter->sent_at = facts->sent_at;
     letter->code = facts->code;
+    letter->options = facts->options;
     letter->attempts = facts->attempts;
     letter->payload.fd = -1;
     copy_texts(letter, facts);

@@ -15,6 +15,7 @@
 #include "../shared/list.h"
 #include "../shared/topic.h"
 #include "death.h"
+#include "job-options.h"
 #include "parcel.h"
 #include "share.h"
 #include <stdbool.h>
@@ -64,11 +65,12 @@ struct dead_letter_facts {
     const char *sender, *recipient; /* as addresses */
     uint64_t sender_ref, recipient_ref;
     struct topic topic;
-    uint64_t message; /* id of the letter; 0 = it never got one */
-    usec_t sent_at;   /* realtime */
-    const char *job;  /* id, for DEAD_JOB */
-    int32_t code;     /* the handler's own; for DEAD_ERROR and DEAD_JOB */
-    const char *text; /* the handler's error, or why */
+    uint64_t message;           /* id of the letter; 0 = it never got one */
+    usec_t sent_at;             /* realtime */
+    const char *job;            /* id, for DEAD_JOB */
+    struct job_options options; /* that job's */
+    int32_t code;               /* the handler's own; for DEAD_ERROR and DEAD_JOB */
+    const char *text;           /* the handler's error, or why */
     uint32_t attempts;
     struct death *const *deaths; /* references are taken of the last DEAD_LETTER_DEATHS_MAX */
     size_t n_deaths;
@@ -82,6 +84,7 @@ struct dead_letter {
     usec_t at;                         /* realtime */
     enum dead_letter_reason reason;
     char *sender, *recipient, *job, *text; /* NULL = none */
+    struct job_options options;            /* for DEAD_JOB */
     uint64_t sender_ref, recipient_ref;
     struct topic topic; /* bytes owned */
     uint64_t message;

@@ -64,7 +64,8 @@ int group_new(struct group **ret, struct context *context, struct config_group *
     list_init(&group->removed_link);
     list_init(&group->down_link);
     kept_results_init(&group->results, context->loop, &context->jobs);
-    kept_results_set_bounds(&group->results, config->result_ttl, config->results_max);
+    kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
+                            config->results_memory_max);
     r = cell_table_init(&group->cells);
     if (r == 0)
         r = group_make_only_cell(group);
@@ -209,7 +210,8 @@ static void group_adopt(struct group *group, struct config_group *config)
 
     group->config = config;
     group->name = config->name;
-    kept_results_set_bounds(&group->results, config->result_ttl, config->results_max);
+    kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
+                            config->results_memory_max);
     group_each_cell (cell, group) {
         cell->config = config;
         for (size_t i = 0; (slot = cell_next_slot(cell, &i));) {

@@ -244,6 +244,11 @@ void job_drop_payload(struct job_table *table, struct job *job)
     job_drop(table, &job->payload);
 }
 
+void job_drop_result(struct job_table *table, struct job *job)
+{
+    job_drop(table, &job->result);
+}
+
 void job_unref(struct job_table *table, struct job *job)
 {
     assert(job->references > 0);

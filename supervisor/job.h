@@ -13,6 +13,7 @@
 #include "../shared/protocol.h"
 #include "alarm.h"
 #include "death.h"
+#include "job-options.h"
 #include "parcel.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -78,6 +79,7 @@ struct job {
     uint32_t n_failed;       /* attempts that were used up */
     usec_t timeout;          /* per attempt; USEC_INFINITY = none */
     usec_t backoff_min, backoff_max;
+    struct job_options asked;                /* what the five above were chosen from */
     usec_t created_at, started_at, ended_at; /* realtime; 0 = not yet; started: this attempt */
     usec_t kept_at;                          /* monotonic: since when its result is kept */
     struct alarm alarm;                      /* ends backoff or delay */
@@ -98,7 +100,6 @@ struct job {
 };
 
 #define JOB_ATTEMPTS_KEPT 8
-#define JOB_RETRIES_MAX   1000000u
 /* How far ahead a job may be put off. */
 #define JOB_DELAY_MAX ((usec_t)366 * 24 * 3600 * USEC_PER_SEC)
 
@@ -134,11 +135,12 @@ struct job *job_ref(struct job *job);
 /* The last reference frees it: it must have ended and be in no list. */
 void job_unref(struct job_table *table, struct job *job);
 
-/* Move a payload or result in (it counts if it is a blob); let go of the payload, or move it out.
+/* Move a payload or result in (it counts if it is a blob); let go of one, or move the payload out.
  */
 void job_set_payload(struct job_table *table, struct job *job, struct parcel *from);
 void job_set_result(struct job_table *table, struct job *job, struct parcel *from);
 void job_drop_payload(struct job_table *table, struct job *job);
+void job_drop_result(struct job_table *table, struct job *job);
 void job_take_payload(struct job_table *table, struct job *job, struct parcel *to);
 
 /* Places in the table, in use or not; a job keeps its own for life. */

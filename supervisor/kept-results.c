@@ -3,6 +3,7 @@
 
 #include "job.h"
 #include "loop.h"
+#include <stdio.h>
 
 #define job_of(node) list_entry(node, struct job, link)
 
@@ -15,6 +16,7 @@ void kept_results_drop(struct job *job)
     job->kept = NULL;
     job->group = NULL;
     results->n_jobs--;
+    results->bytes -= job->result.size;
     job_unref(results->table, job);
 }
 
@@ -31,9 +33,9 @@ static void kept_results_expire(struct kept_results *results, usec_t now)
 {
     struct list *oldest;
 
-    while (
-        (oldest = list_first(&results->jobs)) &&
-        (results->n_jobs > results->max || usec_add(job_of(oldest)->kept_at, results->ttl) <= now))
+    while ((oldest = list_first(&results->jobs)) &&
+           (results->n_jobs > results->max || results->bytes > results->memory_max ||
+            usec_add(job_of(oldest)->kept_at, results->ttl) <= now))
         kept_results_drop(job_of(oldest));
     kept_results_arm(results);
 }
@@ -43,8 +45,10 @@ static void kept_results_on_timer(struct timer *timer, usec_t now)
     kept_results_expire(list_entry(timer, struct kept_results, timer), now);
 }
 
-void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t max)
+void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t max,
+                             uint64_t memory_max)
 {
+    results->memory_max = memory_max;
     results->ttl = ttl;
     results->max = max;
     timer_disarm(loop_timers(results->loop), &results->timer);
@@ -67,12 +71,26 @@ void kept_results_deinit(struct kept_results *results)
     timer_disarm(loop_timers(results->loop), &results->timer);
 }
 
+static void kept_results_refuse(const struct kept_results *results, struct job *job)
+{
+    char reason[128];
+
+    (void)snprintf(reason, sizeof(reason),
+                   "its result is not kept: %llu bytes are more than ResultsMemoryMax= allows",
+                   (unsigned long long)job->result.size);
+    job_drop_result(results->table, job);
+    job_set_reason(job, reason);
+}
+
 void kept_results_add(struct kept_results *results, struct job *job)
 {
+    if (job->result.size > results->memory_max)
+        kept_results_refuse(results, job);
     job->kept_at = loop_now(results->loop);
     job->kept = results;
     list_push_back(&results->jobs, &job->link);
     results->n_jobs++;
+    results->bytes += job->result.size;
     if (job->result.fd >= 0) {
         list_push_back(&results->table->kept_blobs, &job->blob_link);
         (void)kept_results_make_room(results->table);

@@ -214,6 +214,7 @@ void report_group_begin(struct reply *reply, const struct group *group)
     reply_uint(reply, "waiting", group->n_backoff);
     reply_uint(reply, "senders", group->n_waiters);
     reply_uint(reply, "results", group->results.n_jobs);
+    reply_uint(reply, "results_bytes", group->results.bytes);
     report_counters(reply, &group->counters);
     report_outcomes(reply, group_outcomes(group));
     report_last_dead(reply, &group->last_dead);

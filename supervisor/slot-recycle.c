@@ -6,6 +6,30 @@
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
+/* MaxJobs=1 is a promise: one process for each job. */
+static bool is_for_one_job(const struct slot *slot)
+{
+    return slot->cell->config->max_jobs == 1;
+}
+
+bool slot_may_take_job(const struct slot *slot)
+{
+    if (is_for_one_job(slot))
+        return slot->n_jobs == 0 && slot->jobs_done == 0;
+    return slot->n_jobs < slot->cell->config->prefetch;
+}
+
+/* It is of no use any more, so nothing is gained by having it wait for a successor. */
+static void slot_renew(struct slot *slot)
+{
+    if (slot->role != SLOT_MEMBER || slot->n_jobs > 0)
+        return;
+    if (slot->beside)
+        replacement_wish(slot, recycle_reason(RECYCLE_JOBS)); /* its spare is ready, or will be */
+    else
+        slot_restart(slot);
+}
+
 void slot_after_work(struct slot *slot)
 {
     const struct config_group *config = slot->cell->config;
@@ -15,6 +39,10 @@ void slot_after_work(struct slot *slot)
     slot_health_worked(slot);
     if (!slot_is_up(slot))
         return;
+    if (is_for_one_job(slot) && slot->jobs_done > 0) {
+        slot_renew(slot);
+        return;
+    }
     verdict = recycle_after_job(&slot->recycle, config, slot->jobs_done, slot_now(slot));
     /* A job ends in front of its worker: one that has died since cannot be measured any more. */
     if (verdict == RECYCLE_MEASURE)
@@ -38,6 +66,8 @@ void slot_take_config(struct slot *slot)
     slot_arm_age(slot);
     if (slot->actor)
         slot_review_clock(slot);
+    if (slot_is_up(slot) && is_for_one_job(slot) && slot->jobs_done > 0)
+        slot_renew(slot);
 }
 
 void slot_on_age(struct timer *timer, usec_t now)

@@ -80,7 +80,7 @@ static void slot_next_in_hand(struct slot *slot)
     slot_clock_job(slot, job);
     if (job->cancel_requested)
         slot_cancel(slot, job);
-    if (slot_is_up(slot) && !slot->process.ended && slot->n_jobs < slot->cell->config->prefetch)
+    if (slot_is_up(slot) && !slot->process.ended && slot_may_take_job(slot))
         cell_slot_has_room(slot->cell, slot);
 }
 

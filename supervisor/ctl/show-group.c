@@ -90,6 +90,8 @@ static void write_jobs(FILE *file, const json_t *group)
         separator = "; ";
     add_count(file, &separator, field_count(group, "retries"), "retried", "");
     add_count(file, &separator, field_count(group, "results"), "kept", "");
+    if (field_count(group, "results_bytes") > 0)
+        fprintf(file, " (%s)", BYTES(field_count(group, "results_bytes")));
 }
 
 static void show_jobs_line(const struct terminal *terminal, const json_t *group)

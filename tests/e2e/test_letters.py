@@ -445,7 +445,29 @@ class DeadLetters(Letters):
         self.assertEqual(again["job"], answer["job"])
         self.assertGreater(again["id"], letter["id"])
 
-    def test_J4_a_requeued_job_is_no_more_urgent_than_others(self):
+    def test_J4_a_requeued_job_keeps_its_options(self):
+        s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 5, "TimeoutSec": "1h"})}).start()
+        s.do("actor", "fail 1 not yet", max_retries=1, backoff_min_usec=1000, backoff_max_usec=2000, priority=7)
+        [letter] = self.letters(s, reason="job")
+        s.call("Pause", target="actor")
+        s.create("actor", "echo", id="before", priority=8)
+        again = s.call(ACTORS + "Requeue", id=letter["id"])["job"]
+        jobs = s.call("List", group="actor")["jobs"]
+        self.assertEqual([job["id"] for job in jobs], [again, "before"])
+        self.assertEqual(jobs[0]["max_attempts"], 2)
+        s.call("Resume", target="actor")
+        ended = s.wait_job(again)
+        self.assertEqual((ended["state"], ended["attempt"]), ("dead", 2))
+
+    def test_J4_a_requeued_job_without_options_has_the_groups_as_they_are_now(self):
+        s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 0})}).start()
+        s.do("actor", "fail 1 not yet")
+        [letter] = self.letters(s, reason="job")
+        s.write("actor.group", ini(helper("workers/actor"), Jobs={"MaxRetries": 2, "BackoffMinSec": "1ms"}))
+        s.call("Reload")
+        self.assertEqual(s.wait_job(s.call(ACTORS + "Requeue", id=letter["id"])["job"])["attempt"], 3)
+
+    def test_J4_a_requeued_job_is_no_more_urgent_than_its_equals(self):
         s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 0})}).start()
         s.do("actor", "fail 1 not yet")
         [letter] = self.letters(s, reason="job")

@@ -155,6 +155,20 @@ class Room(Case):
         self.assertEqual(self.answers(self.push(self.s, 3, 8, 0)), {"accepted": 0, "busy": 3, "others": 0})
         self.assertEqual(self.s.group("actor")["refused"], 4)
 
+    def test_who_can_never_fit_any_more_is_told_at_once_and_holds_up_nobody(self):
+        s = self.started({"actor": actor(Jobs={"QueueMax": 2, "QueueMemoryMax": "100K"})})
+        s.call("Pause", target="actor")
+        for id in "x", "y":
+            s.create("actor", "echo", id=id)
+        connections = [s.connect() for _ in range(2)]
+        for number, (connection, payload) in enumerate(zip(connections, (text("x" * 60000), text("echo")))):
+            connection.send("Create", {"group": "actor", "payload": payload, "options": {"wait_usec": HOUR}})
+            self.wait_senders(s, number + 1)
+        s.write("actor.group", actor(Jobs={"QueueMax": 3, "QueueMemoryMax": "50K"}))
+        s.call("Reload")
+        self.refused("BadPayload", connections[0].reply)
+        self.assertIn("id", connections[1].reply()[0])
+
     def test_senders_of_either_kind_get_the_room_in_the_order_they_came(self):
         first = self.waiting(id="first")
         second = self.push(self.s, 1, 8, -1)

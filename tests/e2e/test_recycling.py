@@ -107,6 +107,23 @@ class Recycling(Case):
         self.assertEqual((worker["restarts"], s.group("actor")["deaths"]), (0, 0))
         self.assertIn("MaxJobs", self.recycled(s)["message"])
 
+    def test_MaxJobs_1_is_one_job_per_process_exactly(self):
+        for pool in {}, {"Prefetch": 8}, {"Spare": 2}:
+            with self.subTest(pool=pool):
+                s = self.started({"actor": actor(Pool={"Size": 3, "MaxJobs": 1, **pool})})
+                jobs = [s.create("actor", f"before {1 + i % 2} fail 1 again\npid") for i in range(60)]
+                pids = [s.wait_job(job)["result"]["data"] for job in jobs]
+                self.assertEqual(len(set(pids)), len(pids))
+                self.assertLessEqual(max(death["jobs_done"] for death in s.deaths("actor")), 1)
+                s.stop()
+
+    def test_a_reload_to_MaxJobs_1_replaces_who_has_done_a_job(self):
+        s = self.started({"actor": actor()})
+        pid = s.do("actor", "pid")["result"]
+        s.write("actor.group", actor(Pool={"Size": 1, "MaxJobs": 1}))
+        s.call("Reload")
+        self.assertNotEqual(s.do("actor", "pid")["result"], pid)
+
     def test_a_pool_is_recycled_slot_by_slot(self):
         s = self.started({"actor": actor(Pool={"Size": 4, "MaxJobs": 20})})
         client = subprocess.run([helper("chaos"), s.socket_path, "actor", "2000", "16"], stdin=subprocess.DEVNULL,
@@ -167,19 +184,24 @@ class Trouble(Case):
     def gated(self, size=1, **sections):
         s = self.supervisor()
         gate = Gate(s)
-        s.write("actor.group", actor(gate.program, Pool={"Size": size, "MaxJobs": 1}, **sections))
+        s.write("actor.group", actor(gate.program, Pool={"Size": size, "MaxJobs": 2}, **sections))
         return s.start(), gate
+
+    def wear_out(self, s):
+        for _ in range(2):
+            s.do("actor", "echo")
 
     def replacing(self, s, gate):
         """A successor is on its way, and gets no further."""
         gate.hang()
-        s.do("actor", "echo")
+        self.wear_out(s)
         s.wait_for(lambda: [w for w in workers(s, "successor") if w.get("pid")], "actor")
         return workers(s)[0]
 
     def test_the_old_one_goes_on_while_no_successor_comes_up(self):
         s, gate = self.gated()
         gate.shut()
+        self.wear_out(s)
         pids = {s.do("actor", "pid")["result"]["data"]}
         s.wait_event("worker.not-recycled", "actor", 3)
         pids.add(s.do("actor", "pid")["result"]["data"])
@@ -192,7 +214,7 @@ class Trouble(Case):
     def test_successors_that_do_not_come_up_have_a_generation_each(self):
         s, gate = self.gated()
         gate.shut()
-        s.do("actor", "echo")
+        self.wear_out(s)
         s.wait_event("worker.not-recycled", "actor", 3)
         gate.open()
         self.recycled(s)
@@ -242,8 +264,7 @@ class Trouble(Case):
     def test_resizes_meanwhile(self):
         s, gate = self.gated(2)
         gate.hang()
-        for _ in range(2):
-            s.do("actor", "echo")
+        self.wear_out(s)
         s.wait_for(lambda: workers(s, "successor"), "actor")
         s.call("Resize", target="actor", size=1, wait=True)
         os.unlink(gate.hang_path)

@@ -78,11 +78,7 @@ static struct cell_request request_of(const char *name)
 {
     return (struct cell_request){
         .name = name,
-        .max_retries = PROTOCOL_DEFAULT_RETRIES,
-        .timeout = PROTOCOL_DEFAULT_USEC,
-        .backoff_min = PROTOCOL_DEFAULT_USEC,
-        .backoff_max = PROTOCOL_DEFAULT_USEC,
-        .priority = PROTOCOL_DEFAULT_PRIORITY,
+        .options = JOB_OPTIONS_DEFAULT,
         .data = "",
         .blob_fd = -1,
     };
@@ -105,7 +101,7 @@ static struct job *queued(const char *name, uint8_t priority)
 {
     struct cell_request request = request_of(name);
 
-    request.priority = priority;
+    request.options.priority = priority;
     return accepted(&request);
 }
 

@@ -265,11 +265,7 @@ static struct cell_request request_of(const char *what, const char *name)
     return (struct cell_request){
         .name = name,
         .keep_result = true,
-        .max_retries = PROTOCOL_DEFAULT_RETRIES,
-        .timeout = PROTOCOL_DEFAULT_USEC,
-        .backoff_min = PROTOCOL_DEFAULT_USEC,
-        .backoff_max = PROTOCOL_DEFAULT_USEC,
-        .priority = PROTOCOL_DEFAULT_PRIORITY,
+        .options = JOB_OPTIONS_DEFAULT,
         .data = what,
         .size = strlen(what),
         .blob_fd = -1,
@@ -503,7 +499,7 @@ START_TEST(kept_results_are_bounded_and_the_oldest_goes_first)
     struct protocol_id id = {.name = "first"};
     struct job *job;
 
-    kept_results_set_bounds(&group->results, config->result_ttl, 2);
+    kept_results_set_bounds(&group->results, config->result_ttl, 2, UINT64_MAX);
     ck_assert_int_eq(submit("a", "first", &job), 0);
     n_expected++;
     group_start(group);
@@ -853,19 +849,22 @@ START_TEST(a_retired_slot_can_be_neither_started_nor_restarted_nor_reset)
 }
 END_TEST
 
-START_TEST(J1_no_time_out_is_none_and_a_back_off_ends_within_a_day)
+START_TEST(J1_no_time_out_is_none_and_a_longer_back_off_than_the_groups_is_given)
 {
-    const usec_t day = 24 * 3600 * USEC_PER_SEC;
     struct cell_request request = request_of("error", "");
     struct job *job;
 
-    request.timeout = 0;
-    request.backoff_min = request.backoff_max = USEC_INFINITY;
+    request.options.timeout = 0;
+    request.options.backoff_min = USEC_PER_SEC;
+    config->backoff_max = 1000;
     config->timeout = USEC_PER_SEC;
     ck_assert_int_eq(cell_submit(group->cell, &request, NULL, NULL, 0, &job), 0);
     ck_assert_uint_eq(job->timeout, USEC_INFINITY);
-    ck_assert_uint_eq(job->backoff_min, day);
-    ck_assert_uint_eq(job->backoff_max, day);
+    ck_assert_uint_eq(job->backoff_min, USEC_PER_SEC);
+    ck_assert_uint_eq(job->backoff_max, USEC_PER_SEC);
+    request.options.backoff_min = PROTOCOL_DEFAULT_USEC;
+    ck_assert_int_eq(cell_submit(group->cell, &request, NULL, NULL, 0, &job), 0);
+    ck_assert_uint_eq(job->backoff_max, 1000);
 }
 END_TEST
 
@@ -886,7 +885,7 @@ START_TEST(a_hand_over_for_which_there_is_no_descriptor_is_no_attempt)
 
     memset(large, 'x', sizeof(large) - 1);
     request.size = sizeof(large) - 1;
-    request.max_retries = 0;
+    request.options.max_retries = 0;
     config->inline_max = 1024; /* as a memory of its own, hence */
     group_start(group);
     run_until(is_settled);
@@ -1050,7 +1049,7 @@ static Suite *cell_suite(void)
     tcase_add_test(tcase,
                    a_worker_gets_what_it_was_started_for_whatever_the_configuration_says_now);
     tcase_add_test(tcase, a_retired_slot_can_be_neither_started_nor_restarted_nor_reset);
-    tcase_add_test(tcase, J1_no_time_out_is_none_and_a_back_off_ends_within_a_day);
+    tcase_add_test(tcase, J1_no_time_out_is_none_and_a_longer_back_off_than_the_groups_is_given);
     tcase_add_test(tcase, a_hand_over_for_which_there_is_no_descriptor_is_no_attempt);
     tcase_add_test(tcase, a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor);
     tcase_add_test(tcase, no_two_of_a_place_have_the_same_generation_whoever_dies);

@@ -5,6 +5,7 @@
 #include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static struct loop *loop;
@@ -20,8 +21,8 @@ static void setup(void)
     ck_assert_int_eq(job_table_init(&table), 0);
     kept_results_init(&results, loop, &table);
     kept_results_init(&others, loop, &table);
-    kept_results_set_bounds(&results, USEC_PER_SEC, 10);
-    kept_results_set_bounds(&others, USEC_PER_SEC, 10);
+    kept_results_set_bounds(&results, USEC_PER_SEC, 10, UINT64_MAX);
+    kept_results_set_bounds(&others, USEC_PER_SEC, 10, UINT64_MAX);
 }
 
 static void teardown(void)
@@ -59,14 +60,54 @@ static bool is_known(const char *name)
 
 START_TEST(beyond_the_maximum_the_oldest_go)
 {
-    kept_results_set_bounds(&results, USEC_PER_SEC, 2);
+    kept_results_set_bounds(&results, USEC_PER_SEC, 2, UINT64_MAX);
     kept_results_add(&results, ended("a", false));
     kept_results_add(&results, ended("b", false));
     kept_results_add(&results, ended("c", false));
     ck_assert(!is_known("a") && is_known("b") && is_known("c"));
-    kept_results_set_bounds(&results, USEC_PER_SEC, 1);
+    kept_results_set_bounds(&results, USEC_PER_SEC, 1, UINT64_MAX);
     ck_assert(!is_known("b") && is_known("c"));
     ck_assert_uint_eq(results.n_jobs, 1);
+}
+END_TEST
+
+static struct job *sized(const char *name, size_t size)
+{
+    struct parcel parcel = PARCEL_NULL;
+    struct job *job = ended(name, false);
+    static const char zeros[1000];
+
+    ck_assert_int_eq(parcel_set(&parcel, zeros, size), 0);
+    job_set_result(&table, job, &parcel);
+    return job;
+}
+
+START_TEST(beyond_the_memory_the_oldest_go)
+{
+    kept_results_set_bounds(&results, USEC_PER_SEC, 10, 1000);
+    kept_results_add(&results, sized("a", 400));
+    kept_results_add(&results, sized("b", 600));
+    ck_assert(is_known("a") && is_known("b"));
+    kept_results_add(&results, sized("c", 400));
+    ck_assert(!is_known("a") && is_known("b") && is_known("c"));
+    ck_assert_uint_eq(results.bytes, 1000);
+    kept_results_set_bounds(&results, USEC_PER_SEC, 10, 999);
+    ck_assert(!is_known("b") && is_known("c"));
+    ck_assert_uint_eq(results.bytes, 400);
+}
+END_TEST
+
+START_TEST(a_result_too_large_for_the_memory_leaves_its_job_with_a_reason)
+{
+    struct job *job = sized("large", 1000);
+
+    kept_results_set_bounds(&results, USEC_PER_SEC, 10, 999);
+    kept_results_add(&results, sized("a", 400));
+    kept_results_add(&results, job);
+    ck_assert(is_known("a") && is_known("large"));
+    ck_assert_uint_eq(job->result.size, 0);
+    ck_assert_ptr_nonnull(strstr(job->reason, "1000 bytes"));
+    ck_assert_uint_eq(results.bytes, 400);
 }
 END_TEST
 
@@ -81,7 +122,7 @@ START_TEST(each_goes_at_its_time)
 {
     const usec_t now = loop_now(loop);
 
-    kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10);
+    kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10, UINT64_MAX);
     kept_results_add(&results, ended("a", false));
     ck_assert_uint_eq(results.timer.at, now + 3 * USEC_PER_SEC);
     let_pass(2 * USEC_PER_SEC);
@@ -95,11 +136,11 @@ END_TEST
 
 START_TEST(those_that_are_kept_follow_a_change)
 {
-    kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10);
+    kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10, UINT64_MAX);
     kept_results_add(&results, ended("a", false));
     let_pass(2 * USEC_PER_SEC);
     kept_results_add(&results, ended("b", false));
-    kept_results_set_bounds(&results, 1 * USEC_PER_SEC, 10);
+    kept_results_set_bounds(&results, 1 * USEC_PER_SEC, 10, UINT64_MAX);
     ck_assert(!is_known("a") && is_known("b"));
     ck_assert_uint_eq(results.timer.at, loop_now(loop) + 1 * USEC_PER_SEC);
 }
@@ -152,6 +193,8 @@ static Suite *results_suite(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, beyond_the_maximum_the_oldest_go);
+    tcase_add_test(tcase, beyond_the_memory_the_oldest_go);
+    tcase_add_test(tcase, a_result_too_large_for_the_memory_leaves_its_job_with_a_reason);
     tcase_add_test(tcase, each_goes_at_its_time);
     tcase_add_test(tcase, those_that_are_kept_follow_a_change);
     tcase_add_test(tcase, a_dropped_one_belongs_to_no_group_though_somebody_holds_it);
