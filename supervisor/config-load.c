@@ -219,7 +219,7 @@ static bool has_problem(const struct loader *loader, const char *name, const cha
 }
 
 /* What is left has nothing wrong with it. */
-static void drop_broken(struct loader *loader)
+static void drop_broken(const struct loader *loader)
 {
     struct config *config = loader->config;
     size_t n = 0;
@@ -256,50 +256,66 @@ static int keep_drafts(struct loader *loader, int r)
     return r;
 }
 
+/* As config_read(), with everything in it that could be read. */
+static int read_all(struct loader *loader)
+{
+    size_t n_before = loader->problems->n_problems;
+    int r;
+
+    loader->config = calloc(1, sizeof(*loader->config));
+    if (!loader->config)
+        return -ENOMEM;
+    r = load_daemon(loader);
+    if (r == 0)
+        r = load_groups(loader);
+    if (r == 0)
+        r = config_load_exchanges(loader->config, loader->directory, loader->problems);
+    r = keep_drafts(loader, r);
+    if (r < 0)
+        loader->config = config_free(loader->config);
+    else if (loader->problems->n_problems > n_before)
+        r = CONFIG_E_INVALID;
+    return r;
+}
+
 int config_read(struct config **ret, const char *directory, struct config_problems *problems)
 {
     struct loader loader = {.problems = problems, .directory = directory};
-    size_t n_before = problems->n_problems;
-    int r;
+    int r = read_all(&loader);
 
-    loader.config = calloc(1, sizeof(*loader.config));
-    if (!loader.config)
-        return -ENOMEM;
-    r = load_daemon(&loader);
-    if (r == 0)
-        r = load_groups(&loader);
-    if (r == 0)
-        r = config_load_exchanges(loader.config, directory, problems);
-    r = keep_drafts(&loader, r);
-    if (r < 0) {
-        config_free(loader.config);
-        return r;
-    }
-    if (problems->n_problems > n_before)
+    if (r == CONFIG_E_INVALID)
         drop_broken(&loader);
-    *ret = loader.config;
-    return problems->n_problems > n_before ? CONFIG_E_INVALID : 0;
+    if (r >= 0)
+        *ret = loader.config;
+    return r;
+}
+
+static int resolve_all(struct config *config, struct config_problems *problems)
+{
+    struct names names = NAMES_NULL;
+    int r = config_want_names(config, &names);
+
+    if (r == 0)
+        r = names_look_up(&names);
+    if (r == 0)
+        r = config_resolve(config, &names, problems);
+    names_deinit(&names);
+    return r;
 }
 
 int config_load(struct config **ret, const char *directory, struct config_problems *problems)
 {
-    struct config *config = NULL;
-    struct names names = NAMES_NULL;
-    int r = config_read(&config, directory, problems), error;
+    struct loader loader = {.problems = problems, .directory = directory};
+    size_t n_before = problems->n_problems;
+    int r = read_all(&loader);
 
-    if (r < 0)
-        return r;
-    error = config_want_names(config, &names);
-    if (error == 0)
-        error = names_look_up(&names);
-    if (error == 0)
-        error = config_resolve(config, &names, problems);
-    names_deinit(&names);
-    if (error == 0 && r == 0 && problems->n_problems > 0)
+    if (r >= 0)
+        r = resolve_all(loader.config, problems);
+    if (r == 0 && problems->n_problems > n_before)
         r = CONFIG_E_INVALID;
-    if (error == 0 && r == 0)
-        *ret = config;
+    if (r == 0)
+        *ret = loader.config;
     else
-        config_free(config);
-    return error < 0 ? error : r;
+        config_free(loader.config);
+    return r;
 }

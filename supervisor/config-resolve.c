@@ -304,6 +304,8 @@ int config_resolve_group(struct config_group *group, const struct names *names,
     struct config_problems own = CONFIG_PROBLEMS_NULL;
     int r;
 
+    if (!group->draft)
+        return 0; /* its file could not be read, which is a problem already */
     group->draft->problems = &own;
     r = resolve_group(group->draft, group, names);
     group->draft->problems = NULL;

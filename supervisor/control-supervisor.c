@@ -345,8 +345,10 @@ static void answer_reload(struct request *request, const struct reload_call *cal
         report_names(reply, "added", call->changes.added);
         report_names(reply, "removed", call->changes.removed);
         report_names(reply, "changed", call->changes.changed);
-        report_problems(reply, "faults", &call->faults);
-        report_problems(reply, "left_out", &call->problems);
+        if (call->faults.n_problems > 0)
+            report_problems(reply, "faults", &call->faults);
+        if (call->problems.n_problems > 0)
+            report_problems(reply, "left_out", &call->problems);
         request_end(request);
     }
 }
