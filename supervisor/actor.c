@@ -161,6 +161,7 @@ struct actor *actor_free(struct actor *actor)
     index_deinit(&actor->asks_by_cookie);
     index_deinit(&actor->watching_by_reference);
     index_deinit(&actor->schedules_by_type);
+    index_deinit(&actor->schedules_by_setter);
     list_unlink(&actor->pool_link);
     stand_in_forget_place(actor);
     stand_in_set(actor, NULL);

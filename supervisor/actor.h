@@ -96,6 +96,7 @@ struct actor {
     uint8_t log;             /* enum actor_log: what the message log is to say */
     bool failed;             /* its watchers were told; whoever watches it now is told at once */
     bool exchange_declared;  /* by a file, not at run time */
+    uint64_t owner;          /* an exchange: the actor that made it; 0 = a file, or outside */
     struct actor_counters counters;
     struct rate complaints; /* about it, in the log */
     struct loop_deferred feed;
@@ -115,7 +116,7 @@ struct actor {
     struct list watchers; /* watches of this actor */
     struct list watching; /* its own */
     struct list asks;     /* its open ones */
-    struct index asks_by_cookie, watching_by_reference, schedules_by_type;
+    struct index asks_by_cookie, watching_by_reference, schedules_by_type, schedules_by_setter;
     struct list names;            /* actor_name, that it gave itself */
     struct list schedules;        /* timers that will tell it something */
     struct schedule_share timers; /* that it has set */

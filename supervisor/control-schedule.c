@@ -100,11 +100,12 @@ void control_unschedule(struct request *request)
     if (!parameters.id.set) {
         actor = control_find_actor(request, parameters.to);
         if (actor)
-            answer_cancelled(request, schedule_cancel_type(actor, parameters.type,
-                                                           (uint32_t)strlen(parameters.type)));
+            answer_cancelled(request,
+                             schedule_cancel_type(actor, parameters.type,
+                                                  (uint32_t)strlen(parameters.type), NULL));
         return;
     }
-    if (schedule_cancel(request->context, (uint64_t)parameters.id.value) == 0)
+    if (schedule_cancel(request->context, (uint64_t)parameters.id.value, NULL) == 0)
         request_fail_int(request, "NoSuchTimer", "id", parameters.id.value);
     else
         answer_cancelled(request, 1);

@@ -12,31 +12,53 @@
 static int check_exchange(struct context *context, const struct config_exchange *wanted,
                           struct config_problems *problems)
 {
-    const struct actor *actor = actor_by_name(&context->actors, wanted->name);
-
-    if (actor && actor->kind != ACTOR_EXCHANGE)
-        return config_problem_add(problems, wanted->path, 0, "%s has registered that name",
-                                  actor->name);
-    if (registry_find(&context->registry, wanted->name))
-        return config_problem_add(problems, wanted->path, 0,
-                                  "there is still a group of that name: reload without this file "
-                                  "first");
-    return 0;
+    if (!registry_find(&context->registry, wanted->name))
+        return 0;
+    return config_problem_add(problems, wanted->path, 0,
+                              "there is still a group of that name: reload without this file "
+                              "first");
 }
 
+/* An exchange that somebody outside has made is the administrator's: it does not give way. */
 static int check_group(struct context *context, const struct config *config,
                        const struct config_group *wanted, struct config_problems *problems)
 {
     const struct actor *actor = actor_by_name(&context->actors, wanted->name);
-    const bool goes = actor && actor->kind == ACTOR_EXCHANGE && actor->exchange_declared &&
-                      !config_find_exchange(config, wanted->name);
+    const bool goes =
+        actor && actor->exchange_declared && !config_find_exchange(config, wanted->name);
 
-    if (!actor || goes)
+    if (!actor || actor->kind != ACTOR_EXCHANGE || actor->owner != 0 || goes)
         return 0;
     return config_problem_add(problems, wanted->path, 0,
-                              "%s has that name: groups, exchanges and registered names share one "
-                              "name space",
-                              actor->kind == ACTOR_EXCHANGE ? "an exchange" : actor->name);
+                              "an exchange has that name: groups, exchanges and registered names "
+                              "share one name space");
+}
+
+/* ---- what gives way to files ---- */
+
+static void take_name(struct context *context, const char *name, bool for_exchange)
+{
+    struct actor *actor = actor_by_name(&context->actors, name);
+
+    if (!actor || (actor->kind == ACTOR_EXCHANGE && for_exchange))
+        return;
+    if (actor->kind == ACTOR_EXCHANGE) {
+        log_warning("exchange %s, made by %s, is deleted: a file declares a group of that name",
+                    name, actor_name_of(&context->actors, actor->owner));
+        router_remove(actor, "a file declares a group of that name");
+        return;
+    }
+    log_warning("%s loses the name %s, which it had registered: a file declares it", actor->name,
+                name);
+    (void)actor_deregister(actor, name);
+}
+
+void reload_take_names(struct context *context, const struct config *config)
+{
+    for (size_t i = 0; i < config->n_exchanges; i++)
+        take_name(context, config->exchanges[i]->name, true);
+    for (size_t i = 0; i < config->n_groups; i++)
+        take_name(context, config->groups[i]->name, false);
 }
 
 /* Those that files declare, and those that were made at run time. */
@@ -122,6 +144,7 @@ static int update(struct actor *actor, const struct config_exchange *wanted,
     if (actor->exchange_declared && !other_kind && !other_text)
         return 0;
     actor->exchange_declared = true;
+    actor->owner = 0;
     if (other_kind)
         r = exchange_change(exchange, wanted->type, wanted->wildcards != 0);
     if (r == 0)

@@ -7,9 +7,12 @@
 #include "context.h"
 #include "reload.h"
 
-/* Names that somebody has at run time, or that a group still has, are problems. */
+/* A name that a group still has, or an exchange that was made from outside, is a problem. */
 int reload_check_names(struct context *context, const struct config *config,
                        struct config_problems *problems);
+
+/* Files come first: who has one of their names at run time loses it, which the log says. */
+void reload_take_names(struct context *context, const struct config *config);
 
 /* Ends those whose file is gone: before groups are taken, which may want the name. */
 int reload_remove_exchanges(struct context *context, const char *directory,

@@ -341,6 +341,7 @@ int reload_apply(struct context *context, const char *directory, struct config *
     r = reload_remove_missing(context, directory, loaded, call);
     if (r == 0)
         r = reload_remove_exchanges(context, directory, loaded, call);
+    reload_take_names(context, loaded);
     if (r == 0)
         r = each_group(loaded, context, reload_take_group, changes);
     if (r == 0)

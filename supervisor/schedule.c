@@ -25,6 +25,7 @@ void schedule_table_deinit(struct schedule_table *table)
     for (uint32_t i = 0; i < table->n_entries; i++)
         free(table->entries[i]);
     free(table->entries);
+    index_deinit(&table->by_id);
     schedule_table_init(table);
 }
 
@@ -84,6 +85,8 @@ static void schedule_end(struct schedule *schedule)
     alarm_stop(&schedule->alarm);
     list_unlink(&schedule->link);
     index_remove(&schedule->to->schedules_by_type, &schedule->by_type);
+    index_remove(&schedule->to->schedules_by_setter, &schedule->by_setter);
+    index_remove(&table->by_id, &schedule->by_id);
     schedule->letter = letter_free(schedule->letter);
     schedule->id = 0;
     schedule->to = NULL;
@@ -140,6 +143,8 @@ static void schedule_on_alarm(struct alarm *alarm)
     }
     letter->id = actor_next_id(context);
     letter->sent_at = actor_realtime(context);
+    if (!actor_get(&context->actors, letter->sender))
+        letter->sender = 0;
     (void)router_send(to, letter);
 }
 
@@ -162,7 +167,6 @@ static int schedule_table_grow(struct schedule_table *table, struct context *con
     if (!schedule)
         return -ENOMEM;
     schedule->context = context;
-    schedule->index = table->n_entries;
     table->entries[table->n_entries++] = schedule;
     list_push_back(&table->free, &schedule->link);
     return 0;
@@ -179,6 +183,11 @@ static struct letter *schedule_letter(const struct schedule_options *options)
     else if (options->payload)
         parcel_deinit(options->payload);
     return letter;
+}
+
+static uint64_t setter_key(uint64_t setter, uint64_t type_key)
+{
+    return type_key ^ setter * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret)
@@ -201,8 +210,11 @@ int schedule_add(struct context *context, const struct schedule_options *options
     list_push_back(&options->to->schedules, &schedule->link);
     index_add(&options->to->schedules_by_type, &schedule->by_type,
               index_key(options->topic->type, options->topic->type_size));
-    schedule->generation = schedule->generation == UINT32_MAX ? 1 : schedule->generation + 1;
-    schedule->id = (uint64_t)schedule->generation << 32 | schedule->index;
+    index_add(
+        &options->to->schedules_by_setter, &schedule->by_setter,
+        setter_key(options->sender, index_key(options->topic->type, options->topic->type_size)));
+    schedule->id = ++table->last_id;
+    index_add(&table->by_id, &schedule->by_id, schedule->id);
     schedule->to = options->to;
     schedule->letter = letter;
     schedule->bytes = letter_bytes(letter);
@@ -225,23 +237,35 @@ int schedule_add(struct context *context, const struct schedule_options *options
 
 static struct schedule *schedule_get(const struct schedule_table *table, uint64_t id)
 {
-    const uint32_t index = (uint32_t)id;
-    struct schedule *schedule = index < table->n_entries ? table->entries[index] : NULL;
+    struct index_entry *entry = index_find(&table->by_id, id);
 
-    return schedule && id != 0 && schedule->id == id ? schedule : NULL;
+    return entry ? schedule_of(entry, by_id) : NULL;
 }
 
-unsigned schedule_cancel(struct context *context, uint64_t id)
+static bool schedule_may_cancel(const struct schedule *schedule, const struct actor *by)
+{
+    return !by || schedule->to == by || schedule->setter == by->reference;
+}
+
+unsigned schedule_cancel(struct context *context, uint64_t id, const struct actor *by)
 {
     struct schedule *schedule = schedule_get(&context->schedules, id);
 
-    if (!schedule)
+    if (!schedule || !schedule_may_cancel(schedule, by))
         return 0;
     schedule_end(schedule);
     return 1;
 }
 
-unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size)
+static bool schedule_has_type(const struct schedule *schedule, const char *type, uint32_t size)
+{
+    const struct topic *topic = &schedule->letter->topic;
+
+    return topic->type_size == size && (size == 0 || memcmp(topic->type, type, size) == 0);
+}
+
+/* All of that type, whoever set them. */
+static unsigned cancel_all(struct actor *to, const char *type, uint32_t type_size)
 {
     const uint64_t key = index_key(type, type_size);
     struct index_entry *entry, *next;
@@ -249,16 +273,39 @@ unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_
 
     for (entry = index_find(&to->schedules_by_type, key); entry; entry = next) {
         struct schedule *schedule = schedule_of(entry, by_type);
-        const struct topic *topic = &schedule->letter->topic;
 
         next = index_find_next(entry);
-        if (topic->type_size != type_size ||
-            (type_size > 0 && memcmp(topic->type, type, type_size) != 0))
+        if (!schedule_has_type(schedule, type, type_size))
             continue;
         schedule_end(schedule);
         n++;
     }
     return n;
+}
+
+static unsigned cancel_own(struct actor *to, const char *type, uint32_t type_size, uint64_t setter)
+{
+    const uint64_t key = setter_key(setter, index_key(type, type_size));
+    struct index_entry *entry, *next;
+    unsigned n = 0;
+
+    for (entry = index_find(&to->schedules_by_setter, key); entry; entry = next) {
+        struct schedule *schedule = schedule_of(entry, by_setter);
+
+        next = index_find_next(entry);
+        if (schedule->setter != setter || !schedule_has_type(schedule, type, type_size))
+            continue;
+        schedule_end(schedule);
+        n++;
+    }
+    return n;
+}
+
+unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
+                              const struct actor *by)
+{
+    return !by || by == to ? cancel_all(to, type, type_size)
+                           : cancel_own(to, type, type_size, by->reference);
 }
 
 void schedule_forget(struct actor *to)

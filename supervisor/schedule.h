@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Timers that tell an actor something: once after a time or at a date, or again and again. They
- * belong to the supervisor, so they outlive whoever set them; they end with their recipient. A
- * periodic one keeps its id and its beat, and does not catch up on what it missed.
+ * Timers that tell an actor something: once after a time or at a date, or again and again. The
+ * supervisor keeps them, so they outlive the worker that set them; they end with their recipient.
+ * A periodic one keeps its id and its beat, and does not catch up on what it missed. Ids are
+ * counted, so anybody can guess one: an actor may cancel what it has set and what is for itself.
  */
 
 #include "../shared/clock.h"
@@ -39,10 +40,10 @@ struct schedule_share {
 };
 
 struct schedule {
-    struct list link;           /* in the recipient's list, or the free list */
-    struct index_entry by_type; /* in the recipient's index */
-    uint64_t id;                /* index and generation; 0 = free */
-    uint32_t index, generation;
+    struct list link;                      /* in the recipient's list, or the free list */
+    struct index_entry by_type, by_setter; /* in the recipient's indices */
+    struct index_entry by_id;              /* in the table's */
+    uint64_t id;                           /* counts from 1; 0 = free */
     struct context *context;
     struct actor *to;
     uint64_t setter; /* reference; 0 = outside */
@@ -58,6 +59,8 @@ struct schedule_table {
     struct schedule **entries;
     uint32_t n_entries, n_allocated;
     struct list free;
+    struct index by_id;
+    uint64_t last_id;
     uint64_t n_armed;
     uint64_t bytes; /* of all their letters */
     struct schedule_share outside;
@@ -85,9 +88,14 @@ enum {
 /* 0 with its id, SCHEDULE_E_*, or -ENOMEM. */
 int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret);
 
-/* How many were cancelled: 0 or 1; and all of exactly this type for one recipient. */
-unsigned schedule_cancel(struct context *context, uint64_t id);
-unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size);
+/*
+ * How many were cancelled: 0 or 1; and all of exactly this type for one recipient. `by` = on behalf
+ * of this actor, which may cancel its own and those for itself; NULL = of somebody who may cancel
+ * all.
+ */
+unsigned schedule_cancel(struct context *context, uint64_t id, const struct actor *by);
+unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
+                              const struct actor *by);
 
 /* All for one recipient: it is gone. */
 void schedule_forget(struct actor *to);

@@ -59,12 +59,15 @@ int talk_on_exchange(struct actor *actor, const struct ring_record *record)
     name[wish.name_size] = '\0';
     r = router_add_exchange(actor->context, name, (enum exchange_kind)wish.type, wish.wildcards,
                             &exchange);
-    return r == 0 ? answer_value(actor->mailbox, wish.cookie, exchange->reference)
-                  : talk_refuse_name(actor, wish.cookie, r);
+    if (r != 0)
+        return talk_refuse_name(actor, wish.cookie, r);
+    exchange->owner = actor_self(actor)->reference;
+    return answer_value(actor->mailbox, wish.cookie, exchange->reference);
 }
 
 int talk_on_exchange_delete(struct actor *actor, const struct ring_record *record)
 {
+    const struct actor *owner = talk_owner(actor);
     struct protocol_by_reference by;
     struct actor *exchange;
     int r;
@@ -78,6 +81,8 @@ int talk_on_exchange_delete(struct actor *actor, const struct ring_record *recor
     if (exchange->exchange_declared)
         return answer_refuse(actor->mailbox, by.cookie, EPERM,
                              "a file declares it: remove that, and reload");
+    if (owner && exchange->owner != owner->reference)
+        return answer_refuse(actor->mailbox, by.cookie, EPERM, "another actor made it");
     router_remove(exchange, "it was deleted");
     return answer_value(actor->mailbox, by.cookie, 1);
 }

@@ -23,6 +23,12 @@ int talk_on_stash(struct actor *actor, const struct ring_record *record);
 /* As talk_on_record(). */
 int talk_on_request(struct actor *actor, const struct ring_record *record, bool permitted);
 
+/*
+ * As whom an actor changes what may belong to others. NULL = it may change everything: a client
+ * that is permitted to change something at all.
+ */
+struct actor *talk_owner(struct actor *actor);
+
 /* REFUSED with the sentence for what a name was not taken for: an ACTOR_E_* or -errno. */
 int talk_refuse_name(struct actor *actor, uint64_t cookie, int r);
 

@@ -44,6 +44,11 @@ static int on_find(struct actor *actor, const struct ring_record *record)
     return answer_found(actor->mailbox, &found);
 }
 
+struct actor *talk_owner(struct actor *actor)
+{
+    return actor->kind == ACTOR_CLIENT ? NULL : actor_self(actor);
+}
+
 int talk_refuse_name(struct actor *actor, uint64_t cookie, int r)
 {
     switch (r) {
@@ -179,6 +184,7 @@ static int on_timer_cancel(struct actor *actor, const struct ring_record *record
 {
     struct protocol_timer_cancel cancel;
     char type[TOPIC_TYPE_MAX];
+    const struct actor *by = talk_owner(actor);
     struct actor *to;
     unsigned n = 0;
     int r;
@@ -190,9 +196,9 @@ static int on_timer_cancel(struct actor *actor, const struct ring_record *record
         memcpy(type, cancel.type, cancel.type_size);
     to = actor_get(&actor->context->actors, cancel.to);
     if (cancel.timer != 0)
-        n = schedule_cancel(actor->context, cancel.timer);
+        n = schedule_cancel(actor->context, cancel.timer, by);
     else if (to)
-        n = schedule_cancel_type(to, type, cancel.type_size);
+        n = schedule_cancel_type(to, type, cancel.type_size, by);
     return answer_value(actor->mailbox, cancel.cookie, n);
 }
 

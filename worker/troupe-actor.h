@@ -84,7 +84,8 @@ int troupe_self(struct troupe_actor *actor, troupe_ref *ret);
 
 /*
  * A further name for the actor itself, in the name space of groups and exchanges. -EEXIST when it
- * is taken. Deregistering what is not registered answers 0 (and a warning goes to the log), else 1.
+ * is taken. A name that a group's or an exchange's file takes later is lost. Deregistering what is
+ * not registered answers 0 (and a warning goes to the log), else 1.
  */
 int troupe_register(struct troupe_actor *actor, const char *name);
 int troupe_deregister(struct troupe_actor *actor, const char *name);
@@ -292,7 +293,10 @@ int troupe_timer_at(struct troupe_actor *actor, troupe_ref to, uint64_t realtime
                     const char *type, const void *data, size_t size,
                     const struct troupe_message_options *options, uint64_t *ret_id);
 
-/* How many were cancelled: 1 or 0; or all of a type for a recipient. */
+/*
+ * How many were cancelled: 1 or 0; or all of a type for a recipient. A worker cancels the timers
+ * that it has set and those for itself, no others; its successors in the same place do so too.
+ */
 int troupe_timer_cancel(struct troupe_actor *actor, uint64_t id);
 int troupe_timer_cancel_type(struct troupe_actor *actor, troupe_ref to, const char *type);
 
@@ -307,7 +311,10 @@ enum troupe_exchange_kind {
     TROUPE_EXCHANGE_PATTERN = 4,
 };
 
-/* -EEXIST when the name is taken. */
+/*
+ * An exchange outlives its maker. -EEXIST when the name is taken. A worker deletes only what it has
+ * made, whichever process is in its place by then: -EPERM.
+ */
 int troupe_exchange_new(struct troupe_actor *actor, const char *name,
                         enum troupe_exchange_kind kind, troupe_ref *ret);
 int troupe_exchange_delete(struct troupe_actor *actor, troupe_ref exchange);

@@ -370,14 +370,12 @@ class Declared(Letters):
         s.notes.wait(1)
         self.assertEqual(s.call("Reload"), {"added": [], "removed": [], "changed": []})
 
-    def test_a_name_that_is_taken_at_run_time_is_a_problem_of_the_reload(self):
-        s = self.players("start register alice\n", sections={"Pool": {"Size": 1}})
+    def test_an_exchange_made_from_outside_that_has_a_groups_name_is_a_problem_of_the_reload(self):
+        s = self.players()
         s.call(ACTORS + "CreateExchange", name="made", kind="single")
-        s.write("alice.exchange", "")
         self.write_players(s, "made")
         problems = self.assert_refused("BadConfiguration", s.call, "Reload")["problems"]
-        self.assertEqual([os.path.basename(p.split(":")[0]) for p in problems], ["alice.exchange", "made.group"], problems)
-        self.assertNotIn("alice", self.kinds(s))
+        self.assertEqual([os.path.basename(p.split(":")[0]) for p in problems], ["made.group"], problems)
 
     def test_one_made_at_run_time_can_be_declared_later(self):
         s = self.players()

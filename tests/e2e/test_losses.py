@@ -41,7 +41,7 @@ class Refusals(ActorsTestCase):
             except VarlinkError as error:
                 self.assertEqual(error.name, "MailboxFull")
         self.refused()
-        self.do("a", "exchange post single")
+        self.do("a", "exchange post 0")
         with self.assertRaises(VarlinkError):
             self.call("Tell", to="post")
         for name, count in ("b/0", 2), ("keyed", 0), ("post", 0):

@@ -49,7 +49,7 @@ class Places(ActorsTestCase):
         self.assertEqual(self.call("ListDeadLetters")["letters"], [])
 
     def test_what_belongs_to_a_place_outlives_its_workers(self):
-        self.do("a", "exchange post typed-multi")
+        self.do("a", "exchange post 2")
         self.do("a", "watch b/0")
         bell = self.draining()
         self.assertEqual(self.do("b", "register bob"), "0")
@@ -66,7 +66,8 @@ class Places(ActorsTestCase):
         for address, type in ("bob", "named"), ("post", "news"):
             self.do("a", f"tell {address} {type} - still")
             self.wait_line("b", f"{type} - still")
-        self.assertEqual(self.do("a", "cancel bob tick"), "2")
+        self.assertEqual(self.do("a", "cancel bob tick"), "1")
+        self.assertEqual(self.do("b", "cancel self tick"), "1")
         self.assertEqual(self.log("a"), [])
 
     def test_a_pause_outlives_the_worker(self):

@@ -635,7 +635,7 @@ START_TEST(a_timer_tells_once_at_its_time)
     run_timers(now + 1000);
     run_timers(now + 5000);
     ck_assert_str_eq(waiting(actor), "once ");
-    ck_assert_uint_eq(schedule_cancel(&context, id), 0);
+    ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 0);
 }
 END_TEST
 
@@ -648,11 +648,32 @@ START_TEST(timers_are_cancelled_by_id_and_by_type)
     schedule(actor, 1000, 0, false, "b.c");
     schedule(actor, 1000, 1000, false, "b");
     schedule(other, 1000, 0, false, "b");
-    ck_assert_uint_eq(schedule_cancel(&context, id), 1);
-    ck_assert_uint_eq(schedule_cancel(&context, id), 0);
-    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1), 2);
-    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1), 0);
+    ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 1);
+    ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 0);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1, NULL), 2);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1, NULL), 0);
     ck_assert_uint_eq(context.schedules.n_armed, 2);
+}
+END_TEST
+
+START_TEST(a_timer_is_cancelled_by_who_set_it_and_by_its_recipient)
+{
+    struct actor *to = new_actor("to"), *setter = new_actor("setter"), *other = new_actor("other");
+    uint64_t ids[3];
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct schedule_options options = {.to = to, .sender = setter->reference, .at = 1000};
+        const struct topic topic = topic_of("t");
+
+        options.topic = &topic;
+        ck_assert_int_eq(schedule_add(&context, &options, &ids[i]), 0);
+        ck_assert_uint_eq(ids[i], i + 1);
+    }
+    ck_assert_uint_eq(schedule_cancel(&context, ids[0], other), 0);
+    ck_assert_uint_eq(schedule_cancel_type(to, "t", 1, other), 0);
+    ck_assert_uint_eq(schedule_cancel(&context, ids[0], setter), 1);
+    ck_assert_uint_eq(schedule_cancel(&context, ids[1], to), 1);
+    ck_assert_uint_eq(schedule_cancel_type(to, "t", 1, setter), 1);
 }
 END_TEST
 
@@ -681,7 +702,7 @@ START_TEST(what_timers_are_to_tell_is_bounded)
     }
     ck_assert_int_eq(r, SCHEDULE_E_TOO_MANY);
     ck_assert_uint_gt(n, 500);
-    ck_assert_uint_eq(schedule_cancel_type(to, "tick", 4), n - 1);
+    ck_assert_uint_eq(schedule_cancel_type(to, "tick", 4, NULL), n - 1);
     ck_assert_uint_eq(context.schedules.bytes, 0);
 }
 END_TEST
@@ -720,9 +741,9 @@ START_TEST(no_actor_takes_the_timers_of_others)
     ck_assert_uint_eq(greedy->timers.bytes, 0);
     ck_assert_uint_eq(modest->timers.n, 1);
     ck_assert_uint_eq(context.schedules.outside.n, 1);
-    ck_assert_uint_eq(schedule_cancel(&context, id), 1);
+    ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 1);
     ck_assert_uint_eq(context.schedules.outside.n, 0);
-    ck_assert_uint_eq(schedule_cancel_type(greedy, "tick", 4), 1);
+    ck_assert_uint_eq(schedule_cancel_type(greedy, "tick", 4, NULL), 1);
     ck_assert_uint_eq(modest->timers.n, 0);
 }
 END_TEST
@@ -740,7 +761,7 @@ START_TEST(no_actor_takes_the_memory_of_others_timers)
     ck_assert_int_eq(schedule_for(modest, modest, 0, 1 << 20, &id), 0);
     router_remove(greedy, "gone"); /* what it has set goes on, and counts for all alone */
     ck_assert_uint_eq(context.schedules.n_armed, n + 1);
-    ck_assert_uint_eq(schedule_cancel_type(modest, "tick", 4), n + 1);
+    ck_assert_uint_eq(schedule_cancel_type(modest, "tick", 4, NULL), n + 1);
     ck_assert_uint_eq(context.schedules.bytes, 0);
     ck_assert_uint_eq(modest->timers.bytes, 0);
 }
@@ -783,8 +804,8 @@ START_TEST(a_type_is_cancelled_by_looking_at_its_own_timers)
     }
     schedule(actor, 2000, 0, false, "type.17");
     ck_assert_uint_le(longest(&actor->schedules_by_type), 24);
-    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7), 2);
-    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7), 0);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL), 2);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL), 0);
     ck_assert_uint_eq(context.schedules.n_armed, 9999);
 }
 END_TEST
@@ -805,7 +826,7 @@ START_TEST(C6_a_periodic_timer_does_not_catch_up_on_missed_periods)
     wall += 1; /* in step with the beginning */
     run_timers(now + 60000);
     ck_assert_str_eq(waiting(actor), "beat beat ");
-    ck_assert_uint_eq(schedule_cancel(&context, id), 1);
+    ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 1);
 }
 END_TEST
 
@@ -866,7 +887,7 @@ START_TEST(a_hundred_thousand_timers_go_off_and_are_cancelled)
         ids[i] = schedule(actors[i % FANS], (i * UINT64_C(2654435761)) % 1000000, 0, false, "tick");
     ck_assert_uint_eq(context.schedules.n_armed, N);
     for (unsigned i = 0; i < N; i += 2)
-        ck_assert_uint_eq(schedule_cancel(&context, ids[i]), 1);
+        ck_assert_uint_eq(schedule_cancel(&context, ids[i], NULL), 1);
     run_timers(now + 1000000);
     ck_assert_uint_eq(context.schedules.n_armed, 0);
     for (unsigned i = 0; i < FANS; i++)
@@ -907,6 +928,7 @@ int main(void)
     tcase_add_test(tc, a_rate_lets_so_many_through_in_each_second);
     tcase_add_test(tc, a_timer_tells_once_at_its_time);
     tcase_add_test(tc, timers_are_cancelled_by_id_and_by_type);
+    tcase_add_test(tc, a_timer_is_cancelled_by_who_set_it_and_by_its_recipient);
     tcase_add_test(tc, what_timers_are_to_tell_is_bounded);
     tcase_add_test(tc, no_actor_takes_the_timers_of_others);
     tcase_add_test(tc, no_actor_takes_the_memory_of_others_timers);

@@ -430,6 +430,15 @@ static int do_exchange(struct troupe_actor *actor, char **word, char *result)
     return number(r, ref, result);
 }
 
+/* delete EXCHANGE */
+static int do_delete(struct troupe_actor *actor, char **word, char *result)
+{
+    troupe_ref exchange;
+    int r = address(actor, word[1], &exchange);
+
+    return number(r < 0 ? r : troupe_exchange_delete(actor, exchange), 0, result);
+}
+
 /* subscribe EXCHANGE TYPE|"" KEY */
 static int do_subscribe(struct troupe_actor *actor, char **word, char *result)
 {
@@ -458,6 +467,7 @@ static const struct {
     {"watch", 2, 2, do_watch},           {"deregister", 2, 2, do_deregister},
     {"exchange", 3, 3, do_exchange},     {"subscribe", 4, 4, do_subscribe},
     {"unsubscribe", 4, 4, do_subscribe}, {"visit", 4, 4, do_burst},
+    {"delete", 2, 2, do_delete},
 };
 
 static int split(char *line, char **word, int most)
