@@ -4,6 +4,7 @@
 
 #include "control-payload.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 /* A page that has grown to this is sent. */
@@ -58,12 +59,25 @@ static void free_page(struct request_parts *parts)
         free(list);
 }
 
+static void stay(struct request_parts *parts)
+{
+    list_of(parts)->stay(list_of(parts));
+}
+
 void control_list(struct request *request, struct control_list *list, const char *array,
                   const struct control_page *page)
 {
+    const bool stays = list->stay && request_wants_more(request);
+
     list->cursor = page->cursor.set ? (uint64_t)page->cursor.value : 0;
     list->left = page->limit.set ? (size_t)page->limit.value : CONTROL_PAGE_MAX;
-    list->parts = (struct request_parts){
-        .array = array, .write = write_page, .finish = finish_page, .free = free_page};
+    if (stays)
+        list->left = SIZE_MAX;
+    list->parts = (struct request_parts){.array = array,
+                                         .may_continue = stays,
+                                         .write = write_page,
+                                         .stay = stays ? stay : NULL,
+                                         .finish = finish_page,
+                                         .free = free_page};
     request_in_parts(request, &list->parts);
 }

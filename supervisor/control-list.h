@@ -40,6 +40,9 @@ struct control_list {
      * wanted. false when there is nothing left to look at.
      */
     bool (*step)(struct control_list *list);
+    /* NULL, or what is told with "more" instead of a page: all items, then this is called, and the
+     * method tells what is to come. */
+    void (*stay)(struct control_list *list);
     void (*finish)(struct control_list *list); /* what follows the items; NULL = nothing */
     void (*free)(struct control_list *list);   /* what it holds, and itself; NULL = free(list) */
 };

@@ -4,7 +4,7 @@
 
 #include "capture.h"
 #include "context.h"
-#include "control-payload.h"
+#include "control-list.h"
 #include "control-target.h"
 #include "group.h"
 #include "report.h"
@@ -18,193 +18,170 @@
 
 /* ---- Watch ---- */
 
+/* The cursor is the id of the last event looked at. */
 struct watch {
+    struct control_list list;
     struct event_subscriber subscriber;
-    struct request *request;
-    char *target; /* NULL = everything */
+    const char
+        *target; /* NULL = everything; borrowed from the call, which lives as long as we do */
 };
 
-struct watch_parameters {
-    const char *target;
-    bool replay;
-};
+#define watch_of(pointer, member) list_entry(pointer, struct watch, member)
 
-static void tell_event(struct request *request, const struct event *event)
+static bool step_events(struct control_list *list)
 {
-    struct reply *reply = request_begin(request);
+    const struct event *event = event_after(&list->parts.request->context->events, list->cursor);
 
+    if (!event)
+        return false;
+    list->cursor = event->id;
+    if (report_event_matches(event, watch_of(list, list)->target))
+        report_event(control_list_item(list), event);
+    return true;
+}
+
+static void on_event(struct event_subscriber *subscriber, const struct event *event)
+{
+    struct watch *watch = watch_of(subscriber, subscriber);
+    struct request *request = watch->list.parts.request;
+    struct reply *reply;
+
+    if (!report_event_matches(event, watch->target))
+        return;
+    reply = request_begin(request);
     reply_array(reply, "events");
     report_event(reply, event);
     reply_end_array(reply);
     request_end_more(request);
 }
 
-static void on_event(struct event_subscriber *subscriber, const struct event *event)
+static void stay_for_events(struct control_list *list)
 {
-    struct watch *watch = list_entry(subscriber, struct watch, subscriber);
-
-    if (report_event_matches(event, watch->target))
-        tell_event(watch->request, event);
+    event_subscribe(&list->parts.request->context->events, &watch_of(list, list)->subscriber);
 }
 
-static void drop_watch(struct request *request)
+static void free_watch(struct control_list *list)
 {
-    struct watch *watch = request->state;
-
-    event_unsubscribe(&watch->subscriber);
-    free(watch->target);
-    free(watch);
+    event_unsubscribe(&watch_of(list, list)->subscriber);
+    free(watch_of(list, list));
 }
 
-static void list_events(struct request *request, const char *target)
-{
-    const struct event_bus *bus = &request->context->events;
-    struct reply *reply = request_begin(request);
-    const struct event *event;
-
-    reply_array(reply, "events");
-    for (size_t i = 0; (event = event_kept(bus, i)); i++)
-        if (report_event_matches(event, target))
-            report_event(reply, event);
-    reply_end_array(reply);
-    request_end(request);
-}
-
-/* A thousand reports of deaths could be more than a client may leave unread: then the oldest go
- * without. */
-static void replay_events(struct request *request, const char *target)
-{
-    const struct event_bus *bus = &request->context->events;
-    const struct event *event;
-
-    for (size_t i = 0; (event = event_kept(bus, i)); i++) {
-        struct event copy = *event;
-
-        if (connection_unread(request->connection) > REPORT_DETAIL_MAX)
-            copy.death = NULL;
-        if (report_event_matches(event, target))
-            tell_event(request, &copy);
-    }
-}
+struct watch_parameters {
+    const char *target;
+    bool replay;
+    struct control_page page;
+};
 
 void control_watch(struct request *request)
 {
     static const struct varlink_parameter table[] = {
         {"target", VARLINK_STRING, false, offsetof(struct watch_parameters, target)},
         {"replay", VARLINK_BOOL, false, offsetof(struct watch_parameters, replay)},
+        CONTROL_PAGE_ROWS(struct watch_parameters),
         {0},
     };
     struct watch_parameters parameters = {0};
     struct watch *watch;
 
-    if (!request_take(request, table, &parameters))
+    if (!request_take(request, table, &parameters) || !control_take_page(request, &parameters.page))
         return;
     if (parameters.target && !control_find_ever(request, parameters.target))
         return;
-    if (!request_wants_more(request)) {
-        list_events(request, parameters.target);
-        return;
-    }
     watch = calloc(1, sizeof(*watch));
-    if (watch && parameters.target)
-        watch->target = strdup(parameters.target);
-    if (!watch || (parameters.target && !watch->target)) {
-        free(watch);
+    if (!watch) {
         request_internal(request, -ENOMEM);
         return;
     }
-    watch->request = request;
+    list_init(&watch->subscriber.link);
     watch->subscriber.fn = on_event;
-    request->state = watch;
-    request->drop = drop_watch;
-    if (parameters.replay)
-        replay_events(request, watch->target);
-    event_subscribe(&request->context->events, &watch->subscriber);
+    watch->target = parameters.target;
+    watch->list.step = step_events;
+    watch->list.stay = stay_for_events;
+    watch->list.free = free_watch;
+    /* From now on only: behind the last one so far. */
+    if (request_wants_more(request) && !parameters.replay && !parameters.page.cursor.set)
+        parameters.page.cursor =
+            (struct varlink_int){true, (int64_t)request->context->events.last_id};
+    control_list(request, &watch->list, "events", &parameters.page);
 }
 
 /* ---- ListDeaths ---- */
 
+/* Newest first: the cursor of the call is the id of the last one looked at. */
 struct deaths {
-    struct request_parts parts;
-    char *target;
-    int64_t left;
-    struct death *last; /* the one looked at last; NULL = none yet */
+    struct control_list list;
+    struct list_cursor at;
+    const char *target; /* borrowed from the call, which lives as long as we do */
 };
 
-#define deaths_of(pointer) list_entry(pointer, struct deaths, parts)
+#define deaths_of(pointer) list_entry(pointer, struct deaths, list)
 
-static bool write_deaths(struct request_parts *parts)
+static bool step_deaths(struct control_list *list)
 {
-    struct deaths *deaths = deaths_of(parts);
-    struct death *death;
+    const struct death_log *log = &list->parts.request->context->deaths;
+    struct deaths *deaths = deaths_of(list);
+    const struct death *death;
 
-    do {
-        death = death_log_next(&parts->request->context->deaths, deaths->last);
-        if (!death || deaths->left == 0)
-            return true;
-        death_ref(death);
-        death_unref(deaths->last);
-        deaths->last = death;
-        if (!report_death_matches(death, deaths->target))
-            continue;
-        report_death(request_part_reply(parts), NULL, death);
-        deaths->left--;
-    } while (!request_part_full(parts, 1));
-    return false;
+    if (!deaths->at.at || deaths->at.at == &log->deaths)
+        return false;
+    death = list_entry(deaths->at.at, struct death, link);
+    list_cursor_advance(&deaths->at);
+    if (list->cursor != 0 && death->serial >= list->cursor)
+        return true; /* on an earlier page */
+    list->cursor = death->serial;
+    if (report_death_matches(death, deaths->target))
+        report_death(control_list_item(list), NULL, death);
+    return true;
 }
 
-static void free_deaths(struct request_parts *parts)
+static void free_deaths(struct control_list *list)
 {
-    struct deaths *deaths = deaths_of(parts);
-
-    death_unref(deaths->last);
-    free(deaths->target);
-    free(deaths);
+    list_cursor_end(&deaths_of(list)->at);
+    free(deaths_of(list));
 }
 
 struct deaths_parameters {
     const char *target;
-    struct varlink_int limit;
+    struct control_page page;
 };
 
 void control_list_deaths(struct request *request)
 {
     static const struct varlink_parameter table[] = {
         {"target", VARLINK_STRING, false, offsetof(struct deaths_parameters, target)},
-        {"limit", VARLINK_INT, false, offsetof(struct deaths_parameters, limit)},
+        CONTROL_PAGE_ROWS(struct deaths_parameters),
         {0},
     };
-    struct deaths_parameters parameters = {.limit = {.value = INT64_MAX}};
+    struct death_log *log = &request->context->deaths;
+    struct deaths_parameters parameters = {0};
     struct deaths *deaths;
 
-    if (!request_take(request, table, &parameters))
+    if (!request_take(request, table, &parameters) || !control_take_page(request, &parameters.page))
         return;
-    if (parameters.limit.value < 1) {
-        control_refuse_option(request, "limit", "1 or more");
-        return;
-    }
     if (parameters.target && !control_find_ever(request, parameters.target))
         return;
     deaths = calloc(1, sizeof(*deaths));
-    if (deaths && parameters.target)
-        deaths->target = strdup(parameters.target);
-    if (!deaths || (parameters.target && !deaths->target)) {
-        free(deaths);
+    if (!deaths) {
         request_internal(request, -ENOMEM);
         return;
     }
-    deaths->left = parameters.limit.value;
-    deaths->parts = (struct request_parts){
-        .array = "deaths", .may_continue = true, .write = write_deaths, .free = free_deaths};
-    request_in_parts(request, &deaths->parts);
+    deaths->target = parameters.target;
+    deaths->list.step = step_deaths;
+    deaths->list.free = free_deaths;
+    list_cursor_begin(&deaths->at, &log->cursors, &log->deaths, false);
+    control_list(request, &deaths->list, "deaths", &parameters.page);
 }
 
 /* ---- GetLog ---- */
 
+/* A line as it was written, from the tail, or made printable, as followers get it. */
+#define LINE_MAX_SIZE CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)
+_Static_assert(LINE_MAX_SIZE >= CAPTURE_TAIL_MAX, "either fits");
+
 /* With the worker's name before each line if there are several. */
 static void report_line(struct reply *reply, const char *worker, const char *line, size_t size)
 {
-    char text[DEATH_WORKER_MAX + CAPTURE_TAIL_MAX + 2];
+    char text[DEATH_WORKER_MAX + LINE_MAX_SIZE + 2];
     size_t length;
 
     if (!worker) {
@@ -238,7 +215,9 @@ static void report_output(struct reply *reply, const struct slot *slot, bool wit
 
 struct log {
     struct request_parts parts;
-    uint64_t group; /* its reference */
+    struct event_line_subscriber follower;
+    const char *target; /* borrowed from the call, which lives as long as we do */
+    uint64_t group;     /* its reference */
     bool whole_group;
     unsigned index; /* of the only worker */
     bool only_worker;
@@ -284,20 +263,51 @@ static bool write_log(struct request_parts *parts)
     return false;
 }
 
+/* "group" or "group/cell", or a worker itself. */
+static bool is_of(const char *worker, const char *target)
+{
+    const size_t size = strlen(target);
+
+    return strncmp(worker, target, size) == 0 && (worker[size] == '\0' || worker[size] == '/');
+}
+
+static void on_line(struct event_line_subscriber *follower, const char *worker, const char *line)
+{
+    struct log *log = list_entry(follower, struct log, follower);
+    struct request *request = log->parts.request;
+    struct reply *reply;
+
+    if (!is_of(worker, log->target))
+        return;
+    reply = request_begin(request);
+    reply_array(reply, "lines");
+    report_line(reply, log->only_worker ? NULL : worker, line, strlen(line));
+    reply_end_array(reply);
+    request_end_more(request);
+}
+
+static void stay_for_lines(struct request_parts *parts)
+{
+    event_subscribe_lines(&parts->request->context->events, &log_of(parts)->follower);
+}
+
 static void free_log(struct request_parts *parts)
 {
+    event_unsubscribe_lines(&log_of(parts)->follower);
     cell_cursor_end(&log_of(parts)->cells);
     free(log_of(parts));
 }
 
 struct log_parameters {
     const char *target;
+    bool follow;
 };
 
 void control_get_log(struct request *request)
 {
     static const struct varlink_parameter table[] = {
         {"target", VARLINK_STRING, true, offsetof(struct log_parameters, target)},
+        {"follow", VARLINK_BOOL, false, offsetof(struct log_parameters, follow)},
         {0},
     };
     struct log_parameters parameters = {0};
@@ -312,8 +322,14 @@ void control_get_log(struct request *request)
         request_internal(request, -ENOMEM);
         return;
     }
-    log->parts = (struct request_parts){
-        .array = "lines", .may_continue = true, .write = write_log, .free = free_log};
+    log->parts = (struct request_parts){.array = "lines",
+                                        .may_continue = true,
+                                        .write = write_log,
+                                        .stay = parameters.follow ? stay_for_lines : NULL,
+                                        .free = free_log};
+    list_init(&log->follower.link);
+    log->follower.fn = on_line;
+    log->target = parameters.target;
     log->group = target.group->reference;
     log->whole_group = !target.cell;
     log->only_worker = target.slot != NULL;

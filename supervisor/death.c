@@ -33,6 +33,7 @@ static const char *const PREFIXES[_DEATH_N_CAUSES] = {
 
 static void death_log_remove(struct death_log *log, struct death *death)
 {
+    list_cursors_pass(&log->cursors, &death->link);
     list_unlink(&death->link);
     list_unlink(&death->share_link);
     share_sub(death->share, 0, 1);
@@ -45,11 +46,13 @@ void death_log_init(struct death_log *log, size_t max)
 {
     *log = (struct death_log){.max = max};
     list_init(&log->deaths);
+    list_init(&log->cursors);
     shares_init(&log->shares);
 }
 
 void death_log_deinit(struct death_log *log)
 {
+    list_cursors_end(&log->cursors);
     list_for_each_safe (node, &log->deaths)
         death_log_remove(log, list_entry(node, struct death, link));
     shares_deinit(&log->shares);
@@ -112,19 +115,6 @@ void death_log_add(struct death_log *log, struct death *death)
     list_push_front(&log->deaths, &death_ref(death)->link);
     log->n_deaths++;
     death_log_shrink(log, log->max);
-}
-
-struct death *death_log_next(const struct death_log *log, const struct death *death)
-{
-    const struct list *node = log->deaths.next;
-
-    if (death && list_linked(&death->link))
-        node = death->link.next;
-    else
-        while (death && node != &log->deaths &&
-               list_entry(node, struct death, link)->serial >= death->serial)
-            node = node->next;
-    return node == &log->deaths ? NULL : list_entry(node, struct death, link);
 }
 
 static bool death_had_in_hand(const struct death *death, uint64_t message)

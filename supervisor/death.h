@@ -6,6 +6,7 @@
  */
 
 #include "../shared/clock.h"
+#include "../shared/list-cursor.h"
 #include "../shared/list.h"
 #include "../shared/memory.h"
 #include "../shared/protocol.h"
@@ -77,7 +78,8 @@ struct death {
  * that has at least an equal share of it goes.
  */
 struct death_log {
-    struct list deaths; /* newest first */
+    struct list deaths;  /* newest first */
+    struct list cursors; /* struct list_cursor.link, in these */
     struct shares shares;
     size_t n_deaths, max;
     uint64_t n_total;
@@ -95,9 +97,6 @@ struct death *death_unref(struct death *death); /* NULL allowed; returns NULL */
 
 /* Keeps a reference (not when out of memory); drops reports beyond the maximum. */
 void death_log_add(struct death_log *log, struct death *death);
-
-/* The next older one in the log, also of one that is not in it any more. NULL = no more. */
-struct death *death_log_next(const struct death_log *log, const struct death *death);
 
 /*
  * The last reports of workers that had this message in hand, oldest first: at most `max`, their

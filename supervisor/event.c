@@ -9,6 +9,7 @@ int event_bus_init(struct event_bus *bus)
 {
     *bus = (struct event_bus){.kept = calloc(EVENTS_KEPT, sizeof(struct event))};
     list_init(&bus->subscribers);
+    list_init(&bus->line_subscribers);
     return bus->kept ? 0 : -ENOMEM;
 }
 
@@ -57,6 +58,7 @@ static void event_keep(struct event_bus *bus, const struct event *event)
 
 void event_emit(struct event_bus *bus, struct event event)
 {
+    event.id = ++bus->last_id;
     if (event.at == 0)
         event.at = clock_realtime();
     log_write(event.level,
@@ -86,4 +88,32 @@ const struct event *event_kept(const struct event_bus *bus, size_t i)
     if (i >= bus->n_kept)
         return NULL;
     return &bus->kept[(bus->next + EVENTS_KEPT - bus->n_kept + i) % EVENTS_KEPT];
+}
+
+const struct event *event_after(const struct event_bus *bus, uint64_t id)
+{
+    const uint64_t oldest = bus->last_id - bus->n_kept + 1;
+
+    return event_kept(bus, id < oldest ? 0 : (size_t)(id - oldest + 1));
+}
+
+/* ---- lines ---- */
+
+void event_emit_line(struct event_bus *bus, const char *worker, const char *line)
+{
+    list_for_each_safe (node, &bus->line_subscribers) {
+        struct event_line_subscriber *subscriber =
+            list_entry(node, struct event_line_subscriber, link);
+        subscriber->fn(subscriber, worker, line);
+    }
+}
+
+void event_subscribe_lines(struct event_bus *bus, struct event_line_subscriber *subscriber)
+{
+    list_push_back(&bus->line_subscribers, &subscriber->link);
+}
+
+void event_unsubscribe_lines(struct event_line_subscriber *subscriber)
+{
+    list_unlink(&subscriber->link);
 }

@@ -13,12 +13,14 @@
 #include "death.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define EVENTS_KEPT 1000
 
 /* The strings are borrowed by event_emit() and copied. */
 struct event {
-    usec_t at; /* realtime; filled in when 0 */
+    uint64_t id; /* counts from 1; filled in */
+    usec_t at;   /* realtime; filled in when 0 */
     enum log_level level;
     const char *type;  /* "worker.started", "worker.ready", "worker.died", "worker.failed",
                           "worker.stopped", "worker.spare-used", "cell.created", "cell.retired",
@@ -42,7 +44,9 @@ struct event_subscriber {
 struct event_bus {
     struct event *kept; /* ring of EVENTS_KEPT */
     size_t n_kept, next;
+    uint64_t last_id;
     struct list subscribers;
+    struct list line_subscribers;
 };
 
 /* 0 or -ENOMEM. */
@@ -57,3 +61,16 @@ void event_unsubscribe(struct event_subscriber *subscriber);
 
 /* Kept event number i, 0 = oldest; NULL beyond. */
 const struct event *event_kept(const struct event_bus *bus, size_t i);
+/* The oldest kept event with a higher id than this; NULL = none. */
+const struct event *event_after(const struct event_bus *bus, uint64_t id);
+
+/* ---- lines that workers write, for who follows them; they are not kept ---- */
+
+struct event_line_subscriber {
+    struct list link;
+    void (*fn)(struct event_line_subscriber *subscriber, const char *worker, const char *line);
+};
+
+void event_emit_line(struct event_bus *bus, const char *worker, const char *line);
+void event_subscribe_lines(struct event_bus *bus, struct event_line_subscriber *subscriber);
+void event_unsubscribe_lines(struct event_line_subscriber *subscriber); /* idempotent */

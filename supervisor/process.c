@@ -39,6 +39,7 @@ static void process_on_line(void *userdata, const char *line)
         (void)journal_send(process->context->journal, LOG_LEVEL_INFO, process->group, fields, line);
     else
         log_write(LOG_LEVEL_INFO, fields, "[%s] %s", process->worker, line);
+    event_emit_line(&process->context->events, process->worker, line);
 }
 
 static void process_on_exit(void *userdata, uint32_t events)

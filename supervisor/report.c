@@ -224,6 +224,7 @@ void report_group_begin(struct reply *reply, const struct group *group)
 void report_event(struct reply *reply, const struct event *event)
 {
     reply_object(reply, NULL);
+    reply_uint(reply, "id", event->id);
     reply_uint(reply, "at", event->at);
     reply_string(reply, "type", event->type);
     reply_string_if(reply, "group", event->group);

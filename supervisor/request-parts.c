@@ -30,6 +30,7 @@ static bool continues(const struct request_parts *parts)
 static void begin_reply(struct request_parts *parts)
 {
     reply_array(request_begin(parts->request), parts->array);
+    parts->empty = request_part_reply(parts)->size;
 }
 
 static void end_reply(struct request_parts *parts)
@@ -52,6 +53,19 @@ static void send_reply(struct request_parts *parts)
         parts->resume(parts);
 }
 
+/* The list is complete; what has been written of the last reply is sent. */
+static void stay(struct request_parts *parts)
+{
+    struct request *request = parts->request;
+
+    if (request->reply.size > parts->empty) {
+        reply_end_array(&request->reply);
+        request_end_more(request);
+    }
+    request->sent = NULL;
+    parts->stay(parts);
+}
+
 static void go_on(struct request_parts *parts)
 {
     struct request *request = parts->request;
@@ -68,7 +82,10 @@ static void write_part(struct request_parts *parts)
     parts->n_looked_at = 0;
     /* Of what has become too large, nothing will be sent. */
     if (parts->write(parts) || reply->error != 0) {
-        end_reply(parts);
+        if (parts->stay && request_wants_more(parts->request) && reply->error == 0)
+            stay(parts);
+        else
+            end_reply(parts);
         return;
     }
     if (continues(parts) && reply->size >= PART_BYTES)

@@ -25,6 +25,11 @@ struct request_parts {
     /* Between two replies: closes what is open within the array, and opens it again. */
     void (*pause)(struct request_parts *parts);
     void (*resume)(struct request_parts *parts);
+    /*
+     * NULL, or with "more", when all items have been written: the call goes on, and the method
+     * sends what is to come by itself.
+     */
+    void (*stay)(struct request_parts *parts);
     /* What follows the array. */
     void (*finish)(struct request_parts *parts);
     /* Frees it: the answer is complete, or nobody wants it any more. */
@@ -33,6 +38,7 @@ struct request_parts {
     /* The rest is its own. */
     struct request *request;
     struct pacer_wish wish;
+    size_t empty; /* the size of the reply without any item */
     size_t begun; /* the size of the reply when this part began */
     size_t n_looked_at;
 };

@@ -7,6 +7,7 @@
 #include "explain.h"
 #include "format.h"
 #include "invocation.h"
+#include <errno.h>
 #include <string.h>
 
 static int open_client(struct invocation *invocation, bool patient)
@@ -21,7 +22,18 @@ static int open_client(struct invocation *invocation, bool patient)
         return EXIT_OK;
     }
     r = varlink_client_init(&invocation->client, invocation_socket(invocation), timeout);
+    if (r < 0 && invocation->lenient)
+        return EXIT_UNREACHABLE;
     return r < 0 ? explain_connect(invocation_socket(invocation), r) : EXIT_OK;
+}
+
+/* A call failed with -errno. Nothing on this connection belongs to what is asked next. */
+static int broken(struct invocation *invocation, int error)
+{
+    varlink_client_deinit(&invocation->client);
+    if (invocation->lenient && (error == -ECONNRESET || error == -EPIPE))
+        return EXIT_UNREACHABLE;
+    return explain_broken(error);
 }
 
 static int send_call(struct invocation *invocation, const char *method, json_t *parameters,
@@ -35,7 +47,7 @@ static int send_call(struct invocation *invocation, const char *method, json_t *
         return r;
     }
     r = varlink_client_send(&invocation->client, method, parameters, more);
-    return r < 0 ? explain_broken(r) : EXIT_OK;
+    return r < 0 ? broken(invocation, r) : EXIT_OK;
 }
 
 /* The one error that is a result: whoever asked for JSON reads the problems as JSON. */
@@ -46,7 +58,7 @@ static int print_problems(const struct invocation *invocation, const json_t *par
     return r == EXIT_OK ? EXIT_INVALID : r;
 }
 
-/* 0 or -errno. After an error nothing on this connection belongs to what is asked next. */
+/* 0 or -errno. */
 static int receive(struct invocation *invocation, struct varlink_reply *ret)
 {
     int r;
@@ -54,8 +66,6 @@ static int receive(struct invocation *invocation, struct varlink_reply *ret)
     do
         r = varlink_client_receive(&invocation->client, ret);
     while (r == -EINTR);
-    if (r < 0)
-        varlink_client_deinit(&invocation->client);
     return r;
 }
 
@@ -86,7 +96,7 @@ int call(struct invocation *invocation, const char *method, json_t *parameters, 
     if (r != EXIT_OK)
         return r;
     r = receive(invocation, &reply);
-    return r < 0 ? explain_broken(r) : take_answer(invocation, &reply, ret);
+    return r < 0 ? broken(invocation, r) : take_answer(invocation, &reply, ret);
 }
 
 int call_wait(struct invocation *invocation, const char *method, json_t *parameters, json_t **ret)
@@ -98,9 +108,11 @@ int call_wait(struct invocation *invocation, const char *method, json_t *paramet
     if (r != EXIT_OK)
         return r;
     r = receive(invocation, &reply);
-    if (r == -ETIMEDOUT)
+    if (r == -ETIMEDOUT) {
+        varlink_client_deinit(&invocation->client);
         return EXIT_TIMEOUT;
-    return r < 0 ? explain_broken(r) : take_answer(invocation, &reply, ret);
+    }
+    return r < 0 ? broken(invocation, r) : take_answer(invocation, &reply, ret);
 }
 
 int call_any(struct invocation *invocation, const char *method, json_t *parameters,
@@ -112,7 +124,14 @@ int call_any(struct invocation *invocation, const char *method, json_t *paramete
     if (r != EXIT_OK)
         return r;
     r = receive(invocation, ret);
-    return r < 0 ? explain_broken(r) : EXIT_OK;
+    return r < 0 ? broken(invocation, r) : EXIT_OK;
+}
+
+/* The supervisor ends the connection: the next one may be better. */
+static bool is_farewell(const char *error)
+{
+    return strcmp(error, CALL_SUPERVISOR "Stopping") == 0 ||
+           strcmp(error, CALL_SUPERVISOR "TooSlow") == 0;
 }
 
 static int receive_one(struct invocation *invocation, call_reply_fn each, void *userdata,
@@ -123,9 +142,11 @@ static int receive_one(struct invocation *invocation, call_reply_fn each, void *
 
     r = receive(invocation, &reply);
     if (r < 0)
-        return explain_broken(r);
+        return broken(invocation, r);
     *ret_last = !reply.continues;
-    if (reply.error)
+    if (reply.error && invocation->lenient && is_farewell(reply.error))
+        r = broken(invocation, -ECONNRESET);
+    else if (reply.error)
         r = explain_error(reply.error, reply.parameters);
     else
         r = each(invocation, reply.parameters, !reply.continues, userdata);

@@ -8,6 +8,7 @@
 #include "format.h"
 #include "invocation.h"
 #include "message-log.h"
+#include "pages.h"
 #include "show.h"
 #include "verbs.h"
 
@@ -22,10 +23,9 @@ int verb_deaths(struct invocation *invocation)
     json_t *reply;
     int r;
 
-    r = call(invocation, CALL_SUPERVISOR "ListDeaths",
-             json_pack("{s:s*, s:I}", "target", invocation_operand(invocation, 0), "limit",
-                       (json_int_t)limit),
-             false, &reply);
+    r = pages_collect(invocation, CALL_SUPERVISOR "ListDeaths",
+                      json_pack("{s:s*}", "target", invocation_operand(invocation, 0)), "deaths",
+                      limit, NULL, NULL, &reply);
     if (r != EXIT_OK)
         return r;
     deaths = json_object_get(reply, "deaths");
@@ -42,22 +42,9 @@ int verb_deaths(struct invocation *invocation)
     return r;
 }
 
-int verb_log(struct invocation *invocation)
+static void print_lines(const struct invocation *invocation, const json_t *lines)
 {
-    const json_t *lines;
-    json_t *reply;
-    int r;
-
-    if (invocation->options.messages)
-        return message_log_switch(invocation, invocation_operand(invocation, 0));
-    r = call(invocation, CALL_SUPERVISOR "GetLog",
-             json_pack("{s:s}", "target", invocation_operand(invocation, 0)), false, &reply);
-    if (r != EXIT_OK)
-        return r;
-    lines = json_object_get(reply, "lines");
-    if (invocation->options.json)
-        r = call_print_json(invocation, reply);
-    for (size_t i = 0; !invocation->options.json && i < json_array_size(lines); i++) {
+    for (size_t i = 0; i < json_array_size(lines); i++) {
         const char *line = json_string_value(json_array_get(lines, i));
 
         /* A terminal gets them made safe, a file gets them as they are. */
@@ -66,6 +53,39 @@ int verb_log(struct invocation *invocation)
         else
             puts(line ? line : "");
     }
+}
+
+static int follow_lines(struct invocation *invocation, const json_t *parameters, bool last,
+                        void *userdata)
+{
+    (void)last;
+    (void)userdata;
+    if (invocation->options.json)
+        return call_print_json_line(parameters);
+    print_lines(invocation, json_object_get(parameters, "lines"));
+    return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+int verb_log(struct invocation *invocation)
+{
+    const char *target = invocation_operand(invocation, 0);
+    json_t *reply;
+    int r;
+
+    if (invocation->options.messages)
+        return message_log_switch(invocation, target);
+    if (invocation->options.follow)
+        return call_more(invocation, CALL_SUPERVISOR "GetLog",
+                         json_pack("{s:s, s:b}", "target", target, "follow", true), follow_lines,
+                         NULL);
+    r = call(invocation, CALL_SUPERVISOR "GetLog", json_pack("{s:s}", "target", target), false,
+             &reply);
+    if (r != EXIT_OK)
+        return r;
+    if (invocation->options.json)
+        r = call_print_json(invocation, reply);
+    else
+        print_lines(invocation, json_object_get(reply, "lines"));
     json_decref(reply);
     return r;
 }

@@ -116,7 +116,7 @@ static void show_answer(const struct troupe_result *result)
     text = strndup(result->data, result->size);
     if (!text)
         return;
-    terminal_init(&terminal, stderr, false);
+    terminal_init(&terminal, stderr, TERMINAL_COLOR_NEVER);
     terminal.width = 0;
     show_quoted(&terminal, "  ", text, UINT_MAX);
 }

@@ -2,28 +2,30 @@
 #include "help.h"
 
 #include "invocation.h"
+#include "verb-table.h"
+#include "verbs.h"
 #include <stdio.h>
 #include <string.h>
 
 /* Of the left column; what is wider has a line of its own. */
 #define LEFT_WIDTH 22
 
-void help_all(const struct verb *verbs, size_t n_verbs)
+void help_all(void)
 {
-    puts("Usage: troupectl VERB [OPERAND...] [OPTION...]\n"
+    puts("Usage: troupectl [VERB] [OPERAND...] [OPTION...]\n"
          "Looks at, and gives orders to, a running trouped.\n");
     for (size_t i = 0; i < n_verbs; i++) {
         char left[64];
 
-        snprintf(left, sizeof(left), "%s %s", verbs[i].name, verbs[i].operands);
+        snprintf(left, sizeof(left), "%s %s", verb_table[i].name, verb_table[i].operands);
         if (strlen(left) > LEFT_WIDTH)
-            printf("  %s\n  %*s %s\n", left, LEFT_WIDTH, "", verbs[i].summary);
+            printf("  %s\n  %*s %s\n", left, LEFT_WIDTH, "", verb_table[i].summary);
         else
-            printf("  %-*s %s\n", LEFT_WIDTH, left, verbs[i].summary);
+            printf("  %-*s %s\n", LEFT_WIDTH, left, verb_table[i].summary);
     }
     puts("\nOptions of every verb:");
     options_help(OPTIONS_COMMON);
-    puts("\n'troupectl VERB --help' tells more of each, troupectl(1) all. A TARGET is a\n"
+    puts("\n'troupectl help VERB' tells more of each, troupectl(1) all. A TARGET is a\n"
          "group (digest), a cell (mail/acme) or a worker (digest/3, mail/acme/0). Exit\n"
          "status: 0 ok, 1 failed, 2 usage, 3 no supervisor, 4 not permitted, 5 no such\n"
          "target or job, 6 busy or exists, 7 configuration invalid, 8 time ran out.");
@@ -43,4 +45,18 @@ void help_verb(const struct verb *verb)
     options_help(OPTIONS_COMMON);
     if (verb->examples)
         printf("\nExamples:\n%s", verb->examples);
+}
+
+int verb_help(struct invocation *invocation)
+{
+    const char *name = invocation_operand(invocation, 0);
+    const struct verb *verb = name ? verb_find(name) : NULL;
+
+    if (name && !verb)
+        return EXIT_USAGE;
+    if (verb)
+        help_verb(verb);
+    else
+        help_all();
+    return EXIT_OK;
 }

@@ -3,9 +3,7 @@
 
 /* --help, on standard output. */
 
-#include <stddef.h>
-
 struct verb;
 
-void help_all(const struct verb *verbs, size_t n_verbs);
+void help_all(void);
 void help_verb(const struct verb *verb);

@@ -28,6 +28,8 @@ struct invocation {
     size_t n_operands;
     struct terminal out;
     struct varlink_client client; /* opened by the first call */
+    bool lenient; /* whoever calls goes on without the supervisor, and says so: nothing is said here
+                   */
 };
 
 /* The socket to talk to: option, environment, usual place. */

@@ -6,7 +6,6 @@
 #include "../../shared/standard.h"
 #include "../../worker/troupe.h"
 #include "../encoding.h"
-#include "../suggest.h"
 #include "complain.h"
 #include "help.h"
 #include "invocation.h"
@@ -14,24 +13,6 @@
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
-
-static const struct verb *find_verb(const char *name)
-{
-    const char *names[64] = {NULL}, *nearest;
-
-    for (size_t i = 0; i < n_verbs; i++) {
-        if (strcmp(verb_table[i].name, name) == 0)
-            return &verb_table[i];
-        if (i + 1 < ELEMENTS(names))
-            names[i] = verb_table[i].name;
-    }
-    nearest = suggest_nearest(name, names);
-    if (nearest)
-        complain_nearest(nearest, "unknown verb '%s'", name);
-    else
-        complain("unknown verb '%s'; 'troupectl --help' lists them", name);
-    return NULL;
-}
 
 static int check_operands(const struct invocation *invocation)
 {
@@ -68,12 +49,14 @@ static int parse(struct invocation *invocation, struct arguments *arguments, con
             operands[invocation->n_operands++] = operand;
             continue;
         }
-        invocation->verb = find_verb(operand);
+        invocation->verb = verb_find(operand);
         if (!invocation->verb)
             return EXIT_USAGE;
         sets |= invocation->verb->options;
     }
     invocation->operands = operands;
+    if (!invocation->verb && !invocation->options.help)
+        invocation->verb = verb_find("status");
     return r < 0 ? EXIT_USAGE : EXIT_OK;
 }
 
@@ -90,12 +73,8 @@ static int run(struct invocation *invocation)
         return EXIT_OK;
     }
     if (invocation->options.help) {
-        help_all(verb_table, n_verbs);
+        help_all();
         return EXIT_OK;
-    }
-    if (!invocation->verb) {
-        complain("a verb is missing; try 'troupectl status' or 'troupectl --help'");
-        return EXIT_USAGE;
     }
     r = check_operands(invocation);
     return r == EXIT_OK ? invocation->verb->run(invocation) : r;
@@ -114,7 +93,7 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     r = parse(&invocation, &arguments, operands);
     if (r == EXIT_OK) {
-        terminal_init(&invocation.out, stdout, !invocation.options.no_color);
+        terminal_init(&invocation.out, stdout, invocation.options.color);
         r = run(&invocation);
     }
     varlink_client_deinit(&invocation.client);

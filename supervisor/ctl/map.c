@@ -334,7 +334,7 @@ static int map_attached(struct map *map)
         return call_no_memory();
     reader_init(&map->reader, STDIN_FILENO, options->null ? '\0' : '\n');
     map->started_at = clock_now();
-    progress_init(&map->progress, map->group, wants_progress(options), !options->no_color,
+    progress_init(&map->progress, map->group, wants_progress(options), options->color,
                   map->started_at);
     interrupt_catch();
     (void)signal(SIGPIPE, SIG_IGN);

@@ -17,6 +17,8 @@ enum option_kind {
     OPTION_BACKOFF,
     OPTION_DATE,     /* usec_t */
     OPTION_PATIENCE, /* usec_t; without a value: infinite */
+    OPTION_COLOR,    /* enum terminal_color */
+    OPTION_NO_COLOR, /* the same, without a value */
 };
 
 struct option {
@@ -129,7 +131,9 @@ static const struct option table[] = {
     VALUE(OPTIONS_COMMON, OPTION_TEXT, 's', "socket", "PATH", socket,
           "the supervisor's socket (or $TROUPE_SOCKET)", ),
     FLAG(OPTIONS_COMMON, 'q', "quiet", quiet, "no remarks, results and errors only"),
-    FLAG(OPTIONS_COMMON, 0, "no-color", no_color, "no colours (also: NO_COLOR=1)"),
+    VALUE(OPTIONS_COMMON, OPTION_COLOR, 0, "color", "WHEN", color,
+          "always, never or auto, which is on terminals without NO_COLOR=1", ),
+    VALUE(OPTIONS_COMMON, OPTION_NO_COLOR, 0, "no-color", NULL, color, "as --color=never", ),
     FLAG(OPTIONS_COMMON, 'h', "help", help, "this text"),
     FLAG(OPTIONS_COMMON, 'V', "version", version, "the version of this program"),
 };
@@ -153,6 +157,8 @@ static int bad_value(const struct option *option, const char *value)
     if (option->kind == OPTION_NUMBER)
         complain("--%s=%s: a number from %lld to %lld is wanted", option->name, value,
                  (long long)option->minimum, (long long)option->maximum);
+    else if (option->kind == OPTION_COLOR)
+        complain("--%s=%s: allowed: always, never, auto", option->name, value);
     else if (option->kind == OPTION_BACKOFF)
         complain("--%s=%s: two time spans are wanted, the smaller one first, such as 100ms..30s",
                  option->name, value);
@@ -199,6 +205,12 @@ static int store(struct options *options, const struct option *option, const cha
         break;
     case OPTION_DATE:
         r = value_date(value, clock_realtime(), field);
+        break;
+    case OPTION_COLOR:
+        r = terminal_color_from_string(field, value);
+        break;
+    case OPTION_NO_COLOR:
+        *(enum terminal_color *)field = TERMINAL_COLOR_NEVER;
         break;
     case OPTION_PATIENCE:
         *(usec_t *)field = USEC_INFINITY;

@@ -4,6 +4,7 @@
 /* Options of all verbs as one table: parsing, suggestions and the help text come from it. */
 
 #include "../../shared/clock.h"
+#include "terminal.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,7 +41,8 @@ enum option_set {
 
 /* Strings are borrowed from the command line. */
 struct options {
-    bool help, version, json, quiet, no_color;
+    bool help, version, json, quiet;
+    enum terminal_color color;
     const char *socket; /* NULL = the usual place */
     usec_t within;      /* how long jobs in hand may take; 0 = not given */
     usec_t timeout;     /* of an answer; 0 = the verb's own idea */

@@ -9,12 +9,12 @@
 /* The newest interval's share in the rate: a few seconds until a change is believed. */
 #define SMOOTHING 0.08
 
-void progress_init(struct progress *progress, const char *title, bool enabled, bool colors,
-                   usec_t now)
+void progress_init(struct progress *progress, const char *title, bool enabled,
+                   enum terminal_color color, usec_t now)
 {
     *progress =
         (struct progress){.title = title, .enabled = enabled, .started_at = now, .shown_at = now};
-    terminal_init(&progress->terminal, stderr, colors);
+    terminal_init(&progress->terminal, stderr, color);
 }
 
 static usec_t progress_left(double position, usec_t elapsed)

@@ -24,8 +24,8 @@ struct progress_counts {
     bool queue_full;
 };
 
-void progress_init(struct progress *progress, const char *title, bool enabled, bool colors,
-                   usec_t now);
+void progress_init(struct progress *progress, const char *title, bool enabled,
+                   enum terminal_color color, usec_t now);
 
 /* Shows it if it is time to. */
 void progress_update(struct progress *progress, const struct progress_counts *counts, usec_t now);

@@ -21,6 +21,15 @@
 #define GREEN  "\005"
 #define YELLOW "\006"
 
+enum terminal_color {
+    TERMINAL_COLOR_AUTO, /* on a terminal that has them, unless $NO_COLOR is set */
+    TERMINAL_COLOR_ALWAYS,
+    TERMINAL_COLOR_NEVER,
+};
+
+/* "auto", "always", "never": 0 or -EINVAL. */
+int terminal_color_from_string(enum terminal_color *ret, const char *text);
+
 struct terminal {
     FILE *file;
     unsigned width; /* columns; 0 = lines are not cut */
@@ -29,9 +38,8 @@ struct terminal {
     bool utf8;
 };
 
-/* Needs setlocale() before. `colors` false = none even on a terminal ($NO_COLOR and dumb ones have
- * none either). */
-void terminal_init(struct terminal *terminal, FILE *file, bool colors);
+/* Needs setlocale() before. */
+void terminal_init(struct terminal *terminal, FILE *file, enum terminal_color color);
 
 /* The width may have changed: for what is printed again and again. */
 void terminal_measure(struct terminal *terminal);

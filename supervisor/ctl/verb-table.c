@@ -2,7 +2,10 @@
 #include "verb-table.h"
 
 #include "../../shared/cleanup.h"
+#include "../suggest.h"
+#include "complain.h"
 #include "verbs.h"
+#include <string.h>
 
 #define ANY_NUMBER SIZE_MAX
 
@@ -10,7 +13,7 @@
 const struct verb verb_table[] = {
     {
         .name = "status", .operands = "[TARGET...]", .operands_max = ANY_NUMBER,
-        .summary = "How groups and workers are, what is wrong first",
+        .summary = "How groups and workers are, what is wrong first (also without a verb)",
         .details =
             "Without TARGET: the supervisor and every group. Healthy workers of large\n"
             "groups are folded into one line. With TARGET the exit status is 0 when all of\n"
@@ -24,6 +27,9 @@ const struct verb verb_table[] = {
     {
         .name = "events", .operands = "[TARGET]", .operands_max = 1,
         .summary = "What has happened, or with --follow what happens",
+        .details =
+            "With --follow a connection that is lost, as by a restart of the supervisor, is made\n"
+            "again; what happened meanwhile is shown as far as it is kept.\n",
         .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_REPLAY, .run = verb_events,
         .examples = "  troupectl events digest\n"
                     "  troupectl events --follow --json | jq .events[]\n",
@@ -242,8 +248,9 @@ const struct verb verb_table[] = {
     {
         .name = "log", .operands = "TARGET", .operands_min = 1, .operands_max = 1,
         .summary = "What workers wrote to standard error last; switches the message log",
-        .options = OPTIONS_CONNECT | OPTIONS_MESSAGES, .run = verb_log,
+        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_MESSAGES, .run = verb_log,
         .examples = "  troupectl log digest\n"
+                    "  troupectl log digest/3 --follow\n"
                     "  troupectl log digest --messages unhandled,dispatched\n"
                     "  troupectl log digest --messages none\n",
     },
@@ -273,6 +280,12 @@ const struct verb verb_table[] = {
         .examples = "  troupectl info --json\n",
     },
     {
+        .name = "help", .operands = "[VERB]", .operands_max = 1,
+        .summary = "Lists the verbs, or tells more of one",
+        .options = 0, .run = verb_help,
+        .examples = "  troupectl help jobs\n",
+    },
+    {
         .name = "version", .operands = "",
         .summary = "The versions of this program and the supervisor",
         .options = 0, .run = verb_version,
@@ -282,3 +295,20 @@ const struct verb verb_table[] = {
 /* clang-format on */
 
 const size_t n_verbs = ELEMENTS(verb_table);
+
+const struct verb *verb_find(const char *name)
+{
+    const char *names[ELEMENTS(verb_table) + 1] = {NULL}, *nearest;
+
+    for (size_t i = 0; i < n_verbs; i++) {
+        if (strcmp(verb_table[i].name, name) == 0)
+            return &verb_table[i];
+        names[i] = verb_table[i].name;
+    }
+    nearest = suggest_nearest(name, names);
+    if (nearest)
+        complain_nearest(nearest, "unknown verb '%s'", name);
+    else
+        complain("unknown verb '%s'; 'troupectl help' lists them", name);
+    return NULL;
+}

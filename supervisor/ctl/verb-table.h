@@ -8,3 +8,6 @@
 
 extern const struct verb verb_table[];
 extern const size_t n_verbs;
+
+/* NULL after a complaint, if there is none of that name. */
+const struct verb *verb_find(const char *name);

@@ -36,4 +36,5 @@ int verb_subscribe(struct invocation *invocation);
 int verb_unsubscribe(struct invocation *invocation);
 int verb_dead_letters(struct invocation *invocation);
 int verb_errors(struct invocation *invocation);
+int verb_help(struct invocation *invocation);
 int verb_version(struct invocation *invocation);

@@ -112,6 +112,56 @@ class Status(Ctl):
             pass
 
 
+    def test_the_log_can_be_followed(self):
+        self.exits(0, "do", "actor", "--data", "complain before")
+        follower = self.spawn("log", "actor", "--follow")
+        self.assertRegex(follower.stdout.readline(), rb"^actor/\d: before\n$")
+        for words in b"first", b"second":
+            self.exits(0, "do", "actor", "--data", "complain " + words.decode())
+            self.assertRegex(follower.stdout.readline(), rb"^actor/\d: " + words + rb"\n$")
+
+    def test_following_events_goes_on_after_a_restart_and_misses_nothing(self):
+        follower = self.spawn("events", "--follow", "--replay", "--json")
+
+        def until(kind):
+            types = []
+            while kind not in types:
+                types += [e["type"] for e in json.loads(follower.stdout.readline())["events"]]
+            return types
+        self.assertEqual(until("supervisor.ready").count("worker.ready"), 5)
+        self.s.stop()
+        self.s.start()
+        self.assertEqual(until("supervisor.ready").count("worker.ready"), 5)  # from its beginning
+        self.exits(0, "pause", "actor")
+        until("group.paused")
+        follower.terminate()
+        _, err = follower.communicate(timeout=LIMIT)
+        self.assertRegex(err.decode(), r"^troupectl: the connection to the supervisor is lost; waiting for it\n"
+                         rf"troupectl: trouped was started anew: pid {self.s.process.pid}\n$")
+
+    def test_events_behind_a_known_one_are_shown(self):
+        events, _ = self.s.pages("Watch", "events", limit=2)
+        self.assertEqual([e["id"] for e in events], list(range(1, len(events) + 1)))
+        self.assertEqual(self.s.call("Watch", cursor=events[-2]["id"])["events"], events[-1:])
+        with self.s.connect() as connection:
+            for answer in connection.more("Watch", cursor=events[-2]["id"]):
+                self.assertEqual(answer["events"], events[-1:])
+                break
+
+    def test_without_a_verb_it_is_the_status_and_help_is_a_verb(self):
+        self.assertIn("● actor - Does as it is told: running\n", self.exits(0).stdout)
+        self.assertIn("groups", json.loads(self.exits(0, "--json").stdout))
+        self.assertEqual(self.exits(0, "help").stdout, self.exits(0, "--help").stdout)
+        self.assertEqual(self.exits(0, "help", "jobs").stdout, self.exits(0, "jobs", "--help").stdout)
+        self.assertIn("did you mean 'jobs'?", self.exits(2, "help", "jbos").stderr)
+
+    def test_colours_may_be_asked_for_and_refused(self):
+        self.assertIn("\x1b[32m", self.exits(0, "status", "--color=always", env={**os.environ, "NO_COLOR": "1"}).stdout)
+        for option in "--color=never", "--color=auto", "--no-color":
+            self.assertNotIn("\x1b", self.exits(0, "status", option).stdout)
+        self.assertIn("always, never, auto", self.exits(2, "status", "--color=pink").stderr)
+
+
 class Orders(Ctl):
     def test_groups_and_workers_are_managed(self):
         self.exits(0, "stop", "actor/1", "actor/2", "--wait")

@@ -49,27 +49,25 @@ static void add_death(struct death_log *log, const char *worker, uint64_t genera
 START_TEST(a_group_that_crashes_all_the_time_leaves_the_reports_of_others)
 {
     struct death_log log;
-    const struct death *death;
-    struct death *held;
+    struct list_cursor cursor;
     unsigned n = 0;
 
     death_log_init(&log, 10);
     add_death(&log, "shop/0", 1);
     add_death(&log, "shop/key/1", 2);
     add_death(&log, "stock/0", 3);
-    held = death_ref(list_entry(log.deaths.next, struct death, link));
+    /* On the newest, which will go. */
+    list_cursor_begin(&cursor, &log.cursors, &log.deaths, false);
     for (uint64_t i = 0; i < 100; i++)
         add_death(&log, "mill/0", 100 + i);
     ck_assert_uint_eq(log.n_deaths, 10);
-    for (death = death_log_next(&log, NULL); death; death = death_log_next(&log, death))
-        n += death->generation < 100;
+    list_for_each (node, &log.deaths)
+        n += list_entry(node, struct death, link)->generation < 100;
     ck_assert_uint_eq(n, 3);
-    /* Older than one that has gone meanwhile. */
     for (uint64_t i = 0; i < 100; i++)
         add_death(&log, "stock/0", 300 + i);
-    ck_assert(!list_linked(&held->link));
-    ck_assert_uint_eq(death_log_next(&log, held)->generation, 2);
-    death_unref(held);
+    ck_assert_uint_eq(list_entry(cursor.at, struct death, link)->generation, 2);
+    list_cursor_end(&cursor);
     death_log_deinit(&log);
 }
 END_TEST

@@ -87,6 +87,7 @@ START_TEST(a_workers_output_carries_its_own_pid)
 {
     struct context context = {.journal = &journal};
     struct process process;
+    ck_assert_int_eq(event_bus_init(&context.events), 0);
     process_init(&process, &context, "digest", "digest/0");
     process.pid = 4711;
     ck_assert_int_eq(capture_feed(&process.output, "hello\n", 6, 0), 0);
@@ -95,6 +96,7 @@ START_TEST(a_workers_output_carries_its_own_pid)
                             "TROUPE_GROUP=digest\nTROUPE_WORKER=digest/0\n"
                             "SYSLOG_PID=4711\nOBJECT_PID=4711\n");
     process_deinit(&process);
+    event_bus_deinit(&context.events);
 }
 END_TEST
 
