@@ -92,7 +92,8 @@ program = $(patsubst %.c,$(BUILD)/%,$(1))
 PROGRAMS := $(BUILD)/trouped $(BUILD)/troupectl $(BUILD)/troupe-exec
 LIBRARIES := $(BUILD)/$(SONAME) $(BUILD)/libtroupe.so $(BUILD)/libtroupe.a
 EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
-E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS))
+E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
+E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
 .PHONY: all run check check-programs check-unit check-stress check-e2e check-clients check-chaos check-asan check-tsan \
 	check-model check-valgrind check-systemd check-vm fuzz lint fmt install install-files uninstall bench bench-quick bench-deps bench-instructions help deps clean \
@@ -208,6 +209,11 @@ $(BUILD)/tests/unit/test-ledger: CHECK_LIBS += $(SQLITE_LIBS)
 $(BUILD)/tests/stress/%: $(BUILD)/faults/obj/tests/stress/%.o $(BUILD)/faults/libhelpers.a \
 		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libworker.a $(BUILD)/faults/libshared.a
 	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS)
+
+$(BUILD)/tests/e2e/preload/%.so: tests/e2e/preload/%.c $(STAMP)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(FLAGS) -fPIC -shared -MT $@ -o $@ $<
 
 # Workers for tests are programs as users write them; those that break the rules need the layout too.
 $(BUILD)/tests/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libtroupe.a $(BUILD)/libshared.a

@@ -230,6 +230,11 @@ void attachment_sent(struct attachment *attachment, struct mailbox_fds *fds)
     mailbox_forget_fds(&attachment->mailbox, fds);
 }
 
+void attachment_set_may_change(struct attachment *attachment, bool may_change)
+{
+    attachment->may_change = may_change;
+}
+
 struct attachment *attachment_free(struct attachment *attachment)
 {
     if (!attachment)

@@ -22,5 +22,8 @@ int attachment_new(struct attachment **ret, struct context *context, bool may_ch
                    struct mailbox_fds *ret_fds);
 void attachment_sent(struct attachment *attachment, struct mailbox_fds *fds);
 
+/* From now on; requests that wait for room are judged anew. */
+void attachment_set_may_change(struct attachment *attachment, bool may_change);
+
 /* Its jobs go on without it. NULL allowed; returns NULL. */
 struct attachment *attachment_free(struct attachment *attachment);

@@ -27,7 +27,7 @@
 /* A close that no signal ends (a file server that never answers) costs its thread; these are all
  * there can be. */
 #define THREADS_MAX 4
-#define STUCK       USEC_PER_SEC
+#define STUCK       (5 * USEC_PER_SEC)
 #define STACK_SIZE  ((size_t)256 << 10)
 
 static struct {

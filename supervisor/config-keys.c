@@ -208,6 +208,8 @@ static const struct config_key DAEMON_KEYS[] = {
      .allowed = "a number from 1 to 65536"},
     {IN_DAEMON("ClientIdleSec", TIMEOUT, client_idle), .fallback = "infinity", .max = INT64_MAX,
      .infinity = true, .allowed = TIME_ALLOWED ", infinity"},
+    {IN_DAEMON("ClientRequestSec", TIME, client_request), .fallback = "30s", .min = USEC_PER_MSEC,
+     .max = 3600 * USEC_PER_SEC, .allowed = "a time from 1ms to 1h"},
     {IN_DAEMON("DeathsMax", UNSIGNED, deaths_max), .fallback = "1000", .min = 1, .max = 1000000,
      .allowed = "a number from 1 to 1000000"},
     {IN_DAEMON("DeadLettersMax", COUNT, dead_letters_max), .fallback = "10000", .max = 1000000,

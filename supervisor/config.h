@@ -24,6 +24,7 @@ struct config_daemon {
     gid_t admin_gid;                  /* valid if admin_group */
     unsigned clients_max;             /* ClientsMax=, 256 */
     usec_t client_idle;               /* ClientIdleSec=, infinity */
+    usec_t client_request;            /* ClientRequestSec=, 30 s */
     unsigned deaths_max;              /* DeathsMax=, death reports kept, 1000 */
     uint64_t dead_letters_max;        /* DeadLettersMax=, in each of the two rings, 10000 */
     uint64_t dead_letters_memory_max; /* DeadLettersMemoryMax= of both, bytes, 64M */

@@ -55,6 +55,14 @@ static ssize_t send_some(struct connection *connection, const void *data, size_t
     return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
+void connection_free_out(struct connection *connection)
+{
+    free(connection->out);
+    connection->out = NULL;
+    connection->out_start = connection->out_end = 0;
+    (void)account_resize(connection->account, ACCOUNT_ANSWERS, &connection->out_allocated, 0);
+}
+
 void connection_flush(struct connection *connection)
 {
     ssize_t n;
@@ -72,10 +80,7 @@ void connection_flush(struct connection *connection)
     }
     if (connection_unread(connection) > 0)
         return;
-    /* An idle client costs no buffer. */
-    free(connection->out);
-    connection->out = NULL;
-    connection->out_start = connection->out_end = connection->out_allocated = 0;
+    connection_free_out(connection); /* an idle client costs no buffer */
     if (connection->finishing && !connection->shut) {
         connection->shut = true;
         shutdown(connection->fd, SHUT_WR);
@@ -84,10 +89,28 @@ void connection_flush(struct connection *connection)
         connection_close(connection);
 }
 
+/* 0, -EDQUOT, -ENOMEM. */
+static int grow(struct connection *connection, size_t wanted)
+{
+    const size_t before = connection->out_allocated;
+    char *out;
+
+    if (!account_resize(connection->account, ACCOUNT_ANSWERS, &connection->out_allocated, wanted))
+        return -EDQUOT;
+    out = realloc(connection->out, wanted);
+    if (!out) {
+        (void)account_resize(connection->account, ACCOUNT_ANSWERS, &connection->out_allocated,
+                             before);
+        return -ENOMEM;
+    }
+    connection->out = out;
+    return 0;
+}
+
 static int queue(struct connection *connection, const void *data, size_t size)
 {
     size_t unread = connection_unread(connection), wanted;
-    char *out;
+    int r;
 
     if (connection->out_start > 0) {
         memmove(connection->out, connection->out + connection->out_start, unread);
@@ -99,11 +122,9 @@ static int queue(struct connection *connection, const void *data, size_t size)
         wanted = connection->out_allocated * 2;
         if (wanted < unread + size)
             wanted = unread + size;
-        out = realloc(connection->out, wanted);
-        if (!out)
-            return -ENOMEM;
-        connection->out = out;
-        connection->out_allocated = wanted;
+        r = grow(connection, wanted);
+        if (r < 0)
+            return r;
     }
     memcpy(connection->out + unread, data, size);
     connection->out_end = unread + size;
@@ -153,6 +174,11 @@ int connection_send(struct connection *connection, const void *data, size_t size
     }
     if ((size_t)n < size) {
         r = queue(connection, (const char *)data + n, size - (size_t)n);
+        if (r == -EDQUOT) {
+            connection->handler->cut_off(connection, "answers that are not read take too much");
+            connection_close(connection);
+            return 0;
+        }
         if (r < 0) {
             connection_drop_fds(connection);
             if (n > 0)

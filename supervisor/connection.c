@@ -16,6 +16,32 @@
 
 /* ---- what is waited for ---- */
 
+/* When the connection is closed if nothing happens until then; USEC_INFINITY = never. */
+static usec_t due_at(const struct connection *connection)
+{
+    usec_t due = USEC_INFINITY;
+
+    if (connection->finishing)
+        return usec_add(connection->active_at, CONNECTION_LINGER);
+    /* One that waits for an answer is not idle. One that does not read its answer is. */
+    if (connection->idle_max != USEC_INFINITY)
+        due = usec_add(connection->busy ? loop_now(connection->loop) : connection->active_at,
+                       connection->idle_max);
+    if (connection->begun_at != 0 && usec_add(connection->begun_at, connection->request_max) < due)
+        due = usec_add(connection->begun_at, connection->request_max);
+    return due;
+}
+
+/* 0 or -ENOMEM. */
+static int arm_timer(struct connection *connection)
+{
+    const usec_t due = due_at(connection);
+
+    if (due == USEC_INFINITY)
+        return 0;
+    return timer_arm(loop_timers(connection->loop), &connection->timer, due);
+}
+
 /* Length of the first complete message in the buffer, or SIZE_MAX. */
 static size_t complete_message(struct connection *connection)
 {
@@ -43,20 +69,35 @@ static bool wants_next(const struct connection *connection)
  * POLLHUP stands for "only tell me when it is gone": both directions are closed. A client that
  * merely sends no more (POLLRDHUP) may well be waiting for its answer.
  */
+static void note_begun(struct connection *connection, bool begun)
+{
+    if (!begun) {
+        connection->begun_at = 0;
+    } else if (connection->begun_at == 0) {
+        connection->begun_at = loop_now(connection->loop);
+        if (arm_timer(connection) < 0)
+            connection_close(connection);
+    }
+}
+
 void connection_update(struct connection *connection)
 {
     bool unread = connection_unread(connection) > 0;
-    bool wants_message = wants_next(connection);
+    bool wants_message = wants_next(connection), complete;
     uint32_t events = POLLHUP;
 
     if (connection->dead)
         return;
     if (unread)
         events |= POLLOUT;
-    if (wants_message && (complete_message(connection) != SIZE_MAX || connection->eof))
+    complete = complete_message(connection) != SIZE_MAX;
+    if (wants_message && (complete || connection->eof))
         loop_defer(connection->loop, &connection->again);
     else if ((wants_message || connection->finishing) && !connection->eof)
         events |= POLLIN;
+    note_begun(connection, wants_message && !complete && connection->in_end > connection->in_start);
+    if (connection->dead)
+        return;
     if (loop_watch_events(connection->loop, &connection->watch, events) < 0)
         connection_close(connection);
 }
@@ -65,6 +106,7 @@ void connection_update(struct connection *connection)
 
 static int make_room(struct connection *connection)
 {
+    const size_t allocated = connection->in_allocated;
     size_t size = connection->in_end - connection->in_start, wanted;
     char *in;
 
@@ -81,12 +123,26 @@ static int make_room(struct connection *connection)
         wanted = size + READ_MAX;
     if (wanted <= connection->in_allocated)
         return 0;
+    if (!account_resize(connection->account, ACCOUNT_REQUESTS, &connection->in_allocated, wanted)) {
+        connection->handler->cut_off(connection, "requests that are not complete take too much");
+        return -EDQUOT;
+    }
     in = realloc(connection->in, wanted);
-    if (!in)
+    if (!in) {
+        (void)account_resize(connection->account, ACCOUNT_REQUESTS, &connection->in_allocated,
+                             allocated);
         return -ENOMEM;
+    }
     connection->in = in;
-    connection->in_allocated = wanted;
     return 0;
+}
+
+static void free_in(struct connection *connection)
+{
+    free(connection->in);
+    connection->in = NULL;
+    connection->in_start = connection->in_end = connection->in_scanned = 0;
+    (void)account_resize(connection->account, ACCOUNT_REQUESTS, &connection->in_allocated, 0);
 }
 
 /*
@@ -156,12 +212,8 @@ static void drop_message(struct connection *connection, size_t size)
 {
     connection->in_start += size + 1;
     connection->in_scanned = connection->in_start;
-    if (connection->in_start < connection->in_end)
-        return;
-    free(connection->in);
-    connection->in = NULL;
-    connection->in_start = connection->in_end = connection->in_scanned = 0;
-    connection->in_allocated = 0;
+    if (connection->in_start == connection->in_end)
+        free_in(connection);
 }
 
 static void deliver(struct lane_place *place)
@@ -188,7 +240,7 @@ static void take_message(struct connection *connection)
     if (connection->dead)
         return;
     if ((size == SIZE_MAX ? connection->in_end - connection->in_start : size) >
-        CONNECTION_INPUT_MAX) {
+        connection_input_max(connection)) {
         connection->handler->too_large(connection);
         connection_finish(connection);
     } else if (size != SIZE_MAX) {
@@ -236,13 +288,12 @@ static void turn(void *userdata, uint32_t events)
 static void timed(struct timer *timer, usec_t now)
 {
     struct connection *connection = list_entry(timer, struct connection, timer);
-    usec_t limit = connection->finishing ? CONNECTION_LINGER : connection->idle_max;
-    /* One that waits for an answer is not idle. One that does not read its answer is. */
-    bool waiting = connection->busy && !connection->finishing;
-    usec_t due = usec_add(waiting ? now : connection->active_at, limit);
 
-    if (due <= now || timer_arm(loop_timers(connection->loop), timer, due) < 0)
-        connection_close(connection);
+    if (due_at(connection) > now && arm_timer(connection) == 0)
+        return;
+    if (!connection->finishing && connection->begun_at != 0)
+        connection->handler->cut_off(connection, "it began a request and did not complete it");
+    connection_close(connection);
 }
 
 static void closed(struct loop_deferred *deferred)
@@ -252,34 +303,39 @@ static void closed(struct loop_deferred *deferred)
     connection->handler->closed(connection);
 }
 
-int connection_init(struct connection *connection, struct lane *lane, int fd, usec_t idle_max,
-                    const struct connection_handler *handler)
+int connection_init(struct connection *connection, int fd, struct peer *peer,
+                    const struct connection_options *options)
 {
-    struct loop *loop = lane->loop;
+    struct loop *loop = options->lane->loop;
+    struct account *account = account_get(options->accounts, peer->uid, options->may_change);
     int r;
 
+    if (!account)
+        return -ENOMEM;
     *connection = (struct connection){.loop = loop,
-                                      .lane = lane,
-                                      .handler = handler,
-                                      .fd = -1,
+                                      .lane = options->lane,
+                                      .account = account,
+                                      .handler = options->handler,
+                                      .fd = fd,
                                       .watch = LOOP_WATCH_NULL,
                                       .takes_no_descriptors = passrights_refused(fd),
-                                      .idle_max = idle_max,
+                                      .idle_max = options->idle_max,
+                                      .request_max = options->request_max,
                                       .active_at = loop_now(loop)};
     lane_place_init(&connection->place, deliver);
     loop_deferred_init(&connection->again, again);
     loop_deferred_init(&connection->closing, closed);
     timer_init(&connection->timer, timed);
-    r = peer_init(&connection->peer, fd);
-    if (r == 0 && idle_max != USEC_INFINITY)
-        r = timer_arm(loop_timers(loop), &connection->timer, usec_add(loop_now(loop), idle_max));
+    r = arm_timer(connection);
     if (r == 0)
         r = loop_watch_fd(loop, &connection->watch, fd, POLLIN | POLLHUP, turn, connection);
     if (r < 0) {
+        connection->fd = -1; /* still the caller's */
         connection_deinit(connection);
         return r;
     }
-    connection->fd = fd;
+    connection->peer = *peer;
+    *peer = (struct peer)PEER_NULL;
     return 0;
 }
 
@@ -292,11 +348,32 @@ void connection_deinit(struct connection *connection)
     timer_disarm(loop_timers(connection->loop), &connection->timer);
     connection_drop_fds(connection);
     peer_deinit(&connection->peer);
-    free(connection->in);
-    free(connection->out);
-    connection->in = connection->out = NULL;
+    free_in(connection);
+    connection_free_out(connection);
+    connection->account = account_put(connection->account);
     loop_close(connection->loop, TAKE_FD(connection->fd));
     connection->dead = true;
+}
+
+int connection_set_may_change(struct connection *connection, bool may_change)
+{
+    struct account *from = connection->account, *to;
+
+    if (from->may_change == may_change)
+        return 0;
+    to = account_get(from->accounts, from->uid, may_change);
+    if (!to)
+        return -ENOMEM;
+    account_move(from, to, ACCOUNT_REQUESTS, connection->in_allocated);
+    account_move(from, to, ACCOUNT_ANSWERS, connection->out_allocated);
+    (void)account_put(from);
+    connection->account = to;
+    return 0;
+}
+
+size_t connection_input_max(const struct connection *connection)
+{
+    return connection->account->may_change ? CONNECTION_INPUT_MAX : CONNECTION_STRANGER_INPUT_MAX;
 }
 
 void connection_next(struct connection *connection)

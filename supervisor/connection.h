@@ -11,16 +11,20 @@
  */
 
 #include "../shared/clock.h"
+#include "account.h"
 #include "lane.h"
 #include "loop.h"
 #include "peer.h"
 #include "timer.h"
+#include "varlink.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CONNECTION_INPUT_MAX  ((size_t)1 << 20) /* of one message */
-#define CONNECTION_OUTPUT_MAX ((size_t)4 << 20) /* not yet read by the client */
-#define CONNECTION_FDS_MAX    5
+#define CONNECTION_INPUT_MAX VARLINK_MESSAGE_MAX
+/* The same from a client that may only look: no method that it may call takes so much. */
+#define CONNECTION_STRANGER_INPUT_MAX ((size_t)64 << 10)
+#define CONNECTION_OUTPUT_MAX         ((size_t)4 << 20) /* not yet read by the client */
+#define CONNECTION_FDS_MAX            5
 /* How long a client that is to be closed may take nothing of what it has left to read, and what it
  * may still send meanwhile. */
 #define CONNECTION_LINGER     (2 * USEC_PER_SEC)
@@ -31,7 +35,7 @@ struct connection;
 struct connection_handler {
     /* One message; `text` is valid during the call. Ends with connection_next(), now or later. */
     void (*message)(struct connection *connection, const char *text, size_t size);
-    /* A message beyond CONNECTION_INPUT_MAX: to be answered, if wanted; then the connection
+    /* A message beyond connection_input_max(): to be answered, if wanted; then the connection
      * finishes. */
     void (*too_large)(struct connection *connection);
     /* The client is cut off, closed() follows: for the log. */
@@ -54,8 +58,11 @@ struct connection {
     struct loop_deferred closing;
     struct timer timer; /* idle, or lingering */
     struct peer peer;
-    usec_t idle_max;  /* closed after so long without a byte from it; USEC_INFINITY = never */
-    usec_t active_at; /* monotonic */
+    struct account *account;
+    usec_t idle_max;    /* closed after so long without a byte from it; USEC_INFINITY = never */
+    usec_t active_at;   /* monotonic */
+    usec_t request_max; /* closed when a message has not come whole so long after it began */
+    usec_t begun_at;    /* since when the rest of a message is waited for; 0 = it is not */
     char *in;
     size_t in_start, in_end, in_allocated;
     size_t in_scanned; /* no NUL before this one */
@@ -74,9 +81,17 @@ struct connection {
     bool overrun;              /* CONNECTION_OUTPUT_MAX was hit */
 };
 
-/* Takes `fd` (non-blocking) over on success. The lane is everybody's. 0 or -errno. */
-int connection_init(struct connection *connection, struct lane *lane, int fd, usec_t idle_max,
-                    const struct connection_handler *handler);
+struct connection_options {
+    struct lane *lane;         /* everybody's */
+    struct accounts *accounts; /* likewise */
+    bool may_change;           /* whether the peer is more than a stranger */
+    usec_t idle_max, request_max;
+    const struct connection_handler *handler;
+};
+
+/* Takes `fd` (non-blocking) and the peer over on success. 0 or -errno. */
+int connection_init(struct connection *connection, int fd, struct peer *peer,
+                    const struct connection_options *options);
 /* Only from closed(), or when the loop does not run any more. */
 void connection_deinit(struct connection *connection);
 
@@ -89,7 +104,7 @@ enum {
 /*
  * Sends, or queues what the socket does not take. Descriptors are duplicated; only once in a
  * connection's life. 0, CONNECTION_E_OVERRUN, -ENOMEM, -EMFILE. A socket that is broken is no error
- * here: closed() follows.
+ * here, nor a client whose user leaves too much unread: closed() follows.
  */
 int connection_send(struct connection *connection, const void *data, size_t size, const int *fds,
                     unsigned n_fds);
@@ -106,6 +121,12 @@ void connection_finish(struct connection *connection);
 /* Closed at the end of this turn. */
 void connection_close(struct connection *connection);
 
+/* The peer has won or lost the right to change something. 0 or -ENOMEM: nothing has changed. */
+int connection_set_may_change(struct connection *connection, bool may_change);
+
+/* Bytes that a message may have. */
+size_t connection_input_max(const struct connection *connection);
+
 /* Bytes the client has not read (apart from the kernel's buffer). */
 size_t connection_unread(const struct connection *connection);
 
@@ -114,3 +135,4 @@ size_t connection_unread(const struct connection *connection);
 /* Waits for whatever is to come next, given how far things are. */
 void connection_update(struct connection *connection);
 void connection_drop_fds(struct connection *connection);
+void connection_free_out(struct connection *connection);

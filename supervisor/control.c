@@ -39,6 +39,7 @@ struct control {
     int fd;
     struct loop_watch watch;
     struct lane lane;
+    struct accounts accounts;
     struct timer accept_timer; /* armed while accepting is paused */
     struct list clients;
     unsigned n_clients, n_refused;
@@ -81,15 +82,19 @@ static void fail_interface(struct request *request, size_t length)
     request_end(request);
 }
 
-static bool permitted(struct request *request)
+static void refuse(struct request *request)
 {
-    const struct config_daemon *config = request->context->config;
     char needed[PEER_NEEDED_MAX];
 
-    if (!request->method->changes || peer_may_change(&request->connection->peer, config))
-        return true;
-    peer_describe_needed(needed, config);
+    peer_describe_needed(needed, request->context->config);
     request_fail_string(request, "NotPermitted", "needed", needed);
+}
+
+static bool permitted(struct request *request)
+{
+    if (!request->method->changes || request->connection->account->may_change)
+        return true;
+    refuse(request);
     return false;
 }
 
@@ -138,12 +143,14 @@ static void on_too_large(struct connection *connection)
     struct client *client = client_of(connection, connection);
 
     complain_outside(client->request.context, LOG_LEVEL_NOTICE,
-                     "client %d (uid %u) is cut off: a message beyond %zu MiB",
+                     "client %d (uid %u) is cut off: a message beyond %zu KiB",
                      (int)connection->peer.pid, (unsigned)connection->peer.uid,
-                     CONNECTION_INPUT_MAX >> 20);
-    reply_int(request_begin_error(&client->request, "TooLarge"), "maximum",
-              (int64_t)CONNECTION_INPUT_MAX);
-    request_end(&client->request);
+                     connection_input_max(connection) >> 10);
+    /* It is not read, but only methods that change something take so much. */
+    if (!connection->account->may_change)
+        refuse(&client->request);
+    else
+        request_fail_int(&client->request, "TooLarge", "maximum", (int64_t)CONNECTION_INPUT_MAX);
 }
 
 static void on_cut_off(struct connection *connection, const char *why)
@@ -171,6 +178,31 @@ static void client_free(struct client *client)
     free(client);
 }
 
+/* The configuration says otherwise than before who may change something. */
+static void client_review(struct client *client)
+{
+    struct connection *connection = &client->connection;
+    const bool may_change = peer_may_change(&connection->peer, client->control->context->config);
+
+    if (connection->dead || connection->account->may_change == may_change)
+        return;
+    if (connection_set_may_change(connection, may_change) < 0) {
+        on_cut_off(connection, strerror(ENOMEM));
+        connection_close(connection);
+        return;
+    }
+    request_move(&client->request, connection->account);
+    if (client->request.attachment)
+        attachment_set_may_change(client->request.attachment, may_change);
+}
+
+void control_review_clients(struct control *control)
+{
+    list_for_each (node, &control->clients) {
+        client_review(client_of(node, link));
+    }
+}
+
 static void on_closed(struct connection *connection)
 {
     client_free(client_of(connection, connection));
@@ -196,34 +228,40 @@ static const struct connection_handler handler = {
  * The last eighth is for those who may change something: whoever may only look at things, and does
  * so as often as he can, is not to lock them out.
  */
-static bool is_one_too_many(const struct control *control, int fd)
+static bool is_one_too_many(const struct control *control, bool may_change)
 {
-    const struct config_daemon *config = control->context->config;
-    const unsigned max = config->clients_max;
-    struct peer peer = PEER_NULL;
-    bool may_change;
+    const unsigned max = control->context->config->clients_max;
 
-    if (control->n_clients >= max || control->n_clients < max - max / 8)
-        return control->n_clients >= max;
-    may_change = peer_init(&peer, fd) == 0 && peer_may_change(&peer, config);
-    peer_deinit(&peer);
-    return !may_change;
+    return control->n_clients >= (may_change ? max : max - max / 8);
 }
 
 static int client_new(struct control *control, int fd)
 {
     const struct config_daemon *config = control->context->config;
-    bool refused = is_one_too_many(control, fd);
+    _cleanup_(peer_deinit)
+    struct peer peer = PEER_NULL;
+    struct connection_options options = {.lane = &control->lane,
+                                         .accounts = &control->accounts,
+                                         .idle_max = config->client_idle,
+                                         .request_max = config->client_request,
+                                         .handler = &handler};
     struct client *client;
+    bool refused;
     int r;
 
+    r = peer_init(&peer, fd);
+    if (r < 0)
+        return r;
+    options.may_change = peer_may_change(&peer, config);
+    refused = is_one_too_many(control, options.may_change);
     if (refused && control->n_refused >= REFUSED_MAX)
         return -EUSERS;
+    if (refused)
+        options.idle_max = CONNECTION_LINGER;
     client = calloc(1, sizeof(*client));
     if (!client)
         return -ENOMEM;
-    r = connection_init(&client->connection, &control->lane, fd,
-                        refused ? CONNECTION_LINGER : config->client_idle, &handler);
+    r = connection_init(&client->connection, fd, &peer, &options);
     if (r < 0) {
         free(client);
         return r;
@@ -315,6 +353,7 @@ int control_new(struct control **ret, struct context *context, int listen_fd)
     control->fd = listen_fd;
     list_init(&control->clients);
     lane_init(&control->lane, context->loop);
+    accounts_init(&control->accounts);
     timer_init(&control->accept_timer, on_accept_timer);
     r = loop_watch_fd(context->loop, &control->watch, listen_fd, POLLIN, on_connection, control);
     if (r < 0) {

@@ -26,6 +26,9 @@ int control_new(struct control **ret, struct context *context, int listen_fd);
 /* The socket's path is ours, not the service manager's: it is removed in the end. */
 void control_own_path(struct control *control, const char *path);
 
+/* After AdminGroup= may have changed: every client's rights are looked at again. */
+void control_review_clients(struct control *control);
+
 /*
  * At shutdown, when the loop does not run any more: stops accepting, answers who still waits with
  * "Stopping", and gives clients a second at most to read what they are owed.

@@ -3,6 +3,7 @@
 #include "reply.h"
 
 #include "../shared/utf8.h"
+#include "account.h"
 #include "encoding.h"
 
 #include <errno.h>
@@ -17,8 +18,13 @@ void reply_init(struct reply *reply, size_t limit)
 
 void reply_deinit(struct reply *reply)
 {
+    struct account *account = reply->account;
+
+    if (account)
+        (void)account_resize(account, ACCOUNT_ANSWERS, &reply->allocated, 0);
     free(reply->data);
     reply_init(reply, reply->limit);
+    reply->account = account;
 }
 
 void reply_reset(struct reply *reply)
@@ -28,11 +34,31 @@ void reply_reset(struct reply *reply)
     reply->separate = false;
 }
 
+static int grow(struct reply *reply, size_t wanted)
+{
+    const size_t before = reply->allocated;
+    char *data;
+
+    if (!reply->account)
+        reply->allocated = wanted;
+    else if (!account_resize(reply->account, ACCOUNT_ANSWERS, &reply->allocated, wanted))
+        return -EDQUOT;
+    data = realloc(reply->data, wanted);
+    if (data) {
+        reply->data = data;
+        return 0;
+    }
+    if (!reply->account)
+        reply->allocated = before;
+    else
+        (void)account_resize(reply->account, ACCOUNT_ANSWERS, &reply->allocated, before);
+    return -ENOMEM;
+}
+
 /* Room for `size` more bytes; NULL after a failure. */
 static char *reserve(struct reply *reply, size_t size)
 {
     size_t wanted;
-    char *data;
 
     if (reply->error != 0)
         return NULL;
@@ -45,14 +71,8 @@ static char *reserve(struct reply *reply, size_t size)
     wanted = reply->allocated < 512 ? 1024 : reply->allocated * 2;
     if (wanted < reply->size + size)
         wanted = reply->size + size;
-    data = realloc(reply->data, wanted);
-    if (!data) {
-        reply->error = -ENOMEM;
-        return NULL;
-    }
-    reply->data = data;
-    reply->allocated = wanted;
-    return data + reply->size;
+    reply->error = grow(reply, wanted);
+    return reply->error < 0 ? NULL : reply->data + reply->size;
 }
 
 void reply_raw(struct reply *reply, const char *text, size_t size)

@@ -14,11 +14,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct account;
+
 struct reply {
+    struct account *account; /* borrowed, what is allocated counts there; NULL = nowhere */
     char *data;
     size_t size, allocated;
     size_t limit;  /* beyond it: -EMSGSIZE */
-    int error;     /* 0, -EMSGSIZE, -ENOMEM */
+    int error;     /* 0, -EMSGSIZE, -ENOMEM, -EDQUOT: beyond the account's bounds */
     bool separate; /* a comma is due before the next member */
 };
 

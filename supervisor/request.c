@@ -3,6 +3,7 @@
 #include "request.h"
 
 #include "../shared/log.h"
+#include "complaint.h"
 #include "context.h"
 
 #include <errno.h>
@@ -18,6 +19,13 @@ void request_init(struct request *request, struct context *context, struct contr
                                 .connection = connection,
                                 .call = VARLINK_CALL_NULL};
     reply_init(&request->reply, REQUEST_REPLY_MAX);
+    request->reply.account = connection->account;
+}
+
+void request_move(struct request *request, struct account *account)
+{
+    account_move(request->reply.account, account, ACCOUNT_ANSWERS, request->reply.allocated);
+    request->reply.account = account;
 }
 
 static void let_go(struct request *request)
@@ -100,7 +108,9 @@ static void replace_answer(struct request *request, int error)
         build_error(request, "TooLarge", "maximum", (int64_t)REQUEST_REPLY_MAX);
         return;
     }
-    reply_string(request_begin_error(request, "Internal"), "message", strerror(-error));
+    reply_string(request_begin_error(request, "Internal"), "message",
+                 error == -EDQUOT ? "the answers that are not read yet take too much memory"
+                                  : strerror(-error));
     reply_end_object(&request->reply);
     reply_end_object(&request->reply);
     reply_raw(&request->reply, "", 1);
@@ -111,8 +121,10 @@ static void overrun(struct request *request)
 {
     struct connection *connection = request->connection;
 
-    log_notice("client %d (uid %u) is cut off: more than %zu MiB unread", (int)connection->peer.pid,
-               (unsigned)connection->peer.uid, CONNECTION_OUTPUT_MAX >> 20);
+    complain_outside(request->context, LOG_LEVEL_NOTICE,
+                     "client %d (uid %u) is cut off: more than %zu MiB unread",
+                     (int)connection->peer.pid, (unsigned)connection->peer.uid,
+                     CONNECTION_OUTPUT_MAX >> 20);
     build_error(request, "TooSlow", "maximum", (int64_t)CONNECTION_OUTPUT_MAX);
     (void)connection_send(connection, request->reply.data, request->reply.size, NULL, 0);
     connection_finish(connection);
@@ -200,8 +212,9 @@ void request_invalid(struct request *request, const char *parameter)
 
 void request_internal(struct request *request, int error)
 {
-    log_warning("client %d: %s failed: %s", (int)request->connection->peer.pid,
-                request->method ? request->method->name : "a call", strerror(-error));
+    complain_outside(request->context, LOG_LEVEL_WARNING, "client %d: %s failed: %s",
+                     (int)request->connection->peer.pid,
+                     request->method ? request->method->name : "a call", strerror(-error));
     request_fail_string(request, "Internal", "message", strerror(-error));
 }
 

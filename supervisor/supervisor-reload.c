@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "../shared/cleanup.h"
 #include "config-resolve.h"
+#include "control.h"
 #include "supervisor-private.h"
 #include <errno.h>
 #include <string.h>
@@ -122,6 +123,8 @@ static int apply(struct supervisor *supervisor)
     dead_letters_resize(&context->dead_letters, context->config->dead_letters_max,
                         context->config->dead_letters_memory_max);
     loop_set_spin(context->loop, context->config->spin);
+    if (supervisor->control)
+        control_review_clients(supervisor->control);
     return r;
 }
 

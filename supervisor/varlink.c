@@ -2,6 +2,8 @@
 
 #include "varlink.h"
 
+#include "varlink-memory.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -42,15 +44,20 @@ static const struct varlink_parameter call_table[] = {
 int varlink_parse(struct varlink_call *ret, const char *message, size_t size, const char **ret_bad)
 {
     struct call_members members = {0};
-    json_error_t error;
     int r;
 
     *ret = (struct varlink_call)VARLINK_CALL_NULL;
-    if (too_many_values(message, size))
+    if (size > VARLINK_MESSAGE_MAX || too_many_values(message, size))
         return VARLINK_E_MALFORMED;
-    ret->root = json_loadb(message, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (!ret->root && json_error_code(&error) == json_error_out_of_memory)
+    r = varlink_memory_init();
+    if (r < 0)
+        return r;
+    varlink_memory_begin();
+    ret->root = json_loadb(message, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    if (varlink_memory_ran_out()) {
+        varlink_call_deinit(ret);
         return -ENOMEM;
+    }
     if (!json_is_object(ret->root))
         return VARLINK_E_MALFORMED;
     /* Known before anything else can be wrong: whoever wants no answer gets no error either. */

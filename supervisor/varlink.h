@@ -17,6 +17,9 @@
  */
 #define VARLINK_VALUES_MAX 1024
 
+/* Bytes of a message. */
+#define VARLINK_MESSAGE_MAX ((size_t)1 << 20)
+
 enum {
     _VARLINK_E_SUCCESS,
     VARLINK_E_MALFORMED, /* no JSON object, or too many values */

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The control socket as anybody may use, misuse or abandon it."""
+import contextlib
+import errno
 import json
 import os
 import shutil
@@ -8,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from troupe import ACTOR, LIMIT, SANITIZED, TOP, TestCase, Varlink, VarlinkError, ini, text
+from troupe import ACTOR, LIMIT, SANITIZED, TOP, TestCase, Varlink, VarlinkError, helper, ini, text
 
 
 class Service(TestCase):
@@ -112,6 +114,48 @@ class Misuse(TestCase):
                     connection.send_raw(b"x" * 65536)
                 connection.receive()
 
+    def test_a_request_that_is_begun_and_not_completed_is_cut_off(self):
+        s = self.started({"actor": ini(ACTOR)}, conf="[Supervisor]\nClientRequestSec=100ms\n")
+        idle, waiting = s.connect(), s.connect()
+        waiting.send("Do", {"group": "actor", "payload": text("until-cancelled"), "options": {"id": "long"}})
+        waiting.send_raw(b'{"method":')
+        with Varlink(s.socket_path) as half:
+            half.send_raw(b'{"method":')
+            with self.assertRaises((EOFError, ConnectionError)):
+                half.receive()
+        self.assertIn("is cut off: it began a request and did not complete it", s.log())
+        self.assertEqual(idle.call("GetInfo")["clients"], 2)
+        s.call("Cancel", id="long")
+        self.assertEqual(waiting.reply()[0]["job"]["state"], "cancelled")
+        with self.assertRaises((EOFError, ConnectionError)):
+            waiting.receive()
+
+    def test_half_requests_of_one_user_are_bounded(self):
+        before = self.s.status_field("VmRSS")
+        with contextlib.ExitStack() as stack:
+            crowd = [stack.enter_context(Varlink(self.s.socket_path)) for _ in range(200)]
+            for client in crowd:
+                with contextlib.suppress(ConnectionError):
+                    client.send_raw(b'{"method":"' + b"x" * 900000)
+            self.s.until(lambda: "requests that are not complete take too much" in self.s.log())
+            if not SANITIZED:
+                self.assertLess(self.s.status_field("VmRSS") - before, 80 * 1024)
+        self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
+
+    def test_answers_that_are_not_read_are_bounded_for_each_user(self):
+        id = self.s.create("actor", "blob 900000")
+        self.s.wait_job(id)
+        before = self.s.status_field("VmRSS")
+        with contextlib.ExitStack() as stack:
+            crowd = [stack.enter_context(Varlink(self.s.socket_path)) for _ in range(230)]
+            for client in crowd:
+                client.send("Get", {"id": id})
+            self.s.until(lambda: "answers that are not read take too much" in self.s.log())
+            if not SANITIZED:
+                self.assertLess(self.s.status_field("VmRSS") - before, 150 * 1024)
+            self.assertEqual(self.s.call("GetInfo")["state"], "running")
+        self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
+
     def test_a_client_that_never_reads_is_held_up_and_cut_off_once_it_has_been_idle_for_too_long(self):
         s = self.started(conf="[Supervisor]\nClientIdleSec=1s\n")
         connection = Varlink(s.socket_path)
@@ -173,11 +217,11 @@ class Misuse(TestCase):
     def test_descriptors_sent_along_are_closed(self):
         before = self.s.fds()
         with Varlink(self.s.socket_path) as connection:
-            socket.send_fds(connection.socket, [b'{"method":"io.troupe.Supervisor.GetInfo"}\0'],
-                            [connection.socket.fileno()] * 10)
             try:
+                socket.send_fds(connection.socket, [b'{"method":"io.troupe.Supervisor.GetInfo"}\0'],
+                                [connection.socket.fileno()] * 10)
                 connection.receive()
-            except (EOFError, ConnectionError):
+            except (EOFError, ConnectionError, PermissionError):
                 pass
         self.s.until(lambda: len(self.s.fds()) <= len(before))
 
@@ -260,6 +304,57 @@ class Permissions(TestCase):
         os.chmod(self.s.socket_path, 0o666)
         self.assertEqual(self.as_nobody([], self.READING), {name: None for name in self.READING})
         self.assertEqual(self.as_nobody([], self.CHANGING), {name: "NotPermitted" for name in self.CHANGING})
+
+    def connect_as(self, uid):
+        """Who connects is who the kernel says it is at that moment."""
+        os.seteuid(uid)
+        try:
+            connection = Varlink(self.s.socket_path)
+        finally:
+            os.seteuid(0)
+        self.addCleanup(connection.close)
+        return connection
+
+    def test_a_strangers_large_request_is_refused_before_it_is_read(self):
+        self.s = self.started({"actor": ini(ACTOR)})
+        stranger = self.connect_as(65534)
+        stranger.send_raw(b'{"method":"io.troupe.Jobs.Create","x":"' + b"x" * 70000)
+        self.refused("NotPermitted", stranger.reply)
+        with self.assertRaises((EOFError, ConnectionError)):
+            stranger.receive()
+
+    def test_half_requests_of_strangers_are_bounded_together(self):
+        self.s = self.started({"actor": ini(ACTOR)})
+        self.s.do("actor", "echo")
+        before = self.s.status_field("VmRSS")
+        crowd = [self.connect_as(10000 + i % 50) for i in range(200)]
+        for stranger in crowd:
+            with contextlib.suppress(ConnectionError):
+                stranger.send_raw(b'{"method":"' + b"x" * 60000)
+        self.s.until(lambda: "requests that are not complete take too much" in self.s.log())
+        if not SANITIZED:
+            self.assertLess(self.s.status_field("VmRSS") - before, 12 * 1024)
+        self.assertEqual(self.s.do("actor", "echo\n\n" + "x" * 900000)["state"], "succeeded")
+
+    def test_an_attached_client_follows_a_change_of_the_admin_group(self):
+        self.s = self.started({"actor": ini(ACTOR)}, conf="[Supervisor]\nAdminGroup=daemon\n")
+        member = subprocess.Popen([helper("turns"), self.s.socket_path, "actor"], text=True, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[1])
+        self.addCleanup(member.wait, LIMIT)
+        self.addCleanup(member.stdout.close)
+        self.addCleanup(member.stdin.close)
+
+        def turn():
+            member.stdin.write("\n")
+            member.stdin.flush()
+            return int(member.stdout.readline())
+        self.assertEqual(turn(), 0)
+        self.s.write("troupe.conf", "[Supervisor]\nAdminGroup=bin\n")
+        self.s.call("Reload")
+        self.assertEqual(turn(), errno.EPERM)
+        self.s.write("troupe.conf", "[Supervisor]\nAdminGroup=daemon\n")
+        self.s.call("Reload")
+        self.assertEqual(turn(), 0)
 
     def test_a_member_of_the_admin_group_may_change_things(self):
         self.s = self.started({"actor": ini(ACTOR)}, conf="[Supervisor]\nAdminGroup=daemon\n")

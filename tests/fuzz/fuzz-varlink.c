@@ -28,7 +28,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct context context;
-static struct config_daemon daemon_config = {.clients_max = 64, .client_idle = USEC_INFINITY};
+static struct config_daemon daemon_config = {
+    .clients_max = 64, .client_idle = USEC_INFINITY, .client_request = USEC_INFINITY};
 static struct group *group;
 static char path[64];
 

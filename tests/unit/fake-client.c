@@ -61,6 +61,7 @@ void fake_setup(void)
     fake_context.state = CONTEXT_RUNNING;
     fake_daemon.clients_max = 8;
     fake_daemon.client_idle = USEC_INFINITY;
+    fake_daemon.client_request = 30 * USEC_PER_SEC;
     ck_assert_int_eq(loop_new(&fake_context.loop, &options, &reason), 0);
     alarms_init(&fake_context.alarms, fake_context.loop);
     pacer_init(&fake_context.answers, fake_context.loop);
