@@ -162,7 +162,7 @@ void alarm_stop(struct alarm *alarm)
 
 void alarms_review(struct alarms *alarms)
 {
-    timer_queue_run(&alarms->dates, alarms->realtime());
+    timer_queue_run(&alarms->dates, alarms->realtime(), SIZE_MAX);
     if (arm_next(alarms) < 0)
         log_error("out of memory arming a timer: what is to happen at a date is late");
 }

@@ -195,6 +195,7 @@ void cell_job_started(struct cell *cell, struct job *job)
 {
     progress_moved(cell);
     job->started = true;
+    job->n_unbegun = 0;
     job->started_at = loop_realtime(cell->context->loop);
     job_tell_waiters(job);
 }

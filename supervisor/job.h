@@ -71,6 +71,7 @@ struct job {
     const char
         *crash;   /* cause of the death of a process that this attempt ran; static; NULL = none */
     bool put_off; /* was not to begin before its time */
+    uint8_t n_unbegun; /* workers in a row that died before they began it */
     unsigned references;
     uint32_t state_sequence; /* of its worker's state page when it was started */
     uint8_t priority;        /* 0 first … QUEUE_PRIORITIES - 1 */

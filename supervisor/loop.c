@@ -12,6 +12,12 @@
  */
 #define QUIET_TURNS 64
 
+/* How long reading on may keep timers that are due from firing. */
+#define CATCH_UP_USEC USEC_PER_MSEC
+
+/* Timers that fire in one turn: a burst of them must not hold up what arrives meanwhile. */
+#define TIMERS_PER_TURN 256
+
 /* How long something may be late for the sake of those that come after it: while there is work, */
 #define LATE_USEC 20
 /* and while there is none. */
@@ -241,8 +247,14 @@ static bool run_timers(struct loop *loop)
 {
     if (timer_queue_next(&loop->timers) > loop->now)
         return false;
-    timer_queue_run(&loop->timers, loop->now);
+    timer_queue_run(&loop->timers, loop->now, TIMERS_PER_TURN);
     return true;
+}
+
+/* What is queued stays so and is tried again. */
+static bool is_passing(int error)
+{
+    return error == -EINTR || error == -ETIME || error == -EAGAIN || error == -EBUSY;
 }
 
 /* Without sleeping, and without a system call unless the kernel or we have something to tell. */
@@ -253,6 +265,27 @@ static int submit(struct loop *loop)
     if (io_uring_sq_ready(uring) == 0 && !(flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)))
         return 0;
     return io_uring_submit_and_get_events(uring);
+}
+
+/*
+ * Reads what has arrived by now, wherever it still lies: in the kernel, which hands completions
+ * over only when it is asked, or behind a descriptor that is read bit by bit. While there is a lot
+ * of it, deadlines do not wait for all. 0 or -errno.
+ */
+static int catch_up(struct loop *loop)
+{
+    const usec_t until = usec_add(clock_now(), CATCH_UP_USEC);
+    bool found = true;
+    while (found) {
+        (void)loop_queue_submissions(loop);
+        int r = submit(loop);
+        if (r < 0 && !is_passing(r))
+            return r;
+        found = run_completions(loop);
+        found |= run_hot(loop);
+        found &= clock_now() < until;
+    }
+    return 0;
 }
 
 static int submit_and_sleep(struct loop *loop)
@@ -331,15 +364,7 @@ static int finish_turn(struct loop *loop, bool worked)
     loop->slept = may_sleep;
     if (all_queued && r >= 0)
         loop_hand_over_closing(loop, n_closing);
-    switch (r) {
-    case -EINTR:
-    case -ETIME:
-    case -EAGAIN: /* short of memory, or */
-    case -EBUSY:  /* of room for completions: what is queued stays so and is tried again */
-        return 0;
-    default:
-        return r < 0 ? r : 0;
-    }
+    return r < 0 && !is_passing(r) ? r : 0;
 }
 
 int loop_run(struct loop *loop)
@@ -354,6 +379,8 @@ int loop_run(struct loop *loop)
         loop->realtime = 0;
         bool worked = run_completions(loop);
         worked |= run_hot(loop);
+        if (timer_queue_next(&loop->timers) <= loop->now && r == 0)
+            r = catch_up(loop);
         worked |= run_timers(loop);
         worked |= run_deferred(loop);
         r = finish_turn(loop, worked);

@@ -9,6 +9,8 @@
  * any time. Stale completions are told apart by a generation number in their user data.
  *
  * One turn: completions (control traffic before rings), the hot set, due timers, one submission.
+ * Timers are deadlines as well, so everything that has arrived by then is read before they fire,
+ * also after a time in which the process was stopped.
  */
 
 #include "../shared/clock.h"

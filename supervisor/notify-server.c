@@ -11,6 +11,8 @@
 
 #define MESSAGE_MAX 4096
 #define SCM_MAX_FDS 253 /* the kernel's limit per datagram */
+/* More than the kernel queues in one socket (net.unix.max_dgram_qlen) where nobody raised that. */
+#define CATCH_UP_MAX 1024
 
 struct sender {
     struct ucred is; /* pid 0: the kernel did not say */
@@ -102,25 +104,41 @@ static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
     return n;
 }
 
-/* One datagram per turn: `fn` may have torn us down, and a service that floods gets no more than
- * that. */
-static void notify_server_on_ready(void *userdata, uint32_t events)
+/* The next datagram, if it is from somebody who may send one. False if there is none. */
+static bool notify_server_read(struct notify_server *server)
 {
-    struct notify_server *server = userdata;
     struct notify_message message;
     _cleanup_(sender_deinit)
     struct sender sender = SENDER_NULL;
     char buffer[MESSAGE_MAX + 1];
-    (void)events;
-    if (receive(server->fd, buffer, &sender) <= 0 || sender.is.pid <= 0)
-        return;
+    ssize_t n = receive(server->fd, buffer, &sender);
+    if (n < 0)
+        return false;
+    if (n == 0 || sender.is.pid <= 0)
+        return true;
     if (sender.is.uid != 0 && sender.is.uid != getuid() && sender.is.uid != server->owner)
-        return;
+        return true;
     notify_parse(&message, buffer);
     message.pid = sender.is.pid;
     message.pidfd = sender.pidfd;
     message.sender_gone = sender.gone;
     server->fn(server->userdata, &message);
+    return true;
+}
+
+/* One datagram per turn: a service that floods gets no more than that. */
+static void notify_server_on_ready(void *userdata, uint32_t events)
+{
+    (void)events;
+    (void)notify_server_read(userdata);
+}
+
+void notify_server_catch_up(struct notify_server *server)
+{
+    /* `fn` may tear it down. */
+    for (unsigned n = 0; n < CATCH_UP_MAX && server->fd >= 0; n++)
+        if (!notify_server_read(server))
+            return;
 }
 
 bool notify_sender_is_there(const struct notify_message *message)

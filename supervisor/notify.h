@@ -96,6 +96,10 @@ struct notify_server {
 int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
                        uid_t owner, notify_server_fn fn, void *userdata);
 
+/* Reads what has been sent by now, before somebody is judged by it. Harmless on
+ * NOTIFY_SERVER_NULL. */
+void notify_server_catch_up(struct notify_server *server);
+
 /* Also removes the path. Harmless on NOTIFY_SERVER_NULL. */
 void notify_server_deinit(struct notify_server *server);
 

@@ -15,6 +15,11 @@
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
+/* How often a sign of life is looked for within WatchdogSec=. */
+#define WATCHDOG_LOOKS 10
+/* What is read of a worker's before it is judged: one that goes on writing is not waited for. */
+#define CATCH_UP_BATCHES 64
+
 /* ---- what there is to look at ---- */
 
 /*
@@ -72,6 +77,20 @@ static usec_t slot_watchdog_deadline(const struct slot *slot)
     return usec_add(slot->watchdog_seen, slot->cell->config->watchdog);
 }
 
+/*
+ * When to look for a sign of life. A worker leaves it in its memory, without its time: what is
+ * found counts as given when it is found, so the end of the watchdog's time is known that exactly.
+ * Services send theirs.
+ */
+static usec_t slot_next_look(const struct slot *slot)
+{
+    const usec_t watchdog = slot->cell->config->watchdog;
+
+    if (watchdog == USEC_INFINITY || !slot->mailbox_open)
+        return USEC_INFINITY;
+    return usec_add(slot_now(slot), watchdog / WATCHDOG_LOOKS + 1);
+}
+
 static usec_t earlier(usec_t a, usec_t b)
 {
     return a < b ? a : b;
@@ -82,7 +101,7 @@ void slot_arm_clock(struct slot *slot)
     usec_t at = USEC_INFINITY;
 
     if (slot_is_watched(slot))
-        at = slot_watchdog_deadline(slot);
+        at = earlier(slot_watchdog_deadline(slot), slot_next_look(slot));
     if (slot->n_jobs > 0)
         at = earlier(at, slot->job_deadline);
     if (slot_is_measured(slot))
@@ -100,6 +119,13 @@ void slot_clock_job(struct slot *slot, const struct job *job)
     slot->watchdog_seen = slot_now(slot);
     slot->job_deadline = usec_add(slot->watchdog_seen, job->timeout);
     slot_arm_clock(slot);
+}
+
+void slot_clock_started(struct slot *slot, const struct job *job)
+{
+    /* Later than what the clock is armed for: it finds out. */
+    if (!job->cancel_requested && slot->job_deadline != USEC_INFINITY)
+        slot->job_deadline = usec_add(slot_now(slot), job->timeout);
 }
 
 /* Armed as long as there is something to look at; then it wants to hear of the next message. */
@@ -137,6 +163,34 @@ void slot_review_clock(struct slot *slot)
 
 /* ---- when it fires ---- */
 
+void slot_catch_up(struct slot *slot)
+{
+    for (unsigned n = 0; slot->mailbox_open && n < CATCH_UP_BATCHES; n++)
+        if (!mailbox_catch_up(&slot->mailbox))
+            break;
+    notify_server_catch_up(&slot->notify);
+}
+
+static bool slot_is_late(const struct slot *slot, usec_t now)
+{
+    return (slot->n_jobs > 0 && now >= slot->job_deadline) ||
+           (slot_is_watched(slot) && now >= slot_watchdog_deadline(slot));
+}
+
+/* The time of its job is over. That of one that waits for the end of a message has not begun. */
+static bool slot_job_is_late(struct slot *slot, usec_t now)
+{
+    const struct job *job;
+
+    if (slot->n_jobs == 0 || now < slot->job_deadline)
+        return false;
+    job = list_entry(list_first(&slot->jobs), struct job, link);
+    if (job->started || job->cancel_requested || !slot_has_message_in_hand(slot))
+        return true;
+    slot->job_deadline = usec_add(now, job->timeout);
+    return false;
+}
+
 static void slot_ran_out_of_time(struct slot *slot)
 {
     const struct job *job = list_entry(list_first(&slot->jobs), struct job, link);
@@ -161,7 +215,11 @@ void slot_on_clock(struct timer *timer, usec_t now)
 {
     struct slot *slot = slot_of(timer, clock);
 
-    if (slot->n_jobs > 0 && now >= slot->job_deadline) {
+    if (slot_is_late(slot, now))
+        slot_catch_up(slot);
+    if (slot->process.ended)
+        return;
+    if (slot_job_is_late(slot, now)) {
         slot_ran_out_of_time(slot);
         return;
     }

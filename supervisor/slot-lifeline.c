@@ -25,12 +25,14 @@ static bool slot_owner_died(const struct slot *slot)
 static void slot_tell_lost(struct slot *slot)
 {
     const struct list *node = list_first(&slot->jobs);
+    const struct job *job = node ? list_entry(node, struct job, link) : NULL;
+    const bool in_hand = job && job->started;
     char id[PROTOCOL_ID_TEXT] = "", text[DEATH_WORKER_MAX + PROTOCOL_ID_TEXT + 64];
 
-    if (node)
-        protocol_id_format(&list_entry(node, struct job, link)->id, id);
-    (void)snprintf(text, sizeof(text), "%s is dying%s%s", slot->name, node ? ", in hand: job " : "",
-                   id);
+    if (in_hand)
+        protocol_id_format(&job->id, id);
+    (void)snprintf(text, sizeof(text), "%s is dying%s%s", slot->name,
+                   in_hand ? ", in hand: job " : "", id);
     event_emit(&slot_context(slot)->events, (struct event){
                                                 .level = LOG_LEVEL_DEBUG,
                                                 .type = "worker.lost",
@@ -38,7 +40,7 @@ static void slot_tell_lost(struct slot *slot)
                                                 .cell = cell_event_name(slot->cell),
                                                 .worker = slot->name,
                                                 .generation = slot->generation,
-                                                .job = node ? id : NULL,
+                                                .job = in_hand ? id : NULL,
                                                 .message = text,
                                             });
 }

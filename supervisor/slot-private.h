@@ -131,7 +131,11 @@ void slot_lose_jobs(struct slot *slot, const struct death *death);
 void slot_on_clock(struct timer *timer, usec_t now);
 /* For what is in hand now, if it is not armed for an earlier time. */
 void slot_arm_clock(struct slot *slot);
-/* The time of a job begins when its worker can begin it. */
+/* The worker is to begin this job now. */
 void slot_clock_job(struct slot *slot, const struct job *job);
+/* It has begun it: the job's time begins. */
+void slot_clock_started(struct slot *slot, const struct job *job);
+/* Reads all that its worker has said by now, before the worker is judged by the time. */
+void slot_catch_up(struct slot *slot);
 /* After each event, and with another configuration: whether messages are looked after at all. */
 void slot_review_clock(struct slot *slot);

@@ -34,6 +34,8 @@ static void slot_report_job(const struct slot *slot, struct death *death)
     if (!node)
         return;
     job = list_entry(node, struct job, link);
+    if (!job->started && slot->death_sentence != DEATH_JOB_TIMEOUT)
+        return; /* never begun: it has nothing to do with it */
     protocol_id_format(&job->id, death->job);
     death->attempt = job->attempt;
     death->state_of_job = slot_has_published(slot, job);

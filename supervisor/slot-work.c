@@ -16,6 +16,8 @@
 
 /* Fields of a JOB record beside key and payload; generous. */
 #define JOB_RECORD_FIXED 256u
+/* So many workers may die before they begin a job; what dies after that counts as its attempts. */
+#define UNBEGUN_MAX 3
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
@@ -64,6 +66,8 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
     job = slot_job_in_hand(slot, started.handle, started.attempt);
     if (job && !job->started) {
         job->state_sequence = started.state_sequence;
+        if (job == slot_job_at_work(slot))
+            slot_clock_started(slot, job);
         cell_job_started(slot->cell, job);
     }
     return 0;
@@ -290,18 +294,32 @@ static void slot_let_go(struct slot *slot, struct job *job)
     slot->n_jobs--;
 }
 
+/*
+ * Whether the death of its worker is an attempt of the job that was next, or at work. One that was
+ * never begun had no part in it, unless its own time ran out, or unless worker after worker dies
+ * over it before it can say that it has begun.
+ */
+static bool slot_death_is_attempt(struct job *job, const struct death *death)
+{
+    if (job->started || death->cause == DEATH_JOB_TIMEOUT)
+        return true;
+    if (job->n_unbegun >= UNBEGUN_MAX)
+        return true;
+    job->n_unbegun++;
+    return false;
+}
+
 void slot_lose_jobs(struct slot *slot, const struct death *death)
 {
-    struct job *at_work = slot->n_jobs > 0 ? slot_job_at_work(slot) : NULL;
-
     /* Those that it had not begun go back to where they were taken from, the last one first. */
-    while (slot->n_jobs > 1) {
+    while (slot->n_jobs > 0) {
         struct job *job = list_entry(slot->jobs.prev, struct job, link);
+        const bool attempt = slot->n_jobs == 1 && slot_death_is_attempt(job, death);
+
         slot_let_go(slot, job);
-        cell_job_returned(slot->cell, job);
-    }
-    if (at_work) {
-        slot_let_go(slot, at_work);
-        cell_job_lost(slot->cell, at_work, death);
+        if (attempt)
+            cell_job_lost(slot->cell, job, death);
+        else
+            cell_job_returned(slot->cell, job);
     }
 }

@@ -169,17 +169,20 @@ static void slot_action_send_stop(struct slot *slot)
 static void slot_on_ladder_timer(struct timer *timer, usec_t now)
 {
     struct slot *slot = slot_of(timer, ladder_timer);
+    const enum lifecycle_state state = slot->state;
 
     (void)now;
-    switch (slot->state) {
-    case LIFECYCLE_STARTING:
+    if (state == LIFECYCLE_BACKOFF) {
+        slot_restart_due(slot);
+        return;
+    }
+    slot_catch_up(slot);
+    if (slot->process.ended || slot->state != state || timer_armed(timer))
+        return; /* it did in time what it was to do */
+    if (state == LIFECYCLE_STARTING) {
         slot_condemn(slot, DEATH_START_TIMEOUT);
         slot_event(slot, LIFECYCLE_EVENT_START_TIMEOUT);
-        break;
-    case LIFECYCLE_BACKOFF:
-        slot_restart_due(slot);
-        break;
-    default:
+    } else {
         slot_event(slot, LIFECYCLE_EVENT_STOP_TIMEOUT);
     }
 }

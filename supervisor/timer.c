@@ -122,10 +122,11 @@ usec_t timer_queue_next(const struct timer_queue *queue)
     return queue->n_timers > 0 ? queue->heap[0]->at : USEC_INFINITY;
 }
 
-void timer_queue_run(struct timer_queue *queue, usec_t now)
+void timer_queue_run(struct timer_queue *queue, usec_t now, size_t max)
 {
     /* A timer that re-arms itself for the past would otherwise keep us here for ever. */
-    for (size_t budget = queue->n_timers; budget > 0 && timer_queue_next(queue) <= now; budget--) {
+    size_t budget = queue->n_timers < max ? queue->n_timers : max;
+    for (; budget > 0 && timer_queue_next(queue) <= now; budget--) {
         struct timer *timer = queue->heap[0];
         timer_disarm(queue, timer);
         timer->fn(timer, now);

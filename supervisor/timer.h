@@ -43,6 +43,8 @@ void timer_disarm(struct timer_queue *queue, struct timer *timer);
 /* When the earliest is due; USEC_INFINITY when none is armed. */
 usec_t timer_queue_next(const struct timer_queue *queue);
 
-/* Fires what is due at `now`, earliest first; each is disarmed before its call, and may be re-armed
- * in it. */
-void timer_queue_run(struct timer_queue *queue, usec_t now);
+/*
+ * Fires what is due at `now`, earliest first, and at most `max` of it; each is disarmed before its
+ * call, and may be re-armed in it.
+ */
+void timer_queue_run(struct timer_queue *queue, usec_t now, size_t max);

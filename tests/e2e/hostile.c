@@ -21,7 +21,8 @@
  *   stale           answers of attempts long gone, then the true one: allowed, dropped, counted
  *   torn-state      leaves the state page in the middle of a write, then answers
  *   flood           useless records for ever
- *   mute            reads nothing any more
+ *   mute            reads nothing any more, and does not even say that it has begun the job
+ *   faint           dies at each job before it says that it has begun it
  *   hoard           answers, but never gives the space of what it has read back
  *   play-dead       marks its lifeline as the kernel marks that of the dead, and lives on
  *   haunt           publishes without a wake-up and plays dead; the wake-up comes when it is gone
@@ -75,6 +76,14 @@ static void send_result(uint64_t handle, uint32_t attempt, struct payload_wire p
     void *body = reserve(PROTOCOL_BODY_MAX);
 
     send_record(PROTOCOL_RESULT, protocol_put_result(body, PROTOCOL_BODY_MAX, &result));
+}
+
+static void send_started(const struct protocol_job *job)
+{
+    const struct protocol_started started = {.handle = job->handle, .attempt = job->attempt};
+    void *body = reserve(PROTOCOL_BODY_MAX);
+
+    send_record(PROTOCOL_STARTED, protocol_put_started(body, PROTOCOL_BODY_MAX, &started));
 }
 
 static struct payload_wire text(const char *string)
@@ -248,6 +257,11 @@ static void misbehave(const char *how, const struct protocol_job *job)
 {
     struct memory_header *mine = channel.mine.header;
 
+    if (strcmp(how, "mute") == 0)
+        hang();
+    if (strcmp(how, "faint") == 0)
+        _exit(3);
+    send_started(job);
     if (strcmp(how, "scribble") == 0)
         scribble();
     else if (strcmp(how, "wild-tail") == 0)
@@ -297,7 +311,7 @@ static void misbehave(const char *how, const struct protocol_job *job)
         close(control);
         send_result(job->handle, job->attempt, text("hung up"));
         return;
-    } else if (strcmp(how, "mute") != 0) {
+    } else {
         exit(97);
     }
     hang();

@@ -94,7 +94,7 @@ START_TEST(signs_of_life_are_sent_twice_per_interval)
     setenv("WATCHDOG_USEC", "1000", 1);
     init(100);
     ck_assert_uint_eq(timer_queue_next(&timers), 600);
-    timer_queue_run(&timers, 600);
+    timer_queue_run(&timers, 600, SIZE_MAX);
     ck_assert_str_eq(receive(), "WATCHDOG=1");
     ck_assert_uint_eq(timer_queue_next(&timers), 1100);
 }
@@ -130,11 +130,11 @@ START_TEST(a_manager_that_is_busy_gets_everything_later_and_in_order)
     notify_status(&notify, 12, "second");
     notify_ready(&notify, 13);
     ck_assert_uint_ne(timer_queue_next(&timers), USEC_INFINITY);
-    timer_queue_run(&timers, USEC_PER_SEC);
+    timer_queue_run(&timers, USEC_PER_SEC, SIZE_MAX);
     ck_assert_uint_gt(timer_queue_next(&timers), USEC_PER_SEC); /* still busy: once more */
     while (strcmp(receive(), "filling") == 0)
         ;
-    timer_queue_run(&timers, 2 * USEC_PER_SEC);
+    timer_queue_run(&timers, 2 * USEC_PER_SEC, SIZE_MAX);
     ck_assert_str_eq(receive(), "RELOADING=1\nMONOTONIC_USEC=10");
     ck_assert_str_eq(receive(), "READY=1");
     ck_assert_str_eq(receive(), "STATUS=second");

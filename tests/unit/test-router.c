@@ -419,9 +419,9 @@ START_TEST(an_ask_times_out)
     uint64_t handle;
 
     ck_assert_int_eq(ask(actor->reference, "", 1000, &handle), 0);
-    timer_queue_run(loop_timers(context.loop), now + 999);
+    timer_queue_run(loop_timers(context.loop), now + 999, SIZE_MAX);
     ck_assert_uint_eq(answered.n, 0);
-    timer_queue_run(loop_timers(context.loop), now + 1000);
+    timer_queue_run(loop_timers(context.loop), now + 1000, SIZE_MAX);
     ck_assert_uint_eq(answered.n, 1);
     ck_assert_int_eq(answered.error, ETIMEDOUT);
 }
@@ -621,7 +621,7 @@ static uint64_t schedule(struct actor *to, usec_t at, usec_t period, bool realti
 
 static void run_timers(usec_t now)
 {
-    timer_queue_run(loop_timers(context.loop), now);
+    timer_queue_run(loop_timers(context.loop), now, SIZE_MAX);
 }
 
 START_TEST(a_timer_tells_once_at_its_time)

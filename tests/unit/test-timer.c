@@ -42,9 +42,9 @@ START_TEST(fires_what_is_due_earliest_first)
         ck_assert_int_eq(timer_arm(&queue, &timers[i], at[i]), 0);
     }
     ck_assert_uint_eq(timer_queue_next(&queue), 10);
-    timer_queue_run(&queue, 9);
+    timer_queue_run(&queue, 9, SIZE_MAX);
     ck_assert_uint_eq(fired[1] + fired[3], 0);
-    timer_queue_run(&queue, 40);
+    timer_queue_run(&queue, 40, SIZE_MAX);
     ck_assert_uint_eq(fired[1] + fired[2] + fired[3] + fired[4], 4);
     ck_assert_uint_eq(fired[0], 0);
     ck_assert_uint_eq(timer_queue_next(&queue), 50);
@@ -72,7 +72,7 @@ START_TEST(a_timer_that_rearms_itself_for_the_past_fires_once_a_run)
     current = &queue;
     timer_init(&timers[0], on_rearm_now);
     ck_assert_int_eq(timer_arm(&queue, &timers[0], 1), 0);
-    timer_queue_run(&queue, 10);
+    timer_queue_run(&queue, 10, SIZE_MAX);
     ck_assert_uint_eq(fired[0], 1);
     ck_assert(timer_armed(&timers[0]));
     timer_queue_deinit(&queue);
@@ -87,7 +87,7 @@ START_TEST(a_callback_may_disarm_another_that_is_due)
     timer_init(&timers[1], on_timer);
     ck_assert_int_eq(timer_arm(&queue, &timers[0], 1), 0);
     ck_assert_int_eq(timer_arm(&queue, &timers[1], 2), 0);
-    timer_queue_run(&queue, 10);
+    timer_queue_run(&queue, 10, SIZE_MAX);
     ck_assert_uint_eq(fired[0], 1);
     ck_assert_uint_eq(fired[1], 0);
     timer_queue_deinit(&queue);
@@ -123,7 +123,7 @@ START_TEST(behaves_as_a_table_of_times_under_random_use)
                     expected[k]++;
                 }
             }
-            timer_queue_run(&queue, now);
+            timer_queue_run(&queue, now, SIZE_MAX);
         }
         usec_t next = USEC_INFINITY;
         for (int k = 0; k < N_TIMERS; k++)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Whom the supervisor judges by the clock: only after it has read what they said in time, and from when on."""
+import contextlib
+import os
+import signal
+import time
+import unittest
+
+from troupe import ACTOR, Bell, TestCase, helper, ini, text
+
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+MS = 1000
+
+
+def actor(size=1, program=ACTOR, **sections):
+    return ini(program, **{"Pool": {"Size": size}, "Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+class Late(TestCase):
+    """The supervisor itself is late: what was said in time counts."""
+
+    def test_a_worker_that_answered_in_time_is_not_killed(self):
+        for wake in "futex", "eventfd":
+            s = self.started({"actor": actor()}, options=["--wake", wake])
+            bell, begun = Bell(s, "bell"), Bell(s, "begun")
+            for i in range(5):
+                id = s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho {i}", timeout_usec=300 * MS)
+                begun.wait()
+                with stopped(s.process.pid):
+                    bell.ring()
+                    time.sleep(0.5)  # its time passes
+                job = s.wait_job(id)
+                self.assertEqual((job["state"], job["attempt"], job["result"]), ("succeeded", 1, text(str(i))))
+            self.assertEqual((s.worker("actor/0")["generation"], s.deaths()), (1, []))
+            s.stop()
+
+    def test_a_service_that_gave_its_sign_of_life_in_time_is_not_killed(self):
+        s = self.started({"web": ini(helper("workers/notifier"), Group={"Type": "service"},
+                                     Worker={"WatchdogSec": "300ms"}, Restart=QUICK)})
+        s.wait_worker("web/0", "idle")
+        for _ in range(5):
+            with stopped(s.process.pid):
+                time.sleep(0.5)
+            s.call("GetInfo")
+        self.assertEqual((s.worker("web/0")["generation"], s.deaths()), (1, []))
+        s.stop()
+
+    def test_one_that_is_hung_is_still_found_out(self):
+        s = self.started({"actor": actor()})
+        begun = Bell(s, "begun")
+        id = s.create("actor", f"ring {begun.path}\nwait {Bell(s, 'never').path}", timeout_usec=300 * MS, max_retries=0)
+        begun.wait()
+        with stopped(s.process.pid):
+            time.sleep(0.5)
+        self.assertEqual(s.wait_job(id)["state"], "dead")
+        self.assertEqual([death["cause"] for death in s.deaths()], ["job_timeout"])
+        s.stop()
+
+
+class Begin(TestCase):
+    def test_the_time_of_a_job_begins_when_its_worker_begins_it(self):
+        s = self.started({"actor": actor()})
+        bell = Bell(s, "bell")
+        with stopped(s.worker("actor/0")["pid"]):
+            id = s.create("actor", f"wait {bell.path}\necho done", timeout_usec=2000 * MS, max_retries=0)
+            time.sleep(1.5)
+        s.until(lambda: s.job(id).get("started_at"))
+        time.sleep(1.2)  # more than its time since it was handed over
+        bell.ring()
+        self.assertEqual(s.wait_job(id)["state"], "succeeded")
+        s.stop()
+
+    def test_a_watchdog_bites_soon_after_its_time(self):
+        s = self.started({"actor": actor(Worker={"WatchdogSec": "2s"}, Resources={"LimitCORE": 0})})
+        begun = Bell(s, "begun")
+        s.create("actor", f"ring {begun.path}\nwait {Bell(s, 'never').path}", max_retries=0)
+        begun.wait()
+        since = time.monotonic()
+        s.wait_event("worker.died", "actor")
+        took = time.monotonic() - since
+        self.assertEqual([death["cause"] for death in s.deaths()], ["watchdog"])
+        self.assertTrue(1.9 < took < 3.5, took)
+        s.stop()
+
+
+class Unbegun(TestCase):
+    """Jobs in the ring of a worker that dies before it begins them."""
+
+    def test_a_job_that_was_never_begun_is_charged_no_attempt(self):
+        for prefetch in 1, 4:
+            with self.subTest(prefetch=prefetch):
+                s = self.started({"actor": actor(Jobs={"MaxRetries": 0}, Pool={"Size": 1, "Prefetch": prefetch})})
+                pid = s.worker("actor/0")["pid"]
+                os.kill(pid, signal.SIGSTOP)
+                jobs = [s.create("actor", "attempt") for _ in range(6)]
+                s.until(lambda: s.group("actor")["running"] == prefetch)
+                os.kill(pid, signal.SIGKILL)
+                for id in jobs:
+                    job = s.wait_job(id)
+                    self.assertEqual((job["state"], job["attempt"], job["result"]), ("succeeded", 1, text("1")))
+                [death] = s.deaths()
+                self.assertNotIn("job", death)
+                s.stop()
+
+    def test_the_one_that_was_begun_is_charged_and_those_behind_it_are_not(self):
+        s = self.started({"actor": actor(Jobs={"MaxRetries": 0}, Pool={"Size": 1, "Prefetch": 4})})
+        begun = Bell(s, "begun")
+        first = s.create("actor", f"ring {begun.path}\nwait {Bell(s, 'never').path}")
+        jobs = [s.create("actor", "attempt") for _ in range(3)]
+        begun.wait()
+        s.until(lambda: s.group("actor")["running"] == 4)
+        os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
+        self.assertEqual(s.wait_job(first)["state"], "dead")
+        for id in jobs:
+            job = s.wait_job(id)
+            self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
+        s.stop()
+
+    def test_J4_a_job_over_which_worker_after_worker_dies_before_it_begins_ends_all_the_same(self):
+        s = self.started({"actor": actor(program=f"{helper('hostile')} faint")})
+        job = s.do("actor", "x", max_retries=1)
+        self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
+        self.assertEqual(len(s.deaths()), 3 + 2)
+        s.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
