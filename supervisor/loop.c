@@ -243,14 +243,6 @@ static bool run_deferred(struct loop *loop)
     return any;
 }
 
-static bool run_timers(struct loop *loop)
-{
-    if (timer_queue_next(&loop->timers) > loop->now)
-        return false;
-    timer_queue_run(&loop->timers, loop->now, TIMERS_PER_TURN);
-    return true;
-}
-
 /* What is queued stays so and is tried again. */
 static bool is_passing(int error)
 {
@@ -286,6 +278,13 @@ static int catch_up(struct loop *loop)
         found &= clock_now() < until;
     }
     return 0;
+}
+
+static int run_timers(struct loop *loop)
+{
+    int r = catch_up(loop);
+    timer_queue_run(&loop->timers, loop->now, TIMERS_PER_TURN);
+    return r;
 }
 
 static int submit_and_sleep(struct loop *loop)
@@ -379,11 +378,13 @@ int loop_run(struct loop *loop)
         loop->realtime = 0;
         bool worked = run_completions(loop);
         worked |= run_hot(loop);
-        if (timer_queue_next(&loop->timers) <= loop->now && r == 0)
-            r = catch_up(loop);
-        worked |= run_timers(loop);
+        if (timer_queue_next(&loop->timers) <= loop->now) {
+            r = run_timers(loop);
+            worked = true;
+        }
         worked |= run_deferred(loop);
-        r = finish_turn(loop, worked);
+        if (r == 0)
+            r = finish_turn(loop, worked);
     }
     loop->stop = false;
     return r;

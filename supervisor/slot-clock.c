@@ -72,36 +72,35 @@ static bool slot_gave_sign_of_life(struct slot *slot)
     return true;
 }
 
+static usec_t earlier(usec_t a, usec_t b)
+{
+    return a < b ? a : b;
+}
+
 static usec_t slot_watchdog_deadline(const struct slot *slot)
 {
     return usec_add(slot->watchdog_seen, slot->cell->config->watchdog);
 }
 
 /*
- * When to look for a sign of life. A worker leaves it in its memory, without its time: what is
+ * When to look for a sign of life. An actor leaves it in its memory, without its time: what is
  * found counts as given when it is found, so the end of the watchdog's time is known that exactly.
  * Services send theirs.
  */
 static usec_t slot_next_look(const struct slot *slot)
 {
-    const usec_t watchdog = slot->cell->config->watchdog;
+    const usec_t deadline = slot_watchdog_deadline(slot);
+    const usec_t pause = slot->cell->config->watchdog / WATCHDOG_LOOKS + 1;
 
-    if (watchdog == USEC_INFINITY || !slot->mailbox_open)
-        return USEC_INFINITY;
-    return usec_add(slot_now(slot), watchdog / WATCHDOG_LOOKS + 1);
-}
-
-static usec_t earlier(usec_t a, usec_t b)
-{
-    return a < b ? a : b;
+    return slot_is_actor(slot) ? earlier(deadline, usec_add(slot_now(slot), pause)) : deadline;
 }
 
 void slot_arm_clock(struct slot *slot)
 {
     usec_t at = USEC_INFINITY;
 
-    if (slot_is_watched(slot))
-        at = earlier(slot_watchdog_deadline(slot), slot_next_look(slot));
+    if (slot->cell->config->watchdog != USEC_INFINITY && slot_is_watched(slot))
+        at = slot_next_look(slot);
     if (slot->n_jobs > 0)
         at = earlier(at, slot->job_deadline);
     if (slot_is_measured(slot))
