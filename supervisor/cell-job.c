@@ -166,6 +166,13 @@ static usec_t cell_retry_delay(struct cell *cell, const struct job *job)
     return backoff_delay(&policy, job->n_failed - 1, &cell->context->random);
 }
 
+/* It was in hand when its cell was closed, and did not end well. */
+static void cell_note_cut_off(struct cell *cell, const struct job *job)
+{
+    job_ids_add(&cell->group->cut_off, cell->group->name,
+                "in hand, and cancelled since its attempt failed and none follows", job);
+}
+
 static void cell_attempt_failed(struct cell *cell, struct job *job, const char *worker,
                                 const char *cause, const char *detail)
 {
@@ -176,8 +183,8 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
     if (job->cancel_requested) {
         cell_end_job(cell, job, JOB_CANCELLED, "cancelled");
     } else if (cell->closed) {
-        (void)snprintf(reason, sizeof(reason), "not retried: the supervisor is stopping; %s",
-                       detail);
+        (void)snprintf(reason, sizeof(reason), "not retried: %s; %s", cell->closed, detail);
+        cell_note_cut_off(cell, job);
         cell_end_job(cell, job, JOB_CANCELLED, reason);
     } else if (job->n_failed > job->max_retries) {
         (void)snprintf(reason, sizeof(reason), "%s", detail);
@@ -239,8 +246,9 @@ void cell_job_returned(struct cell *cell, struct job *job)
 {
     cell_add_running(cell, -1);
     if (job->cancel_requested || cell->closed) {
-        cell_end_job(cell, job, JOB_CANCELLED,
-                     job->cancel_requested ? "cancelled" : "the supervisor is stopping");
+        if (!job->cancel_requested)
+            cell_note_cut_off(cell, job);
+        cell_end_job(cell, job, JOB_CANCELLED, job->cancel_requested ? "cancelled" : cell->closed);
         return;
     }
     job->attempt--; /* none was made, and whoever knows of it is dead */

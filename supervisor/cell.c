@@ -173,14 +173,14 @@ static struct job *cell_first_waiting(const struct cell *cell)
     return node ? job_of(node) : queue_first(&cell->queue);
 }
 
-void cell_close(struct cell *cell)
+void cell_close(struct cell *cell, const char *why)
 {
     struct job *job;
 
-    cell->closed = true;
+    cell->closed = why;
     while ((job = cell_first_waiting(cell))) {
         cell_take_out(cell, job);
-        cell_end_job(cell, job, JOB_CANCELLED, "the supervisor is stopping");
+        cell_end_job(cell, job, JOB_CANCELLED, why);
     }
     cell_turn_away(cell);
 }

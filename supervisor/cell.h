@@ -73,9 +73,9 @@ struct cell {
     uint64_t called_bytes;        /* those of who was called */
     bool wanted;                  /* its slots are to run */
     bool paused;
-    bool own_size; /* somebody gave it a size that is not its group's */
-    bool closed;   /* no new job is accepted; what fails is not retried */
-    bool retiring; /* its slots stop, and it goes with the last of them */
+    bool own_size;      /* somebody gave it a size that is not its group's */
+    const char *closed; /* why no job is accepted any more and none is retried; NULL = open */
+    bool retiring;      /* its slots stop, and it goes with the last of them */
     struct replacement replacement;
     struct restart_tally tally; /* of all its workers, if Strategy= has them die together */
     bool release_due;           /* those that are held may start once all of them are down */
@@ -146,8 +146,9 @@ void cell_review(struct cell *cell);
 /* A retiring one is wanted again: its slots come back. 0 or -ENOMEM. */
 int cell_call_back(struct cell *cell);
 
-/* Shutdown: accepts and retries nothing any more; what is not running ends as cancelled, now. */
-void cell_close(struct cell *cell);
+/* Accepts and retries nothing any more; what is not running ends as cancelled, now, with `why`
+ * (static) as its reason. */
+void cell_close(struct cell *cell, const char *why);
 
 /* All its slots: the members by their number, then those beside them, the one aside last. NULL when
  * done; `cursor` starts at 0. */

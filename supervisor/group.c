@@ -8,9 +8,13 @@
 #include "slot.h"
 #include "spare.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Why jobs of a group end that a reload has removed. */
+static const char REMOVED[] = "the group was removed by a reload";
 
 void group_tell(struct group *group, const char *type, const char *text)
 {
@@ -89,6 +93,7 @@ struct group *group_free(struct group *group)
         cell_table_remove(&group->cells, cell);
         cell_free(cell);
     }
+    job_ids_end(&group->cut_off, group->name);
     list_unlink(&group->down_link); /* its last slots may have put it there as they went */
     if (group->actor)
         router_remove(group->actor, "the group is gone");
@@ -187,18 +192,55 @@ void group_resume_cell(struct cell *cell)
     cell_tell(cell, LOG_LEVEL_NOTICE, "cell.resumed", NULL, "is resumed");
 }
 
-void group_close(struct group *group)
+/* ---- closing ---- */
+
+/* Accepted jobs live in this process's memory: whoever ends them learns how many and which. */
+static void group_log_cancelled(const struct group *group, uint64_t n, const char *why)
 {
-    group->closed = true;
+    if (n > 0)
+        log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_GROUP", group->name}),
+                  "%s: %" PRIu64 " job%s that waited %s cancelled: %s", group->name, n,
+                  n == 1 ? "" : "s", n == 1 ? "is" : "are", why);
+}
+
+static void group_log_in_hand(const struct group *group)
+{
+    struct job_ids ids = {0};
+    const struct slot *slot;
+
     group_each_cell (cell, group)
-        cell_close(cell);
+        for (size_t i = 0; (slot = cell_next_slot(cell, &i));)
+            list_for_each (node, &slot->jobs)
+                job_ids_add(&ids, group->name, "in hand now, and not tried again if that fails",
+                            list_entry(node, struct job, link));
+    job_ids_end(&ids, group->name);
+}
+
+/* All cells, or those that are stopped. */
+static void group_close_cells(struct group *group, const char *why, bool all)
+{
+    const uint64_t before = group->n_live;
+
+    group_each_cell (cell, group)
+        if (all || !cell->wanted)
+            cell_close(cell, why);
+        else
+            cell_turn_away(cell);
+    group_log_cancelled(group, before - group->n_live, why);
+}
+
+void group_close(struct group *group, const char *why)
+{
+    group->closed = why;
+    group_close_cells(group, why, true);
+    group_log_in_hand(group);
 }
 
 void group_reopen(struct group *group)
 {
-    group->closed = false;
+    group->closed = NULL;
     group_each_cell (cell, group)
-        cell->closed = false;
+        cell->closed = NULL;
 }
 
 /* ---- configuration ---- */
@@ -259,12 +301,9 @@ void group_remove(struct group *group)
     list_push_back(&group->context->registry.removed, &group->removed_link);
     group_tell(group, "group.removed", "is removed: it drains");
     if (!group->wanted || blocked)
-        group->closed = true;
-    group_each_cell (cell, group)
-        if (!cell->wanted || blocked)
-            cell_close(cell); /* nobody would run its queue any more */
-        else
-            cell_turn_away(cell);
+        group->closed = REMOVED;
+    /* Nobody would run the queue of a cell that is stopped any more. */
+    group_close_cells(group, REMOVED, blocked);
     if (group->n_live == 0)
         group_drained(group);
 }

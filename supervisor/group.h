@@ -11,6 +11,7 @@
 #include "cell.h"
 #include "config.h"
 #include "group-fault.h"
+#include "job-ids.h"
 #include "kept-results.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,7 +58,8 @@ struct group {
     bool wanted;               /* new slots are to run */
     bool pending;              /* to be started once the groups of its After= have come up */
     bool paused;               /* new cells are paused */
-    bool closed;               /* as of a cell */
+    const char *closed;        /* as of a cell */
+    struct job_ids cut_off;    /* jobs that a close has ended with their attempt */
     bool drained;              /* removed, and without jobs: only its slots are still to stop */
     bool removed;              /* drains: accepts nothing, and goes away once all is down */
     bool follows, followed;    /* as of order_find_followers(), and whether that is known */
@@ -77,8 +79,9 @@ void group_resume(struct group *group);
 /* This cell alone. 0 or -ENOMEM (of one that retires, and comes back for it). */
 int group_pause_cell(struct cell *cell);
 void group_resume_cell(struct cell *cell);
-/* As cell_close(), of every cell there is and will be; and back. */
-void group_close(struct group *group);
+/* As cell_close(), of every cell there is and will be, and logs which jobs that concerns; and back.
+ */
+void group_close(struct group *group, const char *why);
 void group_reopen(struct group *group);
 
 #define GROUP_SIZE_MAX 4096

@@ -6,7 +6,6 @@
 #include "slot.h"
 #include "supervisor-private.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,20 +31,6 @@ static void on_stop_timeout(struct timer *timer, usec_t now)
     kill_all(supervisor_of(timer, stop_timer));
 }
 
-/* Accepted jobs live in this process's memory: whoever stops it learns how many end with it. */
-static void close_group(struct group *group)
-{
-    uint64_t before = group->n_live, cancelled;
-
-    group_close(group);
-    cancelled = before - group->n_live;
-    if (cancelled > 0)
-        log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_GROUP", group->name}),
-                  "%s: %" PRIu64
-                  " job%s that waited %s cancelled, since the supervisor is stopping",
-                  group->name, cancelled, cancelled == 1 ? "" : "s", cancelled == 1 ? "is" : "are");
-}
-
 static void stop(struct supervisor *supervisor)
 {
     struct loop *loop = loop_of(supervisor);
@@ -62,7 +47,7 @@ static void stop(struct supervisor *supervisor)
                                                 .message = "stopping",
                                             });
     while ((group = registry_next(&supervisor->context.registry, &cursor)))
-        close_group(group);
+        group_close(group, "the supervisor is stopping");
     (void)timer_arm(loop_timers(loop), &supervisor->stop_timer,
                     usec_add(loop_now(loop), supervisor->context.config->timeout_stop));
     loop_defer(loop, &supervisor->review);

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from troupe import ACTOR, LIMIT, SANITIZED, TROUPECTL, TestCase, Varlink, helper, ini, limit, text
+from troupe import ACTOR, Bell, LIMIT, SANITIZED, TROUPECTL, TestCase, Varlink, helper, ini, limit, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 HOUR = 3600 * 1000000
@@ -118,6 +118,46 @@ class Later(Case):
             self.s.stop()
             self.assertEqual(waiting.reply()[0]["job"]["state"], "cancelled")
         self.assertIn("actor: 1 job that waited is cancelled", self.s.log())
+
+    def in_hand_at_a_stop(self, count, **pool):
+        """The log of a supervisor that was stopped with so many jobs in hand and two that waited."""
+        s = self.started({"actor": ini(ACTOR, Pool=pool, Jobs={"TimeoutSec": "1h"}, Worker={"TimeoutStopSec": "100ms"})})
+        never = Bell(s, "never")
+        for i in range(count):
+            s.create("actor", f"wait {never.path}", id=f"hand-{i}")
+        s.until(lambda: s.group("actor")["running"] == count)
+        for i in range(2):
+            s.create("actor", "echo", id=f"queued-{i}")
+        s.stop()
+        return s.log()
+
+    def test_a_stop_logs_which_jobs_are_in_hand_and_how_many_waited(self):
+        log = self.in_hand_at_a_stop(2, Size=2)
+        self.assertIn("actor: 2 jobs that waited are cancelled: the supervisor is stopping", log)
+        in_hand = [line for line in log.splitlines() if "actor: in hand now" in line]
+        self.assertEqual([set(line.split()[-2:]) for line in in_hand], [{"hand-0", "hand-1"}])
+        cut_off = [line for line in log.splitlines() if "actor: in hand, and cancelled" in line]
+        self.assertEqual([set(line.split()[-2:]) for line in cut_off], [{"hand-0", "hand-1"}])
+
+    def test_a_stop_with_very_many_jobs_in_hand_is_a_few_lines(self):
+        log = self.in_hand_at_a_stop(192, Size=3, Prefetch=64)
+        for what in "in hand now", "in hand, and cancelled":
+            lines = [line for line in log.splitlines() if "actor: " + what in line]
+            self.assertEqual(len(lines), 9)
+            self.assertEqual(sum(line.count(" hand-") for line in lines), 128)
+            self.assertTrue(lines[-1].endswith(": 64 more"), lines[-1])
+
+    def test_jobs_of_a_group_that_a_reload_removes_end_with_that_reason(self):
+        s = self.started({"actor": actor(), "other": actor()})
+        s.call("Stop", target="actor", wait=True)
+        with Varlink(s.socket_path) as waiting:
+            waiting.send("Do", {"group": "actor", "payload": text("echo")}, more=True)
+            self.assertEqual(waiting.reply()[0]["job"]["state"], "queued")
+            os.unlink(os.path.join(s.config, "actor.group"))
+            s.call("Reload")
+            job = waiting.reply()[0]["job"]
+        self.assertEqual((job["state"], job["reason"]), ("cancelled", "the group was removed by a reload"))
+        self.assertIn("actor: 1 job that waited is cancelled: the group was removed by a reload", s.log())
 
     def test_troupectl_takes_all_of_it(self):
         create = ["create", "actor", "-d", "echo"]

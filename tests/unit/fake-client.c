@@ -87,7 +87,7 @@ void fake_teardown(void)
 {
     timer_disarm(loop_timers(fake_context.loop), &give_up);
     control_free(fake_control);
-    group_close(fake_group);
+    group_close(fake_group, "it is over");
     registry_remove(&fake_context.registry, fake_group);
     group_free(fake_group);
     registry_deinit(&fake_context.registry);

@@ -65,7 +65,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    group_close(group);
+    group_close(group, "it is over");
     group_free(group);
     timer_disarm(loop_timers(context.loop), &give_up);
     alarms_deinit(&context.alarms);
@@ -414,7 +414,7 @@ START_TEST(a_group_that_closes_tells_those_who_wait)
     fill();
     sender_start(&senders[0], "", USEC_INFINITY);
     sender_start(&senders[1], "", 20 * USEC_PER_SEC);
-    group_close(group);
+    group_close(group, "it is over");
     run_until_answered(2);
     ck_assert_int_eq(senders[0].result, CELL_E_STOPPING);
     ck_assert_int_eq(senders[1].result, CELL_E_STOPPING);

@@ -226,7 +226,7 @@ static bool is_settled(void)
 
 static void teardown(void)
 {
-    group_close(group);
+    group_close(group, "it is over");
     group_stop(group, true);
     run_until(is_down);
     on_audit(&audit);

@@ -81,7 +81,7 @@ static void check_sums(void)
 static void drop_group(void)
 {
     check_sums();
-    group_close(group);
+    group_close(group, "it is over");
     registry_remove(&context.registry, group);
     group_free(group);
 }
@@ -230,7 +230,7 @@ END_TEST
 START_TEST(a_group_that_goes_away_makes_no_cells)
 {
     ck_assert_int_eq(submit("a"), 0);
-    group_close(group);
+    group_close(group, "it is over");
     ck_assert_int_eq(submit("a"), CELL_E_STOPPING);
     ck_assert_int_eq(submit("b"), CELL_E_STOPPING);
     ck_assert_uint_eq(group->n_live, 0);
