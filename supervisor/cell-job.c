@@ -4,6 +4,7 @@
 #include "context.h"
 #include "event-id.h"
 #include "group.h"
+#include "job-event.h"
 #include "loop.h"
 #include <assert.h>
 #include <stdio.h>
@@ -85,6 +86,7 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
         cell_write_letter(cell, job);
     job_drop_payload(&cell->context->jobs, job);
     cell->group->n_live--;
+    job_event_ended(job);
     job_tell_waiters(job);
     cell_let_go(cell, job);
     if (cell->group->removed || !list_empty(&cell->waiting))
@@ -192,6 +194,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
         cell_end_job(cell, job, JOB_DEAD, reason);
     } else {
         CELL_COUNT(cell, retries);
+        job_event_retried(job, worker, cause);
         cell_back_off(cell, job, cell_retry_delay(cell, job));
     }
 }
@@ -204,6 +207,7 @@ void cell_job_started(struct cell *cell, struct job *job)
     job->started = true;
     job->n_unbegun = 0;
     job->started_at = loop_realtime(cell->context->loop);
+    job_event_started(job);
     job_tell_waiters(job);
 }
 

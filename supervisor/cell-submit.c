@@ -4,6 +4,7 @@
 #include "cell-private.h"
 #include "context.h"
 #include "group.h"
+#include "job-event.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,7 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
         job->submitter.cookie = cookie;
         job_add_waiter(job, &job->submitter);
     }
+    job_event_accepted(job);
     *ret = job;
     return 0;
 }

@@ -22,6 +22,8 @@
 struct watch {
     struct control_list list;
     struct event_subscriber subscriber;
+    struct event_subscriber jobs;
+    bool wants_jobs; /* events of single jobs as well */
     const char
         *target; /* NULL = everything; borrowed from the call, which lives as long as we do */
 };
@@ -40,9 +42,8 @@ static bool step_events(struct control_list *list)
     return true;
 }
 
-static void on_event(struct event_subscriber *subscriber, const struct event *event)
+static void watch_tell(const struct watch *watch, const struct event *event)
 {
-    struct watch *watch = watch_of(subscriber, subscriber);
     struct request *request = watch->list.parts.request;
     struct reply *reply;
 
@@ -55,20 +56,36 @@ static void on_event(struct event_subscriber *subscriber, const struct event *ev
     request_end_more(request);
 }
 
+static void on_event(struct event_subscriber *subscriber, const struct event *event)
+{
+    watch_tell(watch_of(subscriber, subscriber), event);
+}
+
+static void on_job_event(struct event_subscriber *subscriber, const struct event *event)
+{
+    watch_tell(watch_of(subscriber, jobs), event);
+}
+
 static void stay_for_events(struct control_list *list)
 {
-    event_subscribe(&list->parts.request->context->events, &watch_of(list, list)->subscriber);
+    struct event_bus *bus = &list->parts.request->context->events;
+    struct watch *watch = watch_of(list, list);
+
+    event_subscribe(bus, &watch->subscriber);
+    if (watch->wants_jobs)
+        event_watch_jobs(bus, &watch->jobs);
 }
 
 static void free_watch(struct control_list *list)
 {
     event_unsubscribe(&watch_of(list, list)->subscriber);
+    event_unsubscribe(&watch_of(list, list)->jobs);
     free(watch_of(list, list));
 }
 
 struct watch_parameters {
     const char *target;
-    bool replay;
+    bool replay, jobs;
     struct control_page page;
 };
 
@@ -78,6 +95,7 @@ void control_watch(struct request *request)
         {"target", VARLINK_STRING, false, offsetof(struct watch_parameters, target)},
         {"replay", VARLINK_BOOL, false, offsetof(struct watch_parameters, replay)},
         CONTROL_PAGE_ROWS(struct watch_parameters),
+        {"jobs", VARLINK_BOOL, false, offsetof(struct watch_parameters, jobs)},
         {0},
     };
     struct watch_parameters parameters = {0};
@@ -94,6 +112,9 @@ void control_watch(struct request *request)
     }
     list_init(&watch->subscriber.link);
     watch->subscriber.fn = on_event;
+    list_init(&watch->jobs.link);
+    watch->jobs.fn = on_job_event;
+    watch->wants_jobs = parameters.jobs;
     watch->target = parameters.target;
     watch->list.step = step_events;
     watch->list.stay = stay_for_events;

@@ -10,6 +10,7 @@ int event_bus_init(struct event_bus *bus)
     *bus = (struct event_bus){.kept = calloc(EVENTS_KEPT, sizeof(struct event))};
     list_init(&bus->subscribers);
     list_init(&bus->line_subscribers);
+    list_init(&bus->job_watchers);
     return bus->kept ? 0 : -ENOMEM;
 }
 
@@ -56,6 +57,14 @@ static void event_keep(struct event_bus *bus, const struct event *event)
         bus->n_kept++;
 }
 
+static void tell(struct list *subscribers, const struct event *event)
+{
+    list_for_each_safe (node, subscribers) {
+        struct event_subscriber *subscriber = list_entry(node, struct event_subscriber, link);
+        subscriber->fn(subscriber, event);
+    }
+}
+
 void event_emit(struct event_bus *bus, struct event event)
 {
     event.id = ++bus->last_id;
@@ -67,10 +76,17 @@ void event_emit(struct event_bus *bus, struct event event)
                          {"TROUPE_JOB", event.job}, {"MESSAGE_ID", event.message_id}),
               "%s", event.message);
     event_keep(bus, &event);
-    list_for_each_safe (node, &bus->subscribers) {
-        struct event_subscriber *subscriber = list_entry(node, struct event_subscriber, link);
-        subscriber->fn(subscriber, &event);
-    }
+    tell(&bus->subscribers, &event);
+}
+
+void event_emit_job(struct event_bus *bus, const struct event *event)
+{
+    tell(&bus->job_watchers, event);
+}
+
+void event_watch_jobs(struct event_bus *bus, struct event_subscriber *watcher)
+{
+    list_push_back(&bus->job_watchers, &watcher->link);
 }
 
 void event_subscribe(struct event_bus *bus, struct event_subscriber *subscriber)

@@ -31,6 +31,8 @@ struct event {
     const char *worker;
     uint64_t generation; /* of the worker; 0 = none */
     const char *job;
+    const char *job_state;  /* of that job, in its own events; static */
+    uint32_t attempt;       /* the same; 0 = none yet */
     const char *message_id; /* of the journal catalog; static */
     const char *message;
     struct death *death; /* a reference is taken */
@@ -47,6 +49,7 @@ struct event_bus {
     uint64_t last_id;
     struct list subscribers;
     struct list line_subscribers;
+    struct list job_watchers; /* who wants events of single jobs as well */
 };
 
 /* 0 or -ENOMEM. */
@@ -54,6 +57,18 @@ int event_bus_init(struct event_bus *bus);
 void event_bus_deinit(struct event_bus *bus);
 
 void event_emit(struct event_bus *bus, struct event event);
+
+/* Tells those who watch single jobs; neither logs nor keeps it. */
+void event_emit_job(struct event_bus *bus, const struct event *event);
+
+/* Whether anybody does: else there is no need to make such an event. */
+static inline bool event_jobs_watched(const struct event_bus *bus)
+{
+    return !list_empty(&bus->job_watchers);
+}
+
+/* For events of single jobs alone; event_unsubscribe() ends it. */
+void event_watch_jobs(struct event_bus *bus, struct event_subscriber *watcher);
 
 /* The callback may unsubscribe itself. */
 void event_subscribe(struct event_bus *bus, struct event_subscriber *subscriber);

@@ -232,6 +232,8 @@ void report_event(struct reply *reply, const struct event *event)
     reply_string_if(reply, "worker", event->worker);
     reply_uint_if(reply, "generation", event->generation);
     reply_string_if(reply, "job", event->job);
+    reply_string_if(reply, "job_state", event->job_state);
+    reply_uint_if(reply, "attempt", event->attempt);
     reply_string(reply, "message", event->message ? event->message : "");
     if (event->death)
         report_death(reply, "death", event->death);

@@ -95,6 +95,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     death_log_init(&supervisor->context.deaths, 0);
     dead_letters_init(&supervisor->context.dead_letters, 0, 0);
     list_init(&supervisor->context.events.subscribers);
+    list_init(&supervisor->context.events.job_watchers);
     list_init(&supervisor->context.jobs.free);
     ask_table_init(&supervisor->context.asks);
     schedule_table_init(&supervisor->context.schedules);

@@ -17,7 +17,7 @@
 /* How far a stream of events has come. */
 struct follower {
     const char *target;
-    bool replay;
+    bool replay, jobs;
     bool connected;     /* at least once */
     bool lost;          /* since then; the user knows */
     int64_t pid, since; /* of the supervisor */
@@ -78,8 +78,8 @@ static int recognize(struct invocation *invocation, struct follower *follower)
 
 static json_t *watch_parameters(const struct follower *follower)
 {
-    json_t *parameters =
-        json_pack("{s:s*, s:b}", "target", follower->target, "replay", follower->replay);
+    json_t *parameters = json_pack("{s:s*, s:b, s:b}", "target", follower->target, "replay",
+                                   follower->replay, "jobs", follower->jobs);
 
     if (parameters && follower->last > 0)
         json_object_set_new(parameters, "cursor", json_integer(follower->last));
@@ -101,7 +101,8 @@ static int watch_once(struct invocation *invocation, struct follower *follower)
 static int follow(struct invocation *invocation)
 {
     struct follower follower = {.target = invocation_operand(invocation, 0),
-                                .replay = invocation->options.replay};
+                                .replay = invocation->options.replay,
+                                .jobs = invocation->options.jobs};
     int r;
 
     while ((r = watch_once(invocation, &follower)) == EXIT_UNREACHABLE && follower.connected) {

@@ -113,6 +113,7 @@ static const struct option table[] = {
           "end what is still at work after that time; its job is queued again", ),
     FLAG(OPTIONS_FOLLOW, 'f', "follow", follow, "stay, and show what happens"),
     FLAG(OPTIONS_REPLAY, 0, "replay", replay, "with --follow: begin with the kept ones"),
+    FLAG(OPTIONS_REPLAY, 0, "jobs", jobs, "with --follow: also every job that begins or ends"),
     FLAG(OPTIONS_ALL, 'a', "all", all, "every worker, also the healthy ones"),
     FLAG(OPTIONS_CANCEL, 'a', "all", everything, "all live jobs of these groups or cells"),
     VALUE(OPTIONS_STATE, OPTION_TEXT, 0, "state", "STATE", state,

@@ -54,7 +54,7 @@ struct options {
     int64_t priority;                             /* -1 = the usual one */
     usec_t delay, at, room_wait;                  /* 0 = none */
 
-    bool wait, follow, replay, all, ended;
+    bool wait, follow, replay, jobs, all, ended;
     int64_t limit; /* 0 = the verb's own idea */
 
     bool null, tag, keep_going, progress, no_progress;

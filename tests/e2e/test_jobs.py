@@ -314,6 +314,28 @@ class Queues(TestCase):
         for option in "backoff_min_usec", "backoff_max_usec":
             self.refused("BadOption", s.create, "actor", "echo", **{option: 2 * 86400 * 1000000})
 
+    def test_job_events_tell_every_step_to_who_asks_for_them_alone(self):
+        s = self.started({"actor": actor(), "other": actor()})
+        with Varlink(s.socket_path) as all_of_them, Varlink(s.socket_path) as without:
+            all_of_them.send("Watch", {"target": "actor", "jobs": True}, more=True)
+            without.send("Watch", {"target": "actor"}, more=True)
+            s.call("GetInfo")
+            s.do("other", "echo", id="foreign")
+            s.do("actor", "before 2 fail 1 once\necho", id="steps", max_retries=1)
+            s.do("actor", "fail 1 for good", id="doomed", max_retries=0)
+            seen = []
+            while not seen or (seen[-1]["type"], seen[-1]["job"]) != ("job.ended", "doomed"):
+                seen += all_of_them.reply()[0]["events"]
+            self.assertEqual([(e["type"], e["job_state"], e.get("attempt", 0)) for e in seen if e["job"] == "steps"],
+                             [("job.accepted", "queued", 0), ("job.started", "running", 1), ("job.retried", "running", 1),
+                              ("job.started", "running", 2), ("job.ended", "succeeded", 2)])
+            self.assertEqual([e["type"] for e in seen if e["job"] == "doomed"],
+                             ["job.accepted", "job.started", "job.dead", "job.ended"])
+            self.assertEqual(seen[1]["worker"], "actor/0")
+            self.assertEqual(without.reply()[0]["events"][0]["type"], "job.dead")
+        self.assertEqual({e["type"] for e in s.call("Watch")["events"] if e["type"].startswith("job.")}, {"job.dead"})
+        self.assertNotIn("is begun by", s.log())
+
     def test_paused_groups_accept_jobs_and_hand_none_out(self):
         s = self.started({"actor": actor()})
         s.call("Pause", target="actor")
