@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "attachment-private.h"
 
+#include "access.h"
 #include "answer.h"
 #include "context.h"
 #include <errno.h>
@@ -118,6 +119,14 @@ int attachment_send_owed(struct attachment *attachment)
     return 0;
 }
 
+/* The end of a job comes with its result. */
+static bool may_read(const struct attachment *attachment, const struct job *job)
+{
+    const struct access access = {.context = attachment->context, .peer = attachment->peer};
+
+    return access_job(&access, job);
+}
+
 int attachment_on_watch(struct attachment *attachment, const struct ring_record *record)
 {
     struct protocol_by_id watch;
@@ -131,6 +140,8 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
     job = job_by_id(&attachment->context->jobs, &watch.id);
     if (!job)
         return answer_refuse(&attachment->mailbox, watch.cookie, ESRCH, "no such job");
+    if (!may_read(attachment, job))
+        return answer_refuse(&attachment->mailbox, watch.cookie, EPERM, "not permitted");
     if (job_ended(job))
         return attachment_send_done(attachment, watch.cookie, job);
     if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)

@@ -23,6 +23,7 @@ struct attachment {
     struct mailbox mailbox;
     struct context *context;
     struct actor *actor;
+    const struct peer *peer;
     bool may_change;
     unsigned n_waiters;  /* in the two lists */
     struct list waiting; /* waiters on live jobs, struct job_waiter.owner_link */

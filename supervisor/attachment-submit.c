@@ -5,6 +5,7 @@
 #include "answer.h"
 #include "context.h"
 #include "group.h"
+#include "peer.h"
 #include <errno.h>
 #include <string.h>
 
@@ -75,6 +76,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .key = key,
         .key_size = submit->key_size,
         .keep_result = !(submit->flags & PROTOCOL_SUBMIT_DO),
+        .submitter_uid = attachment->peer->uid,
         .options = {.max_retries = submit->max_retries,
                     .timeout = submit->timeout,
                     .backoff_min = submit->backoff_min,

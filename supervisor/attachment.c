@@ -186,9 +186,9 @@ static int attachment_new_actor(struct attachment *attachment)
     return actor_publish(attachment->actor);
 }
 
-int attachment_new(struct attachment **ret, struct context *context, bool may_change,
-                   void (*broken)(void *userdata, const char *what), void *userdata,
-                   struct mailbox_fds *ret_fds)
+int attachment_new(struct attachment **ret, struct context *context, const struct peer *peer,
+                   bool may_change, void (*broken)(void *userdata, const char *what),
+                   void *userdata, struct mailbox_fds *ret_fds)
 {
     const struct mailbox_options options = {
         .ring_size = ATTACHMENT_RING,
@@ -201,6 +201,7 @@ int attachment_new(struct attachment **ret, struct context *context, bool may_ch
     if (!attachment)
         return -ENOMEM;
     attachment->context = context;
+    attachment->peer = peer;
     attachment->may_change = may_change;
     attachment->broken = broken;
     attachment->userdata = userdata;

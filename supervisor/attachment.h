@@ -10,16 +10,17 @@
 
 struct attachment;
 struct context;
+struct peer;
 
 /*
  * Makes the rings. `*ret_fds` are for the client: close the control end after sending
  * (attachment_sent()). `broken` is called from the loop when the client broke the protocol: the
- * connection is to be closed (which frees the attachment). `may_change` = whether it may submit and
- * cancel. 0 or -errno.
+ * connection is to be closed (which frees the attachment). `peer` is the client, borrowed;
+ * `may_change` = whether it may submit and cancel. 0 or -errno.
  */
-int attachment_new(struct attachment **ret, struct context *context, bool may_change,
-                   void (*broken)(void *userdata, const char *what), void *userdata,
-                   struct mailbox_fds *ret_fds);
+int attachment_new(struct attachment **ret, struct context *context, const struct peer *peer,
+                   bool may_change, void (*broken)(void *userdata, const char *what),
+                   void *userdata, struct mailbox_fds *ret_fds);
 void attachment_sent(struct attachment *attachment, struct mailbox_fds *fds);
 
 /* From now on; requests that wait for room are judged anew. */

@@ -112,6 +112,7 @@ static void cell_tell_dead(struct cell *cell, struct job *job, const char *detai
                                            .job = id,
                                            .message_id = EVENT_ID_JOB_DEAD,
                                            .message = message,
+                                           .quotes = true,
                                        });
 }
 

@@ -50,6 +50,7 @@ void cell_write_letter(struct cell *cell, struct job *job)
         .topic = {.type = "", .key = job->key, .key_size = job->key_size},
         .sent_at = job->created_at,
         .job = protocol_id_format(&job->id, id),
+        .submitter_uid = job->submitter_uid,
         .code = job->code,
         .options = job->asked,
         .text = job->reason,

@@ -55,6 +55,7 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
     job->group = cell->group;
     job->cell = cell;
     job->keep_result = request->keep_result;
+    job->submitter_uid = request->submitter_uid;
     job->asked = request->options;
     cell_fill_options(cell, job);
     if (request->key_size > 0) {

@@ -40,7 +40,8 @@ void cell_waiter_reset(struct cell_waiter *waiter);
 
 /* What somebody asks for. Strings and payload are copied or, for a blob, taken over on success. */
 struct cell_request {
-    const char *name; /* chosen id, "" = have one made */
+    const char *name;    /* chosen id, "" = have one made */
+    uid_t submitter_uid; /* who may read it; 0 = root, or nobody */
     const void *key;
     uint32_t key_size;
     bool keep_result;

@@ -204,6 +204,8 @@ static const struct config_key GROUP_KEYS[] = {
 static const struct config_key DAEMON_KEYS[] = {
     {IN_DAEMON("AdminGroup", TEXT, admin_group),
      .allowed = "the name or number of an existing group"},
+    {IN_DAEMON("ReadGroup", TEXT, read_group),
+     .allowed = "the name or number of an existing group"},
     {IN_DAEMON("ClientsMax", UNSIGNED, clients_max), .fallback = "256", .min = 1, .max = 65536,
      .allowed = "a number from 1 to 65536"},
     {IN_DAEMON("ClientIdleSec", TIMEOUT, client_idle), .fallback = "infinity", .max = INT64_MAX,

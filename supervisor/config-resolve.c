@@ -341,6 +341,9 @@ static int resolve_daemon(struct config *config, const struct names *names,
     config->daemon_draft->problems = faults;
     r = resolve_group_of_daemon(config->daemon_draft, "AdminGroup", names, &daemon->admin_group,
                                 &daemon->admin_gid);
+    if (r == 0)
+        r = resolve_group_of_daemon(config->daemon_draft, "ReadGroup", names, &daemon->read_group,
+                                    &daemon->read_gid);
     config->daemon_draft->problems = NULL;
     return r;
 }
@@ -356,6 +359,8 @@ int config_want_names(const struct config *config, struct names *names)
 {
     int r = names_want(names, NAMES_GROUP, config->daemon.admin_group);
 
+    if (r == 0)
+        r = names_want(names, NAMES_GROUP, config->daemon.read_group);
     for (size_t i = 0; r == 0 && i < config->n_groups; i++)
         r = config_want_group_names(config->groups[i], names);
     return r;

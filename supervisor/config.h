@@ -22,6 +22,8 @@
 struct config_daemon {
     char *admin_group;                /* AdminGroup=; NULL = none */
     gid_t admin_gid;                  /* valid if admin_group */
+    char *read_group;                 /* ReadGroup=; NULL = none */
+    gid_t read_gid;                   /* valid if read_group */
     unsigned clients_max;             /* ClientsMax=, 256 */
     usec_t client_idle;               /* ClientIdleSec=, infinity */
     usec_t client_request;            /* ClientRequestSec=, 30 s */

@@ -22,13 +22,17 @@
 
 static void tell_job(struct request *request, const struct job *job)
 {
-    report_job(request_begin(request), "job", request->context, job, REPORT_SINGLE_MAX);
+    const struct access access = access_of(request);
+
+    report_job(request_begin(request), "job", &access, job, REPORT_SINGLE_MAX);
     request_end_more(request);
 }
 
 static void answer_job(struct request *request, const struct job *job)
 {
-    report_job(request_begin(request), "job", request->context, job, REPORT_SINGLE_MAX);
+    const struct access access = access_of(request);
+
+    report_job(request_begin(request), "job", &access, job, REPORT_SINGLE_MAX);
     request_end(request);
 }
 
@@ -249,7 +253,8 @@ static void attach(struct request *request)
         request_done(request); /* nobody would get the descriptors */
         return;
     }
-    r = attachment_new(&request->attachment, request->context, true, on_broken, request, &fds);
+    r = attachment_new(&request->attachment, request->context, &request->connection->peer, true,
+                       on_broken, request, &fds);
     if (r < 0) {
         request_internal(request, r);
         return;

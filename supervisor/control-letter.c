@@ -149,6 +149,7 @@ static const struct dead_letter *next_letter(struct letters *letters,
 
 static bool step_letters(struct control_list *list)
 {
+    const struct access access = access_of(list->parts.request);
     struct letters *letters = letters_of(list);
     const struct dead_letter *letter =
         next_letter(letters, &list->parts.request->context->dead_letters);
@@ -159,7 +160,7 @@ static bool step_letters(struct control_list *list)
         return true; /* on an earlier page */
     list->cursor = letter->id;
     if (dead_letter_matches(letter, &letters->filter))
-        report_dead_letter(control_list_item(list), NULL, letter, false);
+        report_dead_letter(control_list_item(list), NULL, &access, letter, false);
     return true;
 }
 
@@ -215,6 +216,7 @@ void control_get_dead_letter(struct request *request)
         {"id", VARLINK_INT, true, offsetof(struct id_parameters, id)},
         {0},
     };
+    const struct access access = access_of(request);
     struct id_parameters parameters = {0};
     const struct dead_letter *letter;
 
@@ -223,7 +225,7 @@ void control_get_dead_letter(struct request *request)
     letter = find_letter(request, parameters.id.value);
     if (!letter)
         return;
-    report_dead_letter(request_begin(request), "letter", letter, true);
+    report_dead_letter(request_begin(request), "letter", &access, letter, true);
     request_end(request);
 }
 

@@ -49,14 +49,15 @@ static bool is_wanted(const struct jobs *jobs, const struct job *job)
 
 static bool step(struct control_list *list)
 {
-    const struct context *context = list->parts.request->context;
+    const struct access access = access_of(list->parts.request);
+    const struct context *context = access.context;
     const struct job *job;
 
     if (list->cursor >= job_table_size(&context->jobs))
         return false;
     job = job_table_at(&context->jobs, (uint32_t)list->cursor++);
     if (job && is_wanted(jobs_of(list), job))
-        report_job(control_list_item(list), NULL, context, job, REPORT_DETAIL_MAX);
+        report_job(control_list_item(list), NULL, &access, job, REPORT_DETAIL_MAX);
     return true;
 }
 

@@ -292,6 +292,7 @@ struct job *control_submit(struct request *request, const struct control_submit_
     struct cell_request wanted = {
         .name = "",
         .keep_result = options->keep_result,
+        .submitter_uid = request->connection->peer.uid,
         .options = JOB_OPTIONS_DEFAULT,
         .data = "",
         .blob_fd = -1,

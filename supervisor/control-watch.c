@@ -32,26 +32,28 @@ struct watch {
 
 static bool step_events(struct control_list *list)
 {
+    const struct access access = access_of(list->parts.request);
     const struct event *event = event_after(&list->parts.request->context->events, list->cursor);
 
     if (!event)
         return false;
     list->cursor = event->id;
     if (report_event_matches(event, watch_of(list, list)->target))
-        report_event(control_list_item(list), event);
+        report_event(control_list_item(list), &access, event);
     return true;
 }
 
 static void watch_tell(const struct watch *watch, const struct event *event)
 {
     struct request *request = watch->list.parts.request;
+    const struct access access = access_of(request);
     struct reply *reply;
 
     if (!report_event_matches(event, watch->target))
         return;
     reply = request_begin(request);
     reply_array(reply, "events");
-    report_event(reply, event);
+    report_event(reply, &access, event);
     reply_end_array(reply);
     request_end_more(request);
 }
@@ -139,6 +141,7 @@ struct deaths {
 
 static bool step_deaths(struct control_list *list)
 {
+    const struct access access = access_of(list->parts.request);
     const struct death_log *log = &list->parts.request->context->deaths;
     struct deaths *deaths = deaths_of(list);
     const struct death *death;
@@ -151,7 +154,7 @@ static bool step_deaths(struct control_list *list)
         return true; /* on an earlier page */
     list->cursor = death->serial;
     if (report_death_matches(death, deaths->target))
-        report_death(control_list_item(list), NULL, death);
+        report_death(control_list_item(list), NULL, &access, death);
     return true;
 }
 
@@ -336,7 +339,8 @@ void control_get_log(struct request *request)
     struct log *log;
 
     if (!request_take(request, table, &parameters) ||
-        !control_find_target(request, parameters.target, &target))
+        !control_find_target(request, parameters.target, &target) ||
+        !access_demand(request, target.group))
         return;
     log = calloc(1, sizeof(*log));
     if (!log) {

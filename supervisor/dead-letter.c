@@ -139,6 +139,7 @@ static struct dead_letter *letter_new(const struct dead_letter_facts *facts)
     letter->recipient_ref = facts->recipient_ref;
     letter->message = facts->message;
     letter->sent_at = facts->sent_at;
+    letter->submitter_uid = facts->submitter_uid;
     letter->code = facts->code;
     letter->options = facts->options;
     letter->attempts = facts->attempts;

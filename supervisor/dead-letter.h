@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum dead_letter_reason {
     /* Dead letters. */
@@ -69,6 +70,7 @@ struct dead_letter_facts {
     usec_t sent_at;             /* realtime */
     const char *job;            /* id, for DEAD_JOB */
     struct job_options options; /* that job's */
+    uid_t submitter_uid;        /* of that job, who may read it; 0 = root, or nobody */
     int32_t code;               /* the handler's own; for DEAD_ERROR and DEAD_JOB */
     const char *text;           /* the handler's error, or why */
     uint32_t attempts;
@@ -89,6 +91,7 @@ struct dead_letter {
     struct topic topic; /* bytes owned */
     uint64_t message;
     usec_t sent_at;
+    uid_t submitter_uid;
     int32_t code;
     uint32_t attempts;
     size_t n_deaths;

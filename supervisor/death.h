@@ -63,6 +63,7 @@ struct death {
     uint64_t jobs_done;
     char command[PROTOCOL_COMMAND_MAX + 1]; /* not the worker died but what it ran for its job */
     char job[PROTOCOL_ID_TEXT];             /* in hand; empty if none */
+    uid_t owner_uid, submitter_uid; /* of its group's User=, of that job; 0 = root, or nobody */
     uint32_t attempt;
     size_t n_messages; /* the flight recorder, newest first */
     struct death_message *messages;

@@ -35,6 +35,7 @@ struct event {
     uint32_t attempt;       /* the same; 0 = none yet */
     const char *message_id; /* of the journal catalog; static */
     const char *message;
+    bool quotes;         /* the message quotes a worker: not for everyone */
     struct death *death; /* a reference is taken */
 };
 

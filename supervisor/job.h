@@ -17,6 +17,7 @@
 #include "parcel.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct cell;
 struct group;
@@ -65,7 +66,8 @@ struct job {
     uint64_t handle;       /* index and generation in the table */
     struct protocol_id id;
     enum job_state state;
-    bool keep_result; /* created in the background */
+    uid_t submitter_uid; /* of the process that submitted it; 0 = root, or nobody */
+    bool keep_result;    /* created in the background */
     bool cancel_requested;
     bool started; /* the worker said so, this attempt */
     const char

@@ -43,18 +43,20 @@ void peer_deinit(struct peer *peer)
     *peer = (struct peer)PEER_NULL;
 }
 
-bool peer_may_change(const struct peer *peer, const struct config_daemon *config)
+bool peer_is_member(const struct peer *peer, gid_t gid)
 {
-    if (peer->uid == 0 || peer->uid == geteuid())
-        return true;
-    if (!config->admin_group)
-        return false;
-    if (peer->gid == config->admin_gid)
+    if (peer->gid == gid)
         return true;
     for (size_t i = 0; i < peer->n_groups; i++)
-        if (peer->groups[i] == config->admin_gid)
+        if (peer->groups[i] == gid)
             return true;
     return false;
+}
+
+bool peer_may_change(const struct peer *peer, const struct config_daemon *config)
+{
+    return peer->uid == 0 || peer->uid == geteuid() ||
+           (config->admin_group && peer_is_member(peer, config->admin_gid));
 }
 
 void peer_describe_needed(char *text, const struct config_daemon *config)

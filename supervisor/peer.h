@@ -26,6 +26,9 @@ struct peer {
 int peer_init(struct peer *peer, int fd);
 void peer_deinit(struct peer *peer);
 
+/* Whether that is one of its groups. */
+bool peer_is_member(const struct peer *peer, gid_t gid);
+
 /* Whether it may change things: root, the supervisor's user, members of AdminGroup=. */
 bool peer_may_change(const struct peer *peer, const struct config_daemon *config);
 

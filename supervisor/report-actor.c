@@ -79,18 +79,19 @@ void report_exchange(struct reply *reply, const struct actor *actor)
 
 /* ---- dead letters ---- */
 
-static void report_details(struct reply *reply, const struct dead_letter *letter)
+static void report_details(struct reply *reply, const struct access *access,
+                           const struct dead_letter *letter)
 {
-    if (!letter->payload_dropped)
+    if (!letter->payload_dropped && access_letter(access, letter))
         (void)report_parcel(reply, "payload", &letter->payload, REPORT_SINGLE_MAX);
     reply_array(reply, "deaths");
     for (size_t i = 0; i < letter->n_deaths; i++)
-        report_death(reply, NULL, letter->deaths[i]);
+        report_death(reply, NULL, access, letter->deaths[i]);
     reply_end_array(reply);
 }
 
-void report_dead_letter(struct reply *reply, const char *key, const struct dead_letter *letter,
-                        bool whole)
+void report_dead_letter(struct reply *reply, const char *key, const struct access *access,
+                        const struct dead_letter *letter, bool whole)
 {
     const bool has_code = letter->reason == DEAD_ERROR || letter->reason == DEAD_JOB;
 
@@ -108,12 +109,15 @@ void report_dead_letter(struct reply *reply, const char *key, const struct dead_
     reply_string_if(reply, "job", letter->job);
     if (has_code)
         reply_int(reply, "code", letter->code);
-    reply_string_if(reply, "text", letter->text);
+    if (access_letter(access, letter))
+        reply_string_if(reply, "text", letter->text);
+    else
+        reply_bool(reply, "restricted", true);
     reply_uint_if(reply, "attempts", letter->attempts);
     reply_uint(reply, "payload_bytes", letter->payload_size);
     reply_bool(reply, "payload_dropped", letter->payload_dropped);
     reply_uint(reply, "n_deaths", letter->n_deaths);
     if (whole)
-        report_details(reply, letter);
+        report_details(reply, access, letter);
     reply_end_object(reply);
 }

@@ -3,6 +3,7 @@
 
 /* Types of io.troupe.Actors as JSON; see report.h. `key` NULL inside an array. */
 
+#include "access.h"
 #include "reply.h"
 
 struct actor;
@@ -14,5 +15,5 @@ void report_exchange(struct reply *reply, const struct actor *actor);
 void report_subscription(struct reply *reply, const struct actor *exchange,
                          const struct exchange_subscription *subscription);
 /* Whole: with payload and death reports, as far as there is room for them. */
-void report_dead_letter(struct reply *reply, const char *key, const struct dead_letter *letter,
-                        bool whole);
+void report_dead_letter(struct reply *reply, const char *key, const struct access *access,
+                        const struct dead_letter *letter, bool whole);

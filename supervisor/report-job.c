@@ -78,7 +78,8 @@ static const char *report_published(struct reply *reply, const struct context *c
     return NULL;
 }
 
-static void report_attempts(struct reply *reply, const struct job *job, size_t limit)
+/* The detail of an error is what its handler said. */
+static void report_attempts(struct reply *reply, const struct job *job, bool open, size_t limit)
 {
     reply_array(reply, "attempts");
     for (size_t i = 0; i < job->n_attempts && reply->size < limit; i++) {
@@ -89,7 +90,10 @@ static void report_attempts(struct reply *reply, const struct job *job, size_t l
         reply_string(reply, "worker", attempt->worker);
         reply_uint(reply, "at", attempt->at);
         reply_string(reply, "cause", attempt->cause);
-        reply_string(reply, "detail", attempt->detail);
+        if (open || strcmp(attempt->cause, "error") != 0)
+            reply_string(reply, "detail", attempt->detail);
+        else
+            reply_bool(reply, "restricted", true);
         reply_end_object(reply);
     }
     reply_end_array(reply);
@@ -112,7 +116,6 @@ static const char *report_outcome(struct reply *reply, const struct job *job, si
 
     if (job->state != JOB_SUCCEEDED && job->state != JOB_FAILED)
         return NULL;
-    reply_int(reply, "code", job->code);
     r = report_parcel(reply, "result", &job->result, limit);
     if (r == 0)
         return NULL;
@@ -125,11 +128,29 @@ static const char *report_outcome(struct reply *reply, const struct job *job, si
     return buffer;
 }
 
-void report_job(struct reply *reply, const char *key, const struct context *context,
-                const struct job *job, size_t limit)
+/* What it is about: reason, state page, result, and what of it could not be shown. */
+static void report_contents(struct reply *reply, const struct context *context,
+                            const struct job *job, size_t limit)
 {
     const char *missing_result, *missing_published;
-    char id[PROTOCOL_ID_TEXT], buffer[160], both[256];
+    char buffer[160], both[256];
+
+    reply_string_if(reply, "reason", job->reason);
+    missing_published = report_published(reply, context, job, limit);
+    missing_result = report_outcome(reply, job, limit, buffer, sizeof(buffer));
+    if (missing_published && missing_result) {
+        snprintf(both, sizeof(both), "%s; %s", missing_result, missing_published);
+        reply_string(reply, "missing", both);
+    } else if (missing_published || missing_result) {
+        reply_string(reply, "missing", missing_result ? missing_result : missing_published);
+    }
+}
+
+void report_job(struct reply *reply, const char *key, const struct access *access,
+                const struct job *job, size_t limit)
+{
+    const bool open = access_job(access, job);
+    char id[PROTOCOL_ID_TEXT];
 
     reply_object(reply, key);
     reply_string(reply, "id", protocol_id_format(&job->id, id));
@@ -146,15 +167,12 @@ void report_job(struct reply *reply, const char *key, const struct context *cont
     else if (job->n_attempts > 0)
         reply_string(reply, "worker", job->attempts[job->n_attempts - 1].worker);
     reply_bool(reply, "cancel_requested", job->cancel_requested);
-    reply_string_if(reply, "reason", job->reason);
-    report_attempts(reply, job, limit);
-    missing_published = report_published(reply, context, job, limit);
-    missing_result = report_outcome(reply, job, limit, buffer, sizeof(buffer));
-    if (missing_published && missing_result) {
-        snprintf(both, sizeof(both), "%s; %s", missing_result, missing_published);
-        reply_string(reply, "missing", both);
-    } else if (missing_published || missing_result) {
-        reply_string(reply, "missing", missing_result ? missing_result : missing_published);
-    }
+    report_attempts(reply, job, open, limit);
+    if (job->state == JOB_SUCCEEDED || job->state == JOB_FAILED)
+        reply_int(reply, "code", job->code);
+    if (open)
+        report_contents(reply, access->context, job, limit);
+    else
+        reply_bool(reply, "restricted", true);
     reply_end_object(reply);
 }

@@ -34,10 +34,27 @@ static void report_messages(struct reply *reply, const struct death *death)
     reply_end_array(reply);
 }
 
-void report_death(struct reply *reply, const char *key, const struct death *death)
+/* What it had published and written, and the command that it ran. */
+static void report_contents(struct reply *reply, const struct access *access,
+                            const struct death *death)
+{
+    bool details = reply->size < REPORT_DETAIL_MAX;
+
+    if (!access_death(access, death)) {
+        reply_bool(reply, "restricted", true);
+        return;
+    }
+    reply_string_if(reply, "command", death->command);
+    if (details && death->state_size > 0)
+        reply_payload(reply, "state", death->state, death->state_size);
+    if (details && (death->stderr_text || death->stderr_size == 0))
+        reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
+}
+
+void report_death(struct reply *reply, const char *key, const struct access *access,
+                  const struct death *death)
 {
     const struct rusage *usage = &death->exit.usage;
-    bool details = reply->size < REPORT_DETAIL_MAX;
     char buffer[16];
 
     reply_object(reply, key);
@@ -57,16 +74,12 @@ void report_death(struct reply *reply, const char *key, const struct death *deat
     reply_uint(reply, "system_usec", timeval_usec(usage->ru_stime));
     reply_uint(reply, "max_rss_bytes", (uint64_t)usage->ru_maxrss * 1024);
     reply_uint(reply, "jobs_done", death->jobs_done);
-    reply_string_if(reply, "command", death->command);
     if (death->job[0] != '\0') {
         reply_string(reply, "job", death->job);
         reply_uint(reply, "attempt", death->attempt);
     }
-    if (details && death->state_size > 0)
-        reply_payload(reply, "state", death->state, death->state_size);
     report_messages(reply, death);
-    if (details && (death->stderr_text || death->stderr_size == 0))
-        reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
+    report_contents(reply, access, death);
     reply_end_object(reply);
 }
 
@@ -106,7 +119,22 @@ static const char *const ROLES[] = {
     [SLOT_PREDECESSOR] = "predecessor",
 };
 
-void report_worker(struct reply *reply, struct slot *slot)
+/* What it says of itself. Without a process, the text is the supervisor's own: why there is none.
+ */
+static void report_words(struct reply *reply, const struct access *access, struct slot *slot)
+{
+    if (slot->process.pid <= 0)
+        reply_string_if(reply, "status", slot->status_text);
+    if (!access_group(access, slot->cell->group)) {
+        reply_bool(reply, "restricted", true);
+        return;
+    }
+    if (slot->process.pid > 0)
+        reply_string_if(reply, "status", slot->status_text);
+    (void)report_state_page(reply, slot);
+}
+
+void report_worker(struct reply *reply, const struct access *access, struct slot *slot)
 {
     reply_object(reply, NULL);
     reply_string(reply, "name", slot->name);
@@ -127,10 +155,9 @@ void report_worker(struct reply *reply, struct slot *slot)
     reply_uint(reply, "jobs_done", slot->jobs_done);
     reply_uint(reply, "recycled", slot->n_recycled);
     reply_string_if(reply, "replacement", ROLES[slot->role]);
-    reply_string_if(reply, "status", slot->status_text);
-    (void)report_state_page(reply, slot);
+    report_words(reply, access, slot);
     if (slot->last_death)
-        report_death(reply, "last_death", slot->last_death);
+        report_death(reply, "last_death", access, slot->last_death);
     reply_end_object(reply);
 }
 
@@ -154,8 +181,10 @@ static void report_outcomes(struct reply *reply, const struct outcomes *outcomes
         reply_uint(reply, "failing_since_at", outcomes->since);
 }
 
-static void report_last_dead(struct reply *reply, const struct group_dead *dead)
+static void report_last_dead(struct reply *reply, const struct access *access,
+                             const struct group *group)
 {
+    const struct group_dead *dead = &group->last_dead;
     char id[PROTOCOL_ID_TEXT];
 
     if (dead->at == 0)
@@ -163,7 +192,10 @@ static void report_last_dead(struct reply *reply, const struct group_dead *dead)
     reply_object(reply, "last_dead");
     reply_string(reply, "job", protocol_id_format(&dead->id, id));
     reply_uint(reply, "at", dead->at);
-    reply_string(reply, "reason", dead->reason);
+    if (access_group(access, group))
+        reply_string(reply, "reason", dead->reason);
+    else
+        reply_bool(reply, "restricted", true);
     reply_end_object(reply);
 }
 
@@ -195,7 +227,7 @@ void report_cell_begin(struct reply *reply, const struct cell *cell)
     report_latency(reply, &cell->latency);
 }
 
-void report_group_begin(struct reply *reply, const struct group *group)
+void report_group_begin(struct reply *reply, const struct access *access, const struct group *group)
 {
     const char *description = group->config->description;
 
@@ -217,11 +249,11 @@ void report_group_begin(struct reply *reply, const struct group *group)
     reply_uint(reply, "results_bytes", group->results.bytes);
     report_counters(reply, &group->counters);
     report_outcomes(reply, group_outcomes(group));
-    report_last_dead(reply, &group->last_dead);
+    report_last_dead(reply, access, group);
     report_latency(reply, group->cell ? &group->cell->latency : &group->latency);
 }
 
-void report_event(struct reply *reply, const struct event *event)
+void report_event(struct reply *reply, const struct access *access, const struct event *event)
 {
     reply_object(reply, NULL);
     reply_uint(reply, "id", event->id);
@@ -234,9 +266,12 @@ void report_event(struct reply *reply, const struct event *event)
     reply_string_if(reply, "job", event->job);
     reply_string_if(reply, "job_state", event->job_state);
     reply_uint_if(reply, "attempt", event->attempt);
-    reply_string(reply, "message", event->message ? event->message : "");
+    if (event->quotes && !access_event(access, event))
+        reply_bool(reply, "restricted", true);
+    else
+        reply_string(reply, "message", event->message ? event->message : "");
     if (event->death)
-        report_death(reply, "death", event->death);
+        report_death(reply, "death", access, event->death);
     reply_end_object(reply);
 }
 

@@ -9,12 +9,13 @@
  * REPORT_DETAIL_MAX: a status or a list stays readable whatever the workers publish.
  */
 
+#include "access.h"
 #include "reply.h"
 
 #include <stddef.h>
 
+struct access;
 struct cell;
-struct context;
 struct death;
 struct event;
 struct group;
@@ -27,18 +28,22 @@ struct slot;
 #define REPORT_SINGLE_MAX (((size_t)4 << 20) - 65536)
 
 /*
+ * What `access` may not read is left out, and the object says "restricted": true.
+ *
  * Each writes one object into the answer, as its member `key`, or as an element; what it does
  * not fit into fails the answer as a whole, see reply.h. Nothing is kept of what is passed.
  */
-void report_death(struct reply *reply, const char *key, const struct death *death);
-void report_worker(struct reply *reply, struct slot *slot);
+void report_death(struct reply *reply, const char *key, const struct access *access,
+                  const struct death *death);
+void report_worker(struct reply *reply, const struct access *access, struct slot *slot);
 /* All but the cells and workers, and the end of the object; of a group also without what the oldest
  * job is, which is found among the cells. */
-void report_group_begin(struct reply *reply, const struct group *group);
+void report_group_begin(struct reply *reply, const struct access *access,
+                        const struct group *group);
 void report_cell_begin(struct reply *reply, const struct cell *cell);
-void report_event(struct reply *reply, const struct event *event);
+void report_event(struct reply *reply, const struct access *access, const struct event *event);
 /* limit: as above. */
-void report_job(struct reply *reply, const char *key, const struct context *context,
+void report_job(struct reply *reply, const char *key, const struct access *access,
                 const struct job *job, size_t limit);
 
 /* The bytes of a parcel as a Payload, if the answer stays within `limit`. 0, -EMSGSIZE (nothing is

@@ -127,6 +127,7 @@ static int submit(struct group *group, struct dead_letter *letter, struct job **
         .key = letter->topic.key,
         .key_size = letter->topic.key_size,
         .keep_result = true,
+        .submitter_uid = letter->submitter_uid,
         .options = letter->options,
         .data = payload->fd >= 0 ? NULL : parcel_data(payload),
         .size = payload->size,

@@ -38,6 +38,7 @@ static void slot_report_job(const struct slot *slot, struct death *death)
         return; /* never begun: it has nothing to do with it */
     protocol_id_format(&job->id, death->job);
     death->attempt = job->attempt;
+    death->submitter_uid = job->submitter_uid;
     death->state_of_job = slot_has_published(slot, job);
 }
 
@@ -61,6 +62,7 @@ struct death *slot_new_report(struct slot *slot)
     if (!death)
         return NULL;
     (void)snprintf(death->worker, sizeof(death->worker), "%s", slot->name);
+    death->owner_uid = slot->cell->config->user ? slot->cell->config->uid : 0;
     death->generation = slot->generation;
     death->at = clock_realtime();
     death->jobs_done = slot->jobs_done;

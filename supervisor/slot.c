@@ -51,6 +51,7 @@ void slot_tell(struct slot *slot, enum log_level level, const char *type, const 
                                                 .job = death && death->job[0] ? death->job : NULL,
                                                 .message_id = message_id,
                                                 .message = message,
+                                                .quotes = death && death->command[0] != '\0',
                                                 .death = death,
                                             });
 }

@@ -147,7 +147,9 @@ static void show_payload(const struct terminal *terminal, const json_t *letter)
     const uint64_t bytes = field_count(letter, "payload_bytes");
     size_t size;
 
-    if (field_true(letter, "payload_dropped"))
+    if (field_true(letter, "restricted"))
+        show_restricted(terminal, "   Payload: ", letter);
+    else if (field_true(letter, "payload_dropped"))
         terminal_print(terminal, "   Payload: %s, not kept for want of room", BYTES(bytes));
     else if (field_payload(letter, "payload", &data, &size) < 0 || !data)
         terminal_print(terminal, "   Payload: %s, too large to be shown", BYTES(bytes));

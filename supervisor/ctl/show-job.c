@@ -116,6 +116,7 @@ void show_job(const struct terminal *terminal, const json_t *job, usec_t now)
     show_attempts(terminal, json_object_get(job, "attempts"), now);
     show_bytes(terminal, "    Result: ", job, "result");
     show_bytes(terminal, " Published: ", job, "published");
+    show_restricted(terminal, "    Result: ", job);
     if (field_has(job, "missing"))
         terminal_print(terminal, " Published: not readable: %s", SAFE(field_text(job, "missing")));
 }
@@ -165,5 +166,7 @@ void show_event(const struct terminal *terminal, const json_t *event)
     const char *type = field_text(event, "type"), *color = event_color(type);
 
     terminal_print(terminal, DIM "%s" PLAIN "  %s%-18s%s %s", TIME_OF_DAY(field_usec(event, "at")),
-                   color, SAFE(type), *color ? PLAIN : "", SAFE_LINE(field_text(event, "message")));
+                   color, SAFE(type), *color ? PLAIN : "",
+                   field_true(event, "restricted") ? SHOW_RESTRICTED
+                                                   : SAFE_LINE(field_text(event, "message")));
 }

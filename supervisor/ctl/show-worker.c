@@ -97,6 +97,7 @@ void show_worker(const struct terminal *terminal, const json_t *group, const jso
     if (field_has(worker, "status"))
         terminal_print(terminal, "    Status: %s", SAFE(field_text(worker, "status")));
     show_payload(terminal, " Published: ", worker, "published");
+    show_restricted(terminal, " Published: ", worker);
     if (json_is_object(death)) {
         terminal_print(terminal, "Last death: %s%s" PLAIN ", %s, after %s",
                        field_is(death, "cause", "stop") ? "" : RED,
@@ -161,6 +162,7 @@ static void show_stderr(const struct terminal *terminal, const json_t *death)
 {
     const char *text = field_text(death, "stderr");
 
+    show_restricted(terminal, "    Stderr: ", death);
     if (!field_has(death, "stderr"))
         return;
     if (*text == '\0') {

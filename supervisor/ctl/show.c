@@ -2,6 +2,7 @@
 #include "show.h"
 
 #include "../../shared/cleanup.h"
+#include "field.h"
 #include "format.h"
 #include <string.h>
 
@@ -87,6 +88,12 @@ void show_quoted(const struct terminal *terminal, const char *indent, const char
         free(line);
         text = *end == '\0' ? end : end + 1;
     }
+}
+
+void show_restricted(const struct terminal *terminal, const char *label, const json_t *object)
+{
+    if (field_true(object, "restricted"))
+        terminal_print(terminal, "%s" DIM SHOW_RESTRICTED PLAIN, label);
 }
 
 char *show_last_line(char *buffer, size_t size, const char *text)

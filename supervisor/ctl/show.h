@@ -41,5 +41,9 @@ const char *show_state_dot(const char *state);
 void show_quoted(const struct terminal *terminal, const char *indent, const char *text,
                  unsigned limit);
 
+/* What the supervisor left out, since the user may not read it: a line that says so, if it did. */
+#define SHOW_RESTRICTED "(restricted: not for this user, see ReadGroup= in troupe.conf(5))"
+void show_restricted(const struct terminal *terminal, const char *label, const json_t *object);
+
 /* The last line of a text that is not empty, into `buffer`; "" if there is none. */
 char *show_last_line(char *buffer, size_t size, const char *text);

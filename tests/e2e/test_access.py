@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""Who may read what: numbers and names are for everyone, contents are not."""
+import contextlib
+import glob
+import json
+import os
+import re
+import unittest
+
+from troupe import ACTOR, TOP, Bell, TestCase, Varlink, VarlinkError, helper, ini
+
+SECRET = "SECRET"
+SUBMITTER, READER, STRANGER = 2002, 2003, 65534
+
+
+@contextlib.contextmanager
+def user(uid, *groups):
+    """Connections made meanwhile are made as this user: the kernel keeps who connected."""
+    before = os.getgroups()
+    os.setgroups(groups)
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(before)
+
+
+def raw(path, method, parameters, more=False):
+    """All replies to one call, as text."""
+    with Varlink(path) as connection:
+        connection.send(method, parameters, **({"more": True} if more else {}))
+        texts = [json.dumps(connection.receive())]
+        while '"continues": true' in texts[-1]:
+            texts.append(json.dumps(connection.receive()))
+        return "\n".join(texts)
+
+
+def replayed(path):
+    """The kept events as a stream: as many replies as there are events."""
+    with Varlink(path) as connection:
+        count = len(connection.call("Watch")["events"])
+        connection.send("Watch", {"replay": True}, more=True)
+        return "\n".join(json.dumps(connection.receive()) for _ in range(count))
+
+
+def methods():
+    found = set()
+    for path in glob.glob(os.path.join(TOP, "supervisor", "**", "io.troupe.*.varlink"), recursive=True):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        interface = re.search(r"^interface (\S+)", text, re.MULTILINE).group(1)
+        found |= {f"{interface}.{name}" for name in re.findall(r"^method (\w+)", text, re.MULTILINE)}
+    return found
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
+class Contents(TestCase):
+    def begin(self, conf=""):
+        self.s = self.started({
+            "secret": ini(ACTOR, Pool={"Size": 2}, Jobs={"MaxRetries": 0}, Resources={"LimitCORE": 0}),
+            "owned": ini("/bin/sh -c 'echo SECRET output; exec sleep infinity'",
+                         Group={"Type": "service", "User": "nobody"}),
+        }, conf=conf)
+        s = self.s
+        started, go = Bell(s, "started"), Bell(s, "go")
+        self.kept = s.create("secret", f"{SECRET}\necho {SECRET} result")
+        s.wait_job(self.kept)
+        self.dead = s.create("secret", f"complain {SECRET} stderr\nstate {SECRET} state\ncrash abort")
+        s.wait_job(self.dead)
+        self.erred = s.create("secret", f"fail 7 {SECRET} error")
+        s.wait_job(self.erred)
+        self.live = s.create("secret", f"state {SECRET} state\nring {started.path}\nwait {go.path}\necho {SECRET}")
+        started.wait()
+        s.call("io.troupe.Actors.CreateExchange", name="x", kind="single")
+        with self.assertRaises(VarlinkError):  # a dead letter
+            s.call("io.troupe.Actors.Tell", to="x", type="t", payload={"encoding": "utf8", "data": SECRET})
+        s.call("io.troupe.Actors.Schedule", to="secret/0", type="t", delay_usec=10**12,
+               payload={"encoding": "utf8", "data": SECRET})
+        self.letters = [letter["id"] for letter in
+                        s.call("io.troupe.Actors.ListDeadLetters")["letters"]]
+        self.go = go
+        return s
+
+    def calls(self):
+        """Every method that shows something, with parameters that show as much as possible."""
+        return {
+            "io.troupe.Supervisor.GetInfo": [{}],
+            "io.troupe.Supervisor.GetStatus": [{}, {"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
+            "io.troupe.Supervisor.Watch": [{}],
+            "io.troupe.Supervisor.ListDeaths": [{}, {"target": "secret"}],
+            "io.troupe.Supervisor.GetLog": [{"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
+            "io.troupe.Jobs.Get": [{"id": id} for id in (self.kept, self.dead, self.erred, self.live)],
+            "io.troupe.Jobs.List": [{"ended": True}, {"group": "secret", "ended": True}],
+            "io.troupe.Jobs.Wait": [{"id": id} for id in (self.kept, self.dead, self.erred)],
+            "io.troupe.Actors.Lookup": [{"name": "secret"}, {"name": "x"}, {"name": "secret/0"}],
+            "io.troupe.Actors.ListActors": [{}],
+            "io.troupe.Actors.ListTimers": [{}],
+            "io.troupe.Actors.ListExchanges": [{}, {"name": "x"}],
+            "io.troupe.Actors.ListSubscriptions": [{"exchange": "x"}],
+            "io.troupe.Actors.ListDeadLetters": [{}],
+            "io.troupe.Actors.GetDeadLetter": [{"id": id} for id in self.letters],
+        }
+
+    CHANGES = {f"io.troupe.{name}" for name in (
+        "Supervisor.Start Supervisor.Stop Supervisor.Restart Supervisor.Reset Supervisor.Pause Supervisor.Resume "
+        "Supervisor.Resize Supervisor.Reload Jobs.Create Jobs.Do Jobs.Cancel Jobs.Attach Actors.Tell Actors.Ask "
+        "Actors.Schedule Actors.Unschedule Actors.Pause Actors.Resume Actors.Subscribe Actors.Unsubscribe "
+        "Actors.CreateExchange Actors.DeleteExchange Actors.Requeue Actors.Purge Actors.SetMessageLog").split()}
+
+    def showing(self):
+        """Which calls show a secret."""
+        shown = set()
+        for method, list_of_parameters in self.calls().items():
+            for parameters in list_of_parameters:
+                for more in (False, True):
+                    if more and (method.endswith("Watch") or parameters.get("id") == self.live):
+                        continue  # goes on
+                    if SECRET in raw(self.s.socket_path, method, parameters, more):
+                        shown.add(method)
+        if SECRET in replayed(self.s.socket_path):
+            shown.add("io.troupe.Supervisor.Watch")
+        return shown
+
+    SECRETS = {f"io.troupe.{name}" for name in (
+        "Supervisor.GetStatus Supervisor.Watch Supervisor.ListDeaths Supervisor.GetLog Jobs.Get Jobs.List Jobs.Wait "
+        "Actors.ListDeadLetters Actors.GetDeadLetter").split()}
+
+    def test_every_method_is_looked_at(self):
+        self.begin()
+        self.assertEqual(set(self.calls()) | self.CHANGES, methods())
+
+    def test_what_changes_something_is_refused_to_a_stranger(self):
+        s = self.begin()
+        for method in self.CHANGES:
+            with self.subTest(method=method), user(STRANGER):
+                self.assertIn("NotPermitted", raw(s.socket_path, method, {}))
+
+    def test_root_reads_everything(self):
+        self.begin()
+        self.assertEqual(self.showing(), self.SECRETS)
+
+    def test_a_stranger_reads_no_contents(self):
+        s = self.begin()
+        with user(READER):
+            self.assertEqual(self.showing(), set())
+            status = s.call("GetStatus", target="secret")["groups"][0]
+            self.assertTrue(status["workers"][0]["restricted"])
+            self.assertEqual(status["dead"], 2)
+            job = s.job(self.kept)
+            self.assertEqual((job["state"], job["code"], job["restricted"]), ("succeeded", 0, True))
+            death = s.deaths("secret")[0]
+            self.assertEqual((death["signal"], death["restricted"]), ("SIGABRT", True))
+            self.assertIn("what workers wrote",
+                          self.refused("NotPermitted", s.call, "GetLog", target="secret")["needed"])
+
+    def test_members_of_the_read_group_read_everything_and_change_nothing(self):
+        s = self.begin(conf="[Supervisor]\nReadGroup=daemon\n")
+        with user(READER, 1):
+            self.assertEqual(self.showing(), self.SECRETS)
+            self.refused("NotPermitted", s.create, "secret", "echo")
+        with user(READER):
+            self.assertIn("daemon (ReadGroup=)",
+                          self.refused("NotPermitted", s.call, "GetLog", target="secret")["needed"])
+
+    def test_the_user_of_a_group_reads_that_group(self):
+        s = self.begin()
+        with user(STRANGER):
+            s.until(lambda: s.call("GetLog", target="owned")["lines"] == ["owned/0: SECRET output"])
+            self.refused("NotPermitted", s.call, "GetLog", target="secret")
+
+    def test_a_submitter_reads_his_job_and_no_other(self):
+        s = self.begin(conf="[Supervisor]\nAdminGroup=daemon\n")
+        with user(SUBMITTER, 1):
+            kept = s.create("secret", f"echo {SECRET} mine")
+            dead = s.create("secret", f"complain {SECRET} stderr\nstate {SECRET} state\ncrash abort")
+            s.wait_job(kept)
+            s.wait_job(dead)
+        with user(SUBMITTER):
+            self.assertEqual(s.job(kept)["result"]["data"], f"{SECRET} mine")
+            self.assertIn(SECRET, json.dumps(s.job(dead)))
+            mine = [d for d in s.deaths("secret") if d.get("job") == dead]
+            self.assertIn(f"{SECRET} stderr", mine[0]["stderr"])
+            self.assertEqual({j["id"] for j in s.call("List", ended=True)["jobs"] if "restricted" not in j},
+                             {kept, dead})
+            self.assertTrue(s.job(self.kept)["restricted"])
+        s.call("io.troupe.Actors.Requeue", filter={"job": dead})
+
+    def test_troupectl_says_what_it_may_not_show(self):
+        s = self.begin()
+        for arguments in ("job", self.kept), ("deaths", "secret"), ("status", "secret/0"), ("events",), \
+                ("dead-letters", "show", str(self.letters[0])):
+            with self.subTest(arguments=arguments):
+                process = s.ctl(*arguments, user=STRANGER)
+                self.assertIn("(restricted", process.stdout, process.stderr)
+                self.assertNotIn(SECRET, process.stdout)
+        self.assertEqual(s.ctl("log", "secret", user=STRANGER).returncode, 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
