@@ -39,11 +39,14 @@ def raw(path, method, parameters, more=False):
 
 
 def replayed(path):
-    """The kept events as a stream: as many replies as there are events."""
+    """The kept events as a stream, until all of them have come."""
     with Varlink(path) as connection:
         count = len(connection.call("Watch")["events"])
         connection.send("Watch", {"replay": True}, more=True)
-        return "\n".join(json.dumps(connection.receive()) for _ in range(count))
+        events = []
+        while len(events) < count:
+            events += connection.receive()["parameters"]["events"]
+        return json.dumps(events)
 
 
 def methods():
