@@ -98,7 +98,6 @@ struct actor {
     bool exchange_declared;  /* by a file, not at run time */
     uint64_t owner;          /* an exchange: the actor that made it; 0 = a file, or outside */
     struct actor_counters counters;
-    struct rate complaints; /* about it, in the log */
     struct loop_deferred feed;
 
     /* In the inbox now; delivery.c. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cell-private.h"
+#include "complaint.h"
 
 #include "../shared/log.h"
 #include "context.h"
@@ -96,8 +97,9 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
         cell_enqueue(cell, job, true);
         return;
     }
-    log_warning("%s: handing over a job failed, trying again: %s", slot->name,
-                r < 0 ? strerror(-r) : "its inbox is full");
+    complain_of_group(cell->context, cell->group->name, LOG_LEVEL_WARNING,
+                      "%s: handing over a job failed, trying again: %s", slot->name,
+                      r < 0 ? strerror(-r) : "its inbox is full");
     if (slot_is_up(slot)) {
         /* Ours is the fault: descriptors, memory. */
         cell_slot_available(cell, slot);

@@ -16,6 +16,7 @@
 #include "death.h"
 #include "event.h"
 #include "job.h"
+#include "log-limit.h"
 #include "pacer.h"
 #include "registry.h"
 #include "schedule.h"
@@ -46,7 +47,7 @@ struct context {
     struct event_bus events;
     struct death_log deaths;
     struct dead_letters dead_letters;
-    struct rate complaints; /* about clients, in the log */
+    struct log_limits log_limits;
     struct pacer starts, burials;
     struct pacer answers; /* long ones, in parts */
     struct backoff_random random;

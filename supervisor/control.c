@@ -292,7 +292,8 @@ static void pause_accepting(struct control *control, int error)
 {
     struct loop *loop = control->context->loop;
 
-    log_warning("cannot accept clients for now: %s", strerror(-error));
+    complain_outside(control->context, LOG_LEVEL_WARNING, "cannot accept clients for now: %s",
+                     strerror(-error));
     if (timer_arm(loop_timers(loop), &control->accept_timer,
                   usec_add(loop_now(loop), ACCEPT_PAUSE)) == 0)
         (void)loop_watch_events(loop, &control->watch, 0);

@@ -2,6 +2,7 @@
 #include "event.h"
 
 #include "../shared/cleanup.h"
+#include "log-limit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,16 +66,30 @@ static void tell(struct list *subscribers, const struct event *event)
     }
 }
 
+static void event_log(struct event_bus *bus, const struct event *event)
+{
+    const struct log_line line = {
+        .level = event->level,
+        .subject = event->group,
+        .kind = event->type,
+        .text = event->message,
+    };
+
+    if (!log_limit_admits(bus->limits, &line))
+        return;
+    log_write(event->level,
+              LOG_FIELDS({"TROUPE_EVENT", event->type}, {"TROUPE_GROUP", event->group},
+                         {"TROUPE_CELL", event->cell}, {"TROUPE_WORKER", event->worker},
+                         {"TROUPE_JOB", event->job}, {"MESSAGE_ID", event->message_id}),
+              "%s", event->message);
+}
+
 void event_emit(struct event_bus *bus, struct event event)
 {
     event.id = ++bus->last_id;
     if (event.at == 0)
         event.at = clock_realtime();
-    log_write(event.level,
-              LOG_FIELDS({"TROUPE_EVENT", event.type}, {"TROUPE_GROUP", event.group},
-                         {"TROUPE_CELL", event.cell}, {"TROUPE_WORKER", event.worker},
-                         {"TROUPE_JOB", event.job}, {"MESSAGE_ID", event.message_id}),
-              "%s", event.message);
+    event_log(bus, &event);
     event_keep(bus, &event);
     tell(&bus->subscribers, &event);
 }

@@ -39,6 +39,8 @@ struct event {
     struct death *death; /* a reference is taken */
 };
 
+struct log_limits;
+
 struct event_subscriber {
     struct list link;
     void (*fn)(struct event_subscriber *subscriber, const struct event *event);
@@ -51,6 +53,7 @@ struct event_bus {
     struct list subscribers;
     struct list line_subscribers;
     struct list job_watchers; /* who wants events of single jobs as well */
+    struct log_limits *limits; /* of the lines in the log; NULL = none. Watchers get all. */
 };
 
 /* 0 or -ENOMEM. */

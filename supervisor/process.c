@@ -4,6 +4,7 @@
 #include "../shared/cleanup.h"
 #include "../shared/log.h"
 #include "context.h"
+#include "index.h"
 #include "journal.h"
 #include <errno.h>
 #include <poll.h>
@@ -23,8 +24,18 @@ static const char PATH_VARIABLE[] =
 static void process_on_line(void *userdata, const char *line)
 {
     struct process *process = userdata;
+    /* A program says what it likes, but not the same line for ever. */
+    const struct log_line what = {
+        .level = LOG_LEVEL_INFO,
+        .subject = process->group,
+        .kind = "worker.output",
+        .id = index_key(line, strlen(line)),
+        .text = line,
+    };
     char pid[16] = "";
 
+    if (!log_limit_admits(&process->context->log_limits, &what))
+        return;
     if (process->pid > 0)
         (void)snprintf(pid, sizeof(pid), "%d", (int)process->pid);
     /*

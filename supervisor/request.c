@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "request.h"
+#include "complaint.h"
 
 #include "../shared/log.h"
 #include "complaint.h"

@@ -4,7 +4,9 @@
 #include "../shared/log.h"
 #include "actor.h"
 #include "cell.h"
+#include "complaint.h"
 #include "context.h"
+#include "group.h"
 #include "job.h"
 
 /*
@@ -108,7 +110,8 @@ void slot_arm_clock(struct slot *slot)
     if (at == USEC_INFINITY || (timer_armed(&slot->clock) && slot->clock.at <= at))
         return;
     if (timer_arm(loop_timers(slot_context(slot)->loop), &slot->clock, at) < 0)
-        log_error("%s: out of memory arming a timer", slot->name);
+        complain_of_group(slot_context(slot), slot->cell->group->name, LOG_LEVEL_ERROR,
+                          "%s: out of memory arming a timer", slot->name);
 }
 
 /* ---- when it begins ---- */

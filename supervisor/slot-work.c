@@ -176,8 +176,8 @@ static void slot_on_broken(struct mailbox *mailbox, const char *what)
     struct slot *slot = slot_of(mailbox, mailbox);
 
     (void)snprintf(slot->violation, sizeof(slot->violation), "%s", what);
-    log_write(LOG_LEVEL_ERROR, LOG_FIELDS({"TROUPE_WORKER", slot->name}),
-              "%s: protocol violation: %s; it is killed", slot->name, what);
+    complain_of_group(slot_context(slot), slot->cell->group->name, LOG_LEVEL_ERROR,
+                      "%s: protocol violation: %s; it is killed", slot->name, what);
     slot_condemn(slot, DEATH_VIOLATION);
     slot_event(slot, LIFECYCLE_EVENT_VIOLATION);
 }

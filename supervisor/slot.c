@@ -4,6 +4,7 @@
 #include "../shared/cleanup.h"
 #include "../shared/log.h"
 #include "cell.h"
+#include "complaint.h"
 #include "context.h"
 #include "event-id.h"
 #include "group.h"
@@ -64,7 +65,8 @@ void slot_arm(struct slot *slot, usec_t delay)
      */
     if (timer_arm(loop_timers(slot_context(slot)->loop), &slot->ladder_timer,
                   usec_add(slot_now(slot), delay)) < 0)
-        log_error("%s: out of memory arming a timer", slot->name);
+        complain_of_group(slot_context(slot), slot->cell->group->name, LOG_LEVEL_ERROR,
+                          "%s: out of memory arming a timer", slot->name);
 }
 
 void slot_disarm(struct slot *slot)

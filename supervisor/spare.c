@@ -4,7 +4,9 @@
 #include "../shared/log.h"
 #include "actor.h"
 #include "cell-private.h"
+#include "complaint.h"
 #include "context.h"
+#include "group.h"
 #include "replacement.h"
 #include "slot-private.h"
 #include "stand-in.h"
@@ -72,7 +74,8 @@ static void spare_start_later(struct slot *place)
         return;
     if (timer_arm(loop_timers(cell->context->loop), &cell->spare_timer,
                   usec_add(cell_now(cell), SPARE_PAUSE)) < 0)
-        log_error("%s: out of memory arming a timer", cell->name);
+        complain_of_group(cell->context, cell->group->name, LOG_LEVEL_ERROR,
+                          "%s: out of memory arming a timer", cell->name);
 }
 
 /* Best effort: without memory the place is as without Spare= until the next review. */

@@ -195,6 +195,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         }
         job_table_deinit(&context->jobs);
         event_bus_deinit(&context->events);
+        log_limits_deinit(&context->log_limits);
         dead_letters_deinit(&context->dead_letters);
         death_log_deinit(&context->deaths);
     }

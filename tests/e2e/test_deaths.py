@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What is told of a death: of which job its lines are, and that nothing else can be read in it."""
-from troupe import ACTOR, TROUPE_EXEC, TestCase, ini
+import re
+
+from troupe import ACTOR, TROUPE_EXEC, TestCase, Varlink, ini, limit, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
@@ -102,3 +104,22 @@ class Commands(TestCase):
         s.until(lambda: "published" in s.job(id))
         s.call("Cancel", id=id)
         self.assertEqual((s.wait_job(id)["state"], s.deaths()), ("cancelled", []))
+
+
+class Floods(TestCase):
+    @limit(120)
+    def test_thousands_of_failures_are_a_few_log_lines_with_counts(self):
+        s = self.started({"web": ini(f"{TROUPE_EXEC} -- /bin/sh -c 'echo it hurts >&2; exit 3'", Pool={"Size": 2},
+                                     Jobs={"MaxRetries": 0}),
+                          "actor": actor(Resources={"LimitCORE": 0}, Jobs={"MaxRetries": 0})})
+        for group, job in (("web", "x"), ("actor", "complain it hurts\ncrash kill")):
+            with Varlink(s.socket_path) as connection:
+                for _ in range(600):
+                    connection.call("Create", group=group, payload=text(job))
+        s.until(lambda: s.group("web")["dead"] == s.group("actor")["dead"] == 600)
+        s.stop()
+        log = s.log()
+        self.assertLess(len(log.splitlines()), 150)
+        told = sum(1 for line in log.splitlines() if ": web job " in line and " more like this" not in line)
+        summed = sum(int(n) for n in re.findall(r": web: (\d+) more like this in 10 s, the latest: web job", log))
+        self.assertEqual(told + summed, 600)
