@@ -3,7 +3,7 @@
 #include "procfs.h"
 
 /* As far as is looked upwards from a process for its ancestors. */
-#define ANCESTORS_MAX 64
+#define ANCESTORS_MAX 16
 
 static bool process_has_in_cgroup(const struct process *process, pid_t pid)
 {

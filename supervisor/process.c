@@ -21,21 +21,10 @@
 static const char PATH_VARIABLE[] =
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-static void process_on_line(void *userdata, const char *line)
+static void process_log_line(const struct process *process, const char *line)
 {
-    struct process *process = userdata;
-    /* A program says what it likes, but not the same line for ever. */
-    const struct log_line what = {
-        .level = LOG_LEVEL_INFO,
-        .subject = process->group,
-        .kind = "worker.output",
-        .id = index_key(line, strlen(line)),
-        .text = line,
-    };
     char pid[16] = "";
 
-    if (!log_limit_admits(&process->context->log_limits, &what))
-        return;
     if (process->pid > 0)
         (void)snprintf(pid, sizeof(pid), "%d", (int)process->pid);
     /*
@@ -50,6 +39,22 @@ static void process_on_line(void *userdata, const char *line)
         (void)journal_send(process->context->journal, LOG_LEVEL_INFO, process->group, fields, line);
     else
         log_write(LOG_LEVEL_INFO, fields, "[%s] %s", process->worker, line);
+}
+
+static void process_on_line(void *userdata, const char *line)
+{
+    struct process *process = userdata;
+    /* A program says what it likes, but not the same line for ever. */
+    const struct log_line what = {
+        .level = LOG_LEVEL_INFO,
+        .subject = process->group,
+        .kind = "worker.output",
+        .id = index_key(line, strlen(line)),
+        .text = line,
+    };
+
+    if (log_limit_admits(&process->context->log_limits, &what))
+        process_log_line(process, line);
     event_emit_line(&process->context->events, process->worker, line);
 }
 

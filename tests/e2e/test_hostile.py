@@ -7,7 +7,7 @@ import random
 import socket
 import unittest
 
-from troupe import ACTOR, TestCase, Varlink, VarlinkError, helper, ini, text
+from troupe import ACTOR, TestCase, VERSION, Varlink, VarlinkError, helper, ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 VIOLATIONS = ("scribble", "wild-tail", "crooked-tail", "long-record", "huge-record", "unknown-kind",
@@ -149,7 +149,7 @@ class Clients(TestCase):
     def attach(self, s):
         """The connection and its descriptors: inbox, outbox, control, and eventfds if that is the back end."""
         connection = Varlink(s.socket_path)
-        connection.send("Attach", {"version": 3})
+        connection.send("Attach", {"version": VERSION})
         fds = []
         while b"\0" not in connection.buffer:
             data, new, _, _ = socket.recv_fds(connection.socket, 65536, 8)

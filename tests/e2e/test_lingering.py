@@ -9,7 +9,7 @@ import struct
 import sys
 import unittest
 
-from troupe import ACTOR, Bell, FAULTY_TROUPED, TestCase, Varlink, helper, ini, text
+from troupe import ACTOR, Bell, FAULTY_TROUPED, TestCase, VERSION, Varlink, helper, ini, text
 
 LINGER = 40  # seconds that a close waits where nobody takes care
 BOUND = 10   # seconds: far beyond any turn on a busy machine
@@ -153,7 +153,7 @@ class Lingering(TestCase):
     def attach(self, s):
         connection = Varlink(s.socket_path)
         self.addCleanup(connection.close)
-        connection.send("Attach", {"version": 2})
+        connection.send("Attach", {"version": VERSION})
         data, fds, _, _ = socket.recv_fds(connection.socket, 65536, 8)
         connection.buffer += data
         connection.reply()

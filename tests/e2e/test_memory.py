@@ -5,7 +5,7 @@ import resource
 import struct
 import unittest
 
-from troupe import ACTOR, SANITIZED, TestCase, Varlink, VarlinkError, helper, ini, text
+from troupe import ACTOR, SANITIZED, TestCase, VERSION, Varlink, VarlinkError, helper, ini, text
 
 JOB = 60000
 MIB = 1 << 20
@@ -94,7 +94,7 @@ class Allocations(TestCase):
             "id": f"job{next(ids)}", "delay_usec": 3600000000, "max_retries": 3, "key": "k"}})
         self.walk("Cancel", lambda: {"id": self.s.create("paused")})
         self.walk("Do", {"group": "actor", "payload": text("echo")})
-        self.walk("Attach", {"version": 2})
+        self.walk("Attach", {"version": VERSION})
         self.walk("Stop", {"target": "actor", "wait": True})
         self.walk("Start", {"target": "actor", "wait": True})
         self.walk("Resize", {"target": "actor", "size": 2})

@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from troupe import ACTOR, LIMIT, SANITIZED, TOP, TestCase, Varlink, VarlinkError, helper, ini, text
+from troupe import ACTOR, LIMIT, SANITIZED, TOP, TestCase, VERSION, Varlink, VarlinkError, helper, ini, text
 
 
 class Service(TestCase):
@@ -231,7 +231,7 @@ class Permissions(TestCase):
     """Reading is for everyone who can open the socket; changing is not."""
 
     CHANGING = {"Create": {"group": "actor"}, "Do": {"group": "actor"}, "Cancel": {"id": "x"},
-                "Attach": {"version": 2}, "Start": {"target": "actor"}, "Stop": {"target": "actor"},
+                "Attach": {"version": VERSION}, "Start": {"target": "actor"}, "Stop": {"target": "actor"},
                 "Restart": {"target": "actor"}, "Reset": {"target": "actor"}, "Pause": {"target": "actor"},
                 "Resume": {"target": "actor"}, "Resize": {"target": "actor", "size": 2}, "Reload": {}}
     READING = {"GetInfo": {}, "GetStatus": {}, "ListDeaths": {}, "GetLog": {"target": "actor"}, "List": {}}

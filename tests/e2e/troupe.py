@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -34,6 +35,9 @@ def _without_spaces(path):
 BUILD = _without_spaces(os.environ.get("TESTS_BUILD", os.path.join(TOP, "build")))
 SANITIZED = bool(os.environ.get("TESTS_SAN"))
 LIMIT = 90.0 if SANITIZED else 45.0  # seconds until something that must happen counts as not happening
+
+with open(os.path.join(TOP, "shared", "memory.h"), encoding="utf-8") as _header:
+    VERSION = int(re.search(r"define MEMORY_VERSION\s+(\d+)", _header.read())[1])  # of rings and records
 
 TROUPED = os.path.join(BUILD, "trouped")
 TROUPECTL = os.path.join(BUILD, "troupectl")
