@@ -52,7 +52,7 @@ struct event_bus {
     uint64_t last_id;
     struct list subscribers;
     struct list line_subscribers;
-    struct list job_watchers; /* who wants events of single jobs as well */
+    struct list job_watchers;  /* who wants events of single jobs as well */
     struct log_limits *limits; /* of the lines in the log; NULL = none. Watchers get all. */
 };
 
