@@ -46,7 +46,7 @@ static void slot_report_job(const struct slot *slot, struct death *death)
 static void slot_report_output(const struct slot *slot, struct death *death)
 {
     char output[CAPTURE_TAIL_MAX + 1];
-    size_t since = slot->n_jobs > 0 ? slot->output_mark : 0;
+    size_t since = death->job[0] != '\0' ? slot->output_mark : 0;
     size_t size = process_last_output(&slot->process, since, output, sizeof(output));
 
     death->stderr_size = size;

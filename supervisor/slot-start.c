@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "../shared/cleanup.h"
 #include "cell.h"
+#include "complaint.h"
 #include "context.h"
 #include "delivery.h"
 #include "group.h"
@@ -46,8 +47,10 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
     if (process_has(&slot->process, message->pid) && notify_sender_is_there(message))
         slot_notify(slot, message);
     else
-        log_debug("%s: a notification of process %d, which is none of its own or gone, is ignored",
-                  slot->name, (int)message->pid);
+        complain_of_group(slot_context(slot), slot->cell->group->name, LOG_LEVEL_NOTICE,
+                          "%s: what process %d says to NOTIFY_SOCKET is ignored: it is none of the "
+                          "service's own, or has ended",
+                          slot->name, (int)message->pid);
 }
 
 struct slot_environment {

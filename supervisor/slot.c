@@ -39,7 +39,7 @@ usec_t slot_now(const struct slot *slot)
 void slot_tell(struct slot *slot, enum log_level level, const char *type, const char *message_id,
                struct death *death, const char *text)
 {
-    char message[512];
+    char message[768];
 
     (void)snprintf(message, sizeof(message), "%s %s", slot->name, text);
     event_emit(&slot_context(slot)->events, (struct event){

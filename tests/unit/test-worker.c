@@ -57,6 +57,25 @@ static int end_twice(struct troupe_job *job)
     return -EIO; /* Too late to matter. */
 }
 
+static int crash_twice(struct troupe_job *job)
+{
+    static char long_command[400];
+    struct troupe_crash crash = {.struct_size = sizeof(crash), .pid = 4711, .signal = 0};
+
+    memset(long_command, 'c', sizeof(long_command) - 1);
+    crash.command = long_command;
+    if (troupe_job_crashed(job, &crash) != -EINVAL)
+        abort();
+    crash.signal = 11;
+    crash.struct_size = 1;
+    if (troupe_job_crashed(job, &crash) != -EINVAL)
+        abort();
+    crash.struct_size = sizeof(crash);
+    if (troupe_job_crashed(job, &crash) != 0 || troupe_job_crashed(job, &crash) != -EALREADY)
+        abort();
+    return troupe_job_fail(job, 139, "crashed");
+}
+
 static int await_cancel(struct troupe_job *job)
 {
     while (!troupe_job_is_cancelled(job))
@@ -101,6 +120,8 @@ static int handle(struct troupe_job *job, void *userdata)
         return -ENOSPC;
     if (strcmp(text, "twice") == 0)
         return end_twice(job);
+    if (strcmp(text, "crash") == 0)
+        return crash_twice(job);
     if (strcmp(text, "unsuccessful") == 0)
         return troupe_job_unsuccessful(job, 42, "no", 2);
     if (strcmp(text, "long text") == 0)
@@ -371,6 +392,19 @@ START_TEST(test_unsuccessful_carries_code_and_data)
 }
 END_TEST
 
+START_TEST(test_crash_of_a_process_is_reported_once_before_the_end)
+{
+    start(0);
+    fake_do_text(&fake, "crash");
+    ck_assert_int_eq(fake.crash.signal, 11);
+    ck_assert_int_eq(fake.crash.pid, 4711);
+    ck_assert_uint_eq(strlen(fake.command), PROTOCOL_COMMAND_MAX);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_ERROR);
+    ck_assert_int_eq(fake.code, 139);
+    fake_stop(&fake);
+}
+END_TEST
+
 START_TEST(test_job_ends_once)
 {
     start(0);
@@ -627,6 +661,7 @@ static Suite *suite(void)
     tcase_add_test(jobs, test_result_that_could_not_be_sent_is_not_taken_for_an_empty_one);
     tcase_add_test(jobs, test_unsuccessful_carries_code_and_data);
     tcase_add_test(jobs, test_job_ends_once);
+    tcase_add_test(jobs, test_crash_of_a_process_is_reported_once_before_the_end);
     tcase_add_test(jobs, test_long_reason_is_cut_between_characters);
     tcase_add_test(jobs, test_handler_sees_the_cancel_flag_of_its_own_job);
     tcase_add_loop_test(jobs, test_more_jobs_than_the_rings_hold_pass_through, 0, n);
