@@ -30,8 +30,7 @@ static void cleanup_file(FILE **file)
 
 static int unavailable(struct cgroup_tree *tree, const char *why)
 {
-    (void)snprintf(tree->text, sizeof(tree->text),
-                   "no cgroup of its own for each worker, process groups must do: %s", why);
+    (void)snprintf(tree->text, sizeof(tree->text), "none, process groups must do: %s", why);
     tree->fd = close_fd(tree->fd);
     return CGROUP_E_UNAVAILABLE;
 }
@@ -166,6 +165,20 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
+unsigned cgroup_machine_controllers(void)
+{
+    _cleanup_close_ int fd = open("/sys/fs/cgroup", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    unsigned found = 0;
+    char there[512];
+
+    if (fd < 0 || read_at(fd, "cgroup.controllers", there, sizeof(there)) < 0)
+        return 0;
+    for (size_t i = 0; i < ELEMENTS(controllers); i++)
+        if (has_word(there, controllers[i].name))
+            found |= controllers[i].bit;
+    return found;
+}
+
 static void enable_controllers(struct cgroup_tree *tree)
 {
     char there[512], command[16];
@@ -181,21 +194,29 @@ static void enable_controllers(struct cgroup_tree *tree)
     }
 }
 
+/* "one per worker; no io controller here" */
 static void describe(struct cgroup_tree *tree)
 {
-    char names[2][32] = {"", ""}; /* missing, there */
+    char missing[40] = "";
+    size_t n = 0;
+
     for (size_t i = 0; i < ELEMENTS(controllers); i++) {
-        char *list = names[(tree->controllers & controllers[i].bit) != 0];
-        size_t n = strlen(list);
-        (void)snprintf(list + n, sizeof(names[0]) - n, " %s", controllers[i].name);
+        size_t used = strlen(missing);
+
+        if (tree->controllers & controllers[i].bit)
+            continue;
+        (void)snprintf(missing + used, sizeof(missing) - used, "%s%s", n > 0 ? ", " : "",
+                       controllers[i].name);
+        n++;
     }
-    tree->complete = names[0][0] == '\0';
+    tree->complete = n == 0;
     if (tree->complete)
-        (void)snprintf(tree->text, sizeof(tree->text), "delegated:%s", names[1]);
+        (void)snprintf(tree->text, sizeof(tree->text), "one per worker");
+    else if (n == ELEMENTS(controllers))
+        (void)snprintf(tree->text, sizeof(tree->text), "one per worker; no controllers here");
     else
-        (void)snprintf(tree->text, sizeof(tree->text),
-                       "delegated:%s; not available, limits of that kind have no effect:%s",
-                       names[1][0] ? names[1] : " no controller", names[0]);
+        (void)snprintf(tree->text, sizeof(tree->text), "one per worker; no %s controller%s here",
+                       missing, n == 1 ? "" : "s");
 }
 
 int cgroup_tree_init(struct cgroup_tree *tree, const char *root)
@@ -264,4 +285,9 @@ const char *cgroup_tree_missing(const struct cgroup_tree *tree)
 const char *cgroup_tree_text(const struct cgroup_tree *tree)
 {
     return tree->text;
+}
+
+unsigned cgroup_tree_controllers(const struct cgroup_tree *tree)
+{
+    return tree ? tree->controllers : 0;
 }

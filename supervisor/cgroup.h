@@ -78,7 +78,7 @@ void cgroup_tree_deinit(struct cgroup_tree *tree);
  */
 const char *cgroup_tree_missing(const struct cgroup_tree *tree);
 
-/* For status: "delegated: memory pids", or the reason why nothing is. */
+/* For status: "one per worker; no io controller here", or why there are none. */
 const char *cgroup_tree_text(const struct cgroup_tree *tree);
 
 /*
@@ -99,12 +99,23 @@ int cgroup_write(int directory, const char *name, const char *text);
 int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
                       const struct config_group *group);
 
-/*
- * Writes the keys of `group` that ask for a limit which no slot will have, for want of a controller
- * or of all of them (tree NULL): "MemoryMax=, TasksMax=". Cut at `size`. Returns their number.
+/* The keys that ask for a limit, by number: "MemoryMax=". */
+#define CGROUP_LIMITS 5u
+const char *cgroup_limit_key(unsigned limit);
+
+/* `group` asks for that limit, and its controller is not among those that are there (bits of enum
+ * cgroup_controller). */
+bool cgroup_limit_unmet(unsigned there, const struct config_group *group, unsigned limit);
+
+/* Writes the keys of all such limits: "MemoryMax=, TasksMax=". Cut at `size`. Returns their number.
  */
-size_t cgroup_unmet(const struct cgroup_tree *tree, const struct config_group *group, char *text,
-                    size_t size);
+size_t cgroup_unmet(unsigned there, const struct config_group *group, char *text, size_t size);
+
+/* What the slots' cgroups have; `tree` NULL = nothing. */
+unsigned cgroup_tree_controllers(const struct cgroup_tree *tree);
+
+/* What the machine has, whatever of it is delegated to a supervisor. */
+unsigned cgroup_machine_controllers(void);
 
 /* SIGKILL to everything in it. 0 also if it is empty, CGROUP_E_UNAVAILABLE, -errno. */
 int cgroup_kill(const struct cgroup *cgroup);

@@ -82,7 +82,7 @@ static void get_info(struct request *request)
     reply_uint(reply, "started_at", context->started_at);
     reply_string(reply, "wake",
                  loop_wake_backend(context->loop) == WAKE_FUTEX ? "futex" : "eventfd");
-    reply_string(reply, "cgroups", context->cgroups_text ? context->cgroups_text : "");
+    report_cgroups(reply, context);
     reply_uint(reply, "groups", context->registry.n_groups);
     reply_uint(reply, "workers", context->registry.census.n[CENSUS_MEMBER]);
     reply_uint(reply, "clients", control_n_clients(request->control));

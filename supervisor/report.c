@@ -237,6 +237,7 @@ void report_group_begin(struct reply *reply, const struct access *access, const 
     reply_string(reply, "type", group->config->type == CONFIG_ACTOR ? "actor" : "service");
     reply_string(reply, "state", group_state(group));
     reply_string_if(reply, "fault", group_fault_text(group));
+    report_unmet(reply, group);
     if (group_is_behind(group))
         reply_bool(reply, "behind", true);
     reply_uint(reply, "size", group->size);

@@ -16,6 +16,7 @@
 
 struct access;
 struct cell;
+struct context;
 struct death;
 struct event;
 struct group;
@@ -41,6 +42,10 @@ void report_worker(struct reply *reply, const struct access *access, struct slot
 void report_group_begin(struct reply *reply, const struct access *access,
                         const struct group *group);
 void report_cell_begin(struct reply *reply, const struct cell *cell);
+/* How workers are kept apart, and which limits of which groups have no effect; those of one group.
+ */
+void report_cgroups(struct reply *reply, const struct context *context);
+void report_unmet(struct reply *reply, const struct group *group);
 void report_event(struct reply *reply, const struct access *access, const struct event *event);
 /* limit: as above. */
 void report_job(struct reply *reply, const char *key, const struct access *access,

@@ -11,7 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
+
+/* Says what could not be done. Returns `r`. */
+static int failed(const char *what, int r)
+{
+    log_error("cannot %s: %s", what, strerror(-r));
+    return r;
+}
 
 static int start_closer(void)
 {
@@ -40,18 +48,56 @@ static int open_loop(struct supervisor *supervisor)
     return r;
 }
 
+/* The one that the service manager has opened; -errno, logged, if it is not what is served here. */
+static int inherited_socket(int n)
+{
+    if (n < 0)
+        return failed("use $LISTEN_FDS", n);
+    if (n > 1) {
+        log_error("LISTEN_FDS=%d: trouped serves one socket; the unit trouped.socket takes one "
+                  "ListenStream=",
+                  n);
+        return -EINVAL;
+    }
+    if (sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_STREAM, 1) > 0)
+        return SD_LISTEN_FDS_START;
+    log_error("the socket that the service manager passes is not a listening Unix stream socket: "
+              "ListenStream= with a path");
+    return -EPROTOTYPE;
+}
+
+static int open_notify(struct supervisor *supervisor)
+{
+    const char *socket = getenv("NOTIFY_SOCKET"), *watchdog = getenv("WATCHDOG_USEC");
+    int r = notify_init(&supervisor->notify, loop_timers(loop_of(supervisor)), clock_now());
+
+    if (r < 0)
+        log_error("NOTIFY_SOCKET=%s, WATCHDOG_USEC=%s: cannot tell the service manager: %s",
+                  socket ? socket : "", watchdog ? watchdog : "", strerror(-r));
+    return r;
+}
+
+static int open_signals(struct supervisor *supervisor)
+{
+    int r =
+        signals_init(&supervisor->signals, loop_of(supervisor), supervisor_on_signal, supervisor);
+
+    return r < 0 ? failed("watch for signals", r) : 0;
+}
+
 static int open_socket(struct supervisor *supervisor)
 {
-    bool activated = sd_listen_fds(1) > 0;
+    int n = sd_listen_fds(1);
+    bool activated = n != 0;
     _cleanup_close_ int fd = -1;
     int r;
 
-    fd = activated ? SD_LISTEN_FDS_START : control_listen(supervisor->options->socket_path);
+    fd = activated ? inherited_socket(n) : control_listen(supervisor->options->socket_path);
     if (fd < 0)
         return fd; /* it has said why */
     r = control_new(&supervisor->control, &supervisor->context, fd);
     if (r < 0)
-        return r;
+        return failed("serve the control socket", r);
     (void)TAKE_FD(fd);
     if (!activated)
         control_own_path(supervisor->control, supervisor->options->socket_path);
@@ -104,12 +150,11 @@ static int open_context(struct supervisor *supervisor)
     if (r == 0)
         r = job_table_init(&context->jobs);
     raise_descriptor_limit(context);
-    return r;
+    return r < 0 ? failed("set up the tables of jobs and events", r) : 0;
 }
 
 int supervisor_open(struct supervisor *supervisor)
 {
-    usec_t now = clock_now();
     int r;
 
     r = supervisor_load_config(supervisor);
@@ -122,10 +167,9 @@ int supervisor_open(struct supervisor *supervisor)
     if (r == 0)
         r = open_context(supervisor);
     if (r == 0)
-        r = notify_init(&supervisor->notify, loop_timers(loop_of(supervisor)), now);
+        r = open_notify(supervisor);
     if (r == 0)
-        r = signals_init(&supervisor->signals, loop_of(supervisor), supervisor_on_signal,
-                         supervisor);
+        r = open_signals(supervisor);
     if (r == 0)
         r = open_socket(supervisor);
     return r;
@@ -140,7 +184,7 @@ void supervisor_open_cgroups(struct supervisor *supervisor)
     missing = cgroup_tree_missing(&supervisor->cgroups);
     supervisor->context.cgroups_text = cgroup_tree_text(&supervisor->cgroups);
     if (missing)
-        log_notice("%s", missing);
+        log_notice("cgroups: %s", missing);
 }
 
 int supervisor_start_groups(struct supervisor *supervisor)

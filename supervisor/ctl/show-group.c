@@ -158,6 +158,15 @@ static void show_behind_line(const struct terminal *terminal, const json_t *grou
                        SAFE(name));
 }
 
+/* Who wrote a limit relies on it. */
+static void show_limits_line(const struct terminal *terminal, const json_t *group)
+{
+    if (field_has(group, "no_effect"))
+        terminal_print(
+            terminal, "    Limits: " YELLOW "%s" PLAIN " without effect here, see 'troupectl info'",
+            SAFE(field_text(group, "no_effect")));
+}
+
 static void show_failed_line(const struct terminal *terminal, const json_t *group,
                              const struct pool *pool)
 {
@@ -294,6 +303,7 @@ static void show_pool(const struct terminal *terminal, const json_t *group, usec
     show_deaths_line(terminal, group, now, last_shown);
     show_failed_line(terminal, group, &pool);
     show_behind_line(terminal, group);
+    show_limits_line(terminal, group);
     if (field_has(group, "cells"))
         show_cells(terminal, group, now, all);
     else

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "../cgroup.h"
 #include "../config.h"
 #include "call.h"
 #include "complain.h"
@@ -33,12 +34,26 @@ static int show_json(const struct invocation *invocation, const struct config_pr
     return r;
 }
 
-static int check_directory(const char *directory, struct config_problems *problems)
+/* No problem of the file, but whoever wrote the limit relies on it. */
+static void warn_of_limits(const struct config *config)
+{
+    const unsigned there = cgroup_machine_controllers();
+    char keys[96];
+
+    for (size_t i = 0; i < config->n_groups; i++)
+        if (cgroup_unmet(there, config->groups[i], keys, sizeof(keys)) > 0)
+            complain("%s: %s without effect on this machine: it has no cgroup controller for that",
+                     config->groups[i]->path, keys);
+}
+
+static int check_directory(const char *directory, bool warn, struct config_problems *problems)
 {
     struct config *config = NULL;
     int r;
 
     r = config_load(&config, directory, problems);
+    if (r == 0 && warn)
+        warn_of_limits(config);
     config_free(config);
     if (r < 0)
         complain("cannot read the configuration in %s: %s", directory, strerror(-r));
@@ -69,7 +84,8 @@ int verb_verify(struct invocation *invocation)
     if (invocation->n_operands > 0)
         r = check_files(invocation, &problems);
     else
-        r = check_directory(directory ? directory : CONFIGURATION_DIRECTORY, &problems);
+        r = check_directory(directory ? directory : CONFIGURATION_DIRECTORY,
+                            !invocation->options.json && !invocation->options.quiet, &problems);
     status = r < 0 ? EXIT_FAILED : problems.n_problems > 0 ? EXIT_INVALID : EXIT_OK;
     if (invocation->options.json)
         show_json(invocation, &problems);

@@ -2,7 +2,9 @@
 """The daemon itself: start, reload, end, and what may go wrong around it."""
 import os
 import signal
+import socket
 import subprocess
+import sys
 import unittest
 
 from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, TROUPED, Bell, TestCase, Varlink, ended, helper, \
@@ -163,6 +165,80 @@ class Forbidden(TestCase):
     @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
     def test_a_kernel_without_io_uring_is_said_in_one_line(self):
         self.assertRegex(self.start_without("ENOSYS"), "[Kk]ernel|Linux")
+
+
+class Environments(TestCase):
+    """What the service manager hands over is used, or refused in one line."""
+
+    def refused_start(self, sockets):
+        s = self.supervisor({"actor": actor()})
+        # Descriptors from 3 on, and the pid of whoever executes it.
+        inherit = "import os, sys; os.environ['LISTEN_PID'] = str(os.getpid()); os.execv(sys.argv[1], sys.argv[1:])"
+        s.command = [sys.executable, "-c", inherit, *s.command]
+        s.environment["LISTEN_FDS"] = str(len(sockets))
+        place = {3 + i: one.fileno() for i, one in enumerate(sockets)}
+
+        def prepare():
+            spare = {to: os.dup2(fd, 100 + to) for to, fd in place.items()}
+            for to, fd in spare.items():
+                os.dup2(fd, to)
+                os.set_inheritable(to, True)
+        s.spawn(preexec_fn=prepare, close_fds=False)
+        self.assertEqual(s.wait_end(), 1)
+        [line] = [line for line in s.log().split("\n") if "error" in line]
+        return line
+
+    def test_an_unsupported_notify_socket_is_told(self):
+        self.assertIn("NOTIFY_SOCKET=vsock:2:1", self.told_start("NOTIFY_SOCKET", "vsock:2:1"))
+        self.assertIn("WATCHDOG_USEC=soon", self.told_start("WATCHDOG_USEC", "soon"))
+
+    def told_start(self, name, value):
+        s = self.supervisor({"actor": actor()})
+        s.environment[name] = value
+        s.spawn()
+        self.assertEqual(s.wait_end(), 1)
+        [line] = [line for line in s.log().split("\n") if "error" in line]
+        return line
+
+    def listening(self, family, kind):
+        one = socket.socket(family, kind)
+        self.addCleanup(one.close)
+        if family == socket.AF_UNIX:
+            one.bind("\0troupe-test-%d-%d" % (os.getpid(), one.fileno()))
+        else:
+            one.bind(("127.0.0.1", 0))
+        if kind == socket.SOCK_STREAM:
+            one.listen()
+        return one
+
+    def test_a_socket_of_another_kind_is_refused(self):
+        for family, kind in (socket.AF_UNIX, socket.SOCK_DGRAM), (socket.AF_INET, socket.SOCK_STREAM):
+            with self.subTest(family=family, kind=kind):
+                self.assertIn("not a listening Unix stream socket", self.refused_start([self.listening(family, kind)]))
+
+    def test_more_than_one_socket_is_refused(self):
+        both = [self.listening(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(2)]
+        self.assertIn("LISTEN_FDS=2: trouped serves one socket", self.refused_start(both))
+
+
+class Limits(TestCase):
+    def test_limits_without_effect_are_told(self):
+        s = self.started({"a": actor(Resources={"MemoryMax": "64M"}), "b": actor(Resources={"MemoryMax": "64M", "TasksMax": 5}),
+                          "c": actor()})
+        cgroups = s.call("GetInfo")["cgroups"]
+        if "no_effect" not in s.group("b"):
+            self.skipTest("here they have an effect: " + cgroups)
+        self.assertIn(", so these have no effect: MemoryMax= (a, b), TasksMax= (b)", cgroups)
+        self.assertEqual([s.group(g).get("no_effect") for g in "abc"], ["MemoryMax=", "MemoryMax=, TasksMax=", None])
+        self.assertIn("Limits: MemoryMax=, TasksMax= without effect here", s.ctl("status", "b").stdout)
+
+    def test_verify_warns_of_limits_that_this_machine_does_not_have(self):
+        if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+            self.skipTest("this machine has controllers")
+        s = self.started({"a": actor(Resources={"MemoryMax": "64M"})})
+        verified = s.ctl("verify", "--config", s.config)
+        self.assertEqual((verified.returncode, verified.stdout), (0, "no problems\n"))
+        self.assertIn("a.group: MemoryMax= without effect on this machine", verified.stderr)
 
 
 class Configurations(TestCase):

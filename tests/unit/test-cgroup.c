@@ -103,7 +103,7 @@ START_TEST(the_supervisor_moves_into_its_leaf_and_hands_controllers_down)
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
     ck_assert_str_eq(get("supervisor/cgroup.procs"), "0");
     ck_assert_ptr_null(cgroup_tree_missing(&tree));
-    ck_assert_str_eq(cgroup_tree_text(&tree), "delegated: memory pids cpu io");
+    ck_assert_str_eq(cgroup_tree_text(&tree), "one per worker");
 }
 END_TEST
 
@@ -112,7 +112,8 @@ START_TEST(controllers_that_are_not_there_are_named)
     put("cgroup.controllers", "pids misc cpuset\n");
     ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
     ck_assert_uint_eq(tree.controllers, CGROUP_PIDS);
-    ck_assert_ptr_nonnull(strstr(cgroup_tree_missing(&tree), ": memory cpu io"));
+    ck_assert_ptr_nonnull(
+        strstr(cgroup_tree_missing(&tree), "; no memory, cpu, io controllers here"));
     ck_assert_str_eq(get("cgroup.subtree_control"), "+pids");
 }
 END_TEST
@@ -166,16 +167,16 @@ START_TEST(limits_that_no_slot_will_have_are_named)
     struct config_group limited = group;
     char text[96];
 
-    ck_assert_uint_eq(cgroup_unmet(NULL, &limited, text, sizeof(text)), 0);
+    ck_assert_uint_eq(cgroup_unmet(0, &limited, text, sizeof(text)), 0);
     ck_assert_str_eq(text, "");
     limited.memory_max = 4096;
     limited.cpu_weight = 50;
     limited.tasks_max = 7;
-    ck_assert_uint_eq(cgroup_unmet(NULL, &limited, text, sizeof(text)), 3);
+    ck_assert_uint_eq(cgroup_unmet(0, &limited, text, sizeof(text)), 3);
     ck_assert_str_eq(text, "MemoryMax=, CPUWeight=, TasksMax=");
-    ck_assert_uint_eq(cgroup_unmet(&some, &limited, text, sizeof(text)), 1);
+    ck_assert_uint_eq(cgroup_unmet(some.controllers, &limited, text, sizeof(text)), 1);
     ck_assert_str_eq(text, "MemoryMax=");
-    ck_assert_uint_eq(cgroup_unmet(NULL, &limited, text, 8), 3);
+    ck_assert_uint_eq(cgroup_unmet(0, &limited, text, 8), 3);
     ck_assert_str_eq(text, "MemoryM");
 }
 END_TEST
