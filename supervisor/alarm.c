@@ -12,6 +12,9 @@
 /* Without a timerfd: how often a date is compared with the clock. */
 #define LOOK_AGAIN (10 * USEC_PER_SEC)
 
+/* Of each kind: what goes off has a few microseconds of work done for it. */
+#define ALARMS_PER_TURN 128
+
 static usec_t now_of(const struct alarms *alarms)
 {
     return loop_now(alarms->loop);
@@ -66,19 +69,37 @@ static void watch_clock(struct alarms *alarms)
 
 /* ---- alarms ---- */
 
-/* Has the earliest date looked at when it is due. */
-static int arm_next(struct alarms *alarms)
+/* When the earliest date is to be looked at, monotonic. */
+static usec_t next_date(const struct alarms *alarms)
 {
-    usec_t date = timer_queue_next(&alarms->dates), left;
+    const usec_t date = timer_queue_next(&alarms->dates);
+    usec_t left;
 
-    if (date == USEC_INFINITY) {
-        timer_disarm(loop_timers(alarms->loop), &alarms->next);
-        return 0;
-    }
+    if (date == USEC_INFINITY)
+        return USEC_INFINITY;
     left = usec_sub(date, alarms->realtime());
     if (alarms->fd < 0 && left > LOOK_AGAIN)
         left = LOOK_AGAIN;
-    return timer_arm(loop_timers(alarms->loop), &alarms->next, usec_add(now_of(alarms), left));
+    return usec_add(now_of(alarms), left);
+}
+
+/* Has the earliest one looked at when it is due, in the next turn at the earliest. */
+static int arm_next(struct alarms *alarms)
+{
+    const usec_t delay = timer_queue_next(&alarms->delays), date = next_date(alarms);
+    const usec_t at = delay < date ? delay : date, soonest = now_of(alarms) + 1;
+
+    if (timer_armed(&alarms->next) && alarms->next.at == at)
+        return 0;
+    return timer_arm(loop_timers(alarms->loop), &alarms->next, at > soonest ? at : soonest);
+}
+
+static void go_off(struct alarms *alarms, usec_t now)
+{
+    timer_queue_run(&alarms->delays, now, ALARMS_PER_TURN);
+    timer_queue_run(&alarms->dates, alarms->realtime(), ALARMS_PER_TURN);
+    if (arm_next(alarms) < 0)
+        log_error("out of memory arming a timer: what is to happen at some time is late");
 }
 
 static void on_timer(struct timer *timer, usec_t now)
@@ -92,14 +113,14 @@ static void on_timer(struct timer *timer, usec_t now)
 
 static void on_next(struct timer *timer, usec_t now)
 {
-    (void)now;
-    alarms_review(list_entry(timer, struct alarms, next));
+    go_off(list_entry(timer, struct alarms, next), now);
 }
 
 void alarms_init(struct alarms *alarms, struct loop *loop)
 {
     *alarms = (struct alarms){.loop = loop,
                               .realtime = clock_realtime,
+                              .delays = TIMER_QUEUE_NULL,
                               .dates = TIMER_QUEUE_NULL,
                               .fd = -1,
                               .watch = LOOP_WATCH_NULL};
@@ -109,6 +130,7 @@ void alarms_init(struct alarms *alarms, struct loop *loop)
 void alarms_deinit(struct alarms *alarms)
 {
     timer_disarm(loop_timers(alarms->loop), &alarms->next);
+    timer_queue_deinit(&alarms->delays);
     timer_queue_deinit(&alarms->dates);
     if (alarms->fd >= 0)
         stop_watching(alarms);
@@ -123,9 +145,15 @@ void alarm_init(struct alarm *alarm, struct alarms *alarms, void (*fn)(struct al
 int alarm_set_after(struct alarm *alarm, usec_t delay)
 {
     struct alarms *alarms = alarm->alarms;
+    int r;
 
     alarm->date = usec_add(alarms->realtime(), delay);
-    return timer_arm(loop_timers(alarms->loop), &alarm->timer, usec_add(now_of(alarms), delay));
+    r = timer_arm(&alarms->delays, &alarm->timer, usec_add(now_of(alarms), delay));
+    if (r == 0)
+        r = arm_next(alarms);
+    if (r < 0)
+        alarm_stop(alarm);
+    return r;
 }
 
 int alarm_set_at(struct alarm *alarm, usec_t date)
@@ -151,18 +179,11 @@ void alarm_stop(struct alarm *alarm)
 
     if (!alarms)
         return;
-    if (!alarm->has_date) {
-        timer_disarm(loop_timers(alarms->loop), &alarm->timer);
-        return;
-    }
-    timer_disarm(&alarms->dates, &alarm->timer);
-    alarm->has_date = false;
-    (void)arm_next(alarms); /* it is armed, if there is another one, or is not needed */
+    timer_disarm(alarm->has_date ? &alarms->dates : &alarms->delays, &alarm->timer);
+    alarm->has_date = false; /* `next` stays: a look too early does no harm */
 }
 
 void alarms_review(struct alarms *alarms)
 {
-    timer_queue_run(&alarms->dates, alarms->realtime(), SIZE_MAX);
-    if (arm_next(alarms) < 0)
-        log_error("out of memory arming a timer: what is to happen at a date is late");
+    go_off(alarms, now_of(alarms));
 }

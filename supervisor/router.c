@@ -95,6 +95,20 @@ static int send_to_pool(struct actor *to, struct letter *letter)
     return enqueue(to, letter);
 }
 
+bool router_is_stopped(const struct actor *actor)
+{
+    switch (actor->kind) {
+    case ACTOR_SLOT:
+        return slot_is_down(actor->slot);
+    case ACTOR_POOL:
+        return census_down(&actor->cell->census);
+    case ACTOR_GROUP: /* cells come with their first message */
+        return !actor->group->wanted;
+    default:
+        return false;
+    }
+}
+
 bool router_is_open(const struct actor *actor)
 {
     return !actor->paused && postbox_idle(&actor->postbox);

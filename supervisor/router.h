@@ -55,6 +55,9 @@ int router_tell(struct context *context, const struct router_message *message);
 int router_ask(struct context *context, const struct router_message *message, const char *wanted,
                usec_t timeout, ask_done_fn done, void *userdata, uint64_t *ret);
 
+/* A place, cell or group without any worker, which stays so until somebody starts it again. */
+bool router_is_stopped(const struct actor *actor);
+
 /* A group's or an exchange's: whether nothing waits in it, or is to. */
 bool router_is_open(const struct actor *actor);
 /* The actor of a group's cell, made if need be; NULL if there can be none. */

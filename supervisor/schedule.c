@@ -13,6 +13,9 @@
 
 #define schedule_of(pointer, member) list_entry(pointer, struct schedule, member)
 
+/* How often a periodic timer looks whether its recipient, which is stopped, is there again. */
+#define STOPPED_PAUSE USEC_PER_SEC
+
 void schedule_table_init(struct schedule_table *table)
 {
     *table = (struct schedule_table){0};
@@ -78,6 +81,29 @@ static void schedule_count(const struct schedule *schedule, bool more)
     share->bytes += bytes;
 }
 
+/* Of its owner: of all orphans together once that is gone; NULL if it has not been noticed yet. */
+static struct beats *beats_of(const struct schedule *schedule)
+{
+    struct schedule_share *share = share_of(schedule->context, schedule->setter);
+
+    if (schedule->orphan)
+        return &schedule->context->schedules.orphans;
+    return share ? &share->beats : NULL;
+}
+
+static void schedule_count_beats(const struct schedule *schedule, bool more)
+{
+    struct beats_total *total = &schedule->context->schedules.beats;
+    struct beats *beats = beats_of(schedule);
+
+    if (schedule->period == 0 || !beats)
+        return;
+    if (more)
+        beats_add(total, beats, schedule->period);
+    else
+        beats_remove(total, beats, schedule->period);
+}
+
 static void schedule_end(struct schedule *schedule)
 {
     struct schedule_table *table = &schedule->context->schedules;
@@ -91,6 +117,7 @@ static void schedule_end(struct schedule *schedule)
     schedule->id = 0;
     schedule->to = NULL;
     schedule_count(schedule, false);
+    schedule_count_beats(schedule, false);
     list_push_front(&table->free, &schedule->link);
 }
 
@@ -110,12 +137,35 @@ static int schedule_arm(struct schedule *schedule)
     return alarm_set_after(&schedule->alarm, usec_sub(schedule->due, schedule_now(schedule)));
 }
 
-/* The next beat that is still to come. */
-static void schedule_step(struct schedule *schedule)
+/* One in how many beats goes off. */
+static uint64_t schedule_stride(struct schedule *schedule)
+{
+    if (!schedule->orphan && !beats_of(schedule)) {
+        schedule->orphan = true;
+        schedule_count_beats(schedule, true);
+    }
+    return beats_stride(&schedule->context->schedules.beats, beats_of(schedule));
+}
+
+/* To the next beat that is still to come and goes off, after a pause at least. */
+static void schedule_step(struct schedule *schedule, usec_t pause)
 {
     const usec_t late = usec_sub(schedule_now(schedule), schedule->due);
+    const uint64_t stride = schedule_stride(schedule), rest = pause / schedule->period;
 
-    schedule->due = usec_add(schedule->due, (late / schedule->period + 1) * schedule->period);
+    schedule->due =
+        usec_add(schedule->due,
+                 (late / schedule->period + (stride > rest ? stride : rest)) * schedule->period);
+}
+
+/* A periodic one's next beat. */
+static void schedule_go_on(struct schedule *schedule, usec_t pause)
+{
+    schedule_step(schedule, pause);
+    if (schedule_arm(schedule) < 0) {
+        complain(schedule->to, LOG_LEVEL_ERROR, "a periodic timer ends: out of memory");
+        schedule_end(schedule);
+    }
 }
 
 static void schedule_on_alarm(struct alarm *alarm)
@@ -125,13 +175,13 @@ static void schedule_on_alarm(struct alarm *alarm)
     struct actor *to = schedule->to;
     struct letter *letter;
 
+    if (schedule->period > 0 && router_is_stopped(to)) {
+        schedule_go_on(schedule, STOPPED_PAUSE);
+        return;
+    }
     if (schedule->period > 0) {
         letter = letter_copy(schedule->letter);
-        schedule_step(schedule);
-        if (schedule_arm(schedule) < 0) {
-            complain(to, LOG_LEVEL_ERROR, "a periodic timer ends: out of memory");
-            schedule_end(schedule);
-        }
+        schedule_go_on(schedule, 0);
     } else {
         letter = schedule->letter;
         schedule->letter = NULL;
@@ -219,9 +269,11 @@ int schedule_add(struct context *context, const struct schedule_options *options
     schedule->letter = letter;
     schedule->bytes = letter_bytes(letter);
     schedule->setter = options->sender;
-    schedule_count(schedule, true);
     schedule->period = options->period;
     schedule->realtime = options->realtime;
+    schedule->orphan = false;
+    schedule_count(schedule, true);
+    schedule_count_beats(schedule, true);
     letter->timer = schedule->id;
     letter->flags = PROTOCOL_MESSAGE_TIMER;
     alarm_init(&schedule->alarm, &context->alarms, schedule_on_alarm);
@@ -314,6 +366,7 @@ void schedule_forget(struct actor *to)
 
     while ((node = list_first(&to->schedules)))
         schedule_end(schedule_of(node, link));
+    beats_forget(&to->context->schedules.beats, &to->timers.beats);
 }
 
 usec_t schedule_due(const struct schedule *schedule)

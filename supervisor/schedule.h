@@ -6,12 +6,15 @@
  * supervisor keeps them, so they outlive the worker that set them; they end with their recipient.
  * A periodic one keeps its id and its beat, and does not catch up on what it missed. Ids are
  * counted, so anybody can guess one: an actor may cancel what it has set and what is for itself.
+ * Beats are left out when the timers of one owner go off too often (beats.h), and nearly all of
+ * them while the recipient is stopped.
  */
 
 #include "../shared/clock.h"
 #include "../shared/list.h"
 #include "../shared/topic.h"
 #include "alarm.h"
+#include "beats.h"
 #include "index.h"
 #include "letter.h"
 #include <stdbool.h>
@@ -37,6 +40,7 @@ struct parcel;
 struct schedule_share {
     uint32_t n;
     uint64_t bytes;
+    struct beats beats;
 };
 
 struct schedule {
@@ -51,6 +55,7 @@ struct schedule {
     usec_t due;    /* as `realtime` says: a date, or monotonic */
     usec_t period; /* 0 = once */
     bool realtime;
+    bool orphan;           /* a periodic one whose setter is gone, and known to be */
     struct letter *letter; /* what it tells; owned */
     uint64_t bytes;        /* what that counts */
 };
@@ -64,6 +69,8 @@ struct schedule_table {
     uint64_t n_armed;
     uint64_t bytes; /* of all their letters */
     struct schedule_share outside;
+    struct beats_total beats;
+    struct beats orphans; /* the beats of those whose setters are gone */
 };
 
 void schedule_table_init(struct schedule_table *table);
@@ -97,7 +104,7 @@ unsigned schedule_cancel(struct context *context, uint64_t id, const struct acto
 unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
                               const struct actor *by);
 
-/* All for one recipient: it is gone. */
+/* The actor is gone: all timers for it end. Those that it has set for others go on. */
 void schedule_forget(struct actor *to);
 
 /* When it goes off next, realtime. */

@@ -2,6 +2,7 @@
 """Messages between workers: order, mailboxes that survive their workers, policies, asks, watches, timers."""
 import os
 import signal
+import time
 import unittest
 
 from troupe import Bell, TestCase, helper, ini, text
@@ -411,6 +412,37 @@ class Timers(Case):
         s.until(lambda: self.lines(s)[-1].endswith("beat"))
         self.assertEqual(self.said(s, "cancel-type", "actor/0", "tick"), "1")
         s.stop()
+
+
+    def test_a_worker_with_many_periodic_timers_keeps_nobody_busy_and_a_stopped_one_even_less(self):
+        s = self.cast()
+        s.write("noisy.group", ini(TALKER, Restart=QUICK))
+        s.call("Reload")
+        s.wait_worker("noisy/0", "idle")
+        self.assertEqual(s.do("noisy", "beats 1000 noisy/0 beat 18000")["state"], "succeeded")
+        self.assertLess(self.share_of_cpu(s, 2), 0.5)
+        took = sorted(self.seconds(lambda: s.do("driver", "tell actor/0 note x")) for _ in range(101))
+        self.assertLess(took[50], 0.1)
+        s.call("Stop", target="noisy")
+        self.assertLess(self.share_of_cpu(s, 2), 0.2)
+        s.stop()
+
+    @staticmethod
+    def seconds(function):
+        began = time.monotonic()
+        function()
+        return time.monotonic() - began
+
+    @staticmethod
+    def share_of_cpu(s, seconds):
+        """What the supervisor takes of one."""
+        def used():
+            with open(f"/proc/{s.process.pid}/stat", encoding="utf-8") as file:
+                fields = file.read().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        before, began = used(), time.monotonic()
+        time.sleep(seconds)
+        return (used() - before) / (time.monotonic() - began)
 
 
 class Watching(Case):

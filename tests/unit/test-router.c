@@ -621,9 +621,11 @@ static uint64_t schedule(struct actor *to, usec_t at, usec_t period, bool realti
     return id;
 }
 
+/* As many turns as it takes for all that is due. The clock of the loop stands still. */
 static void run_timers(usec_t now)
 {
-    timer_queue_run(loop_timers(context.loop), now, SIZE_MAX);
+    for (unsigned i = 0; i < 1000 && timer_queue_next(loop_timers(context.loop)) <= now; i++)
+        timer_queue_run(loop_timers(context.loop), now, SIZE_MAX);
 }
 
 START_TEST(a_timer_tells_once_at_its_time)
@@ -832,6 +834,82 @@ START_TEST(C6_a_periodic_timer_does_not_catch_up_on_missed_periods)
 }
 END_TEST
 
+/* What periodic timers with a period of 1 ms, set by `owner`, tell `to` in three seconds. */
+static uint64_t beats_in_three_seconds(struct actor *owner, struct actor *to, unsigned n)
+{
+    const struct topic topic = topic_of("beat");
+    const struct schedule_options options = {.to = to,
+                                             .sender = owner ? owner->reference : 0,
+                                             .at = wall + 1000,
+                                             .period = 1000,
+                                             .realtime = true,
+                                             .topic = &topic};
+    const usec_t now = loop_now(context.loop);
+    const uint64_t before = actor_next_id(&context);
+    uint64_t id;
+
+    for (unsigned i = 0; i < n; i++)
+        ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
+    for (unsigned ms = 0; ms < 3000; ms++) {
+        wall += 1000;
+        timer_queue_run(loop_timers(context.loop), now + 1000000, 1);
+    }
+    ck_assert_uint_eq(context.schedules.n_armed, n);
+    schedule_forget(to);
+    return actor_next_id(&context) - before - 1;
+}
+
+START_TEST(periodic_timers_of_one_owner_go_off_so_often_and_no_more)
+{
+    struct actor *owner = new_actor("owner"), *to = new_actor("to");
+
+    ck_assert_uint_eq(beats_in_three_seconds(owner, to, 9), 9 * 3000);
+    ck_assert_uint_le(beats_in_three_seconds(owner, to, 2000), 3 * BEATS_PER_OWNER + 2000);
+    ck_assert_uint_ge(beats_in_three_seconds(NULL, to, 2000), 2 * BEATS_PER_OWNER);
+    ck_assert_uint_eq(context.schedules.beats.granted, 0);
+}
+END_TEST
+
+START_TEST(periodic_timers_whose_owner_is_gone_are_bounded_as_well)
+{
+    struct actor *owner = new_actor("owner"), *to = new_actor("to");
+    const struct topic topic = topic_of("beat");
+    const struct schedule_options options = {
+        .to = to, .sender = owner->reference, .at = 1000, .period = 1000, .topic = &topic};
+    uint64_t id;
+
+    for (unsigned i = 0; i < 100; i++)
+        ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
+    ck_assert_uint_eq(owner->timers.beats.wanted, 100 * UINT64_C(1000000));
+    router_remove(owner, "gone");
+    ck_assert_uint_eq(context.schedules.beats.granted, 0);
+    timer_queue_run(loop_timers(context.loop), loop_now(context.loop) + 1000, SIZE_MAX);
+    ck_assert_uint_eq(context.schedules.orphans.wanted, 100 * UINT64_C(1000000));
+    schedule_forget(to);
+    ck_assert_uint_eq(context.schedules.beats.granted, 0);
+}
+END_TEST
+
+START_TEST(many_owners_share_what_there_is_and_the_modest_are_not_slowed_down)
+{
+    struct beats_total total = {0};
+    struct beats greedy[20] = {{0}}, modest = {0};
+
+    beats_add(&total, &modest, 1000); /* a thousand a second */
+    for (unsigned i = 0; i < 20; i++)
+        for (unsigned j = 0; j < 10; j++)
+            beats_add(&total, &greedy[i], 1000);
+    ck_assert_uint_eq(beats_stride(&total, &modest), 1);
+    /* 20 × 10,000 a second and the thousand are within five times BEATS_MAX. */
+    ck_assert_uint_eq(beats_stride(&total, &greedy[0]), 5);
+    for (unsigned i = 5; i < 20; i++)
+        beats_forget(&total, &greedy[i]);
+    ck_assert_uint_eq(beats_stride(&total, &greedy[0]), 2);
+    beats_remove(&total, &modest, 1000);
+    ck_assert_uint_eq(beats_stride(&total, &greedy[0]), 1);
+}
+END_TEST
+
 /* ---- the message log ---- */
 
 static char logged[1024];
@@ -938,6 +1016,9 @@ int main(void)
     tcase_add_test(tc, a_date_follows_the_wall_clock);
     tcase_add_test(tc, a_type_is_cancelled_by_looking_at_its_own_timers);
     tcase_add_test(tc, C6_a_periodic_timer_does_not_catch_up_on_missed_periods);
+    tcase_add_test(tc, periodic_timers_of_one_owner_go_off_so_often_and_no_more);
+    tcase_add_test(tc, periodic_timers_whose_owner_is_gone_are_bounded_as_well);
+    tcase_add_test(tc, many_owners_share_what_there_is_and_the_modest_are_not_slowed_down);
     tcase_add_test(tc, C8_the_message_log_is_structured_fields_and_off_until_it_is_switched_on);
     tcase_add_test(tc, a_hundred_thousand_timers_go_off_and_are_cancelled);
     suite_add_tcase(suite, tc);

@@ -13,8 +13,9 @@
  *   unhandled    is not handled                       leak     keeps TEXT bytes of memory
  *
  * A job's payload is a command: ask ADDRESS TYPE TEXT, tell|many ADDRESS TYPE TEXT|COUNT [KEY],
- * register|deregister|watch NAME, after|every USEC ADDRESS TYPE TEXT, cancel ID, cancel-type
- * ADDRESS TYPE, exchange NAME KIND, subscribe EXCHANGE TYPE [KEY]. Its result is what came of it.
+ * register|deregister|watch NAME, after|every USEC ADDRESS TYPE TEXT, beats USEC ADDRESS TYPE COUNT
+ * (so many periodic timers), cancel ID, cancel-type ADDRESS TYPE, exchange NAME KIND, subscribe
+ * EXCHANGE TYPE [KEY]. Its result is what came of it.
  */
 #include "../../../worker/troupe.h"
 #include <errno.h>
@@ -192,8 +193,11 @@ static int timer(struct troupe_actor *actor, char *words[], char *result)
 
     if (r < 0)
         return r;
-    if (strcmp(words[0], "every") == 0)
+    if (strcmp(words[0], "after") != 0)
         options.period_usec = delay;
+    if (strcmp(words[0], "beats") == 0)
+        for (unsigned long n = strtoul(words[4], NULL, 10); n > 1 && r == 0; n--)
+            r = troupe_timer_after(actor, to, delay, words[3], "", 0, &options, &id);
     r = troupe_timer_after(actor, to, delay, words[3], words[4], strlen(words[4]), &options, &id);
     snprintf(result, TEXT_SIZE, "%llu", (unsigned long long)id);
     return r;
@@ -208,7 +212,7 @@ static int command(struct troupe_actor *actor, char *words[], char *result)
 
     if (strcmp(verb, "register") == 0)
         return troupe_register(actor, words[1]);
-    if (strcmp(verb, "after") == 0 || strcmp(verb, "every") == 0)
+    if (strcmp(verb, "after") == 0 || strcmp(verb, "every") == 0 || strcmp(verb, "beats") == 0)
         return timer(actor, words, result);
     if (strcmp(verb, "deregister") == 0)
         r = troupe_deregister(actor, words[1]);
