@@ -25,6 +25,7 @@ struct attachment {
     struct actor *actor;
     const struct peer *peer;
     bool may_change;
+    uid_t uid;           /* of the client */
     unsigned n_waiters;  /* in the two lists */
     struct list waiting; /* waiters on live jobs, struct job_waiter.owner_link */
     struct list

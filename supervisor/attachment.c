@@ -7,6 +7,7 @@
 #include "context.h"
 #include "delivery.h"
 #include "group.h"
+#include "peer.h"
 #include "router.h"
 #include "talk.h"
 #include <errno.h>
@@ -62,8 +63,11 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
                              "cancellation already requested");
     /* Answered first: what cancelling tells this very client may take the room. */
     r = answer_accept(&attachment->mailbox, cancel.cookie, &cancel.id);
-    if (r == 0)
+    if (r == 0) {
+        job->canceller_known = true;
+        job->canceller = attachment->peer->uid;
         (void)cell_cancel(job);
+    }
     return r;
 }
 

@@ -47,12 +47,16 @@ static void cell_count_end(struct cell *cell, enum job_state state)
 static void cell_note_latency(struct cell *cell, const struct job *job)
 {
     usec_t took = usec_sub(job->ended_at, job->created_at);
+    usec_t worked = job->started_at > 0 ? usec_sub(job->ended_at, job->started_at) : 0;
 
     if (job->put_off || (job->state != JOB_SUCCEEDED && job->state != JOB_FAILED))
         return;
     latency_add(&cell->latency, took);
-    if (group_is_keyed(cell->group))
+    latency_add(&cell->work, worked);
+    if (group_is_keyed(cell->group)) {
         latency_add(&cell->group->latency, took);
+        latency_add(&cell->group->work, worked);
+    }
 }
 
 /* Cancelled jobs say nothing about the cell. */
@@ -129,6 +133,15 @@ static void cell_on_alarm(struct alarm *alarm)
     job_tell_waiters(job);
 }
 
+void cell_end_cancelled(struct cell *cell, struct job *job)
+{
+    char reason[48] = "cancelled";
+
+    if (job->canceller_known)
+        (void)snprintf(reason, sizeof(reason), "cancelled by uid %u", (unsigned)job->canceller);
+    cell_end_job(cell, job, JOB_CANCELLED, reason);
+}
+
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
 {
     progress_moved(cell);
@@ -184,7 +197,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
     job_note_attempt(job, worker, cause, detail);
     job->n_failed++;
     if (job->cancel_requested) {
-        cell_end_job(cell, job, JOB_CANCELLED, "cancelled");
+        cell_end_cancelled(cell, job);
     } else if (cell->closed) {
         (void)snprintf(reason, sizeof(reason), "not retried: %s; %s", cell->closed, detail);
         cell_note_cut_off(cell, job);
@@ -229,7 +242,7 @@ void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
     cell_add_running(cell, -1);
     job->code = code;
     if (job->cancel_requested && outcome != PROTOCOL_ERROR) {
-        cell_end_job(cell, job, JOB_CANCELLED, "cancelled");
+        cell_end_cancelled(cell, job);
         return;
     }
     switch (outcome) {
@@ -250,10 +263,13 @@ void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
 void cell_job_returned(struct cell *cell, struct job *job)
 {
     cell_add_running(cell, -1);
-    if (job->cancel_requested || cell->closed) {
-        if (!job->cancel_requested)
-            cell_note_cut_off(cell, job);
-        cell_end_job(cell, job, JOB_CANCELLED, job->cancel_requested ? "cancelled" : cell->closed);
+    if (job->cancel_requested) {
+        cell_end_cancelled(cell, job);
+        return;
+    }
+    if (cell->closed) {
+        cell_note_cut_off(cell, job);
+        cell_end_job(cell, job, JOB_CANCELLED, cell->closed);
         return;
     }
     job->attempt--; /* none was made, and whoever knows of it is dead */

@@ -37,6 +37,8 @@ void cell_write_letter(struct cell *cell, struct job *job);
 
 /* A job that is in none of the cell's lists reaches its end. `reason` NULL = nothing to say. */
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason);
+/* The same for one whose cancellation was requested. */
+void cell_end_cancelled(struct cell *cell, struct job *job);
 
 /* A running job waits before its next attempt. */
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay);

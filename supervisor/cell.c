@@ -163,7 +163,7 @@ int cell_cancel(struct job *job)
         return 0;
     }
     cell_take_out(cell, job);
-    cell_end_job(cell, job, JOB_CANCELLED, "cancelled");
+    cell_end_cancelled(cell, job);
     return 0;
 }
 

@@ -81,7 +81,8 @@ struct cell {
     bool release_due;           /* those that are held may start once all of them are down */
     struct progress progress;
     struct cell_counters counters;
-    struct latency latency; /* of jobs that a worker ended */
+    struct latency latency; /* of jobs that a worker ended, from being accepted */
+    struct latency work;    /* the same, from the beginning of the last attempt */
     struct outcomes outcomes;
     usec_t idle_since;       /* monotonic: when its last live job ended */
     struct timer idle_timer; /* lazily armed: fires at or before it has been idle long enough */
@@ -104,7 +105,8 @@ enum {
     CELL_CANCEL_E_ALREADY, /* cancellation was requested before */
 };
 
-/* Queued: cancelled at once. Running: flag raised, then the stop ladder after TimeoutStopSec=. */
+/* Whoever asks for it from outside is noted in `canceller` before. Queued: cancelled at once.
+ * Running: flag raised, then the stop ladder after TimeoutStopSec=. */
 int cell_cancel(struct job *job);
 
 void cell_pause(struct cell *cell);

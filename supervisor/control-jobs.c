@@ -176,6 +176,10 @@ static void cancel(struct request *request)
 
     if (!job)
         return;
+    if (!job->cancel_requested) {
+        job->canceller_known = true;
+        job->canceller = request->connection->peer.uid;
+    }
     switch (cell_cancel(job)) {
     case CELL_CANCEL_E_ENDED:
         reply = request_begin_error(request, "AlreadyEnded");

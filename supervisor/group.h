@@ -38,6 +38,7 @@ struct group {
     size_t size;         /* of the pool of every cell that has no size of its own */
     struct kept_results results;
     struct latency latency; /* of all cells, if it has keys; likewise: */
+    struct latency work;
     struct outcomes outcomes;
     struct group_dead last_dead;
     uint64_t n_live;                          /* jobs, in all cells */

@@ -69,6 +69,8 @@ struct job {
     uid_t submitter_uid; /* of the process that submitted it; 0 = root, or nobody */
     bool keep_result;    /* created in the background */
     bool cancel_requested;
+    bool canceller_known; /* cancelled by somebody outside: */
+    uid_t canceller;
     bool started; /* the worker said so, this attempt */
     const char
         *crash;   /* cause of the death of a process that this attempt ran; static; NULL = none */

@@ -161,12 +161,15 @@ void report_worker(struct reply *reply, const struct access *access, struct slot
     reply_end_object(reply);
 }
 
-static void report_latency(struct reply *reply, const struct latency *latency)
+static void report_latency(struct reply *reply, const struct latency *latency,
+                           const struct latency *work)
 {
     if (latency->n == 0)
         return;
     reply_uint(reply, "p50_usec", latency_percentile(latency, 50));
     reply_uint(reply, "p99_usec", latency_percentile(latency, 99));
+    reply_uint(reply, "p50_work_usec", latency_percentile(work, 50));
+    reply_uint(reply, "p99_work_usec", latency_percentile(work, 99));
 }
 
 static void report_outcomes(struct reply *reply, const struct outcomes *outcomes)
@@ -224,7 +227,7 @@ void report_cell_begin(struct reply *reply, const struct cell *cell)
     reply_uint_if(reply, "oldest_queued_at", queue_oldest(&cell->queue));
     report_counters(reply, &cell->counters);
     report_outcomes(reply, &cell->outcomes);
-    report_latency(reply, &cell->latency);
+    report_latency(reply, &cell->latency, &cell->work);
 }
 
 void report_group_begin(struct reply *reply, const struct access *access, const struct group *group)
@@ -251,7 +254,8 @@ void report_group_begin(struct reply *reply, const struct access *access, const 
     report_counters(reply, &group->counters);
     report_outcomes(reply, group_outcomes(group));
     report_last_dead(reply, access, group);
-    report_latency(reply, group->cell ? &group->cell->latency : &group->latency);
+    report_latency(reply, group->cell ? &group->cell->latency : &group->latency,
+                   group->cell ? &group->cell->work : &group->work);
 }
 
 void report_event(struct reply *reply, const struct access *access, const struct event *event)

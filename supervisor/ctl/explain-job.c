@@ -75,6 +75,13 @@ int explain_refused(const char *group, int error, const char *reason)
     return refused_status(error);
 }
 
+int explain_status(const struct troupe_result *result)
+{
+    if (result->error == -EPIPE)
+        return EXIT_UNREACHABLE;
+    return result->error < 0 ? refused_status(result->error) : EXIT_FAILED;
+}
+
 static const char *end_phrase(enum troupe_end end)
 {
     switch (end) {
@@ -125,7 +132,10 @@ int explain_end(const char *where, const struct troupe_result *result)
 {
     _cleanup_free_ char *line = answer_line(result);
     char code[32] = "", attempts[64] = "";
-    const char *reason = strcmp(result->reason, "cancelled") == 0 ? "" : result->reason;
+    /* "cancelled by uid 0" says what the phrase says, and more. */
+    bool named = result->end == TROUPE_CANCELLED && strncmp(result->reason, "cancelled", 9) == 0;
+    const char *reason = named ? "" : result->reason;
+    const char *phrase = named ? result->reason : end_phrase(result->end);
     /* A worker's error is the reason as well as the answer. */
     bool repeats = line && strstr(reason, line);
 
@@ -135,8 +145,8 @@ int explain_end(const char *where, const struct troupe_result *result)
         snprintf(attempts, sizeof(attempts), " after %u attempts", result->attempts);
     if (line && !repeats && *reason == '\0')
         reason = line;
-    complain("%sjob %s %s%s%s%s%s", where, result->id, end_phrase(result->end), attempts, code,
-             *reason ? ": " : "", reason);
+    complain("%sjob %s %s%s%s%s%s%s", where, result->id, named ? "was " : "", phrase, attempts,
+             code, *reason ? ": " : "", reason);
     if (result->size > 0 && reason != line && !repeats)
         show_answer(result);
     return EXIT_FAILED;

@@ -19,6 +19,9 @@ int explain_broken(int error);
 /* libtroupe refused a job for `group` with -errno; `reason` may be empty. */
 int explain_refused(const char *group, int error, const char *reason);
 
+/* The exit status of a job that was refused or did not succeed; says nothing. */
+int explain_status(const struct troupe_result *result);
+
 /* How a job ended that did not succeed, with what its worker answered; `where` comes first, ""
  * allowed. */
 int explain_end(const char *where, const struct troupe_result *result);

@@ -13,6 +13,7 @@
 #include "format.h"
 #include "interrupt.h"
 #include "invocation.h"
+#include "map-failures.h"
 #include "map-output.h"
 #include "progress.h"
 #include "reader.h"
@@ -36,6 +37,7 @@ struct map {
     struct reader reader;
     struct window window;
     struct progress progress;
+    struct map_failures failures;
     usec_t started_at;
     bool end;    /* of the input */
     bool stop;   /* nothing more is read or submitted */
@@ -208,19 +210,10 @@ static void take_results(struct map *map, usec_t timeout)
 
 /* ---- output ---- */
 
-static void complain_line(struct map *map, const struct window_line *line)
+static void add_failure(struct map *map, const struct window_line *line)
 {
-    const struct troupe_result *result = &line->result;
-    char where[FORMAT_SIZE];
-
     progress_hide(&map->progress);
-    if (result->error < 0) {
-        complain("line %" PRIu64 ":", line->number + 1);
-        fail(map, explain_refused(map->group, result->error, result->reason));
-    } else {
-        snprintf(where, sizeof(where), "line %" PRIu64 ": ", line->number + 1);
-        fail(map, explain_end(where, result));
-    }
+    fail(map, map_failures_add(&map->failures, line));
 }
 
 /* A full disk is told; that the reader has gone away (EPIPE) is the reader's own wish. */
@@ -243,7 +236,7 @@ static void write_lines(struct map *map)
             progress_hide(&map->progress);
         map_output_write(&map->invocation->options, line);
         if (line->result.error < 0 || line->result.end != TROUPE_SUCCEEDED)
-            complain_line(map, line);
+            add_failure(map, line);
         map->n_bytes += line->size + 1;
         window_drop(&map->window);
     }
@@ -293,7 +286,7 @@ static void summarize(struct map *map)
              cancelled = map->n_ended[TROUPE_CANCELLED], dead = map->n_ended[TROUPE_DEAD];
     double rate = elapsed > 0 ? (double)n * (double)USEC_PER_SEC / (double)elapsed : 0;
 
-    if (map->lost)
+    if (map->lost && (map->window.n_submitted > 0 || map->failures.again == 0))
         complain(
             "the connection to the supervisor was lost; what became of %zu job%s is not known, "
             "the first of them was line %" PRIu64,
@@ -333,6 +326,7 @@ static int map_attached(struct map *map)
     if (window_init(&map->window, (size_t)options->window) < 0)
         return call_no_memory();
     reader_init(&map->reader, STDIN_FILENO, options->null ? '\0' : '\n');
+    map->failures.group = map->group;
     map->started_at = clock_now();
     progress_init(&map->progress, map->group, wants_progress(options), options->color,
                   map->started_at);
@@ -340,6 +334,7 @@ static int map_attached(struct map *map)
     (void)signal(SIGPIPE, SIG_IGN);
     run(map);
     progress_hide(&map->progress);
+    map_failures_tell(&map->failures, map->stop || map->lost);
     summarize(map);
     if (map->lost)
         map->status = EXIT_UNREACHABLE;

@@ -109,9 +109,15 @@ static void show_jobs_line(const struct terminal *terminal, const json_t *group)
 
 static void show_latency_line(const struct terminal *terminal, const json_t *group)
 {
-    if (field_has(group, "p99_usec"))
-        terminal_print(terminal, "      Took: %s for half of the last jobs, %s for 99 %%, at most",
-                       SPAN(field_usec(group, "p50_usec")), SPAN(field_usec(group, "p99_usec")));
+    char work[3 * FORMAT_SIZE] = "";
+
+    if (!field_has(group, "p99_usec"))
+        return;
+    if (field_has(group, "p99_work_usec"))
+        snprintf(work, sizeof(work), "; at work: %s, %s", SPAN(field_usec(group, "p50_work_usec")),
+                 SPAN(field_usec(group, "p99_work_usec")));
+    terminal_print(terminal, "      Took: %s for half of the last jobs, %s for 99 %%, at most%s",
+                   SPAN(field_usec(group, "p50_usec")), SPAN(field_usec(group, "p99_usec")), work);
 }
 
 static const json_t *latest_death(const json_t *workers)

@@ -6,12 +6,29 @@
 #include "table.h"
 #include <string.h>
 
+/* "by uid 0 after 12ms", "after 12ms: the supervisor is stopping". */
+static void write_cancelled(FILE *file, const json_t *job)
+{
+    static const char word[] = "cancelled";
+    const char *reason = field_text(job, "reason");
+    bool repeats = strncmp(reason, word, strlen(word)) == 0;
+    const char *by = repeats ? reason + strlen(word) + strspn(reason + strlen(word), " ") : "";
+
+    fprintf(file, "%s%safter %s%s%s", SAFE(by), *by ? " " : "",
+            SPAN(usec_sub(field_usec(job, "ended_at"), field_usec(job, "created_at"))),
+            repeats || *reason == '\0' ? "" : ": ", repeats ? "" : SAFE(reason));
+}
+
 /* What there is to add to a state: until when, where, why. */
 static void write_remark(FILE *file, const json_t *job, usec_t now)
 {
     const char *state = field_text(job, "state");
     usec_t next = field_usec(job, "next_attempt_at"), started = field_usec(job, "started_at");
 
+    if (strcmp(state, "cancelled") == 0) {
+        write_cancelled(file, job);
+        return;
+    }
     if (strcmp(state, "backoff") == 0 && next > 0)
         fprintf(file, "next attempt in %s", SPAN(usec_sub(next, now)));
     else if (strcmp(state, "delayed") == 0)
@@ -19,7 +36,7 @@ static void write_remark(FILE *file, const json_t *job, usec_t now)
     else if (strcmp(state, "running") == 0)
         fprintf(file, "on %s%s%s", SAFE(field_text(job, "worker")), started > 0 ? " for " : "",
                 started > 0 ? SPAN(usec_sub(now, started)) : "");
-    if (field_true(job, "cancel_requested") && strcmp(state, "cancelled") != 0)
+    if (field_true(job, "cancel_requested"))
         fprintf(file, "%scancellation requested", ftell(file) > 0 ? ", " : "");
     if (field_int(job, "code") != 0)
         fprintf(file, "%scode %lld", ftell(file) > 0 ? ", " : "",
@@ -41,6 +58,14 @@ static char *remark(const json_t *job, usec_t now)
     return text;
 }
 
+/* What comes between a state and the remark. */
+static const char *separator(const json_t *job, const char *text)
+{
+    if (!text || *text == '\0')
+        return "";
+    return field_is(job, "state", "cancelled") ? " " : ", ";
+}
+
 void show_job_state(const struct terminal *terminal, const json_t *job, usec_t now)
 {
     _cleanup_free_ char *text = remark(job, now);
@@ -48,8 +73,7 @@ void show_job_state(const struct terminal *terminal, const json_t *job, usec_t n
 
     terminal_print(terminal, "%s  %s%s" PLAIN " %s: %s%s" PLAIN "%s%s", TIME_OF_DAY(now),
                    show_state_color(state), show_state_dot(state), SAFE(field_text(job, "id")),
-                   show_state_color(state), SAFE(state), text && *text ? ", " : "",
-                   text ? text : "");
+                   show_state_color(state), SAFE(state), separator(job, text), text ? text : "");
 }
 
 static void show_times(const struct terminal *terminal, const json_t *job, usec_t now)
@@ -61,8 +85,14 @@ static void show_times(const struct terminal *terminal, const json_t *job, usec_
     if (started > 0)
         terminal_print(terminal, "   Started: %s (%s)", TIME(started), AGO(now, started));
     if (ended > 0)
-        terminal_print(terminal, "     Ended: %s (%s), %s after its creation", TIME(ended),
-                       AGO(now, ended), SPAN(usec_sub(ended, created)));
+        terminal_print(terminal, "     Ended: %s (%s)", TIME(ended), AGO(now, ended));
+    if (ended > 0 && started > 0)
+        terminal_print(terminal, "      Took: %s, %s of it at work%s",
+                       SPAN(usec_sub(ended, created)), SPAN(usec_sub(ended, started)),
+                       field_int(job, "attempt") > 1 ? " in the last attempt" : "");
+    else if (ended > 0)
+        terminal_print(terminal, "      Took: %s%s", SPAN(usec_sub(ended, created)),
+                       field_int(job, "attempt") == 0 ? ", none of it at work" : "");
 }
 
 static void show_attempts(const struct terminal *terminal, const json_t *attempts, usec_t now)
@@ -106,8 +136,7 @@ void show_job(const struct terminal *terminal, const json_t *job, usec_t now)
 
     terminal_print(terminal, "%s%s" PLAIN " " BOLD "%s" PLAIN ": %s%s" PLAIN "%s%s",
                    show_state_color(state), show_state_dot(state), SAFE(field_text(job, "id")),
-                   show_state_color(state), SAFE(state), text && *text ? ", " : "",
-                   text ? text : "");
+                   show_state_color(state), SAFE(state), separator(job, text), text ? text : "");
     terminal_print(terminal, "     Group: %s", SAFE(field_text(job, "group")));
     terminal_print(terminal, "   Attempt: %lld of %lld%s%s", (long long)field_int(job, "attempt"),
                    (long long)field_int(job, "max_attempts"),

@@ -354,7 +354,7 @@ class Jobs(Ctl):
         doing.send_signal(signal.SIGINT)
         _, err = doing.communicate(timeout=LIMIT)
         self.assertEqual(doing.returncode, 1)
-        self.assertIn(b"job mine was cancelled", err)
+        self.assertIn(b"job mine was cancelled by uid %d" % os.geteuid(), err)
 
     def test_cancel_twice_is_told(self):
         bell = Bell(self.s, "bell")
@@ -467,6 +467,40 @@ class Map(Ctl):
         # By then the window and both rings have been touched all over.
         before = peak_after(20000)
         self.assertLess(peak_after(40000) - before, 512)
+
+    def test_what_a_stop_cancels_is_one_line_with_where_to_begin_again(self):
+        self.s.write("one.group", ini(ACTOR))
+        self.exits(0, "reload")
+        bell = Bell(self.s, "bell")
+        mapping = self.spawn("map", "one", "--window", "100")
+        mapping.stdin.write(f"echo a\necho a\nwait {bell.path}\n".encode() + b"echo b\n" * 97)
+        mapping.stdin.flush()
+        self.s.until(lambda: self.s.group("one")["running"] == 1 and self.s.group("one")["queued"] == 97)
+        self.assertEqual(mapping.stdout.readline(), b"a\n")
+        with self.s.connect() as watching:
+            events = watching.more("Watch", replay=True)
+            next(events)
+            self.s.terminate()
+            while "supervisor.stopping" not in [event["type"] for event in next(events)["events"]]:
+                pass
+        bell.ring()
+        _, err = mapping.communicate(timeout=LIMIT)
+        self.assertRegex(err.decode(), r"^troupectl: lines 4 to 100 were cancelled: the supervisor is stopping; "
+                                       r"begin again with line 4\n100 jobs in .*\n$")
+        self.assertEqual(mapping.returncode, 1)
+
+    def test_a_cancelled_job_tells_who_cancelled_it_and_when(self):
+        self.s.call("Pause", target="actor")
+        self.s.create("actor", "echo", id="nightly")
+        self.exits(0, "cancel", "nightly")
+        self.assertRegex(self.exits(1, "job", "nightly").stdout, rf"○ nightly: cancelled by uid {os.geteuid()} after \S+\n")
+        self.assertRegex(self.exits(0, "jobs", "--ended").stdout, rf"cancelled +0/2 +\S+ +by uid {os.geteuid()} after \S+\n")
+        self.exits(0, "resume", "actor")
+        self.exits(0, "do", "actor", "--data", "echo x", "--id", "done")
+        self.s.wait_job(self.s.create("actor", "echo x", id="kept"))
+        self.assertRegex(self.exits(0, "job", "kept").stdout, r"\n      Took: \S+, \S+ of it at work\n")
+        self.assertRegex(self.exits(0, "status", "actor").stdout,
+                         r"Took: \S+ for half of the last jobs, \S+ for 99 %, at most; at work: \S+, \S+\n")
 
     def test_a_lost_supervisor_is_told(self):
         bell = Bell(self.s, "bell")
