@@ -12,6 +12,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* Of what waited while a group or an exchange was paused: a fraction of a millisecond of work. */
+#define COPIES_PER_TURN 250
+
 struct actor *delivery_pool_of(const struct actor *actor)
 {
     return actor->kind == ACTOR_SLOT ? actor->slot->cell->actor : NULL;
@@ -179,9 +182,15 @@ static void feed_pool(struct actor *actor)
 /* Groups and exchanges keep nothing but what comes while they are paused. */
 static void feed_others(struct actor *actor)
 {
+    const size_t copies =
+        1 + (actor->kind == ACTOR_EXCHANGE ? actor->exchange->n_subscriptions : 0);
     struct letter *letter;
 
-    while (!actor->paused && (letter = postbox_oldest(&actor->postbox))) {
+    for (size_t n = 0; !actor->paused && (letter = postbox_oldest(&actor->postbox)); n += copies) {
+        if (n >= COPIES_PER_TURN) {
+            delivery_wake(actor); /* what comes meanwhile waits behind these */
+            return;
+        }
         postbox_take(&actor->postbox, letter);
         router_hand_on(actor, letter);
     }

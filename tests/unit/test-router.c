@@ -236,6 +236,34 @@ START_TEST(an_exchange_keeps_what_comes_while_it_is_paused)
 }
 END_TEST
 
+START_TEST(an_exchange_that_goes_on_hands_out_a_part_in_each_turn)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
+    const struct topic all = topic_of("");
+    unsigned turns = 0;
+
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
+                     0);
+    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
+    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
+    router_pause(exchange);
+    for (unsigned i = 0; i < 1000; i++)
+        ck_assert_int_eq(tell(exchange->reference, "x"), 0);
+    router_resume(exchange);
+    delivery_on_turn(&exchange->feed);
+    ck_assert_uint_le(a->postbox.n, 125);
+    ck_assert_int_eq(tell(exchange->reference, "last"), 0);
+    for (; !postbox_idle(&exchange->postbox); turns++)
+        delivery_on_turn(&exchange->feed);
+    ck_assert_uint_ge(turns, 7);
+    ck_assert_uint_eq(a->postbox.n, 1001);
+    ck_assert_uint_eq(b->postbox.n, 1001);
+    ck_assert_mem_eq(list_entry(a->postbox.messages.prev, struct letter, link)->topic.type, "last",
+                     4);
+    router_remove(exchange, "deleted");
+}
+END_TEST
+
 START_TEST(there_are_only_so_many_exchanges)
 {
     struct actor *exchange = NULL, *more;
@@ -990,6 +1018,7 @@ int main(void)
     tcase_add_test(tc, answers_and_messages_go_in_the_order_in_which_they_were_sent);
     tcase_add_test(tc, a_letter_larger_than_the_whole_memory_is_let_in_alone);
     tcase_add_test(tc, an_exchange_keeps_what_comes_while_it_is_paused);
+    tcase_add_test(tc, an_exchange_that_goes_on_hands_out_a_part_in_each_turn);
     tcase_add_test(tc, there_are_only_so_many_exchanges);
     tcase_add_test(tc, exchanges_in_a_circle_end);
     tcase_add_test(tc, an_ask_ends_with_the_first_reply_that_fits);
