@@ -163,15 +163,40 @@ int protocol_put_forward(void *body, uint32_t size, const struct protocol_forwar
 
     message_put_u64(&writer, forward->letter);
     message_put_u64(&writer, forward->to);
+    message_put_u8(&writer, forward->new_key);
+    message_put_u8(&writer, forward->key != NULL);
+    part_put_bounded(&writer, forward->key, forward->key ? forward->key_size : 0, TOPIC_KEY_MAX);
     return (int)message_written(&writer);
 }
 
 int protocol_get_forward(const void *body, uint32_t size, struct protocol_forward *ret)
 {
     struct message_reader reader = message_reader(body, size);
+    bool has_key;
 
     ret->letter = message_get_u64(&reader);
     ret->to = message_get_u64(&reader);
+    ret->new_key = part_get_bool(&reader);
+    has_key = part_get_bool(&reader);
+    ret->key_size = part_get_text(&reader, &ret->key, has_key ? TOPIC_KEY_MAX : 0);
+    if (!has_key)
+        ret->key = NULL;
+    return message_end(&reader);
+}
+
+int protocol_put_leave(void *body, uint32_t size, const struct protocol_leave *leave)
+{
+    struct message_writer writer = message_writer(body, size);
+
+    part_put_bounded(&writer, leave->reason, leave->reason_size, PROTOCOL_REASON_MAX);
+    return (int)message_written(&writer);
+}
+
+int protocol_get_leave(const void *body, uint32_t size, struct protocol_leave *ret)
+{
+    struct message_reader reader = message_reader(body, size);
+
+    ret->reason_size = part_get_text(&reader, &ret->reason, PROTOCOL_REASON_MAX);
     return message_end(&reader);
 }
 

@@ -9,7 +9,8 @@
  *
  *   actor → supervisor   FIND TELL ASK REPLY FORWARD, UNHANDLED ERRED STASHED UNSTASHED,
  *                        WATCH_ACTOR UNWATCH, TIMER TIMER_CANCEL, SUBSCRIBE UNSUBSCRIBE,
- *                        REGISTER DEREGISTER, EXCHANGE EXCHANGE_DELETE, ASK_DROP
+ *                        REGISTER DEREGISTER, EXCHANGE EXCHANGE_DELETE, ASK_DROP, PAUSE RESUME,
+ *                        LEAVE
  *   supervisor → actor   MESSAGE, REPLIED ASK_FAILED, TERMINATED, ANSWER, FOUND, REFUSED
  *
  * A reference names an actor for good: generation << 32 | index; 0 = nobody. The supervisor alone
@@ -44,6 +45,9 @@ enum protocol_actor_kind {
     PROTOCOL_EXCHANGE,
     PROTOCOL_EXCHANGE_DELETE,
     PROTOCOL_ASK_DROP,
+    PROTOCOL_PAUSE,
+    PROTOCOL_RESUME,
+    PROTOCOL_LEAVE,
     PROTOCOL_MESSAGE = 96,
     PROTOCOL_REPLIED,
     PROTOCOL_ASK_FAILED,
@@ -95,6 +99,15 @@ struct protocol_reply {
 struct protocol_forward {
     uint64_t letter;
     uint64_t to;
+    bool new_key;    /* `key` takes the place of the letter's */
+    const char *key; /* at most TOPIC_KEY_MAX; NULL = none */
+    uint32_t key_size;
+};
+
+/* LEAVE: the worker ends by itself, and not because something has failed. */
+struct protocol_leave {
+    const char *reason; /* at most PROTOCOL_REASON_MAX */
+    uint32_t reason_size;
 };
 
 /* UNHANDLED (code 0) and ERRED: the letter's end at this actor. */
@@ -172,6 +185,8 @@ int protocol_put_reply(void *body, uint32_t size, const struct protocol_reply *r
 int protocol_get_reply(const void *body, uint32_t size, struct protocol_reply *ret);
 int protocol_put_forward(void *body, uint32_t size, const struct protocol_forward *forward);
 int protocol_get_forward(const void *body, uint32_t size, struct protocol_forward *ret);
+int protocol_put_leave(void *body, uint32_t size, const struct protocol_leave *leave);
+int protocol_get_leave(const void *body, uint32_t size, struct protocol_leave *ret);
 int protocol_put_verdict(void *body, uint32_t size, const struct protocol_verdict *verdict);
 int protocol_get_verdict(const void *body, uint32_t size, struct protocol_verdict *ret);
 int protocol_put_stash(void *body, uint32_t size, const struct protocol_stash *stash);

@@ -19,8 +19,9 @@ struct protocol_named {
 };
 
 /*
- * WATCH_ACTOR, UNWATCH (ANSWER 1 if it was watched), EXCHANGE_DELETE. ASK_DROP: nobody waits for
- * the ask of that cookie any more (reference 0; not answered): a reply that still comes is late.
+ * WATCH_ACTOR, UNWATCH (ANSWER 1 if it was watched), EXCHANGE_DELETE, PAUSE, RESUME. ASK_DROP:
+ * nobody waits for the ask of that cookie any more (reference 0; not answered): a reply that still
+ * comes is late.
  */
 struct protocol_by_reference {
     uint64_t cookie;

@@ -230,6 +230,11 @@ int attachment_new(struct attachment **ret, struct context *context, const struc
     return 0;
 }
 
+const char *attachment_address(const struct attachment *attachment)
+{
+    return attachment->actor->name;
+}
+
 void attachment_sent(struct attachment *attachment, struct mailbox_fds *fds)
 {
     mailbox_forget_fds(&attachment->mailbox, fds);

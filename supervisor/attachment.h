@@ -26,5 +26,8 @@ void attachment_sent(struct attachment *attachment, struct mailbox_fds *fds);
 /* From now on; requests that wait for room are judged anew. */
 void attachment_set_may_change(struct attachment *attachment, bool may_change);
 
+/* The client's as an actor, "@3"; borrowed. */
+const char *attachment_address(const struct attachment *attachment);
+
 /* Its jobs go on without it. NULL allowed; returns NULL. */
 struct attachment *attachment_free(struct attachment *attachment);

@@ -228,8 +228,11 @@ static int send_descriptors(struct request *request, const struct mailbox_fds *f
     const int all[] = {fds->channel.inbox, fds->channel.outbox, fds->control, fds->channel.wait_fd,
                        fds->channel.wake_fd};
     unsigned n = fds->channel.wait_fd >= 0 ? 5 : 3;
+    struct reply *reply;
 
-    reply_uint(request_begin(request), "descriptors", n);
+    reply = request_begin(request);
+    reply_uint(reply, "descriptors", n);
+    reply_string(reply, "address", attachment_address(request->attachment));
     return request_end_with_fds(request, all, n);
 }
 

@@ -52,20 +52,37 @@ static int copy_payload(struct parcel *to, const struct parcel *from)
     return 0;
 }
 
-struct letter *letter_copy(const struct letter *letter)
+/* All fields but link, topic and payload. */
+static struct letter *new_like(const struct letter *letter, const struct topic *topic)
 {
-    struct letter *copy = letter_new(letter->kind, &letter->topic);
-    const struct topic topic = copy ? copy->topic : (struct topic){0};
+    struct letter *copy = letter_new(letter->kind, topic);
+    const struct topic own = copy ? copy->topic : (struct topic){0};
 
     if (!copy)
         return NULL;
     *copy = *letter;
     list_init(&copy->link);
-    copy->topic = topic;
+    copy->topic = own;
     copy->payload = (struct parcel)PARCEL_NULL;
-    if (copy_payload(&copy->payload, &letter->payload) < 0)
+    return copy;
+}
+
+struct letter *letter_copy(const struct letter *letter)
+{
+    struct letter *copy = new_like(letter, &letter->topic);
+
+    if (copy && copy_payload(&copy->payload, &letter->payload) < 0)
         return letter_free(copy);
     return copy;
+}
+
+struct letter *letter_new_like(struct letter *letter, const struct topic *topic)
+{
+    struct letter *changed = new_like(letter, topic);
+
+    if (changed)
+        parcel_move(&changed->payload, &letter->payload);
+    return changed;
 }
 
 struct letter *letter_free(struct letter *letter)

@@ -49,6 +49,9 @@ struct letter *letter_new(uint16_t kind, const struct topic *topic);
 /* Also in all other fields but link, with a copy of the payload (a duplicate of its descriptor).
  * NULL when out of memory or descriptors. */
 struct letter *letter_copy(const struct letter *letter);
+/* Another one with this topic, and the payload moved into it. NULL when out of memory: nothing has
+ * changed. The other letter stays the caller's. */
+struct letter *letter_new_like(struct letter *letter, const struct topic *topic);
 struct letter *letter_free(struct letter *letter); /* in no list; NULL allowed; returns NULL */
 
 /* What it counts towards MailboxMemoryMax=, bytes; a blob counts 64 KiB more for its descriptor. */

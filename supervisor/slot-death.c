@@ -41,6 +41,9 @@ static void slot_write_report(struct slot *slot, struct death *death)
     if (death->cause == DEATH_VIOLATION)
         (void)snprintf(death->detail, sizeof(death->detail), "broke the protocol: %s",
                        slot->violation);
+    if (death->cause == DEATH_STOP && slot->leave_reason[0] != '\0')
+        (void)snprintf(death->detail, sizeof(death->detail), "ended itself: %s",
+                       slot->leave_reason);
     slot_report_messages(slot, death);
 }
 

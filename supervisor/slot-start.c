@@ -209,6 +209,7 @@ void slot_action_spawn(struct slot *slot)
     slot->signalled = false;
     slot->feigned = false;
     slot->status_text[0] = '\0';
+    slot->leave_reason[0] = '\0';
     slot->started_at = slot_now(slot);
     slot_health_begin(slot);
     slot->restart_at = 0;

@@ -135,6 +135,40 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     return 0;
 }
 
+/*
+ * It ends by itself: a stop that it has asked for. Who leaves right after its start has failed: it
+ * would be started again and again without a pause.
+ */
+static int slot_on_leave(struct slot *slot, const struct ring_record *record)
+{
+    const struct config_group *config = slot->cell->config;
+    const bool again = slot->wanted && config->restart != CONFIG_RESTART_NO;
+    char reason[PROTOCOL_REASON_MAX], text[PROTOCOL_REASON_MAX + 32];
+    struct protocol_leave leave;
+    int r;
+
+    r = protocol_get_leave(record->body, record->size, &leave);
+    if (r < 0)
+        return r;
+    if (!slot->came_up || slot->death_sentence != DEATH_EXIT ||
+        usec_sub(slot_now(slot), slot->started_at) < config->min)
+        return 0;
+    if (leave.reason_size > 0)
+        memcpy(reason, leave.reason, leave.reason_size);
+    (void)capture_escape(slot->leave_reason, sizeof(slot->leave_reason), reason, leave.reason_size);
+    (void)snprintf(text, sizeof(text), "ends itself: %s", slot->leave_reason);
+    slot_tell(slot, LOG_LEVEL_INFO, "worker.left", NULL, NULL, text);
+    if (!slot_is_up(slot)) { /* its burial is under way */
+        slot_condemn(slot, DEATH_STOP);
+        slot->restart_asked = again;
+    } else if (again) {
+        slot_restart(slot);
+    } else {
+        slot_stop(slot, false);
+    }
+    return 0;
+}
+
 static int slot_on_record(struct mailbox *mailbox, const struct ring_record *record)
 {
     struct slot *slot = slot_of(mailbox, mailbox);
@@ -146,6 +180,8 @@ static int slot_on_record(struct mailbox *mailbox, const struct ring_record *rec
         return slot_on_started(slot, record);
     case PROTOCOL_RESULT:
         return slot_on_result(slot, record);
+    case PROTOCOL_LEAVE:
+        return slot_on_leave(slot, record);
     case PROTOCOL_CRASHED:
         return slot_on_crashed(slot, record);
     default:

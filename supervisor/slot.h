@@ -81,6 +81,7 @@ struct slot {
     enum death_cause died_of;        /* the last one */
     struct spawn_exit exit;          /* how the process ended, for its burial */
     char violation[64];              /* what it broke */
+    char leave_reason[96];           /* why it ends itself; empty = it does not */
     char status_text[128];           /* a service's STATUS=, or why it could not be started */
     struct restart_tally tally;
     struct slot_health health;

@@ -9,6 +9,29 @@
 #include <errno.h>
 #include <string.h>
 
+/* A letter with the key that FORWARD brings in the place of its own; everything else as it was. On
+ * failure it is lost, which the log says. */
+static int change_key(struct actor *actor, struct letter **letter,
+                      const struct protocol_forward *forward)
+{
+    char key[TOPIC_KEY_MAX];
+    struct topic topic = (*letter)->topic;
+    struct letter *changed;
+
+    if (forward->key_size > 0)
+        memcpy(key, forward->key, forward->key_size);
+    topic.key = forward->key ? key : NULL;
+    topic.key_size = forward->key_size;
+    changed = letter_new_like(*letter, &topic);
+    if (!changed) {
+        complain(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
+        ask_letter_died(actor->context, (*letter)->ask, ENOMEM, "out of memory");
+    }
+    letter_free(*letter);
+    *letter = changed;
+    return changed ? 0 : -ENOMEM;
+}
+
 int talk_on_forward(struct actor *actor, const struct ring_record *record)
 {
     static const struct router_verdict GONE = {.reason = DEAD_GONE, .error = ENOENT};
@@ -21,6 +44,8 @@ int talk_on_forward(struct actor *actor, const struct ring_record *record)
     if (r < 0)
         return r;
     r = delivery_claim(actor, forward.letter, &letter);
+    if (r == 0 && forward.new_key)
+        r = change_key(actor, &letter, &forward);
     if (r < 0)
         return r == -ENOMEM ? 0 : r;
     letter->flags &= ~(uint32_t)(PROTOCOL_MESSAGE_POOL | PROTOCOL_MESSAGE_REDELIVERED);

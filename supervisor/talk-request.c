@@ -6,6 +6,7 @@
 #include "delivery.h"
 #include "router.h"
 #include "schedule.h"
+#include "slot.h"
 #include "talk-private.h"
 #include "watch.h"
 #include <errno.h>
@@ -202,6 +203,48 @@ static int on_timer_cancel(struct actor *actor, const struct ring_record *record
     return answer_value(actor->mailbox, cancel.cookie, n);
 }
 
+/* ---- pause ---- */
+
+static const struct cell *cell_of(const struct actor *actor)
+{
+    if (actor->kind == ACTOR_SLOT)
+        return actor->slot->cell;
+    return actor->kind == ACTOR_POOL ? actor->cell : NULL;
+}
+
+/* A worker holds back its own cell and the exchanges that it has made. */
+static bool may_pause(const struct actor *owner, const struct actor *actor)
+{
+    if (!owner || actor == owner)
+        return true;
+    if (actor->kind == ACTOR_EXCHANGE)
+        return actor->owner == owner->reference;
+    return cell_of(actor) && cell_of(actor) == cell_of(owner);
+}
+
+static int on_pause(struct actor *actor, const struct ring_record *record)
+{
+    struct protocol_by_reference by;
+    struct actor *which;
+    int r;
+
+    r = protocol_get_by_reference(record->body, record->size, &by);
+    if (r < 0)
+        return r;
+    which = actor_get(&actor->context->actors, by.reference);
+    if (!which)
+        return answer_refuse(actor->mailbox, by.cookie, ENOENT, "no such actor");
+    which = actor_self(which);
+    if (!may_pause(talk_owner(actor), which))
+        return answer_refuse(actor->mailbox, by.cookie, EPERM,
+                             "it belongs neither to this cell nor to this worker");
+    if (record->kind == PROTOCOL_PAUSE)
+        router_pause(which);
+    else
+        router_resume(which);
+    return answer_value(actor->mailbox, by.cookie, 1);
+}
+
 /* ---- all of them ---- */
 
 static const struct {
@@ -220,6 +263,8 @@ static const struct {
     {PROTOCOL_DEREGISTER, true, on_deregister},
     {PROTOCOL_EXCHANGE, true, talk_on_exchange},
     {PROTOCOL_EXCHANGE_DELETE, true, talk_on_exchange_delete},
+    {PROTOCOL_PAUSE, true, on_pause},
+    {PROTOCOL_RESUME, true, on_pause},
 };
 
 int talk_on_request(struct actor *actor, const struct ring_record *record, bool permitted)

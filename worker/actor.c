@@ -216,6 +216,13 @@ bool actor_silent(struct troupe_actor *actor)
     return true;
 }
 
+int troupe_leave(struct troupe_actor *actor, const char *reason)
+{
+    if (!actor->carrier.class->leave)
+        return -EINVAL;
+    return actor->carrier.class->leave(actor->carrier.owner, reason ? reason : "");
+}
+
 int troupe_actor_turn(struct troupe_actor *actor, uint64_t timeout_usec)
 {
     return actor->carrier.class->turn(actor->carrier.owner, timeout_usec);

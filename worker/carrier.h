@@ -19,6 +19,8 @@ struct carrier_class {
     int (*pump)(void *owner, usec_t timeout);
     /* As troupe_actor_turn(). */
     int (*turn)(void *owner, usec_t timeout);
+    /* Handles nothing more from here on, and tells why. NULL: it cannot end itself. */
+    int (*leave)(void *owner, const char *reason);
 };
 
 struct carrier {
@@ -28,6 +30,7 @@ struct carrier {
     uint64_t *blobs_sent; /* also the serial of the last one */
     uint32_t inline_max;
     int control;
+    const char *address; /* the actor's; borrowed from the owner */
 };
 
 /*

@@ -82,6 +82,7 @@ void client_carry(struct troupe_client *client)
         .blobs_sent = &client->blobs_sent,
         .inline_max = client->inline_max,
         .control = client->control,
+        .address = client->address,
     };
 
     actor_init(&client->actor, &carrier);

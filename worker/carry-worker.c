@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "../shared/cleanup.h"
 #include "runtime.h"
+#include <string.h>
 
 /* A worker's end of the channel, as its actor uses it. */
 
@@ -46,8 +47,25 @@ static int turn(void *owner, usec_t timeout)
     return troupe_worker_turn(owner, timeout);
 }
 
+static int leave(void *owner, const char *reason)
+{
+    struct troupe_worker *worker = owner;
+    const struct protocol_leave what = {
+        .reason = reason, .reason_size = (uint32_t)strnlen(reason, PROTOCOL_REASON_MAX)};
+    const uint32_t room = 16 + what.reason_size;
+    void *body;
+    int r = worker_reserve(worker, room, &body);
+
+    if (r == 0)
+        r = worker_commit(worker, (enum protocol_kind)PROTOCOL_LEAVE,
+                          protocol_put_leave(body, room, &what));
+    if (r == 0)
+        worker->stopping = true;
+    return r;
+}
+
 static const struct carrier_class class = {
-    .reserve = reserve, .commit = commit, .pump = pump, .turn = turn};
+    .reserve = reserve, .commit = commit, .pump = pump, .turn = turn, .leave = leave};
 
 void worker_carry(struct troupe_worker *worker)
 {
@@ -58,6 +76,7 @@ void worker_carry(struct troupe_worker *worker)
         .blobs_sent = &worker->blobs_sent,
         .inline_max = worker->inline_max,
         .control = worker->control,
+        .address = worker->name,
     };
 
     actor_init(&worker->actor, &carrier);

@@ -37,6 +37,7 @@ int troupe_client_connect(struct troupe_client **ret, const char *socket_path)
     channel_close_fds(&client->channel);
     client->socket = connection.socket;
     client->control = connection.control;
+    memcpy(client->address, connection.address, sizeof(client->address));
     client->inline_max = client->channel.theirs.header->inline_max;
     client->results.largest = client->channel.theirs.ring_size;
     client_carry(client);

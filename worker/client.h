@@ -7,6 +7,7 @@
 #include "../shared/protocol.h"
 #include "actor.h"
 #include "blob.h"
+#include "connect.h"
 #include "pending.h"
 #include "results.h"
 #include "troupe.h"
@@ -14,6 +15,7 @@
 struct troupe_client {
     struct channel channel;
     int socket, control;
+    char address[CONNECTION_ADDRESS_SIZE];
     uint32_t inline_max;
     uint64_t blobs_sent; /* also the serial of the last one */
     bool over;           /* the supervisor has hung up, or sent what cannot be understood */

@@ -166,6 +166,21 @@ static void take_descriptors(struct connection *connection, struct reply *reply)
     reply->n_fds = 0;
 }
 
+/* The only string of the reply. Without one there is no address. */
+static void take_address(struct connection *connection, const struct reply *reply)
+{
+    static const char KEY[] = "\"address\":\"";
+    const char *value = strstr(reply->text, KEY);
+    size_t size;
+
+    if (!value)
+        return;
+    value += sizeof(KEY) - 1;
+    size = strcspn(value, "\"");
+    if (size < sizeof(connection->address))
+        memcpy(connection->address, value, size);
+}
+
 int connection_open(struct connection *ret, const char *path)
 {
     _cleanup_(reply_deinit)
@@ -188,6 +203,7 @@ int connection_open(struct connection *ret, const char *path)
     if (reply.n_fds != 3 && reply.n_fds != DESCRIPTORS_MAX)
         return error_of(&reply);
     take_descriptors(&connection, &reply);
+    take_address(&connection, &reply);
     connection.socket = TAKE_FD(fd);
     *ret = connection;
     return 0;

@@ -12,9 +12,12 @@
 
 #include "../shared/channel.h"
 
+#define CONNECTION_ADDRESS_SIZE 24
+
 struct connection {
     int socket;
     int control;
+    char address[CONNECTION_ADDRESS_SIZE]; /* the client's as an actor: "@3" */
     struct channel_fds fds;
 };
 

@@ -58,21 +58,42 @@ int send_by_reference(struct troupe_actor *actor, enum protocol_actor_kind kind,
     return r < 0 ? r : commit(actor, kind, protocol_put_by_reference(body, FIXED_FIELDS, &by));
 }
 
-int troupe_forward(struct troupe_message *message, troupe_ref to)
+static int forward_to(struct troupe_message *message, const struct protocol_forward *forward)
 {
-    struct protocol_forward forward = {.letter = message->wire.id, .to = to};
     struct troupe_actor *actor = message->actor;
+    const uint32_t room = FIXED_FIELDS + TOPIC_KEY_MAX;
     void *body;
     int r;
 
     if (message->stage != MAIL_IN_HAND)
         return -EALREADY;
-    r = reserve(actor, FIXED_FIELDS, &body);
+    r = reserve(actor, room, &body);
     if (r == 0)
-        r = commit(actor, PROTOCOL_FORWARD, protocol_put_forward(body, FIXED_FIELDS, &forward));
+        r = commit(actor, PROTOCOL_FORWARD, protocol_put_forward(body, room, forward));
     if (r == 0)
         message->stage = MAIL_DONE;
     return r;
+}
+
+int troupe_forward(struct troupe_message *message, troupe_ref to)
+{
+    const struct protocol_forward forward = {.letter = message->wire.id, .to = to};
+
+    return forward_to(message, &forward);
+}
+
+int troupe_forward_with_key(struct troupe_message *message, troupe_ref to, const void *key,
+                            size_t key_size)
+{
+    const struct protocol_forward forward = {
+        .letter = message->wire.id,
+        .to = to,
+        .new_key = true,
+        .key = key,
+        .key_size = (uint32_t)key_size,
+    };
+
+    return key_size > TOPIC_KEY_MAX ? -EINVAL : forward_to(message, &forward);
 }
 
 /* ---- messages ---- */
@@ -90,11 +111,6 @@ int send_topic(struct topic *ret, const char *type, const void *key, size_t key_
 
 static const struct troupe_message_options defaults = TROUPE_MESSAGE_DEFAULTS;
 
-static bool options_valid(const struct troupe_message_options *options)
-{
-    return options->struct_size >= sizeof(*options);
-}
-
 /* What a message is about and carries; the payload not yet on its way. */
 struct outgoing {
     struct protocol_content content;
@@ -102,13 +118,16 @@ struct outgoing {
     size_t size;
 };
 
-static int outgoing(struct outgoing *ret, const char *type, const void *data, size_t size,
-                    const struct troupe_message_options *options)
+static int outgoing(struct outgoing *ret, const struct troupe_message_options *options)
 {
-    if (!options_valid(options))
+    if (options->struct_size < sizeof(*options) || (options->text && options->data))
         return -EINVAL;
-    *ret = (struct outgoing){.data = data, .size = size};
-    return send_topic(&ret->content.topic, type, options->key, options->key_size);
+    *ret = (struct outgoing){.data = options->data, .size = options->size};
+    if (options->text) {
+        ret->data = options->text;
+        ret->size = strlen(options->text);
+    }
+    return send_topic(&ret->content.topic, options->type, options->key, options->key_size);
 }
 
 /* Room in the ring for the record around it, and the payload on its way or in `content`. */
@@ -127,8 +146,8 @@ static int begin(struct troupe_actor *actor, struct outgoing *out, uint32_t *ret
     return blob ? carrier_send_blob(&actor->carrier, out->data, out->size, payload) : 0;
 }
 
-int troupe_tell(struct troupe_actor *actor, troupe_ref to, const char *type, const void *data,
-                size_t size, const struct troupe_message_options *options)
+int troupe_tell_with(struct troupe_actor *actor, troupe_ref to,
+                     const struct troupe_message_options *options)
 {
     struct protocol_tell tell = {.to = to};
     struct outgoing out;
@@ -136,7 +155,7 @@ int troupe_tell(struct troupe_actor *actor, troupe_ref to, const char *type, con
     void *body;
     int r;
 
-    r = outgoing(&out, type, data, size, options ? options : &defaults);
+    r = outgoing(&out, options ? options : &defaults);
     if (r == 0)
         r = begin(actor, &out, &room, &body);
     if (r < 0)
@@ -154,7 +173,7 @@ int troupe_reply_to(struct troupe_actor *actor, uint64_t ask, const char *type, 
     void *body;
     int r;
 
-    r = outgoing(&out, type, data, size, &defaults);
+    r = outgoing(&out, TROUPE_MESSAGE(type, .data = data, .size = size));
     if (r == 0)
         r = begin(actor, &out, &room, &body);
     if (r < 0)
@@ -212,9 +231,8 @@ static int put_ask(struct troupe_actor *actor, struct troupe_future *future, str
     return commit(actor, PROTOCOL_ASK, protocol_put_ask(body, room, &ask));
 }
 
-int troupe_ask(struct troupe_actor *actor, troupe_ref to, const char *type, const void *data,
-               size_t size, const struct troupe_message_options *options,
-               struct troupe_future **ret)
+int troupe_ask_with(struct troupe_actor *actor, troupe_ref to, struct troupe_future **ret,
+                    const struct troupe_message_options *options)
 {
     struct troupe_future *future;
     struct outgoing out;
@@ -222,7 +240,7 @@ int troupe_ask(struct troupe_actor *actor, troupe_ref to, const char *type, cons
 
     if (!options)
         options = &defaults;
-    r = outgoing(&out, type, data, size, options);
+    r = outgoing(&out, options);
     if (r == 0)
         r = future_new(&future, actor, &actor->futures, FUTURE_ASK);
     if (r < 0)
@@ -240,9 +258,8 @@ int troupe_ask(struct troupe_actor *actor, troupe_ref to, const char *type, cons
 
 /* ---- timers ---- */
 
-static int timer(struct troupe_actor *actor, struct protocol_timer *timer, const char *type,
-                 const void *data, size_t size, const struct troupe_message_options *options,
-                 uint64_t *ret_id)
+static int timer(struct troupe_actor *actor, struct protocol_timer *timer, uint64_t *ret_id,
+                 const struct troupe_message_options *options)
 {
     struct troupe_future *future;
     struct outgoing out;
@@ -253,7 +270,7 @@ static int timer(struct troupe_actor *actor, struct protocol_timer *timer, const
 
     if (!options)
         options = &defaults;
-    r = outgoing(&out, type, data, size, options);
+    r = outgoing(&out, options);
     if (r == 0)
         r = begin(actor, &out, &room, &body);
     if (r == 0)
@@ -267,20 +284,18 @@ static int timer(struct troupe_actor *actor, struct protocol_timer *timer, const
     return send_request(actor, future, r, ret_id ? ret_id : &ignored);
 }
 
-int troupe_timer_after(struct troupe_actor *actor, troupe_ref to, uint64_t delay_usec,
-                       const char *type, const void *data, size_t size,
-                       const struct troupe_message_options *options, uint64_t *ret_id)
+int troupe_timer_after_with(struct troupe_actor *actor, troupe_ref to, uint64_t delay_usec,
+                            uint64_t *ret_id, const struct troupe_message_options *options)
 {
     struct protocol_timer what = {.to = to, .at = delay_usec};
 
-    return timer(actor, &what, type, data, size, options, ret_id);
+    return timer(actor, &what, ret_id, options);
 }
 
-int troupe_timer_at(struct troupe_actor *actor, troupe_ref to, uint64_t realtime_usec,
-                    const char *type, const void *data, size_t size,
-                    const struct troupe_message_options *options, uint64_t *ret_id)
+int troupe_timer_at_with(struct troupe_actor *actor, troupe_ref to, uint64_t realtime_usec,
+                         uint64_t *ret_id, const struct troupe_message_options *options)
 {
     struct protocol_timer what = {.to = to, .at = realtime_usec, .flags = PROTOCOL_TIMER_REALTIME};
 
-    return timer(actor, &what, type, data, size, options, ret_id);
+    return timer(actor, &what, ret_id, options);
 }

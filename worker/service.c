@@ -184,9 +184,10 @@ int troupe_exchange_new(struct troupe_actor *actor, const char *name,
     return put(&q, PROTOCOL_EXCHANGE, protocol_put_exchange(q.body, q.room, &what), ret);
 }
 
-int troupe_exchange_delete(struct troupe_actor *actor, troupe_ref exchange)
+/* A question about one actor, answered with nothing but success. */
+static int about(struct troupe_actor *actor, enum protocol_actor_kind kind, troupe_ref which)
 {
-    struct protocol_by_reference by = {.reference = exchange};
+    struct protocol_by_reference by = {.reference = which};
     uint64_t ignored;
     struct question q;
     int r;
@@ -195,8 +196,27 @@ int troupe_exchange_delete(struct troupe_actor *actor, troupe_ref exchange)
     if (r < 0)
         return r;
     by.cookie = q.future->cookie;
-    return put(&q, PROTOCOL_EXCHANGE_DELETE, protocol_put_by_reference(q.body, q.room, &by),
-               &ignored);
+    return put(&q, kind, protocol_put_by_reference(q.body, q.room, &by), &ignored);
+}
+
+int troupe_exchange_delete(struct troupe_actor *actor, troupe_ref exchange)
+{
+    return about(actor, PROTOCOL_EXCHANGE_DELETE, exchange);
+}
+
+int troupe_pause(struct troupe_actor *actor, troupe_ref which)
+{
+    return about(actor, PROTOCOL_PAUSE, which);
+}
+
+int troupe_resume(struct troupe_actor *actor, troupe_ref which)
+{
+    return about(actor, PROTOCOL_RESUME, which);
+}
+
+const char *troupe_address(const struct troupe_actor *actor)
+{
+    return actor->carrier.address;
 }
 
 static int subscription(struct troupe_actor *actor, enum protocol_actor_kind kind,

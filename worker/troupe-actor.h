@@ -21,7 +21,7 @@
  *     struct troupe_future *future;
  *     troupe_ref greeter;
  *     troupe_lookup(actor, "greeters/0", &greeter);
- *     troupe_ask(actor, greeter, "greeting", NULL, 0, NULL, &future);
+ *     troupe_ask(actor, greeter, &future, "greeting");
  *     … other asks, other work …
  *     if (troupe_await(future, TROUPE_AWAIT_STASH) == 0)
  *         puts(troupe_future_payload(future, &size));
@@ -83,6 +83,12 @@ int troupe_lookup(struct troupe_actor *actor, const char *address, troupe_ref *r
 int troupe_self(struct troupe_actor *actor, troupe_ref *ret);
 
 /*
+ * The actor's own address: "group/0", "group/cell/0", or "@3" for a client. Valid as long as the
+ * actor.
+ */
+const char *troupe_address(const struct troupe_actor *actor);
+
+/*
  * A further name for the actor itself, in the name space of groups and exchanges. -EEXIST when it
  * is taken. A name that a group's or an exchange's file takes later is lost. Deregistering what is
  * not registered answers 0 (and a warning goes to the log), else 1.
@@ -92,9 +98,21 @@ int troupe_deregister(struct troupe_actor *actor, const char *name);
 
 /* ---- sending ---- */
 
-/* Options of a message. TROUPE_MESSAGE_DEFAULTS is the same as passing NULL. */
+/*
+ * What a message is and how it is sent. Everything but struct_size may be left at zero. The calls
+ * below take the type and then any of these by name:
+ *
+ *     troupe_tell(actor, to, "order", .text = "two of these", .key = "shop", .key_size = 4);
+ *
+ * A call that ends in _with takes a pointer to options that were filled in before, beginning with
+ * TROUPE_MESSAGE_DEFAULTS. C++ has these calls only.
+ */
 struct troupe_message_options {
     size_t struct_size;     /* sizeof(struct troupe_message_options): lets the struct grow */
+    const char *type;       /* NULL = "" */
+    const void *data;       /* payload; copied */
+    size_t size;            /* of `data`, bytes */
+    const char *text;       /* payload instead of `data`: this string without its NUL; copied */
     const void *key;        /* routing key; NULL = none */
     size_t key_size;        /* at most 255 */
     uint64_t timeout_usec;  /* ask: 0 = 30 s, TROUPE_USEC_INFINITY = none */
@@ -108,27 +126,45 @@ struct troupe_message_options {
 
 #define TROUPE_MESSAGE_DEFAULTS                                                                    \
     {                                                                                              \
-        sizeof(struct troupe_message_options), NULL, 0, 0, NULL, NULL, NULL, 0, 0                  \
+        sizeof(struct troupe_message_options), NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL,  \
+            0, 0                                                                                   \
     }
 
-/*
- * Tells: sends without expecting anything. `data` is copied. What cannot be delivered goes to the
- * dead letters, which the sender does not learn. Waits while the ring is full, and while the
- * recipient's mailbox is full where that has Overflow=block.
- */
-int troupe_tell(struct troupe_actor *actor, troupe_ref to, const char *type, const void *data,
-                size_t size, const struct troupe_message_options *options);
+/* Type and options of a message, as above: a pointer to them that is good for one call. */
+#define TROUPE_MESSAGE(...)                                                                        \
+    (&(const struct troupe_message_options){.struct_size = sizeof(struct troupe_message_options),  \
+                                            .type = __VA_ARGS__})
 
 /*
+ * int troupe_tell(actor, to, type, …)
+ *
+ * Tells: sends without expecting anything. What cannot be delivered goes to the dead letters, which
+ * the sender does not learn. Waits while the ring is full, and while the recipient's mailbox is
+ * full where that has Overflow=block.
+ */
+int troupe_tell_with(struct troupe_actor *actor, troupe_ref to,
+                     const struct troupe_message_options *options);
+
+/*
+ * int troupe_ask(actor, to, struct troupe_future **ret, type, …)
+ *
  * Asks: returns a future at once, to be ended with troupe_future_free(). It fails with -ETIMEDOUT;
  * -ENOENT the actor is gone; -ENOBUFS its mailbox is full; -ECONNRESET it died with the message in
  * hand; -ENOSYS it does not handle such messages; -EBUSY too many open asks (through an exchange,
  * one for each who gets it); or with what its handler failed with: its errno, or the negative of
  * the code given to troupe_message_fail() (-EIO for codes outside 1 to 4095).
  */
-int troupe_ask(struct troupe_actor *actor, troupe_ref to, const char *type, const void *data,
-               size_t size, const struct troupe_message_options *options,
-               struct troupe_future **ret);
+int troupe_ask_with(struct troupe_actor *actor, troupe_ref to, struct troupe_future **ret,
+                    const struct troupe_message_options *options);
+
+#ifndef __cplusplus
+#define troupe_tell(actor, to, ...)     troupe_tell_with(actor, to, TROUPE_MESSAGE(__VA_ARGS__))
+#define troupe_ask(actor, to, ret, ...) troupe_ask_with(actor, to, ret, TROUPE_MESSAGE(__VA_ARGS__))
+#define troupe_timer_after(actor, to, delay_usec, ret_id, ...)                                     \
+    troupe_timer_after_with(actor, to, delay_usec, ret_id, TROUPE_MESSAGE(__VA_ARGS__))
+#define troupe_timer_at(actor, to, realtime_usec, ret_id, ...)                                     \
+    troupe_timer_at_with(actor, to, realtime_usec, ret_id, TROUPE_MESSAGE(__VA_ARGS__))
+#endif
 
 /* ---- futures ---- */
 
@@ -254,8 +290,13 @@ int troupe_reply(struct troupe_message *message, const char *type, const void *d
 int troupe_reply_to(struct troupe_actor *actor, uint64_t ask, const char *type, const void *data,
                     size_t size);
 
-/* Passes it on with sender, key and ask as they are; the handler then answers TROUPE_HANDLED. */
+/*
+ * Passes it on with sender and ask as they are; the handler then answers TROUPE_HANDLED. The key
+ * stays, too, or is another one (NULL = none).
+ */
 int troupe_forward(struct troupe_message *message, troupe_ref to);
+int troupe_forward_with_key(struct troupe_message *message, troupe_ref to, const void *key,
+                            size_t key_size);
 
 /*
  * Says why the handler fails: `return troupe_message_fail(message, EACCES, "closed");`. Negative.
@@ -270,6 +311,24 @@ int troupe_message_fail(struct troupe_message *message, int code, const char *te
 int troupe_stash(struct troupe_message *message);
 int troupe_unstash_all(struct troupe_actor *actor);
 
+/* ---- holding back and ending ---- */
+
+/*
+ * A paused actor is sent messages and handles none of them until it is resumed, then in their
+ * order; jobs and answers go on. A worker pauses itself, its own cell and the places in that, and
+ * exchanges that it has made: -EPERM for others. A client may pause all. -ENOENT when it is gone.
+ */
+int troupe_pause(struct troupe_actor *actor, troupe_ref which);
+int troupe_resume(struct troupe_actor *actor, troupe_ref which);
+
+/*
+ * A worker ends itself, which is no failure: it handles nothing after what it has in hand, and
+ * troupe_worker_run() returns 0. Another worker takes its place at once, unless its group has
+ * Restart=no, and what it has not begun is handled by that one. `reason`, at most 512 bytes, is in
+ * its death report. -EINVAL for a client. Who does this within MinSec= of its start has failed.
+ */
+int troupe_leave(struct troupe_actor *actor, const char *reason);
+
 /* ---- watching ---- */
 
 /*
@@ -281,17 +340,18 @@ int troupe_watch(struct troupe_actor *actor, troupe_ref who, struct troupe_futur
 /* ---- timers: kept by the supervisor, also when this worker dies ---- */
 
 /*
+ * int troupe_timer_after(actor, to, delay_usec, uint64_t *ret_id, type, …)
+ * int troupe_timer_at(actor, to, realtime_usec, uint64_t *ret_id, type, …)
+ *
  * Sends a message to `to` after a delay, or at a time (microseconds since 1970); again after each
  * `period_usec` of the options, without catching up on what was missed. The id, for cancelling,
- * stays the same. -EBUSY when the actor has 100,000 that are still to come, or 64 MiB for them to
- * tell.
+ * stays the same (`ret_id` NULL: nobody wants it). -EBUSY when the actor has 100,000 that are still
+ * to come, or 64 MiB for them to tell.
  */
-int troupe_timer_after(struct troupe_actor *actor, troupe_ref to, uint64_t delay_usec,
-                       const char *type, const void *data, size_t size,
-                       const struct troupe_message_options *options, uint64_t *ret_id);
-int troupe_timer_at(struct troupe_actor *actor, troupe_ref to, uint64_t realtime_usec,
-                    const char *type, const void *data, size_t size,
-                    const struct troupe_message_options *options, uint64_t *ret_id);
+int troupe_timer_after_with(struct troupe_actor *actor, troupe_ref to, uint64_t delay_usec,
+                            uint64_t *ret_id, const struct troupe_message_options *options);
+int troupe_timer_at_with(struct troupe_actor *actor, troupe_ref to, uint64_t realtime_usec,
+                         uint64_t *ret_id, const struct troupe_message_options *options);
 
 /*
  * How many were cancelled: 1 or 0; or all of a type for a recipient. A worker cancels the timers

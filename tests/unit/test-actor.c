@@ -12,7 +12,7 @@
 
 static int say(struct troupe_actor *actor, const char *type, const char *text)
 {
-    return troupe_tell(actor, PEER, type, text, strlen(text), NULL);
+    return troupe_tell(actor, PEER, type, .text = text);
 }
 
 static const char *payload(struct troupe_message *message)
@@ -141,8 +141,9 @@ static int on_ask(struct troupe_actor *actor, struct troupe_message *message, vo
         options.default_data = "nothing";
         options.default_size = 7;
     }
-    r = troupe_ask(actor, strstr(text, "self") ? SELF : PEER, "question", text, strlen(text),
-                   &options, &future);
+    options.type = "question";
+    options.text = text;
+    r = troupe_ask_with(actor, strstr(text, "self") ? SELF : PEER, &future, &options);
     if (r < 0)
         return r;
     r = troupe_await(future, strstr(text, "run") ? TROUPE_AWAIT_RUN : TROUPE_AWAIT_STASH);
@@ -158,7 +159,7 @@ static int on_pipeline(struct troupe_actor *actor, struct troupe_message *messag
     (void)userdata;
     (void)message;
     for (int i = 0; i < 3; i++)
-        if (troupe_ask(actor, PEER, "question", &"012"[i], 1, NULL, &futures[i]) < 0)
+        if (troupe_ask(actor, PEER, &futures[i], "question", .data = &"012"[i], .size = 1) < 0)
             return -ENOTRECOVERABLE;
     for (int i = 2; i >= 0; i--) {
         describe_future(actor, futures[i], troupe_await(futures[i], TROUPE_AWAIT_STASH));
@@ -176,7 +177,7 @@ static int on_any_of(struct troupe_actor *actor, struct troupe_message *message,
     (void)userdata;
     (void)message;
     for (int i = 0; i < 2; i++)
-        if (troupe_ask(actor, PEER, "question", &"01"[i], 1, NULL, &futures[i]) < 0)
+        if (troupe_ask(actor, PEER, &futures[i], "question", .data = &"01"[i], .size = 1) < 0)
             return -ENOTRECOVERABLE;
     if (troupe_await_any(futures, 2, TROUPE_AWAIT_STASH, 0) != -EAGAIN ||
         troupe_await_any(futures, 2, TROUPE_AWAIT_STASH, 1000) != -EAGAIN)
@@ -202,7 +203,8 @@ static int on_then(struct troupe_actor *actor, struct troupe_message *message, v
     struct troupe_future *future;
 
     (void)userdata;
-    if (troupe_ask(actor, PEER, "question", payload(message), 0, NULL, &future) < 0)
+    (void)message;
+    if (troupe_ask(actor, PEER, &future, "question") < 0)
         return -ENOTRECOVERABLE;
     troupe_future_then(future, on_end, NULL);
     return 0;
@@ -214,7 +216,7 @@ static int on_neglect(struct troupe_actor *actor, struct troupe_message *message
 
     (void)userdata;
     (void)message;
-    if (troupe_ask(actor, PEER, "question", NULL, 0, NULL, &future) < 0)
+    if (troupe_ask(actor, PEER, &future, "question") < 0)
         return -ENOTRECOVERABLE;
     troupe_future_free(future);
     return 0;
@@ -268,7 +270,6 @@ static int on_listen(struct troupe_actor *actor, struct troupe_message *message,
 
 static int on_services(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     uint64_t id = 0;
     troupe_ref ref = 0;
     char text[200];
@@ -276,13 +277,13 @@ static int on_services(struct troupe_actor *actor, struct troupe_message *messag
 
     (void)userdata;
     (void)message;
-    options.period_usec = 9;
     n += snprintf(text, sizeof(text), "%d", troupe_lookup(actor, "group/0", &ref));
     n += snprintf(text + n, sizeof(text) - (size_t)n, " %lu", (unsigned long)ref);
     n += snprintf(text + n, sizeof(text) - (size_t)n, " %d", troupe_register(actor, "taken"));
     n += snprintf(text + n, sizeof(text) - (size_t)n, " %d", troupe_deregister(actor, "unknown"));
-    n += snprintf(text + n, sizeof(text) - (size_t)n, " %d",
-                  troupe_timer_after(actor, PEER, 1000, "tick", "x", 1, &options, &id));
+    n +=
+        snprintf(text + n, sizeof(text) - (size_t)n, " %d",
+                 troupe_timer_after(actor, PEER, 1000, &id, "tick", .text = "x", .period_usec = 9));
     n += snprintf(text + n, sizeof(text) - (size_t)n, " %lu", (unsigned long)id);
     n += snprintf(text + n, sizeof(text) - (size_t)n, " %d",
                   troupe_timer_cancel_type(actor, PEER, "tick"));
@@ -302,7 +303,7 @@ static int on_job(struct troupe_job *job, void *userdata)
     text = troupe_job_payload(job, &size);
     if (size > 100)
         return troupe_job_succeed(job, text + size - 1, 1);
-    r = troupe_ask(actor, PEER, "question", "by job", 6, NULL, &future);
+    r = troupe_ask(actor, PEER, &future, "question", .text = "by job");
     if (r == 0)
         r = troupe_await(future, TROUPE_AWAIT_STASH);
     if (r == 0)

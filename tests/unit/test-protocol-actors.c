@@ -149,6 +149,15 @@ START_TEST(what_is_said_about_a_letter_comes_back)
     ROUND_TRIP(forward, &forward, &forward_copy);
     ck_assert_uint_eq(forward_copy.letter, 1);
     ck_assert_uint_eq(forward_copy.to, 2);
+    ck_assert(!forward_copy.new_key);
+    ck_assert_ptr_null(forward_copy.key);
+    forward.new_key = true;
+    forward.key = "other";
+    forward.key_size = 5;
+    ROUND_TRIP(forward, &forward, &forward_copy);
+    ck_assert(forward_copy.new_key);
+    ck_assert_uint_eq(forward_copy.key_size, 5);
+    ck_assert_mem_eq(forward_copy.key, "other", 5);
     ROUND_TRIP(verdict, &verdict, &verdict_copy);
     ck_assert_uint_eq(verdict_copy.letter, 3);
     ck_assert_int_eq(verdict_copy.code, -5);

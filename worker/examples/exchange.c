@@ -2,26 +2,37 @@
 
 /*
  * An example of actors: an office whose clerks get their post through exchanges. Each worker is a
- * clerk; what it does stands in the log. Told or asked with troupectl, for instance
+ * clerk and writes what it does to the log. Use troupectl to tell or ask one, for example:
  *
  *     troupectl ask office/0 clerk.subscribe --data 'post invoice berlin'
  *     troupectl tell post invoice.paid --key berlin --data 'number 7'
  *
- * Messages, with their payloads as words:
+ * The type of a message says what the clerk does; its payload is a list of words:
  *
- *     clerk.subscribe EXCHANGE [TYPE [KEY]]    TYPE "*" stands for all
- *     clerk.unsubscribe EXCHANGE [TYPE [KEY]]  answers 1, or 0 if there was no such subscription
+ *     clerk.subscribe EXCHANGE [TYPE [KEY]]
+ *         Subscribes to an exchange. TYPE "*" stands for all types.
+ *     clerk.unsubscribe EXCHANGE [TYPE [KEY]]
+ *         Ends that subscription. Answers 1, or 0 if there was none.
  *     clerk.register NAME, clerk.deregister NAME
- *     clerk.remind MSEC PERIOD TEXT            a reminder later, and again; answers the timer's id
- *     clerk.forget [ID]                        this reminder or all; answers how many
- *     clerk.question TEXT                      answers "answer.polite TEXT"
- *     clerk.consult ADDRESS MSEC TEXT          asks another clerk; without an answer in time
- * "perhaps" clerk.watch ADDRESS                      says when that actor is gone clerk.out becomes
- * nothing: no letter is handled any more clerk.busy                               puts letters
- * aside … clerk.back                               … and does all of them now spoilt cannot be
- * handled: the handler fails
+ *         Takes a name, or gives it up.
+ *     clerk.remind MSEC PERIOD TEXT
+ *         Gets a reminder after MSEC, and again every PERIOD. Answers the timer's id.
+ *     clerk.forget [ID]
+ *         Cancels this reminder, or all of them. Answers how many.
+ *     clerk.question TEXT
+ *         Answers "answer.polite" with TEXT.
+ *     clerk.consult ADDRESS MSEC TEXT
+ *         Asks another clerk. Takes "perhaps" for the answer if none comes in time.
+ *     clerk.watch ADDRESS
+ *         Logs when that actor is gone.
+ *     clerk.out
+ *         Becomes nothing: handles no more letters.
+ *     clerk.busy, clerk.back
+ *         Puts letters aside; then handles all of them.
+ *     spoilt
+ *         Cannot be handled: the handler fails.
  *
- * Anything else is a letter and is filed; a letter of the type "junk" is not handled.
+ * Any other message is a letter, and is filed. A letter of the type "junk" is not handled.
  */
 
 #include "../troupe.h"
@@ -158,7 +169,6 @@ static int drop_name(struct troupe_actor *actor, struct troupe_message *message,
 
 static int remind(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     struct words words;
     troupe_ref self;
     uint64_t id = 0;
@@ -170,9 +180,9 @@ static int remind(struct troupe_actor *actor, struct troupe_message *message, vo
         r = troupe_self(actor, &self);
     if (r < 0)
         return r;
-    options.period_usec = strtoull(words.word[1], NULL, 10) * 1000;
-    r = troupe_timer_after(actor, self, strtoull(words.word[0], NULL, 10) * 1000, "reminder",
-                           words.word[2], strlen(words.word[2]), &options, &id);
+    r = troupe_timer_after(actor, self, strtoull(words.word[0], NULL, 10) * 1000, &id, "reminder",
+                           .text = words.word[2],
+                           .period_usec = strtoull(words.word[1], NULL, 10) * 1000);
     return answer_number(message, r, id);
 }
 
@@ -206,7 +216,6 @@ static int question(struct troupe_actor *actor, struct troupe_message *message, 
 /* While the clerk waits its letters wait, too; the other one's go on. */
 static int consult(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     struct troupe_future *future;
     struct words words;
     troupe_ref other;
@@ -218,13 +227,10 @@ static int consult(struct troupe_actor *actor, struct troupe_message *message, v
         r = troupe_lookup(actor, words.word[0], &other);
     if (r < 0)
         return r;
-    options.timeout_usec = strtoull(words.word[1], NULL, 10) * 1000;
-    options.reply_type = "answer";
-    options.default_type = "answer.none";
-    options.default_data = "perhaps";
-    options.default_size = strlen("perhaps");
-    r = troupe_ask(actor, other, "clerk.question", words.word[2], strlen(words.word[2]), &options,
-                   &future);
+    r = troupe_ask(actor, other, &future, "clerk.question", .text = words.word[2],
+                   .timeout_usec = strtoull(words.word[1], NULL, 10) * 1000, .reply_type = "answer",
+                   .default_type = "answer.none", .default_data = "perhaps",
+                   .default_size = strlen("perhaps"));
     if (r < 0)
         return r;
     r = troupe_await(future, TROUPE_AWAIT_STASH);

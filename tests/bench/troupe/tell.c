@@ -42,7 +42,7 @@ static int ask(struct troupe_actor *actor, troupe_ref listener, uint64_t *ret_co
     struct troupe_future *future;
     const void *data;
     size_t size;
-    int r = troupe_ask(actor, listener, "count", NULL, 0, NULL, &future);
+    int r = troupe_ask(actor, listener, &future, "count");
 
     if (r < 0)
         return r;
@@ -65,7 +65,7 @@ static int talk(struct troupe_actor *actor, uint64_t count, size_t size, double 
         r = ask(actor, listener, &counted);
     begin = samples_now();
     for (uint64_t i = 0; r == 0 && i < count; i++)
-        r = troupe_tell(actor, listener, "message", data, size, NULL);
+        r = troupe_tell(actor, listener, "message", .data = data, .size = size);
     if (r == 0)
         r = ask(actor, listener, &counted);
     *ret_seconds = (double)(samples_now() - begin) / 1e9;

@@ -146,6 +146,29 @@ static int on_forward(struct troupe_actor *actor, struct troupe_message *message
     return r < 0 ? r : troupe_forward(message, to);
 }
 
+/* "ADDRESS [KEY]": with KEY in the place of the message's own, "-" for none. */
+static int on_rekey(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    char address[300], key[300] = "-";
+    troupe_ref to;
+    int r;
+
+    (void)userdata;
+    if (sscanf(text_of(message), "%299s %299s", address, key) < 1)
+        return -EINVAL;
+    r = troupe_lookup(actor, address, &to);
+    if (r < 0)
+        return r;
+    return strcmp(key, "-") == 0 ? troupe_forward_with_key(message, to, NULL, 0)
+                                 : troupe_forward_with_key(message, to, key, strlen(key));
+}
+
+static int on_leave(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    (void)userdata;
+    return troupe_leave(actor, text_of(message));
+}
+
 /* Waits for a line from a FIFO, and replies to who has asked. */
 static int on_gate(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
@@ -174,7 +197,7 @@ static int on_call(struct troupe_actor *actor, struct troupe_message *message, v
         return -EINVAL;
     r = troupe_lookup(actor, address, &to);
     if (r == 0)
-        r = troupe_ask(actor, to, type, text, strlen(text), NULL, &future);
+        r = troupe_ask(actor, to, &future, type, .text = text);
     if (r < 0)
         return r;
     note("calling", "-", "");
@@ -204,6 +227,8 @@ static const struct {
     {"do.two", on_two, NULL},
     {"do.forward", on_forward, NULL},
     {"do.gate", on_gate, NULL},
+    {"do.leave", on_leave, NULL},
+    {"do.rekey", on_rekey, NULL},
     {"do.call", on_call, NULL},
 };
 
@@ -270,9 +295,11 @@ static int do_tell(struct troupe_actor *actor, char **word, char *result)
     troupe_ref to;
     int r = address(actor, word[1], &to);
 
+    options.type = word[2];
+    options.text = word[4];
     options.key = key_word(word[3], &options.key_size);
     if (r == 0)
-        r = troupe_tell(actor, to, word[2], word[4], word[4] ? strlen(word[4]) : 0, &options);
+        r = troupe_tell_with(actor, to, &options);
     return name(r, result);
 }
 
@@ -288,7 +315,7 @@ static int do_burst(struct troupe_actor *actor, char **word, char *result)
         if (strcmp(word[0], "visit") == 0)
             r = address(actor, word[1], &to);
         if (r == 0)
-            r = troupe_tell(actor, to, word[3], text, strlen(text), NULL);
+            r = troupe_tell(actor, to, word[3], .text = text);
     }
     return name(r, result);
 }
@@ -301,6 +328,8 @@ static int do_ask(struct troupe_actor *actor, char **word, char *result)
     troupe_ref to;
     int r = address(actor, word[1], &to);
 
+    options.type = word[2];
+    options.text = word[5];
     options.timeout_usec = strtoull(word[3], NULL, 10);
     options.reply_type = strcmp(word[4], "-") == 0 ? "" : word[4];
     if (strcmp(word[3], "default") == 0) {
@@ -310,8 +339,7 @@ static int do_ask(struct troupe_actor *actor, char **word, char *result)
         options.default_size = strlen("nothing");
     }
     if (r == 0)
-        r = troupe_ask(actor, to, word[2], word[5], word[5] ? strlen(word[5]) : 0, &options,
-                       &future);
+        r = troupe_ask_with(actor, to, &future, &options);
     if (r == 0)
         end(future, troupe_await(future, TROUPE_AWAIT_STASH), result);
     else
@@ -329,7 +357,7 @@ static int do_pipeline(struct troupe_actor *actor, char **word, char *result)
     int r = address(actor, word[1], &to);
 
     for (int i = 0; r == 0 && i < 3; i++)
-        r = troupe_ask(actor, to, asks[i][0], asks[i][1], strlen(asks[i][1]), NULL, &futures[i]);
+        r = troupe_ask(actor, to, &futures[i], asks[i][0], .text = asks[i][1]);
     for (int i = 2; r == 0 && i >= 0; i--) {
         end(futures[i], troupe_await(futures[i], TROUPE_AWAIT_STASH), result + strlen(result));
         strcat(result, ";");
@@ -344,7 +372,7 @@ static int do_neglect(struct troupe_actor *actor, char **word, char *result)
     int r = address(actor, word[1], &to);
 
     if (r == 0)
-        r = troupe_ask(actor, to, "do.error", "neglected", strlen("neglected"), NULL, &future);
+        r = troupe_ask(actor, to, &future, "do.error", .text = "neglected");
     if (r == 0)
         troupe_future_free(future);
     return name(r, result);
@@ -353,15 +381,13 @@ static int do_neglect(struct troupe_actor *actor, char **word, char *result)
 /* after USEC PERIOD ADDRESS TYPE [TEXT] */
 static int do_after(struct troupe_actor *actor, char **word, char *result)
 {
-    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     uint64_t id = 0;
     troupe_ref to;
     int r = address(actor, word[3], &to);
 
-    options.period_usec = strtoull(word[2], NULL, 10);
     if (r == 0)
-        r = troupe_timer_after(actor, to, strtoull(word[1], NULL, 10), word[4], word[5],
-                               word[5] ? strlen(word[5]) : 0, &options, &id);
+        r = troupe_timer_after(actor, to, strtoull(word[1], NULL, 10), &id, word[4],
+                               .text = word[5], .period_usec = strtoull(word[2], NULL, 10));
     return number(r, id, result);
 }
 
@@ -373,7 +399,7 @@ static int do_at(struct troupe_actor *actor, char **word, char *result)
     int r = address(actor, word[2], &to);
 
     if (r == 0)
-        r = troupe_timer_at(actor, to, strtoull(word[1], NULL, 10), word[3], NULL, 0, NULL, &id);
+        r = troupe_timer_at(actor, to, strtoull(word[1], NULL, 10), &id, word[3]);
     return number(r, id, result);
 }
 
@@ -430,6 +456,26 @@ static int do_exchange(struct troupe_actor *actor, char **word, char *result)
     return number(r, ref, result);
 }
 
+/* pause ADDRESS, resume ADDRESS */
+static int do_pause(struct troupe_actor *actor, char **word, char *result)
+{
+    troupe_ref which;
+    int r = address(actor, word[1], &which);
+
+    if (r == 0)
+        r = strcmp(word[0], "pause") == 0 ? troupe_pause(actor, which)
+                                          : troupe_resume(actor, which);
+    return number(r, 0, result);
+}
+
+/* address self */
+static int do_address(struct troupe_actor *actor, char **word, char *result)
+{
+    (void)word;
+    snprintf(result, TEXT_SIZE, "%s", troupe_address(actor));
+    return 0;
+}
+
 /* delete EXCHANGE */
 static int do_delete(struct troupe_actor *actor, char **word, char *result)
 {
@@ -467,7 +513,8 @@ static const struct {
     {"watch", 2, 2, do_watch},           {"deregister", 2, 2, do_deregister},
     {"exchange", 3, 3, do_exchange},     {"subscribe", 4, 4, do_subscribe},
     {"unsubscribe", 4, 4, do_subscribe}, {"visit", 4, 4, do_burst},
-    {"delete", 2, 2, do_delete},
+    {"delete", 2, 2, do_delete},         {"pause", 2, 2, do_pause},
+    {"resume", 2, 2, do_pause},          {"address", 2, 2, do_address},
 };
 
 static int split(char *line, char **word, int most)

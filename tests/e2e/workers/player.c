@@ -109,10 +109,9 @@ static struct troupe_message_options with_key(const char *key)
 
 static void ask(struct troupe_actor *actor, const char *to, const char *type, const char *payload)
 {
-    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     struct troupe_future *future;
     size_t size;
-    int r = troupe_ask(actor, find(actor, to), type, payload, strlen(payload), &options, &future);
+    int r = troupe_ask(actor, find(actor, to), &future, type, .text = payload);
 
     if (r == 0) {
         r = troupe_await(future, TROUPE_AWAIT_STASH);
@@ -145,13 +144,11 @@ static void watch(struct troupe_actor *actor, const char *to)
 
 static void set_timer(struct troupe_actor *actor, char *const words[], bool again)
 {
-    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     const uint64_t usec = strtoull(words[1], NULL, 10);
     uint64_t id;
 
-    options.period_usec = again ? usec : 0;
-    if (troupe_timer_after(actor, find(actor, words[2]), usec, words[3], words[4], strlen(words[4]),
-                           &options, &id) < 0)
+    if (troupe_timer_after(actor, find(actor, words[2]), usec, &id, words[3], .text = words[4],
+                           .period_usec = again ? usec : 0) < 0)
         note("no timer");
 }
 
@@ -197,7 +194,9 @@ static bool play_anywhere(struct troupe_actor *actor, char *const words[])
     if (strcmp(verb, "tell") == 0) {
         struct troupe_message_options options = with_key(words[3]);
 
-        troupe_tell(actor, find(actor, words[1]), words[2], words[4], strlen(words[4]), &options);
+        options.type = words[2];
+        options.text = words[4];
+        troupe_tell_with(actor, find(actor, words[1]), &options);
     } else if (strcmp(verb, "ask") == 0) {
         ask(actor, words[1], words[2], words[3]);
     } else if (strcmp(verb, "become") == 0) {

@@ -79,7 +79,7 @@ static int query(struct troupe_actor *actor, const char *address)
 
     if (r < 0)
         return r;
-    r = troupe_ask(actor, to, "echo", "queried", 7, NULL, &future);
+    r = troupe_ask(actor, to, &future, "echo", .text = "queried");
     if (r < 0)
         return r;
     r = troupe_await(future, TROUPE_AWAIT_STASH);
@@ -133,7 +133,7 @@ static int ask(struct troupe_actor *actor, troupe_ref to, char *words[], char *r
 {
     struct troupe_future *future;
     size_t size;
-    int r = troupe_ask(actor, to, words[2], words[3], strlen(words[3]), NULL, &future);
+    int r = troupe_ask(actor, to, &future, words[2], .text = words[3]);
 
     if (r < 0)
         return r;
@@ -159,10 +159,12 @@ static int many(struct troupe_actor *actor, troupe_ref to, char *words[])
     char text[24];
 
     take_key(words, &options);
+    options.type = words[2];
+    options.text = text;
 
     for (int i = 0, n = atoi(words[3]), r; i < n; i++) {
-        r = troupe_tell(actor, to, words[2], text, (size_t)snprintf(text, sizeof(text), "%d", i),
-                        &options);
+        snprintf(text, sizeof(text), "%d", i);
+        r = troupe_tell_with(actor, to, &options);
         if (r < 0)
             return r;
     }
@@ -195,10 +197,12 @@ static int timer(struct troupe_actor *actor, char *words[], char *result)
         return r;
     if (strcmp(words[0], "after") != 0)
         options.period_usec = delay;
+    options.type = words[3];
     if (strcmp(words[0], "beats") == 0)
         for (unsigned long n = strtoul(words[4], NULL, 10); n > 1 && r == 0; n--)
-            r = troupe_timer_after(actor, to, delay, words[3], "", 0, &options, &id);
-    r = troupe_timer_after(actor, to, delay, words[3], words[4], strlen(words[4]), &options, &id);
+            r = troupe_timer_after_with(actor, to, delay, &id, &options);
+    options.text = words[4];
+    r = troupe_timer_after_with(actor, to, delay, &id, &options);
     snprintf(result, TEXT_SIZE, "%llu", (unsigned long long)id);
     return r;
 }
@@ -226,7 +230,9 @@ static int command(struct troupe_actor *actor, char *words[], char *result)
             return r;
         if (strcmp(verb, "tell") == 0) {
             take_key(words, &options);
-            return troupe_tell(actor, to, words[2], words[3], strlen(words[3]), &options);
+            options.type = words[2];
+            options.text = words[3];
+            return troupe_tell_with(actor, to, &options);
         }
         if (strcmp(verb, "many") == 0)
             return many(actor, to, words);

@@ -35,19 +35,16 @@ static bool is_done(const struct answer *answer)
 static int ask_once(struct bank *bank, const char *account, const char *type, const char *text,
                     struct answer *ret)
 {
-    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     struct troupe_future *future;
     troupe_ref accounts;
     size_t size;
     int r;
 
-    options.key = account;
-    options.key_size = strlen(account);
-    options.timeout_usec = TIMEOUT_USEC;
-    options.reply_type = "account";
     r = troupe_lookup(bank->actor, "account", &accounts);
     if (r == 0)
-        r = troupe_ask(bank->actor, accounts, type, text, strlen(text), &options, &future);
+        r = troupe_ask(bank->actor, accounts, &future, type, .text = text, .key = account,
+                       .key_size = strlen(account), .timeout_usec = TIMEOUT_USEC,
+                       .reply_type = "account");
     if (r < 0)
         return r;
     r = troupe_await(future, TROUPE_AWAIT_STASH);

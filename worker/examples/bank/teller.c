@@ -112,20 +112,16 @@ static int tell_reply(const struct troupe_future *future)
 static int ask(struct troupe_client *client, const struct verb *verb, const char *account,
                const char *text)
 {
-    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     struct troupe_actor *actor = troupe_client_actor(client);
     struct troupe_future *future;
     troupe_ref to;
     int r;
 
-    options.timeout_usec = TROUPE_USEC_INFINITY;
-    if (account) {
-        options.key = account;
-        options.key_size = strlen(account);
-    }
     r = troupe_lookup(actor, verb->actor, &to);
     if (r == 0)
-        r = troupe_ask(actor, to, verb->type, text, strlen(text), &options, &future);
+        r = troupe_ask(actor, to, &future, verb->type, .text = text, .key = account,
+                       .key_size = account ? strlen(account) : 0,
+                       .timeout_usec = TROUPE_USEC_INFINITY);
     if (r == 0) {
         r = troupe_await(future, TROUPE_AWAIT_STASH);
         if (r == 0)

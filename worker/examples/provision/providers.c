@@ -130,7 +130,6 @@ static int take_answer(struct providers *providers, struct troupe_future *answer
 static int ask(struct providers *providers, const char *address, uint64_t patience_usec,
                struct order *order, struct outcome *outcome)
 {
-    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     struct troupe_future *answer = NULL;
     char *question;
     int r;
@@ -141,12 +140,9 @@ static int ask(struct providers *providers, const char *address, uint64_t patien
     question = json_dumps(order->root, JSON_COMPACT);
     if (!question)
         return -ENOMEM;
-    options.key = order->customer;
-    options.key_size = strlen(order->customer);
-    options.timeout_usec = patience_usec;
-    options.reply_type = "provider";
-    r = troupe_ask(providers->actor, providers->known[providers->n_known - 1].ref, "setup",
-                   question, strlen(question), &options, &answer);
+    r = troupe_ask(providers->actor, providers->known[providers->n_known - 1].ref, &answer, "setup",
+                   .text = question, .key = order->customer, .key_size = strlen(order->customer),
+                   .timeout_usec = patience_usec, .reply_type = "provider");
     free(question);
     if (r == 0)
         r = take_answer(providers, answer, order, outcome);
