@@ -40,7 +40,8 @@ HARDENING := -fsanitize=$(SAN) -fno-sanitize-recover=undefined -fno-omit-frame-p
 endif
 CFLAGS ?= -O2 -g
 # One set of objects for programs and library: -fno-semantic-interposition takes the price off -fPIC.
-FLAGS = -std=gnu17 -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' -fPIC -fno-semantic-interposition \
+FLAGS = -std=gnu17 -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' \
+	-DTROUPE_LIBEXECDIR='"$(LIBEXECDIR)"' -fPIC -fno-semantic-interposition \
 	-pthread -MMD -MP $(WARNINGS) $(HARDENING) $(CPPFLAGS) $(CFLAGS)
 LINK = $(CC) $(CFLAGS) -pthread $(if $(SAN),-fsanitize=$(SAN)) -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 
@@ -58,7 +59,8 @@ JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 # ---- sources --------------------------------------------------------------------------------------
 
 SHARED := $(wildcard shared/*.c)
-SUPERVISOR := $(filter-out supervisor/main.c,$(wildcard supervisor/*.c))
+KEEPER := $(filter-out supervisor/keeper/main.c,$(wildcard supervisor/keeper/*.c))
+SUPERVISOR := $(filter-out supervisor/main.c,$(wildcard supervisor/*.c)) $(KEEPER)
 CTL := $(filter-out supervisor/ctl/main.c,$(wildcard supervisor/ctl/*.c))
 WORKER := $(wildcard worker/*.c)
 EXEC := $(filter-out worker/exec/troupe-exec.c,$(wildcard worker/exec/*.c))
@@ -79,7 +81,7 @@ EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
 
 MANUALS := $(wildcard supervisor/*.[1-8] supervisor/ctl/*.[1-8] worker/*.[1-8] worker/exec/*.[1-8])
 INTERFACES := $(wildcard supervisor/*.varlink)
-OURS := $(wildcard shared/*.[ch] supervisor/*.[ch] supervisor/ctl/*.[ch] worker/*.[ch] worker/exec/*.[ch] \
+OURS := $(wildcard shared/*.[ch] supervisor/*.[ch] supervisor/ctl/*.[ch] supervisor/keeper/*.[ch] worker/*.[ch] worker/exec/*.[ch] \
 	worker/examples/*.[ch] worker/examples/*/*.[ch] tests/*/*.[ch] tests/e2e/workers/*.[ch] \
 	tests/bench/*/*.[ch])
 PRODUCT := $(filter-out tests/%,$(filter %.c,$(OURS)))
@@ -89,7 +91,7 @@ object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 fault_object = $(patsubst %.c,$(BUILD)/faults/obj/%.o,$(1))
 program = $(patsubst %.c,$(BUILD)/%,$(1))
 
-PROGRAMS := $(BUILD)/trouped $(BUILD)/troupectl $(BUILD)/troupe-exec
+PROGRAMS := $(BUILD)/trouped $(BUILD)/trouped-supervisor $(BUILD)/troupectl $(BUILD)/troupe-exec
 LIBRARIES := $(BUILD)/$(SONAME) $(BUILD)/libtroupe.so $(BUILD)/libtroupe.a
 EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
@@ -145,6 +147,9 @@ $(BUILD)/faults/libsupervisor.a: $(call fault_object,$(SUPERVISOR)); $(archive)
 $(BUILD)/faults/libworker.a: $(call fault_object,$(WORKER)); $(archive)
 $(BUILD)/faults/libhelpers.a: $(call fault_object,$(STRESS_HELPERS)); $(archive)
 
+# A sanitizer's run time is linked dynamically.
+STATIC := $(if $(SAN),,-static)
+
 # ---- link -----------------------------------------------------------------------------------------
 
 define link
@@ -152,12 +157,21 @@ define link
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 endef
-$(BUILD)/trouped: $(BUILD)/obj/supervisor/main.o $(BUILD)/libsupervisor.a $(BUILD)/libshared.a
+$(BUILD)/trouped-supervisor: $(BUILD)/obj/supervisor/main.o $(BUILD)/libsupervisor.a $(BUILD)/libshared.a
 	$(link) $(SUPERVISOR_LIBS)
 
-$(BUILD)/faults/trouped: $(BUILD)/faults/obj/supervisor/main.o $(BUILD)/faults/libsupervisor.a \
+# Every worker begins as a copy of it, and a small static program is copied fast.
+$(BUILD)/trouped: $(BUILD)/obj/supervisor/keeper/main.o $(call object,$(KEEPER)) $(BUILD)/libshared.a \
+		| $(BUILD)/trouped-supervisor
+	$(link) $(STATIC)
+
+$(BUILD)/faults/trouped-supervisor: $(BUILD)/faults/obj/supervisor/main.o $(BUILD)/faults/libsupervisor.a \
 		$(BUILD)/faults/libshared.a
 	$(link) $(SUPERVISOR_LIBS)
+
+$(BUILD)/faults/trouped: $(BUILD)/faults/obj/supervisor/keeper/main.o $(call fault_object,$(KEEPER)) \
+		$(BUILD)/faults/libshared.a $(BUILD)/faults/trouped-supervisor
+	$(link) $(STATIC)
 
 # Takes libtroupe as everybody has it, with nothing but its interface; of the daemon, configuration only.
 $(BUILD)/troupectl: $(BUILD)/obj/supervisor/ctl/main.o $(BUILD)/libctl.a $(BUILD)/libsupervisor.a \
@@ -184,7 +198,6 @@ $(BUILD)/libtroupe.a: $(call object,$(WORKER)) $(BUILD)/libshared.a
 	$(Q)rm -f $@ && $(AR) rcsD $@ $(BUILD)/libtroupe.o
 
 # Workers that are restarted often start fast when nothing has to be linked at run time.
-STATIC := $(if $(SAN),,-static)
 LIBS_digest = $(NETTLE_LIBS)
 LIBS_provision = $(JANSSON_LIBS)
 LIBS_bank = $(SQLITE_LIBS)
@@ -360,7 +373,7 @@ TIDY := $(PRODUCT:%=tidy/%)
 .PHONY: $(TIDY)
 $(TIDY): tidy/%: %
 	$(call say,TIDY,$<)
-	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu17 -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' \
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu17 -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' -DTROUPE_LIBEXECDIR='""' \
 		2>/dev/null
 
 lint: deps
@@ -386,7 +399,7 @@ install_all = $(foreach file,$(2),$(1):$(file):$(3)/$(notdir $(file:.in=)))
 INSTALLED = \
 	$(call install_all,755,$(BUILD)/trouped,$(SBINDIR)) \
 	$(call install_all,755,$(BUILD)/troupectl,$(BINDIR)) \
-	$(call install_all,755,$(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS),$(LIBEXECDIR)) \
+	$(call install_all,755,$(BUILD)/trouped-supervisor $(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS),$(LIBEXECDIR)) \
 	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
 	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \
 	$(call install_all,644,worker/troupe.h worker/troupe-actor.h,$(INCLUDEDIR)) \

@@ -132,26 +132,33 @@ static bool has_mark(int fd, const char *name)
 
 /*
  * Root may write anywhere, which does not make it ours: without the service manager's mark we must
- * be the only process in it. Otherwise a supervisor started from a shell would rearrange the
+ * be the only processes in it. Otherwise a supervisor started from a shell would rearrange the
  * session.
  */
-static bool is_ours(int fd)
+static bool is_ours(int fd, pid_t keeper)
 {
-    char text[64], own[16];
+    char text[64], own[32], turned[32];
     if (has_mark(fd, "user.delegate") || has_mark(fd, "trusted.delegate"))
         return true;
     if (read_at(fd, "cgroup.procs", text, sizeof(text)) < 0)
         return false;
-    (void)snprintf(own, sizeof(own), "%d\n", getpid());
-    return text[0] == '\0' || strcmp(text, own) == 0;
+    (void)snprintf(own, sizeof(own), "%d\n", (int)getpid());
+    if (keeper > 0) {
+        (void)snprintf(own, sizeof(own), "%d\n%d\n", (int)keeper, (int)getpid());
+        (void)snprintf(turned, sizeof(turned), "%d\n%d\n", (int)getpid(), (int)keeper);
+    }
+    return text[0] == '\0' || strcmp(text, own) == 0 || (keeper > 0 && strcmp(text, turned) == 0);
 }
 
 /* Processes live in leaves only, or the kernel refuses to hand controllers down. */
-static int move_into_leaf(int fd)
+static int move_into_leaf(int fd, pid_t keeper)
 {
+    char text[16];
+    (void)snprintf(text, sizeof(text), "%d", (int)keeper);
     if (mkdirat(fd, LEAF, 0755) < 0 && errno != EEXIST)
         return -errno;
-    return cgroup_write(fd, LEAF "/cgroup.procs", "0");
+    int r = cgroup_write(fd, LEAF "/cgroup.procs", "0");
+    return r == 0 && keeper > 0 ? cgroup_write(fd, LEAF "/cgroup.procs", text) : r;
 }
 
 static bool has_word(const char *text, const char *word)
@@ -219,7 +226,7 @@ static void describe(struct cgroup_tree *tree)
                        missing, n == 1 ? "" : "s");
 }
 
-int cgroup_tree_init(struct cgroup_tree *tree, const char *root)
+int cgroup_tree_init(struct cgroup_tree *tree, const char *root, pid_t keeper)
 {
     *tree = (struct cgroup_tree)CGROUP_TREE_NULL;
     _cleanup_free_ char *path = NULL;
@@ -241,9 +248,9 @@ int cgroup_tree_init(struct cgroup_tree *tree, const char *root)
         return unavailable(tree,
                            "the supervisor runs in the root cgroup; Delegate=yes in its unit");
     if (faccessat(tree->fd, "cgroup.subtree_control", W_OK, AT_EACCESS) < 0 ||
-        faccessat(tree->fd, "cgroup.procs", W_OK, AT_EACCESS) < 0 || !is_ours(tree->fd))
+        faccessat(tree->fd, "cgroup.procs", W_OK, AT_EACCESS) < 0 || !is_ours(tree->fd, keeper))
         return unavailable(tree, "its cgroup is not delegated to it; Delegate=yes in its unit");
-    r = move_into_leaf(tree->fd);
+    r = move_into_leaf(tree->fd, keeper);
     if (r < 0)
         return unavailable_errno(tree, "moving into the cgroup " LEAF, -r);
     enable_controllers(tree);

@@ -5,7 +5,7 @@
  * One cgroup (v2) per slot, directly under the subtree that was delegated to the supervisor:
  *
  *     trouped.service/            delegated
- *     ├─ supervisor/              the supervisor itself: processes live in leaves only
+ *     ├─ supervisor/              supervisor and keeper: processes live in leaves only
  *     ├─ digest:0/                slot 0 of group digest
  *     ├─ digest:1/
  *     ├─ digest:1~/             its successor, while the one before still has a job, or its spare
@@ -63,13 +63,14 @@ struct cgroup {
 /*
  * Finds the supervisor's own cgroup (root NULL: from /proc/self/cgroup and /proc/self/mountinfo),
  * makes sure that it is delegated (another one than the root of the machine, writable), moves the
- * calling process into the leaf "supervisor" and hands memory, pids, cpu and io, as far as they
- * exist, to the slots. `root` names the directory for tests; it need not be a real cgroup.
+ * calling process and the keeper (0 = none) into the leaf "supervisor" and hands memory, pids, cpu
+ * and io, as far as they exist, to the slots. `root` names the directory for tests; it need not be
+ * a real cgroup.
  *
  * 0 (something may still be missing), CGROUP_E_UNAVAILABLE, or -errno (out of memory, of
  * descriptors).
  */
-int cgroup_tree_init(struct cgroup_tree *tree, const char *root);
+int cgroup_tree_init(struct cgroup_tree *tree, const char *root, pid_t keeper);
 
 /* Also removes what slots left behind, as far as it is empty. Harmless on CGROUP_TREE_NULL. */
 void cgroup_tree_deinit(struct cgroup_tree *tree);

@@ -20,6 +20,7 @@
 #include "pacer.h"
 #include "registry.h"
 #include "schedule.h"
+#include "spawner.h"
 #include <sys/resource.h>
 
 struct cgroup_tree;
@@ -49,6 +50,7 @@ struct context {
     struct dead_letters dead_letters;
     struct log_limits log_limits;
     struct pacer starts, burials;
+    struct spawner spawner;
     struct pacer answers; /* long ones, in parts */
     struct backoff_random random;
     struct cgroup_tree *cgroups;   /* NULL = process groups only */
@@ -56,6 +58,7 @@ struct context {
     const char *runtime_directory; /* for the notify sockets of services */
     const char *cgroups_text;      /* "delegated: memory pids cpu", or what is missing */
     struct rlimit nofile;          /* as we were started with it: workers get it back */
+    pid_t keeper;                  /* the main process; 0 = none */
     enum context_state state;
     usec_t started_at; /* realtime */
     /* Reads the configuration again, when it is this call's turn; its done() is called in any

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,6 +71,15 @@ static pid_t listener(int fd)
     return owner.pid;
 }
 
+/* Also of one that is dead and not reaped yet: a supervisor whose keeper was killed. */
+static bool is_gone(pid_t pid)
+{
+    _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+
+    return pidfd < 0 ? errno == ESRCH : poll(&end, 1, 0) == 1;
+}
+
 static int take_over(const char *path)
 {
     log_info("%s: left behind by a supervisor that is gone; taken over", path);
@@ -95,7 +103,7 @@ static int clear_path(const char *path, const struct sockaddr_un *address)
     /* EAGAIN: its backlog is full, but it is alive. */
     if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN) {
         pid = listener(fd);
-        if (pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
+        if (pid > 0 && is_gone(pid))
             return take_over(path);
         log_error("%s: in use by process %d; is another trouped running?", path, (int)pid);
         return -EADDRINUSE;

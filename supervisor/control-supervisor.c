@@ -77,7 +77,8 @@ static void get_info(struct request *request)
         n_jobs += group->n_live;
     reply = request_begin(request);
     reply_string(reply, "version", TROUPE_VERSION);
-    reply_int(reply, "pid", getpid());
+    reply_int(reply, "pid", context->keeper > 0 ? context->keeper : getpid());
+    reply_int(reply, "supervisor_pid", getpid());
     reply_string(reply, "state", context_state_to_string(context->state));
     reply_uint(reply, "started_at", context->started_at);
     reply_string(reply, "wake",

@@ -392,7 +392,9 @@ static void stop_accepting(struct control *control)
     loop_unwatch(control->context->loop, &control->watch);
     timer_disarm(loop_timers(control->context->loop), &control->accept_timer);
     remove_path(control);
-    loop_close(control->context->loop, TAKE_FD(control->fd));
+    /* Without loop_close(), which shuts a socket down: the service manager still listens on its
+     * own. */
+    control->fd = close_fd(control->fd);
 }
 
 /* Waits until this client has read all, or until `end`. */

@@ -167,7 +167,9 @@ void death_describe(struct death *death)
     const char *prefix = PREFIXES[death->cause];
     char signal_name[16], end[64];
 
-    if (death->exit.signalled)
+    if (death->exit.unknown)
+        (void)snprintf(end, sizeof(end), "ended, but another process traces it and hides how");
+    else if (death->exit.signalled)
         (void)snprintf(end, sizeof(end), "killed by %s%s",
                        death_signal_name(death->exit.code, signal_name),
                        death->exit.core_dumped ? " (core dumped)" : "");

@@ -11,8 +11,8 @@
 #include "../shared/memory.h"
 #include "../shared/protocol.h"
 #include "../shared/topic.h"
+#include "keeper/spawn.h"
 #include "share.h"
-#include "spawn.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -141,7 +141,7 @@ static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N
         /* Why it is killed does not matter here: a slot that nobody wants any more answers ACTION_SCHEDULE
          * with NOT_WANTED, and so ends in stopped. */
         [LIFECYCLE_EVENT_START]           = STAY(KILLING),
-        [LIFECYCLE_EVENT_SPAWN_FAILED]    = STAY(KILLING),
+        [LIFECYCLE_EVENT_SPAWN_FAILED]    = GO(BACKOFF, SCHEDULE),
         [LIFECYCLE_EVENT_READY]           = STAY(KILLING),
         [LIFECYCLE_EVENT_START_TIMEOUT]   = STAY(KILLING),
         [LIFECYCLE_EVENT_JOB_ASSIGNED]    = STAY(KILLING),

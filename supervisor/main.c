@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 
-/* trouped: arguments and start-up. */
+/* The supervisor: arguments and start-up. trouped, the keeper, executes it. */
 
 #include "../shared/log.h"
 #include "../shared/standard.h"
-#include "spawn.h"
+#include "keeper/keeper.h"
 #include "supervisor.h"
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #define EXIT_USAGE 2
 
@@ -107,6 +109,21 @@ static int parse(struct supervisor_options *options, int argc, char **argv)
     return r == 0 ? -1 : r;
 }
 
+/* -1 = go on, else the exit status. */
+static int take_ends(struct supervisor_options *options)
+{
+    const char *text = getenv(KEEPER_VARIABLE);
+
+    if (!text || sscanf(text, "%d %d", &options->channel, &options->notify_fd) != 2)
+        return usage_error("start it by its main program, trouped", NULL);
+    (void)unsetenv(KEEPER_VARIABLE);
+    options->keeper = getppid();
+    (void)fcntl(options->channel, F_SETFD, FD_CLOEXEC);
+    if (options->notify_fd >= 0)
+        (void)fcntl(options->notify_fd, F_SETFD, FD_CLOEXEC);
+    return -1;
+}
+
 int main(int argc, char **argv)
 {
     struct supervisor_options options = {
@@ -119,10 +136,11 @@ int main(int argc, char **argv)
 
     (void)standard_open();
     r = parse(&options, argc, argv);
+    if (r < 0)
+        r = take_ends(&options);
     if (r >= 0)
         return r;
     log_init("trouped", options.log_level);
-    (void)spawn_prepare();
     /* A worker of the same user could otherwise trace us, or write our memory. */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (supervisor_new(&supervisor, &options) < 0)

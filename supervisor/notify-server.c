@@ -197,6 +197,11 @@ int notify_server_init(struct notify_server *server, struct loop *loop, const ch
     return 0;
 }
 
+int notify_server_hold(struct notify_server *server, bool hold)
+{
+    return loop_watch_events(server->loop, &server->watch, hold ? 0 : POLLIN);
+}
+
 void notify_server_deinit(struct notify_server *server)
 {
     if (server->fd < 0)

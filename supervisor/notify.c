@@ -20,8 +20,7 @@ enum {
 /* 0 also if there is nobody: a manager that went away does not come back under this name. */
 static int send_text(struct notify *notify, const char *text)
 {
-    ssize_t n = sendto(notify->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
-                       (const struct sockaddr *)&notify->address, notify->address_size);
+    ssize_t n = send(notify->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
     return n < 0 && (errno == EAGAIN || errno == ENOBUFS) ? -EAGAIN : 0;
 }
 
@@ -109,46 +108,25 @@ static int watchdog_from_environment(usec_t *ret)
     return parse_unsigned(usec, ret);
 }
 
-static int address_from_environment(struct notify *notify, const char *path)
+int notify_init(struct notify *notify, struct timer_queue *timers, usec_t now, int fd)
 {
-    size_t size = strlen(path);
-    if ((path[0] != '/' && path[0] != '@') || size < 2)
-        return -EAFNOSUPPORT;
-    if (size >= sizeof(notify->address.sun_path))
-        return -ENAMETOOLONG;
-    notify->address.sun_family = AF_UNIX;
-    memcpy(notify->address.sun_path, path, size);
-    if (path[0] == '@')
-        notify->address.sun_path[0] = '\0'; /* the abstract name space: no NUL at its end */
-    notify->address_size =
-        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] == '/' ? 1 : 0));
-    return 0;
-}
-
-int notify_init(struct notify *notify, struct timer_queue *timers, usec_t now)
-{
+    _cleanup_close_ int taken = fd;
+    usec_t timeout;
     *notify = (struct notify){.timers = timers, .fd = -1};
     timer_init(&notify->retry, notify_on_retry);
     timer_init(&notify->watchdog, notify_on_watchdog);
-    const char *path = getenv("NOTIFY_SOCKET");
-    if (!path || path[0] == '\0')
+    if (fd < 0)
         return 0;
-    usec_t timeout;
-    int r = address_from_environment(notify, path);
-    if (r == 0)
-        r = watchdog_from_environment(&timeout);
+    int r = watchdog_from_environment(&timeout);
     if (r < 0)
         return r;
-    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
     if (timeout > 1) {
         notify->watchdog_interval = timeout / 2;
         r = timer_arm(timers, &notify->watchdog, usec_add(now, notify->watchdog_interval));
         if (r < 0)
             return r;
     }
-    notify->fd = TAKE_FD(fd);
+    notify->fd = TAKE_FD(taken);
     return 0;
 }
 

@@ -5,8 +5,9 @@
  * Readiness notification, both ways: the supervisor telling its service manager, and services under
  * it telling the supervisor. The protocol is that of sd_notify(3).
  *
- * Why not sd_notify(): it blocks while the manager's socket is full. Here a state that cannot be
- * sent at once is kept, the newest of each kind, and sent again by a timer.
+ * Why not sd_notify(): the manager listens to its main process, the keeper, which passes these
+ * texts on; and it blocks while the manager's socket is full. Here a state that cannot be sent at
+ * once is kept, the newest of each kind, and sent again by a timer.
  */
 
 #include "../shared/clock.h"
@@ -22,9 +23,7 @@
 
 struct notify {
     struct timer_queue *timers;
-    int fd; /* -1: nobody wants to know, and every call does nothing */
-    struct sockaddr_un address;
-    socklen_t address_size;
+    int fd;              /* -1: nobody wants to know, and every call does nothing */
     unsigned pending;    /* states not yet sent; private bits */
     usec_t reloading_at; /* with RELOADING=1 */
     bool status_changed;
@@ -35,11 +34,11 @@ struct notify {
 };
 
 /*
- * From $NOTIFY_SOCKET and $WATCHDOG_USEC; unsets none of them (spawn() hands on only what is
- * listed). If the manager wants signs of life, they are sent from now on, twice per interval, by a
- * timer of `timers`: they stop when the loop stops. 0 or -errno.
+ * `fd` takes datagrams for the service manager, without blocking; -1 = there is none. It is taken
+ * over, also on error. From $WATCHDOG_USEC: if the manager wants signs of life, they are sent from
+ * now on, twice per interval, by a timer of `timers`: they stop when the loop stops. 0 or -errno.
  */
-int notify_init(struct notify *notify, struct timer_queue *timers, usec_t now);
+int notify_init(struct notify *notify, struct timer_queue *timers, usec_t now, int fd);
 void notify_deinit(struct notify *notify);
 
 /* Whether there is anybody to tell: without, nothing need be counted for a status line. */
@@ -99,6 +98,9 @@ int notify_server_init(struct notify_server *server, struct loop *loop, const ch
 /* Reads what has been sent by now, before somebody is judged by it. Harmless on
  * NOTIFY_SERVER_NULL. */
 void notify_server_catch_up(struct notify_server *server);
+
+/* Leaves datagrams in the socket until it is released. 0 or -ENOMEM. */
+int notify_server_hold(struct notify_server *server, bool hold);
 
 /* Also removes the path. Harmless on NOTIFY_SERVER_NULL. */
 void notify_server_deinit(struct notify_server *server);

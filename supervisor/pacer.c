@@ -8,12 +8,14 @@ static void pacer_turn(struct loop_deferred *deferred)
     struct pacer *pacer = list_entry(deferred, struct pacer, turn);
     struct list *node;
 
+    if (pacer->held)
+        return;
     if (pacer->patient && !pacer->waited) {
         pacer->waited = true;
         loop_defer(pacer->loop, &pacer->turn);
         return;
     }
-    for (int i = 0; i < PER_TURN && (node = list_first(&pacer->waiting)); i++) {
+    for (int i = 0; i < PER_TURN && !pacer->held && (node = list_first(&pacer->waiting)); i++) {
         struct pacer_wish *wish = list_entry(node, struct pacer_wish, link);
         list_unlink(node);
         wish->fn(wish);
@@ -33,6 +35,15 @@ void pacer_init(struct pacer *pacer, struct loop *loop)
 void pacer_deinit(struct pacer *pacer)
 {
     loop_undefer(&pacer->turn);
+}
+
+void pacer_hold(struct pacer *pacer, bool hold)
+{
+    if (pacer->held == hold)
+        return;
+    pacer->held = hold;
+    if (!hold && !list_empty(&pacer->waiting))
+        loop_defer(pacer->loop, &pacer->turn);
 }
 
 void pacer_wish_init(struct pacer_wish *wish, void (*fn)(struct pacer_wish *wish))

@@ -17,6 +17,7 @@ struct pacer {
     struct loop_deferred turn;
     bool patient; /* what the loop has to tell when the first wish comes is told before */
     bool waited;
+    bool held; /* see pacer_hold() */
 };
 
 /* Embedded in whoever wants to do something; unlinking it takes the wish back. */
@@ -29,5 +30,8 @@ void pacer_init(struct pacer *pacer, struct loop *loop);
 void pacer_deinit(struct pacer *pacer);
 
 void pacer_wish_init(struct pacer_wish *wish, void (*fn)(struct pacer_wish *wish));
+/* Nobody gets a turn until it is released again. */
+void pacer_hold(struct pacer *pacer, bool hold);
+
 /* Calls the wish's function later in this turn or in one of the next. Twice is once. */
 void pacer_add(struct pacer *pacer, struct pacer_wish *wish);

@@ -13,8 +13,8 @@ static bool process_has_in_cgroup(const struct process *process, pid_t pid)
            procfs_is_within(own, process->cgroup.name, path);
 }
 
-/* Without cgroups: what it started, as long as the line to it is unbroken or its session is kept.
- */
+/* Without cgroups: what it started, as long as it stays in its process group or the line of parents
+ * to it is unbroken. */
 static bool process_has_started(const struct process *process, pid_t pid)
 {
     struct procfs_stat stat;
@@ -22,7 +22,7 @@ static bool process_has_started(const struct process *process, pid_t pid)
     for (unsigned i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
         if (procfs_stat(pid, &stat) < 0)
             return false;
-        if (stat.session == process->pid || stat.parent == process->pid)
+        if (stat.group == process->pid || stat.parent == process->pid)
             return true;
         pid = stat.parent;
     }

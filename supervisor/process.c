@@ -2,18 +2,19 @@
 #include "process.h"
 
 #include "../shared/cleanup.h"
+#include "../shared/fault.h"
 #include "../shared/log.h"
 #include "context.h"
 #include "index.h"
 #include "journal.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define PROCESS_FDS_MAX 8
 
@@ -58,46 +59,174 @@ static void process_on_line(void *userdata, const char *line)
     event_emit_line(&process->context->events, process->worker, line);
 }
 
-static void process_on_exit(void *userdata, uint32_t events)
-{
-    struct process *process = userdata;
+/* ---- its end ---- */
 
-    (void)events;
-    loop_unwatch(process->context->loop, &process->exit_watch);
-    process->ended = true;
-    process->handler->ended(process);
+/*
+ * It is dead when its pidfd says so, and reaped by the keeper soon after. A descendant that traces
+ * it can prevent that: it is ended with everything else that is left, again and again with growing
+ * pauses; after a second the process is buried all the same.
+ */
+#define OVERDUE_FIRST (15 * USEC_PER_MSEC)
+#define OVERDUE_MAX   6
+
+static void process_bury(struct process *process)
+{
+    timer_disarm(loop_timers(process->context->loop), &process->overdue);
     pacer_add(&process->context->burials, &process->burial);
 }
 
-static void process_bury(struct pacer_wish *wish)
+static void process_on_overdue(struct timer *timer, usec_t now)
+{
+    struct process *process = list_entry(timer, struct process, overdue);
+    usec_t delay = OVERDUE_FIRST << ++process->n_overdue;
+
+    process_kill_all(process);
+    spawner_kill(&process->context->spawner, &process->client, process->pid);
+    if (process->n_overdue < OVERDUE_MAX &&
+        timer_arm(loop_timers(process->context->loop), timer, usec_add(now, delay)) == 0)
+        return;
+    log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_WORKER", process->worker}),
+              "%s: process %d is dead, but another one traces it, so nobody can say how it ended",
+              process->worker, (int)process->pid);
+    spawner_forget(&process->context->spawner, &process->client);
+    (void)process_confirm(process);
+    process->exit = (struct spawn_exit){.unknown = true};
+    process_bury(process);
+}
+
+static void process_end(struct process *process)
+{
+    loop_unwatch(process->context->loop, &process->exit_watch);
+    if (process->ended)
+        return;
+    process->ended = true;
+    process->handler->ended(process);
+}
+
+static void process_on_exit(void *userdata, uint32_t events)
+{
+    struct process *process = userdata;
+    struct timer_queue *timers = loop_timers(process->context->loop);
+
+    (void)events;
+    process->n_overdue = 0;
+    if (timer_arm(timers, &process->overdue,
+                  usec_add(loop_now(process->context->loop), OVERDUE_FIRST)) < 0)
+        log_error("%s: out of memory arming a timer", process->worker);
+    process_end(process);
+}
+
+static void process_on_reaped(struct spawner_client *client, const struct spawn_exit *how)
+{
+    struct process *process = list_entry(client, struct process, client);
+
+    process->exit = *how;
+    (void)process_confirm(process);
+    process_end(process);
+    process_bury(process);
+}
+
+static void process_on_burial(struct pacer_wish *wish)
 {
     struct process *process = list_entry(wish, struct process, burial);
-    struct spawn_exit how;
+    const struct spawn_report error = process->error;
 
-    /*
-     * What it left behind goes with it. While it is not reaped its number, and so that of its
-     * group, belongs to it: nobody else can be hit.
-     */
-    (void)kill(-process->pid, SIGKILL);
-    if (spawn_reap(process->pidfd, &how) < 0) {
-        pacer_add(&process->context->burials, &process->burial);
+    process->pidfd = close_fd(process->pidfd);
+    if (error.error == 0) {
+        process->handler->exited(process, &process->exit);
         return;
     }
-    process->pidfd = close_fd(process->pidfd);
-    process->handler->exited(process, &how);
+    process_release(process);
+    process->handler->failed(process, spawn_step_to_string(error.step), error.error);
 }
+
+/* ---- its beginning ---- */
+
+static void process_close_report(struct process *process)
+{
+    loop_unwatch(process->context->loop, &process->report_watch);
+    process->report_fd = close_fd(process->report_fd);
+}
+
+bool process_confirm(struct process *process)
+{
+    struct spawn_report report;
+    ssize_t n;
+
+    if (process->pid == 0)
+        return false;
+    if (process->report_fd < 0)
+        return true;
+    n = read(process->report_fd, &report, sizeof(report));
+    process_close_report(process);
+    if (n == (ssize_t)sizeof(report))
+        process->error = report;
+    else if (process->error.error == 0)
+        process->handler->started(process);
+    return true;
+}
+
+static void process_on_report(void *userdata, uint32_t events)
+{
+    (void)events;
+    (void)process_confirm(userdata);
+}
+
+/* It cannot be watched, so it is not to be. Its end is still told. */
+static void process_give_up(struct process *process, int error)
+{
+    process_close_report(process);
+    process->error = (struct spawn_report){.error = error, .step = SPAWN_CLONE};
+    process_kill_all(process);
+    spawner_kill(&process->context->spawner, &process->client, process->pid);
+}
+
+static void process_on_spawned(struct spawner_client *client, pid_t pid, int pidfd, int error)
+{
+    struct process *process = list_entry(client, struct process, client);
+    struct loop *loop = process->context->loop;
+    int r;
+
+    if (error < 0) {
+        process_release(process);
+        process->handler->failed(process, spawn_step_to_string(SPAWN_CLONE), error);
+        return;
+    }
+    process->pid = pid;
+    process->pidfd = pidfd;
+    r = pidfd < 0
+            ? -EMFILE
+            : loop_watch_fd(loop, &process->exit_watch, pidfd, POLLIN, process_on_exit, process);
+    if (r == 0)
+        r = loop_watch_fd(loop, &process->report_watch, process->report_fd, POLLIN,
+                          process_on_report, process);
+    if (r < 0)
+        process_give_up(process, r);
+    else if (process->early_signal == SIGKILL)
+        process_kill_all(process);
+    else if (process->early_signal != 0)
+        process_signal(process, process->early_signal);
+}
+
+static const struct spawner_handler PROCESS_SPAWNER = {
+    .spawned = process_on_spawned,
+    .exited = process_on_reaped,
+};
 
 void process_init(struct process *process, struct context *context, const char *group,
                   const char *worker)
 {
     *process = (struct process){
         .context = context,
+        .client = {.handler = &PROCESS_SPAWNER},
         .pidfd = -1,
+        .report_fd = -1,
         .cgroup = CGROUP_NULL,
         .group = group,
         .worker = worker,
     };
-    pacer_wish_init(&process->burial, process_bury);
+    pacer_wish_init(&process->burial, process_on_burial);
+    timer_init(&process->overdue, process_on_overdue);
     capture_init(&process->output, context->loop, process_on_line, process);
 }
 
@@ -185,13 +314,12 @@ static size_t process_limits(const struct process *process, const struct config_
     return n;
 }
 
-static int process_spawn(struct process *process, const struct process_options *options, int output,
-                         char *const *argv, const char **ret_step)
+static int process_request(struct process *process, const struct process_options *options,
+                           int output, int report, char *const *argv)
 {
     const struct config_group *config = options->config;
     struct spawn_fd fds[PROCESS_FDS_MAX] = {{output, 1}, {output, 2}};
     struct spawn_rlimit limits[3];
-    struct spawn_result result;
     _cleanup_free_ const char **environment = NULL;
     size_t n_fds = 2;
     int r;
@@ -209,6 +337,7 @@ static int process_spawn(struct process *process, const struct process_options *
         .n_fds = n_fds,
         .rlimits = limits,
         .n_rlimits = process_limits(process, config, limits),
+        .report_fd = report,
         .cgroup_fd = process->cgroup.fd,
         .set_user = config->user || config->group_name,
         .uid = config->uid,
@@ -220,12 +349,7 @@ static int process_spawn(struct process *process, const struct process_options *
         .set_oom_score_adjust = config->oom_score_adjust_set,
         .oom_score_adjust = config->oom_score_adjust,
     };
-    r = spawn(&spawn_options, &result, ret_step);
-    if (r < 0)
-        return r;
-    process->pid = result.pid;
-    process->pidfd = result.pidfd;
-    return 0;
+    return spawner_request(&process->context->spawner, &process->client, &spawn_options);
 }
 
 static int process_prepare_cgroup(struct process *process, const struct process_options *options)
@@ -242,10 +366,25 @@ static int process_prepare_cgroup(struct process *process, const struct process_
     return r < 0 ? r : 0;
 }
 
+/* The keeper is given the write end; when exec closes it, the program runs. */
+static int process_open_report(struct process *process, int *ret_write_fd)
+{
+    int fds[2];
+    int r = fault_inject("pipe");
+
+    if (r < 0)
+        return r;
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    process->report_fd = fds[0];
+    *ret_write_fd = fds[1];
+    return 0;
+}
+
 static int process_launch(struct process *process, const struct process_options *options,
                           const char **ret_step)
 {
-    _cleanup_close_ int output = -1;
+    _cleanup_close_ int output = -1, report = -1;
     char **argv = NULL;
     int r;
 
@@ -255,13 +394,15 @@ static int process_launch(struct process *process, const struct process_options 
         return r;
     *ret_step = "output pipe";
     r = capture_open(&process->output, &output);
+    if (r == 0)
+        r = process_open_report(process, &report);
     if (r < 0)
         return r;
-    *ret_step = "arguments";
+    *ret_step = "arguments and environment";
     r = config_expand_argv(options->config, options->slot, &argv);
     if (r < 0)
         return r;
-    r = process_spawn(process, options, output, argv, ret_step);
+    r = process_request(process, options, output, report, argv);
     config_argv_free(argv);
     return r;
 }
@@ -272,30 +413,29 @@ int process_start(struct process *process, const struct process_options *options
     int r;
 
     process->ended = false;
+    process->early_signal = 0;
+    process->error = (struct spawn_report){0};
+    process->handler = handler;
     r = process_launch(process, options, ret_step);
-    if (r == 0) {
-        process->handler = handler;
-        r = loop_watch_fd(process->context->loop, &process->exit_watch, process->pidfd, POLLIN,
-                          process_on_exit, process);
-        *ret_step = "pidfd";
-    }
     if (r < 0)
         process_release(process);
     return r;
 }
 
+/* Between the request and the keeper's answer there is no pidfd. SIGKILL is never taken back. */
 void process_signal(struct process *process, int signal)
 {
     if (process->pidfd >= 0)
         (void)syscall(SYS_pidfd_send_signal, process->pidfd, signal, NULL, 0);
+    else if (process->early_signal != SIGKILL)
+        process->early_signal = signal;
 }
 
 void process_kill_all(struct process *process)
 {
     if (process->cgroup.fd >= 0)
         (void)cgroup_kill(&process->cgroup);
-    if (process->pid > 0)
-        (void)kill(-process->pid, SIGKILL);
+    /* The keeper ends its group before it reaps it. */
     process_signal(process, SIGKILL);
 }
 
@@ -309,21 +449,9 @@ size_t process_last_output(const struct process *process, size_t since, char *bu
     return capture_tail(&process->output, since, buffer, size);
 }
 
-/* Watching it failed: it is taken down again before anybody has heard of it. */
-static void process_abandon(struct process *process)
-{
-    siginfo_t info;
-
-    process_kill_all(process);
-    while (waitid(P_PIDFD, (id_t)process->pidfd, &info, WEXITED) < 0 && errno == EINTR)
-        ;
-    process->pidfd = close_fd(process->pidfd);
-}
-
 void process_release(struct process *process)
 {
-    if (process->pidfd >= 0)
-        process_abandon(process);
+    process_close_report(process);
     if (process->cgroup.fd >= 0)
         (void)cgroup_kill(&process->cgroup);
     process->pid = 0;

@@ -2,16 +2,23 @@
 #pragma once
 
 /*
- * The process in a slot: started, watched through its pidfd, its output captured, signalled as a
- * whole.
+ * The process in a slot: started by the keeper, watched through its pidfd, its output captured,
+ * signalled as a whole.
+ *
+ *     requested ── cloned ── (runs its program) ── ended ── buried
+ *
+ * Starting is asynchronous. A signal that is meant for a process which does not exist yet is sent
+ * as soon as it does.
  */
 
 #include "capture.h"
 #include "cgroup.h"
 #include "config.h"
+#include "keeper/spawn.h"
 #include "loop.h"
 #include "pacer.h"
-#include "spawn.h"
+#include "spawner.h"
+#include "timer.h"
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -19,11 +26,18 @@ struct context;
 
 struct process {
     struct context *context;
-    pid_t pid; /* 0 = none */
+    struct spawner_client client;
+    pid_t pid; /* 0 = none, or not known yet */
     int pidfd;
+    int report_fd;        /* where it reports that it cannot be started; -1 = it runs */
+    int early_signal;     /* to be sent as soon as there is a process; 0 = none */
     struct cgroup cgroup; /* CGROUP_NULL = process group only */
-    struct loop_watch exit_watch;
-    bool ended; /* it is dead, and not reaped while it waits for its burial */
+    struct loop_watch exit_watch, report_watch;
+    bool ended;                /* it is dead, and waits for its burial */
+    struct spawn_exit exit;    /* how it ended */
+    struct spawn_report error; /* why it could not be started; error 0 = it could */
+    struct timer overdue;      /* it is dead, and not reaped */
+    unsigned n_overdue;        /* how often that timer has fired */
     struct pacer_wish burial;
     struct capture output;      /* stdout and stderr; its tail outlives the process */
     const char *group, *worker; /* for the fields of its output; borrowed from the slot */
@@ -31,6 +45,10 @@ struct process {
 };
 
 struct process_handler {
+    /* It executes its program. */
+    void (*started)(struct process *process);
+    /* It could not be started, and is gone. Released already. */
+    void (*failed)(struct process *process, const char *step, int error);
     /* It is dead: nothing more is to be given to it. */
     void (*ended)(struct process *process);
     /* Its burial: called once, in its turn among all that died. Call process_release() there. */
@@ -57,11 +75,18 @@ void process_init(struct process *process, struct context *context, const char *
 void process_deinit(struct process *process);
 
 /*
- * Starts it. The handler's functions are called from the loop. 0 or -errno with `*ret_step` naming
- * what failed; nothing is left then.
+ * Requests it. The handler's functions are called from the loop: `failed`, or `started` and then
+ * `ended` and `exited`; `started` is left out if it ends before that is known. 0 or -errno with
+ * `*ret_step` naming what failed; nothing is left then.
  */
 int process_start(struct process *process, const struct process_options *options,
                   const struct process_handler *handler, const char **ret_step);
+
+/*
+ * It has shown that it runs: calls `started` if that was not known yet. False if it was faster than
+ * the keeper's word that there is a process: then `started` follows.
+ */
+bool process_confirm(struct process *process);
 
 /*
  * Whether that process is one of its own: itself, in its cgroup, or without cgroups one that it

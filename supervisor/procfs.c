@@ -34,7 +34,7 @@ static ssize_t read_file(pid_t pid, const char *name, char *buffer, size_t size)
 int procfs_stat(pid_t pid, struct procfs_stat *ret)
 {
     char text[1024], state;
-    int parent, session;
+    int parent, group;
     const char *at;
     unsigned flags;
     ssize_t n = read_file(pid, "stat", text, sizeof(text));
@@ -43,11 +43,11 @@ int procfs_stat(pid_t pid, struct procfs_stat *ret)
         return (int)n;
     /* The name may contain anything, brackets and blanks too. */
     at = strrchr(text, ')');
-    if (!at || sscanf(at, ") %c %d %*d %d %*d %*d %u", &state, &parent, &session, &flags) != 4)
+    if (!at || sscanf(at, ") %c %d %d %*d %*d %*d %u", &state, &parent, &group, &flags) != 4)
         return -EBADMSG;
     *ret = (struct procfs_stat){
         .parent = parent,
-        .session = session,
+        .group = group,
         .exiting = state == 'Z' || state == 'X' || (flags & PF_EXITING) != 0,
     };
     return 0;

@@ -14,7 +14,7 @@
 #define PROCFS_CGROUP_SIZE 4096
 
 struct procfs_stat {
-    pid_t parent, session;
+    pid_t parent, group;
     bool exiting; /* the main thread is on its way out, or is a zombie */
 };
 

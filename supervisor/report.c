@@ -66,7 +66,7 @@ void report_death(struct reply *reply, const char *key, const struct access *acc
     reply_string(reply, "detail", death->detail);
     if (death->exit.signalled)
         reply_string(reply, "signal", death_signal_name(death->exit.code, buffer));
-    else
+    else if (!death->exit.unknown)
         reply_int(reply, "exit_status", death->exit.code);
     reply_bool(reply, "core_dumped", death->exit.core_dumped);
     reply_uint(reply, "uptime_usec", death->uptime);

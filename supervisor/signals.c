@@ -14,6 +14,9 @@ static void signals_on_ready(void *userdata, uint32_t events)
     if (read(signals->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;
     pid_t sender = info.ssi_code == SI_USER || info.ssi_code == SI_QUEUE ? (pid_t)info.ssi_pid : 0;
+    /* The keeper passes on what was sent to the main process, and by whom. */
+    if (info.ssi_code == SI_QUEUE && sender == getppid())
+        sender = (pid_t)info.ssi_int;
     signals->fn(signals->userdata, (int)info.ssi_signo, sender);
 }
 

@@ -81,7 +81,8 @@ void slot_action_bury(struct slot *slot)
 
 static bool slot_exit_was_clean(const struct slot *slot)
 {
-    return slot->death_sentence == DEATH_EXIT && !slot->exit.signalled && slot->exit.code == 0;
+    return slot->death_sentence == DEATH_EXIT && !slot->exit.unknown && !slot->exit.signalled &&
+           slot->exit.code == 0;
 }
 
 /* An actor that leaves unasked has failed, however politely: its pool is one short. */

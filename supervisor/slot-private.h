@@ -113,6 +113,9 @@ void slot_recover_messages(struct slot *slot, struct death *death);
 
 /* ---- slot-work.c ---- */
 
+/* An actor's worker is up. */
+void slot_is_ready(struct slot *slot);
+
 /* The handler of every actor's mailbox. */
 extern const struct mailbox_handler SLOT_MAILBOX;
 

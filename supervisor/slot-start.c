@@ -37,7 +37,46 @@ static void slot_on_exit(struct process *process, const struct spawn_exit *how)
     slot_event(slot, LIFECYCLE_EVENT_EXITED);
 }
 
-static const struct process_handler SLOT_PROCESS = {.ended = slot_on_end, .exited = slot_on_exit};
+/* No process came of the request: it is tried again, by the rules of [Restart]. */
+static void slot_spawn_failed(struct slot *slot, const char *step, int error)
+{
+    char text[sizeof(slot->status_text)];
+
+    slot_disarm(slot);
+    slot_close_mailbox(slot);
+    notify_server_deinit(&slot->notify);
+    (void)snprintf(text, sizeof(text), "could not be started: %s: %s", step, strerror(-error));
+    slot_tell(slot, LOG_LEVEL_WARNING, "worker.spawn-failed", NULL, NULL, text);
+    (void)snprintf(slot->status_text, sizeof(slot->status_text), "%s", text);
+    slot->spawn_failed = true;
+    slot_event(slot, LIFECYCLE_EVENT_SPAWN_FAILED);
+}
+
+static void slot_on_spawn_failed(struct process *process, const char *step, int error)
+{
+    slot_spawn_failed(slot_of(process, process), step, error);
+}
+
+static void slot_on_spawned(struct process *process)
+{
+    struct slot *slot = slot_of(process, process);
+
+    slot->status_text[0] = '\0'; /* until here, why the last attempt failed */
+    slot_tell(slot, LOG_LEVEL_DEBUG, "worker.started", NULL, NULL, "started");
+    if (!slot_is_actor(slot) && notify_server_hold(&slot->notify, false) < 0)
+        log_error("%s: out of memory watching its readiness", slot->name);
+    if (slot->cell->config->type == CONFIG_SERVICE)
+        slot_event(slot, LIFECYCLE_EVENT_READY);
+    else if (slot->early && slot->state == LIFECYCLE_STARTING)
+        slot_is_ready(slot);
+}
+
+static const struct process_handler SLOT_PROCESS = {
+    .started = slot_on_spawned,
+    .failed = slot_on_spawn_failed,
+    .ended = slot_on_end,
+    .exited = slot_on_exit,
+};
 
 static void slot_on_notify(void *userdata, const struct notify_message *message)
 {
@@ -160,6 +199,9 @@ static int slot_start_service(struct slot *slot, const char **ret_step)
         return -ENAMETOOLONG;
     r = notify_server_init(&slot->notify, slot_context(slot)->loop, path,
                            config->user ? config->uid : (uid_t)-1, slot_on_notify, slot);
+    /* Whether a sender is one of its processes can be said once its own is known. */
+    if (r == 0)
+        r = notify_server_hold(&slot->notify, true);
     if (r < 0)
         return r;
     slot_describe_to_worker(slot, &environment);
@@ -196,7 +238,6 @@ static uint64_t slot_next_generation(const struct slot *slot)
 void slot_action_spawn(struct slot *slot)
 {
     const char *step = "";
-    char text[sizeof(slot->status_text)];
     int r;
 
     list_unlink(&slot->wish_link); /* this is its new process */
@@ -208,26 +249,15 @@ void slot_action_spawn(struct slot *slot)
     slot->death_sentence = DEATH_EXIT;
     slot->signalled = false;
     slot->feigned = false;
-    slot->status_text[0] = '\0';
     slot->leave_reason[0] = '\0';
+    slot->early = false;
     slot->started_at = slot_now(slot);
     slot_health_begin(slot);
     slot->restart_at = 0;
     slot_disarm(slot);
     r = slot_is_actor(slot) ? slot_start_actor(slot, &step) : slot_start_service(slot, &step);
-    if (r < 0) {
-        slot_close_mailbox(slot);
-        notify_server_deinit(&slot->notify);
-        (void)snprintf(text, sizeof(text), "could not be started: %s: %s", step, strerror(-r));
-        slot_tell(slot, LOG_LEVEL_WARNING, "worker.spawn-failed", NULL, NULL, text);
-        (void)snprintf(slot->status_text, sizeof(slot->status_text), "%s", text);
-        slot->spawn_failed = true;
-        slot_event(slot, LIFECYCLE_EVENT_SPAWN_FAILED);
-        return;
-    }
-    slot_tell(slot, LOG_LEVEL_DEBUG, "worker.started", NULL, NULL, "started");
-    if (slot->cell->config->type == CONFIG_SERVICE)
-        slot_event(slot, LIFECYCLE_EVENT_READY);
+    if (r < 0)
+        slot_spawn_failed(slot, step, r);
     else
         slot_arm(slot, slot->cell->config->timeout_start);
 }

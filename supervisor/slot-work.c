@@ -39,6 +39,12 @@ static struct job *slot_job_at_work(const struct slot *slot)
     return list_entry(list_first(&slot->jobs), struct job, link);
 }
 
+void slot_is_ready(struct slot *slot)
+{
+    slot_event(slot, LIFECYCLE_EVENT_READY);
+    slot_watch_owner(slot);
+}
+
 static int slot_on_ready_record(struct slot *slot, const struct ring_record *record)
 {
     if (record->size != 0)
@@ -49,8 +55,11 @@ static int slot_on_ready_record(struct slot *slot, const struct ring_record *rec
     }
     if (slot->state != LIFECYCLE_STARTING)
         return slot->state == LIFECYCLE_KILLING ? 0 : -EBADMSG;
-    slot_event(slot, LIFECYCLE_EVENT_READY);
-    slot_watch_owner(slot);
+    if (slot->early)
+        return -EBADMSG; /* for the second time */
+    slot->early = !process_confirm(&slot->process);
+    if (!slot->early)
+        slot_is_ready(slot);
     return 0;
 }
 

@@ -53,6 +53,7 @@ struct slot {
     bool restart_asked;      /* start again once stopped */
     bool held;               /* down with others, and starts again when all of them are */
     bool undecided;          /* is to start with others: has neither come up nor failed yet */
+    bool early;              /* this worker was ready before its process was known */
     bool came_up;            /* this worker was ready once */
     bool rolls;              /* is to be replaced for another program */
     struct list wish_link;   /* waits for its turn to be replaced */

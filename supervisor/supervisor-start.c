@@ -68,12 +68,13 @@ static int inherited_socket(int n)
 
 static int open_notify(struct supervisor *supervisor)
 {
-    const char *socket = getenv("NOTIFY_SOCKET"), *watchdog = getenv("WATCHDOG_USEC");
-    int r = notify_init(&supervisor->notify, loop_timers(loop_of(supervisor)), clock_now());
+    const char *watchdog = getenv("WATCHDOG_USEC");
+    int r = notify_init(&supervisor->notify, loop_timers(loop_of(supervisor)), clock_now(),
+                        supervisor->options->notify_fd);
 
     if (r < 0)
-        log_error("NOTIFY_SOCKET=%s, WATCHDOG_USEC=%s: cannot tell the service manager: %s",
-                  socket ? socket : "", watchdog ? watchdog : "", strerror(-r));
+        log_error("WATCHDOG_USEC=%s: cannot tell the service manager: %s", watchdog ? watchdog : "",
+                  strerror(-r));
     return r;
 }
 
@@ -133,8 +134,13 @@ static int open_context(struct supervisor *supervisor)
     struct context *context = &supervisor->context;
     int r;
 
+    context->keeper = supervisor->options->keeper;
     pacer_init(&context->starts, context->loop);
     context->starts.patient = true; /* or whoever is to hear of a death waits for the exec */
+    r = spawner_init(&context->spawner, context->loop, supervisor->options->channel,
+                     &context->starts);
+    if (r < 0)
+        return failed("watch the channel to the keeper", r);
     pacer_init(&context->burials, context->loop);
     pacer_init(&context->answers, context->loop);
     alarms_init(&context->alarms, context->loop);
@@ -179,7 +185,7 @@ void supervisor_open_cgroups(struct supervisor *supervisor)
 {
     const char *missing;
 
-    if (cgroup_tree_init(&supervisor->cgroups, NULL) == 0)
+    if (cgroup_tree_init(&supervisor->cgroups, NULL, supervisor->options->keeper) == 0)
         supervisor->context.cgroups = &supervisor->cgroups;
     missing = cgroup_tree_missing(&supervisor->cgroups);
     supervisor->context.cgroups_text = cgroup_tree_text(&supervisor->cgroups);

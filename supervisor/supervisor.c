@@ -189,6 +189,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         timer_disarm(loop_timers(context->loop), &supervisor->stop_timer);
         loop_undefer(&supervisor->review);
         if (context->starts.loop) {
+            spawner_deinit(&context->spawner);
             pacer_deinit(&context->starts);
             pacer_deinit(&context->burials);
             pacer_deinit(&context->answers);

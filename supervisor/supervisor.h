@@ -8,6 +8,7 @@
 
 #include "../shared/log.h"
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct supervisor;
 
@@ -17,6 +18,9 @@ struct supervisor_options {
     bool force_eventfd;
     bool log_level_given; /* the command line's wins over troupe.conf's */
     enum log_level log_level;
+    pid_t keeper;  /* the main process; 0 = none */
+    int channel;   /* to the keeper */
+    int notify_fd; /* to the service manager; -1 = there is none */
 };
 
 /*

@@ -203,10 +203,10 @@ class TroupeKeeper(Keeper):
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def memory(self):
-        """The supervisor's, and what its workers share with it."""
-        own = processes.memory(self.process.pid)
-        shared = sum(processes.mapped(pid, "memfd:troupe-") for pid in processes.children(self.process.pid))
-        return {"pss": own["pss"] + shared, "private": own["private"]}
+        """The keeper's and the supervisor's, and what workers share with it."""
+        own = [processes.memory(pid) for pid in (self.process.pid, self.daemon.supervisor_pid)]
+        shared = sum(processes.mapped(pid, "memfd:troupe-") for pid in self.daemon.worker_pids)
+        return {"pss": sum(one["pss"] for one in own) + shared, "private": sum(one["private"] for one in own)}
 
     def status_command(self):
         return [programs.product("troupectl"), "--socket", self.daemon.socket, "status"]

@@ -43,11 +43,7 @@ class Troupe(troupe_daemon.Daemon):
 
     @property
     def server_pid(self):
-        return self.process.pid
-
-    @property
-    def worker_pids(self):
-        return processes.children(self.process.pid)
+        return self.supervisor_pid
 
 
 class HandingOver(Troupe):

@@ -6,6 +6,7 @@ import shutil
 import socket
 import tempfile
 
+import processes
 import programs
 
 
@@ -59,6 +60,15 @@ class Daemon:
                     raise programs.Failed("trouped is not ready: " + (self.last_words() or "no word from it"))
         finally:
             os.close(pidfd)
+
+    @property
+    def supervisor_pid(self):
+        """The process with the event loop: the first child of the main process, the keeper."""
+        return processes.children(self.process.pid)[0]
+
+    @property
+    def worker_pids(self):
+        return processes.children(self.process.pid)[1:]
 
     def last_words(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:

@@ -35,7 +35,7 @@ class Late(TestCase):
             for i in range(5):
                 id = s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho {i}", timeout_usec=300 * MS)
                 begun.wait()
-                with stopped(s.process.pid):
+                with s.stopped():
                     bell.ring()
                     time.sleep(0.5)  # its time passes
                 job = s.wait_job(id)
@@ -48,7 +48,7 @@ class Late(TestCase):
                                      Worker={"WatchdogSec": "300ms"}, Restart=QUICK)})
         s.wait_worker("web/0", "idle")
         for _ in range(5):
-            with stopped(s.process.pid):
+            with s.stopped():
                 time.sleep(0.5)
             s.call("GetInfo")
         self.assertEqual((s.worker("web/0")["generation"], s.deaths()), (1, []))
@@ -59,7 +59,7 @@ class Late(TestCase):
         begun = Bell(s, "begun")
         id = s.create("actor", f"ring {begun.path}\nwait {Bell(s, 'never').path}", timeout_usec=300 * MS, max_retries=0)
         begun.wait()
-        with stopped(s.process.pid):
+        with s.stopped():
             time.sleep(0.5)
         self.assertEqual(s.wait_job(id)["state"], "dead")
         self.assertEqual([death["cause"] for death in s.deaths()], ["job_timeout"])

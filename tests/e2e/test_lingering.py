@@ -3,7 +3,6 @@
 import array
 import contextlib
 import os
-import signal
 import socket
 import struct
 import sys
@@ -71,19 +70,9 @@ class Lingering(TestCase):
                 fd.send(bytes(65536))
         return fd
 
-    @contextlib.contextmanager
-    def asleep(self, s):
-        """Until the sender has closed its own copies, or that would be the close that waits."""
-        s.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, s.process.pid, os.WSTOPPED | os.WNOWAIT)
-        try:
-            yield
-        finally:
-            s.process.send_signal(signal.SIGCONT)
-
     def send(self, s, through, data, count=1):
         """The data with a descriptor of which no copy stays here; False if the kernel lets none through."""
-        with self.asleep(s):
+        with s.stopped():  # until the sender has closed its own copies, or that would be the close that waits
             return self.send_at_once(through, data, count)
 
     def send_at_once(self, through, data, count=1):
@@ -175,7 +164,7 @@ class Lingering(TestCase):
     def test_clients_that_nobody_has_accepted_when_it_stops(self):
         s = self.begin()
         with contextlib.ExitStack() as stack:
-            with self.asleep(s):
+            with s.stopped():  # until the sender has closed its own copies, or that would be the close that waits
                 for _ in range(40):
                     client = stack.enter_context(Varlink(s.socket_path))
                     self.send_at_once(client.socket, b"x")
@@ -213,7 +202,7 @@ class Lingering(TestCase):
             "Environment": [f"PORT={self.port()}", f"BELL={bell.path}", f"GO={go.path}", *environment]}))
         s.call("Reload")
         self.assertEqual(bell.wait(), ["here"])
-        with self.asleep(s):
+        with s.stopped():  # until the sender has closed its own copies, or that would be the close that waits
             go.ring()
             self.assertEqual(bell.wait(), ["done"])
 

@@ -49,6 +49,7 @@ class Service(TestCase):
 
     def test_info_tells_what_it_is(self):
         info = self.s.call("GetInfo")
+        self.assertEqual(info["supervisor_pid"], self.s.supervisor_pid)
         self.assertEqual((info["pid"], info["state"], info["groups"], info["workers"]),
                          (self.s.process.pid, "running", 1, 1))
 

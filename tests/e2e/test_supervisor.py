@@ -124,8 +124,7 @@ class Sockets(TestCase):
 
     def test_a_path_left_by_a_dead_supervisor_is_taken_over(self):
         first = self.started({"actor": actor()})
-        first.process.kill()
-        first.wait_end()
+        first.kill()
         self.assertTrue(os.path.exists(first.socket_path))
         first.told = []
         first.start()
@@ -391,7 +390,7 @@ class Idle(TestCase):
                 s = self.started({"actor": actor(5)}, options=["--wake", wake])
                 s.do("actor", "echo")
                 s.wait_for(lambda: all(w["state"] == "idle" for w in s.group("actor")["workers"]))
-                pids = [s.process.pid] + [w["pid"] for w in s.group("actor")["workers"]]
+                pids = [s.process.pid, s.supervisor_pid] + [w["pid"] for w in s.group("actor")["workers"]]
                 while not self.quiet(s, pids):
                     pass
                 self.assertEqual(self.wake_ups(s, pids, 3), 0)

@@ -207,6 +207,27 @@ class Supervisor:
             self.test.fail(f"trouped has not ended within {limit} s")
         return self.process.wait()
 
+    def kill(self):
+        """The main process, with SIGKILL. Returns when the supervisor has ended, too."""
+        supervisor = os.pidfd_open(self.supervisor_pid)
+        self.process.kill()
+        self.wait_end()
+        if not ended(supervisor, LIMIT):
+            self.test.fail(f"the supervisor has not ended within {LIMIT} s after the main process")
+        os.close(supervisor)
+
+    @contextlib.contextmanager
+    def stopped(self):
+        """The supervisor does not run for a while; the main process does."""
+        pid = self.supervisor_pid
+        os.kill(pid, signal.SIGSTOP)
+        while self.status_field("State", pid) != "T":
+            os.sched_yield()
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
 
@@ -354,22 +375,33 @@ class Supervisor:
 
     # ---- looking at the process
 
+    @property
+    def supervisor_pid(self):
+        """The process with the event loop; the main process, its parent, is the keeper."""
+        return self._family()[0]
+
+    def _family(self):
+        """The children of the main process, oldest first: the supervisor, then the workers."""
+        pid = self.process.pid
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(child) for child in file.read().split()]
+
     def fds(self):
         """None where only root may look: a supervisor is not dumpable, so /proc/PID/fd is root's."""
         found = []
         if os.geteuid() != 0:
             return found
-        for entry in scandir(f"/proc/{self.process.pid}/fd"):
+        for entry in scandir(f"/proc/{self.supervisor_pid}/fd"):
             with contextlib.suppress(FileNotFoundError):  # closed meanwhile
                 found.append(os.readlink(entry.path))
         return sorted(found)
 
     def children(self):
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
-            return [int(pid) for pid in file.read().split()]
+        """Workers and services."""
+        return self._family()[1:]
 
     def status_field(self, name, pid=None):
-        with open(f"/proc/{pid or self.process.pid}/status", encoding="ascii") as file:
+        with open(f"/proc/{pid or self.supervisor_pid}/status", encoding="ascii") as file:
             for line in file:
                 if line.startswith(name + ":"):
                     value = line.split()[1]

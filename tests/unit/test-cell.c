@@ -7,6 +7,7 @@
 #include "../../supervisor/slot.h"
 #include "../../supervisor/spare.h"
 #include "../../worker/troupe.h"
+#include "fake-keeper.h"
 #include <check.h>
 #include <errno.h>
 #include <signal.h>
@@ -156,8 +157,10 @@ static void setup(void)
 {
     const struct loop_options options = {0};
     const char *reason;
+    struct keeper_ends ends;
 
     log_set_sink(quiet);
+    ends = go_under_keeper();
     memset(&context, 0, sizeof(context));
     registry_init(&context.registry);
     context.config = &daemon_config;
@@ -165,6 +168,8 @@ static void setup(void)
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     pacer_init(&context.starts, context.loop);
     pacer_init(&context.burials, context.loop);
+    ck_assert_int_eq(spawner_init(&context.spawner, context.loop, ends.channel, &context.starts),
+                     0);
     alarms_init(&context.alarms, context.loop);
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&context.events), 0);
@@ -240,6 +245,7 @@ static void teardown(void)
     event_bus_deinit(&context.events);
     dead_letters_deinit(&context.dead_letters);
     death_log_deinit(&context.deaths);
+    spawner_deinit(&context.spawner);
     loop_free(context.loop);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../shared/cleanup.h"
 #include "../../supervisor/cgroup.h"
-#include "../../supervisor/spawn.h"
+#include "fake-keeper.h"
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +91,7 @@ static void tear_down(void)
 
 static void expect_unavailable(const char *why)
 {
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), CGROUP_E_UNAVAILABLE);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), CGROUP_E_UNAVAILABLE);
     ck_assert_int_eq(tree.fd, -1);
     ck_assert_ptr_nonnull(cgroup_tree_missing(&tree));
     ck_assert_msg(strstr(cgroup_tree_missing(&tree), why), "%s", cgroup_tree_missing(&tree));
@@ -100,7 +100,7 @@ static void expect_unavailable(const char *why)
 
 START_TEST(the_supervisor_moves_into_its_leaf_and_hands_controllers_down)
 {
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_str_eq(get("supervisor/cgroup.procs"), "0");
     ck_assert_ptr_null(cgroup_tree_missing(&tree));
     ck_assert_str_eq(cgroup_tree_text(&tree), "one per worker");
@@ -110,7 +110,7 @@ END_TEST
 START_TEST(controllers_that_are_not_there_are_named)
 {
     put("cgroup.controllers", "pids misc cpuset\n");
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_uint_eq(tree.controllers, CGROUP_PIDS);
     ck_assert_ptr_nonnull(
         strstr(cgroup_tree_missing(&tree), "; no memory, cpu, io controllers here"));
@@ -135,7 +135,7 @@ START_TEST(a_cgroup_with_other_processes_in_it_is_not_ours)
     ck_assert_str_eq(get("supervisor/cgroup.procs"), "");
     (void)snprintf(own, sizeof(own), "%d\n", getpid());
     put("cgroup.procs", own);
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
 }
 END_TEST
 
@@ -143,7 +143,7 @@ START_TEST(a_directory_that_is_not_there_is_unavailable)
 {
     char path[128];
     (void)snprintf(path, sizeof(path), "%s/nothing", root);
-    ck_assert_int_eq(cgroup_tree_init(&tree, path), CGROUP_E_UNAVAILABLE);
+    ck_assert_int_eq(cgroup_tree_init(&tree, path, 0), CGROUP_E_UNAVAILABLE);
     ck_assert_ptr_nonnull(strstr(cgroup_tree_missing(&tree), "No such file"));
 }
 END_TEST
@@ -202,7 +202,7 @@ START_TEST(limits_are_written_as_the_kernel_reads_them)
     group.cpu_weight = 50;
     group.cpu_quota_percent = 150;
     group.tasks_max = 7;
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
     ck_assert_str_eq(get("digest:3/memory.max"), "67108864");
     ck_assert_str_eq(get("digest:3/memory.high"), "50331648");
@@ -215,7 +215,7 @@ END_TEST
 START_TEST(limits_that_are_unset_are_taken_back)
 {
     make_slot();
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
     ck_assert_str_eq(get("digest:3/memory.max"), "max");
     ck_assert_str_eq(get("digest:3/cpu.weight"), "100");
@@ -225,7 +225,7 @@ END_TEST
 
 START_TEST(a_limit_that_cannot_be_set_is_an_error_only_if_it_was_asked_for)
 {
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/4"), 0); /* no files there */
     cgroup_deinit(&cgroup);
     group.tasks_max = 7;
@@ -237,7 +237,7 @@ END_TEST
 START_TEST(what_lives_in_a_slot_taken_over_is_killed)
 {
     make_slot();
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
     ck_assert_str_eq(get("digest:3/cgroup.kill"), "1");
 }
@@ -257,7 +257,7 @@ START_TEST(without_cgroup_kill_every_process_is_killed)
     ck_assert_int_eq(unlink(path), 0);
     (void)snprintf(pids, sizeof(pids), "0\n%d\n", pid); /* 0: of another name space */
     put("digest:3/cgroup.procs", pids);
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(WTERMSIG(status), SIGKILL);
@@ -268,7 +268,7 @@ START_TEST(each_oom_kill_is_told_once)
 {
     make_slot();
     put("digest:3/memory.events", "low 0\nhigh 0\nmax 9\noom 3\noom_kill 3\noom_group_kill 0\n");
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
     ck_assert(!cgroup_take_oom_kill(&cgroup)); /* of a life before */
     put("digest:3/memory.events", "low 0\nhigh 0\nmax 9\noom 4\noom_kill 4\noom_group_kill 0\n");
@@ -279,7 +279,7 @@ END_TEST
 
 START_TEST(a_slot_that_is_not_empty_is_busy_and_removed_later)
 {
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/5"), 0);
     put("digest:5/file", "");
     ck_assert_int_eq(cgroup_remove(&cgroup, &tree), CGROUP_E_BUSY);
@@ -300,7 +300,7 @@ START_TEST(empty_leftovers_go_with_the_tree)
     char path[128];
     make("other:1");
     make("not-a-slot");
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     cgroup_tree_deinit(&tree);
     (void)snprintf(path, sizeof(path), "%s/other:1", root);
     ck_assert_int_lt(access(path, F_OK), 0);
@@ -342,16 +342,6 @@ static void remove_real_root(void)
     (void)nftw(root, remove_directory, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-static struct spawn_exit wait_for(int pidfd)
-{
-    struct spawn_exit how;
-    struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
-    ck_assert_int_eq(poll(&poll_fd, 1, -1), 1);
-    ck_assert_int_eq(spawn_reap(pidfd, &how), 0);
-    close_fd(pidfd);
-    return how;
-}
-
 static void wait_until_empty(void)
 {
     char name[CGROUP_NAME_SIZE + 32];
@@ -372,7 +362,7 @@ START_TEST(a_worker_born_in_a_real_cgroup_is_killed_with_its_children)
         printf("skipped: no writable cgroup v2\n");
         return;
     }
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
     ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
     struct spawn_options options = {.argv = argv,
@@ -380,7 +370,7 @@ START_TEST(a_worker_born_in_a_real_cgroup_is_killed_with_its_children)
                                     .fds = &(struct spawn_fd){fds[1], 1},
                                     .n_fds = 1,
                                     .cgroup_fd = cgroup.fd};
-    int r = spawn(&options, &result, &step);
+    int r = spawn_and_wait(&options, &result, &step);
     ck_assert_msg(r == 0, "%s: %s", step, strerror(-r));
     close_fd(fds[1]);
     char line[6];
@@ -388,7 +378,7 @@ START_TEST(a_worker_born_in_a_real_cgroup_is_killed_with_its_children)
     ck_assert_int_eq(atoi(get("digest:0/cgroup.procs")), result.pid);
     ck_assert_int_eq(cgroup_remove(&cgroup, &tree), CGROUP_E_BUSY);
     ck_assert_int_eq(cgroup_kill(&cgroup), 0);
-    struct spawn_exit how = wait_for(result.pidfd);
+    struct spawn_exit how = reap_and_close(&result);
     ck_assert(how.signalled && how.code == SIGKILL);
     ck_assert_int_eq(read(fds[0], line, 1), 0); /* the grandchild held the pipe as well */
     wait_until_empty();
@@ -404,9 +394,9 @@ static int run_true(void)
     const char *step = "";
     struct spawn_options options = {
         .argv = argv, .environment = environment, .cgroup_fd = cgroup.fd};
-    int r = spawn(&options, &result, &step);
+    int r = spawn_and_wait(&options, &result, &step);
     ck_assert_msg(r == 0, "%s: %s", step, strerror(-r));
-    struct spawn_exit how = wait_for(result.pidfd);
+    struct spawn_exit how = reap_and_close(&result);
     return how.signalled ? -how.code : how.code;
 }
 
@@ -416,7 +406,7 @@ START_TEST(a_worker_lives_in_a_slot_in_which_another_was_killed)
         printf("skipped: no writable cgroup v2\n");
         return;
     }
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
     ck_assert_int_eq(cgroup_kill(&cgroup), 0);
     cgroup_deinit(&cgroup); /* as it is left when something in it is still dying */
@@ -435,14 +425,14 @@ START_TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead)
         printf("skipped: no writable cgroup v2\n");
         return;
     }
-    ck_assert_int_eq(cgroup_tree_init(&tree, root), 0);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
     struct spawn_options options = {
         .argv = argv, .environment = environment, .cgroup_fd = cgroup.fd};
-    ck_assert_int_eq(spawn(&options, &result, &step), 0);
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);
     cgroup_deinit(&cgroup);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), -EBUSY);
-    struct spawn_exit how = wait_for(result.pidfd);
+    struct spawn_exit how = reap_and_close(&result);
     ck_assert(how.signalled && how.code == SIGKILL);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
     ck_assert_int_eq(run_true(), 0);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../shared/cleanup.h"
-#include "../../supervisor/spawn.h"
+#include "fake-keeper.h"
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -14,21 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 static char *const environment[] = {"PATH=/usr/bin:/bin", "GREETING=hello", NULL};
 static char output[8192];
-
-static struct spawn_exit wait_for(int pidfd)
-{
-    struct spawn_exit how;
-    struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
-    ck_assert_int_eq(poll(&poll_fd, 1, -1), 1);
-    ck_assert_int_eq(spawn_reap(pidfd, &how), 0);
-    close_fd(pidfd);
-    return how;
-}
 
 /* Runs a shell command with standard output and error as `output`, and the options given. */
 static struct spawn_exit run_shell(const char *command, struct spawn_options options)
@@ -48,7 +40,7 @@ static struct spawn_exit run_shell(const char *command, struct spawn_options opt
     options.fds = fds;
     options.n_fds += 2;
     options.cgroup_fd = -1;
-    int r = spawn(&options, &result, &step);
+    int r = spawn_and_wait(&options, &result, &step);
     ck_assert_msg(r == 0, "%s: %s", step, strerror(-r));
     close_fd(pipe_fds[1]);
     size_t size = 0;
@@ -57,7 +49,7 @@ static struct spawn_exit run_shell(const char *command, struct spawn_options opt
     output[size] = '\0';
     close_fd(pipe_fds[0]);
     ck_assert_int_gt(result.pid, 0);
-    return wait_for(result.pidfd);
+    return reap_and_close(&result);
 }
 
 static int count_descriptors(void)
@@ -102,11 +94,11 @@ START_TEST(a_process_that_still_runs_is_not_reaped)
                                     .fds = &(struct spawn_fd){fds[0], 0},
                                     .n_fds = 1,
                                     .cgroup_fd = -1};
-    ck_assert_int_eq(spawn(&options, &result, &step), 0);
-    ck_assert_int_eq(spawn_reap(result.pidfd, &how), -EAGAIN);
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);
+    ck_assert_int_eq(spawn_reap(result.pid, &how), -EAGAIN);
     close_fd(fds[0]);
     close_fd(fds[1]); /* the end of its input */
-    how = wait_for(result.pidfd);
+    how = reap_and_close(&result);
     ck_assert_int_eq(how.code, 0);
 }
 END_TEST
@@ -119,7 +111,7 @@ START_TEST(a_program_that_is_not_there_fails_at_exec_and_leaves_nothing)
     const char *step;
     (void)run_shell("true", (struct spawn_options){0});
     int before = count_descriptors();
-    ck_assert_int_eq(spawn(&options, &result, &step), -ENOENT);
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -ENOENT);
     ck_assert_str_eq(step, "exec");
     ck_assert_int_eq(count_descriptors(), before);
     ck_assert_int_eq(waitpid(-1, NULL, WNOHANG | __WALL), -1);
@@ -136,7 +128,7 @@ START_TEST(a_directory_that_is_not_there_fails_at_chdir)
                                     .cgroup_fd = -1};
     struct spawn_result result;
     const char *step;
-    ck_assert_int_eq(spawn(&options, &result, &step), -ENOENT);
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -ENOENT);
     ck_assert_str_eq(step, "chdir");
 }
 END_TEST
@@ -151,7 +143,7 @@ START_TEST(a_descriptor_that_is_not_open_fails_before_exec)
                                     .cgroup_fd = -1};
     struct spawn_result result;
     const char *step;
-    ck_assert_int_eq(spawn(&options, &result, &step), -EBADF);
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EBADF);
     ck_assert_str_eq(step, "descriptors");
 }
 END_TEST
@@ -192,9 +184,10 @@ START_TEST(signals_are_unblocked_and_at_their_default)
     sigprocmask(SIG_BLOCK, &all, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
+    spawn_heed_signals();
     (void)run_shell("grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status", (struct spawn_options){0});
     ck_assert_ptr_nonnull(strstr(output, "SigBlk:\t0000000000000000"));
-    ck_assert_ptr_nonnull(strstr(output, "SigIgn:\t0000000000000000"));
+    ck_assert_msg(strstr(output, "SigIgn:\t0000000000000000"), "%s", output);
     sigset_t now;
     sigprocmask(SIG_SETMASK, NULL, &now);
     ck_assert_int_eq(sigismember(&now, SIGTERM), 1);
@@ -236,7 +229,6 @@ START_TEST(the_oom_score_is_set_though_the_supervisor_is_not_dumpable)
     give_up_privileges();
     int own = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
     ck_assert_int_gt(pread(own, before, sizeof(before) - 1, 0), 0);
-    ck_assert_int_eq(spawn_prepare(), 0);
     ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 0), 0);
     for (int i = 0; i < 20; i++) {
         (void)run_shell(
@@ -248,6 +240,7 @@ START_TEST(the_oom_score_is_set_though_the_supervisor_is_not_dumpable)
     ck_assert_str_eq(output, before);
     ck_assert_int_gt(pread(own, after, sizeof(after) - 1, 0), 0);
     ck_assert_str_eq(after, before);
+    ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 0);
     close_fd(own);
 }
 END_TEST
@@ -258,14 +251,135 @@ START_TEST(an_oom_score_that_cannot_be_set_is_an_error)
     struct spawn_options options = {.argv = argv,
                                     .environment = environment,
                                     .set_oom_score_adjust = true,
-                                    .oom_score_adjust = 400,
+                                    .oom_score_adjust = -1000,
                                     .cgroup_fd = -1};
     struct spawn_result result;
     const char *step;
     give_up_privileges();
-    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 0), 0);
-    ck_assert_int_eq(spawn(&options, &result, &step), -EACCES);
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EACCES);
     ck_assert_str_eq(step, "oom-score-adjust");
+}
+END_TEST
+
+/* What /proc tells about this process, without what changes by itself. */
+static void describe_self(char *buffer, size_t size)
+{
+    static const char *const files[] = {"/proc/self/oom_score_adj", "/proc/self/limits",
+                                        "/proc/self/cgroup"};
+    static const char *const fields[] = {
+        "Uid:", "Gid:", "Groups:", "NSpgid:",  "NSsid:",   "Sig",
+        "Shd",  "Cap",  "NoNew",   "Seccomp:", "Threads:", "Umask:"};
+    char line[512];
+    size_t used = 0;
+    for (size_t i = 0; i < ELEMENTS(files); i++) {
+        FILE *file = fopen(files[i], "re");
+        ck_assert_ptr_nonnull(file);
+        used += fread(buffer + used, 1, size - used - 1, file);
+        (void)fclose(file);
+    }
+    FILE *file = fopen("/proc/self/status", "re");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof(line), file))
+        for (size_t i = 0; i < ELEMENTS(fields); i++)
+            if (strncmp(line, fields[i], strlen(fields[i])) == 0)
+                used += (size_t)snprintf(buffer + used, size - used, "%s", line);
+    (void)fclose(file);
+    char directory[256];
+    ck_assert_ptr_nonnull(getcwd(directory, sizeof(directory)));
+    used += (size_t)snprintf(buffer + used, size - used, "%s %d %d", directory,
+                             prctl(PR_GET_DUMPABLE), getpriority(PRIO_PROCESS, 0));
+    ck_assert_uint_lt(used, size);
+}
+
+START_TEST(nothing_of_the_parent_differs_after_a_spawn)
+{
+    static char before[8192], after[8192];
+    const struct spawn_rlimit limits[] = {{RLIMIT_NOFILE, {24, 24}}, {RLIMIT_CORE, {0, 0}}};
+    const gid_t groups[] = {4242};
+    const bool root = getuid() == 0;
+    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 0), 0);
+    describe_self(before, sizeof(before));
+    (void)run_shell("true", (struct spawn_options){.rlimits = limits,
+                                                   .n_rlimits = 2,
+                                                   .set_nice = true,
+                                                   .nice = 5,
+                                                   .set_oom_score_adjust = true,
+                                                   .oom_score_adjust = 777,
+                                                   .set_user = root,
+                                                   .uid = 65534,
+                                                   .gid = 65533,
+                                                   .groups = groups,
+                                                   .n_groups = 1,
+                                                   .working_directory = "/tmp"});
+    describe_self(after, sizeof(after));
+    ck_assert_str_eq(after, before);
+}
+END_TEST
+
+/* As AmbientCapabilities= of a unit does it. */
+static void raise_ambient(unsigned long capability)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    ck_assert_int_eq(syscall(SYS_capget, &header, data), 0);
+    data[0].inheritable |= 1u << capability;
+    ck_assert_int_eq(syscall(SYS_capset, &header, data), 0);
+    ck_assert_int_eq(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0), 0);
+}
+
+/* A supervisor that is no root, but may change users. */
+static void be_privileged_user(void)
+{
+    ck_assert_int_eq(prctl(PR_SET_KEEPCAPS, 1), 0);
+    ck_assert_int_eq(setresgid(65533, 65533, 65533), 0);
+    ck_assert_int_eq(setresuid(65533, 65533, 65533), 0);
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    ck_assert_int_eq(syscall(SYS_capget, &header, data), 0);
+    data[0].effective = data[0].permitted;
+    ck_assert_int_eq(syscall(SYS_capset, &header, data), 0);
+    raise_ambient(CAP_SETUID);
+    raise_ambient(CAP_SETGID);
+}
+
+static void expect_no_capabilities(const char *sets)
+{
+    char line[64];
+    for (; *sets; sets += 3) {
+        (void)snprintf(line, sizeof(line), "Cap%.3s:\t0000000000000000", sets);
+        ck_assert_msg(strstr(output, line), "no %s in\n%s", line, output);
+    }
+}
+
+START_TEST(a_worker_with_a_user_has_no_capability_and_no_way_to_one)
+{
+    if (getuid() != 0) {
+        printf("skipped: only root has capabilities to lose\n");
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        (void)run_shell("grep -E '^Cap|^NoNew' /proc/$$/status",
+                        (struct spawn_options){.set_user = true, .uid = 65534, .gid = 65534});
+        expect_no_capabilities("InhPrmEffAmb");
+        ck_assert_ptr_nonnull(strstr(output, "NoNewPrivs:\t1"));
+        if (i == 0) {
+            ck_assert_ptr_nonnull(strstr(output, "CapBnd:\t0000000000000000"));
+            be_privileged_user();
+        }
+    }
+}
+END_TEST
+
+START_TEST(ambient_capabilities_are_not_handed_on)
+{
+    if (getuid() != 0) {
+        printf("skipped: only root has capabilities to hand on\n");
+        return;
+    }
+    be_privileged_user();
+    (void)run_shell("grep -E '^Cap|^NoNew' /proc/$$/status", (struct spawn_options){0});
+    expect_no_capabilities("InhPrmEffAmb");
+    ck_assert_ptr_nonnull(strstr(output, "NoNewPrivs:\t0"));
 }
 END_TEST
 
@@ -284,10 +398,6 @@ START_TEST(the_user_is_changed_and_the_supervisor_keeps_its_secrets)
     ck_assert_str_eq(output, "65534\n65533\n65533 4242\n1\n");
     ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 0);
     ck_assert_int_eq((int)getuid(), 0);
-    /* Dumpable again afterwards, if it was: the change of user in shared memory resets it. */
-    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 1), 0);
-    (void)run_shell("true", (struct spawn_options){.set_user = true, .uid = 65534, .gid = 65533});
-    ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 1);
 }
 END_TEST
 
@@ -305,7 +415,7 @@ static void be_the_supervisor(int tell_fd, bool set_user)
                                     .cgroup_fd = -1};
     struct spawn_result result;
     const char *step;
-    _exit(spawn(&options, &result, &step) < 0);
+    _exit(spawn_and_wait(&options, &result, &step) < 0);
 }
 
 static void expect_death_with_supervisor(bool set_user)
@@ -332,41 +442,52 @@ START_TEST(it_dies_with_the_supervisor)
 }
 END_TEST
 
-/* Stops whatever its parent starts, as soon as it is there, and again and again. */
-static _Noreturn void stop_the_children_of(pid_t parent)
+/* A lease makes whoever opens the file wait, as a slow file server does. */
+START_TEST(a_program_that_takes_long_to_open_holds_nobody_up)
 {
-    char path[64], text[256];
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent, (int)parent);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    for (ssize_t n; (n = pread(fd, text, sizeof(text) - 1, 0)) >= 0;) {
-        char *at = text, *end;
-        text[n] = '\0';
-        for (long pid; (pid = strtol(at, &end, 10)) > 0; at = end)
-            if (pid != getpid())
-                (void)kill((pid_t)pid, SIGSTOP);
-    }
-    _exit(1);
-}
-
-START_TEST(one_that_is_stopped_before_exec_holds_nobody_up)
-{
-    char *const argv[] = {"/bin/true", NULL};
-    struct spawn_options options = {.argv = argv, .environment = environment, .cgroup_fd = -1};
+    char path[] = "/tmp/test-spawn-XXXXXX";
+    char *const argv[] = {path, NULL};
+    struct spawn_report report;
     struct spawn_result result;
-    const char *step;
-    pid_t parent = getpid(), stopper = fork();
-    if (stopper == 0)
-        stop_the_children_of(parent);
-    for (int i = 0; i < 100; i++) {
-        int r = spawn(&options, &result, &step);
-        ck_assert(r == 0 || r == -EAGAIN); /* it has been stopped too often */
-        if (r != 0)
-            continue;
-        ck_assert_int_eq(kill(result.pid, SIGKILL), 0);
-        (void)wait_for(result.pidfd);
+    int fds[2], file = mkstemp(path);
+    ck_assert_int_eq(write(file, "#!/bin/true\n", 12), 12);
+    ck_assert_int_eq(fchmod(file, 0700), 0);
+    close_fd(file);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(signal(SIGIO, SIG_IGN) == SIG_ERR, 0);
+    ck_assert_int_eq(fcntl(file, F_SETLEASE, F_WRLCK), 0);
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    struct spawn_options options = {
+        .argv = argv, .environment = environment, .cgroup_fd = -1, .report_fd = fds[1]};
+    ck_assert_int_eq(spawn(&options, &result), 0); /* it would have waited for the lease here */
+    close_fd(fds[1]);
+    (void)run_shell("echo hello", (struct spawn_options){0});
+    ck_assert_str_eq(output, "hello\n");
+    ck_assert_int_eq(fcntl(file, F_SETLEASE, F_UNLCK), 0);
+    ck_assert_int_eq(read(fds[0], &report, sizeof(report)), 0);
+    ck_assert_int_eq(reap_and_close(&result).code, 0);
+    close_fd(file);
+    close_fd(fds[0]);
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+START_TEST(the_terminal_is_out_of_reach)
+{
+    pid_t pid = fork();
+    int status;
+    if (pid == 0) {
+        (void)setsid();
+        int terminal = posix_openpt(O_RDWR);
+        ck_assert_int_eq(unlockpt(terminal), 0);
+        int ours = open(ptsname(terminal), O_RDWR); /* becomes the session's */
+        ck_assert_int_ge(open("/dev/tty", O_RDWR), 0);
+        struct spawn_exit how = run_shell("exec 3</dev/tty", (struct spawn_options){0});
+        close_fd(ours);
+        _exit(how.code == 0 ? 100 : 0);
     }
-    ck_assert_int_eq(kill(stopper, SIGKILL), 0);
-    ck_assert_int_eq(waitpid(stopper, NULL, 0), stopper);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
 }
 END_TEST
 
@@ -381,7 +502,7 @@ START_TEST(too_many_descriptors_are_refused)
                                     .cgroup_fd = -1};
     struct spawn_result result;
     const char *step;
-    ck_assert_int_eq(spawn(&options, &result, &step), -E2BIG);
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -E2BIG);
 }
 END_TEST
 
@@ -394,8 +515,8 @@ START_TEST(a_thousand_spawns_leave_no_descriptor_and_no_zombie)
     (void)run_shell("true", (struct spawn_options){0});
     int before = count_descriptors();
     for (int i = 0; i < 1000; i++) {
-        ck_assert_int_eq(spawn(&options, &result, &step), 0);
-        (void)wait_for(result.pidfd);
+        ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);
+        (void)reap_and_close(&result);
     }
     ck_assert_int_eq(count_descriptors(), before);
     ck_assert_int_eq(waitpid(-1, NULL, WNOHANG | __WALL), -1);
@@ -426,7 +547,7 @@ START_TEST(without_clone3_it_starts_all_the_same_and_reports_errors)
     struct spawn_exit how = run_shell("echo hello; exit 3", (struct spawn_options){0});
     ck_assert_str_eq(output, "hello\n");
     ck_assert_int_eq(how.code, 3);
-    ck_assert_int_eq(spawn(&options, &result, &step), -ENOENT);
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -ENOENT);
     ck_assert_str_eq(step, "exec");
 }
 END_TEST
@@ -444,8 +565,8 @@ START_TEST(without_clone3_it_joins_its_cgroup_by_itself)
     hide_clone3();
     struct spawn_options options = {
         .argv = argv, .environment = environment, .cgroup_fd = directory_fd};
-    ck_assert_int_eq(spawn(&options, &result, &step), 0);
-    (void)wait_for(result.pidfd);
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);
+    (void)reap_and_close(&result);
     ck_assert_int_eq(read(procs, written, 3), 1);
     ck_assert_str_eq(written, "0");
     ck_assert_int_eq(unlinkat(directory_fd, "cgroup.procs", 0), 0);
@@ -473,7 +594,11 @@ int main(void)
     tcase_add_test(tcase, an_oom_score_that_cannot_be_set_is_an_error);
     tcase_add_test(tcase, the_user_is_changed_and_the_supervisor_keeps_its_secrets);
     tcase_add_test(tcase, it_dies_with_the_supervisor);
-    tcase_add_test(tcase, one_that_is_stopped_before_exec_holds_nobody_up);
+    tcase_add_test(tcase, a_program_that_takes_long_to_open_holds_nobody_up);
+    tcase_add_test(tcase, nothing_of_the_parent_differs_after_a_spawn);
+    tcase_add_test(tcase, a_worker_with_a_user_has_no_capability_and_no_way_to_one);
+    tcase_add_test(tcase, ambient_capabilities_are_not_handed_on);
+    tcase_add_test(tcase, the_terminal_is_out_of_reach);
     tcase_add_test(tcase, too_many_descriptors_are_refused);
     tcase_add_test(tcase, without_clone3_it_starts_all_the_same_and_reports_errors);
     tcase_add_test(tcase, without_clone3_it_joins_its_cgroup_by_itself);

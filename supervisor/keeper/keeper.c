@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper.h"
+#include "../../shared/cleanup.h"
+#include "../../shared/clock.h"
+#include "../../shared/log.h"
+#include "children.h"
+#include "message.h"
+#include "orphans.h"
+#include "relay.h"
+#include "spawn.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long it waits, at its own end, for processes that SIGKILL does not end (a hung file system).
+ */
+#define END_MSEC 5000
+/* Requests taken in one turn, so that signals and deaths come in between. */
+#define REQUESTS_PER_TURN 16
+/* From a death to the look for what it left: many deaths need one look, and restarts come first. */
+#define ORPHANS_MSEC 2
+
+static struct {
+    int channel; /* -1 = the supervisor has closed it */
+    int signals;
+    pid_t supervisor;  /* 0 = it has ended */
+    int status;        /* the exit status that it left */
+    usec_t end_by;     /* once it has ended: when to give up waiting for the rest */
+    bool deaths_due;   /* there may be somebody to reap */
+    usec_t orphans_at; /* when to look for who is nobody's; USEC_INFINITY = there is no reason to */
+    bool reply_waits;  /* the channel had no room for `reply` */
+    int reply_fd;      /* a pidfd that belongs to it, or -1 */
+    struct relay relay;
+    struct children children;
+    struct message request, reply;
+    struct message_spawn spawn;
+} keeper;
+
+static void expect_orphans(void)
+{
+    if (keeper.orphans_at == USEC_INFINITY)
+        keeper.orphans_at = usec_add(clock_now(), ORPHANS_MSEC * USEC_PER_MSEC);
+}
+
+/* ---- replies ---- */
+
+/* Nothing is reaped and no request is read while a reply waits: the kernel is the queue. */
+static void flush_reply(void)
+{
+    int r = keeper.channel >= 0 ? message_send(keeper.channel, &keeper.reply) : -EPIPE;
+    keeper.reply_waits = r == -EAGAIN;
+    if (!keeper.reply_waits)
+        keeper.reply_fd = close_fd(keeper.reply_fd);
+}
+
+static void tell_exited(uint64_t id, const struct spawn_exit *how)
+{
+    (void)message_put_exited(&keeper.reply, &(struct message_exited){.id = id, .how = *how});
+    flush_reply();
+}
+
+static void tell_spawned(uint64_t id, int error, const struct spawn_result *result)
+{
+    const struct message_spawned spawned = {.id = id, .pid = result->pid, .error = error};
+    keeper.reply_fd = result->pidfd;
+    (void)message_put_spawned(&keeper.reply, &spawned, result->pidfd);
+    flush_reply();
+}
+
+/* ---- requests ---- */
+
+static void on_spawn(int lost)
+{
+    struct spawn_result result = {.pidfd = -1};
+    int r = message_take_spawn(&keeper.request, &keeper.spawn);
+    if (lost < 0)
+        r = lost;
+    if (r == 0 && children_full(&keeper.children))
+        r = -EAGAIN;
+    if (r == 0)
+        r = spawn(&keeper.spawn.options, &result);
+    if (r == 0)
+        children_add(&keeper.children, result.pid, keeper.spawn.id,
+                     keeper.spawn.options.cgroup_fd >= 0);
+    message_close_fds(&keeper.request);
+    tell_spawned(keeper.spawn.id, r, &result);
+}
+
+/* While it is not reaped its number, and so that of its group, belongs to it. */
+static void on_kill(void)
+{
+    struct message_kill request;
+    if (message_take_kill(&keeper.request, &request) < 0)
+        return;
+    const struct child *child = children_find(&keeper.children, request.pid);
+    if (!child || child->id != request.id)
+        return;
+    (void)kill(request.pid, SIGKILL);
+    (void)kill(-request.pid, SIGKILL);
+    if (!child->contained)
+        expect_orphans();
+}
+
+/* Whether there may be more. */
+static bool take_request(void)
+{
+    int r = message_receive(keeper.channel, &keeper.request);
+    if (r == -EPIPE)
+        keeper.channel = close_fd(keeper.channel);
+    if (r < 0 && r != -EMFILE)
+        return false;
+    switch (message_take_kind(&keeper.request)) {
+    case MESSAGE_SPAWN:
+        on_spawn(r);
+        break;
+    case MESSAGE_KILL:
+        on_kill();
+        break;
+    default:
+        log_error("keeper: the supervisor sent something that is no request");
+    }
+    message_close_fds(&keeper.request);
+    return true;
+}
+
+/* ---- deaths ---- */
+
+static void supervisor_ended(const struct spawn_exit *how)
+{
+    keeper.supervisor = 0;
+    keeper.status = how->signalled ? EXIT_FAILURE : how->code;
+    keeper.end_by = usec_add(clock_now(), END_MSEC * USEC_PER_MSEC);
+    expect_orphans();
+    if (how->signalled)
+        log_error("the supervisor was killed by signal %d (%s)%s; everything it ran is ended",
+                  how->code, strsignal(how->code), how->core_dumped ? ", core dumped" : "");
+}
+
+/* Whether there was one to reap. */
+static bool reap_one(void)
+{
+    siginfo_t info = {0};
+    struct spawn_exit how;
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 || info.si_pid == 0)
+        return false;
+    const struct child *child = children_find(&keeper.children, info.si_pid);
+    /* What it left behind in its group goes with it. Until it is reaped nobody else can be hit. */
+    if (child)
+        (void)kill(-info.si_pid, SIGKILL);
+    if (spawn_reap(info.si_pid, &how) < 0)
+        return false;
+    if (info.si_pid == keeper.supervisor) {
+        supervisor_ended(&how);
+        return true;
+    }
+    /* Who was inherited may have had children of its own, and so may a worker without a cgroup; at
+     * the end nobody empties a cgroup. */
+    if (!child || !child->contained || keeper.supervisor == 0)
+        expect_orphans();
+    if (child) {
+        const uint64_t id = child->id;
+        children_remove(&keeper.children, info.si_pid);
+        if (keeper.supervisor > 0)
+            tell_exited(id, &how);
+    }
+    return true;
+}
+
+static bool is_kept(pid_t pid)
+{
+    if (keeper.supervisor == 0)
+        return false;
+    return pid == keeper.supervisor || children_find(&keeper.children, pid) != NULL;
+}
+
+/* ---- signals ---- */
+
+/* The supervisor's log names who sent it. */
+static void forward(const struct signalfd_siginfo *info)
+{
+    const bool known = info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE;
+    const union sigval sender = {.sival_int = known ? (int)info->ssi_pid : 0};
+    if (keeper.supervisor > 0)
+        (void)sigqueue(keeper.supervisor, (int)info->ssi_signo, sender);
+}
+
+/* The service manager's watchdog asks for a core dump: it is the supervisor that hangs, perhaps
+ * stopped. */
+static void abort_supervisor(int signo)
+{
+    if (keeper.supervisor <= 0)
+        return;
+    (void)kill(keeper.supervisor, signo);
+    (void)kill(keeper.supervisor, SIGCONT);
+}
+
+/* What does not fit keeps the descriptor readable. */
+static void take_signals(void)
+{
+    struct signalfd_siginfo infos[8];
+    ssize_t size = read(keeper.signals, infos, sizeof(infos));
+    size_t n = size > 0 ? (size_t)size / sizeof(infos[0]) : 0;
+    for (size_t i = 0; i < n; i++) {
+        switch (infos[i].ssi_signo) {
+        case SIGCHLD:
+            keeper.deaths_due = true;
+            break;
+        case SIGTERM:
+        case SIGINT:
+        case SIGHUP:
+            forward(&infos[i]);
+            break;
+        case SIGABRT:
+        case SIGQUIT:
+            abort_supervisor((int)infos[i].ssi_signo);
+            break;
+        default: /* means nothing to a daemon */
+            break;
+        }
+    }
+}
+
+/* ---- turns ---- */
+
+static int timeout_ms(void)
+{
+    usec_t at = keeper.supervisor == 0 ? keeper.end_by : USEC_INFINITY;
+    int retry = keeper.relay.held > 0 ? RELAY_RETRY_MS : -1;
+    if (keeper.orphans_at < at)
+        at = keeper.orphans_at;
+    if (at == USEC_INFINITY)
+        return retry;
+    usec_t left = usec_sub(at, clock_now()) / USEC_PER_MSEC + 1;
+    return retry >= 0 && (usec_t)retry < left ? retry : (int)left;
+}
+
+static void wait_for_something(void)
+{
+    struct pollfd fds[] = {
+        {.fd = keeper.signals, .events = POLLIN},
+        {.fd = keeper.channel, .events = keeper.reply_waits ? POLLOUT : POLLIN},
+        {.fd = keeper.relay.held > 0 ? -1 : keeper.relay.from, .events = POLLIN},
+    };
+    (void)poll(fds, ELEMENTS(fds), timeout_ms());
+    if (fds[0].revents != 0)
+        take_signals();
+    if (keeper.reply_waits)
+        flush_reply();
+}
+
+static void run_turn(void)
+{
+    wait_for_something();
+    while (keeper.deaths_due && !keeper.reply_waits)
+        keeper.deaths_due = reap_one();
+    for (int i = 0; i < REQUESTS_PER_TURN && keeper.channel >= 0 && !keeper.reply_waits; i++)
+        if (keeper.supervisor == 0 || !take_request())
+            break;
+    relay_run(&keeper.relay);
+    if (keeper.orphans_at != USEC_INFINITY && clock_now() >= keeper.orphans_at) {
+        keeper.orphans_at = USEC_INFINITY;
+        orphans_end(is_kept);
+    }
+}
+
+/* Whether nobody is left, or only those that nothing ends. */
+static bool is_over(void)
+{
+    siginfo_t info;
+    if (keeper.supervisor > 0)
+        return false;
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD)
+        return true;
+    if (clock_now() < keeper.end_by)
+        return false;
+    log_warning("some processes have been killed and do not end; they are left behind");
+    return true;
+}
+
+/* ---- start ---- */
+
+/* Signals of the program itself keep their meaning. */
+static void block_signals(sigset_t *ret)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGXCPU};
+    spawn_heed_signals(); /* a SIGCHLD that is ignored would reap for us */
+    (void)sigfillset(ret);
+    for (size_t i = 0; i < ELEMENTS(own); i++)
+        (void)sigdelset(ret, own[i]);
+    (void)sigprocmask(SIG_SETMASK, ret, NULL);
+}
+
+/* The service manager names its main process; these are meant for the supervisor. */
+static void take_over_variable(const char *name, pid_t keeper_pid)
+{
+    const char *value = getenv(name);
+    char text[16];
+    if (!value || strtol(value, NULL, 10) != keeper_pid)
+        return;
+    (void)snprintf(text, sizeof(text), "%d", (int)getpid());
+    (void)setenv(name, text, 1);
+}
+
+/*
+ * The supervisor's own session keeps a terminal's signals from reaching it twice. Those that ask it
+ * for something stay blocked: they wait until it can take them.
+ */
+static _Noreturn void be_supervisor(keeper_supervisor_fn supervisor, void *userdata,
+                                    const struct keeper_ends *ends, pid_t parent)
+{
+    sigset_t asking;
+    (void)setsid();
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+        _exit(EXIT_FAILURE);
+    (void)sigemptyset(&asking);
+    (void)sigaddset(&asking, SIGTERM);
+    (void)sigaddset(&asking, SIGINT);
+    (void)sigaddset(&asking, SIGHUP);
+    (void)sigprocmask(SIG_SETMASK, &asking, NULL);
+    take_over_variable("LISTEN_PID", parent);
+    take_over_variable("WATCHDOG_PID", parent);
+    close_fd(keeper.channel);
+    close_fd(keeper.signals);
+    close_fd(keeper.relay.from);
+    close_fd(keeper.relay.to);
+    orphans_close();
+    exit(supervisor(userdata, ends));
+}
+
+static int start_supervisor(keeper_supervisor_fn supervisor, void *userdata,
+                            struct keeper_ends ends)
+{
+    int fds[2];
+    const pid_t parent = getpid();
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+        return -errno;
+    keeper.channel = fds[0];
+    ends.channel = fds[1];
+    pid_t pid = fork();
+    if (pid < 0)
+        return -errno;
+    if (pid == 0)
+        be_supervisor(supervisor, userdata, &ends, parent);
+    close_fd(ends.channel);
+    close_fd(ends.notify_fd);
+    keeper.supervisor = pid;
+    return 0;
+}
+
+static int become_keeper(keeper_supervisor_fn supervisor, void *userdata, struct keeper_ends ends)
+{
+    sigset_t signals;
+    int r;
+    keeper.channel = keeper.reply_fd = -1;
+    keeper.orphans_at = USEC_INFINITY;
+    /* A worker of the same user could otherwise trace us, or write our memory. */
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        return -errno;
+    block_signals(&signals);
+    keeper.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (keeper.signals < 0)
+        return -errno;
+    orphans_open();
+    r = start_supervisor(supervisor, userdata, ends);
+    if (r < 0)
+        return r;
+    return chdir("/") < 0 ? -errno : 0;
+}
+
+int keeper_run(keeper_supervisor_fn supervisor, void *userdata)
+{
+    struct keeper_ends ends = {.channel = -1};
+    int r = relay_open(&keeper.relay, &ends.notify_fd);
+    if (r < 0) {
+        log_error("NOTIFY_SOCKET=%s: cannot tell the service manager: %s", getenv("NOTIFY_SOCKET"),
+                  strerror(-r));
+        return EXIT_FAILURE;
+    }
+    r = become_keeper(supervisor, userdata, ends);
+    if (r < 0) {
+        log_error("cannot start the supervisor: %s", strerror(-r));
+        return EXIT_FAILURE;
+    }
+    while (!is_over())
+        run_turn();
+    relay_run(&keeper.relay);
+    return keeper.status;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "orphans.h"
+#include "../../shared/cleanup.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int list_fd = -1;
+
+void orphans_open(void)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    list_fd = open(path, O_RDONLY | O_CLOEXEC);
+}
+
+void orphans_close(void)
+{
+    list_fd = close_fd(list_fd);
+}
+
+/* A child that is not reaped keeps its number: nobody else can be hit. */
+static void end_unless_kept(pid_t pid, bool (*is_kept)(pid_t pid))
+{
+    if (pid > 0 && !is_kept(pid))
+        (void)kill(pid, SIGKILL);
+}
+
+/* Numbers, each with a space behind it. One may be cut at the end of what was read. */
+void orphans_end(bool (*is_kept)(pid_t pid))
+{
+    char text[4096];
+    pid_t pid = 0;
+    if (list_fd < 0 || lseek(list_fd, 0, SEEK_SET) < 0)
+        return;
+    for (ssize_t n; (n = read(list_fd, text, sizeof(text))) > 0;) {
+        for (ssize_t i = 0; i < n; i++) {
+            if (text[i] >= '0' && text[i] <= '9') {
+                pid = pid * 10 + (text[i] - '0');
+                continue;
+            }
+            end_unless_kept(pid, is_kept);
+            pid = 0;
+        }
+    }
+}

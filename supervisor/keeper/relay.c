@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "relay.h"
+#include "../../shared/cleanup.h"
+#include <errno.h>
+#include <string.h>
+
+static int address_from(struct relay *relay, const char *path)
+{
+    size_t size = strlen(path);
+    if ((path[0] != '/' && path[0] != '@') || size < 2)
+        return -EAFNOSUPPORT;
+    if (size >= sizeof(relay->address.sun_path))
+        return -ENAMETOOLONG;
+    relay->address.sun_family = AF_UNIX;
+    memcpy(relay->address.sun_path, path, size);
+    if (path[0] == '@')
+        relay->address.sun_path[0] = '\0'; /* the abstract name space: no NUL at its end */
+    relay->address_size =
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] == '/' ? 1 : 0));
+    return 0;
+}
+
+int relay_open(struct relay *relay, int *ret_supervisor_fd)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    int fds[2];
+    *relay = (struct relay){.from = -1, .to = -1};
+    *ret_supervisor_fd = -1;
+    if (!path || path[0] == '\0')
+        return 0;
+    int r = address_from(relay, path);
+    if (r < 0)
+        return r;
+    relay->to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (relay->to < 0)
+        return -errno;
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
+        relay->to = close_fd(relay->to);
+        return -errno;
+    }
+    relay->from = fds[0];
+    *ret_supervisor_fd = fds[1];
+    return 0;
+}
+
+/* Whether there is room for the next text: a manager that went away is as good as one that took it.
+ */
+static bool pass_on(struct relay *relay)
+{
+    if (relay->held == 0)
+        return true;
+    ssize_t n = sendto(relay->to, relay->text, relay->held, MSG_DONTWAIT | MSG_NOSIGNAL,
+                       (const struct sockaddr *)&relay->address, relay->address_size);
+    if (n < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == EINTR))
+        return false;
+    relay->held = 0;
+    return true;
+}
+
+void relay_run(struct relay *relay)
+{
+    if (relay->from < 0)
+        return;
+    while (pass_on(relay)) {
+        ssize_t n = recv(relay->from, relay->text, sizeof(relay->text), MSG_DONTWAIT);
+        if (n <= 0)
+            return;
+        relay->held = (size_t)n;
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Passes the supervisor's sd_notify(3) texts on to the service manager, which listens to its main
+ * process only, and that is the keeper. One text at a time is held back while the manager is busy;
+ * the rest waits in the socket, and once that is full the supervisor's own retry takes over.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define RELAY_TEXT_MAX 4096
+#define RELAY_RETRY_MS 100
+
+struct relay {
+    int from; /* datagrams of the supervisor; -1 = nothing to do */
+    int to;   /* unconnected: a manager that re-executes itself binds its socket anew */
+    struct sockaddr_un address;
+    socklen_t address_size;
+    size_t held; /* bytes of `text` that the manager has not taken yet */
+    char text[RELAY_TEXT_MAX];
+};
+
+/*
+ * From $NOTIFY_SOCKET. `*ret_supervisor_fd` (close-on-exec, the caller's) is where the supervisor
+ * writes; -1 when there is no manager. 0; -EAFNOSUPPORT or -ENAMETOOLONG for a path of a kind that
+ * is not known; -errno.
+ */
+int relay_open(struct relay *relay, int *ret_supervisor_fd);
+/* Without blocking: passes on what there is. */
+void relay_run(struct relay *relay);

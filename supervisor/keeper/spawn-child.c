@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "spawn-child.h"
+#include "../../shared/cleanup.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1u << 2) /* Linux 5.11 */
+#endif
+
+static _Noreturn void fail(const struct spawn_child *child, enum spawn_step step, int error)
+{
+    const struct spawn_report report = {.error = -error, .step = step};
+    /* Nobody can be told that this failed; the exit status is left. */
+    ssize_t n = write(child->report_fd, &report, sizeof(report));
+    (void)n;
+    _exit(127);
+}
+
+/*
+ * No terminal, and a process group by which it can be ended. setsid() would do both, but where
+ * autogroups are on, each session is a scheduling group of its own: Nice= would compare a worker
+ * with nobody, and a start would take 0.1 ms longer.
+ */
+static void leave_terminal(const struct spawn_child *child)
+{
+    int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    int r = 0;
+    if (terminal >= 0)
+        r = ioctl(terminal, TIOCNOTTY);
+    else if (errno != ENXIO) /* nobody knows whether there is one */
+        r = setsid() < 0 ? -1 : 0;
+    if (r < 0 || (getpgrp() != getpid() && setpgid(0, 0) < 0))
+        fail(child, SPAWN_TERMINAL, errno);
+    close_fd(terminal);
+}
+
+static int write_file(int directory, const char *name, const char *text)
+{
+    _cleanup_close_ int fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, text, strlen(text)) >= 0 ? 0 : errno;
+}
+
+/*
+ * The files in /proc of a process that is not dumpable belong to root. Without privileges the child
+ * therefore makes its own copy of the memory dumpable for that moment.
+ */
+static int adjust_oom_score(int value)
+{
+    char text[16];
+    (void)snprintf(text, sizeof(text), "%d", value);
+    int error = write_file(AT_FDCWD, "/proc/self/oom_score_adj", text);
+    if (error != EACCES || prctl(PR_GET_DUMPABLE) == 1 || prctl(PR_SET_DUMPABLE, 1) < 0)
+        return error;
+    error = write_file(AT_FDCWD, "/proc/self/oom_score_adj", text);
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    return error;
+}
+
+static void set_up_scheduling(const struct spawn_child *child)
+{
+    const struct spawn_options *options = child->options;
+    int error = child->join_cgroup ? write_file(options->cgroup_fd, "cgroup.procs", "0") : 0;
+    if (error != 0)
+        fail(child, SPAWN_CGROUP, error);
+    error = options->set_oom_score_adjust ? adjust_oom_score(options->oom_score_adjust) : 0;
+    if (error != 0)
+        fail(child, SPAWN_OOM_SCORE, error);
+    if (options->set_nice && setpriority(PRIO_PROCESS, 0, options->nice) < 0)
+        fail(child, SPAWN_NICE, errno);
+}
+
+static int move_up(const struct spawn_child *child, int fd, int lowest)
+{
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+    if (moved < 0)
+        fail(child, SPAWN_DESCRIPTORS, errno);
+    return moved;
+}
+
+/*
+ * All sources are first copied to numbers above every target: after that no target can be the
+ * source of a later one. What is not listed is closed by exec.
+ */
+static void set_up_descriptors(struct spawn_child *child)
+{
+    int moved[SPAWN_FDS_MAX + 3];
+    int lowest = 3;
+    for (size_t i = 0; i < child->n_fds; i++) {
+        if (child->fds[i].number >= lowest)
+            lowest = child->fds[i].number + 1;
+    }
+    child->report_fd = move_up(child, child->report_fd, lowest);
+    for (size_t i = 0; i < child->n_fds; i++) {
+        if (child->fds[i].fd >= 0) {
+            moved[i] = move_up(child, child->fds[i].fd, lowest);
+            continue;
+        }
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (null < 0)
+            fail(child, SPAWN_DEV_NULL, errno);
+        moved[i] = move_up(child, null, lowest);
+    }
+    if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+        fail(child, SPAWN_DESCRIPTORS, errno);
+    for (size_t i = 0; i < child->n_fds; i++) {
+        if (dup2(moved[i], child->fds[i].number) < 0)
+            fail(child, SPAWN_DESCRIPTORS, errno);
+    }
+}
+
+static void set_up_limits(const struct spawn_child *child)
+{
+    const struct spawn_options *options = child->options;
+    for (size_t i = 0; i < options->n_rlimits; i++) {
+        const struct spawn_rlimit *rlimit = &options->rlimits[i];
+        if (prlimit(0, (enum __rlimit_resource)rlimit->resource, &rlimit->limit, NULL) < 0)
+            fail(child, SPAWN_RLIMIT, errno);
+    }
+}
+
+/* Without CAP_SETPCAP this is not allowed; then no_new_privs alone keeps them out of reach. */
+static void drop_bounding_set(void)
+{
+    for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0;
+         capability++)
+        if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
+            return;
+}
+
+static void set_up_ids(const struct spawn_child *child)
+{
+    const struct spawn_options *options = child->options;
+    /* A supervisor without privileges may name the user that it already is. */
+    if (geteuid() != 0 && geteuid() == options->uid && getegid() == options->gid)
+        return;
+    if (setgroups(options->n_groups, options->groups) < 0)
+        fail(child, SPAWN_GROUPS, errno);
+    if (setresgid(options->gid, options->gid, options->gid) < 0)
+        fail(child, SPAWN_GID, errno);
+    if (setresuid(options->uid, options->uid, options->uid) < 0)
+        fail(child, SPAWN_UID, errno);
+}
+
+/* What was handed to trouped (AmbientCapabilities= of its unit) is not handed on to workers. With
+ * `all` the other sets are emptied as well. */
+static int drop_capabilities(bool all)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+        return -errno;
+    if (!all && syscall(SYS_capget, &header, data) < 0)
+        return -errno;
+    for (size_t i = 0; i < ELEMENTS(data); i++)
+        data[i].inheritable = 0;
+    return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
+/* User=root keeps what root has; everybody else named there is an ordinary user for good. */
+static void set_up_user(const struct spawn_child *child)
+{
+    const struct spawn_options *options = child->options;
+    bool ordinary = options->set_user && options->uid != 0;
+    if (ordinary)
+        drop_bounding_set();
+    if (options->set_user)
+        set_up_ids(child);
+    int r = drop_capabilities(ordinary);
+    if (r == 0 && options->set_user && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        r = -errno;
+    if (r < 0)
+        fail(child, SPAWN_CAPABILITIES, -r);
+}
+
+_Noreturn void spawn_child_main(struct spawn_child *child)
+{
+    const struct spawn_options *options = child->options;
+    sigset_t none;
+    child->report_fd = options->report_fd;
+    leave_terminal(child);
+    set_up_scheduling(child);
+    set_up_descriptors(child);
+    set_up_limits(child);
+    set_up_user(child);
+    /* After the change of user, which clears it. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        fail(child, SPAWN_PARENT_DEATH, errno);
+    if (getppid() != child->parent)
+        fail(child, SPAWN_PARENT_DEATH, ESRCH); /* it died before it could tell us */
+    if (chdir(options->working_directory ? options->working_directory : "/") < 0)
+        fail(child, SPAWN_CHDIR, errno);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)execve(options->argv[0], options->argv, options->environment);
+    fail(child, SPAWN_EXEC, errno);
+}

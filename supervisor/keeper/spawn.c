@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "spawn.h"
+#include "../../shared/cleanup.h"
+#include "../../shared/fault.h"
+#include "spawn-child.h"
+#include <errno.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP UINT64_C(0x200000000) /* Linux 5.7 */
+#endif
+
+const char *spawn_step_to_string(enum spawn_step step)
+{
+    static const char *const names[_SPAWN_N_STEPS] = {
+        [SPAWN_CLONE] = "clone",
+        [SPAWN_TERMINAL] = "leaving the terminal",
+        [SPAWN_CGROUP] = "cgroup",
+        [SPAWN_OOM_SCORE] = "oom-score-adjust",
+        [SPAWN_NICE] = "nice",
+        [SPAWN_DEV_NULL] = "open /dev/null",
+        [SPAWN_DESCRIPTORS] = "descriptors",
+        [SPAWN_RLIMIT] = "rlimit",
+        [SPAWN_CAPABILITIES] = "capabilities",
+        [SPAWN_GROUPS] = "setgroups",
+        [SPAWN_GID] = "setgid",
+        [SPAWN_UID] = "setuid",
+        [SPAWN_PARENT_DEATH] = "parent-death signal",
+        [SPAWN_CHDIR] = "chdir",
+        [SPAWN_EXEC] = "exec",
+    };
+    return (size_t)step < _SPAWN_N_STEPS ? names[step] : "unknown";
+}
+
+/* 0, 1 and 2 first: the child always has them. */
+static int list_descriptors(struct spawn_child *child)
+{
+    const struct spawn_options *options = child->options;
+    if (options->n_fds > SPAWN_FDS_MAX)
+        return -E2BIG;
+    child->n_fds = 3;
+    for (int i = 0; i < 3; i++)
+        child->fds[i] = (struct spawn_fd){.fd = -1, .number = i};
+    for (size_t i = 0; i < options->n_fds; i++) {
+        struct spawn_fd fd = options->fds[i];
+        if (fd.fd < 0 || fd.number < 0)
+            return -EBADF;
+        child->fds[fd.number < 3 ? (size_t)fd.number : child->n_fds++] = fd;
+    }
+    return 0;
+}
+
+/* Some container profiles answer clone3 with ENOSYS. Then the child joins its cgroup by itself. */
+static long clone_old(struct spawn_child *child, int *ret_pidfd)
+{
+    child->join_cgroup = child->options->cgroup_fd >= 0;
+    long r = syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, NULL, ret_pidfd, NULL, NULL);
+    return r < 0 ? -errno : r;
+}
+
+/*
+ * The child gets a copy of our memory, as with fork(). Sharing it (CLONE_VM) would be faster for a
+ * large process, but the keeper is small, and sharing has a price: the kernel copies a child's OOM
+ * score to everybody who shares its memory, an OOM kill in the new cgroup may hit us, and we would
+ * have to wait for the exec.
+ */
+static long clone_child(struct spawn_child *child, int *ret_pidfd)
+{
+    struct clone_args args = {
+        .flags = CLONE_PIDFD,
+        .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    if (child->options->cgroup_fd >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (unsigned)child->options->cgroup_fd;
+    }
+    int r = fault_inject("clone");
+    if (r < 0)
+        return r;
+    long pid = syscall(SYS_clone3, &args, sizeof(args));
+    if (pid < 0)
+        pid = errno == ENOSYS ? clone_old(child, ret_pidfd) : -errno;
+    return pid;
+}
+
+int spawn(const struct spawn_options *options, struct spawn_result *ret)
+{
+    struct spawn_child child = {.options = options, .parent = getpid()};
+    int pidfd = -1;
+    int r = list_descriptors(&child);
+    if (r < 0)
+        return r;
+    long pid = clone_child(&child, &pidfd);
+    if (pid == 0)
+        spawn_child_main(&child);
+    if (pid < 0)
+        return (int)pid;
+    *ret = (struct spawn_result){.pid = (pid_t)pid, .pidfd = pidfd};
+    return 0;
+}
+
+/* As the kernel has it where the handler comes first, which is everywhere but on MIPS. */
+struct kernel_sigaction {
+    uintptr_t handler;
+    unsigned long flags;
+    uintptr_t restorer;
+    uint64_t mask;
+};
+
+/* By system call: the C library keeps two signals to itself, and a parent may have ignored those as
+ * well. */
+void spawn_heed_signals(void)
+{
+    for (int signo = 1; signo <= 64; signo++) {
+        struct kernel_sigaction action = {0};
+        if (syscall(SYS_rt_sigaction, signo, NULL, &action, sizeof(uint64_t)) < 0 ||
+            action.handler != (uintptr_t)SIG_IGN)
+            continue;
+        action = (struct kernel_sigaction){.handler = (uintptr_t)SIG_DFL};
+        syscall(SYS_rt_sigaction, signo, &action, NULL, sizeof(uint64_t));
+    }
+}
+
+int spawn_reap(pid_t pid, struct spawn_exit *ret)
+{
+    siginfo_t info = {0};
+    struct rusage usage = {0};
+    /* The C library's waitid() has no room for the fifth argument. */
+    if (syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | __WALL, &usage) < 0)
+        return -errno;
+    if (info.si_pid == 0)
+        return -EAGAIN;
+    *ret = (struct spawn_exit){
+        .signalled = info.si_code != CLD_EXITED,
+        .code = info.si_status,
+        .core_dumped = info.si_code == CLD_DUMPED,
+        .usage = usage,
+    };
+    return 0;
+}

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: MIT
+"""The main process, which starts and reaps everything: nothing of a start waits in the supervisor, and nothing outlives it."""
+import contextlib
+import ctypes
+import fcntl
+import os
+import pty
+import shutil
+import signal
+import socket
+import struct
+import termios
+import unittest
+
+from test_life import actor, service
+from troupe import ACTOR, LIMIT, TROUPED, Bell, TestCase, ended, helper, ini, text
+
+PTRACE_SEIZE = 0x4206
+ROOT = os.geteuid() == 0
+
+
+def status_of(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def read(path):
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+class Lease:
+    """A file that whoever executes it has to wait for, as for a slow file server."""
+
+    def __init__(self, s, path):
+        previous = signal.signal(signal.SIGIO, signal.SIG_IGN)  # the kernel says that somebody wants it
+        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.fcntl(self.fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        s.connections.callback(signal.signal, signal.SIGIO, previous)
+        s.connections.callback(os.close, self.fd)
+
+    def end(self):
+        fcntl.fcntl(self.fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
+class Starting(TestCase):
+    def leased(self):
+        """A supervisor with a group that works, and one whose program takes long to open."""
+        s = self.started({"fast": actor()})
+        path = s.path("actor")
+        shutil.copy(ACTOR, path)
+        lease = Lease(s, path)
+        s.write("slow.group", ini(path, Worker={"TimeoutStartSec": "1h"}))
+        s.call("Reload")
+        s.until(lambda: "pid" in s.worker("slow/0"))
+        self.assertEqual(s.worker("slow/0")["state"], "starting")
+        return s, lease
+
+    def test_a_program_that_takes_long_to_open_holds_nobody_up(self):
+        s, lease = self.leased()
+        self.assertEqual(s.do("fast", "echo a")["result"], text("a"))
+        os.kill(s.worker("fast/0")["pid"], signal.SIGKILL)  # another process is started meanwhile
+        s.wait_for(lambda: s.worker("fast/0")["generation"] == 2 and s.worker("fast/0")["state"] == "idle")
+        self.assertEqual(s.worker("slow/0")["state"], "starting")
+        lease.end()
+        s.wait_worker("slow/0", "idle")
+        self.assertEqual(s.do("slow", "echo b")["result"], text("b"))
+
+    def test_a_worker_whose_program_is_being_opened_can_be_stopped(self):
+        s, _ = self.leased()
+        s.call("Stop", target="slow", wait=True)
+        self.assertEqual(s.worker("slow/0")["state"], "stopped")
+        self.assertEqual(len(s.children()), 1)
+
+    def test_a_stop_overtakes_starts_that_the_keeper_has_not_begun(self):
+        s = self.started({"fast": actor(), "many": actor(200)})
+        s.call("Stop", target="many", wait=True)
+        os.kill(s.process.pid, signal.SIGSTOP)
+        try:
+            s.call("Start", target="many")
+            s.until(lambda: "starting" in [w["state"] for w in s.workers("many")])
+            self.assertEqual(s.do("fast", "echo a")["result"], text("a"))  # its loop has not waited
+            s.call("Stop", target="many")
+            self.assertIn("killing", [w["state"] for w in s.workers("many")])
+        finally:
+            os.kill(s.process.pid, signal.SIGCONT)
+        s.wait_for(lambda: {w["state"] for w in s.workers("many")} == {"stopped"})
+        self.assertEqual(len(s.children()), 1)
+        s.call("Start", target="many", wait=True)
+
+    def test_arguments_and_environment_beyond_the_bound_are_told_and_harm_nobody(self):
+        s = self.started({"actor": actor()})
+        variables = s.path("variables")
+        with open(variables, "w", encoding="ascii") as file:
+            file.writelines(f"V{i}={'x' * 1000}\n" for i in range(150))
+        s.write("large.group", actor(Group={"EnvironmentFile": variables}))
+        s.call("Reload")
+        s.wait_worker("large/0", "backoff")
+        self.assertEqual(s.worker("large/0")["status"],
+                         "could not be started: arguments and environment: Argument list too long")
+        self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+
+    def test_spawning_changes_nothing_in_keeper_and_supervisor(self):
+        s = self.started({"a": actor()})
+        pids = s.process.pid, s.supervisor_pid
+
+        def described(pid):
+            status = status_of(pid)
+            fields = {name: status.get(name) for name in
+                      ("Umask", "Uid", "Gid", "Groups", "NSpgid", "NSsid", "Threads", "SigBlk", "SigIgn", "SigCgt", "CapInh",
+                       "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")}
+            cwd = os.readlink(f"/proc/{pid}/cwd") if ROOT else None
+            owner = os.stat(f"/proc/{pid}/stat").st_uid  # root's as long as it is not dumpable
+            return (fields, cwd, owner, read(f"/proc/{pid}/oom_score_adj"), read(f"/proc/{pid}/limits"),
+                    read(f"/proc/{pid}/cgroup"), os.getpriority(os.PRIO_PROCESS, pid), os.sched_getaffinity(pid))
+
+        before = [described(pid) for pid in pids]
+        plain = read(f"/proc/{s.worker('a/0')['pid']}/oom_score_adj")
+        s.write("b.group", actor(2, Group={"WorkingDirectory": "/tmp", **({"User": "nobody"} if ROOT else {})},
+                                 Resources={"OOMScoreAdjust": 777, "Nice": 7, "LimitNOFILE": 99, "LimitCORE": 0}))
+        s.write("c.group", actor())
+        s.call("Reload")
+        s.wait_for(lambda: all(w["state"] == "idle" for name in "bc" for w in s.workers(name)))
+        self.assertEqual(read(f"/proc/{s.worker('b/1')['pid']}/oom_score_adj"), "777\n")
+        self.assertEqual(read(f"/proc/{s.worker('c/0')['pid']}/oom_score_adj"), plain)
+        self.assertEqual([described(pid) for pid in pids], before)
+
+
+class Rights(TestCase):
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_a_worker_with_a_user_has_no_capability_and_gets_none(self):
+        s = self.started({"actor": actor(Group={"User": "nobody"})})
+        status = status_of(s.worker("actor/0")["pid"])
+        for name in "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb":
+            self.assertEqual(int(status[name], 16), 0, name)
+        self.assertEqual(status["NoNewPrivs"], "1")
+
+    @unittest.skipUnless(ROOT and shutil.which("setpriv"), "needs root and setpriv")
+    def test_ambient_capabilities_of_the_unit_are_not_handed_on(self):
+        """As User=nobody and AmbientCapabilities= of a unit make it."""
+        wrapper = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=+setuid,+setgid,+kill",
+                   "--ambient-caps=+setuid,+setgid,+kill"]
+        s = self.supervisor({"own": actor(), "other": actor(Group={"User": "games"})}, wrapper=wrapper)
+        os.chown(s.directory, 65534, 65534)
+        os.chmod(s.path("notify"), 0o666)
+        s.start()
+        self.assertNotEqual(int(status_of(s.supervisor_pid)["CapAmb"], 16), 0)
+        for name in "own/0", "other/0":
+            status = status_of(s.worker(name)["pid"])
+            for field in "CapInh", "CapPrm", "CapEff", "CapAmb":
+                self.assertEqual(int(status[field], 16), 0, (name, field))
+
+    def test_a_worker_cannot_reach_the_terminal_of_its_supervisor(self):
+        script = 'echo looking; (exec 3<>/dev/tty) && echo found || echo none; exec sleep infinity'
+        s = self.supervisor()
+        s.write("looker.group", service(f"/bin/sh -c '{script}'"))
+        pid, terminal = pty.fork()
+        if pid == 0:
+            with contextlib.suppress(Exception), open(s.log_path, "ab") as log:
+                os.close(os.open("/dev/tty", os.O_RDWR))  # or this test shows nothing
+                os.dup2(log.fileno(), 1)
+                os.dup2(log.fileno(), 2)
+                os.execve(TROUPED, s.command, s.environment)
+            os._exit(99)
+        self.addCleanup(os.close, terminal)
+        pidfd = os.pidfd_open(pid)
+        self.addCleanup(os.close, pidfd)
+        s.pidfd = pidfd
+        s.wait_told("READY=1")
+        s.until(lambda: "none" in s.log() or "found" in s.log())
+        self.assertIn("[looker/0] none", s.log())
+        os.write(terminal, termios.tcgetattr(terminal)[6][termios.VINTR])  # ^C: one signal, not two
+        self.assertTrue(ended(pidfd, LIMIT))
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertNotIn("a second time", s.log())
+
+
+class Traced(TestCase):
+    def test_a_worker_that_its_own_child_traces_is_buried_with_it(self):
+        s = self.supervisor()
+        bell = Bell(s, "bell")
+        s.write("traced.group", service(f"{helper('workers/traced')} {s.path('tracer')} {bell.path}",
+                                          Worker={"TimeoutStopSec": "100ms"}))
+        s.start()
+        for generation in 2, 3:
+            s.until(lambda: os.path.exists(s.path("tracer")) and read(s.path("tracer")).endswith("\n"))
+            tracer = os.pidfd_open(int(read(s.path("tracer"))))
+            self.addCleanup(os.close, tracer)
+            os.unlink(s.path("tracer"))
+            bell.ring()
+            s.wait_for(lambda g=generation: s.worker("traced/0")["generation"] == g)
+            self.assertTrue(ended(tracer, LIMIT))
+        self.assertEqual({d["exit_status"] for d in s.deaths()}, {1})
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_a_worker_that_a_stranger_traces_gives_its_slot_and_its_job_back(self):
+        s = self.started({"actor": actor()})
+        started, bell = Bell(s, "started"), Bell(s, "bell")
+        job = s.create("actor", f"ring {started.path}\nbefore 2 wait {bell.path}\necho done")
+        started.wait()
+        libc = ctypes.CDLL(None, use_errno=True)
+        old = s.worker("actor/0")["pid"]
+        self.assertEqual(libc.ptrace(PTRACE_SEIZE, old, None, None), 0, os.strerror(ctypes.get_errno()))
+        os.kill(old, signal.SIGKILL)
+        self.assertEqual(s.wait_job(job)["result"], text("done"))
+        self.assertEqual(s.worker("actor/0")["generation"], 2)
+        self.assertEqual(read(f"/proc/{old}/stat").split()[2], "Z")  # still there: we trace it
+        [death] = s.deaths()
+        self.assertNotIn("exit_status", death)
+        self.assertIn("traces it", death["detail"])
+        before = self.cpu_ticks(s)
+        for _ in range(20):
+            s.do("actor", "echo")
+        self.assertLess(self.cpu_ticks(s) - before, 50)
+        os.waitpid(old, 0)  # the tracer's wait lets it go
+        s.until(lambda: not os.path.exists(f"/proc/{old}"))
+        s.stop()
+
+    def cpu_ticks(self, s):
+        return sum(int(n) for pid in (s.process.pid, s.supervisor_pid)
+                   for n in read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13])
+
+
+@unittest.skipUnless(os.path.exists("/proc/self/task/%d/children" % os.getpid()), "no list of children in this kernel")
+class Orphans(TestCase):
+    def deserting(self, s, name, count=100):
+        """A service whose children have sessions of their own, half of them below another child. Where their pids stand."""
+        pids = s.path(name + ".pids")
+        one = s.path("one.sh")
+        with open(one, "w", encoding="ascii") as file:
+            file.write(f"sleep 10000 & echo $! >>{pids}; exec sleep 10000\n")
+        program = s.path(name + ".sh")
+        with open(program, "w", encoding="ascii") as file:
+            file.write(f"for i in $(seq {count // 2}); do setsid sh {one} & echo $! >>{pids}; done\n"
+                       "exec sleep infinity\n")
+        s.write(name + ".group", service(f"/bin/sh {program}", Restart={"Restart": "no"}))
+        return pids
+
+    def pidfds(self, s, path, count=100):
+        s.until(lambda: os.path.exists(path) and read(path).count("\n") == count)
+        found = [os.pidfd_open(int(line)) for line in read(path).split()]
+        for fd in found:
+            s.connections.callback(os.close, fd)
+        return found
+
+    def test_what_a_worker_left_in_sessions_of_its_own_ends_with_it(self):
+        s = self.supervisor({"actor": actor()})
+        path = self.deserting(s, "deserter")
+        s.start()
+        fds = self.pidfds(s, path)
+        os.kill(s.worker("deserter/0")["pid"], signal.SIGKILL)
+        for fd in fds:
+            self.assertTrue(ended(fd, LIMIT))
+        self.assertEqual(s.worker("actor/0")["generation"], 1)
+        s.until(lambda: len(s.children()) == 1)
+
+    def test_nothing_outlives_the_main_process(self):
+        for how in "stop", "supervisor killed":
+            with self.subTest(how=how):
+                s = self.supervisor({"actor": actor()})
+                path = self.deserting(s, "deserter")
+                s.start()
+                fds = self.pidfds(s, path) + [os.pidfd_open(s.worker("actor/0")["pid"])]
+                if how == "stop":
+                    s.stop()
+                else:
+                    os.kill(s.supervisor_pid, signal.SIGKILL)
+                    self.assertEqual(s.wait_end(), 1)
+                    self.assertIn("the supervisor was killed by signal 9", s.log())
+                for fd in fds:
+                    self.assertTrue(ended(fd, 0), "something is left when the main process has ended")
+
+
+class Main(TestCase):
+    def test_the_supervisor_ends_when_the_main_process_is_killed(self):
+        s = self.started({"actor": actor()})
+        fds = [os.pidfd_open(pid) for pid in (s.supervisor_pid, s.worker("actor/0")["pid"])]
+        s.process.kill()
+        for fd in fds:
+            self.assertTrue(ended(fd, LIMIT))
+            os.close(fd)
+
+    def test_the_log_names_who_sent_a_signal_to_the_main_process(self):
+        s = self.started({"actor": actor()})
+        s.stop()
+        self.assertIn(f"stop signal received from process {os.getpid()}", s.log())
+
+    def test_sigquit_ends_a_supervisor_that_hangs(self):
+        s = self.started({"actor": actor()})
+        os.kill(s.supervisor_pid, signal.SIGSTOP)
+        s.process.send_signal(signal.SIGQUIT)
+        self.assertEqual(s.wait_end(), 1)
+
+    def test_the_manager_hears_the_main_process_only(self):
+        s = self.supervisor({"actor": actor()})
+        s.notify.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        s.spawn()
+        told = b""
+        while b"READY=1" not in told:
+            told, ancillary, _, _ = s.notify.recvmsg(4096, 1024)
+            [sender] = [struct.unpack("iII", data)[0] for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
+            self.assertEqual(sender, s.process.pid)
+        s.stop()
+
+    def test_it_reaps_whatever_it_inherits(self):
+        script = "for i in 1 2 3 4 5; do (true & exec sleep 0.01) & done; wait; exec sleep infinity"
+        s = self.supervisor()
+        s.write("runner.sh", script)
+        s.write("runner.group", service(f"/bin/sh {s.config}/runner.sh"))
+        s.start()
+        s.until(lambda: len(s.children()) == 1)
+        s.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "fake-keeper.h"
+#include "../../shared/cleanup.h"
+#include <check.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <unistd.h>
+
+struct spawn_exit reap_and_close(const struct spawn_result *result)
+{
+    struct spawn_exit how;
+    struct pollfd poll_fd = {.fd = result->pidfd, .events = POLLIN};
+    ck_assert_int_eq(poll(&poll_fd, 1, -1), 1);
+    ck_assert_int_eq(spawn_reap(result->pid, &how), 0);
+    close_fd(result->pidfd);
+    return how;
+}
+
+int spawn_and_wait(const struct spawn_options *options, struct spawn_result *ret,
+                   const char **ret_step)
+{
+    struct spawn_options with_report = *options;
+    struct spawn_report report;
+    int fds[2];
+    *ret_step = spawn_step_to_string(SPAWN_CLONE);
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    with_report.report_fd = fds[1];
+    int r = spawn(&with_report, ret);
+    close_fd(fds[1]);
+    if (r == 0 && read(fds[0], &report, sizeof(report)) == (ssize_t)sizeof(report)) {
+        *ret_step = spawn_step_to_string(report.step);
+        r = report.error;
+        ck_assert_int_eq(reap_and_close(ret).code, 127);
+    }
+    close_fd(fds[0]);
+    return r;
+}
+
+static jmp_buf back;
+static struct keeper_ends given;
+
+static int go_on(void *userdata, const struct keeper_ends *ends)
+{
+    (void)userdata;
+    given = *ends;
+    longjmp(back, 1);
+}
+
+struct keeper_ends go_under_keeper(void)
+{
+    if (setjmp(back) == 0)
+        _exit(keeper_run(go_on, NULL));
+    return given;
+}

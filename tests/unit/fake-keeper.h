@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Starting processes in tests: by hand, or with a real keeper as the test's parent. */
+
+#include "../../supervisor/keeper/keeper.h"
+#include "../../supervisor/keeper/spawn.h"
+
+/*
+ * spawn(), and then waits until the program runs (0) or the process has reported why not (-errno,
+ * and the step in `*ret_step`; it is reaped). `report_fd` of the options is ignored.
+ */
+int spawn_and_wait(const struct spawn_options *options, struct spawn_result *ret,
+                   const char **ret_step);
+
+/* Waits for its end, reaps it, closes the pidfd. */
+struct spawn_exit reap_and_close(const struct spawn_result *result);
+
+/*
+ * Makes this process a keeper and returns in the supervisor that it starts, which goes on with the
+ * test. The test's outcome reaches the test runner through the keeper.
+ */
+struct keeper_ends go_under_keeper(void);
