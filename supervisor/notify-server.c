@@ -51,6 +51,17 @@ void notify_parse(struct notify_message *ret, char *text)
     }
 }
 
+/* The kernel gives a negative errno instead when the sender has been reaped, or for want of
+ * descriptors. */
+static void take_pidfd(struct sender *sender, const struct cmsghdr *control)
+{
+    int pidfd;
+
+    memcpy(&pidfd, CMSG_DATA(control), sizeof(pidfd));
+    sender->gone = pidfd == -ESRCH || pidfd == -EINVAL;
+    sender->pidfd = pidfd < 0 ? -1 : pidfd;
+}
+
 /*
  * Closes what came along: systemd-notify sends a pipe with BARRIER=1 and waits until everybody has
  * closed it. Keeps who the sender is.
@@ -63,10 +74,8 @@ static struct sender take_control(struct msghdr *header)
             continue;
         if (c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len == CMSG_LEN(sizeof(sender.is)))
             memcpy(&sender.is, CMSG_DATA(c), sizeof(sender.is));
-        if (c->cmsg_type == TROUPE_SCM_PIDFD && c->cmsg_len == CMSG_LEN(sizeof(int))) {
-            memcpy(&sender.pidfd, CMSG_DATA(c), sizeof(int));
-            sender.gone = sender.pidfd < 0; /* reaped before this call */
-        }
+        if (c->cmsg_type == TROUPE_SCM_PIDFD && c->cmsg_len == CMSG_LEN(sizeof(int)))
+            take_pidfd(&sender, c);
         if (c->cmsg_type != SCM_RIGHTS)
             continue;
         for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
