@@ -54,6 +54,21 @@ class Late(TestCase):
         self.assertEqual((s.worker("web/0")["generation"], s.deaths()), (1, []))
         s.stop()
 
+    def test_a_worker_that_got_ready_in_time_is_not_killed(self):
+        s = self.supervisor()
+        bell = Bell(s, "bell")
+        s.write("actor.group", actor(program=f"{helper('hostile')} slow", Worker={"TimeoutStartSec": "2s"},
+                                     Group={"Environment": f"BRIEF_BELL={bell.path}"}))
+        s.start()
+        os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
+        s.until(lambda: (s.worker("actor/0")["state"], s.worker("actor/0")["generation"]) == ("starting", 2))
+        with stopped(s.process.pid):
+            bell.ring()
+            time.sleep(2.2)
+        s.wait_worker("actor/0", "idle")
+        self.assertEqual((s.worker("actor/0")["generation"], len(s.deaths())), (2, 1))
+        s.stop()
+
     def test_one_that_is_hung_is_still_found_out(self):
         s = self.started({"actor": actor()})
         begun = Bell(s, "begun")
