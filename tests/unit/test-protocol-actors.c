@@ -145,7 +145,11 @@ START_TEST(what_is_said_about_a_letter_comes_back)
     struct protocol_verdict verdict = {.letter = 3, .code = -5, .text = "no", .text_size = 2};
     struct protocol_verdict verdict_copy;
     struct protocol_stash stash = {.letter = 4, .flags = PROTOCOL_STASH_IN_HAND}, stash_copy;
+    struct protocol_leave leave = {.reason = "done", .reason_size = 4}, leave_copy;
 
+    ROUND_TRIP(leave, &leave, &leave_copy);
+    ck_assert_uint_eq(leave_copy.reason_size, 4);
+    ck_assert_mem_eq(leave_copy.reason, "done", 4);
     ROUND_TRIP(forward, &forward, &forward_copy);
     ck_assert_uint_eq(forward_copy.letter, 1);
     ck_assert_uint_eq(forward_copy.to, 2);

@@ -3,6 +3,7 @@
 #include "../../supervisor/context.h"
 #include "../../supervisor/delivery.h"
 #include "../../supervisor/router.h"
+#include "../../supervisor/stand-in.h"
 #include "../../supervisor/watch.h"
 #include <check.h>
 #include <errno.h>
@@ -507,6 +508,19 @@ START_TEST(a_watch_is_found_however_many_there_are)
         ck_assert(!watch_remove(watcher, watched[i]->reference));
         ck_assert(watch_remove(other, watched[i]->reference));
     }
+}
+END_TEST
+
+START_TEST(a_stand_in_that_outlives_its_place_is_on_its_own)
+{
+    struct actor *place = new_actor("place"), *stand_in = new_actor("place");
+
+    stand_in_set(stand_in, place);
+    ck_assert_ptr_eq(actor_self(stand_in), place);
+    stand_in_swap(stand_in, false);
+    ck_assert_ptr_null(place->waits_for);
+    router_remove(place, "the test wants it");
+    ck_assert_ptr_eq(actor_self(stand_in), stand_in);
 }
 END_TEST
 
@@ -1030,6 +1044,7 @@ int main(void)
     tcase_add_test(tc, an_ask_times_out);
     tcase_add_test(tc, an_ask_is_dropped_by_its_cookie_however_many_there_are);
     tcase_add_test(tc, a_watch_is_found_however_many_there_are);
+    tcase_add_test(tc, a_stand_in_that_outlives_its_place_is_on_its_own);
     tcase_add_test(tc, a_stashed_letter_is_found_however_many_there_are);
     tcase_add_test(tc, P8_a_death_notice_about_something_unknown_is_a_dead_letter);
     tcase_add_test(tc, a_watch_tells_once_and_at_once_of_what_is_gone);
