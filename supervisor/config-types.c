@@ -251,6 +251,13 @@ static int parse_command(const struct config_key *key, const char *value, void *
     return 0;
 }
 
+static bool is_full(const config_strv *list)
+{
+    return strv_length((const char *const *)*list) >= STRV_MAX;
+}
+
+static const char TOO_MANY[] = "more than 4096 in all";
+
 static int parse_environment(const struct config_key *key, const char *value, void *field,
                              const char **ret_reason)
 {
@@ -264,6 +271,8 @@ static int parse_environment(const struct config_key *key, const char *value, vo
     for (size_t i = 0; words && words[i]; i++) {
         size_t name_size = strcspn(words[i], "=");
 
+        if (is_full(field))
+            return invalid(ret_reason, TOO_MANY);
         if (words[i][name_size] != '=')
             return invalid(ret_reason, "'=' is missing (quote a value that has spaces)");
         if (!envfile_name_valid(words[i], name_size))
@@ -285,6 +294,8 @@ static int parse_files(const struct config_key *key, const char *value, void *fi
         return invalid(ret_reason, "not an absolute path");
     if (strlen(path) >= PATH_MAX)
         return invalid(ret_reason, "too long");
+    if (is_full(field))
+        return invalid(ret_reason, TOO_MANY);
     return strv_append(field, value);
 }
 
@@ -311,6 +322,8 @@ static int parse_groups(const struct config_key *key, const char *value, void *f
             return invalid(ret_reason, "not the name of a group");
         if (contains(*(const char *const *const *)field, words[i]))
             continue;
+        if (is_full(field))
+            return invalid(ret_reason, TOO_MANY);
         r = strv_append(field, words[i]);
         if (r < 0)
             return r;

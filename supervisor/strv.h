@@ -12,6 +12,9 @@
 
 #define _cleanup_strv_ _cleanup_(strv_cleanup)
 
+/* Strings that a list of a configuration may have: appending looks at all of them. */
+#define STRV_MAX 4096
+
 /* Without the NULL at the end. */
 size_t strv_length(const char *const *strings);
 

@@ -145,10 +145,12 @@ static int take_words(struct splitter *splitter, config_strv *words)
 {
     int r = 0;
 
-    while (r == 0) {
+    for (size_t n = 0; r == 0; n++) {
         splitter->at += strspn(splitter->at, SPACE);
         if (*splitter->at == '\0')
             return 0;
+        if (n == STRV_MAX)
+            return invalid(splitter, "more than 4096 words");
         if (splitter->command && splitter->at[0] == ';' &&
             (splitter->at[1] == '\0' || is_space(splitter->at[1])))
             return invalid(splitter, "';' would begin a second command, but there is only one "

@@ -461,6 +461,26 @@ START_TEST(good_single_files_have_no_problems)
 }
 END_TEST
 
+/* A list is searched for every string that is added to it. */
+START_TEST(a_list_without_end_is_a_problem_not_a_wait)
+{
+    const size_t n = 100000;
+    char *text = malloc(n * 10 + 64), *at;
+
+    ck_assert_ptr_nonnull(text);
+    at = text + sprintf(text, "[Group]\n" PROGRAM "Environment=");
+    for (size_t i = 0; i < n; i++)
+        at += sprintf(at, "A%zu=1 ", i);
+    write_file("words.group", text);
+    at = text + sprintf(text, "[Group]\n" PROGRAM "ExecStart=/bin/true");
+    for (size_t i = 0; i < n; i++)
+        at += sprintf(at, " a");
+    write_file("argv.group", text);
+    free(text);
+    ck_assert_ptr_nonnull(strstr(load_problems(), "more than 4096 words"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("config-problems");
@@ -492,6 +512,7 @@ int main(void)
     tcase_add_test(tcase, single_files_are_verified_by_their_kind);
     tcase_add_test(tcase, an_exchange_may_not_share_its_name_with_a_group);
     tcase_add_test(tcase, what_is_wrong_with_an_exchange_is_told);
+    tcase_add_test(tcase, a_list_without_end_is_a_problem_not_a_wait);
     tcase_add_test(tcase, good_single_files_have_no_problems);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_NORMAL);
