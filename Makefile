@@ -389,10 +389,11 @@ fmt:
 
 # ---- install --------------------------------------------------------------------------------------
 
-# @NAME@ in what is installed; paths in unit files are written for /usr.
+# @NAME@ in what is installed; paths in units, manuals and README are written for /usr.
 SUBSTITUTE = sed -e 's|@prefix@|$(PREFIX)|g' -e 's|@libdir@|$(LIBDIR)|g' -e 's|@includedir@|$(INCLUDEDIR)|g' \
 	-e 's|@libexecdir@|$(LIBEXECDIR)|g' -e 's|@version@|$(VERSION)|g' -e 's|/usr/sbin/|$(SBINDIR)/|g' \
-	-e 's|"../troupe.h"|<troupe.h>|' -e 's|/usr/bin/troupe|$(BINDIR)/troupe|g' -e 's|/usr/libexec/troupe/|$(LIBEXECDIR)/|g'
+	-e 's|"../troupe.h"|<troupe.h>|' -e 's|/usr/bin/troupe|$(BINDIR)/troupe|g' -e 's|/usr/libexec/troupe/|$(LIBEXECDIR)/|g' \
+	-e 's|/usr/share/troupe/|$(PREFIX)/share/troupe/|g' -e 's|/usr/share/doc/troupe/|$(DOCDIR)/|g'
 
 # MODE:SOURCE:DESTINATION. `uninstall` removes exactly these. Mode "in": 644, after substitution.
 install_all = $(foreach file,$(2),$(1):$(file):$(3)/$(notdir $(file:.in=)))
@@ -403,11 +404,12 @@ INSTALLED = \
 	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
 	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \
 	$(call install_all,644,worker/troupe.h worker/troupe-actor.h,$(INCLUDEDIR)) \
-	$(call install_all,644,README.md CHANGELOG.md,$(DOCDIR)) \
+	$(call install_all,in,README.md,$(DOCDIR)) \
+	$(call install_all,644,CHANGELOG.md LICENSE,$(DOCDIR)) \
 	$(call install_all,in,$(wildcard worker/examples/*.group.in worker/examples/*.exchange.in units/*.example),$(DOCDIR)/examples) \
 	$(call install_all,in,$(wildcard worker/examples/*.c),$(DOCDIR)/examples) \
-	$(foreach section,1 3 5 7 8,$(call install_all,644,$(filter %.$(section),$(MANUALS)),$(MANDIR)/man$(section))) \
-	$(call install_all,644,$(INTERFACES),$(PREFIX)/share/varlink) \
+	$(foreach section,1 3 5 7 8,$(call install_all,in,$(filter %.$(section),$(MANUALS)),$(MANDIR)/man$(section))) \
+	$(call install_all,644,$(filter-out %/org.varlink.service.varlink,$(INTERFACES)),$(PREFIX)/share/troupe/varlink) \
 	$(call install_all,in,$(wildcard units/*.service units/*.socket),$(SYSTEMDDIR)/systemd/system) \
 	$(call install_all,644,$(wildcard units/*.catalog),$(SYSTEMDDIR)/systemd/catalog) \
 	$(call install_all,644,$(wildcard units/sysusers.d/*),$(SYSTEMDDIR)/sysusers.d) \
@@ -434,7 +436,8 @@ install-files:
 uninstall:
 	@for entry in $(INSTALLED); do rm -f '$(DESTDIR)'"$${entry##*:}"; done
 	@rm -f '$(DESTDIR)$(LIBDIR)/libtroupe.so'
-	@rmdir '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' 2>/dev/null || true
+	@rmdir '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' \
+		'$(DESTDIR)$(PREFIX)/share/troupe/varlink' '$(DESTDIR)$(PREFIX)/share/troupe' 2>/dev/null || true
 
 clean:
 	rm -rf $(BUILD)

@@ -107,7 +107,9 @@ const struct verb verb_table[] = {
         .name = "schedule", .operands = "ACTOR TYPE [-]", .operands_min = 2, .operands_max = 3,
         .summary = "Has a message sent later, prints the timer's id",
         .details =
-            "--delay or --at tell when, --every how often; --every alone begins after one SPAN.\n",
+            "--delay or --at tell when, --every how often; --every alone begins after one SPAN.\n"
+            "A SPAN is a fixed length: --every 1d is 24 hours, also when summer time begins or\n"
+            "ends. For commands under troupe-exec, which take jobs only: create GROUP --at TIME.\n",
         .options = OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY | OPTIONS_WHEN,
         .run = verb_schedule,
         .examples = "  troupectl schedule mail digest --at 18:00 --every 1d\n"

@@ -341,6 +341,14 @@ class Jobs(Ctl):
         self.assertRegex(process.stderr, r"was unsuccessful \(code 7\): no\n$")
         self.assertEqual(self.exits(1, "do", "actor", "--data", "fail 5 words", "--retries", "0").stderr.count("words"), 1)
 
+    def test_a_message_for_commands_is_refused_when_it_is_scheduled(self):
+        exec_ = os.path.join(os.path.dirname(TROUPECTL), "troupe-exec")
+        self.s.write("upper.group", ini(f"{exec_} -- tr a-z A-Z"))
+        self.exits(0, "reload")
+        for actor in "upper", "upper/0":
+            self.assertIn("take jobs, not messages", self.exits(2, "schedule", actor, "x", "--delay", "1h").stderr)
+        self.exits(0, "schedule", "actor", "x", "--delay", "1h")
+
     def test_do_as_json_is_the_whole_job(self):
         job = json.loads(self.exits(0, "do", "actor", "--json", "--data", "echo x").stdout)["job"]
         self.assertEqual((job["state"], job["result"]), ("succeeded", {"encoding": "utf8", "data": "x"}))
