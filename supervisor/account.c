@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "account.h"
 
+#include "held-blob.h"
+
 #include <stdlib.h>
 
 #define MIB ((size_t)1 << 20)
@@ -15,9 +17,9 @@ static const struct bounds BOUNDS[2][_ACCOUNT_N_KINDS] = {
     {[ACCOUNT_REQUESTS] = {64 * MIB, 128 * MIB}, [ACCOUNT_ANSWERS] = {128 * MIB, 256 * MIB}},
 };
 
-void accounts_init(struct accounts *accounts)
+void accounts_init(struct accounts *accounts, struct blob_quota *blobs)
 {
-    *accounts = (struct accounts){0};
+    *accounts = (struct accounts){.blobs = blobs};
     list_init(&accounts->users);
 }
 
@@ -40,6 +42,11 @@ struct account *account_get(struct accounts *accounts, uid_t uid, bool may_chang
         account = calloc(1, sizeof(*account));
         if (!account)
             return NULL;
+        account->blobs = blob_share_new(accounts->blobs);
+        if (!account->blobs) {
+            free(account);
+            return NULL;
+        }
         account->accounts = accounts;
         account->uid = uid;
         account->may_change = may_change;
@@ -53,6 +60,7 @@ struct account *account_put(struct account *account)
 {
     if (account && --account->references == 0) {
         list_unlink(&account->link);
+        (void)blob_share_unref(account->blobs);
         free(account);
     }
     return NULL;

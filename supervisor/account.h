@@ -20,7 +20,11 @@ enum account_kind {
     _ACCOUNT_N_KINDS,
 };
 
+struct blob_quota;
+struct blob_share;
+
 struct accounts {
+    struct blob_quota *blobs; /* borrowed */
     struct list users;
     size_t held[2][_ACCOUNT_N_KINDS]; /* [may_change]; bytes, of all users together */
 };
@@ -32,9 +36,10 @@ struct account {
     uid_t uid;
     bool may_change;
     size_t held[_ACCOUNT_N_KINDS];
+    struct blob_share *blobs; /* of what its attached clients send */
 };
 
-void accounts_init(struct accounts *accounts);
+void accounts_init(struct accounts *accounts, struct blob_quota *blobs);
 
 /* The account of that user, with a reference more; NULL when out of memory. */
 struct account *account_get(struct accounts *accounts, uid_t uid, bool may_change);

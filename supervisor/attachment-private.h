@@ -32,6 +32,7 @@ struct attachment {
         owed; /* waiters on ended jobs whose end found no room; each holds a job reference */
     struct cell_waiter room; /* for the job whose record is next in the ring */
     bool named_waits;        /* a SUBMIT that chooses its id waits in the ring */
+    bool has_blob;           /* of the request that waits for room: */
     struct parcel blob;      /* that job's, once fetched */
     uint64_t blob_serial;
     void (*broken)(void *userdata, const char *what);

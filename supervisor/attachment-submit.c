@@ -88,7 +88,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .waiter = &attachment->room,
         .data = submit->payload.data,
         .size = submit->payload.size,
-        .blob_fd = attachment->blob.fd,
+        .blob = attachment->has_blob ? &attachment->blob : NULL,
     };
 
     /* Copied before it is looked at: the record lies in the client's memory. */
@@ -105,6 +105,7 @@ void attachment_forget_submit(struct attachment *attachment)
 {
     cell_waiter_reset(&attachment->room);
     parcel_deinit(&attachment->blob);
+    attachment->has_blob = false;
 }
 
 void attachment_on_turn(struct cell_waiter *waiter)
@@ -120,7 +121,7 @@ static int attachment_take_blob(struct attachment *attachment, const struct prot
 {
     int r;
 
-    if (attachment->blob.fd >= 0)
+    if (attachment->has_blob)
         return submit->payload.form == PAYLOAD_BLOB &&
                        submit->payload.serial == attachment->blob_serial &&
                        submit->payload.size == attachment->blob.size
@@ -130,6 +131,7 @@ static int attachment_take_blob(struct attachment *attachment, const struct prot
         return 0;
     r = mailbox_take(&attachment->mailbox, &submit->payload, &attachment->blob);
     attachment->blob_serial = submit->payload.serial;
+    attachment->has_blob = r == 0;
     return r;
 }
 
@@ -152,7 +154,10 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
     if (r != 0)
         return r;
     r = attachment_take_blob(attachment, &submit);
-    if (r == -EMFILE || r == -ENOMEM)
+    if (r == -EMFILE)
+        return answer_refuse(&attachment->mailbox, submit.cookie, EBUSY,
+                             "too many large payloads are kept");
+    if (r == -ENOMEM)
         return answer_errno(&attachment->mailbox, submit.cookie, r);
     if (r < 0)
         return r;
@@ -172,7 +177,6 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
         return MAILBOX_E_FULL;
     if (r != 0)
         return attachment_refuse_submit(attachment, submit.cookie, r);
-    (void)TAKE_FD(attachment->blob.fd); /* the job's now */
     if (job->keep_result)
         return answer_accept(&attachment->mailbox, submit.cookie, &job->id);
     attachment_wait(attachment, &job->submitter);

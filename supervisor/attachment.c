@@ -133,7 +133,7 @@ static int attachment_on_record(struct mailbox *mailbox, const struct ring_recor
     struct attachment *attachment = attachment_of(mailbox, mailbox);
     int r = attachment_handle(attachment, record);
 
-    if (r != MAILBOX_E_FULL && (attachment->room.deadline != 0 || attachment->blob.fd >= 0))
+    if (r != MAILBOX_E_FULL && (attachment->room.deadline != 0 || attachment->has_blob))
         attachment_forget_submit(attachment);
     else if (attachment->room.called)
         cell_waiter_stop(&attachment->room); /* called, but what it is told would have no room */
@@ -190,14 +190,14 @@ static int attachment_new_actor(struct attachment *attachment)
     return actor_publish(attachment->actor);
 }
 
-int attachment_new(struct attachment **ret, struct context *context, const struct peer *peer,
-                   bool may_change, void (*broken)(void *userdata, const char *what),
-                   void *userdata, struct mailbox_fds *ret_fds)
+int attachment_new(struct attachment **ret, struct context *context,
+                   const struct attachment_options *client, struct mailbox_fds *ret_fds)
 {
     const struct mailbox_options options = {
         .ring_size = ATTACHMENT_RING,
         .inline_max = ATTACHMENT_INLINE,
         .spin_usec = (uint32_t)context->config->spin,
+        .blobs = client->blobs,
     };
     struct attachment *attachment = calloc(1, sizeof(*attachment));
     int r;
@@ -205,10 +205,10 @@ int attachment_new(struct attachment **ret, struct context *context, const struc
     if (!attachment)
         return -ENOMEM;
     attachment->context = context;
-    attachment->peer = peer;
-    attachment->may_change = may_change;
-    attachment->broken = broken;
-    attachment->userdata = userdata;
+    attachment->peer = client->peer;
+    attachment->may_change = true;
+    attachment->broken = client->broken;
+    attachment->userdata = client->userdata;
     list_init(&attachment->waiting);
     list_init(&attachment->owed);
     cell_waiter_init(&attachment->room, attachment_on_turn);

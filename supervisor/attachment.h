@@ -12,15 +12,21 @@ struct attachment;
 struct context;
 struct peer;
 
+struct attachment_options {
+    const struct peer *peer;  /* borrowed */
+    struct blob_share *blobs; /* what the client's payloads count for */
+    void (*broken)(void *userdata, const char *what);
+    void *userdata;
+};
+
 /*
  * Makes the rings. `*ret_fds` are for the client: close the control end after sending
  * (attachment_sent()). `broken` is called from the loop when the client broke the protocol: the
- * connection is to be closed (which frees the attachment). `peer` is the client, borrowed;
- * `may_change` = whether it may submit and cancel. 0 or -errno.
+ * connection is to be closed (which frees the attachment). It may submit and cancel
+ * (attachment_set_may_change()). 0 or -errno.
  */
-int attachment_new(struct attachment **ret, struct context *context, const struct peer *peer,
-                   bool may_change, void (*broken)(void *userdata, const char *what),
-                   void *userdata, struct mailbox_fds *ret_fds);
+int attachment_new(struct attachment **ret, struct context *context,
+                   const struct attachment_options *client, struct mailbox_fds *ret_fds);
 void attachment_sent(struct attachment *attachment, struct mailbox_fds *fds);
 
 /* From now on; requests that wait for room are judged anew. */

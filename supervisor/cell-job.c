@@ -88,7 +88,7 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
     cell->group->queue_bytes -= job->payload.size;
     if (state == JOB_DEAD)
         cell_write_letter(cell, job);
-    job_drop_payload(&cell->context->jobs, job);
+    job_drop_payload(job);
     cell->group->n_live--;
     job_event_ended(job);
     job_tell_waiters(job);
@@ -248,7 +248,7 @@ void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
     switch (outcome) {
     case PROTOCOL_SUCCESS:
     case PROTOCOL_UNSUCCESSFUL:
-        job_set_result(&cell->context->jobs, job, result);
+        job_set_result(job, result);
         cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_FAILED, NULL);
         break;
     case PROTOCOL_CANCELLED:

@@ -59,6 +59,6 @@ void cell_write_letter(struct cell *cell, struct job *job)
         .n_deaths = find_deaths(&context->deaths, job, deaths),
     };
 
-    job_take_payload(&context->jobs, job, &payload);
+    job_take_payload(job, &payload);
     (void)dead_letter_add(&context->dead_letters, &facts, &payload);
 }

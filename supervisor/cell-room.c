@@ -20,7 +20,7 @@
 enum room {
     ROOM,
     ROOM_NONE_HERE,
-    ROOM_NONE_ELSEWHERE, /* in the whole group's memory, or among all descriptors */
+    ROOM_NONE_ELSEWHERE, /* in the whole group's memory */
 };
 
 /* CellsQueueMemoryMax=: beyond it, whoever has less than his share still gets it. */
@@ -50,8 +50,7 @@ static enum room cell_room(struct cell *cell, const struct cell_request *request
     if (cell->queue.n_jobs + cell->n_backoff >= config->queue_max ||
         cell->queue_bytes > config->queue_memory_max - request->size)
         return ROOM_NONE_HERE;
-    if (!cell_fits_in_group(cell, request->size) ||
-        (request->blob_fd >= 0 && !kept_results_make_room(&cell->context->jobs)))
+    if (!cell_fits_in_group(cell, request->size))
         return ROOM_NONE_ELSEWHERE;
     return ROOM;
 }

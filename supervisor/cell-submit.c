@@ -65,17 +65,9 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
         memcpy(job->key, request->key, request->key_size);
         job->key_size = request->key_size;
     }
-    if (request->blob_fd < 0)
+    if (!request->blob)
         return parcel_set(&job->payload, request->data, (size_t)request->size);
     return 0;
-}
-
-static void cell_take_blob(struct cell *cell, struct job *job, const struct cell_request *request)
-{
-    struct parcel blob = PARCEL_NULL;
-
-    parcel_set_blob(&blob, request->blob_fd, request->size);
-    job_set_payload(&cell->context->jobs, job, &blob);
 }
 
 static bool is_for_later(const struct cell *cell, const struct cell_request *request)
@@ -118,8 +110,8 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
     r = cell_make_job(cell, request, &job);
     if (r != 0)
         return r;
-    if (request->blob_fd >= 0)
-        cell_take_blob(cell, job, request);
+    if (request->blob)
+        job_set_payload(job, request->blob);
     job->created_at = loop_realtime(cell->context->loop);
     cell->queue_bytes += job->payload.size;
     cell->group->queue_bytes += job->payload.size;

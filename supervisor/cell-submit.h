@@ -51,7 +51,7 @@ struct cell_request {
     struct cell_waiter *waiter;
     const void *data; /* inline payload */
     uint64_t size;
-    int blob_fd; /* -1 = inline; taken over on success */
+    struct parcel *blob; /* NULL = inline; moved out of it on success */
 };
 
 enum {

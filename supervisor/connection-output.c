@@ -166,6 +166,10 @@ int connection_send(struct connection *connection, const void *data, size_t size
         connection->fds_at = connection->out_end;
     if (connection_unread(connection) == 0) {
         n = send_some(connection, data, size, 0);
+        if (n == -ETOOMANYREFS) {
+            connection_drop_fds(connection);
+            return (int)n;
+        }
         if (n < 0) {
             connection_close(connection);
             return 0;

@@ -339,6 +339,22 @@ int connection_init(struct connection *connection, int fd, struct peer *peer,
     return 0;
 }
 
+/* Elsewhere if there may be descriptors in it. */
+static void close_socket(struct connection *connection)
+{
+    char byte;
+
+    if (connection->fd < 0)
+        return;
+    /* The ring may hold the socket a little longer: the client is to see its end now. */
+    (void)shutdown(connection->fd, SHUT_RDWR);
+    if (connection->takes_no_descriptors ||
+        recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        connection->fd = close_fd(connection->fd);
+    else
+        loop_close(connection->loop, TAKE_FD(connection->fd));
+}
+
 void connection_deinit(struct connection *connection)
 {
     loop_unwatch(connection->loop, &connection->watch);
@@ -351,7 +367,7 @@ void connection_deinit(struct connection *connection)
     free_in(connection);
     connection_free_out(connection);
     connection->account = account_put(connection->account);
-    loop_close(connection->loop, TAKE_FD(connection->fd));
+    close_socket(connection);
     connection->dead = true;
 }
 

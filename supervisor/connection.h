@@ -103,7 +103,8 @@ enum {
 
 /*
  * Sends, or queues what the socket does not take. Descriptors are duplicated; only once in a
- * connection's life. 0, CONNECTION_E_OVERRUN, -ENOMEM, -EMFILE. A socket that is broken is no error
+ * connection's life. 0, CONNECTION_E_OVERRUN, -ENOMEM, -EMFILE,
+ * -ETOOMANYREFS (too many of this user's are on their way). A socket that is broken is no error
  * here, nor a client whose user leaves too much unread: closed() follows.
  */
 int connection_send(struct connection *connection, const void *data, size_t size, const int *fds,

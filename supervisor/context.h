@@ -59,6 +59,7 @@ struct context {
     const char *cgroups_text;      /* "delegated: memory pids cpu", or what is missing */
     struct rlimit nofile;          /* as we were started with it: workers get it back */
     pid_t keeper;                  /* the main process; 0 = none */
+    int fds_for_all; /* descriptors from this number on are no stranger's; 0 = all are */
     enum context_state state;
     usec_t started_at; /* realtime */
     /* Reads the configuration again, when it is this call's turn; its done() is called in any

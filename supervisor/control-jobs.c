@@ -242,6 +242,10 @@ static void attach(struct request *request)
         {"version", VARLINK_INT, true, offsetof(struct attach_parameters, version)},
         {0},
     };
+    const struct attachment_options options = {.peer = &request->connection->peer,
+                                               .blobs = request->connection->account->blobs,
+                                               .broken = on_broken,
+                                               .userdata = request};
     struct attach_parameters parameters = {0};
     struct mailbox_fds fds;
     int r;
@@ -260,8 +264,7 @@ static void attach(struct request *request)
         request_done(request); /* nobody would get the descriptors */
         return;
     }
-    r = attachment_new(&request->attachment, request->context, &request->connection->peer, true,
-                       on_broken, request, &fds);
+    r = attachment_new(&request->attachment, request->context, &options, &fds);
     if (r < 0) {
         request_internal(request, r);
         return;

@@ -295,7 +295,6 @@ struct job *control_submit(struct request *request, const struct control_submit_
         .submitter_uid = request->connection->peer.uid,
         .options = JOB_OPTIONS_DEFAULT,
         .data = "",
-        .blob_fd = -1,
     };
     struct submit_parameters parameters = {0};
     _cleanup_(control_payload_deinit)

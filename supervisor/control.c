@@ -253,6 +253,10 @@ static int client_new(struct control *control, int fd)
     if (r < 0)
         return r;
     options.may_change = peer_may_change(&peer, config);
+    /* The lowest number that was free: what is above it is for spawns and for those who may act. */
+    if (!options.may_change && control->context->fds_for_all > 0 &&
+        fd >= control->context->fds_for_all)
+        return -EMFILE;
     refused = is_one_too_many(control, options.may_change);
     if (refused && control->n_refused >= REFUSED_MAX)
         return -EUSERS;
@@ -354,7 +358,7 @@ int control_new(struct control **ret, struct context *context, int listen_fd)
     control->fd = listen_fd;
     list_init(&control->clients);
     lane_init(&control->lane, context->loop);
-    accounts_init(&control->accounts);
+    accounts_init(&control->accounts, &context->jobs.blobs);
     timer_init(&control->accept_timer, on_accept_timer);
     r = loop_watch_fd(context->loop, &control->watch, listen_fd, POLLIN, on_connection, control);
     if (r < 0) {

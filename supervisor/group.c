@@ -71,6 +71,10 @@ int group_new(struct group **ret, struct context *context, struct config_group *
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);
     r = cell_table_init(&group->cells);
+    if (r == 0) {
+        group->blobs = blob_share_new(&context->jobs.blobs);
+        r = group->blobs ? 0 : -ENOMEM;
+    }
     if (r == 0)
         r = group_make_only_cell(group);
     if (r < 0) {
@@ -100,6 +104,7 @@ struct group *group_free(struct group *group)
     kept_results_deinit(&group->results);
     cell_table_deinit(&group->cells);
     group_fault_end(group);
+    (void)blob_share_unref(group->blobs);
     config_group_free(group->config);
     free(group);
     return NULL;

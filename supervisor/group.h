@@ -37,7 +37,8 @@ struct group {
     struct cell *cell;   /* the only one of a group without keys; NULL with Cells=by-key */
     size_t size;         /* of the pool of every cell that has no size of its own */
     struct kept_results results;
-    struct latency latency; /* of all cells, if it has keys; likewise: */
+    struct blob_share *blobs; /* of what its workers send */
+    struct latency latency;   /* of all cells, if it has keys; likewise: */
     struct latency work;
     struct outcomes outcomes;
     struct group_dead last_dead;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "job.h"
 
+#include "kept-results.h"
+
 #include "../shared/cleanup.h"
 #include <assert.h>
 #include <errno.h>
@@ -36,10 +38,10 @@ int job_table_init(struct job_table *table)
 
     *table = (struct job_table){0};
     list_init(&table->free);
-    list_init(&table->kept_blobs);
     if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
         return -errno;
-    table->blobs_max = UINT64_MAX;
+    blob_quota_init(&table->blobs);
+    table->blobs.spare = kept_results_spare;
     table->random_high = seed[0];
     table->random_state = seed[1] | 1;
     return 0;
@@ -210,43 +212,35 @@ struct job *job_ref(struct job *job)
     return job;
 }
 
-static void job_drop(struct job_table *table, struct parcel *parcel)
+static void job_move_in(struct parcel *to, struct parcel *from)
 {
-    table->n_blobs -= parcel->fd >= 0;
-    parcel_deinit(parcel);
-}
-
-static void job_move_in(struct job_table *table, struct parcel *to, struct parcel *from)
-{
-    job_drop(table, to);
+    parcel_deinit(to);
     parcel_move(to, from);
-    table->n_blobs += to->fd >= 0;
 }
 
-void job_set_payload(struct job_table *table, struct job *job, struct parcel *from)
+void job_set_payload(struct job *job, struct parcel *from)
 {
-    job_move_in(table, &job->payload, from);
+    job_move_in(&job->payload, from);
 }
 
-void job_set_result(struct job_table *table, struct job *job, struct parcel *from)
+void job_set_result(struct job *job, struct parcel *from)
 {
-    job_move_in(table, &job->result, from);
+    job_move_in(&job->result, from);
 }
 
-void job_take_payload(struct job_table *table, struct job *job, struct parcel *to)
+void job_take_payload(struct job *job, struct parcel *to)
 {
-    table->n_blobs -= job->payload.fd >= 0;
     parcel_move(to, &job->payload);
 }
 
-void job_drop_payload(struct job_table *table, struct job *job)
+void job_drop_payload(struct job *job)
 {
-    job_drop(table, &job->payload);
+    parcel_deinit(&job->payload);
 }
 
-void job_drop_result(struct job_table *table, struct job *job)
+void job_drop_result(struct job *job)
 {
-    job_drop(table, &job->result);
+    parcel_deinit(&job->result);
 }
 
 void job_unref(struct job_table *table, struct job *job)
@@ -257,8 +251,8 @@ void job_unref(struct job_table *table, struct job *job)
     assert(!list_linked(&job->link));
     if (job->id.name[0] != '\0')
         (void)tdelete(job, &table->names, compare_names);
-    job_drop(table, &job->payload);
-    job_drop(table, &job->result);
+    parcel_deinit(&job->payload);
+    parcel_deinit(&job->result);
     free(job->key);
     free(job->reason);
     free(job->attempts);

@@ -60,7 +60,7 @@ struct job_waiter {
 };
 
 struct job {
-    struct list blob_link; /* in the table's list of kept results that hold a descriptor */
+    struct list blob_link; /* in its share's list of blobs that can be spared */
     struct list link;      /* in the cell's queue, the slot's hand, the cell's backoff list, or the
                               group's kept results */
     uint64_t handle;       /* index and generation in the table */
@@ -115,10 +115,8 @@ struct job_table {
     struct list free;
     void *names; /* tree of jobs whose id was chosen by the submitter */
     uint64_t n_live;
-    uint64_t n_blobs;       /* payloads and results that hold a descriptor */
-    uint64_t blobs_max;     /* what the cells keep that within */
-    struct list kept_blobs; /* kept results that are blobs, of all cells, oldest first */
-    uint64_t random_high;   /* makes ids */
+    struct blob_quota blobs; /* of payloads, results and messages alike */
+    uint64_t random_high;    /* makes ids */
     uint64_t random_state;
 };
 
@@ -142,11 +140,11 @@ void job_unref(struct job_table *table, struct job *job);
 
 /* Move a payload or result in (it counts if it is a blob); let go of one, or move the payload out.
  */
-void job_set_payload(struct job_table *table, struct job *job, struct parcel *from);
-void job_set_result(struct job_table *table, struct job *job, struct parcel *from);
-void job_drop_payload(struct job_table *table, struct job *job);
-void job_drop_result(struct job_table *table, struct job *job);
-void job_take_payload(struct job_table *table, struct job *job, struct parcel *to);
+void job_set_payload(struct job *job, struct parcel *from);
+void job_set_result(struct job *job, struct parcel *from);
+void job_drop_payload(struct job *job);
+void job_drop_result(struct job *job);
+void job_take_payload(struct job *job, struct parcel *to);
 
 /* Places in the table, in use or not; a job keeps its own for life. */
 uint32_t job_table_size(const struct job_table *table);

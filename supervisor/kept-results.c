@@ -71,38 +71,33 @@ void kept_results_deinit(struct kept_results *results)
     timer_disarm(loop_timers(results->loop), &results->timer);
 }
 
-static void kept_results_refuse(const struct kept_results *results, struct job *job)
+static void kept_results_refuse(struct job *job)
 {
     char reason[128];
 
     (void)snprintf(reason, sizeof(reason),
                    "its result is not kept: %llu bytes are more than ResultsMemoryMax= allows",
                    (unsigned long long)job->result.size);
-    job_drop_result(results->table, job);
+    job_drop_result(job);
     job_set_reason(job, reason);
 }
 
 void kept_results_add(struct kept_results *results, struct job *job)
 {
     if (job->result.size > results->memory_max)
-        kept_results_refuse(results, job);
+        kept_results_refuse(job);
     job->kept_at = loop_now(results->loop);
     job->kept = results;
     list_push_back(&results->jobs, &job->link);
     results->n_jobs++;
     results->bytes += job->result.size;
-    if (job->result.fd >= 0) {
-        list_push_back(&results->table->kept_blobs, &job->blob_link);
-        (void)kept_results_make_room(results->table);
+    if (job->result.blob) {
+        list_push_back(&job->result.blob->share->kept, &job->blob_link);
     }
     kept_results_expire(results, job->kept_at);
 }
 
-bool kept_results_make_room(struct job_table *table)
+void kept_results_spare(struct blob_share *share)
 {
-    struct list *oldest;
-
-    while (table->n_blobs >= table->blobs_max && (oldest = list_first(&table->kept_blobs)))
-        kept_results_drop(list_entry(oldest, struct job, blob_link));
-    return table->n_blobs < table->blobs_max;
+    kept_results_drop(list_entry(list_first(&share->kept), struct job, blob_link));
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct job;
+struct blob_share;
 struct job_table;
 struct loop;
 
@@ -45,7 +46,7 @@ void kept_results_add(struct kept_results *results, struct job *job);
 void kept_results_drop(struct job *job);
 
 /*
- * Kept results above InlineMax= hold a descriptor each, and workers need descriptors to be started:
- * the oldest ones, of whichever group, make room for new blobs. Whether there is room now.
+ * Kept results above InlineMax= hold a descriptor each: the oldest one of a group makes room for a
+ * large payload that the same group's workers send. For struct blob_quota.
  */
-bool kept_results_make_room(struct job_table *table);
+void kept_results_spare(struct blob_share *share);

@@ -2,8 +2,6 @@
 #include "letter.h"
 
 #include "../shared/fault.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,19 +37,6 @@ struct letter *letter_new(uint16_t kind, const struct topic *topic)
     return letter;
 }
 
-static int copy_payload(struct parcel *to, const struct parcel *from)
-{
-    int fd;
-
-    if (from->fd < 0)
-        return parcel_set(to, parcel_data(from), (size_t)from->size);
-    fd = fcntl(from->fd, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
-    parcel_set_blob(to, fd, from->size);
-    return 0;
-}
-
 /* All fields but link, topic and payload. */
 static struct letter *new_like(const struct letter *letter, const struct topic *topic)
 {
@@ -71,7 +56,7 @@ struct letter *letter_copy(const struct letter *letter)
 {
     struct letter *copy = new_like(letter, &letter->topic);
 
-    if (copy && copy_payload(&copy->payload, &letter->payload) < 0)
+    if (copy && parcel_copy(&copy->payload, &letter->payload) < 0)
         return letter_free(copy);
     return copy;
 }

@@ -46,7 +46,7 @@ struct letter {
 
 /* A letter in no list, without payload; the topic is copied. NULL when out of memory. */
 struct letter *letter_new(uint16_t kind, const struct topic *topic);
-/* Also in all other fields but link, with a copy of the payload (a duplicate of its descriptor).
+/* Also in all other fields but link, with a copy of the payload (a blob is shared).
  * NULL when out of memory or descriptors. */
 struct letter *letter_copy(const struct letter *letter);
 /* Another one with this topic, and the payload moved into it. NULL when out of memory: nothing has

@@ -4,6 +4,9 @@
 #include "mailbox-private.h"
 #include <errno.h>
 
+/* Copying so much takes some tens of microseconds. */
+#define COPIED_MAX ((uint64_t)256 << 10)
+
 /*
  * What could not be received for want of memory may still lie in the socket, with the serial of a
  * record that is over: it goes, as often as that has happened.
@@ -16,6 +19,30 @@ static int mailbox_receive(struct mailbox *mailbox, uint64_t serial, int *ret_fd
         r = payload_receive_fd(mailbox->control, serial, closer_close, ret_fd);
     while (r == -EPROTO && mailbox->blobs_left > 0 && mailbox->blobs_left--);
     mailbox->blobs_left += r == -ENOMEM;
+    return r;
+}
+
+/* As a descriptor; beyond the sender's share of those the bytes, if they are not too many. */
+static int keep_blob(struct mailbox *mailbox, int fd, uint64_t size, struct parcel *ret)
+{
+    struct held_blob *blob;
+    int r;
+
+    if (!mailbox->blobs) {
+        parcel_set_blob(ret, fd, size);
+        return 0;
+    }
+    r = held_blob_new(&blob, mailbox->blobs, fd, size, size > COPIED_MAX);
+    if (r == 0) {
+        parcel_set_shared(ret, blob);
+        return 0;
+    }
+    if (r < 0 || size > COPIED_MAX) {
+        closer_close(fd);
+        return r < 0 ? r : -EMFILE;
+    }
+    r = parcel_read(ret, fd, (size_t)size);
+    (void)close_fd(fd);
     return r;
 }
 
@@ -38,8 +65,7 @@ int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struc
         closer_close(fd);
         return r;
     }
-    parcel_set_blob(ret, fd, wire->size);
-    return 0;
+    return keep_blob(mailbox, fd, wire->size, ret);
 }
 
 static int mailbox_send_blob(struct mailbox *mailbox, int fd, uint64_t size,

@@ -199,6 +199,10 @@ int mailbox_init(struct mailbox *mailbox, struct loop *loop, const struct mailbo
         return r;
     }
     mailbox->control = sockets[0];
+    if (options->blobs) {
+        mailbox->blobs = options->blobs;
+        mailbox->blobs->references++;
+    }
     ret_fds->control = sockets[1];
     return 0;
 }
@@ -232,6 +236,7 @@ void mailbox_deinit(struct mailbox *mailbox)
     mailbox_empty_eventfd(mailbox);
     channel_deinit(&mailbox->channel);
     loop_close(mailbox->loop, TAKE_FD(mailbox->control));
+    mailbox->blobs = blob_share_unref(mailbox->blobs);
 }
 
 int mailbox_open(struct mailbox *mailbox)

@@ -64,7 +64,8 @@ struct mailbox {
     struct loop *loop;
     struct channel channel;
     const struct mailbox_handler *handler;
-    int control; /* our end of the control socket */
+    int control;              /* our end of the control socket */
+    struct blob_share *blobs; /* the peer's */
     uint64_t blobs_sent, blobs_received;
     unsigned blobs_left; /* given up, and perhaps still in the socket */
     bool dead;           /* broken, or being taken down */
@@ -92,7 +93,8 @@ struct mailbox {
 
 struct mailbox_options {
     uint32_t ring_size, inline_max;
-    uint32_t spin_usec; /* how long the peer may spin before it sleeps */
+    uint32_t spin_usec;       /* how long the peer may spin before it sleeps */
+    struct blob_share *blobs; /* what the peer's blobs count for, borrowed; NULL = no bound */
 };
 
 /* Descriptors for the peer; close the control end and call mailbox_forget_fds() after handing them

@@ -8,6 +8,7 @@
 
 #include "../shared/cleanup.h"
 #include "../shared/payload.h"
+#include "held-blob.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,8 +17,9 @@
 
 struct parcel {
     uint64_t size;
-    int fd;        /* blob; -1 otherwise */
-    uint8_t *heap; /* NULL if small or blob */
+    int fd;                 /* blob; -1 otherwise */
+    struct held_blob *blob; /* whose descriptor that is; NULL = our own */
+    uint8_t *heap;          /* NULL if small or blob */
     uint8_t small[PARCEL_SMALL];
 };
 
@@ -30,6 +32,7 @@ static inline void parcel_init(struct parcel *parcel)
 {
     parcel->size = 0;
     parcel->fd = -1;
+    parcel->blob = NULL;
     parcel->heap = NULL;
 }
 
@@ -37,20 +40,29 @@ static inline void parcel_init(struct parcel *parcel)
  * deinitialised. */
 int parcel_set(struct parcel *parcel, const void *data, size_t size);
 
+/* The bytes of a checked blob; its descriptor stays the caller's. 0, -ENOMEM, or -errno. */
+int parcel_read(struct parcel *parcel, int fd, size_t size);
+
 /* Takes a checked blob's descriptor over. */
 void parcel_set_blob(struct parcel *parcel, int fd, uint64_t size);
+
+/* Takes a reference over. */
+void parcel_set_shared(struct parcel *parcel, struct held_blob *blob);
+
+/* With the same bytes; of a shared blob another reference. 0, -ENOMEM, or -errno. */
+int parcel_copy(struct parcel *to, const struct parcel *from);
 
 /* Moves; `from` is empty afterwards. */
 void parcel_move(struct parcel *to, struct parcel *from);
 
-/* Closes a blob, elsewhere if it is large: all its pages may be freed by that. */
-void parcel_close_blob(struct parcel *parcel);
+/* Lets go of a blob. */
+void parcel_drop_blob(struct parcel *parcel);
 
 /* Inline, as the next one: most parcels are small or empty, and every job has two. */
 static inline void parcel_deinit(struct parcel *parcel)
 {
     if (parcel->fd >= 0)
-        parcel_close_blob(parcel);
+        parcel_drop_blob(parcel);
     if (parcel->heap)
         free(TAKE_PTR(parcel->heap));
     parcel->size = 0;

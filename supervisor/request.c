@@ -102,6 +102,20 @@ static void build_error(struct request *request, const char *name, const char *k
     reply_raw(&request->reply, "", 1);
 }
 
+static const char *describe(int error)
+{
+    switch (error) {
+    case -EDQUOT:
+        return "the answers that are not read yet take too much memory";
+    case -ETOOMANYREFS:
+        return "more descriptors of the supervisor's user are on their way between processes than "
+               "its "
+               "RLIMIT_NOFILE allows; try again, or raise LimitNOFILE=";
+    default:
+        return strerror(-error);
+    }
+}
+
 /* The answer could not be built: this one can. */
 static void replace_answer(struct request *request, int error)
 {
@@ -109,9 +123,7 @@ static void replace_answer(struct request *request, int error)
         build_error(request, "TooLarge", "maximum", (int64_t)REQUEST_REPLY_MAX);
         return;
     }
-    reply_string(request_begin_error(request, "Internal"), "message",
-                 error == -EDQUOT ? "the answers that are not read yet take too much memory"
-                                  : strerror(-error));
+    reply_string(request_begin_error(request, "Internal"), "message", describe(error));
     reply_end_object(&request->reply);
     reply_end_object(&request->reply);
     reply_raw(&request->reply, "", 1);

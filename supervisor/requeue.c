@@ -131,13 +131,10 @@ static int submit(struct group *group, struct dead_letter *letter, struct job **
         .options = letter->options,
         .data = payload->fd >= 0 ? NULL : parcel_data(payload),
         .size = payload->size,
-        .blob_fd = payload->fd,
+        .blob = payload->fd >= 0 ? payload : NULL,
     };
-    int r = group_submit(group, &wanted, NULL, NULL, 0, ret);
 
-    if (r == 0)
-        payload->fd = -1; /* its own now */
-    return r;
+    return group_submit(group, &wanted, NULL, NULL, 0, ret);
 }
 
 static void requeue_job(struct context *context, struct dead_letter *letter, const char *to,

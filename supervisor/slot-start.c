@@ -151,6 +151,7 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
         .ring_size = config->mailbox_size,
         .inline_max = config->inline_max,
         .spin_usec = (uint32_t)config->spin,
+        .blobs = slot->cell->group->blobs,
     };
     struct slot_environment environment = {.n = 0};
     struct mailbox_fds fds;

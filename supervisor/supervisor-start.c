@@ -8,6 +8,7 @@
 #include "supervisor-private.h"
 #include <errno.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -116,17 +117,26 @@ static int open_runtime_directory(struct supervisor *supervisor)
     return supervisor->runtime_directory ? 0 : -ENOMEM;
 }
 
+/* For workers that are started and for those who may change something. */
+#define DESCRIPTORS_RESERVED 64
+
 /* Every worker takes descriptors, and so does every large payload that waits. */
 static void raise_descriptor_limit(struct context *context)
 {
     struct rlimit limit;
+    rlim_t reserve;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
     context->nofile = limit;
     limit.rlim_cur = limit.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
-    context->jobs.blobs_max = limit.rlim_cur / 2;
+    if (limit.rlim_cur > INT_MAX)
+        limit.rlim_cur = INT_MAX;
+    context->jobs.blobs.max = limit.rlim_cur / 2;
+    context->jobs.blobs.fd_max = (int)(limit.rlim_cur - limit.rlim_cur / 4);
+    reserve = limit.rlim_cur / 8 < DESCRIPTORS_RESERVED ? limit.rlim_cur / 8 : DESCRIPTORS_RESERVED;
+    context->fds_for_all = (int)(limit.rlim_cur - reserve);
 }
 
 static int open_context(struct supervisor *supervisor)

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import socket
 import subprocess
 import unittest
 
@@ -11,6 +12,7 @@ from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, TestCase, VarlinkErr
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 DESCRIPTORS = 256
 LARGE = 40000  # above InlineMax: a descriptor each
+HUGE = 300000  # too large to be kept in any other way
 WAITERS_MAX = 65536
 
 
@@ -70,7 +72,7 @@ class Descriptors(TestCase):
                 self.assertEqual(error.name, "NoSuchJob")
         return kept
 
-    def test_large_results_beyond_the_limit_cost_the_oldest_of_them_and_no_worker(self):
+    def test_large_results_beyond_the_limit_are_kept_as_bytes_and_cost_no_worker(self):
         s = self.with_few({"actor": actor(), "other": actor()})
         ids = [s.create("actor", f"blob {LARGE}") for _ in range(400)]
         self.assertEqual(len(s.wait_job(ids[-1])["result"]["data"]) * 3 // 4 // 100, LARGE // 100)
@@ -79,8 +81,8 @@ class Descriptors(TestCase):
         self.assertEqual(s.worker("actor/0")["generation"], 1)
         kept = self.kept(s, ids)
         self.assertEqual(kept, ids[-len(kept):])
-        self.assertGreater(len(kept), DESCRIPTORS // 4)
-        self.assertLess(len(s.fds()), DESCRIPTORS * 3 // 4)
+        self.assertEqual(len(kept), 400)  # of those beyond the limit the bytes are kept
+        self.assertLess(len(s.fds()), DESCRIPTORS // 2)
         s.call("Restart", target="actor", wait=True)
         self.assertEqual(s.do("other", f"blob {LARGE}")["state"], "succeeded")
 
@@ -90,18 +92,47 @@ class Descriptors(TestCase):
         s.wait_job(ids[-1])
         self.assertEqual(Flood(s, "submit", "actor", 10, LARGE).take_ends()["succeeded"], 10)
 
-    def test_large_payloads_beyond_the_limit_are_refused_as_busy_and_the_others_are_done(self):
-        s = self.with_few({"actor": actor()})
+    def test_huge_results_beyond_the_limit_cost_the_oldest_of_them(self):
+        s = self.with_few({"actor": actor(Jobs={"ResultsMemoryMax": "1G"})})
+        ids = [s.create("actor", f"blob {HUGE}") for _ in range(150)]
+        s.wait_job(ids[-1])
+        group = s.until(lambda: self.finished(s))
+        self.assertEqual((group["succeeded"], group["deaths"], group["retries"]), (150, 0, 0))
+        kept = self.kept(s, ids)
+        self.assertEqual(kept, ids[-len(kept):])
+        self.assertEqual(len(kept), DESCRIPTORS // 4)
+
+    def test_huge_payloads_beyond_the_limit_are_refused_as_busy_and_the_others_are_done(self):
+        s = self.with_few({"actor": actor(Jobs={"QueueMemoryMax": "1G"})})
         s.call("Pause", target="actor")
-        flood = Flood(s, "submit", "actor", 300, LARGE)
-        self.assertEqual(flood.answers["others"], 0)
-        self.assertGreater(flood.answers["busy"], 300 - DESCRIPTORS * 3 // 4)
-        self.assertLess(flood.answers["busy"], 300 - DESCRIPTORS // 4)
-        self.assertEqual(s.group("actor")["refused"], flood.answers["busy"])
+        flood = Flood(s, "submit", "actor", 150, HUGE)
+        self.assertEqual((flood.answers["others"], flood.answers["busy"]), (0, 150 - DESCRIPTORS // 4))
+        small = Flood(s, "submit", "actor", 150, LARGE)
+        self.assertEqual((small.answers["others"], small.answers["busy"]), (0, 0))
         s.call("Resume", target="actor")
-        ends = flood.take_ends()
-        self.assertEqual((ends["succeeded"], ends["busy"]), (300 - flood.answers["busy"], flood.answers["busy"]))
+        self.assertEqual(flood.take_ends()["succeeded"], DESCRIPTORS // 4)
+        self.assertEqual(small.take_ends()["succeeded"], 150)
         self.assertEqual(s.deaths(), [])
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_strangers_leave_descriptors_to_workers_and_to_who_may_change_something(self):
+        s = self.supervisor({"actor": actor()}, conf="[Supervisor]\nClientsMax=10000\n").start(preexec_fn=self.few)
+        crowd = []
+        os.seteuid(65534)
+        try:
+            for _ in range(2 * DESCRIPTORS):
+                crowd.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+                crowd[-1].connect(s.socket_path)
+        finally:
+            os.seteuid(0)
+        try:
+            self.assertEqual(s.call("GetInfo")["state"], "running")
+            s.call("Restart", target="actor", wait=True)
+            self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
+            self.assertIn("a client is turned away: Too many open files", s.log())
+        finally:
+            for stranger in crowd:
+                stranger.close()
 
 
 class Waiters(TestCase):

@@ -80,7 +80,6 @@ static struct cell_request request_of(const char *name)
         .name = name,
         .options = JOB_OPTIONS_DEFAULT,
         .data = "",
-        .blob_fd = -1,
     };
 }
 

@@ -274,7 +274,6 @@ static struct cell_request request_of(const char *what, const char *name)
         .options = JOB_OPTIONS_DEFAULT,
         .data = what,
         .size = strlen(what),
-        .blob_fd = -1,
     };
 }
 

@@ -127,7 +127,6 @@ static int submit_data(const char *key, size_t size, const char *id, struct job 
         .options = JOB_OPTIONS_DEFAULT,
         .data = data,
         .size = size,
-        .blob_fd = -1,
     };
 
     return group_submit(group, &request, NULL, NULL, 0, ret ? ret : &job);

@@ -34,18 +34,21 @@ static void teardown(void)
     loop_free(loop);
 }
 
-/* An ended job with this id, and a descriptor for its result if it is to be a blob. */
-static struct job *ended(const char *name, bool blob)
+/* An ended job with this id, and a blob of this share as its result if there is one. */
+static struct job *ended(const char *name, struct blob_share *share)
 {
     struct parcel parcel = PARCEL_NULL;
+    struct held_blob *blob;
     struct job *job;
 
     ck_assert_int_eq(job_new(&table, name, &job), 0);
     job_set_state(job, JOB_RUNNING);
     job_set_state(job, JOB_SUCCEEDED);
-    if (blob) {
-        parcel_set_blob(&parcel, open("/dev/null", O_RDONLY | O_CLOEXEC), 1 << 20);
-        job_set_result(&table, job, &parcel);
+    if (share) {
+        ck_assert_int_eq(
+            held_blob_new(&blob, share, open("/dev/null", O_RDONLY | O_CLOEXEC), 1 << 20, true), 0);
+        parcel_set_shared(&parcel, blob);
+        job_set_result(job, &parcel);
     }
     return job;
 }
@@ -61,9 +64,9 @@ static bool is_known(const char *name)
 START_TEST(beyond_the_maximum_the_oldest_go)
 {
     kept_results_set_bounds(&results, USEC_PER_SEC, 2, UINT64_MAX);
-    kept_results_add(&results, ended("a", false));
-    kept_results_add(&results, ended("b", false));
-    kept_results_add(&results, ended("c", false));
+    kept_results_add(&results, ended("a", NULL));
+    kept_results_add(&results, ended("b", NULL));
+    kept_results_add(&results, ended("c", NULL));
     ck_assert(!is_known("a") && is_known("b") && is_known("c"));
     kept_results_set_bounds(&results, USEC_PER_SEC, 1, UINT64_MAX);
     ck_assert(!is_known("b") && is_known("c"));
@@ -74,11 +77,11 @@ END_TEST
 static struct job *sized(const char *name, size_t size)
 {
     struct parcel parcel = PARCEL_NULL;
-    struct job *job = ended(name, false);
+    struct job *job = ended(name, NULL);
     static const char zeros[1000];
 
     ck_assert_int_eq(parcel_set(&parcel, zeros, size), 0);
-    job_set_result(&table, job, &parcel);
+    job_set_result(job, &parcel);
     return job;
 }
 
@@ -123,10 +126,10 @@ START_TEST(each_goes_at_its_time)
     const usec_t now = loop_now(loop);
 
     kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10, UINT64_MAX);
-    kept_results_add(&results, ended("a", false));
+    kept_results_add(&results, ended("a", NULL));
     ck_assert_uint_eq(results.timer.at, now + 3 * USEC_PER_SEC);
     let_pass(2 * USEC_PER_SEC);
-    kept_results_add(&results, ended("b", false));
+    kept_results_add(&results, ended("b", NULL));
     timer_disarm(loop_timers(loop), &results.timer);
     results.timer.fn(&results.timer, now + 1 * USEC_PER_SEC);
     ck_assert(!is_known("a") && is_known("b"));
@@ -137,9 +140,9 @@ END_TEST
 START_TEST(those_that_are_kept_follow_a_change)
 {
     kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10, UINT64_MAX);
-    kept_results_add(&results, ended("a", false));
+    kept_results_add(&results, ended("a", NULL));
     let_pass(2 * USEC_PER_SEC);
-    kept_results_add(&results, ended("b", false));
+    kept_results_add(&results, ended("b", NULL));
     kept_results_set_bounds(&results, 1 * USEC_PER_SEC, 10, UINT64_MAX);
     ck_assert(!is_known("a") && is_known("b"));
     ck_assert_uint_eq(results.timer.at, loop_now(loop) + 1 * USEC_PER_SEC);
@@ -148,7 +151,7 @@ END_TEST
 
 START_TEST(a_dropped_one_belongs_to_no_group_though_somebody_holds_it)
 {
-    struct job *job = ended("a", false);
+    struct job *job = ended("a", NULL);
 
     job->group = (struct group *)&results; /* whatever */
     kept_results_add(&results, job);
@@ -162,27 +165,23 @@ START_TEST(a_dropped_one_belongs_to_no_group_though_somebody_holds_it)
 }
 END_TEST
 
-START_TEST(blobs_make_room_for_new_ones_the_oldest_first_whosever_they_are)
+START_TEST(a_large_payload_costs_the_oldest_large_results_of_its_sender_alone)
 {
-    table.blobs_max = 3;
-    kept_results_add(&others, ended("a", true));
-    kept_results_add(&results, ended("small", false));
-    kept_results_add(&results, ended("b", true));
-    ck_assert(is_known("a") && kept_results_make_room(&table));
-    kept_results_add(&results, ended("c", true));
-    ck_assert(!is_known("a") && is_known("b") && is_known("c") && is_known("small"));
-    ck_assert_uint_eq(others.n_jobs, 0);
-}
-END_TEST
+    struct blob_share *share = blob_share_new(&table.blobs), *others_share;
+    struct held_blob *blob;
 
-START_TEST(there_is_no_room_when_all_blobs_are_of_live_jobs)
-{
-    struct job *job = ended("a", true);
-
-    table.blobs_max = 1;
-    ck_assert(!kept_results_make_room(&table));
-    job_unref(&table, job);
-    ck_assert(kept_results_make_room(&table));
+    others_share = blob_share_new(&table.blobs);
+    table.blobs.max = 5;
+    kept_results_add(&others, ended("other", others_share));
+    kept_results_add(&results, ended("small", NULL));
+    kept_results_add(&results, ended("a", share));
+    kept_results_add(&results, ended("b", share));
+    ck_assert(is_known("a"));
+    ck_assert_int_eq(held_blob_new(&blob, share, -1, 1, true), 0);
+    ck_assert(!is_known("a") && is_known("b") && is_known("other") && is_known("small"));
+    (void)held_blob_unref(blob);
+    (void)blob_share_unref(share);
+    (void)blob_share_unref(others_share);
 }
 END_TEST
 
@@ -198,8 +197,7 @@ static Suite *results_suite(void)
     tcase_add_test(tcase, each_goes_at_its_time);
     tcase_add_test(tcase, those_that_are_kept_follow_a_change);
     tcase_add_test(tcase, a_dropped_one_belongs_to_no_group_though_somebody_holds_it);
-    tcase_add_test(tcase, blobs_make_room_for_new_ones_the_oldest_first_whosever_they_are);
-    tcase_add_test(tcase, there_is_no_room_when_all_blobs_are_of_live_jobs);
+    tcase_add_test(tcase, a_large_payload_costs_the_oldest_large_results_of_its_sender_alone);
     suite_add_tcase(suite, tcase);
     return suite;
 }
