@@ -32,12 +32,24 @@ CASES = {
 CONF = "[Supervisor]\nSpinUsec=0\n"  # how long it looks before it sleeps, time decides
 
 
+def under_callgrind(path):
+    """A trouped that finds a supervisor's program beside it which counts the real one's instructions."""
+    directory = path + ".programs"
+    os.makedirs(directory, exist_ok=True)
+    script = os.path.join(directory, "trouped-supervisor")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\nexec valgrind --tool=callgrind --callgrind-out-file='{path}' "
+                   f"'{programs.product('trouped-supervisor')}' \"$@\"\n")
+    os.chmod(script, 0o755)
+    return shutil.copy(programs.product("trouped"), directory)
+
+
 def collected(path, jobs, case):
     """Instructions that the supervisor has executed in its life, and the jobs it did."""
     _, workers, depth, window, size = case
     daemon = loads.Troupe(workers, depth, Worker={"TimeoutStartSec": "60s"}) if window else loads.Tell()
     daemon.conf = CONF
-    daemon.wrapper = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={path}"]
+    daemon.program = under_callgrind(path)
     with daemon:
         if window:
             what = ("window", jobs, size, size, window) if window > 1 else ("round-trip", jobs, size, size)

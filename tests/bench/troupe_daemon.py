@@ -20,6 +20,7 @@ def group(exec_start, **sections):
 
 
 class Daemon:
+    program = None  # other than the trouped that was built
     def __init__(self, groups, options=(), wrapper=(), conf=""):
         self.groups, self.options, self.wrapper, self.conf = groups, options, wrapper, conf
         self.process = None
@@ -37,7 +38,7 @@ class Daemon:
                 file.write(text)
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         self.notify.bind(os.path.join(self.directory, "notify"))
-        self.command = [*self.wrapper, programs.product("trouped"), "--config", configuration, "--socket",
+        self.command = [*self.wrapper, self.program or programs.product("trouped"), "--config", configuration, "--socket",
                         self.socket, *self.options]
         return self
 
