@@ -167,7 +167,7 @@ class Rights(TestCase):
         self.addCleanup(os.close, pidfd)
         s.pidfd = pidfd
         s.wait_told("READY=1")
-        s.until(lambda: "none" in s.log() or "found" in s.log())
+        s.until(lambda: "[looker/0] none" in s.log() or "[looker/0] found" in s.log())
         self.assertIn("[looker/0] none", s.log())
         os.write(terminal, termios.tcgetattr(terminal)[6][termios.VINTR])  # ^C: one signal, not two
         self.assertTrue(ended(pidfd, LIMIT))
