@@ -403,7 +403,7 @@ INSTALLED = \
 	$(call install_all,755,$(BUILD)/trouped-supervisor $(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS),$(LIBEXECDIR)) \
 	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
 	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \
-	$(call install_all,644,worker/troupe.h worker/troupe-actor.h,$(INCLUDEDIR)) \
+	$(call install_all,644,worker/troupe.h worker/troupe-actor.h worker/troupe-query.h,$(INCLUDEDIR)) \
 	$(call install_all,in,README.md,$(DOCDIR)) \
 	$(call install_all,644,CHANGELOG.md LICENSE,$(DOCDIR)) \
 	$(call install_all,in,$(wildcard worker/examples/*.group.in worker/examples/*.exchange.in units/*.example),$(DOCDIR)/examples) \

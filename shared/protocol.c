@@ -291,6 +291,7 @@ int protocol_put_submit(void *body, uint32_t size, const struct protocol_submit 
     message_put_u64(&writer, submit->delay);
     message_put_u64(&writer, submit->at);
     message_put_u64(&writer, submit->wait);
+    message_put_u64(&writer, submit->deadline);
     part_put_bounded(&writer, submit->name, submit->name_size, PROTOCOL_NAME_MAX);
     part_put_bounded(&writer, submit->key, submit->key_size, PROTOCOL_KEY_MAX);
     put_payload(&writer, &submit->payload);
@@ -312,6 +313,7 @@ int protocol_get_submit(const void *body, uint32_t size, struct protocol_submit 
     ret->delay = message_get_u64(&reader);
     ret->at = message_get_u64(&reader);
     ret->wait = message_get_u64(&reader);
+    ret->deadline = message_get_u64(&reader);
     ret->name_size = part_get_bounded(&reader, &ret->name, PROTOCOL_NAME_MAX);
     ret->key_size = part_get_bounded(&reader, &ret->key, PROTOCOL_KEY_MAX);
     ret->payload = payload_get(&reader);
@@ -414,7 +416,7 @@ int protocol_get_done(const void *body, uint32_t size, struct protocol_done *ret
 
     ret->cookie = message_get_u64(&reader);
     ret->id = get_id(&reader);
-    ret->end = (enum protocol_end)part_get_enum(&reader, PROTOCOL_END_DEAD);
+    ret->end = (enum protocol_end)part_get_enum(&reader, PROTOCOL_END_TIMED_OUT);
     ret->code = message_get_i32(&reader);
     ret->attempts = message_get_u32(&reader);
     ret->reason_size = part_get_bounded(&reader, &ret->reason, PROTOCOL_REASON_MAX);

@@ -51,7 +51,8 @@ enum protocol_end {
     PROTOCOL_END_SUCCEEDED = 0,
     PROTOCOL_END_FAILED = 1, /* unsuccessful */
     PROTOCOL_END_CANCELLED = 2,
-    PROTOCOL_END_DEAD = 3, /* retries exhausted */
+    PROTOCOL_END_DEAD = 3,      /* retries exhausted */
+    PROTOCOL_END_TIMED_OUT = 4, /* cancelled, since its deadline was over */
 };
 
 /*
@@ -154,6 +155,7 @@ struct protocol_submit {
     usec_t delay;     /* not to be begun before so long; 0 = none */
     usec_t at;        /* not to be begun before this date, realtime; 0 = none */
     usec_t wait;      /* how long to wait for room in the queue; USEC_INFINITY = for ever */
+    usec_t deadline;  /* for all of it; 0 = none */
     const void *name; /* the submitter's id; size 0 = have one made */
     uint32_t name_size;
     const void *key;

@@ -22,7 +22,7 @@ static enum protocol_end end_of(const struct job *job)
     case JOB_FAILED:
         return PROTOCOL_END_FAILED;
     case JOB_CANCELLED:
-        return PROTOCOL_END_CANCELLED;
+        return job->timed_out ? PROTOCOL_END_TIMED_OUT : PROTOCOL_END_CANCELLED;
     default:
         return PROTOCOL_END_DEAD;
     }

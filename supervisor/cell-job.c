@@ -77,6 +77,7 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
 {
     assert(!list_linked(&job->link));
     progress_moved(cell);
+    timer_disarm(loop_timers(cell->context->loop), &job->deadline);
     job_set_state(job, state);
     job->ended_at = loop_realtime(cell->context->loop);
     cell_note_latency(cell, job);
@@ -137,7 +138,9 @@ void cell_end_cancelled(struct cell *cell, struct job *job)
 {
     char reason[48] = "cancelled";
 
-    if (job->canceller_known)
+    if (job->timed_out)
+        (void)snprintf(reason, sizeof(reason), "its deadline is over");
+    else if (job->canceller_known)
         (void)snprintf(reason, sizeof(reason), "cancelled by uid %u", (unsigned)job->canceller);
     cell_end_job(cell, job, JOB_CANCELLED, reason);
 }

@@ -40,6 +40,9 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
 /* The same for one whose cancellation was requested. */
 void cell_end_cancelled(struct cell *cell, struct job *job);
 
+/* The deadline of a job is over: it is cancelled. */
+void cell_on_deadline(struct timer *timer, usec_t now);
+
 /* A running job waits before its next attempt. */
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay);
 

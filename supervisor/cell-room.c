@@ -136,8 +136,12 @@ static int cell_wait(struct cell *cell, const struct cell_request *request, enum
     struct cell_waiter *waiter = request->waiter;
     usec_t now = cell_now(cell), due;
 
-    if (waiter->deadline == 0)
+    if (waiter->deadline == 0) {
+        waiter->since = now;
         waiter->deadline = usec_add(now, request->wait);
+        if (request->deadline > 0 && request->deadline < request->wait)
+            waiter->deadline = usec_add(now, request->deadline);
+    }
     due = waiter->deadline;
     if (room == ROOM_NONE_ELSEWHERE && due > now + ELSEWHERE_RETRY)
         due = now + ELSEWHERE_RETRY;

@@ -76,6 +76,19 @@ static bool is_for_later(const struct cell *cell, const struct cell_request *req
            (request->at > 0 && request->at > loop_realtime(cell->context->loop));
 }
 
+/* What is left of its time when it has waited for room. 0 or -ENOMEM. */
+static int cell_arm_deadline(struct cell *cell, struct job *job, const struct cell_request *request)
+{
+    const struct cell_waiter *waiter = request->waiter;
+    usec_t from = waiter && waiter->deadline > 0 ? waiter->since : cell_now(cell);
+
+    if (request->deadline == 0)
+        return 0;
+    timer_init(&job->deadline, cell_on_deadline);
+    return timer_arm(loop_timers(cell->context->loop), &job->deadline,
+                     usec_add(from, request->deadline));
+}
+
 /* Queued or delayed, in no queue yet. */
 static int cell_make_job(struct cell *cell, const struct cell_request *request, struct job **ret)
 {
@@ -86,9 +99,12 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     if (r != 0)
         return r == JOB_E_EXISTS ? CELL_E_EXISTS : r;
     r = cell_fill_job(cell, job, request);
+    if (r == 0)
+        r = cell_arm_deadline(cell, job, request);
     if (r == 0 && is_for_later(cell, request))
         r = cell_delay(cell, job, request);
     if (r < 0) {
+        timer_disarm(loop_timers(cell->context->loop), &job->deadline);
         job_unref(&cell->context->jobs, job);
         return r;
     }

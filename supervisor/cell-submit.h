@@ -24,6 +24,7 @@ struct cell_waiter {
     struct list link;
     struct cell *cell; /* NULL = stands in no line */
     struct timer timer;
+    usec_t since;    /* monotonic: when it began to wait; valid if there is a deadline */
     usec_t deadline; /* monotonic; 0 = has not begun to wait */
     uint64_t size;   /* of the payload */
     bool called, expired;
@@ -48,6 +49,7 @@ struct cell_request {
     struct job_options options;
     usec_t delay, at; /* at most JOB_DELAY_MAX from now; 0 = none */
     usec_t wait;      /* for room in the queue, if there is a waiter */
+    usec_t deadline;  /* for all of it, waiting for room included; 0 = none */
     struct cell_waiter *waiter;
     const void *data; /* inline payload */
     uint64_t size;

@@ -167,6 +167,15 @@ int cell_cancel(struct job *job)
     return 0;
 }
 
+void cell_on_deadline(struct timer *timer, usec_t now)
+{
+    struct job *job = list_entry(timer, struct job, deadline);
+
+    (void)now;
+    job->timed_out = !job->cancel_requested;
+    (void)cell_cancel(job); /* if it was asked for before, it is under way */
+}
+
 /* The first job that is not running. */
 static struct job *cell_first_waiting(const struct cell *cell)
 {

@@ -21,7 +21,7 @@ struct options_parameters {
     struct varlink_bytes id;
     struct varlink_bytes key;
     struct varlink_int max_retries, timeout, backoff_min, backoff_max;
-    struct varlink_int priority, delay, at, wait;
+    struct varlink_int priority, delay, at, wait, deadline;
 };
 
 #define PARAMETER(type, struct_name, member, required)                                             \
@@ -47,6 +47,7 @@ static const struct varlink_parameter options_table[] = {
     {"delay_usec", VARLINK_INT, false, offsetof(struct options_parameters, delay)},
     PARAMETER(VARLINK_INT, options_parameters, at, false),
     {"wait_usec", VARLINK_INT, false, offsetof(struct options_parameters, wait)},
+    {"deadline_usec", VARLINK_INT, false, offsetof(struct options_parameters, deadline)},
     {0},
 };
 
@@ -158,7 +159,8 @@ static bool take_schedule(struct request *request, const struct options_paramete
     }
     if (!take_usec(request, "delay_usec", &options->delay, 0, &ret->delay) ||
         !take_usec(request, "at", &options->at, 0, &ret->at) ||
-        !take_usec(request, "wait_usec", &options->wait, 0, &ret->wait))
+        !take_usec(request, "wait_usec", &options->wait, 0, &ret->wait) ||
+        !take_usec(request, "deadline_usec", &options->deadline, 0, &ret->deadline))
         return false;
     if (ret->delay > JOB_DELAY_MAX)
         return control_refuse_option(request, "delay_usec", "at most 366 days");

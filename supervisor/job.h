@@ -15,6 +15,7 @@
 #include "death.h"
 #include "job-options.h"
 #include "parcel.h"
+#include "timer.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -69,6 +70,7 @@ struct job {
     uid_t submitter_uid; /* of the process that submitted it; 0 = root, or nobody */
     bool keep_result;    /* created in the background */
     bool cancel_requested;
+    bool timed_out;       /* and its deadline is the reason */
     bool canceller_known; /* cancelled by somebody outside: */
     uid_t canceller;
     bool started; /* the worker said so, this attempt */
@@ -88,6 +90,7 @@ struct job {
     usec_t created_at, started_at, ended_at; /* realtime; 0 = not yet; started: this attempt */
     usec_t kept_at;                          /* monotonic: since when its result is kept */
     struct alarm alarm;                      /* ends backoff or delay */
+    struct timer deadline;                   /* ends the job, whatever it does */
     struct group *group;                     /* NULL once it has ended and its result is not kept */
     struct cell *cell;                       /* while live: it may be gone afterwards */
     struct slot *slot;                       /* while running */

@@ -167,6 +167,8 @@ void report_job(struct reply *reply, const char *key, const struct access *acces
     else if (job->n_attempts > 0)
         reply_string(reply, "worker", job->attempts[job->n_attempts - 1].worker);
     reply_bool(reply, "cancel_requested", job->cancel_requested);
+    if (job->timed_out)
+        reply_bool(reply, "timed_out", true);
     report_attempts(reply, job, open, limit);
     if (job->state == JOB_SUCCEEDED || job->state == JOB_FAILED)
         reply_int(reply, "code", job->code);

@@ -61,7 +61,8 @@ static int read_done(struct troupe_client *client, const struct ring_record *rec
         return -EPROTO;
     ret->number = done.cookie;
     result->error = 0;
-    result->end = (enum troupe_end)done.end;
+    result->timed_out = done.end == PROTOCOL_END_TIMED_OUT;
+    result->end = result->timed_out ? TROUPE_CANCELLED : (enum troupe_end)done.end;
     result->code = done.code;
     result->attempts = done.attempts;
     protocol_id_format(&done.id, result->id);

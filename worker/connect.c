@@ -181,6 +181,13 @@ static void take_address(struct connection *connection, const struct reply *repl
         memcpy(connection->address, value, size);
 }
 
+int connection_socket(const char *path)
+{
+    if (!path)
+        path = secure_getenv("TROUPE_SOCKET");
+    return open_socket(path && *path ? path : DEFAULT_PATH);
+}
+
 int connection_open(struct connection *ret, const char *path)
 {
     _cleanup_(reply_deinit)
@@ -189,9 +196,7 @@ int connection_open(struct connection *ret, const char *path)
     _cleanup_close_ int fd = -1;
     int r;
 
-    if (!path)
-        path = secure_getenv("TROUPE_SOCKET");
-    fd = open_socket(path && *path ? path : DEFAULT_PATH);
+    fd = connection_socket(path);
     if (fd < 0)
         return fd;
     r = send_call(fd);

@@ -25,6 +25,9 @@ struct connection {
 #define CONNECTION_NULL {.socket = -1, .control = -1, .fds = CHANNEL_FDS_NULL}
 /* clang-format on */
 
+/* A connected socket, or -errno as below. `path` as below. */
+int connection_socket(const char *path);
+
 /*
  * `path` NULL: $TROUPE_SOCKET, else the default. Errors as troupe_client_connect(). Waits for the
  * answer.

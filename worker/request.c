@@ -130,6 +130,7 @@ static int apply_schedule(struct protocol_submit *submit, const struct troupe_jo
     submit->delay = options->delay_usec;
     submit->at = options->at_usec;
     submit->wait = options->wait_usec;
+    submit->deadline = options->deadline_usec == USEC_INFINITY ? 0 : options->deadline_usec;
     return 0;
 }
 

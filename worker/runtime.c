@@ -42,8 +42,7 @@ int troupe_worker_new(struct troupe_worker **ret)
 /* Ends the scope, once. Hands `result` through. */
 static int worker_end(struct troupe_worker *worker, int result)
 {
-    if (worker->stage == WORKER_READY && worker->tear_down)
-        worker->tear_down(worker, worker->scope_userdata);
+    scope_tear_down(worker);
     worker->stage = WORKER_OVER;
     return result;
 }
@@ -53,6 +52,7 @@ void troupe_worker_free(struct troupe_worker *worker)
     if (!worker)
         return;
     worker_end(worker, 0);
+    scope_forget(worker);
     backlog_deinit(worker);
     actor_deinit(&worker->actor);
     if (!lifeline_release(&worker->lifeline))
@@ -95,14 +95,6 @@ void troupe_worker_on_job(struct troupe_worker *worker, troupe_job_fn fn, void *
 {
     worker->on_job = fn;
     worker->on_job_userdata = userdata;
-}
-
-void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up,
-                            troupe_scope_end_fn tear_down, void *userdata)
-{
-    worker->set_up = set_up;
-    worker->tear_down = tear_down;
-    worker->scope_userdata = userdata;
 }
 
 void troupe_worker_heartbeat(struct troupe_worker *worker)

@@ -34,6 +34,7 @@ struct troupe_worker {
     troupe_scope_fn set_up;
     troupe_scope_end_fn tear_down;
     void *scope_userdata;
+    atomic_flag torn_down;
 };
 
 struct troupe_job {
@@ -59,6 +60,12 @@ int worker_commit(struct troupe_worker *worker, enum protocol_kind kind, int siz
 
 /* The next record. 0, RING_E_EMPTY when there is none within the time, or a negative errno. */
 int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret);
+
+/* Tears the scope down if it is up, once, also when a signal comes meanwhile. */
+void scope_tear_down(struct troupe_worker *worker);
+
+/* No signal tears this worker's scope down any more. */
+void scope_forget(struct troupe_worker *worker);
 
 /* Makes the worker carry its actor. */
 void worker_carry(struct troupe_worker *worker);

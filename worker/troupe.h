@@ -118,6 +118,17 @@ void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up
                             troupe_scope_end_fn tear_down, void *userdata);
 
 /*
+ * Has `tear_down` run also when this signal comes, and the process die of the signal then, as it
+ * would have. SIGTERM (KillSignal=) comes when a job has run out of its time or does not end after
+ * it was cancelled, and to a worker that does not stop in time; SIGABRT is the watchdog's. Replaces
+ * the signal's handler. `tear_down` runs in the handler, in the middle of whatever hangs: it may
+ * call only what is async-signal-safe, of this library troupe_worker_name() and
+ * troupe_worker_generation(), and has TimeoutStopSec= for it. After SIGKILL, an OOM kill, or while
+ * the process is stuck in the kernel nothing runs. -EINVAL: a signal that cannot be caught.
+ */
+int troupe_worker_tear_down_on(struct troupe_worker *worker, int signo);
+
+/*
  * Tells readiness and handles jobs until the supervisor asks to stop (returns 0) or is gone
  * (returns 0 as well; mostly the kernel ends the process first, with the supervisor's death).
  * -EINVAL with neither a job handler nor an actor; -EPROTO when the inbox cannot be understood;
@@ -249,19 +260,25 @@ struct troupe_job_options {
      * too (its results arrive all the same), and its own time begins when it is its turn.
      */
     uint64_t wait_usec;
+    /*
+     * For all of it: waiting for room, delay, queue, retries and work; 0 = none. A job that has not
+     * ended by then is cancelled, and its result says timed_out.
+     */
+    uint64_t deadline_usec;
 };
 
 /* In the order of the members: C++ has designated initializers only since 2020. */
 #define TROUPE_JOB_DEFAULTS                                                                        \
     {                                                                                              \
-        sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0                 \
+        sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0, 0              \
     }
 
 struct troupe_result {
     uint64_t cookie; /* as given to troupe_client_submit() */
     int error; /* 0, or why the job was refused: -EBUSY, -EEXIST …; nothing below is valid then */
     enum troupe_end end;
-    int code; /* the handler's own */
+    bool timed_out; /* with TROUPE_CANCELLED: its deadline_usec was over */
+    int code;       /* the handler's own */
     unsigned attempts;
     char id[TROUPE_ID_SIZE];
     /* Why it failed, died, was cancelled or refused; "" if there is nothing to say. */

@@ -55,5 +55,6 @@ struct troupe_job_options attach_job_options(const struct invocation *invocation
     job.delay_usec = options->delay;
     job.at_usec = options->at;
     job.wait_usec = options->room_wait;
+    job.deadline_usec = options->deadline;
     return job;
 }

@@ -101,6 +101,8 @@ static const struct option table[] = {
           "not before [YYYY-MM-DD] HH:MM[:SS], or @SECONDS since 1970", ),
     VALUE(OPTIONS_JOB, OPTION_PATIENCE, 0, "wait", "[=SPAN]", room_wait,
           "wait for room in a full queue (default: do not)", ),
+    VALUE(OPTIONS_JOB, OPTION_SPAN, 0, "deadline", "SPAN", deadline,
+          "for all of it: queue, retries and work; then it is cancelled", ),
     FLAG(OPTIONS_MAP, '0', "null", null, "NUL instead of newline, in and out"),
     FLAG(OPTIONS_MAP, 0, "tag", tag, "put the input line and a tab before each result"),
     FLAG(OPTIONS_MAP, 0, "keep-going", keep_going, "go on after a job that did not succeed"),

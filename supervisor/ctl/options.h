@@ -52,7 +52,7 @@ struct options {
     usec_t job_timeout, backoff_min, backoff_max; /* 0 = the group's */
     int64_t retries;                              /* -1 = the group's */
     int64_t priority;                             /* -1 = the usual one */
-    usec_t delay, at, room_wait;                  /* 0 = none */
+    usec_t delay, at, room_wait, deadline;        /* 0 = none */
 
     bool wait, follow, replay, jobs, all, ended;
     int64_t limit; /* 0 = the verb's own idea */

@@ -58,6 +58,7 @@ static json_t *options_json(const struct options *options)
     set_usec(json, "delay_usec", options->delay);
     set_usec(json, "at", options->at);
     set_usec(json, "wait_usec", options->room_wait);
+    set_usec(json, "deadline_usec", options->deadline);
     return json;
 }
 
@@ -185,7 +186,8 @@ static int tell_end(const char *group, const struct troupe_result *result)
     if (result->error < 0)
         return explain_refused(group, result->error, result->reason);
     if (!success)
-        return explain_end("", result);
+        return result->timed_out ? (explain_end("", result), EXIT_TIMEOUT)
+                                 : explain_end("", result);
     fwrite(result->data, 1, result->size, stdout);
     return EXIT_OK;
 }

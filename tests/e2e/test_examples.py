@@ -116,6 +116,7 @@ class Installed(TestCase):
             self.make(root, "PREFIX=/usr", "install-files")
             names = self.files(root)
             for name in ("usr/sbin/trouped", "usr/bin/troupectl", "usr/libexec/troupe/troupe-exec", "usr/include/troupe.h", "usr/include/troupe-actor.h",
+                         "usr/include/troupe-query.h",
                          "usr/lib/systemd/system/trouped.service", "usr/lib/systemd/system/trouped.socket",
                          "usr/lib/sysusers.d/troupe.conf", "usr/share/man/man8/trouped.8"):
                 self.assertIn(name, names)
@@ -147,7 +148,7 @@ class Installed(TestCase):
 
     def test_every_symbol_of_the_header_is_exported_with_a_version_and_nothing_else_is(self):
         declared = set()
-        for header in "troupe.h", "troupe-actor.h":
+        for header in "troupe.h", "troupe-actor.h", "troupe-query.h":
             with open(os.path.join(TOP, "worker", header), encoding="utf-8") as file:
                 text_of_it = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
                 functions = re.sub(r"#define (?:.*\\\n)*.*", "", text_of_it)

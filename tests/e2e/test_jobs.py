@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Jobs: accepted once, attempted until they end, ended exactly once."""
+import json
 import os
 import socket
+import subprocess
 import unittest
 
-from troupe import ACTOR, Bell, TestCase, Varlink, ini, text
+from troupe import ACTOR, LIMIT, Bell, TestCase, Varlink, helper, ini, text
 
 FAST = {"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms"}
 
@@ -336,6 +338,65 @@ class Queues(TestCase):
         self.assertEqual({e["type"] for e in s.call("Watch")["events"] if e["type"].startswith("job.")}, {"job.dead"})
         self.assertNotIn("is begun by", s.log())
 
+    def test_a_deadline_covers_queue_retries_and_work(self):
+        s = self.started({"actor": actor(Jobs={"QueueMax": 2}, Worker={"TimeoutStopSec": "100ms"})})
+        never = Bell(s, "never")
+        for payload, options in (("until-cancelled", {}), (f"wait {never.path}", {}), ("echo", {"delay_usec": 3600 * 1000000}),
+                                 ("fail 1 again", {"max_retries": 9, "backoff_min_usec": 3600 * 1000000})):
+            with self.subTest(payload=payload):
+                job = s.do("actor", payload, deadline_usec=200000, **options)
+                self.assertEqual((job["state"], job.get("timed_out"), job["reason"]),
+                                 ("cancelled", True, "its deadline is over"))
+        s.call("Pause", target="actor")
+        self.assertTrue(s.do("actor", "echo", deadline_usec=1000)["timed_out"])
+        for _ in range(2):
+            s.create("actor", "echo")
+        self.refused("Busy", s.do, "actor", "echo", deadline_usec=1000, wait_usec=3600 * 1000000)
+        s.call("Resume", target="actor")
+        self.assertEqual(s.do("actor", "echo in time", deadline_usec=3600 * 1000000)["result"], text("in time"))
+        s.call("Pause", target="actor")
+        done = s.ctl("do", "actor", "-d", "echo", "--deadline", "10ms")
+        self.assertEqual((done.returncode, done.stdout), (8, ""))
+        self.assertIn("its deadline is over", done.stderr)
+
+    def query(self, s, *arguments):
+        return subprocess.run([helper("query"), s.socket_path, *arguments], capture_output=True, text=True, timeout=LIMIT)
+
+    def records(self, s, *arguments):
+        process = self.query(s, *arguments)
+        self.assertEqual((process.returncode, process.stderr), (0, ""))
+        return [line.split(" ", 3) for line in process.stdout.splitlines()[1:]]
+
+    def test_C_programs_see_jobs_lists_and_dead_letters(self):
+        s = self.started({"actor": actor(), "other": actor()})
+        s.do("actor", "fail 1 \u00e9\u0022\\", max_retries=0)
+        s.call("Pause", target="actor")
+        many = [s.create("actor", "echo", id=f"job-{i}") for i in range(1200)]
+        s.wait_job(s.create("other", "echo done", id="over"))
+        [job] = self.records(s, "job", "over")
+        self.assertEqual((job[:3], json.loads(job[3])["result"]), (["over", "succeeded", "1"], text("done")))
+        self.assertEqual(sorted(record[0] for record in self.records(s, "jobs", "actor")), sorted(many))
+        self.assertEqual(len(self.records(s, "jobs", "-")), 1200)
+        self.assertEqual([record[:2] for record in self.records(s, "ended", "other")], [["over", "succeeded"]])
+        [letter] = self.records(s, "letters", "actor")
+        self.assertEqual(json.loads(letter[3])["reason"], "job")
+        self.assertEqual(self.records(s, "letters", "other"), [])
+        for arguments, error in (("job", "unknown"), "ESRCH"), (("jobs", "nowhere"), "ENOENT"), (("events", "nowhere"), "ENOENT"):
+            process = self.query(s, *arguments)
+            self.assertEqual((process.stderr, process.returncode), (error + "\n", 1))
+
+    def test_C_programs_follow_the_jobs_of_a_group(self):
+        s = self.started({"actor": actor(), "other": actor()})
+        process = subprocess.Popen([helper("query"), s.socket_path, "events", "actor", "6"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        while process.poll() is None:  # at some point it watches, and six events are two jobs
+            s.do("other", "echo")
+            s.do("actor", "echo")
+        lines = [line.split(" ", 3)[:2] for line in process.stdout.read().splitlines()[1:]]
+        of = {id: [type for job, type in lines if job == id] for id, _ in lines}
+        self.assertIn(["job.accepted", "job.started", "job.ended"], of.values())
+
     def test_paused_groups_accept_jobs_and_hand_none_out(self):
         s = self.started({"actor": actor()})
         s.call("Pause", target="actor")
@@ -418,6 +479,20 @@ class Scopes(TestCase):
         s.stop()
         with open(path, encoding="ascii") as file:
             self.assertEqual(file.read().splitlines(), ["up actor/0 1", "up actor/0 2", "down actor/0 2"])
+
+    def test_J7_a_time_out_and_a_watchdog_tear_the_scope_down_as_far_as_the_kernel_lets_them(self):
+        s = self.supervisor()
+        path = s.path("scope")
+        s.write("actor.group", actor(Group={"Environment": f"ACTOR_SCOPE={path} ACTOR_SCOPE_SIGNALS=1"},
+                                     Worker={"WatchdogSec": "300ms", "TimeoutStopSec": "10s"}, Jobs={"MaxRetries": 0}))
+        s.start()
+        never = Bell(s, "never")
+        for number, options in enumerate(({"timeout_usec": 50000}, {}), 1):
+            s.do("actor", f"wait {never.path}", **options)
+            with open(path, encoding="utf-8") as file:
+                self.assertIn(f"down actor/0 {number}", file.read().splitlines())
+        self.assertEqual([death["cause"] for death in s.deaths("actor")], ["watchdog", "job_timeout"])
+        self.assertEqual([death["signal"] for death in s.deaths("actor")], ["SIGABRT", "SIGTERM"])
 
     def test_J7_a_set_up_that_fails_never_gets_a_job(self):
         s = self.supervisor({"actor": actor(Group={"Environment": "ACTOR_SET_UP_FAILS=1"},

@@ -316,7 +316,7 @@ END_TEST
 START_TEST(impossible_values_are_refused)
 {
     struct protocol_result result = {.outcome = PROTOCOL_CANCELLED + 1}, result_copy;
-    struct protocol_done done = {.end = PROTOCOL_END_DEAD + 1}, done_copy;
+    struct protocol_done done = {.end = PROTOCOL_END_TIMED_OUT + 1}, done_copy;
     struct protocol_submit submit = {.flags = PROTOCOL_SUBMIT_KNOWN + 1}, submit_copy;
     int size;
 

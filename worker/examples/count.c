@@ -22,6 +22,7 @@
 #include "../troupe.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,10 +169,11 @@ static int handle(struct troupe_job *job, void *userdata)
     return count(job, &task);
 }
 
+/* Also called in a signal handler, so without stdio's locks. */
 static void say(const char *what, struct troupe_worker *worker)
 {
-    fprintf(stderr, "count: %s %s, generation %" PRIu64 "\n", what, troupe_worker_name(worker),
-            troupe_worker_generation(worker));
+    dprintf(STDERR_FILENO, "count: %s %s, generation %" PRIu64 "\n", what,
+            troupe_worker_name(worker), troupe_worker_generation(worker));
 }
 
 static int set_up(struct troupe_worker *worker, void *userdata)
@@ -197,6 +199,7 @@ int main(void)
         return troupe_worker_start_error(r);
     troupe_worker_on_job(worker, handle, NULL);
     troupe_worker_on_scope(worker, set_up, tear_down, NULL);
+    (void)troupe_worker_tear_down_on(worker, SIGTERM);
     r = troupe_worker_run(worker);
     troupe_worker_free(worker);
     return r < 0;

@@ -307,6 +307,10 @@ int main(void)
     while (getenv("ACTOR_NEVER_READY"))
         pause();
     troupe_worker_on_scope(worker, set_up, tear_down, NULL);
+    if (getenv("ACTOR_SCOPE_SIGNALS")) {
+        troupe_worker_tear_down_on(worker, SIGTERM);
+        troupe_worker_tear_down_on(worker, SIGABRT);
+    }
     troupe_worker_on_job(worker, handle, NULL);
     r = troupe_worker_run(worker);
     troupe_worker_free(worker);
