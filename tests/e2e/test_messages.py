@@ -359,16 +359,6 @@ class Names(Case):
         self.assertEqual(s.do("driver", "tell nobody note x")["result"]["data"], "error ENOENT")
         s.stop()
 
-
-    def test_a_group_cannot_take_a_registered_name(self):
-        s = self.cast()
-        self.said(s, "register", "bank")
-        s.write("bank.group", ini(TALKER))
-        [problem] = self.refused("BadConfiguration", s.call, "Reload")["problems"]
-        self.assertIn("bank.group", problem)
-        self.assertIn("has that name", problem)
-        s.stop()
-
     def test_an_exchange_beyond_the_limit_is_refused_with_a_sentence(self):
         s = self.cast()
         with s.connect() as connection:

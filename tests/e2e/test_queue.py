@@ -255,7 +255,7 @@ class Room(Case):
         connection, sender = self.waiting(), self.push(self.s, 1, 8, -1)
         self.wait_senders(self.s, 2)
         os.remove(self.s.path("etc/actor.group"))
-        self.s.call("Reload")
+        self.s.call("Reload", allow_empty=True)
         self.assertIn(connection.receive()["error"].rpartition(".")[2], ("NoSuchGroup", "Stopping"))
         self.assertEqual(self.answers(sender)["others"], 1)
 
