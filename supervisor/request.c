@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "request.h"
-#include "complaint.h"
 
 #include "../shared/log.h"
 #include "complaint.h"

@@ -175,7 +175,7 @@ class Checks:
         self.check("a job's states are told one by one", states[0] == "queued" and states[-1] == "succeeded")
         watcher = self.connect()
         events = watcher.more(SUPERVISOR + ".Watch", replay=True)
-        self.check("kept events are replayed", len(next(events)["events"]) == 1)
+        self.check("kept events are replayed", len(next(events)["events"]) >= 1)
         self.client.call(SUPERVISOR + ".Pause", target=self.group)
         self.client.call(SUPERVISOR + ".Resume", target=self.group)
         seen = set()
