@@ -13,10 +13,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef CLOSE_RANGE_CLOEXEC
-#define CLOSE_RANGE_CLOEXEC (1u << 2) /* Linux 5.11 */
-#endif
-
 static _Noreturn void fail(const struct spawn_child *child, enum spawn_step step, int error)
 {
     const struct spawn_report report = {.error = -error, .step = step};
@@ -52,7 +48,8 @@ static int write_file(int directory, const char *name, const char *text)
 
 /*
  * The files in /proc of a process that is not dumpable belong to root. Without privileges the child
- * therefore makes its own copy of the memory dumpable for that moment.
+ * therefore makes its own copy of the memory dumpable for that moment. It has none of the keeper's
+ * descriptors any more.
  */
 static int adjust_oom_score(int value)
 {
@@ -66,13 +63,17 @@ static int adjust_oom_score(int value)
     return error;
 }
 
+static void join_cgroup(const struct spawn_child *child)
+{
+    int error = child->join_cgroup ? write_file(child->options->cgroup_fd, "cgroup.procs", "0") : 0;
+    if (error != 0)
+        fail(child, SPAWN_CGROUP, error);
+}
+
 static void set_up_scheduling(const struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
-    int error = child->join_cgroup ? write_file(options->cgroup_fd, "cgroup.procs", "0") : 0;
-    if (error != 0)
-        fail(child, SPAWN_CGROUP, error);
-    error = options->set_oom_score_adjust ? adjust_oom_score(options->oom_score_adjust) : 0;
+    int error = options->set_oom_score_adjust ? adjust_oom_score(options->oom_score_adjust) : 0;
     if (error != 0)
         fail(child, SPAWN_OOM_SCORE, error);
     if (options->set_nice && setpriority(PRIO_PROCESS, 0, options->nice) < 0)
@@ -87,9 +88,30 @@ static int move_up(const struct spawn_child *child, int fd, int lowest)
     return moved;
 }
 
+static bool is_target(const struct spawn_child *child, int number)
+{
+    for (size_t i = 0; i < child->n_fds; i++)
+        if (child->fds[i].number == number)
+            return true;
+    return false;
+}
+
+/* The report moves to `lowest`; of the rest the targets stay. */
+static int close_others(struct spawn_child *child, int lowest)
+{
+    if (child->report_fd != lowest && dup3(child->report_fd, lowest, O_CLOEXEC) < 0)
+        return -errno;
+    child->report_fd = lowest;
+    for (int number = 3; number < lowest; number++)
+        if (!is_target(child, number))
+            (void)close(number);
+    return syscall(SYS_close_range, (unsigned)lowest + 1, ~0u, 0) < 0 ? -errno : 0;
+}
+
 /*
  * All sources are first copied to numbers above every target: after that no target can be the
- * source of a later one. What is not listed is closed by exec.
+ * source of a later one. What is not listed is closed here and not by exec: exec may take long, and
+ * others of the same user can reach into this process once it is dumpable.
  */
 static void set_up_descriptors(struct spawn_child *child)
 {
@@ -110,12 +132,13 @@ static void set_up_descriptors(struct spawn_child *child)
             fail(child, SPAWN_DEV_NULL, errno);
         moved[i] = move_up(child, null, lowest);
     }
-    if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
-        fail(child, SPAWN_DESCRIPTORS, errno);
     for (size_t i = 0; i < child->n_fds; i++) {
         if (dup2(moved[i], child->fds[i].number) < 0)
             fail(child, SPAWN_DESCRIPTORS, errno);
     }
+    int r = close_others(child, lowest);
+    if (r < 0)
+        fail(child, SPAWN_DESCRIPTORS, -r);
 }
 
 static void set_up_limits(const struct spawn_child *child)
@@ -188,8 +211,9 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     sigset_t none;
     child->report_fd = options->report_fd;
     leave_terminal(child);
-    set_up_scheduling(child);
+    join_cgroup(child);
     set_up_descriptors(child);
+    set_up_scheduling(child);
     set_up_limits(child);
     set_up_user(child);
     /* After the change of user, which clears it. */
