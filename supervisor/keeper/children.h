@@ -17,7 +17,7 @@
 struct child {
     pid_t pid;
     uint32_t next;  /* in its bucket, or among the free ones; 1-based, 0 = none */
-    uint64_t id;    /* the supervisor's name for it */
+    uint64_t id;    /* the supervisor's name for it; 0 = it was there before the supervisor */
     bool contained; /* it has a cgroup of its own, with which its descendants end */
 };
 

@@ -37,6 +37,7 @@ static struct {
     usec_t end_by;     /* once it has ended: when to give up waiting for the rest */
     bool deaths_due;   /* there may be somebody to reap */
     usec_t orphans_at; /* when to look for who is nobody's; USEC_INFINITY = there is no reason to */
+    bool orphans_left; /* the last look found some, whose children become orphans in turn */
     bool reply_waits;  /* the channel had no room for `reply` */
     int reply_fd;      /* a pidfd that belongs to it, or -1 */
     struct relay relay;
@@ -137,12 +138,22 @@ static bool take_request(void)
 static void supervisor_ended(const struct spawn_exit *how)
 {
     keeper.supervisor = 0;
+    keeper.channel = close_fd(keeper.channel); /* nobody reads it, and its end keeps poll() awake */
     keeper.status = how->signalled ? EXIT_FAILURE : how->code;
     keeper.end_by = usec_add(clock_now(), END_MSEC * USEC_PER_MSEC);
     expect_orphans();
     if (how->signalled)
         log_error("the supervisor was killed by signal %d (%s)%s; everything it ran is ended",
                   how->code, strsignal(how->code), how->core_dumped ? ", core dumped" : "");
+}
+
+/* A worker's cgroup ends its descendants, but at the end nobody empties a cgroup. A process that
+ * was inherited leaves orphans that matter only if it was ended for being one. */
+static bool leaves_orphans(const struct child *child)
+{
+    if (keeper.supervisor == 0)
+        return true;
+    return child ? !child->contained : keeper.orphans_left;
 }
 
 /* Whether there was one to reap. */
@@ -154,7 +165,7 @@ static bool reap_one(void)
         return false;
     const struct child *child = children_find(&keeper.children, info.si_pid);
     /* What it left behind in its group goes with it. Until it is reaped nobody else can be hit. */
-    if (child)
+    if (child && child->id != 0)
         (void)kill(-info.si_pid, SIGKILL);
     if (spawn_reap(info.si_pid, &how) < 0)
         return false;
@@ -162,9 +173,7 @@ static bool reap_one(void)
         supervisor_ended(&how);
         return true;
     }
-    /* Who was inherited may have had children of its own, and so may a worker without a cgroup; at
-     * the end nobody empties a cgroup. */
-    if (!child || !child->contained || keeper.supervisor == 0)
+    if (leaves_orphans(child))
         expect_orphans();
     if (child) {
         const uint64_t id = child->id;
@@ -175,11 +184,30 @@ static bool reap_one(void)
     return true;
 }
 
+/* The group shows whose it is: helpers that a living worker has detached are not to be ended. */
 static bool is_kept(pid_t pid)
 {
     if (keeper.supervisor == 0)
         return false;
-    return pid == keeper.supervisor || children_find(&keeper.children, pid) != NULL;
+    return pid == keeper.supervisor || children_find(&keeper.children, pid) ||
+           children_find(&keeper.children, getpgid(pid));
+}
+
+/* A child that is not reaped keeps its number: nobody else can be hit. */
+static void end_orphan(pid_t pid)
+{
+    if (is_kept(pid))
+        return;
+    keeper.orphans_left = true;
+    (void)kill(pid, SIGKILL);
+}
+
+/* Their own children are orphans once they are dead: to be called again after each was reaped. */
+static void end_orphans(void)
+{
+    keeper.orphans_at = USEC_INFINITY;
+    keeper.orphans_left = false;
+    orphans_each(end_orphan);
 }
 
 /* ---- signals ---- */
@@ -266,10 +294,8 @@ static void run_turn(void)
         if (keeper.supervisor == 0 || !take_request())
             break;
     relay_run(&keeper.relay);
-    if (keeper.orphans_at != USEC_INFINITY && clock_now() >= keeper.orphans_at) {
-        keeper.orphans_at = USEC_INFINITY;
-        orphans_end(is_kept);
-    }
+    if (keeper.orphans_at != USEC_INFINITY && clock_now() >= keeper.orphans_at)
+        end_orphans();
 }
 
 /* Whether nobody is left, or only those that nothing ends. */
@@ -336,6 +362,14 @@ static _Noreturn void be_supervisor(keeper_supervisor_fn supervisor, void *userd
     exit(supervisor(userdata, ends));
 }
 
+/* Children that this process had before it executed trouped, in a container's start script for
+ * example, are no orphans of a worker. */
+static void keep_earlier_child(pid_t pid)
+{
+    if (!children_full(&keeper.children))
+        children_add(&keeper.children, pid, 0, true);
+}
+
 static int start_supervisor(keeper_supervisor_fn supervisor, void *userdata,
                             struct keeper_ends ends)
 {
@@ -370,6 +404,7 @@ static int become_keeper(keeper_supervisor_fn supervisor, void *userdata, struct
     if (keeper.signals < 0)
         return -errno;
     orphans_open();
+    orphans_each(keep_earlier_child);
     r = start_supervisor(supervisor, userdata, ends);
     if (r < 0)
         return r;

@@ -14,8 +14,8 @@
  *
  * When the keeper dies, the kernel ends the supervisor and all workers (parent-death signal). When
  * the supervisor dies, the keeper ends the workers. Descendants that lose their parent become the
- * keeper's children, and it ends them: after the end of any worker without a cgroup, and before its
- * own end.
+ * keeper's children, and it ends them: after the end of any worker without a cgroup those that are
+ * not in the process group of a living worker, and before its own end all of them.
  */
 
 /* Tells the supervisor's program the numbers of struct keeper_ends: "CHANNEL NOTIFY". */

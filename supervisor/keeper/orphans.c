@@ -2,7 +2,6 @@
 #include "orphans.h"
 #include "../../shared/cleanup.h"
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -20,15 +19,8 @@ void orphans_close(void)
     list_fd = close_fd(list_fd);
 }
 
-/* A child that is not reaped keeps its number: nobody else can be hit. */
-static void end_unless_kept(pid_t pid, bool (*is_kept)(pid_t pid))
-{
-    if (pid > 0 && !is_kept(pid))
-        (void)kill(pid, SIGKILL);
-}
-
 /* Numbers, each with a space behind it. One may be cut at the end of what was read. */
-void orphans_end(bool (*is_kept)(pid_t pid))
+void orphans_each(void (*fn)(pid_t pid))
 {
     char text[4096];
     pid_t pid = 0;
@@ -40,7 +32,8 @@ void orphans_end(bool (*is_kept)(pid_t pid))
                 pid = pid * 10 + (text[i] - '0');
                 continue;
             }
-            end_unless_kept(pid, is_kept);
+            if (pid > 0)
+                fn(pid);
             pid = 0;
         }
     }

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import struct
+import tempfile
 import termios
 import unittest
 
@@ -71,6 +72,16 @@ class Starting(TestCase):
         s.call("Stop", target="slow", wait=True)
         self.assertEqual(s.worker("slow/0")["state"], "stopped")
         self.assertEqual(len(s.children()), 1)
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_a_process_has_only_its_own_descriptors_before_its_program_runs(self):
+        s, _ = self.leased()
+        pid = s.worker("slow/0")["pid"]
+        self.assertEqual(os.readlink(f"/proc/{pid}/exe"), os.path.realpath(TROUPED))
+        variables = read(f"/proc/{s.worker('fast/0')['pid']}/environ")
+        own = 8 if "TROUPE_WAIT=" in variables else 6
+        # and one where it reports that it could not be started
+        s.until(lambda: sorted(int(n) for n in os.listdir(f"/proc/{pid}/fd")) == list(range(own + 1)))
 
     def test_a_stop_overtakes_starts_that_the_keeper_has_not_begun(self):
         s = self.started({"fast": actor(), "many": actor(200)})
@@ -253,6 +264,29 @@ class Orphans(TestCase):
             self.assertTrue(ended(fd, LIMIT))
         self.assertEqual(s.worker("actor/0")["generation"], 1)
         s.until(lambda: len(s.children()) == 1)
+
+    def test_helpers_of_living_workers_and_earlier_children_outlive_a_worker(self):
+        files = [tempfile.NamedTemporaryFile(mode="r") for _ in range(2)]  # pylint: disable=consider-using-with
+        for file in files:
+            self.addCleanup(file.close)
+        wrapper = ["/bin/sh", "-c", f'sleep 10000 & echo $! >{files[0].name}; exec "$@"', "sh"]
+        s = self.supervisor(wrapper=wrapper)
+        script = s.write("owner.sh", f"(sleep 10000 & echo $! >{files[1].name}); exec sleep infinity\n")
+        s.write("owner.group", service(f"/bin/sh {script}"))
+        s.start()
+        fds = [fd for file in files for fd in self.pidfds(s, file.name, 1)]
+        for round_number in range(2):  # one look is over when another one is
+            name = f"deserter{round_number}"
+            path = self.deserting(s, name, 2)
+            s.call("Reload")
+            [first, second] = self.pidfds(s, path, 2)
+            os.kill(s.worker(name + "/0")["pid"], signal.SIGKILL)
+            self.assertTrue(ended(first, LIMIT) and ended(second, LIMIT))
+        for fd in fds:
+            self.assertFalse(ended(fd, 0))
+        s.stop()
+        for fd in fds:
+            self.assertTrue(ended(fd, 0), "something is left when the main process has ended")
 
     def test_nothing_outlives_the_main_process(self):
         for how in "stop", "supervisor killed":
