@@ -129,6 +129,19 @@ int payload_blob_copy(const void *data, size_t size, int *ret_fd)
     return 0;
 }
 
+/*
+ * Whether the file has memory behind its end, which fallocate() with FALLOC_FL_KEEP_SIZE gives it:
+ * whoever holds the file would hold far more than its size says, and its last close would take as
+ * long. Memory comes in pages of st_blksize.
+ */
+static bool has_hidden_memory(const struct stat *status)
+{
+    const uint64_t page = status->st_blksize > 0 ? (uint64_t)status->st_blksize : 1;
+    const uint64_t pages = ((uint64_t)status->st_size + page - 1) / page;
+
+    return (uint64_t)status->st_blocks * 512 > pages * page;
+}
+
 int payload_blob_check(int fd, uint64_t size)
 {
     int seals = fcntl(fd, F_GET_SEALS);
@@ -138,7 +151,7 @@ int payload_blob_check(int fd, uint64_t size)
         return -EPROTO;
     if (fstat(fd, &status) < 0 || status.st_size < 0 || (uint64_t)status.st_size != size)
         return -EPROTO;
-    return 0;
+    return has_hidden_memory(&status) ? -EPROTO : 0;
 }
 
 int payload_blob_map(int fd, size_t size, const void **ret_data)

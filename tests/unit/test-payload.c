@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../shared/cleanup.h"
+#include "../../shared/memory.h"
 #include "../../shared/payload.h"
 #include <check.h>
 #include <dirent.h>
@@ -226,6 +227,19 @@ START_TEST(the_check_refuses_everything_that_is_not_just_so)
 }
 END_TEST
 
+START_TEST(a_blob_with_memory_behind_its_end_is_refused)
+{
+    int fd = memory_new_fd("test", 1);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 4 << 20), 0);
+    ck_assert_int_eq(
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+    ck_assert_int_eq(payload_blob_check(fd, 1), -EPROTO);
+    close_fd(fd);
+}
+END_TEST
+
 START_TEST(empty_and_endless_blobs_are_refused)
 {
     const void *mapped;
@@ -358,6 +372,7 @@ int main(void)
     tcase_add_test(tcase, nobody_can_change_a_sealed_blob);
     tcase_add_test(tcase, a_blob_that_somebody_can_still_write_is_not_sealed);
     tcase_add_test(tcase, the_check_refuses_everything_that_is_not_just_so);
+    tcase_add_test(tcase, a_blob_with_memory_behind_its_end_is_refused);
     tcase_add_test(tcase, empty_and_endless_blobs_are_refused);
     tcase_add_test(tcase, a_descriptor_arrives_with_its_serial);
     tcase_add_test(tcase, the_wrong_serial_is_refused_and_its_descriptor_closed);
