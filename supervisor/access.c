@@ -73,21 +73,28 @@ bool access_letter(const struct access *access, const struct dead_letter *letter
            access_group(access, group_of(access, letter->recipient));
 }
 
-bool access_demand(struct request *request, const struct group *group)
+bool access_demand(struct request *request, const struct group *group, const char *why)
 {
     const struct access access = access_of(request);
     const struct config_daemon *config = request->context->config;
+    const char *user = group ? group->config->user : NULL;
     char changers[PEER_NEEDED_MAX], needed[PEER_NEEDED_MAX + 256];
 
     if (access_group(&access, group))
         return true;
     peer_describe_needed(changers, config);
-    (void)snprintf(
-        needed, sizeof(needed), "%s%s%.64s%s%s%.64s%s; this shows what workers wrote", changers,
-        config->read_group ? ", a member of the group " : "",
-        config->read_group ? config->read_group : "", config->read_group ? " (ReadGroup=)" : "",
-        group->config->user ? ", or the user " : "", group->config->user ? group->config->user : "",
-        group->config->user ? " (User= of the group)" : "");
+    (void)snprintf(needed, sizeof(needed), "%s%s%.64s%s%s%.64s%s; %s", changers,
+                   config->read_group ? ", a member of the group " : "",
+                   config->read_group ? config->read_group : "",
+                   config->read_group ? " (ReadGroup=)" : "", user ? ", or the user " : "",
+                   user ? user : "", user ? " (User= of the group)" : "", why);
     request_fail_string(request, "NotPermitted", "needed", needed);
     return false;
+}
+
+bool access_demand_address(struct request *request, const char *address, const char *why)
+{
+    const struct access access = access_of(request);
+
+    return access_demand(request, group_of(&access, address), why);
 }

@@ -37,6 +37,11 @@ bool access_death(const struct access *access, const struct death *death);
 bool access_event(const struct access *access, const struct event *event);
 bool access_letter(const struct access *access, const struct dead_letter *letter);
 
-/* Answers the request with NotPermitted unless the contents of that group may be read: then true.
+/*
+ * Answers the request with NotPermitted unless the contents of that group (NULL = of all groups)
+ * may be read: then true. `why` they must: what the answer says.
  */
-bool access_demand(struct request *request, const struct group *group);
+bool access_demand(struct request *request, const struct group *group, const char *why);
+
+/* As above, for the group that an address lies in. NULL = all groups. */
+bool access_demand_address(struct request *request, const char *address, const char *why);

@@ -107,6 +107,10 @@ void control_watch(struct request *request)
         return;
     if (parameters.target && !control_find_ever(request, parameters.target))
         return;
+    /* Each of these costs every job something. */
+    if (parameters.jobs &&
+        !access_demand_address(request, parameters.target, "events of single jobs slow all down"))
+        return;
     watch = calloc(1, sizeof(*watch));
     if (!watch) {
         request_internal(request, -ENOMEM);
@@ -340,7 +344,7 @@ void control_get_log(struct request *request)
 
     if (!request_take(request, table, &parameters) ||
         !control_find_target(request, parameters.target, &target) ||
-        !access_demand(request, target.group))
+        !access_demand(request, target.group, "this shows what workers wrote"))
         return;
     log = calloc(1, sizeof(*log));
     if (!log) {

@@ -174,6 +174,14 @@ class Contents(TestCase):
             s.until(lambda: s.call("GetLog", target="owned")["lines"] == ["owned/0: SECRET output"])
             self.refused("NotPermitted", s.call, "GetLog", target="secret")
 
+    def test_events_of_single_jobs_are_for_those_who_may_read_their_contents(self):
+        s = self.begin()
+        with user(STRANGER):
+            for parameters in {}, {"target": "secret"}, {"target": "secret/0"}:
+                with self.subTest(parameters=parameters):
+                    self.refused("NotPermitted", s.call, "Watch", jobs=True, **parameters)
+            s.call("Watch", jobs=True, target="owned")
+
     def test_a_submitter_reads_his_job_and_no_other(self):
         s = self.begin(conf="[Supervisor]\nAdminGroup=daemon\n")
         with user(SUBMITTER, 1):
