@@ -19,8 +19,11 @@
 /* Room for some long environments. */
 #define SEND_BUFFER ((int)(4 * MESSAGE_SIZE_MAX))
 
+#define RETRY_AFTER (10 * USEC_PER_MSEC)
+
 struct waiting {
     struct list link;
+    uint64_t spawn_id;      /* whom it is to start; 0 = it is another request */
     struct message message; /* allocated only as far as `data` is used; owns its descriptors */
 };
 
@@ -87,13 +90,14 @@ static struct waiting *waiting_free(struct waiting *waiting)
 }
 
 /* A copy with descriptors of its own: the caller closes its own ones. */
-static struct waiting *waiting_new(const struct message *message)
+static struct waiting *waiting_new(const struct message *message, uint64_t spawn_id)
 {
     const size_t fixed = offsetof(struct waiting, message) + offsetof(struct message, data);
     struct waiting *waiting = malloc(fixed + message->size);
     if (!waiting)
         return NULL;
     list_init(&waiting->link);
+    waiting->spawn_id = spawn_id;
     memcpy(&waiting->message, message, offsetof(struct message, data) + message->size);
     waiting->message.n_fds = 0;
     for (size_t i = 0; i < message->n_fds; i++) {
@@ -105,17 +109,25 @@ static struct waiting *waiting_new(const struct message *message)
     return waiting;
 }
 
-static int send_or_keep(struct spawner *spawner, const struct message *message)
+/* `r`: why it cannot be sent yet. 0 or -ENOMEM. */
+static int expect_room(struct spawner *spawner, int r)
 {
-    int r = -EAGAIN;
-    if (list_empty(&spawner->waiting))
-        r = message_send(spawner->fd, message);
-    if (r != -EAGAIN)
+    if (r == -ENOBUFS)
+        return timer_arm(loop_timers(spawner->loop), &spawner->retry,
+                         usec_add(loop_now(spawner->loop), RETRY_AFTER));
+    return loop_watch_events(spawner->loop, &spawner->watch, POLLIN | POLLOUT);
+}
+
+static int send_or_keep(struct spawner *spawner, const struct message *message, uint64_t spawn_id)
+{
+    const bool first = list_empty(&spawner->waiting);
+    int r = first ? message_send(spawner->fd, message) : -EAGAIN;
+    if (r != -EAGAIN && r != -ENOBUFS)
         return r;
-    struct waiting *waiting = waiting_new(message);
+    struct waiting *waiting = waiting_new(message, spawn_id);
     if (!waiting)
         return -ENOMEM;
-    r = loop_watch_events(spawner->loop, &spawner->watch, POLLIN | POLLOUT);
+    r = first ? expect_room(spawner, r) : 0;
     if (r < 0) {
         waiting_free(waiting);
         return r;
@@ -124,20 +136,50 @@ static int send_or_keep(struct spawner *spawner, const struct message *message)
     return 0;
 }
 
+/* A process was requested, and this came of it. The pidfd is taken over. */
+static void on_answer(struct spawner *spawner, const struct message_spawned *answer, int pidfd)
+{
+    _cleanup_close_ int taken = pidfd;
+    if (spawner->n_unanswered > 0)
+        spawner->n_unanswered--;
+    pacer_hold(spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
+    struct spawner_entry *entry = entry_of(spawner, answer->id);
+    if (!entry)
+        return;
+    struct spawner_client *client = entry->client;
+    if (answer->error < 0)
+        spawner_forget(spawner, client);
+    client->handler->spawned(client, answer->pid, TAKE_FD(taken), answer->error);
+}
+
+static void on_lost_request(struct spawner *spawner, uint64_t spawn_id, int error)
+{
+    log_error("a request to the keeper is lost: %s", strerror(-error));
+    if (spawn_id != 0)
+        on_answer(spawner, &(struct message_spawned){.id = spawn_id, .error = error}, -1);
+}
+
 static void flush(struct spawner *spawner)
 {
     struct list *node;
-    while ((node = list_first(&spawner->waiting))) {
-        struct waiting *waiting = list_entry(node, struct waiting, link);
-        int r = message_send(spawner->fd, &waiting->message);
-        if (r == -EAGAIN)
-            return;
-        if (r < 0)
-            log_error("a request to the keeper is lost: %s", strerror(-r));
-        waiting_free(waiting);
-    }
     /* Without memory for the change it is called in vain, and tries again. */
     (void)loop_watch_events(spawner->loop, &spawner->watch, POLLIN);
+    while ((node = list_first(&spawner->waiting))) {
+        struct waiting *waiting = list_entry(node, struct waiting, link);
+        const uint64_t spawn_id = waiting->spawn_id;
+        int r = message_send(spawner->fd, &waiting->message);
+        if ((r == -EAGAIN || r == -ENOBUFS) && expect_room(spawner, r) == 0)
+            return;
+        waiting_free(waiting);
+        if (r < 0)
+            on_lost_request(spawner, spawn_id, r);
+    }
+}
+
+static void spawner_on_retry(struct timer *timer, usec_t now)
+{
+    (void)now;
+    flush(list_entry(timer, struct spawner, retry));
 }
 
 /* Too large for the stack. Two, since whoever hears a reply may send the next request. */
@@ -153,7 +195,7 @@ int spawner_request(struct spawner *spawner, struct spawner_client *client,
         return r;
     r = message_put_spawn(&outgoing, client->id, options);
     if (r == 0)
-        r = send_or_keep(spawner, &outgoing);
+        r = send_or_keep(spawner, &outgoing, client->id);
     if (r < 0) {
         spawner_forget(spawner, client);
         return r;
@@ -168,7 +210,7 @@ void spawner_kill(struct spawner *spawner, const struct spawner_client *client, 
     if (client->id == 0 || pid <= 0)
         return;
     (void)message_put_kill(&outgoing, &(struct message_kill){.id = client->id, .pid = pid});
-    (void)send_or_keep(spawner, &outgoing);
+    (void)send_or_keep(spawner, &outgoing, 0);
 }
 
 /* ---- replies ---- */
@@ -178,21 +220,12 @@ static void on_spawned(struct spawner *spawner)
     struct message_spawned spawned;
     if (message_take_spawned(&incoming, &spawned) < 0)
         return;
-    if (spawner->n_unanswered > 0)
-        spawner->n_unanswered--;
-    pacer_hold(spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
-    struct spawner_entry *entry = entry_of(spawner, spawned.id);
-    if (!entry)
-        return;
-    struct spawner_client *client = entry->client;
     int pidfd = -1;
-    if (spawned.error < 0) {
-        spawner_forget(spawner, client);
-    } else if (incoming.n_fds == 1) {
+    if (incoming.n_fds == 1) {
         pidfd = incoming.fds[0];
         incoming.n_fds = 0;
     }
-    client->handler->spawned(client, spawned.pid, pidfd, spawned.error);
+    on_answer(spawner, &spawned, pidfd);
 }
 
 static void on_exited(struct spawner *spawner)
@@ -248,6 +281,7 @@ int spawner_init(struct spawner *spawner, struct loop *loop, int fd, struct pace
     const int size = SEND_BUFFER;
     *spawner = (struct spawner){.loop = loop, .fd = fd, .starts = starts};
     list_init(&spawner->waiting);
+    timer_init(&spawner->retry, spawner_on_retry);
     if (fd < 0)
         return 0;
     /* Without the right to exceed the system's limit a long request waits for an empty channel. */
@@ -261,6 +295,7 @@ void spawner_deinit(struct spawner *spawner)
     if (!spawner->loop)
         return;
     loop_unwatch(spawner->loop, &spawner->watch);
+    timer_disarm(loop_timers(spawner->loop), &spawner->retry);
     list_for_each_safe (node, &spawner->waiting)
         waiting_free(list_entry(node, struct waiting, link));
     spawner->fd = close_fd(spawner->fd);

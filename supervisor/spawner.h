@@ -11,6 +11,7 @@
 #include "keeper/spawn.h"
 #include "loop.h"
 #include "pacer.h"
+#include "timer.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -42,7 +43,8 @@ struct spawner {
     struct loop *loop;
     int fd;
     struct loop_watch watch;
-    struct list waiting; /* messages that the channel had no room for */
+    struct list waiting; /* messages that could not be sent yet */
+    struct timer retry;  /* for those that no event of the channel lets go on */
     struct spawner_entry *entries;
     size_t n_entries;
     uint32_t free;

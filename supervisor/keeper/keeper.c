@@ -26,6 +26,8 @@
 #define END_MSEC 5000
 /* Requests taken in one turn, so that signals and deaths come in between. */
 #define REQUESTS_PER_TURN 16
+/* Until a reply is tried again for which the kernel had no memory. */
+#define REPLY_RETRY_MS 10
 /* From a death to the look for what it left: many deaths need one look, and restarts come first. */
 #define ORPHANS_MSEC 2
 
@@ -38,7 +40,8 @@ static struct {
     bool deaths_due;   /* there may be somebody to reap */
     usec_t orphans_at; /* when to look for who is nobody's; USEC_INFINITY = there is no reason to */
     bool orphans_left; /* the last look found some, whose children become orphans in turn */
-    bool reply_waits;  /* the channel had no room for `reply` */
+    bool reply_waits;  /* `reply` could not be sent yet */
+    bool reply_later;  /* poll() does not tell when it can be */
     int reply_fd;      /* a pidfd that belongs to it, or -1 */
     struct relay relay;
     struct children children;
@@ -58,7 +61,8 @@ static void expect_orphans(void)
 static void flush_reply(void)
 {
     int r = keeper.channel >= 0 ? message_send(keeper.channel, &keeper.reply) : -EPIPE;
-    keeper.reply_waits = r == -EAGAIN;
+    keeper.reply_later = r == -ENOBUFS;
+    keeper.reply_waits = r == -EAGAIN || r == -ENOBUFS;
     if (!keeper.reply_waits)
         keeper.reply_fd = close_fd(keeper.reply_fd);
 }
@@ -259,10 +263,17 @@ static void take_signals(void)
 
 /* ---- turns ---- */
 
+static int retry_ms(void)
+{
+    if (keeper.reply_later)
+        return REPLY_RETRY_MS;
+    return keeper.relay.held > 0 ? RELAY_RETRY_MS : -1;
+}
+
 static int timeout_ms(void)
 {
     usec_t at = keeper.supervisor == 0 ? keeper.end_by : USEC_INFINITY;
-    int retry = keeper.relay.held > 0 ? RELAY_RETRY_MS : -1;
+    int retry = retry_ms();
     if (keeper.orphans_at < at)
         at = keeper.orphans_at;
     if (at == USEC_INFINITY)
@@ -271,11 +282,18 @@ static int timeout_ms(void)
     return retry >= 0 && (usec_t)retry < left ? retry : (int)left;
 }
 
+static short channel_events(void)
+{
+    if (!keeper.reply_waits)
+        return POLLIN;
+    return keeper.reply_later ? 0 : POLLOUT;
+}
+
 static void wait_for_something(void)
 {
     struct pollfd fds[] = {
         {.fd = keeper.signals, .events = POLLIN},
-        {.fd = keeper.channel, .events = keeper.reply_waits ? POLLOUT : POLLIN},
+        {.fd = keeper.channel, .events = channel_events()},
         {.fd = keeper.relay.held > 0 ? -1 : keeper.relay.from, .events = POLLIN},
     };
     (void)poll(fds, ELEMENTS(fds), timeout_ms());

@@ -293,8 +293,7 @@ int message_send(int fd, const struct message *message)
     while (n < 0 && errno == EINTR);
     if (n >= 0)
         return 0;
-    /* Too many descriptors under way are a channel that is full, too. */
-    return errno == ENOBUFS || errno == ETOOMANYREFS ? -EAGAIN : -errno;
+    return errno == ENOMEM || errno == ETOOMANYREFS ? -ENOBUFS : -errno;
 }
 
 static void collect_fds(struct message *message, struct msghdr *header)

@@ -85,7 +85,8 @@ int message_take_kill(struct message *message, struct message_kill *ret);
 int message_take_spawned(struct message *message, struct message_spawned *ret);
 int message_take_exited(struct message *message, struct message_exited *ret);
 
-/* 0, -EAGAIN when the channel is full, -errno. */
+/* 0, -EAGAIN when the channel is full, -ENOBUFS when the kernel lacks memory or this user has too
+ * many descriptors under way (poll(2) does not tell when that is over), -errno. */
 int message_send(int fd, const struct message *message);
 /*
  * 0, -EAGAIN when there is none, -EPIPE when the other end is closed, -EMFILE when descriptors were
