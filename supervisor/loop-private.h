@@ -46,8 +46,18 @@ struct loop {
     usec_t measured_since;
 };
 
+/* A turn has ended that began at loop->now, and is the longest of its period or begins another. */
+void loop_note_turn(struct loop *loop, usec_t end);
+
+#define LOOP_MEASURE_PERIOD (30 * USEC_PER_SEC)
+
 /* A turn has ended that began at loop->now. */
-void loop_measure_turn(struct loop *loop, usec_t end);
+static inline void loop_measure_turn(struct loop *loop, usec_t end)
+{
+    if (end - loop->now > loop->longest_recent[0] ||
+        end - loop->measured_since >= LOOP_MEASURE_PERIOD)
+        loop_note_turn(loop, end);
+}
 
 /* After a submission of every cancellation there was: hands over what was to be closed by then. */
 void loop_hand_over_closing(struct loop *loop, unsigned n);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "loop-private.h"
 
-#define PERIOD (30 * USEC_PER_SEC)
-
-void loop_measure_turn(struct loop *loop, usec_t end)
+void loop_note_turn(struct loop *loop, usec_t end)
 {
     const usec_t took = usec_sub(end, loop->now);
 
-    if (end - loop->measured_since >= PERIOD) {
+    if (end - loop->measured_since >= LOOP_MEASURE_PERIOD) {
         /* Of a turn as long as a period, everything before it is past. */
         loop->longest_recent[1] =
-            end - loop->measured_since < 2 * PERIOD ? loop->longest_recent[0] : 0;
+            end - loop->measured_since < 2 * LOOP_MEASURE_PERIOD ? loop->longest_recent[0] : 0;
         loop->longest_recent[0] = 0;
         loop->measured_since = end;
     }

@@ -219,6 +219,8 @@ int loop_watch_events(struct loop *loop, struct loop_watch *watch, uint32_t even
 
 void loop_unwatch(struct loop *loop, struct loop_watch *watch)
 {
+    if (watch->id == 0)
+        return;
     struct watch_slot *slot = slot_find(loop, watch->id);
     watch->id = 0;
     if (!slot)

@@ -260,37 +260,47 @@ static int submit(struct loop *loop)
 }
 
 /*
- * Reads what has arrived by now, wherever it still lies: in the kernel, which hands completions
- * over only when it is asked, or behind a descriptor that is read bit by bit. While there is a lot
- * of it, deadlines do not wait for all. 0 or -errno.
+ * Reads what has arrived. Before a timer goes off, this is all that has arrived by now, wherever it
+ * still lies: in the kernel, which hands completions over only when it is asked, or behind a
+ * descriptor that is read bit by bit. While there is a lot of it, deadlines do not wait for all.
+ * 0 or -errno.
  */
-static int catch_up(struct loop *loop)
+static int read_sources(struct loop *loop, bool *ret_found)
 {
-    const usec_t until = usec_add(clock_now(), CATCH_UP_USEC);
-    bool found = true;
-    while (found) {
+    usec_t until = 0;
+    *ret_found = false;
+    for (;;) {
+        bool found = run_completions(loop);
+        found |= run_hot(loop);
+        *ret_found |= found;
+        if (timer_queue_next(&loop->timers) > loop->now)
+            return 0;
+        if (until == 0)
+            until = usec_add(clock_now(), CATCH_UP_USEC);
+        else if (!found || clock_now() >= until)
+            return 0;
         (void)loop_queue_submissions(loop);
         int r = submit(loop);
         if (r < 0 && !is_passing(r))
             return r;
-        found = run_completions(loop);
-        found |= run_hot(loop);
-        found &= clock_now() < until;
     }
-    return 0;
 }
 
-static int run_timers(struct loop *loop)
+static bool run_timers(struct loop *loop)
 {
-    int r = catch_up(loop);
+    if (timer_queue_next(&loop->timers) > loop->now)
+        return false;
     timer_queue_run(&loop->timers, loop->now, TIMERS_PER_TURN);
-    return r;
+    return true;
 }
 
-static int submit_and_sleep(struct loop *loop)
+/* A turn that found nothing to do is short: without a timer nobody needs to know when it ends. */
+static int submit_and_sleep(struct loop *loop, bool worked)
 {
     struct io_uring *uring = &loop->ring.uring;
     usec_t next = timer_queue_next(&loop->timers);
+    if (next == USEC_INFINITY && !worked)
+        return io_uring_submit_and_wait(uring, 1);
     usec_t now = clock_now();
     loop_measure_turn(loop, now);
     if (next == USEC_INFINITY)
@@ -359,9 +369,9 @@ static int finish_turn(struct loop *loop, bool worked)
     bool may_sleep = all_queued && n_closing == 0 && !loop->stop && list_empty(&loop->hot) &&
                      list_empty(&loop->deferred) && list_empty(&loop->late) &&
                      io_uring_cq_ready(&loop->ring.uring) == 0;
-    int r = may_sleep ? submit_and_sleep(loop) : submit(loop);
+    int r = may_sleep ? submit_and_sleep(loop, worked) : submit(loop);
     loop->slept = may_sleep;
-    if (all_queued && r >= 0)
+    if (n_closing > 0 && all_queued && r >= 0)
         loop_hand_over_closing(loop, n_closing);
     return r < 0 && !is_passing(r) ? r : 0;
 }
@@ -376,12 +386,9 @@ int loop_run(struct loop *loop)
             loop_measure_turn(loop, now);
         loop->now = now;
         loop->realtime = 0;
-        bool worked = run_completions(loop);
-        worked |= run_hot(loop);
-        if (timer_queue_next(&loop->timers) <= loop->now) {
-            r = run_timers(loop);
-            worked = true;
-        }
+        bool worked;
+        r = read_sources(loop, &worked);
+        worked |= run_timers(loop);
         worked |= run_deferred(loop);
         if (r == 0)
             r = finish_turn(loop, worked);
