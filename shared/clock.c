@@ -19,18 +19,6 @@ usec_t clock_realtime(void)
     return clock_read(CLOCK_REALTIME);
 }
 
-usec_t usec_add(usec_t a, usec_t b)
-{
-    return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;
-}
-
-usec_t usec_sub(usec_t a, usec_t b)
-{
-    if (a == USEC_INFINITY)
-        return USEC_INFINITY;
-    return a > b ? a - b : 0;
-}
-
 struct timespec usec_to_timespec(usec_t usec)
 {
     return (struct timespec){

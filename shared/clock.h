@@ -22,9 +22,17 @@ usec_t clock_now(void);
 usec_t clock_realtime(void);
 
 /* a + b, staying at USEC_INFINITY instead of wrapping. */
-usec_t usec_add(usec_t a, usec_t b);
+static inline usec_t usec_add(usec_t a, usec_t b)
+{
+    return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;
+}
 
 /* a - b, staying at 0 instead of wrapping; USEC_INFINITY - b is USEC_INFINITY. */
-usec_t usec_sub(usec_t a, usec_t b);
+static inline usec_t usec_sub(usec_t a, usec_t b)
+{
+    if (a == USEC_INFINITY)
+        return USEC_INFINITY;
+    return a > b ? a - b : 0;
+}
 
 struct timespec usec_to_timespec(usec_t usec);

@@ -77,7 +77,8 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
 {
     assert(!list_linked(&job->link));
     progress_moved(cell);
-    timer_disarm(loop_timers(cell->context->loop), &job->deadline);
+    if (timer_armed(&job->deadline))
+        timer_disarm(loop_timers(cell->context->loop), &job->deadline);
     job_set_state(job, state);
     job->ended_at = loop_realtime(cell->context->loop);
     cell_note_latency(cell, job);

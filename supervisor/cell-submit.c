@@ -80,10 +80,11 @@ static bool is_for_later(const struct cell *cell, const struct cell_request *req
 static int cell_arm_deadline(struct cell *cell, struct job *job, const struct cell_request *request)
 {
     const struct cell_waiter *waiter = request->waiter;
-    usec_t from = waiter && waiter->deadline > 0 ? waiter->since : cell_now(cell);
+    usec_t from;
 
     if (request->deadline == 0)
         return 0;
+    from = waiter && waiter->deadline > 0 ? waiter->since : cell_now(cell);
     timer_init(&job->deadline, cell_on_deadline);
     return timer_arm(loop_timers(cell->context->loop), &job->deadline,
                      usec_add(from, request->deadline));

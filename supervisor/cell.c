@@ -6,7 +6,7 @@
 #include "context.h"
 #include "group.h"
 #include "router.h"
-#include "slot.h"
+#include "slot-private.h"
 #include "spare.h"
 #include <assert.h>
 #include <errno.h>

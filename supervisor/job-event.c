@@ -8,11 +8,6 @@
 #include "slot.h"
 #include <stdio.h>
 
-static bool is_watched(const struct job *job)
-{
-    return event_jobs_watched(&job->cell->context->events);
-}
-
 static void tell(const struct job *job, const char *type, const char *worker, const char *what)
 {
     struct cell *cell = job->cell;
@@ -35,39 +30,32 @@ static void tell(const struct job *job, const char *type, const char *worker, co
                    });
 }
 
-void job_event_accepted(const struct job *job)
+void job_event_tell_accepted(const struct job *job)
 {
-    if (is_watched(job))
-        tell(job, "job.accepted", NULL, "is accepted");
+    tell(job, "job.accepted", NULL, "is accepted");
 }
 
-void job_event_started(const struct job *job)
+void job_event_tell_started(const struct job *job)
 {
     char what[DEATH_WORKER_MAX + 64];
 
-    if (!is_watched(job))
-        return;
     (void)snprintf(what, sizeof(what), "is begun by %s, attempt %u", job->slot->name, job->attempt);
     tell(job, "job.started", job->slot->name, what);
 }
 
-void job_event_retried(const struct job *job, const char *worker, const char *cause)
+void job_event_tell_retried(const struct job *job, const char *worker, const char *cause)
 {
     char what[128];
 
-    if (!is_watched(job))
-        return;
     (void)snprintf(what, sizeof(what), "will be tried again: attempt %u failed (%s)", job->attempt,
                    cause);
     tell(job, "job.retried", worker, what);
 }
 
-void job_event_ended(const struct job *job)
+void job_event_tell_ended(const struct job *job)
 {
     char what[96];
 
-    if (!is_watched(job))
-        return;
     (void)snprintf(what, sizeof(what), "is %s, %llu ms after it was accepted",
                    job_state_to_string(job->state),
                    (unsigned long long)(usec_sub(job->ended_at, job->created_at) / USEC_PER_MSEC));

@@ -16,7 +16,7 @@ static void replace_oldest(struct outcomes *outcomes, bool dead)
         outcomes->n++;
 }
 
-void outcomes_add(struct outcomes *outcomes, bool dead, usec_t now)
+void outcomes_note(struct outcomes *outcomes, bool dead, usec_t now)
 {
     replace_oldest(outcomes, dead);
     outcomes->recent = (outcomes->recent << 1 | dead) & RECENT_MASK;

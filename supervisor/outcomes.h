@@ -22,8 +22,16 @@ struct outcomes {
     usec_t since; /* realtime of the first dead job of those that made, or may make, it failing */
 };
 
+/* As outcomes_add(), in every case. */
+void outcomes_note(struct outcomes *outcomes, bool dead, usec_t now);
+
 /* A job has ended. `now`: realtime. */
-void outcomes_add(struct outcomes *outcomes, bool dead, usec_t now);
+static inline void outcomes_add(struct outcomes *outcomes, bool dead, usec_t now)
+{
+    /* One more answer changes nothing where all jobs that are remembered were answered. */
+    if (dead || outcomes->n_dead > 0 || outcomes->n < OUTCOMES_MAX)
+        outcomes_note(outcomes, dead, now);
+}
 
 /* At least half of the last OUTCOMES_RECENT jobs are dead, and no fewer than OUTCOMES_ENOUGH. */
 bool outcomes_failing(const struct outcomes *outcomes);

@@ -126,7 +126,7 @@ void slot_clock_job(struct slot *slot, const struct job *job)
 void slot_clock_started(struct slot *slot, const struct job *job)
 {
     /* Later than what the clock is armed for: it finds out. */
-    if (!job->cancel_requested && slot->job_deadline != USEC_INFINITY)
+    if (!job->cancel_requested)
         slot->job_deadline = usec_add(slot_now(slot), job->timeout);
 }
 

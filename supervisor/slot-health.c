@@ -49,13 +49,11 @@ bool slot_is_failing(const struct slot *slot)
 
 /* ---- it works ---- */
 
-void slot_health_worked(struct slot *slot)
+void slot_health_recover(struct slot *slot)
 {
     const bool was_failing = slot_is_failing(slot);
     char text[64];
 
-    if (slot->health.n_failures == 0)
-        return;
     (void)snprintf(text, sizeof(text), "works again after %u failures", slot->health.n_failures);
     slot_health_reset(slot);
     if (was_failing)

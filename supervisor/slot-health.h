@@ -36,8 +36,8 @@ void slot_health_begin(struct slot *slot);
 /* Its worker has come up, and is proven when ResetAfterSec= is over. */
 void slot_health_watch(struct slot *slot);
 
-/* Its worker has done some work: the slot is not failing any more. */
-void slot_health_worked(struct slot *slot);
+/* Its worker has done some work after failures: the slot is not failing any more. */
+void slot_health_recover(struct slot *slot);
 
 /* Before the burial of its worker, while what that has in hand is still known. */
 void slot_health_note_death(struct slot *slot);

@@ -19,6 +19,7 @@
  */
 
 #include "../shared/log.h"
+#include "cell.h"
 #include "loop.h"
 #include "slot.h"
 
@@ -88,7 +89,30 @@ void slot_publish_report(struct slot *slot, struct death *death);
 /* PROTOCOL_CRASHED. 0 or -EBADMSG. */
 int slot_on_crashed(struct slot *slot, const struct ring_record *record);
 
+/* ---- slot-health.c ---- */
+
+/* Its worker has done some work. */
+static inline void slot_health_worked(struct slot *slot)
+{
+    if (slot->health.n_failures > 0)
+        slot_health_recover(slot);
+}
+
 /* ---- slot-recycle.c ---- */
+
+/* MaxJobs=1 is a promise: one process for each job. */
+static inline bool slot_is_for_one_job(const struct slot *slot)
+{
+    return slot->cell->config->max_jobs == 1;
+}
+
+/* Whether it may be handed one more job: Prefetch=, and with MaxJobs=1 never a second one. */
+static inline bool slot_may_take_job(const struct slot *slot)
+{
+    if (slot_is_for_one_job(slot))
+        return slot->n_jobs == 0 && slot->jobs_done == 0;
+    return slot->n_jobs < slot->cell->config->prefetch;
+}
 
 /* It has done a job, or messages: whether that was enough. */
 void slot_after_work(struct slot *slot);
@@ -136,7 +160,7 @@ void slot_on_clock(struct timer *timer, usec_t now);
 void slot_arm_clock(struct slot *slot);
 /* The worker is to begin this job now. */
 void slot_clock_job(struct slot *slot, const struct job *job);
-/* It has begun it: the job's time begins. */
+/* It has begun it: the job's time begins. Only where there is one: job_deadline. */
 void slot_clock_started(struct slot *slot, const struct job *job);
 /* Reads all that its worker has said by now, before the worker is judged by the time. */
 void slot_catch_up(struct slot *slot);

@@ -6,19 +6,6 @@
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
-/* MaxJobs=1 is a promise: one process for each job. */
-static bool is_for_one_job(const struct slot *slot)
-{
-    return slot->cell->config->max_jobs == 1;
-}
-
-bool slot_may_take_job(const struct slot *slot)
-{
-    if (is_for_one_job(slot))
-        return slot->n_jobs == 0 && slot->jobs_done == 0;
-    return slot->n_jobs < slot->cell->config->prefetch;
-}
-
 /* It is of no use any more, so nothing is gained by having it wait for a successor. */
 static void slot_renew(struct slot *slot)
 {
@@ -39,7 +26,7 @@ void slot_after_work(struct slot *slot)
     slot_health_worked(slot);
     if (!slot_is_up(slot))
         return;
-    if (is_for_one_job(slot) && slot->jobs_done > 0) {
+    if (slot_is_for_one_job(slot) && slot->jobs_done > 0) {
         slot_renew(slot);
         return;
     }
@@ -66,7 +53,7 @@ void slot_take_config(struct slot *slot)
     slot_arm_age(slot);
     if (slot->actor)
         slot_review_clock(slot);
-    if (slot_is_up(slot) && is_for_one_job(slot) && slot->jobs_done > 0)
+    if (slot_is_up(slot) && slot_is_for_one_job(slot) && slot->jobs_done > 0)
         slot_renew(slot);
 }
 

@@ -75,7 +75,7 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
     job = slot_job_in_hand(slot, started.handle, started.attempt);
     if (job && !job->started) {
         job->state_sequence = started.state_sequence;
-        if (job == slot_job_at_work(slot))
+        if (slot->job_deadline != USEC_INFINITY && job == slot_job_at_work(slot))
             slot_clock_started(slot, job);
         cell_job_started(slot->cell, job);
     }

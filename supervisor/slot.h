@@ -120,8 +120,6 @@ void slot_take_config(struct slot *slot);
 /* There are messages for it to handle, and were none. */
 void slot_clock_messages(struct slot *slot);
 
-/* Whether it may be handed one more job: Prefetch=, and with MaxJobs=1 never a second one. */
-bool slot_may_take_job(const struct slot *slot);
 /* Hands a job over. 0; otherwise (MAILBOX_E_FULL, -errno) the caller keeps it, and the slot may be
  * going. */
 int slot_assign(struct slot *slot, struct job *job);

@@ -69,11 +69,6 @@ void timer_init(struct timer *timer, void (*fn)(struct timer *timer, usec_t now)
     *timer = (struct timer){.at = USEC_INFINITY, .fn = fn};
 }
 
-bool timer_armed(const struct timer *timer)
-{
-    return timer->index > 0;
-}
-
 int timer_arm(struct timer_queue *queue, struct timer *timer, usec_t at)
 {
     if (at == USEC_INFINITY) {

@@ -32,7 +32,11 @@ struct timer_queue {
 void timer_queue_deinit(struct timer_queue *queue);
 
 void timer_init(struct timer *timer, void (*fn)(struct timer *timer, usec_t now));
-bool timer_armed(const struct timer *timer);
+
+static inline bool timer_armed(const struct timer *timer)
+{
+    return timer->index > 0;
+}
 
 /* Arms or re-arms. USEC_INFINITY disarms. 0 or -ENOMEM (then the timer is not armed). */
 int timer_arm(struct timer_queue *queue, struct timer *timer, usec_t at);
