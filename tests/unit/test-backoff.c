@@ -10,10 +10,16 @@ static const struct restart_policy policy = {
 };
 
 static struct backoff_random source;
+static struct restart_tally tally;
 
 static void seed(void)
 {
     backoff_random_seed(&source, 1);
+}
+
+static void forget(void)
+{
+    restart_reset(&tally);
 }
 
 START_TEST(doubles_from_min_and_stays_at_max)
@@ -74,7 +80,6 @@ END_TEST
 
 START_TEST(the_first_restart_is_immediate_and_backoff_begins_with_the_second)
 {
-    struct restart_tally tally = {0};
     const usec_t expected[] = {0, 100, 200, 400, 800};
     usec_t delay;
     for (int i = 0; i < 5; i++) {
@@ -87,7 +92,6 @@ END_TEST
 
 START_TEST(a_healthy_life_starts_the_backoff_anew)
 {
-    struct restart_tally tally = {0};
     usec_t delay;
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(
@@ -104,7 +108,6 @@ END_TEST
 
 START_TEST(more_unhealthy_deaths_than_the_burst_hit_the_limit)
 {
-    struct restart_tally tally = {0};
     usec_t delay, now = 1000;
     for (int i = 0; i < 5; i++)
         ck_assert_int_eq(
@@ -120,7 +123,6 @@ END_TEST
 
 START_TEST(healthy_deaths_and_old_ones_do_not_count_against_the_burst)
 {
-    struct restart_tally tally = {0};
     usec_t delay, now = 1000;
     for (int i = 0; i < 100; i++)
         ck_assert_int_eq(
@@ -136,7 +138,6 @@ END_TEST
 
 START_TEST(the_window_of_the_limit_slides)
 {
-    struct restart_tally tally = {0};
     usec_t delay, now = USEC_PER_SEC;
     /* Three late in one window and three early in the next are six within less than one. */
     ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay),
@@ -151,13 +152,11 @@ START_TEST(the_window_of_the_limit_slides)
             restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay), 0);
     ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay),
                      BACKOFF_E_LIMIT);
-    restart_reset(&tally);
 }
 END_TEST
 
 START_TEST(a_death_over_a_job_neither_counts_nor_makes_the_pauses_grow)
 {
-    struct restart_tally tally = {0};
     usec_t delay;
     for (int i = 0; i < 100; i++) {
         ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_AT_WORK, 1, &source, &delay),
@@ -170,7 +169,6 @@ START_TEST(a_death_over_a_job_neither_counts_nor_makes_the_pauses_grow)
     ck_assert_uint_eq(delay, 1000);
     ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_AT_WORK, 1, &source, &delay), 0);
     ck_assert_uint_eq(delay, 100);
-    restart_reset(&tally);
 }
 END_TEST
 
@@ -178,21 +176,18 @@ START_TEST(an_immediate_restart_is_foreseen)
 {
     static const enum restart_death deaths[] = {RESTART_UNHEALTHY, RESTART_AT_WORK, RESTART_HEALTHY,
                                                 RESTART_AT_WORK, RESTART_HEALTHY};
-    struct restart_tally tally = {0};
     usec_t delay;
     for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
         bool immediate = restart_is_immediate(&tally, &policy, deaths[i], 1);
         ck_assert_int_eq(restart_after_death(&tally, &policy, deaths[i], 1, &source, &delay), 0);
         ck_assert_int_eq(immediate, delay == 0);
     }
-    restart_reset(&tally);
 }
 END_TEST
 
 START_TEST(without_a_shortest_pause_the_pauses_grow_all_the_same)
 {
     const struct restart_policy eager = {.backoff = {.max = 30 * USEC_PER_SEC}};
-    struct restart_tally tally = {0};
     usec_t delay;
     for (int i = 0; i < 20; i++)
         ck_assert_int_eq(restart_after_death(&tally, &eager, RESTART_UNHEALTHY, 1, &source, &delay),
@@ -204,7 +199,6 @@ END_TEST
 START_TEST(without_a_burst_there_is_no_limit)
 {
     struct restart_policy endless = policy;
-    struct restart_tally tally = {0};
     usec_t delay;
     endless.burst = 0;
     for (int i = 0; i < 1000; i++)
@@ -216,7 +210,6 @@ END_TEST
 
 START_TEST(a_failed_spawn_waits_and_never_hits_the_limit)
 {
-    struct restart_tally tally = {0};
     const usec_t expected[] = {100, 200, 400, 800, 1000, 1000, 1000, 1000};
     usec_t delay;
     for (int i = 0; i < 8; i++)
@@ -230,7 +223,7 @@ int main(void)
 {
     Suite *suite = suite_create("backoff");
     TCase *tcase = tcase_create("backoff");
-    tcase_add_checked_fixture(tcase, seed, NULL);
+    tcase_add_checked_fixture(tcase, seed, forget);
     tcase_add_test(tcase, doubles_from_min_and_stays_at_max);
     tcase_add_test(tcase, no_number_of_retries_overflows);
     tcase_add_test(tcase, jitter_is_between_nothing_and_the_configured_share);
