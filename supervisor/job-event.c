@@ -56,7 +56,7 @@ void job_event_tell_ended(const struct job *job)
 {
     char what[96];
 
-    (void)snprintf(what, sizeof(what), "is %s, %llu ms after it was accepted",
+    (void)snprintf(what, sizeof(what), "has ended: %s, %llu ms after it was accepted",
                    job_state_to_string(job->state),
                    (unsigned long long)(usec_sub(job->ended_at, job->created_at) / USEC_PER_MSEC));
     tell(job, "job.ended", NULL, what);

@@ -124,8 +124,9 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     else if (r < 0)
         return r;
     job = slot_job_in_hand(slot, result.handle, result.attempt);
-    /* "I was killed" says less than why: that comes with the worker's death, which is under way. */
-    if (job && slot->death_sentence == DEATH_JOB_TIMEOUT && result.outcome == PROTOCOL_ERROR)
+    /* A worker that was sent KillSignal= is about to die, and its death says why. An error that it
+     * still reports says only that it was killed, and is no attempt of a job whose worker stops. */
+    if (job && slot->signalled && result.outcome == PROTOCOL_ERROR)
         job = NULL;
     if (job) {
         list_unlink(&job->link);

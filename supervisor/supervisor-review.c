@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "event-id.h"
+#include "group-fault.h"
 #include "group.h"
 #include "order.h"
 #include "slot.h"
@@ -8,21 +9,43 @@
 
 #define STATUS_DELAY (200 * USEC_PER_MSEC)
 
+/* Places of groups that cannot start: nobody stopped them, and none of them is wanted just now. */
+static size_t count_blocked(const struct registry *registry)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < registry->n_groups; i++) {
+        const struct group *group = registry->sorted[i];
+
+        if (group->wanted && group_is_blocked(group))
+            n += group->census.n[CENSUS_UNWANTED];
+    }
+    return n;
+}
+
+static void describe_workers(char *buffer, size_t size, const struct registry *registry)
+{
+    const struct census *census = &registry->census;
+
+    (void)snprintf(buffer, size, "%zu of %zu workers up in %zu groups", census->n[CENSUS_UP],
+                   census->n[CENSUS_WANTED] + count_blocked(registry), registry->n_groups);
+}
+
 /* Ready = every worker has come up once or has been seen to fail: the pools' health is status, not
  * start. */
 static void review_readiness(struct supervisor *supervisor)
 {
     const struct registry *registry = &supervisor->context.registry;
     const struct census *census = &registry->census;
-    char message[128];
+    char workers[96], message[128];
 
     if (supervisor->ready || census->n[CENSUS_UNDECIDED] > 0 || !list_empty(&registry->pending))
         return;
     supervisor->ready = true;
     supervisor->context.state = CONTEXT_RUNNING;
     notify_ready(&supervisor->notify, loop_now(loop_of(supervisor)));
-    (void)snprintf(message, sizeof(message), "ready: %zu of %zu workers up in %zu groups",
-                   census->n[CENSUS_UP], census->n[CENSUS_WANTED], registry->n_groups);
+    describe_workers(workers, sizeof(workers), registry);
+    (void)snprintf(message, sizeof(message), "ready: %s", workers);
     event_emit(&supervisor->context.events, (struct event){
                                                 .level = LOG_LEVEL_NOTICE,
                                                 .type = "supervisor.ready",
@@ -51,18 +74,18 @@ static size_t count_troubled(const struct registry *registry, const struct group
 static void tell_status(struct supervisor *supervisor)
 {
     const struct registry *registry = &supervisor->context.registry;
-    const struct census *census = &registry->census;
     const struct group *first = NULL;
     size_t n = count_troubled(registry, &first);
-    char trouble[CONFIG_GROUP_NAME_MAX + 64] = "";
+    char workers[96], trouble[CONFIG_GROUP_NAME_MAX + 64] = "";
 
-    if (first)
+    describe_workers(workers, sizeof(workers), registry);
+    if (first && group_is_blocked(first))
+        (void)snprintf(trouble, sizeof(trouble), "; %s cannot start", first->name);
+    else if (first)
         (void)snprintf(trouble, sizeof(trouble), "; %s is %s", first->name, group_state(first));
     if (n > 1)
         (void)snprintf(trouble, sizeof(trouble), "; %zu groups are in trouble", n);
-    notify_status(&supervisor->notify, loop_now(loop_of(supervisor)),
-                  "%zu of %zu workers up in %zu groups%s%s", census->n[CENSUS_UP],
-                  census->n[CENSUS_WANTED], registry->n_groups, trouble,
+    notify_status(&supervisor->notify, loop_now(loop_of(supervisor)), "%s%s%s", workers, trouble,
                   n > 0 ? ", see troupectl status" : "");
 }
 

@@ -253,14 +253,16 @@ int explain_error(const char *error, const json_t *parameters)
     return explain_unknown(name ? name + 1 : error, parameters);
 }
 
+#define IS_IT_RUNNING "; is trouped running? See 'systemctl status trouped'"
+
 int explain_connect(const char *socket, int error)
 {
     switch (error) {
     case -ENOENT:
-        complain("no supervisor at %s: there is no such socket; is trouped running?", socket);
+        complain("no supervisor at %s: there is no such socket" IS_IT_RUNNING, socket);
         return EXIT_UNREACHABLE;
     case -ECONNREFUSED:
-        complain("no supervisor at %s: nobody listens there any more; is trouped running?", socket);
+        complain("no supervisor at %s: nobody listens there any more" IS_IT_RUNNING, socket);
         return EXIT_UNREACHABLE;
     case -EACCES:
         complain("not permitted to open %s (its mode and its directory's say who may)", socket);

@@ -142,15 +142,15 @@ static size_t show_names(const struct terminal *terminal, const json_t *reply, c
     return json_array_size(names);
 }
 
-/* A line of standard error for each. */
-static size_t complain_of(const json_t *reply, const char *what)
+/* A line of standard error for each, as `verify` prints it. */
+static size_t print_problems(const json_t *reply, const char *what)
 {
     const json_t *lines = json_object_get(reply, what);
 
     for (size_t i = 0; i < json_array_size(lines); i++) {
         const char *line = json_string_value(json_array_get(lines, i));
 
-        complain("%s", SAFE_LINE(line ? line : ""));
+        fprintf(stderr, "%s\n", SAFE_LINE(line ? line : ""));
     }
     return json_array_size(lines);
 }
@@ -159,8 +159,18 @@ static size_t complain_of(const json_t *reply, const char *what)
 static int show_reload(const struct invocation *invocation, const json_t *reply)
 {
     const struct terminal *out = &invocation->out;
-    size_t n = 0, n_bad = complain_of(reply, "left_out") + complain_of(reply, "faults");
+    const size_t n_left_out = print_problems(reply, "left_out");
+    const size_t n_missing = print_problems(reply, "faults");
+    size_t n = 0;
 
+    if (n_left_out > 0)
+        complain("%zu problem%s: these files are left out, and what they configured before stays; "
+                 "all others are in force",
+                 n_left_out, plural(n_left_out));
+    if (n_missing > 0)
+        complain("%zu thing%s missing: a group without what it needs waits, or goes on as it was, "
+                 "and is tried again by itself; all else is in force",
+                 n_missing, n_missing == 1 ? " is" : "s are");
     if (!invocation->options.quiet) {
         n += show_names(out, reply, "added");
         n += show_names(out, reply, "removed");
@@ -168,7 +178,7 @@ static int show_reload(const struct invocation *invocation, const json_t *reply)
         if (n == 0)
             terminal_print(out, "no group has changed");
     }
-    return n_bad > 0 ? EXIT_INVALID : EXIT_OK;
+    return n_left_out + n_missing > 0 ? EXIT_INVALID : EXIT_OK;
 }
 
 int verb_reload(struct invocation *invocation)

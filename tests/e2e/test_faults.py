@@ -59,6 +59,11 @@ class Starts(Faults):
         self.assertIn("Trouble: 7 cannot start\n", self.s.ctl("status").stdout)
         self.assertIn("program cannot start: ExecStart=", self.s.log())
 
+    def test_the_service_manager_is_told_which_group_cannot_start(self):
+        self.s.write("program.group", ini("/no/such/program", Pool={"Size": 3}))
+        self.s.start()
+        self.s.wait_told("STATUS=1 of 4 workers up in 2 groups; program cannot start, see troupectl status")
+
     def test_a_group_recovers_by_itself(self):
         self.s.write("late.group", ini(self.program))
         self.s.start()
@@ -190,7 +195,16 @@ class Reloads(Faults):
         self.assertEqual({g["name"] for g in self.s.call("GetStatus")["groups"]}, {"good", "kept", "new"})
         partial = self.s.ctl("reload", "--partial")
         self.assertEqual((partial.returncode, partial.stdout), (7, "no group has changed\n"))
-        self.assertEqual(partial.stderr.count("\n"), 4)
+        self.assertEqual(partial.stderr.count("\n"), 5)
+        self.assertIn("troupectl: 4 problems: these files are left out", partial.stderr)
+
+    def test_a_reload_that_finds_something_missing_says_that_all_else_is_in_force(self):
+        self.s.start()
+        self.s.write("program.group", ini("/no/such/program"))
+        reload = self.s.ctl("reload")
+        self.assertEqual((reload.returncode, reload.stdout), (7, "added program\n"))
+        self.assertRegex(reload.stderr, r"^/.*/program.group:\d+: ExecStart=.*\ntroupectl: 1 thing is missing: "
+                                        r"a group without what it needs waits, .*; all else is in force\n$")
 
     def test_an_empty_directory_is_no_wish_to_end_everything(self):
         self.s.start()

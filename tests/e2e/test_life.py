@@ -7,7 +7,7 @@ import signal
 import sys
 import unittest
 
-from troupe import ACTOR, SANITIZED, Bell, TestCase, Varlink, VarlinkError, ini, text
+from troupe import ACTOR, SANITIZED, TROUPE_EXEC, Bell, TestCase, Varlink, VarlinkError, ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
@@ -229,6 +229,14 @@ class Stops(TestCase):
         self.assertEqual((s.job(job)["state"], s.job(job)["attempts"]), ("queued", []))
         self.assertEqual(s.deaths()[0]["cause"], "stop")
         self.refused("BadOption", s.call, "Stop", target="actor", within_usec=-1)
+
+    def test_P9_a_stop_within_a_time_is_no_attempt_of_the_job_of_a_command(self):
+        s = self.started({"web": ini(f"{TROUPE_EXEC} -- /bin/sh -c {{}}")})
+        started = Bell(s, "started")
+        job = s.create("web", f"echo > {started.path}; exec sleep infinity", max_retries=0)
+        started.wait()
+        s.ctl("stop", "web", "--within", "50ms", "--wait", check=True)
+        self.assertEqual((s.job(job)["state"], s.job(job)["attempts"]), ("queued", []))
 
     def test_a_deaf_worker_goes_up_the_ladder(self):
         s = self.started({"actor": actor(Group={"Environment": "ACTOR_NEVER_ENDS=1"}, Worker={"TimeoutStopSec": "100ms"})})

@@ -288,7 +288,6 @@ static int live(struct run *run)
 {
     int r, reaped;
 
-    run->started_at = clock_now();
     r = watch(run);
     reaped = reap(run);
     if (r == 0)
@@ -309,6 +308,8 @@ int command_run(const struct command_options *options, struct command_end *ret)
     r = take_signals(&run);
     if (r < 0)
         return r;
+    /* Before the start: what ends at once has ended when the start returns. */
+    run.started_at = clock_now();
     r = spawn_command(&run.spawned, options->path, options->argv, options->environment, &run.mask,
                       options->input_size > 0);
     if (r == 0) {
