@@ -303,9 +303,13 @@ static void on_line(struct event_line_subscriber *follower, const char *worker, 
 {
     struct log *log = list_entry(follower, struct log, follower);
     struct request *request = log->parts.request;
+    const struct access access = access_of(request);
     struct reply *reply;
 
     if (!is_of(worker, log->target))
+        return;
+    /* A reload may have taken the right from it, or given the name to another group. */
+    if (!access_group(&access, registry_get(&request->context->registry, log->group)))
         return;
     reply = request_begin(request);
     reply_array(reply, "lines");

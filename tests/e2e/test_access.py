@@ -174,6 +174,23 @@ class Contents(TestCase):
             s.until(lambda: s.call("GetLog", target="owned")["lines"] == ["owned/0: SECRET output"])
             self.refused("NotPermitted", s.call, "GetLog", target="secret")
 
+    def test_a_follower_reads_no_line_once_a_reload_has_given_the_group_to_another_user(self):
+        s = self.begin()
+        s.until(lambda: s.call("GetLog", target="owned")["lines"])
+        with contextlib.ExitStack() as stack:
+            reader = stack.enter_context(Varlink(s.socket_path))
+            with user(STRANGER):
+                stranger = stack.enter_context(Varlink(s.socket_path))
+            for follower in stranger, reader:
+                follower.send("GetLog", {"target": "owned", "follow": True}, more=True)
+                follower.reply()
+            s.write("owned.group", ini("/bin/sh -c 'echo SECRET of daemon; exec sleep infinity'",
+                                       Group={"Type": "service", "User": "daemon"}))
+            s.call("Reload")
+            self.assertIn("SECRET of daemon", reader.reply()[0]["lines"][0])
+            stranger.socket.setblocking(False)
+            self.assertRaises(BlockingIOError, stranger.receive)
+
     def test_events_of_single_jobs_are_for_those_who_may_read_their_contents(self):
         s = self.begin()
         with user(STRANGER):
