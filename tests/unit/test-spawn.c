@@ -266,9 +266,9 @@ static void describe_self(char *buffer, size_t size)
 {
     static const char *const files[] = {"/proc/self/oom_score_adj", "/proc/self/limits",
                                         "/proc/self/cgroup"};
-    static const char *const fields[] = {
-        "Uid:", "Gid:", "Groups:", "NSpgid:",  "NSsid:",   "Sig",
-        "Shd",  "Cap",  "NoNew",   "Seccomp:", "Threads:", "Umask:"};
+    static const char *const fields[] = {"Uid:",    "Gid:",    "Groups:",  "NSpgid:",  "NSsid:",
+                                         "SigPnd:", "SigBlk:", "SigIgn:",  "SigCgt:",  "Shd",
+                                         "Cap",     "NoNew",   "Seccomp:", "Threads:", "Umask:"};
     char line[512];
     size_t used = 0;
     for (size_t i = 0; i < ELEMENTS(files); i++) {
