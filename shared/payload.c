@@ -144,10 +144,15 @@ static bool has_hidden_memory(const struct stat *status)
 
 int payload_blob_check(int fd, uint64_t size)
 {
-    int seals = fcntl(fd, F_GET_SEALS);
+    const int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
     struct stat status;
 
+    if (!blob_size_is_valid(size))
+        return -EPROTO;
     if (seals < 0 || (seals & BLOB_SEALS) != BLOB_SEALS)
+        return -EPROTO;
+    /* Opened once more through /proc: whoever is told it could not map it. */
+    if (mode < 0 || (mode & O_ACCMODE) == O_WRONLY)
         return -EPROTO;
     if (fstat(fd, &status) < 0 || status.st_size < 0 || (uint64_t)status.st_size != size)
         return -EPROTO;

@@ -68,7 +68,7 @@ int payload_blob_copy(const void *data, size_t size, int *ret_fd);
 
 /*
  * Whether a descriptor from a stranger is what a blob must be: a memfd with all four seals, of
- * exactly `size` bytes, with no memory behind them. 0 or -EPROTO.
+ * exactly `size` bytes (at least one), readable, with no memory behind them. 0 or -EPROTO.
  */
 int payload_blob_check(int fd, uint64_t size);
 

@@ -5,6 +5,7 @@
 #include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -227,6 +228,32 @@ START_TEST(the_check_refuses_everything_that_is_not_just_so)
 }
 END_TEST
 
+START_TEST(a_blob_that_cannot_be_read_is_refused)
+{
+    int blob = new_blob("some bytes", 10), fd;
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", blob);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(payload_blob_check(fd, 10), -EPROTO);
+    close_fd(fd);
+    close_fd(blob);
+}
+END_TEST
+
+START_TEST(a_blob_of_no_bytes_is_refused)
+{
+    int fd = memory_new_fd("test", 0);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+    ck_assert_int_eq(payload_blob_check(fd, 0), -EPROTO);
+    close_fd(fd);
+}
+END_TEST
+
 START_TEST(a_blob_with_memory_behind_its_end_is_refused)
 {
     int fd = memory_new_fd("test", 1);
@@ -372,6 +399,8 @@ int main(void)
     tcase_add_test(tcase, nobody_can_change_a_sealed_blob);
     tcase_add_test(tcase, a_blob_that_somebody_can_still_write_is_not_sealed);
     tcase_add_test(tcase, the_check_refuses_everything_that_is_not_just_so);
+    tcase_add_test(tcase, a_blob_that_cannot_be_read_is_refused);
+    tcase_add_test(tcase, a_blob_of_no_bytes_is_refused);
     tcase_add_test(tcase, a_blob_with_memory_behind_its_end_is_refused);
     tcase_add_test(tcase, empty_and_endless_blobs_are_refused);
     tcase_add_test(tcase, a_descriptor_arrives_with_its_serial);
