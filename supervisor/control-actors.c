@@ -35,12 +35,23 @@ bool control_take_topic(struct request *request, const char *type, const struct 
     return true;
 }
 
+/* Why a group of that name is no actor; NULL = there is no such group, or it should be one. */
+static const char *why_no_actor(const struct group *group)
+{
+    if (!group || group->config->type == CONFIG_ACTOR)
+        return NULL;
+    return "it is a plain service (Type=service), which takes neither jobs nor messages";
+}
+
 static void refuse_actor(struct request *request, const char *name)
 {
+    struct registry *registry = &request->context->registry;
+    const char *reason = why_no_actor(registry_find(registry, name));
     struct reply *reply = request_begin_error(request, "NoSuchActor");
 
     reply_string(reply, "name", name);
-    reply_string_if(reply, "nearest", registry_nearest(&request->context->registry, name));
+    reply_string_if(reply, "nearest", reason ? NULL : registry_nearest(registry, name));
+    reply_string_if(reply, "reason", reason);
     request_end(request);
 }
 

@@ -6,11 +6,9 @@
 
 #include "context.h"
 #include "control-list.h"
-#include "group.h"
 #include "schedule.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct schedule_parameters {
@@ -37,28 +35,6 @@ static bool take_times(struct request *request, const struct schedule_parameters
     return true;
 }
 
-/* troupe-exec takes jobs, and would let every message die: better said now than when it is due. */
-static bool refuse_commands(struct request *request, const struct actor *actor)
-{
-    char name[CONFIG_GROUP_NAME_MAX + 1];
-    const size_t size = strcspn(actor->name, "/");
-    const struct group *group;
-    const char *program;
-
-    if (size >= sizeof(name) || actor->kind == ACTOR_EXCHANGE || actor->kind == ACTOR_CLIENT)
-        return false;
-    memcpy(name, actor->name, size);
-    name[size] = '\0';
-    group = registry_find(&request->context->registry, name);
-    program = group && group->config->exec_start ? group->config->exec_start[0] : NULL;
-    if (!program || strcmp(basename(program), "troupe-exec") != 0)
-        return false;
-    control_refuse_option(request, "to",
-                          "an actor; this group runs commands under troupe-exec, which take jobs, "
-                          "not messages: create a job with a delay or a date instead");
-    return true;
-}
-
 void control_schedule(struct request *request)
 {
     static const struct varlink_parameter table[] = {
@@ -77,8 +53,6 @@ void control_schedule(struct request *request)
 
     if (!request_take(request, table, &parameters) || !take_times(request, &parameters, &options) ||
         !control_take_message(request, &parameters.message, &message))
-        return;
-    if (refuse_commands(request, message.actor))
         return;
     options.to = message.actor;
     options.topic = &message.topic;

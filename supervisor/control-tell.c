@@ -6,6 +6,7 @@
 
 #include "context.h"
 #include "control-target.h"
+#include "group.h"
 #include "report.h"
 
 #include <errno.h>
@@ -17,6 +18,28 @@
 void control_message_deinit(struct control_message *message)
 {
     parcel_deinit(&message->payload);
+}
+
+/* troupe-exec takes jobs, and would let every message die: its sender is to know. */
+static bool refuse_commands(struct request *request, const struct actor *actor)
+{
+    char name[CONFIG_GROUP_NAME_MAX + 1];
+    const size_t size = strcspn(actor->name, "/");
+    const struct group *group;
+    const char *program;
+
+    if (size >= sizeof(name) || actor->kind == ACTOR_EXCHANGE || actor->kind == ACTOR_CLIENT)
+        return false;
+    memcpy(name, actor->name, size);
+    name[size] = '\0';
+    group = registry_find(&request->context->registry, name);
+    program = group && group->config->exec_start ? group->config->exec_start[0] : NULL;
+    if (!program || strcmp(basename(program), "troupe-exec") != 0)
+        return false;
+    control_refuse_option(request, "to",
+                          "an actor that takes messages; commands of troupe-exec take jobs, not "
+                          "messages: create a job, with a delay or a date if it is for later");
+    return true;
 }
 
 bool control_take_message(struct request *request,
@@ -32,7 +55,7 @@ bool control_take_message(struct request *request,
         return false;
     ret->to = parameters->to;
     ret->actor = control_find_actor(request, parameters->to);
-    if (!ret->actor)
+    if (!ret->actor || refuse_commands(request, ret->actor))
         return false;
     if (parcel_set(&ret->payload, payload.data, payload.size) < 0) {
         request_internal(request, -ENOMEM);

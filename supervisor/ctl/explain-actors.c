@@ -10,7 +10,9 @@ static int no_actor(const json_t *p)
 {
     const char *name = field_text(p, "name");
 
-    if (field_has(p, "nearest"))
+    if (field_has(p, "reason"))
+        complain("'%s' is no actor: %s", name, field_text(p, "reason"));
+    else if (field_has(p, "nearest"))
         complain_nearest(field_text(p, "nearest"), "there is no actor '%s'", name);
     else
         complain("there is no actor '%s'; 'troupectl actors' lists them", name);

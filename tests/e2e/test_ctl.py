@@ -341,12 +341,21 @@ class Jobs(Ctl):
         self.assertRegex(process.stderr, r"was unsuccessful \(code 7\): no\n$")
         self.assertEqual(self.exits(1, "do", "actor", "--data", "fail 5 words", "--retries", "0").stderr.count("words"), 1)
 
-    def test_a_message_for_commands_is_refused_when_it_is_scheduled(self):
+    def test_a_message_for_a_service_is_refused_with_the_reason(self):
+        self.s.write("plain.group", ini("/bin/sleep infinity", Group={"Type": "service"}))
+        self.exits(0, "reload")
+        for verb in ("tell",), ("ask",), ("schedule", "--delay", "1h"):
+            refused = self.exits(5, *verb, "plain", "x").stderr
+            self.assertIn("'plain' is no actor: it is a plain service", refused)
+            self.assertNotIn("did you mean", refused)
+
+    def test_a_message_for_commands_is_refused_when_it_is_sent_or_scheduled(self):
         exec_ = os.path.join(os.path.dirname(TROUPECTL), "troupe-exec")
         self.s.write("upper.group", ini(f"{exec_} -- tr a-z A-Z"))
         self.exits(0, "reload")
         for actor in "upper", "upper/0":
-            self.assertIn("take jobs, not messages", self.exits(2, "schedule", actor, "x", "--delay", "1h").stderr)
+            for verb in ("tell",), ("ask",), ("schedule", "--delay", "1h"):
+                self.assertIn("take jobs, not messages", self.exits(2, *verb, actor, "x").stderr)
         self.exits(0, "schedule", "actor", "x", "--delay", "1h")
 
     def test_do_as_json_is_the_whole_job(self):
