@@ -371,20 +371,12 @@ void connection_deinit(struct connection *connection)
     connection->dead = true;
 }
 
-int connection_set_may_change(struct connection *connection, bool may_change)
+void connection_move(struct connection *connection, struct account *account)
 {
-    struct account *from = connection->account, *to;
-
-    if (from->may_change == may_change)
-        return 0;
-    to = account_get(from->accounts, from->uid, may_change);
-    if (!to)
-        return -ENOMEM;
-    account_move(from, to, ACCOUNT_REQUESTS, connection->in_allocated);
-    account_move(from, to, ACCOUNT_ANSWERS, connection->out_allocated);
-    (void)account_put(from);
-    connection->account = to;
-    return 0;
+    account_move(connection->account, account, ACCOUNT_REQUESTS, connection->in_allocated);
+    account_move(connection->account, account, ACCOUNT_ANSWERS, connection->out_allocated);
+    (void)account_put(connection->account);
+    connection->account = account;
 }
 
 size_t connection_input_max(const struct connection *connection)

@@ -122,8 +122,11 @@ void connection_finish(struct connection *connection);
 /* Closed at the end of this turn. */
 void connection_close(struct connection *connection);
 
-/* The peer has won or lost the right to change something. 0 or -ENOMEM: nothing has changed. */
-int connection_set_may_change(struct connection *connection, bool may_change);
+/*
+ * What the connection holds counts for another account of the same user from now on. Takes the
+ * caller's reference; the old account may be freed, so nobody may borrow it any more.
+ */
+void connection_move(struct connection *connection, struct account *account);
 
 /* Bytes that a message may have. */
 size_t connection_input_max(const struct connection *connection);

@@ -183,15 +183,18 @@ static void client_review(struct client *client)
 {
     struct connection *connection = &client->connection;
     const bool may_change = peer_may_change(&connection->peer, client->control->context->config);
+    struct account *from = connection->account, *to;
 
-    if (connection->dead || connection->account->may_change == may_change)
+    if (connection->dead || from->may_change == may_change)
         return;
-    if (connection_set_may_change(connection, may_change) < 0) {
+    to = account_get(from->accounts, from->uid, may_change);
+    if (!to) {
         on_cut_off(connection, strerror(ENOMEM));
         connection_close(connection);
         return;
     }
-    request_move(&client->request, connection->account);
+    request_move(&client->request, to); /* it borrows the account that the connection puts */
+    connection_move(connection, to);
     if (client->request.attachment)
         attachment_set_may_change(client->request.attachment, may_change);
 }

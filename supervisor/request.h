@@ -58,7 +58,7 @@ void request_init(struct request *request, struct context *context, struct contr
 /* Also drops what is still going on. */
 void request_deinit(struct request *request);
 
-/* What it holds counts for another account from now on; the connection's has changed. */
+/* What the request holds counts for another account from now on, which it borrows. */
 void request_move(struct request *request, struct account *account);
 
 /* Begins a call; ends with one of the functions below. Wrong ones are answered here: false. */

@@ -124,7 +124,8 @@ class Sockets(TestCase):
 
     def test_a_path_left_by_a_dead_supervisor_is_taken_over(self):
         first = self.started({"actor": actor()})
-        first.kill()
+        os.kill(first.supervisor_pid, signal.SIGKILL)
+        first.wait_end()
         self.assertTrue(os.path.exists(first.socket_path))
         first.told = []
         first.start()
