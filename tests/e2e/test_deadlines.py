@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Whom the supervisor judges by the clock: only after it has read what they said in time, and from when on."""
-import contextlib
 import os
 import signal
 import time
@@ -14,15 +13,6 @@ MS = 1000
 
 def actor(size=1, program=ACTOR, **sections):
     return ini(program, **{"Pool": {"Size": size}, "Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
-
-
-@contextlib.contextmanager
-def stopped(pid):
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 class Late(TestCase):
@@ -61,8 +51,8 @@ class Late(TestCase):
                                      Group={"Environment": f"BRIEF_BELL={bell.path}"}))
         s.start()
         os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
-        s.until(lambda: (s.worker("actor/0")["state"], s.worker("actor/0")["generation"]) == ("starting", 2))
-        with stopped(s.process.pid):
+        s.until(lambda: s.worker("actor/0")["generation"] == 2 and s.worker("actor/0").get("pid"))
+        with s.stopped():
             bell.ring()
             time.sleep(2.2)
         s.wait_worker("actor/0", "idle")

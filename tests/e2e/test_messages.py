@@ -427,7 +427,7 @@ class Timers(Case):
     def share_of_cpu(s, seconds):
         """What the supervisor takes of one."""
         def used():
-            with open(f"/proc/{s.process.pid}/stat", encoding="utf-8") as file:
+            with open(f"/proc/{s.supervisor_pid}/stat", encoding="utf-8") as file:
                 fields = file.read().rpartition(")")[2].split()
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         before, began = used(), time.monotonic()

@@ -197,7 +197,7 @@ class Orchestrate(TestCase):
         s.write("batch.group", orchestrate(f"--bell={bell.path}", size=1, MaxRetries=0)["batch"])
         s.start()
         process = self.start(s, 1, "--size=10")
-        s.until(lambda: s.worker("batch/0")["state"] == "busy")
+        s.until(lambda: [job for job in s.call("io.troupe.Jobs.List", group="batch")["jobs"] if "started_at" in job])
         os.kill(s.worker("batch/0")["pid"], 9)
         self.assertEqual(self.ends(process)["dead"], 1)
         self.idle(s, 1)

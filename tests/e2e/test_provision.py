@@ -90,7 +90,7 @@ class Case(TestCase):
         return [(w["state"], w["generation"]) for w in s.cell(cell)["workers"]]
 
     def wait_states(self, s, expected, cell="provision/acme"):
-        s.wait_for(lambda: s.cell(cell) and self.states(s, cell) == expected, "provision")
+        s.until(lambda: s.cell(cell) and self.states(s, cell) == expected)
 
     def check_one_at_a_time(self, entries):
         """No worker has begun an order before it had ended the one before; how many were at work at once at most."""
