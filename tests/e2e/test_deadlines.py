@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whom the supervisor judges by the clock: only after it has read what they said in time, and from when on."""
+import contextlib
 import os
 import signal
 import time
@@ -13,6 +14,15 @@ MS = 1000
 
 def actor(size=1, program=ACTOR, **sections):
     return ini(program, **{"Pool": {"Size": size}, "Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 class Late(TestCase):
