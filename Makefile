@@ -40,7 +40,7 @@ HARDENING := -fsanitize=$(SAN) -fno-sanitize-recover=undefined -fno-omit-frame-p
 endif
 CFLAGS ?= -O2 -g
 # One set of objects for programs and library: -fno-semantic-interposition takes the price off -fPIC.
-FLAGS = -std=gnu17 -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' \
+FLAGS = -std=gnu17 -I. -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' \
 	-DTROUPE_LIBEXECDIR='"$(LIBEXECDIR)"' -fPIC -fno-semantic-interposition \
 	-pthread -MMD -MP $(WARNINGS) $(HARDENING) $(CPPFLAGS) $(CFLAGS)
 LINK = $(CC) $(CFLAGS) -pthread $(if $(SAN),-fsanitize=$(SAN)) -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
@@ -60,12 +60,12 @@ JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 
 SHARED := $(wildcard shared/*.c)
 KEEPER := $(filter-out supervisor/keeper/main.c,$(wildcard supervisor/keeper/*.c))
-SUPERVISOR := $(filter-out supervisor/main.c,$(wildcard supervisor/*.c)) $(KEEPER)
+SUPERVISOR := $(filter-out supervisor/main.c supervisor/keeper/main.c supervisor/ctl/%,$(wildcard supervisor/*.c supervisor/*/*.c))
 CTL := $(filter-out supervisor/ctl/main.c,$(wildcard supervisor/ctl/*.c))
 WORKER := $(wildcard worker/*.c)
 EXEC := $(filter-out worker/exec/troupe-exec.c,$(wildcard worker/exec/*.c))
-UNIT_TESTS := $(wildcard tests/unit/test-*.c)
-UNIT_HELPERS := $(filter-out $(UNIT_TESTS),$(wildcard tests/unit/*.c))
+UNIT_TESTS := $(wildcard tests/unit/*/test-*.c)
+UNIT_HELPERS := $(filter-out $(UNIT_TESTS),$(wildcard tests/unit/*.c tests/unit/*/*.c))
 STRESS_TESTS := $(wildcard tests/stress/stress-*.c)
 STRESS_HELPERS := $(filter-out $(STRESS_TESTS),$(wildcard tests/stress/*.c))
 E2E_PROGRAMS := $(wildcard tests/e2e/*.c)
@@ -79,10 +79,10 @@ FUZZERS := $(wildcard tests/fuzz/fuzz-*.c)
 EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
 	$(notdir $(patsubst %/,%,$(sort $(dir $(wildcard worker/examples/*/*.c)))))
 
-MANUALS := $(wildcard supervisor/*.[1-8] supervisor/ctl/*.[1-8] worker/*.[1-8] worker/exec/*.[1-8])
-INTERFACES := $(wildcard supervisor/*.varlink)
-OURS := $(wildcard shared/*.[ch] supervisor/*.[ch] supervisor/ctl/*.[ch] supervisor/keeper/*.[ch] worker/*.[ch] worker/exec/*.[ch] \
-	worker/examples/*.[ch] worker/examples/*/*.[ch] tests/*/*.[ch] tests/e2e/workers/*.[ch] \
+MANUALS := $(wildcard supervisor/*.[1-8] supervisor/*/*.[1-8] worker/*.[1-8] worker/exec/*.[1-8])
+INTERFACES := $(wildcard supervisor/control/*.varlink)
+OURS := $(wildcard shared/*.[ch] supervisor/*.[ch] supervisor/*/*.[ch] worker/*.[ch] worker/exec/*.[ch] \
+	worker/examples/*.[ch] worker/examples/*/*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch] tests/e2e/workers/*.[ch] \
 	tests/bench/*/*.[ch])
 PRODUCT := $(filter-out tests/%,$(filter %.c,$(OURS)))
 SCRIPTS := $(shell grep -lE '^\#!.*(/| )(ba|da)?sh' .ci/* units/* tests/*/* worker/examples/* 2>/dev/null)
@@ -215,9 +215,9 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhelpers.a $(BUILD
 	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS)
 
 # What an example does by itself can be tested like a module of ours.
-$(BUILD)/tests/unit/test-decimal: $(call object,worker/examples/bank/decimal.c)
-$(BUILD)/tests/unit/test-ledger: $(call object,$(addprefix worker/examples/bank/,ledger.c database.c decimal.c))
-$(BUILD)/tests/unit/test-ledger: CHECK_LIBS += $(SQLITE_LIBS)
+$(BUILD)/tests/unit/examples/test-decimal: $(call object,worker/examples/bank/decimal.c)
+$(BUILD)/tests/unit/examples/test-ledger: $(call object,$(addprefix worker/examples/bank/,ledger.c database.c decimal.c))
+$(BUILD)/tests/unit/examples/test-ledger: CHECK_LIBS += $(SQLITE_LIBS)
 
 $(BUILD)/tests/stress/%: $(BUILD)/faults/obj/tests/stress/%.o $(BUILD)/faults/libhelpers.a \
 		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libworker.a $(BUILD)/faults/libshared.a
@@ -373,7 +373,7 @@ TIDY := $(PRODUCT:%=tidy/%)
 .PHONY: $(TIDY)
 $(TIDY): tidy/%: %
 	$(call say,TIDY,$<)
-	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu17 -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' -DTROUPE_LIBEXECDIR='""' \
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu17 -I. -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' -DTROUPE_LIBEXECDIR='""' \
 		2>/dev/null
 
 lint: deps
@@ -392,7 +392,7 @@ fmt:
 # @NAME@ in what is installed; paths in units, manuals and README are written for /usr.
 SUBSTITUTE = sed -e 's|@prefix@|$(PREFIX)|g' -e 's|@libdir@|$(LIBDIR)|g' -e 's|@includedir@|$(INCLUDEDIR)|g' \
 	-e 's|@libexecdir@|$(LIBEXECDIR)|g' -e 's|@version@|$(VERSION)|g' -e 's|/usr/sbin/|$(SBINDIR)/|g' \
-	-e 's|"../troupe.h"|<troupe.h>|' -e 's|/usr/bin/troupe|$(BINDIR)/troupe|g' -e 's|/usr/libexec/troupe/|$(LIBEXECDIR)/|g' \
+	-e 's|"worker/troupe.h"|<troupe.h>|' -e 's|/usr/bin/troupe|$(BINDIR)/troupe|g' -e 's|/usr/libexec/troupe/|$(LIBEXECDIR)/|g' \
 	-e 's|/usr/share/troupe/|$(PREFIX)/share/troupe/|g' -e 's|/usr/share/doc/troupe/|$(DOCDIR)/|g'
 
 # MODE:SOURCE:DESTINATION. `uninstall` removes exactly these. Mode "in": 644, after substitution.

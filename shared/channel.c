@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "channel.h"
-#include "cleanup.h"
-#include "fault.h"
+#include "shared/channel.h"
+#include "shared/cleanup.h"
+#include "shared/fault.h"
 #include <sys/eventfd.h>
 
 static void wake_at_once(struct channel *channel, const _Atomic uint32_t *word)

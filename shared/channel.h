@@ -10,11 +10,11 @@
  * its io_uring, a worker in channel_wait(). Waking is a callback for the same reason.
  */
 
-#include "clock.h"
-#include "memory.h"
-#include "ring.h"
-#include "spin.h"
-#include "wake.h"
+#include "shared/clock.h"
+#include "shared/memory.h"
+#include "shared/ring.h"
+#include "shared/spin.h"
+#include "shared/wake.h"
 #include <stdbool.h>
 
 struct channel {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "clock.h"
+#include "shared/clock.h"
 
 static usec_t clock_read(clockid_t clock)
 {

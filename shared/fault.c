@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "fault.h"
+#include "shared/fault.h"
 
 #ifdef TROUPE_FAULTS
 
-#include "cleanup.h"
+#include "shared/cleanup.h"
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>

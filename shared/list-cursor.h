@@ -7,7 +7,7 @@
  * before it unlinks a node, and list_cursors_end() before the list goes away.
  */
 
-#include "list.h"
+#include "shared/list.h"
 
 struct list_cursor {
     struct list link; /* in the owner's list of cursors */

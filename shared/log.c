@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "log.h"
-#include "cleanup.h"
-#include "utf8.h"
+#include "shared/log.h"
+#include "shared/cleanup.h"
+#include "shared/utf8.h"
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>

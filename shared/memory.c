@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "memory.h"
-#include "cleanup.h"
-#include "fault.h"
-#include "uapi.h"
-#include "wake.h"
+#include "shared/memory.h"
+#include "shared/cleanup.h"
+#include "shared/fault.h"
+#include "shared/uapi.h"
+#include "shared/wake.h"
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>

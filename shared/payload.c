@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "payload.h"
-#include "cleanup.h"
-#include "fault.h"
-#include "memory.h"
+#include "shared/payload.h"
+#include "shared/cleanup.h"
+#include "shared/fault.h"
+#include "shared/memory.h"
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>

@@ -11,7 +11,7 @@
  * record is read.
  */
 
-#include "message.h"
+#include "shared/message.h"
 #include <stddef.h>
 #include <stdint.h>
 

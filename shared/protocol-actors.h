@@ -21,8 +21,8 @@
  * the tests are in test-protocol-actors.c.
  */
 
-#include "protocol.h"
-#include "topic.h"
+#include "shared/protocol.h"
+#include "shared/topic.h"
 
 enum protocol_actor_kind {
     PROTOCOL_FIND = 64,

@@ -6,7 +6,7 @@
  * message.h: a writer or reader fails for good, and says so at the end.
  */
 
-#include "protocol-actors.h"
+#include "shared/protocol-actors.h"
 
 /* Bytes of at most `max`; a writer or reader that is offered more fails. */
 static inline void part_put_bounded(struct message_writer *writer, const void *data, uint32_t size,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "protocol-requests.h"
+#include "shared/protocol-requests.h"
 
-#include "protocol-parts.h"
+#include "shared/protocol-parts.h"
 
 int protocol_put_named(void *body, uint32_t size, const struct protocol_named *named)
 {

@@ -7,7 +7,7 @@
  * protocol-actors.h.
  */
 
-#include "protocol-actors.h"
+#include "shared/protocol-actors.h"
 
 #define PROTOCOL_ACTOR_NAME_MAX 255
 

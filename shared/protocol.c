@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "protocol-parts.h"
+#include "shared/protocol-parts.h"
 
 #define PROTOCOL_HEX_DIGITS 32
 

@@ -16,8 +16,8 @@
  * here together; extend tests/unit/test-protocol.c.
  */
 
-#include "clock.h"
-#include "payload.h"
+#include "shared/clock.h"
+#include "shared/payload.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "ring.h"
-#include "fault.h"
+#include "shared/ring.h"
+#include "shared/fault.h"
 #include <assert.h>
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "spin.h"
+#include "shared/spin.h"
 #include <sched.h>
 #include <time.h>
 

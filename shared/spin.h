@@ -18,7 +18,7 @@
  *     }
  */
 
-#include "clock.h"
+#include "shared/clock.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "standard.h"
+#include "shared/standard.h"
 
-#include "cleanup.h"
+#include "shared/cleanup.h"
 #include <errno.h>
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "topic.h"
+#include "shared/topic.h"
 #include <string.h>
 
 bool topic_type_valid(const char *type, size_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "utf8.h"
+#include "shared/utf8.h"
 #include <stdint.h>
 
 size_t utf8_character(const void *at, size_t left)

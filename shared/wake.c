@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wake.h"
+#include "shared/wake.h"
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>

@@ -14,7 +14,7 @@
  *   eventfd  one per direction, for older kernels
  */
 
-#include "clock.h"
+#include "shared/clock.h"
 #include <stdatomic.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "context.h"
+#include "supervisor/context.h"
 
 const char *context_state_to_string(enum context_state state)
 {

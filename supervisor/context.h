@@ -6,21 +6,21 @@
  * outlives everybody who holds it; nobody else knows the supervisor itself.
  */
 
-#include "../shared/clock.h"
-#include "actor.h"
-#include "alarm.h"
-#include "ask.h"
-#include "backoff.h"
-#include "config.h"
-#include "dead-letter.h"
-#include "death.h"
-#include "event.h"
-#include "job.h"
-#include "log-limit.h"
-#include "pacer.h"
-#include "registry.h"
-#include "schedule.h"
-#include "spawner.h"
+#include "shared/clock.h"
+#include "supervisor/config/config.h"
+#include "supervisor/event/event.h"
+#include "supervisor/event/log-limit.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/job/job.h"
+#include "supervisor/loop/alarm.h"
+#include "supervisor/loop/pacer.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/ask.h"
+#include "supervisor/message/dead-letter.h"
+#include "supervisor/message/schedule.h"
+#include "supervisor/process/backoff.h"
+#include "supervisor/process/death.h"
+#include "supervisor/process/spawner.h"
 #include <sys/resource.h>
 
 struct cgroup_tree;

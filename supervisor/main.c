@@ -2,10 +2,10 @@
 
 /* The supervisor: arguments and start-up. trouped, the keeper, executes it. */
 
-#include "../shared/log.h"
-#include "../shared/standard.h"
-#include "keeper/keeper.h"
-#include "supervisor.h"
+#include "shared/log.h"
+#include "shared/standard.h"
+#include "supervisor/keeper/keeper.h"
+#include "supervisor/supervisor.h"
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>

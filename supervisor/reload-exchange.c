@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "reload-exchange.h"
+#include "supervisor/reload-exchange.h"
 
-#include "../shared/log.h"
-#include "config-exchange.h"
-#include "config-problem.h"
-#include "group.h"
-#include "router.h"
-#include "strv.h"
+#include "shared/log.h"
+#include "supervisor/config/config-exchange.h"
+#include "supervisor/config/config-problem.h"
+#include "supervisor/config/strv.h"
+#include "supervisor/group/group.h"
+#include "supervisor/message/router.h"
 #include <string.h>
 
 static int check_exchange(struct context *context, const struct config_exchange *wanted,

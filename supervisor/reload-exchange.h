@@ -3,9 +3,9 @@
 
 /* Exchanges declared by files, at the start and after a reload. 0 or -errno each. */
 
-#include "config.h"
-#include "context.h"
-#include "reload.h"
+#include "supervisor/config/config.h"
+#include "supervisor/context.h"
+#include "supervisor/reload.h"
 
 /* A name that a group still has, or an exchange that was made from outside, is a problem. */
 int reload_check_names(struct context *context, const struct config *config,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "reload.h"
+#include "supervisor/reload.h"
 
-#include "../shared/cleanup.h"
-#include "../shared/log.h"
-#include "cgroup.h"
-#include "config-exchange.h"
-#include "config-problem.h"
-#include "event-id.h"
-#include "group.h"
-#include "order.h"
-#include "reload-exchange.h"
-#include "strv.h"
+#include "shared/cleanup.h"
+#include "shared/log.h"
+#include "supervisor/config/config-exchange.h"
+#include "supervisor/config/config-problem.h"
+#include "supervisor/config/strv.h"
+#include "supervisor/event/event-id.h"
+#include "supervisor/group/group.h"
+#include "supervisor/group/order.h"
+#include "supervisor/process/cgroup.h"
+#include "supervisor/reload-exchange.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,9 +7,9 @@
  * is applied at once.
  */
 
-#include "config.h"
-#include "context.h"
-#include "names.h"
+#include "supervisor/config/config.h"
+#include "supervisor/config/names.h"
+#include "supervisor/context.h"
 
 /* What a reload did; vectors of group names. */
 struct reload_changes {

@@ -11,15 +11,15 @@
  *                        workers, is all down
  */
 
-#include "cgroup.h"
-#include "context.h"
-#include "journal.h"
-#include "lookup.h"
-#include "loop.h"
-#include "notify.h"
-#include "reload.h"
-#include "signals.h"
-#include "supervisor.h"
+#include "supervisor/config/lookup.h"
+#include "supervisor/context.h"
+#include "supervisor/loop/loop.h"
+#include "supervisor/loop/notify.h"
+#include "supervisor/loop/signals.h"
+#include "supervisor/process/cgroup.h"
+#include "supervisor/process/journal.h"
+#include "supervisor/reload.h"
+#include "supervisor/supervisor.h"
 
 #define supervisor_of(pointer, member) list_entry(pointer, struct supervisor, member)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "../shared/cleanup.h"
-#include "config-resolve.h"
-#include "control.h"
-#include "supervisor-private.h"
+#include "shared/cleanup.h"
+#include "supervisor/config/config-resolve.h"
+#include "supervisor/control/control.h"
+#include "supervisor/supervisor-private.h"
 #include <errno.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "event-id.h"
-#include "group-fault.h"
-#include "group.h"
-#include "order.h"
-#include "slot.h"
-#include "supervisor-private.h"
+#include "supervisor/event/event-id.h"
+#include "supervisor/group/group-fault.h"
+#include "supervisor/group/group.h"
+#include "supervisor/group/order.h"
+#include "supervisor/pool/slot.h"
+#include "supervisor/supervisor-private.h"
 #include <stdio.h>
 
 #define STATUS_DELAY (200 * USEC_PER_MSEC)

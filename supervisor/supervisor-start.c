@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "../shared/cleanup.h"
-#include "closer.h"
-#include "control.h"
-#include "order.h"
-#include "reload-exchange.h"
-#include "strv.h"
-#include "supervisor-private.h"
+#include "shared/cleanup.h"
+#include "supervisor/config/strv.h"
+#include "supervisor/control/control.h"
+#include "supervisor/group/order.h"
+#include "supervisor/loop/closer.h"
+#include "supervisor/reload-exchange.h"
+#include "supervisor/supervisor-private.h"
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>

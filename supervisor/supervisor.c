@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "control.h"
-#include "event-id.h"
-#include "group.h"
-#include "router.h"
-#include "slot.h"
-#include "supervisor-private.h"
+#include "supervisor/control/control.h"
+#include "supervisor/event/event-id.h"
+#include "supervisor/group/group.h"
+#include "supervisor/message/router.h"
+#include "supervisor/pool/slot.h"
+#include "supervisor/supervisor-private.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

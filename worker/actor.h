@@ -11,11 +11,11 @@
  * keep a shadow of the message first: STASHED, until its end.
  */
 
-#include "../shared/clock.h"
-#include "carrier.h"
-#include "future.h"
-#include "handlers.h"
-#include "mail.h"
+#include "shared/clock.h"
+#include "worker/carrier.h"
+#include "worker/future.h"
+#include "worker/handlers.h"
+#include "worker/mail.h"
 
 struct troupe_actor {
     struct carrier carrier;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "client.h"
+#include "worker/client.h"
 #include <string.h>
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "actor.h"
+#include "worker/actor.h"
 
-#include "../shared/cleanup.h"
+#include "shared/cleanup.h"
 
 static void actor_failure(struct troupe_actor *actor, int error, const char *reason)
 {

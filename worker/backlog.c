@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "../shared/cleanup.h"
-#include "runtime.h"
+#include "shared/cleanup.h"
+#include "worker/runtime.h"
 
 struct backlog_job {
     struct list link;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "blob.h"
+#include "worker/blob.h"
 
-#include "../shared/cleanup.h"
-#include "../shared/payload.h"
+#include "shared/cleanup.h"
+#include "shared/payload.h"
 #include <poll.h>
 #include <sys/mman.h>
 

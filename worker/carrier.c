@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "carrier.h"
+#include "worker/carrier.h"
 
-#include "../shared/cleanup.h"
-#include "blob.h"
+#include "shared/cleanup.h"
+#include "worker/blob.h"
 
 /* The socket that is full of descriptors is looked at so often even if nothing tells of room. */
 #define FULL_SLICE_MS 100

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "../shared/cleanup.h"
-#include "client.h"
+#include "shared/cleanup.h"
+#include "worker/client.h"
 
 /* A client's end of the channel, as its actor uses it. */
 

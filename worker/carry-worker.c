@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "../shared/cleanup.h"
-#include "runtime.h"
+#include "shared/cleanup.h"
+#include "worker/runtime.h"
 #include <string.h>
 
 /* A worker's end of the channel, as its actor uses it. */

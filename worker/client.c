@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "client.h"
+#include "worker/client.h"
 
-#include "../shared/cleanup.h"
-#include "connect.h"
+#include "shared/cleanup.h"
+#include "worker/connect.h"
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>

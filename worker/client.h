@@ -3,14 +3,14 @@
 
 /* What the parts of the client know of each other: connection, requests, answers. */
 
-#include "../shared/channel.h"
-#include "../shared/protocol.h"
-#include "actor.h"
-#include "blob.h"
-#include "connect.h"
-#include "pending.h"
-#include "results.h"
-#include "troupe.h"
+#include "shared/channel.h"
+#include "shared/protocol.h"
+#include "worker/actor.h"
+#include "worker/blob.h"
+#include "worker/connect.h"
+#include "worker/pending.h"
+#include "worker/results.h"
+#include "worker/troupe.h"
 
 struct troupe_client {
     struct channel channel;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "connect.h"
+#include "worker/connect.h"
 
-#include "../shared/cleanup.h"
+#include "shared/cleanup.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "content.h"
+#include "worker/content.h"
 
 #include <sys/mman.h>
 

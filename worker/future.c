@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "future.h"
+#include "worker/future.h"
 
-#include "../shared/cleanup.h"
+#include "shared/cleanup.h"
 
 static const _Alignas(8) char nothing[8];
 

@@ -6,10 +6,10 @@
  * number that goes over the wire names it, so that an answer to nothing is seen.
  */
 
-#include "../shared/list.h"
-#include "content.h"
-#include "pending.h"
-#include "troupe.h"
+#include "shared/list.h"
+#include "worker/content.h"
+#include "worker/pending.h"
+#include "worker/troupe.h"
 
 /* Tells an actor's numbers from those of a client's jobs. */
 #define FUTURE_COOKIE (UINT64_C(1) << 63)

@@ -6,7 +6,7 @@
  * own type or else its nearest ancestor. The empty type is the ancestor of all.
  */
 
-#include "troupe-actor.h"
+#include "worker/troupe-actor.h"
 #include <stddef.h>
 
 struct handler {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "inherit.h"
+#include "worker/inherit.h"
 
-#include "../shared/cleanup.h"
+#include "shared/cleanup.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>

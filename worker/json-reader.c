@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "json-reader.h"
+#include "worker/json-reader.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lifeline.h"
+#include "worker/lifeline.h"
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>

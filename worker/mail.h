@@ -3,9 +3,9 @@
 
 /* A message an actor has received: copied out of the ring, until its handler is done with it. */
 
-#include "../shared/list.h"
-#include "content.h"
-#include "troupe.h"
+#include "shared/list.h"
+#include "worker/content.h"
+#include "worker/troupe.h"
 
 enum mail_stage {
     MAIL_WAITING, /* for its handler; in the actor's queue */

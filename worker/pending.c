@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "pending.h"
+#include "worker/pending.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "troupe-query.h"
+#include "worker/troupe-query.h"
 
-#include "../shared/cleanup.h"
-#include "../shared/clock.h"
-#include "connect.h"
-#include "json-reader.h"
+#include "shared/cleanup.h"
+#include "shared/clock.h"
+#include "worker/connect.h"
+#include "worker/json-reader.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "actor.h"
+#include "worker/actor.h"
 
-#include "../shared/cleanup.h"
-#include "../shared/protocol-requests.h"
+#include "shared/cleanup.h"
+#include "shared/protocol-requests.h"
 
 /* The cookie that FOUND and REFUSED begin with tells whose they are. */
 static bool is_ours(const struct ring_record *record)

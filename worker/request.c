@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "../shared/cleanup.h"
-#include "client.h"
+#include "shared/cleanup.h"
+#include "worker/client.h"
 #include <string.h>
 
 /* More than the fields of any request without key, id and payload take. */

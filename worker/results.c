@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "results.h"
+#include "worker/results.h"
 
 #include <errno.h>
 #include <stdlib.h>

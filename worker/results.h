@@ -7,7 +7,7 @@
  * message. Results that arrive while a call waits for its own answer are queued here.
  */
 
-#include "troupe.h"
+#include "worker/troupe.h"
 #include <stddef.h>
 
 #define RESULTS_CLASSES 3

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime.h"
-#include "../shared/cleanup.h"
-#include "inherit.h"
+#include "worker/runtime.h"
+#include "shared/cleanup.h"
+#include "worker/inherit.h"
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>

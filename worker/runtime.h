@@ -3,12 +3,12 @@
 
 /* What the loop of a worker and the job in its hand know of each other. */
 
-#include "../shared/channel.h"
-#include "../shared/protocol.h"
-#include "actor.h"
-#include "blob.h"
-#include "lifeline.h"
-#include "troupe.h"
+#include "shared/channel.h"
+#include "shared/protocol.h"
+#include "worker/actor.h"
+#include "worker/blob.h"
+#include "worker/lifeline.h"
+#include "worker/troupe.h"
 
 enum worker_stage {
     WORKER_NEW,   /* nothing told to the supervisor yet */

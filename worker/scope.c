@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime.h"
+#include "worker/runtime.h"
 
 #include <errno.h>
 #include <signal.h>

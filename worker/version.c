@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "troupe.h"
+#include "worker/troupe.h"
 
 const char *troupe_version(void)
 {

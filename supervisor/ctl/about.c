@@ -2,12 +2,12 @@
 
 /* What the supervisor is, and which versions there are. */
 
-#include "../../worker/troupe.h"
-#include "call.h"
-#include "field.h"
-#include "format.h"
-#include "invocation.h"
-#include "verbs.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/verbs.h"
+#include "worker/troupe.h"
 
 int verb_info(struct invocation *invocation)
 {

@@ -2,15 +2,15 @@
 
 /* actors, exchanges, subscribe, unsubscribe: who is there, and who gets what. */
 
-#include "../../shared/cleanup.h"
-#include "call.h"
-#include "complain.h"
-#include "field.h"
-#include "format.h"
-#include "invocation.h"
-#include "pages.h"
-#include "table.h"
-#include "verbs.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/pages.h"
+#include "supervisor/ctl/table.h"
+#include "supervisor/ctl/verbs.h"
 #include <string.h>
 
 static const char *actor_state(const json_t *actor)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach.h"
+#include "supervisor/ctl/attach.h"
 
-#include "call.h"
-#include "explain.h"
-#include "invocation.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/explain.h"
+#include "supervisor/ctl/invocation.h"
 #include <errno.h>
 #include <string.h>
 

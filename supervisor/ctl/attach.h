@@ -3,7 +3,7 @@
 
 /* The fast way to the supervisor, through libtroupe: payloads and results of any size. */
 
-#include "../../worker/troupe.h"
+#include "worker/troupe.h"
 
 struct invocation;
 

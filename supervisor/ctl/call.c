@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "call.h"
+#include "supervisor/ctl/call.h"
 
-#include "../../shared/cleanup.h"
-#include "../../shared/utf8.h"
-#include "complain.h"
-#include "explain.h"
-#include "format.h"
-#include "invocation.h"
+#include "shared/cleanup.h"
+#include "shared/utf8.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/explain.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
 #include <errno.h>
 #include <string.h>
 

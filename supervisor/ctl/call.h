@@ -6,8 +6,8 @@
  * is returned is the exit status that fits it.
  */
 
-#include "../../shared/clock.h"
-#include "exit-status.h"
+#include "shared/clock.h"
+#include "supervisor/ctl/exit-status.h"
 #include <jansson.h>
 #include <stdbool.h>
 

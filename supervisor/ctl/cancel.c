@@ -2,14 +2,14 @@
 
 /* cancel: some jobs by their ids, or all of a group. */
 
-#include "../../shared/cleanup.h"
-#include "call.h"
-#include "explain.h"
-#include "field.h"
-#include "format.h"
-#include "invocation.h"
-#include "varlink-client.h"
-#include "verbs.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/explain.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/varlink-client.h"
+#include "supervisor/ctl/verbs.h"
 #include <string.h>
 
 static json_t *id_parameters(const char *id)

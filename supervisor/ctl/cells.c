@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "cells.h"
+#include "supervisor/ctl/cells.h"
 
-#include "field.h"
+#include "supervisor/ctl/field.h"
 #include <string.h>
 
 json_t *cells_merge(const json_t *group)

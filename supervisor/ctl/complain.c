@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "complain.h"
+#include "supervisor/ctl/complain.h"
 
-#include "../../shared/cleanup.h"
-#include "format.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/format.h"
 #include <stdarg.h>
 #include <stdio.h>
 

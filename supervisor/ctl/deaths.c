@@ -2,15 +2,15 @@
 
 /* What is left of workers: death reports, and what they wrote to standard error. */
 
-#include "../../shared/cleanup.h"
-#include "call.h"
-#include "field.h"
-#include "format.h"
-#include "invocation.h"
-#include "message-log.h"
-#include "pages.h"
-#include "show.h"
-#include "verbs.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/message-log.h"
+#include "supervisor/ctl/pages.h"
+#include "supervisor/ctl/show.h"
+#include "supervisor/ctl/verbs.h"
 
 /* Reports unless --limit= says otherwise: more than that nobody reads at once. */
 #define DEATHS_SHOWN 10

@@ -2,13 +2,13 @@
 
 /* events: what has happened; with --follow also what happens, across restarts of the supervisor. */
 
-#include "call.h"
-#include "complain.h"
-#include "field.h"
-#include "invocation.h"
-#include "pages.h"
-#include "show.h"
-#include "verbs.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/pages.h"
+#include "supervisor/ctl/show.h"
+#include "supervisor/ctl/verbs.h"
 #include <time.h>
 
 /* How long until the next try to reach a supervisor that is gone. */

@@ -2,12 +2,12 @@
 
 /* What may go wrong with any call: the connection, its bounds, and the supervisor itself. */
 
-#include "../../shared/cleanup.h"
-#include "complain.h"
-#include "exit-status.h"
-#include "explain-private.h"
-#include "field.h"
-#include "format.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/exit-status.h"
+#include "supervisor/ctl/explain-private.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
 
 static int too_many_clients(const json_t *p)
 {

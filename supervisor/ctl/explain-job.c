@@ -2,15 +2,15 @@
 
 /* Why a job was refused, or ended without success. */
 
-#include "explain.h"
+#include "supervisor/ctl/explain.h"
 
-#include "../../shared/cleanup.h"
-#include "../../worker/troupe.h"
-#include "../encoding.h"
-#include "complain.h"
-#include "exit-status.h"
-#include "format.h"
-#include "show.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/exit-status.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/show.h"
+#include "supervisor/varlink/encoding.h"
+#include "worker/troupe.h"
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

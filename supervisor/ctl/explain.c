@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "explain.h"
+#include "supervisor/ctl/explain.h"
 
-#include "../../shared/cleanup.h"
-#include "complain.h"
-#include "exit-status.h"
-#include "explain-private.h"
-#include "field.h"
-#include "format.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/exit-status.h"
+#include "supervisor/ctl/explain-private.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

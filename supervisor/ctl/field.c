@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "field.h"
+#include "supervisor/ctl/field.h"
 
-#include "../../shared/cleanup.h"
-#include "../encoding.h"
+#include "shared/cleanup.h"
+#include "supervisor/varlink/encoding.h"
 #include <string.h>
 
 const char *field_text(const json_t *object, const char *name)

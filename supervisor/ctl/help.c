@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "help.h"
+#include "supervisor/ctl/help.h"
 
-#include "invocation.h"
-#include "verb-table.h"
-#include "verbs.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/verb-table.h"
+#include "supervisor/ctl/verbs.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "input.h"
+#include "supervisor/ctl/input.h"
 
-#include "../../shared/cleanup.h"
-#include "call.h"
-#include "complain.h"
-#include "invocation.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/invocation.h"
 #include <fcntl.h>
 #include <string.h>
 

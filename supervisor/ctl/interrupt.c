@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "interrupt.h"
+#include "supervisor/ctl/interrupt.h"
 
-#include "exit-status.h"
+#include "supervisor/ctl/exit-status.h"
 #include <signal.h>
 #include <stddef.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "invocation.h"
+#include "supervisor/ctl/invocation.h"
 
 #include <stdlib.h>
 

@@ -3,10 +3,10 @@
 
 /* One run of troupectl: the verb, what was said beside it, and where the answer goes. */
 
-#include "exit-status.h"
-#include "options.h"
-#include "terminal.h"
-#include "varlink-client.h"
+#include "supervisor/ctl/exit-status.h"
+#include "supervisor/ctl/options.h"
+#include "supervisor/ctl/terminal.h"
+#include "supervisor/ctl/varlink-client.h"
 
 struct invocation;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "../../shared/cleanup.h"
-#include "call.h"
-#include "field.h"
-#include "format.h"
-#include "invocation.h"
-#include "pages.h"
-#include "show.h"
-#include "verbs.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/pages.h"
+#include "supervisor/ctl/show.h"
+#include "supervisor/ctl/verbs.h"
 #include <stdlib.h>
 
 /* What is being worked on, what waits for its time, what waits for a worker, what has ended. */

@@ -2,17 +2,17 @@
 
 /* dead-letters and errors: what nobody handled, to be looked at, sent again, or forgotten. */
 
-#include "../../shared/cleanup.h"
-#include "call.h"
-#include "complain.h"
-#include "field.h"
-#include "format.h"
-#include "invocation.h"
-#include "pages.h"
-#include "show.h"
-#include "table.h"
-#include "value.h"
-#include "verbs.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/pages.h"
+#include "supervisor/ctl/show.h"
+#include "supervisor/ctl/table.h"
+#include "supervisor/ctl/value.h"
+#include "supervisor/ctl/verbs.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,14 +2,14 @@
 
 /* troupectl: from the command line to a verb. */
 
-#include "../../shared/cleanup.h"
-#include "../../shared/standard.h"
-#include "../../worker/troupe.h"
-#include "../encoding.h"
-#include "complain.h"
-#include "help.h"
-#include "invocation.h"
-#include "verb-table.h"
+#include "shared/cleanup.h"
+#include "shared/standard.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/help.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/verb-table.h"
+#include "supervisor/varlink/encoding.h"
+#include "worker/troupe.h"
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,15 +2,15 @@
 
 /* Orders to the supervisor: to groups and workers, and to read its configuration again. */
 
-#include "../../shared/cleanup.h"
-#include "call.h"
-#include "complain.h"
-#include "field.h"
-#include "format.h"
-#include "invocation.h"
-#include "still.h"
-#include "value.h"
-#include "verbs.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/still.h"
+#include "supervisor/ctl/value.h"
+#include "supervisor/ctl/verbs.h"
 
 /* A change of targets, and how troupectl calls it while it is under way. */
 struct change {

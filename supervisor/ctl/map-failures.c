@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "map-failures.h"
+#include "supervisor/ctl/map-failures.h"
 
-#include "complain.h"
-#include "explain.h"
-#include "format.h"
-#include "window.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/explain.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/window.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

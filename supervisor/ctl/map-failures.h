@@ -7,7 +7,7 @@
  * share one.
  */
 
-#include "../../worker/troupe.h"
+#include "worker/troupe.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "map-output.h"
+#include "supervisor/ctl/map-output.h"
 
-#include "field.h"
-#include "options.h"
-#include "window.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/options.h"
+#include "supervisor/ctl/window.h"
 #include <stdio.h>
 #include <string.h>
 

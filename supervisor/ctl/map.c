@@ -6,19 +6,19 @@
  * and the user.
  */
 
-#include "attach.h"
-#include "call.h"
-#include "complain.h"
-#include "explain.h"
-#include "format.h"
-#include "interrupt.h"
-#include "invocation.h"
-#include "map-failures.h"
-#include "map-output.h"
-#include "progress.h"
-#include "reader.h"
-#include "verbs.h"
-#include "window.h"
+#include "supervisor/ctl/attach.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/explain.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/interrupt.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/map-failures.h"
+#include "supervisor/ctl/map-output.h"
+#include "supervisor/ctl/progress.h"
+#include "supervisor/ctl/reader.h"
+#include "supervisor/ctl/verbs.h"
+#include "supervisor/ctl/window.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -2,14 +2,14 @@
 
 /* log TARGET --messages WHAT: which messages of a group the supervisor logs. */
 
-#include "message-log.h"
+#include "supervisor/ctl/message-log.h"
 
-#include "../../shared/cleanup.h"
-#include "call.h"
-#include "complain.h"
-#include "field.h"
-#include "format.h"
-#include "invocation.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
 #include <string.h>
 
 static const char *const WORDS[] = {"enqueued", "dispatched", "unhandled"};

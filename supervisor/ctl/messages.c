@@ -2,17 +2,17 @@
 
 /* tell, ask, schedule, unschedule, timers: messages, now and later. */
 
-#include "../../shared/cleanup.h"
-#include "call.h"
-#include "complain.h"
-#include "field.h"
-#include "format.h"
-#include "input.h"
-#include "invocation.h"
-#include "pages.h"
-#include "table.h"
-#include "value.h"
-#include "verbs.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/input.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/pages.h"
+#include "supervisor/ctl/table.h"
+#include "supervisor/ctl/value.h"
+#include "supervisor/ctl/verbs.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "options.h"
+#include "supervisor/ctl/options.h"
 
-#include "../../shared/cleanup.h"
-#include "../encoding.h"
-#include "../suggest.h"
-#include "complain.h"
-#include "value.h"
+#include "shared/cleanup.h"
+#include "supervisor/config/suggest.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/value.h"
+#include "supervisor/varlink/encoding.h"
 #include <stdio.h>
 #include <string.h>
 

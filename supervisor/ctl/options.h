@@ -3,8 +3,8 @@
 
 /* Options of all verbs as one table: parsing, suggestions and the help text come from it. */
 
-#include "../../shared/clock.h"
-#include "terminal.h"
+#include "shared/clock.h"
+#include "supervisor/ctl/terminal.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "pages.h"
+#include "supervisor/ctl/pages.h"
 
-#include "../../shared/cleanup.h"
-#include "call.h"
-#include "field.h"
-#include "format.h"
-#include "invocation.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
 
 /* What the supervisor gives at once. */
 #define PAGE_MAX 1000

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "parts.h"
+#include "supervisor/ctl/parts.h"
 
-#include "call.h"
-#include "field.h"
-#include "invocation.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/invocation.h"
 #include <errno.h>
 #include <string.h>
 

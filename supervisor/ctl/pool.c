@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "pool.h"
+#include "supervisor/ctl/pool.h"
 
-#include "../../shared/cleanup.h"
-#include "field.h"
-#include "format.h"
-#include "terminal.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/terminal.h"
 #include <string.h>
 
 /* Groups of so many workers are shown whole. */

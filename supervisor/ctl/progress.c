@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "progress.h"
+#include "supervisor/ctl/progress.h"
 
-#include "format.h"
+#include "supervisor/ctl/format.h"
 #include <string.h>
 
 #define INTERVAL  (100 * USEC_PER_MSEC)

@@ -3,8 +3,8 @@
 
 /* The progress line of `map`: counts, rate, and a bar with the time left if the end is known. */
 
-#include "../../shared/clock.h"
-#include "terminal.h"
+#include "shared/clock.h"
+#include "supervisor/ctl/terminal.h"
 #include <stdbool.h>
 #include <stdint.h>
 

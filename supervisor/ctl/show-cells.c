@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "../../shared/cleanup.h"
-#include "field.h"
-#include "format.h"
-#include "show.h"
-#include "table.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/show.h"
+#include "supervisor/ctl/table.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "../../shared/cleanup.h"
-#include "cells.h"
-#include "field.h"
-#include "format.h"
-#include "pool.h"
-#include "show-why.h"
-#include "show.h"
-#include "table.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/cells.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/pool.h"
+#include "supervisor/ctl/show-why.h"
+#include "supervisor/ctl/show.h"
+#include "supervisor/ctl/table.h"
 #include <string.h>
 
 /* A job that has waited so long is worth a colour. */

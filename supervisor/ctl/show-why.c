@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "show-why.h"
+#include "supervisor/ctl/show-why.h"
 
-#include "../../shared/cleanup.h"
-#include "field.h"
-#include "format.h"
-#include "show.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/show.h"
 #include <string.h>
 #include <time.h>
 

@@ -3,8 +3,8 @@
 
 /* Why a group is not well: the end of its title, and the line about what happened last. */
 
-#include "pool.h"
-#include "terminal.h"
+#include "supervisor/ctl/pool.h"
+#include "supervisor/ctl/terminal.h"
 #include <jansson.h>
 
 /* The word for the state of a group or cell: "cannot start" for one that its own configuration

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "../../shared/cleanup.h"
-#include "field.h"
-#include "format.h"
-#include "pool.h"
-#include "show.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/pool.h"
+#include "supervisor/ctl/show.h"
 #include <string.h>
 
 /* Lines of standard error beside a worker's status; a death report has all that were kept. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "show.h"
+#include "supervisor/ctl/show.h"
 
-#include "../../shared/cleanup.h"
-#include "field.h"
-#include "format.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
 #include <string.h>
 
 struct look {

@@ -3,8 +3,8 @@
 
 /* The reports for people: from a reply's JSON to lines. `now` is the wall clock, injected. */
 
-#include "../../shared/clock.h"
-#include "terminal.h"
+#include "shared/clock.h"
+#include "supervisor/ctl/terminal.h"
 #include <jansson.h>
 #include <stdbool.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "../../shared/cleanup.h"
-#include "call.h"
-#include "cells.h"
-#include "field.h"
-#include "format.h"
-#include "invocation.h"
-#include "parts.h"
-#include "show-why.h"
-#include "show.h"
-#include "verbs.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/cells.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/parts.h"
+#include "supervisor/ctl/show-why.h"
+#include "supervisor/ctl/show.h"
+#include "supervisor/ctl/verbs.h"
 #include <string.h>
 
 static void cleanup_json(json_t **object)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "still.h"
+#include "supervisor/ctl/still.h"
 
-#include "call.h"
-#include "complain.h"
-#include "field.h"
-#include "format.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
 #include <inttypes.h>
 
 struct tally {

@@ -5,17 +5,17 @@
  * size, and so `do` takes the rings unless JSON is asked for.
  */
 
-#include "../../shared/cleanup.h"
-#include "attach.h"
-#include "call.h"
-#include "complain.h"
-#include "explain.h"
-#include "field.h"
-#include "format.h"
-#include "input.h"
-#include "interrupt.h"
-#include "invocation.h"
-#include "verbs.h"
+#include "shared/cleanup.h"
+#include "supervisor/ctl/attach.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/explain.h"
+#include "supervisor/ctl/field.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/input.h"
+#include "supervisor/ctl/interrupt.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/verbs.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

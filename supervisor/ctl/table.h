@@ -4,7 +4,7 @@
 /* Columns as wide as what is in them, two spaces apart. The last one gets what is left of the
  * width. */
 
-#include "terminal.h"
+#include "supervisor/ctl/terminal.h"
 #include <stddef.h>
 
 #define TABLE_COLUMNS_MAX 8

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "value.h"
+#include "supervisor/ctl/value.h"
 
-#include "../../shared/cleanup.h"
+#include "shared/cleanup.h"
 #include <string.h>
 #include <time.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "verb-table.h"
+#include "supervisor/ctl/verb-table.h"
 
-#include "../../shared/cleanup.h"
-#include "../suggest.h"
-#include "complain.h"
-#include "verbs.h"
+#include "shared/cleanup.h"
+#include "supervisor/config/suggest.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/verbs.h"
 #include <string.h>
 
 #define ANY_NUMBER SIZE_MAX

@@ -3,7 +3,7 @@
 
 /* All verbs, in the order in which the help lists them. */
 
-#include "invocation.h"
+#include "supervisor/ctl/invocation.h"
 #include <stddef.h>
 
 extern const struct verb verb_table[];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "../cgroup.h"
-#include "../config.h"
-#include "call.h"
-#include "complain.h"
-#include "format.h"
-#include "invocation.h"
-#include "verbs.h"
+#include "supervisor/config/config.h"
+#include "supervisor/ctl/call.h"
+#include "supervisor/ctl/complain.h"
+#include "supervisor/ctl/format.h"
+#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/verbs.h"
+#include "supervisor/process/cgroup.h"
 #include <string.h>
 
 #define CONFIGURATION_DIRECTORY "/etc/troupe"

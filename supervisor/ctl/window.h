@@ -12,8 +12,8 @@
  * succeeded.
  */
 
-#include "../../shared/clock.h"
-#include "../../worker/troupe.h"
+#include "shared/clock.h"
+#include "worker/troupe.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "children.h"
+#include "supervisor/keeper/children.h"
 
 static uint32_t *bucket_of(struct children *children, pid_t pid)
 {

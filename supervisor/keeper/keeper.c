@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "keeper.h"
-#include "../../shared/cleanup.h"
-#include "../../shared/clock.h"
-#include "../../shared/log.h"
-#include "children.h"
-#include "message.h"
-#include "orphans.h"
-#include "relay.h"
-#include "spawn.h"
+#include "supervisor/keeper/keeper.h"
+#include "shared/cleanup.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+#include "supervisor/keeper/children.h"
+#include "supervisor/keeper/message.h"
+#include "supervisor/keeper/orphans.h"
+#include "supervisor/keeper/relay.h"
+#include "supervisor/keeper/spawn.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

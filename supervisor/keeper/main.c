@@ -5,9 +5,9 @@
  * are the supervisor's affair.
  */
 
-#include "../../shared/log.h"
-#include "../../shared/standard.h"
-#include "keeper.h"
+#include "shared/log.h"
+#include "shared/standard.h"
+#include "supervisor/keeper/keeper.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "message.h"
-#include "../../shared/cleanup.h"
+#include "supervisor/keeper/message.h"
+#include "shared/cleanup.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -15,7 +15,7 @@
  * An id is chosen by the supervisor. SPAWNED comes before EXITED.
  */
 
-#include "spawn.h"
+#include "supervisor/keeper/spawn.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "orphans.h"
-#include "../../shared/cleanup.h"
+#include "supervisor/keeper/orphans.h"
+#include "shared/cleanup.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

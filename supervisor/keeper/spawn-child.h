@@ -6,7 +6,7 @@
  * one thread, all signals blocked and none ignored. Private to spawn.
  */
 
-#include "spawn.h"
+#include "supervisor/keeper/spawn.h"
 #include <stdbool.h>
 #include <sys/types.h>
 

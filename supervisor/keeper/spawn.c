@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "spawn.h"
-#include "../../shared/cleanup.h"
-#include "../../shared/fault.h"
-#include "spawn-child.h"
+#include "supervisor/keeper/spawn.h"
+#include "shared/cleanup.h"
+#include "shared/fault.h"
+#include "supervisor/keeper/spawn-child.h"
 #include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>

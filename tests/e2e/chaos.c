@@ -6,7 +6,7 @@
  * JSON object: exit status 1 when an end came twice, for a job that was never accepted, or with the
  * wrong result.
  */
-#include "../../worker/troupe.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

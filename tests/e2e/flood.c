@@ -5,7 +5,7 @@
  * line on standard input it takes all the ends that are still to come, and says so again; at the
  * end of its input it just goes.
  */
-#include "../../worker/troupe.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,8 +13,8 @@
  * lines, then handles on ask-flood        asks for ever and reads
  * no answer tell-flood       tells itself for ever, and handles nothing
  */
-#include "../../shared/channel.h"
-#include "../../shared/protocol-requests.h"
+#include "shared/channel.h"
+#include "shared/protocol-requests.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * large SOCKET GROUP SIZE: sends a payload of that size and has its sum checked, then asks for a
  * result of that size and checks every byte. Prints "ok".
  */
-#include "../../worker/troupe.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

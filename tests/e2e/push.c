@@ -3,7 +3,7 @@
  * push SOCKET GROUP N SIZE WAIT_USEC: creates N jobs of that size, one after the other, each with
  * that much patience (-1: without end), and says what became of them as one JSON object.
  */
-#include "../../worker/troupe.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

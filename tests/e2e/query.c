@@ -4,7 +4,7 @@
  * for each record: id, state or reason, attempt, and the record as JSON. "-" as WHAT is everything.
  * After COUNT records it leaves. Prints "begun" before the first one.
  */
-#include "../../worker/troupe-query.h"
+#include "worker/troupe-query.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

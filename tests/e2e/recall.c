@@ -3,7 +3,7 @@
  * recall SOCKET GROUP NAME ID…: submits three jobs that wait for room without end, the last of them
  * with this name (unless "-"); behind them, cancels each ID and says with what error, one a line.
  */
-#include "../../worker/troupe.h"
+#include "worker/troupe.h"
 #include <stdio.h>
 #include <string.h>
 

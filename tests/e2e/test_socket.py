@@ -25,7 +25,7 @@ class Service(TestCase):
 
     def test_descriptions_are_those_in_the_tree(self):
         for name in "io.troupe.Actors", "io.troupe.Jobs", "io.troupe.Supervisor":
-            with open(os.path.join(TOP, "supervisor", name + ".varlink"), encoding="utf-8") as file:
+            with open(os.path.join(TOP, "supervisor", "control", name + ".varlink"), encoding="utf-8") as file:
                 self.assertEqual(self.s.call("org.varlink.service.GetInterfaceDescription", interface=name),
                                  {"description": file.read()})
         description = self.s.call("org.varlink.service.GetInterfaceDescription", interface="org.varlink.service")

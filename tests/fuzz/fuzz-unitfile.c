@@ -6,11 +6,11 @@
  * no user database.
  */
 
-#include "../../supervisor/config-draft.h"
-#include "../../supervisor/config.h"
-#include "../../supervisor/encoding.h"
-#include "../../supervisor/envfile.h"
-#include "../../supervisor/strv.h"
+#include "supervisor/config/config-draft.h"
+#include "supervisor/config/config.h"
+#include "supervisor/config/envfile.h"
+#include "supervisor/config/strv.h"
+#include "supervisor/varlink/encoding.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

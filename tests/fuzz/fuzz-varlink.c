@@ -6,12 +6,12 @@
  * encoders: what they write must be read back as it was.
  */
 
-#include "../../shared/log.h"
-#include "../../supervisor/context.h"
-#include "../../supervisor/control.h"
-#include "../../supervisor/encoding.h"
-#include "../../supervisor/group.h"
-#include "../../supervisor/loop.h"
+#include "shared/log.h"
+#include "supervisor/context.h"
+#include "supervisor/control/control.h"
+#include "supervisor/group/group.h"
+#include "supervisor/loop/loop.h"
+#include "supervisor/varlink/encoding.h"
 #include <assert.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -10,10 +10,10 @@
 #error "to be built with -DTROUPE_FAULTS"
 #endif
 
-#include "../../shared/channel.h"
-#include "../../shared/cleanup.h"
-#include "../../shared/fault.h"
-#include "../../shared/payload.h"
+#include "shared/channel.h"
+#include "shared/cleanup.h"
+#include "shared/fault.h"
+#include "shared/payload.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>

@@ -15,9 +15,9 @@
 #error "to be built with -DTROUPE_FAULTS"
 #endif
 
-#include "../../shared/cleanup.h"
-#include "../../shared/fault.h"
-#include "traffic.h"
+#include "shared/cleanup.h"
+#include "shared/fault.h"
+#include "tests/stress/traffic.h"
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>

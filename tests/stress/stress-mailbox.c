@@ -9,9 +9,9 @@
 #error "to be built with -DTROUPE_FAULTS"
 #endif
 
-#include "../../shared/cleanup.h"
-#include "../../shared/fault.h"
-#include "../../supervisor/mailbox.h"
+#include "shared/cleanup.h"
+#include "shared/fault.h"
+#include "supervisor/channel/mailbox.h"
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>

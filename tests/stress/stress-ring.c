@@ -6,8 +6,8 @@
  * [RECORDS], per run.
  */
 
-#include "../../shared/cleanup.h"
-#include "traffic.h"
+#include "shared/cleanup.h"
+#include "tests/stress/traffic.h"
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  * would see no races at all. Arguments: [RECORDS], per run.
  */
 
-#include "../../shared/cleanup.h"
-#include "traffic.h"
+#include "shared/cleanup.h"
+#include "tests/stress/traffic.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

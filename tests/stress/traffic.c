@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "traffic.h"
+#include "tests/stress/traffic.h"
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "config-directory.h"
+#include "tests/unit/config-directory.h"
 
 #include <check.h>
 #include <limits.h>

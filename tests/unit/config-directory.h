@@ -5,7 +5,7 @@
  * For tests of the configuration: a temporary directory that is entered, filled and loaded.
  */
 
-#include "../../supervisor/config.h"
+#include "supervisor/config/config.h"
 
 #define PROGRAM "ExecStart=/bin/true\n"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "fake-client.h"
+#include "tests/unit/fake-client.h"
 
-#include "../../shared/cleanup.h"
-#include "../../shared/log.h"
+#include "shared/cleanup.h"
+#include "shared/log.h"
 #include <check.h>
 #include <errno.h>
 #include <poll.h>

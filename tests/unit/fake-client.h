@@ -7,10 +7,10 @@
  * what the test does.
  */
 
-#include "../../supervisor/context.h"
-#include "../../supervisor/control.h"
-#include "../../supervisor/group.h"
-#include "../../supervisor/loop.h"
+#include "supervisor/context.h"
+#include "supervisor/control/control.h"
+#include "supervisor/group/group.h"
+#include "supervisor/loop/loop.h"
 #include <jansson.h>
 
 struct fake_client {

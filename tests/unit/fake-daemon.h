@@ -4,10 +4,10 @@
 /* The supervisor as libtroupe's clients see it, for tests: a socket, one client, scripted answers.
  */
 
-#include "../../shared/channel.h"
-#include "../../shared/cleanup.h"
-#include "../../shared/protocol.h"
-#include "../../worker/troupe.h"
+#include "shared/channel.h"
+#include "shared/cleanup.h"
+#include "shared/protocol.h"
+#include "worker/troupe.h"
 #include <check.h>
 #include <poll.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "fake-keeper.h"
-#include "../../shared/cleanup.h"
+#include "tests/unit/fake-keeper.h"
+#include "shared/cleanup.h"
 #include <check.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -3,8 +3,8 @@
 
 /* Starting processes in tests: by hand, or with a real keeper as the test's parent. */
 
-#include "../../supervisor/keeper/keeper.h"
-#include "../../supervisor/keeper/spawn.h"
+#include "supervisor/keeper/keeper.h"
+#include "supervisor/keeper/spawn.h"
 
 /*
  * spawn(), and then waits until the program runs (0) or the process has reported why not (-errno,

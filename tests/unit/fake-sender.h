@@ -3,8 +3,8 @@
 
 /* What the supervisor and an actor in a fake worker say to each other about messages, for tests. */
 
-#include "../../shared/protocol-requests.h"
-#include "fake-supervisor.h"
+#include "shared/protocol-requests.h"
+#include "tests/unit/fake-supervisor.h"
 #include <string.h>
 
 #define FAKE_ROOM (FAKE_INLINE_MAX + PROTOCOL_MESSAGE_FIXED + 256u)

@@ -7,9 +7,9 @@
  * waits in vain.
  */
 
-#include "../../shared/channel.h"
-#include "../../shared/cleanup.h"
-#include "../../shared/protocol.h"
+#include "shared/channel.h"
+#include "shared/cleanup.h"
+#include "shared/protocol.h"
 #include <check.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -19,7 +19,7 @@
  * What it has published stays readable in all these cases.
  */
 
-#include "../troupe.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -9,7 +9,7 @@
  * seed, the path and the attempt's number alone, so that a run can be repeated.
  */
 
-#include "../troupe.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

@@ -35,7 +35,7 @@
  * Any other message is a letter, and is filed. A letter of the type "junk" is not handled.
  */
 
-#include "../troupe.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

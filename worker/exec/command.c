@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "command.h"
+#include "worker/exec/command.h"
 
-#include "../../shared/cleanup.h"
-#include "spawn.h"
+#include "shared/cleanup.h"
+#include "worker/exec/spawn.h"
 #include <poll.h>
 #include <string.h>
 #include <sys/signalfd.h>

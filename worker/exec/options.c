@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "options.h"
+#include "worker/exec/options.h"
 
-#include "../../shared/cleanup.h"
+#include "shared/cleanup.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>

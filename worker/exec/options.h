@@ -3,8 +3,8 @@
 
 /* The command line of troupe-exec. */
 
-#include "../../shared/clock.h"
-#include "outcome.h"
+#include "shared/clock.h"
+#include "worker/exec/outcome.h"
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "outcome.h"
+#include "worker/exec/outcome.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 
 /* What the end of a command means for its job. */
 
-#include "../troupe.h"
-#include "command.h"
+#include "worker/exec/command.h"
+#include "worker/troupe.h"
 
 struct outcome_policy {
     bool unsuccessful[256]; /* exit statuses that are a final "no" */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "run.h"
+#include "worker/exec/run.h"
 
-#include "../../shared/cleanup.h"
-#include "template.h"
+#include "shared/cleanup.h"
+#include "worker/exec/template.h"
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

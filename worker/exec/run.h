@@ -3,8 +3,8 @@
 
 /* The job handler of troupe-exec: from a job to a command and back. */
 
-#include "../troupe.h"
-#include "options.h"
+#include "worker/exec/options.h"
+#include "worker/troupe.h"
 
 struct run_context {
     struct exec_options options;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "template.h"
+#include "worker/exec/template.h"
 
-#include "../../shared/cleanup.h"
+#include "shared/cleanup.h"
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,10 +2,10 @@
 
 /* troupe-exec: the worker for everything that is not linked with libtroupe. See troupe-exec(1). */
 
-#include "../../shared/cleanup.h"
-#include "../../shared/standard.h"
-#include "run.h"
-#include "template.h"
+#include "shared/cleanup.h"
+#include "shared/standard.h"
+#include "worker/exec/run.h"
+#include "worker/exec/template.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -10,10 +10,10 @@
  * other
  */
 
-#include "../../../shared/channel.h"
-#include "../../../shared/cleanup.h"
-#include "../../../supervisor/loop-ring.h"
-#include "../load/load.h"
+#include "shared/channel.h"
+#include "shared/cleanup.h"
+#include "supervisor/loop/loop-ring.h"
+#include "tests/bench/load/load.h"
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>

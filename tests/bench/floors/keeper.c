@@ -10,7 +10,7 @@
  *     keeper many PROGRAM N     starts N by vfork and exec; ends them when asked to end
  */
 
-#include "../load/stamp.h"
+#include "tests/bench/load/stamp.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -10,8 +10,8 @@
  * JSON object.
  */
 
-#include "../load/pause.h"
-#include "../load/samples.h"
+#include "tests/bench/load/pause.h"
+#include "tests/bench/load/samples.h"
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>

@@ -9,8 +9,8 @@
  * One JSON object.
  */
 
-#include "../../../shared/channel.h"
-#include "../load/samples.h"
+#include "shared/channel.h"
+#include "tests/bench/load/samples.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 /* The smallest program worth keeping alive: tells that it runs, and ends with whoever started it.
  */
 
-#include "../load/stamp.h"
+#include "tests/bench/load/stamp.h"
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>

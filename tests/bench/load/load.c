@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "load.h"
-#include "samples.h"
+#include "tests/bench/load/load.h"
+#include "tests/bench/load/samples.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "pause.h"
+#include "tests/bench/load/pause.h"
 
 #include <errno.h>
 #include <time.h>

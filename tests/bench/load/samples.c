@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "samples.h"
+#include "tests/bench/load/samples.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

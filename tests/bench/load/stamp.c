@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "stamp.h"
-#include "samples.h"
+#include "tests/bench/load/stamp.h"
+#include "tests/bench/load/samples.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stream.h"
+#include "tests/bench/load/stream.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>

@@ -2,8 +2,8 @@
 
 /* gearmand, the binary protocol (PROTOCOL of its sources): foreground jobs of one function. */
 
-#include "../load/load.h"
-#include "../load/stream.h"
+#include "tests/bench/load/load.h"
+#include "tests/bench/load/stream.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * here.
  */
 
-#include "../load/load.h"
-#include "../load/stream.h"
+#include "tests/bench/load/load.h"
+#include "tests/bench/load/stream.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  * in BRPOP does nothing else meanwhile, so each side has two.
  */
 
-#include "../load/load.h"
-#include "../load/stream.h"
+#include "tests/bench/load/load.h"
+#include "tests/bench/load/stream.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

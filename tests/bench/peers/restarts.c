@@ -9,9 +9,9 @@
  * JSON object, with the pid of the last one.
  */
 
-#include "../load/pause.h"
-#include "../load/samples.h"
-#include "../load/stamp.h"
+#include "tests/bench/load/pause.h"
+#include "tests/bench/load/samples.h"
+#include "tests/bench/load/stamp.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

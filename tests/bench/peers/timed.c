@@ -8,7 +8,7 @@
  * Prints one JSON object.
  */
 
-#include "../load/samples.h"
+#include "tests/bench/load/samples.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>

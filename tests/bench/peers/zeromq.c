@@ -8,7 +8,7 @@
  * ADDRESS as ipc:///path. One JSON object; the time ends when the last message has arrived.
  */
 
-#include "../load/samples.h"
+#include "tests/bench/load/samples.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

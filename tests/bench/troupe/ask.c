@@ -8,8 +8,8 @@
  * PARAMETERS as JSON. One connection, a call every so often. Prints one JSON object.
  */
 
-#include "../load/pause.h"
-#include "../load/samples.h"
+#include "tests/bench/load/pause.h"
+#include "tests/bench/load/samples.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,10 +13,10 @@
  * so "main" is the first that it does: the beginning of the next job. Prints one JSON object.
  */
 
-#include "../../../worker/troupe.h"
-#include "../load/pause.h"
-#include "../load/samples.h"
-#include "../load/stamp.h"
+#include "tests/bench/load/pause.h"
+#include "tests/bench/load/samples.h"
+#include "tests/bench/load/stamp.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>

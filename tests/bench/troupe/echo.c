@@ -2,7 +2,7 @@
 
 /* echo [RESULT]: the payload, or its first RESULT bytes, is the result. */
 
-#include "../../../worker/troupe.h"
+#include "worker/troupe.h"
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -10,8 +10,8 @@
  * only its first eight bytes are written
  */
 
-#include "../../../worker/troupe.h"
-#include "../load/load.h"
+#include "tests/bench/load/load.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -10,8 +10,8 @@
  * the answer comes after all of them have been handled.
  */
 
-#include "../../../worker/troupe.h"
-#include "../load/samples.h"
+#include "tests/bench/load/samples.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,9 +6,9 @@
  * taken when it began, as its result.
  */
 
-#include "../../../worker/troupe.h"
-#include "../load/samples.h"
-#include "../load/stamp.h"
+#include "tests/bench/load/samples.h"
+#include "tests/bench/load/stamp.h"
+#include "worker/troupe.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

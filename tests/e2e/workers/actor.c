@@ -18,7 +18,7 @@
  * ACTOR_SCOPE=FILE: set-up and tear-down append a line to it. ACTOR_NEVER_READY: hangs at
  * start. ACTOR_SET_UP_FAILS: says so. ACTOR_NEVER_ENDS: hangs in its tear-down, deaf.
  */
-#include "../../../worker/troupe.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

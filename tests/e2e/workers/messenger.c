@@ -7,7 +7,7 @@
  * a client instead, which reads its commands from standard input and answers each with a line.
  */
 
-#include "../../../worker/troupe.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

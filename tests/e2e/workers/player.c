@@ -22,7 +22,7 @@
  * SENDER is a reference, FLAGS: a (ask), r (redelivered), t (timer), b (by what it has become), or
  * -. PLAYER_TYPES: types it handles, separated by commas; default: all.
  */
-#include "../../../worker/troupe.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

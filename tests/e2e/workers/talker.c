@@ -17,7 +17,7 @@
  * (so many periodic timers), cancel ID, cancel-type ADDRESS TYPE, exchange NAME KIND, subscribe
  * EXCHANGE TYPE [KEY]. Its result is what came of it.
  */
-#include "../../../worker/troupe.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "account.h"
+#include "worker/examples/bank/account.h"
 
-#include "../../troupe.h"
-#include "fault.h"
-#include "ledger.h"
-#include "words.h"
+#include "worker/examples/bank/fault.h"
+#include "worker/examples/bank/ledger.h"
+#include "worker/examples/bank/words.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "bank.h"
+#include "worker/examples/bank/bank.h"
 
-#include "claims.h"
-#include "fault.h"
-#include "transfers.h"
+#include "worker/examples/bank/claims.h"
+#include "worker/examples/bank/fault.h"
+#include "worker/examples/bank/transfers.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "claims.h"
+#include "worker/examples/bank/claims.h"
 
 int claims_open(struct database *database)
 {

@@ -6,7 +6,7 @@
  * whichever account that is about.
  */
 
-#include "database.h"
+#include "worker/examples/bank/database.h"
 
 enum {
     _CLAIMS_E_SUCCESS,

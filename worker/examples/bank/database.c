@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "database.h"
+#include "worker/examples/bank/database.h"
 
 #include <errno.h>
 #include <stdarg.h>

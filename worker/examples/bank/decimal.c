@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "decimal.h"
+#include "worker/examples/bank/decimal.h"
 
 #include <errno.h>
 #include <inttypes.h>

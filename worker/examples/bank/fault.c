@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fault.h"
+#include "worker/examples/bank/fault.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ledger.h"
+#include "worker/examples/bank/ledger.h"
 
 #include <stdio.h>
 

@@ -6,8 +6,8 @@
  * operation that is there already is not done again: its entry is what it answers.
  */
 
-#include "database.h"
-#include "decimal.h"
+#include "worker/examples/bank/database.h"
+#include "worker/examples/bank/decimal.h"
 #include <stddef.h>
 
 #define LEDGER_ID 80 /* bytes of an operation's id, with its NUL */

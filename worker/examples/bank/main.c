@@ -11,9 +11,9 @@
  * DIRECTORY holds the logs, SQLite databases.
  */
 
-#include "account.h"
-#include "bank.h"
-#include "teller.h"
+#include "worker/examples/bank/account.h"
+#include "worker/examples/bank/bank.h"
+#include "worker/examples/bank/teller.h"
 #include <string.h>
 
 int main(int argc, char *argv[])

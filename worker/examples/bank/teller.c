@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "teller.h"
+#include "worker/examples/bank/teller.h"
 
-#include "decimal.h"
-#include "words.h"
+#include "worker/examples/bank/decimal.h"
+#include "worker/examples/bank/words.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

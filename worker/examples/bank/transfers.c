@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "transfers.h"
+#include "worker/examples/bank/transfers.h"
 
 int transfers_open(struct transfers *ret, const char *path)
 {

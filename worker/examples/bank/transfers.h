@@ -3,9 +3,9 @@
 
 /* The bank's own log: how far each transfer has got. */
 
-#include "database.h"
-#include "decimal.h"
-#include "words.h"
+#include "worker/examples/bank/database.h"
+#include "worker/examples/bank/decimal.h"
+#include "worker/examples/bank/words.h"
 
 enum transfer_state {
     TRANSFER_BEGUN,     /* whether the money was withdrawn is for the account to say */

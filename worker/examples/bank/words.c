@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "words.h"
+#include "worker/examples/bank/words.h"
 
-#include "ledger.h"
+#include "worker/examples/bank/ledger.h"
 #include <errno.h>
 #include <string.h>
 

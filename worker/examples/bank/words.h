@@ -3,7 +3,7 @@
 
 /* What the bank's actors say to each other: a few words of text. */
 
-#include "../../troupe.h"
+#include "worker/troupe.h"
 #include <stdbool.h>
 
 #define WORDS_MAX  4

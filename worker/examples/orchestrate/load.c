@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "load.h"
-#include "orchestrate.h"
+#include "worker/examples/orchestrate/load.h"
+#include "worker/examples/orchestrate/orchestrate.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

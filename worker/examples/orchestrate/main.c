@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "orchestrate.h"
+#include "worker/examples/orchestrate/orchestrate.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

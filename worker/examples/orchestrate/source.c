@@ -6,7 +6,7 @@
  * "error REASON\n".
  */
 
-#include "orchestrate.h"
+#include "worker/examples/orchestrate/orchestrate.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

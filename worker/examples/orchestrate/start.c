@@ -5,8 +5,8 @@
  * queue has none (QueueMax=), or with --impatient counts how often it was told that it is full.
  */
 
-#include "../../troupe.h"
-#include "orchestrate.h"
+#include "worker/examples/orchestrate/orchestrate.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>

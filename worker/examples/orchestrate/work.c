@@ -6,9 +6,9 @@
  * there is none, which it logs. So an item never takes its place for good.
  */
 
-#include "../../troupe.h"
-#include "load.h"
-#include "orchestrate.h"
+#include "worker/examples/orchestrate/load.h"
+#include "worker/examples/orchestrate/orchestrate.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

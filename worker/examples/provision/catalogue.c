@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "catalogue.h"
+#include "worker/examples/provision/catalogue.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

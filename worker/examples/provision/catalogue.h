@@ -3,7 +3,7 @@
 
 /* The products there are: what an order of one must say, and what comes of it. */
 
-#include "order.h"
+#include "worker/examples/provision/order.h"
 
 struct product {
     const char *name;

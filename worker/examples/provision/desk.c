@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "desk.h"
+#include "worker/examples/provision/desk.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "journal.h"
+#include "worker/examples/provision/journal.h"
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>

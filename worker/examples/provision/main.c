@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "provision.h"
+#include "worker/examples/provision/provision.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "order.h"
+#include "worker/examples/provision/order.h"
 #include <errno.h>
 #include <string.h>
 

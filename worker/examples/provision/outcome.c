@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "outcome.h"
+#include "worker/examples/provision/outcome.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

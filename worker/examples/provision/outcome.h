@@ -3,9 +3,9 @@
 
 /* What becomes of an order: a code, its properties, and messages that say when what was done. */
 
-#include "../../troupe.h"
-#include "order.h"
-#include "provision.h"
+#include "worker/examples/provision/order.h"
+#include "worker/examples/provision/provision.h"
+#include "worker/troupe.h"
 
 struct outcome {
     enum provision_code code;

@@ -5,11 +5,11 @@
  * or "provider.error" (text). With a desk, a person decides each time.
  */
 
-#include "../../troupe.h"
-#include "desk.h"
-#include "journal.h"
-#include "order.h"
-#include "provision.h"
+#include "worker/examples/provision/desk.h"
+#include "worker/examples/provision/journal.h"
+#include "worker/examples/provision/order.h"
+#include "worker/examples/provision/provision.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "providers.h"
+#include "worker/examples/provision/providers.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

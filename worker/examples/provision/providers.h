@@ -8,9 +8,9 @@
  * reply; whatever else comes goes to the dead letters, a late reply of a former one too.
  */
 
-#include "../../troupe.h"
-#include "order.h"
-#include "outcome.h"
+#include "worker/examples/provision/order.h"
+#include "worker/examples/provision/outcome.h"
+#include "worker/troupe.h"
 
 #define PROVIDERS_MAX 8 /* for one order */
 

@@ -6,9 +6,9 @@
  * which is that of the job then.
  */
 
-#include "../../troupe.h"
-#include "order.h"
-#include "provision.h"
+#include "worker/examples/provision/order.h"
+#include "worker/examples/provision/provision.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>

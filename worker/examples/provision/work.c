@@ -5,14 +5,14 @@
  * its state page, which is seen from outside while it works), and ends every order with an outcome.
  */
 
-#include "../../troupe.h"
-#include "catalogue.h"
-#include "desk.h"
-#include "journal.h"
-#include "order.h"
-#include "outcome.h"
-#include "providers.h"
-#include "provision.h"
+#include "worker/examples/provision/catalogue.h"
+#include "worker/examples/provision/desk.h"
+#include "worker/examples/provision/journal.h"
+#include "worker/examples/provision/order.h"
+#include "worker/examples/provision/outcome.h"
+#include "worker/examples/provision/providers.h"
+#include "worker/examples/provision/provision.h"
+#include "worker/troupe.h"
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

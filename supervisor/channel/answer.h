@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The short answers to requests that came by ring, from workers and attached clients alike.
+ *
+ * Each writes one record into the peer's inbox: 0, MAILBOX_E_FULL (nothing is written; the request
+ * is read again once there is room), or -errno as mailbox_reserve().
+ */
+
+#include "shared/protocol.h"
+#include "supervisor/channel/mailbox.h"
+
+/* REFUSED: `error` is an errno, positive; `reason` a sentence, copied. */
+int answer_refuse(struct mailbox *mailbox, uint64_t cookie, int error, const char *reason);
+
+/* The same for -errno, in its own words. */
+int answer_errno(struct mailbox *mailbox, uint64_t cookie, int r);
+
+/* FOUND, with the reference of an actor or a group. */
+int answer_found(struct mailbox *mailbox, const struct protocol_found *found);
+
+/* ACCEPTED: the job with this id exists, or is being cancelled. */
+int answer_accept(struct mailbox *mailbox, uint64_t cookie, const struct protocol_id *id);
+
+/* ANSWER: a count, an id or a reference, as the request has it. */
+int answer_value(struct mailbox *mailbox, uint64_t cookie, uint64_t value);

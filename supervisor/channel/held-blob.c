@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/channel/held-blob.h"
+
+#include "shared/cleanup.h"
+#include "supervisor/loop/closer.h"
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* Freeing so many bytes takes about as long as handing the descriptor to another thread. */
+#define CLOSED_HERE_MAX ((uint64_t)256 << 10)
+
+void blob_quota_init(struct blob_quota *quota)
+{
+    *quota = (struct blob_quota){.max = UINT64_MAX, .fd_max = INT_MAX};
+}
+
+struct blob_share *blob_share_new(struct blob_quota *quota)
+{
+    struct blob_share *share = calloc(1, sizeof(*share));
+
+    if (!share)
+        return NULL;
+    *share = (struct blob_share){.quota = quota, .references = 1};
+    list_init(&share->kept);
+    return share;
+}
+
+struct blob_share *blob_share_unref(struct blob_share *share)
+{
+    if (share && --share->references == 0)
+        free(share);
+    return NULL;
+}
+
+static bool has_room(const struct blob_share *share)
+{
+    const struct blob_quota *quota = share->quota;
+
+    return quota->n < quota->max && share->n < quota->max - quota->n;
+}
+
+int held_blob_new(struct held_blob **ret, struct blob_share *share, int fd, uint64_t size,
+                  bool spare)
+{
+    struct blob_quota *quota = share->quota;
+    struct held_blob *blob;
+
+    while (spare && !has_room(share) && !list_empty(&share->kept))
+        quota->spare(share);
+    if (!has_room(share) || fd >= quota->fd_max)
+        return HELD_BLOB_E_QUOTA;
+    blob = malloc(sizeof(*blob));
+    if (!blob)
+        return -ENOMEM;
+    *blob = (struct held_blob){.fd = fd, .references = 1, .size = size, .share = share};
+    share->references++;
+    share->n++;
+    quota->n++;
+    *ret = blob;
+    return 0;
+}
+
+struct held_blob *held_blob_ref(struct held_blob *blob)
+{
+    blob->references++;
+    return blob;
+}
+
+struct held_blob *held_blob_unref(struct held_blob *blob)
+{
+    if (--blob->references > 0)
+        return NULL;
+    blob->share->n--;
+    blob->share->quota->n--;
+    (void)blob_share_unref(blob->share);
+    if (blob->size > CLOSED_HERE_MAX)
+        closer_close(blob->fd);
+    else
+        (void)close_fd(blob->fd);
+    free(blob);
+    return NULL;
+}

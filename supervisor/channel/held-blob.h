@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Payloads that are kept as descriptors, and how many there may be. Workers need descriptors to
+ * start and clients to connect, so all blobs together have a bound; and each sender, a group or a
+ * user, has a share of it that leaves room for the others.
+ */
+
+#include "shared/list.h"
+#include <stdint.h>
+
+struct blob_share;
+
+struct blob_quota {
+    uint64_t n, max;
+    /* A descriptor with this number, or a higher one, shows that few are left, whoever has them. */
+    int fd_max;
+    /* Lets go of the oldest in the share's `kept`, which is not empty. */
+    void (*spare)(struct blob_share *share);
+};
+
+void blob_quota_init(struct blob_quota *quota); /* no bound */
+
+/* One sender's. */
+struct blob_share {
+    struct blob_quota *quota;
+    uint64_t n;
+    struct list kept; /* of what can be spared, oldest first; linked by whoever keeps it */
+    unsigned references;
+};
+
+/* With one reference; the blobs keep it until they are gone. NULL when out of memory. */
+struct blob_share *blob_share_new(struct blob_quota *quota);
+struct blob_share *blob_share_unref(struct blob_share *share); /* NULL allowed; returns NULL */
+
+/* A descriptor, shared by all who keep the payload: a message for many costs one. */
+struct held_blob {
+    int fd;
+    unsigned references;
+    uint64_t size;
+    struct blob_share *share;
+};
+
+enum {
+    _HELD_BLOB_E_SUCCESS,
+    HELD_BLOB_E_QUOTA, /* the sender, or all of them, keep enough descriptors */
+};
+
+/*
+ * Takes `fd` over, a checked one of `size` bytes, with one reference. A share may have as many
+ * blobs as there are places left for all; with
+ * `spare`, what it keeps makes room. 0, HELD_BLOB_E_QUOTA or -ENOMEM.
+ */
+int held_blob_new(struct held_blob **ret, struct blob_share *share, int fd, uint64_t size,
+                  bool spare);
+struct held_blob *held_blob_ref(struct held_blob *blob);
+struct held_blob *held_blob_unref(struct held_blob *blob); /* returns NULL */

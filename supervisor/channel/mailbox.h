@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The supervisor's end of a channel, tied to the loop: workers and attached clients alike. Hot
+ * rings are polled, cold ones wait in the io_uring. What is sent is published, and its reader
+ * woken, at the end of the turn. The peer is hostile: whatever it breaks comes as one call of
+ * broken().
+ */
+
+#include "shared/channel.h"
+#include "supervisor/channel/parcel.h"
+#include "supervisor/loop/loop.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mailbox;
+
+enum {
+    _MAILBOX_E_SUCCESS,
+    MAILBOX_E_FULL, /* no room now: space() will be called when that may have changed */
+};
+
+struct mailbox_handler {
+    /*
+     * One record; its body may change under the reader. 0 = taken; MAILBOX_E_FULL = the answer has
+     * no room: present it again after mailbox_resume(); negative = violation. Must not deinit the
+     * mailbox.
+     */
+    int (*record)(struct mailbox *mailbox, const struct ring_record *record);
+    /*
+     * A record that speaks of one of ours, read before its turn because reading is suspended. 0 or
+     * negative, never MAILBOX_E_FULL. NULL = record() takes it.
+     */
+    int (*letter)(struct mailbox *mailbox, const struct ring_record *record);
+    /*
+     * Looks at each record that is published while reading is suspended, and takes those of
+     * `urgent_kind` before their turn. `first` = none before it has been looked at. 0, negative, or
+     * MAILBOX_E_FULL = this one has to wait for its turn. NULL = nothing is urgent.
+     */
+    int (*look)(struct mailbox *mailbox, const struct ring_record *record, bool first);
+    uint16_t urgent_kind;
+    /* There may be room again after MAILBOX_E_FULL: try. */
+    void (*space)(struct mailbox *mailbox);
+    /*
+     * The peer has consumed this record of ours for good, and said all that it will say about it;
+     * `cursor` is just behind it. NULL = nobody wants to know.
+     */
+    void (*consumed)(struct mailbox *mailbox, const struct ring_record *record, uint32_t cursor);
+    /*
+     * The peer broke the protocol; nothing more is read. Called once, from within whatever found
+     * out: must not deinit.
+     */
+    void (*broken)(struct mailbox *mailbox, const char *what);
+};
+
+/* Up to where records of some kinds were taken before their turn. */
+struct mailbox_ahead {
+    bool is;
+    uint32_t end;
+};
+
+struct mailbox {
+    struct loop *loop;
+    struct channel channel;
+    const struct mailbox_handler *handler;
+    int control;              /* our end of the control socket */
+    struct blob_share *blobs; /* the peer's */
+    uint64_t blobs_sent, blobs_received;
+    unsigned blobs_left; /* given up, and perhaps still in the socket */
+    bool dead;           /* broken, or being taken down */
+    bool wants_space;
+    bool space_due; /* there is some: space() comes with the next turn */
+    bool suspended;
+    bool batch_ended; /* by mailbox_end_batch() */
+    unsigned n_late;  /* committed and not yet shown */
+    bool draining;    /* the peer is dead; what it has published is read to the end */
+    /*
+     * Our producer's view of what the peer has consumed: follows its cursor only once everything
+     * is read that it had published before. So a record of ours is not overwritten while something
+     * that it said about it is still unread.
+     */
+    _Atomic uint32_t gate;
+    bool checking;                   /* its cursor was seen to be ahead of the gate: */
+    uint32_t check_head, check_tail; /* there; and how far its ring has to be read first */
+    bool reading;                    /* a handler has a record of the peer's in hand */
+    bool urgent_waits;               /* what look() would take next has to wait for its turn */
+    struct mailbox_ahead letters, urgent;
+    struct loop_hot hot;
+    struct loop_watch tail_watch, head_watch;
+    struct loop_deferred publish, read_ahead;
+};
+
+struct mailbox_options {
+    uint32_t ring_size, inline_max;
+    uint32_t spin_usec;       /* how long the peer may spin before it sleeps */
+    struct blob_share *blobs; /* what the peer's blobs count for, borrowed; NULL = no bound */
+};
+
+/* Descriptors for the peer; close the control end and call mailbox_forget_fds() after handing them
+ * over. */
+struct mailbox_fds {
+    struct channel_fds channel;
+    int control;
+};
+
+/* 0 or -errno, nothing left behind. Reading starts with mailbox_open(). */
+int mailbox_init(struct mailbox *mailbox, struct loop *loop, const struct mailbox_options *options,
+                 const struct mailbox_handler *handler, struct mailbox_fds *ret_fds);
+void mailbox_forget_fds(struct mailbox *mailbox, struct mailbox_fds *fds);
+void mailbox_deinit(struct mailbox *mailbox);
+
+/* Begins to read. 0 or -errno. */
+int mailbox_open(struct mailbox *mailbox);
+
+/* Reads what a dead peer has published to the end, then nothing any more. */
+void mailbox_drain(struct mailbox *mailbox);
+
+/* Reads now what the peer has published by now, as far as one turn goes. Whether there is more. */
+bool mailbox_catch_up(struct mailbox *mailbox);
+
+/* What record() has just been given cost a whole turn: the next one is read in the next turn. */
+void mailbox_end_batch(struct mailbox *mailbox);
+
+/* Reads on after MAILBOX_E_FULL from record(). */
+void mailbox_resume(struct mailbox *mailbox);
+
+/* Room for a record's body. 0, MAILBOX_E_FULL, -EMSGSIZE, or -EPROTO (broken() follows). */
+int mailbox_reserve(struct mailbox *mailbox, uint32_t size, void **ret);
+void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size);
+/*
+ * The same for one of several that are under way: `more` = how many still are. It is shown together
+ * with the next ones, a few microseconds later if need be, so that the peer wakes up less often.
+ */
+void mailbox_commit_of_many(struct mailbox *mailbox, uint16_t kind, uint32_t size, unsigned more);
+
+/*
+ * Takes notice of what the peer has consumed. Whether there was anything. What it said about it is
+ * read before; where that cannot be done at once, space() follows at the end of the turn.
+ */
+bool mailbox_advance(struct mailbox *mailbox);
+
+/*
+ * Has space() called once the peer has consumed something. False if it has by now: then it is not
+ * called.
+ */
+bool mailbox_await(struct mailbox *mailbox);
+
+/* The control word of the inbox, enum memory_control; a peer that sleeps on it is woken. */
+void mailbox_set_control(struct mailbox *mailbox, uint32_t bits);
+
+/* The peer broke a rule that only the mailbox's owner knows: broken() follows. */
+void mailbox_break(struct mailbox *mailbox, const char *what);
+
+/* Raises the mark in the inbox header: the handle of the job to cancel. Seen without a wake-up. */
+void mailbox_mark(struct mailbox *mailbox, uint64_t handle);
+
+/*
+ * A payload from a record into a parcel: copied, or its blob fetched from the control socket and
+ * checked. 0, -EPROTO, or -ENOMEM or -EMFILE: then this one is lost, and the next one comes.
+ */
+int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struct parcel *ret);
+
+/*
+ * How a parcel goes out: fills `ret` for the put of a record. A blob (or what exceeds InlineMax) is
+ * sent over the control socket first. 0, MAILBOX_E_FULL (socket full), or -errno.
+ */
+int mailbox_give(struct mailbox *mailbox, const struct parcel *parcel, struct payload_wire *ret);

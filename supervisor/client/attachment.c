@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/client/attachment.h"
+
+#include "supervisor/channel/answer.h"
+#include "supervisor/client/attachment-private.h"
+#include "supervisor/context.h"
+#include "supervisor/group/cell.h"
+#include "supervisor/group/group.h"
+#include "supervisor/message/delivery.h"
+#include "supervisor/message/router.h"
+#include "supervisor/message/talk.h"
+#include "supervisor/varlink/peer.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ATTACHMENT_RING (UINT32_C(1) << 20)
+
+/* ---- requests ---- */
+
+static int attachment_on_lookup(struct attachment *attachment, const struct ring_record *record)
+{
+    struct protocol_lookup lookup;
+    struct protocol_found found;
+    char name[CONFIG_GROUP_NAME_MAX + 1] = "";
+    struct group *group;
+    int r;
+
+    r = protocol_get_lookup(record->body, record->size, &lookup);
+    if (r < 0)
+        return r;
+    if (lookup.name_size < sizeof(name))
+        memcpy(name, lookup.name, lookup.name_size);
+    group = registry_find(&attachment->context->registry, name);
+    if (!group)
+        return answer_refuse(&attachment->mailbox, lookup.cookie, ENOENT, "no such group");
+    if (group->config->type != CONFIG_ACTOR)
+        return answer_refuse(&attachment->mailbox, lookup.cookie, EOPNOTSUPP,
+                             "a service takes no jobs (Type=actor does)");
+    found = (struct protocol_found){.cookie = lookup.cookie, .group = group->reference};
+    return answer_found(&attachment->mailbox, &found);
+}
+
+static int attachment_on_cancel(struct attachment *attachment, const struct ring_record *record)
+{
+    struct protocol_by_id cancel;
+    struct job *job;
+    int r;
+
+    r = protocol_get_by_id(record->body, record->size, &cancel);
+    if (r < 0)
+        return r;
+    if (!attachment->may_change)
+        return answer_refuse(&attachment->mailbox, cancel.cookie, EPERM, "not permitted");
+    job = job_by_id(&attachment->context->jobs, &cancel.id);
+    if (!job)
+        return answer_refuse(&attachment->mailbox, cancel.cookie, ESRCH, "no such job");
+    if (job_ended(job))
+        return answer_refuse(&attachment->mailbox, cancel.cookie, ESRCH, "the job has ended");
+    if (job->cancel_requested)
+        return answer_refuse(&attachment->mailbox, cancel.cookie, EALREADY,
+                             "cancellation already requested");
+    /* Answered first: what cancelling tells this very client may take the room. */
+    r = answer_accept(&attachment->mailbox, cancel.cookie, &cancel.id);
+    if (r == 0) {
+        job->canceller_known = true;
+        job->canceller = attachment->peer->uid;
+        (void)cell_cancel(job);
+    }
+    return r;
+}
+
+static int attachment_handle(struct attachment *attachment, const struct ring_record *record)
+{
+    if (!list_empty(&attachment->owed))
+        return MAILBOX_E_FULL;
+    switch (record->kind) {
+    case PROTOCOL_LOOKUP:
+        return attachment_on_lookup(attachment, record);
+    case PROTOCOL_SUBMIT:
+        return attachment_on_submit(attachment, record);
+    case PROTOCOL_CANCEL:
+        return attachment_on_cancel(attachment, record);
+    case PROTOCOL_WATCH:
+        return attachment_on_watch(attachment, record);
+    default:
+        return talk_on_record(attachment->actor, record, attachment->may_change);
+    }
+}
+
+/* It needs no room for an answer, so nothing that is owed keeps it waiting. */
+static int attachment_on_letter(struct mailbox *mailbox, const struct ring_record *record)
+{
+    struct attachment *attachment = attachment_of(mailbox, mailbox);
+
+    return talk_on_record(attachment->actor, record, attachment->may_change);
+}
+
+/* Whether the job may be that of a SUBMIT which waits before this record. */
+static bool attachment_may_be_waiting(const struct attachment *attachment,
+                                      const struct ring_record *record)
+{
+    struct protocol_by_id cancel;
+
+    return attachment->named_waits &&
+           protocol_get_by_id(record->body, record->size, &cancel) == 0 &&
+           !job_by_id(&attachment->context->jobs, &cancel.id);
+}
+
+/* Behind a SUBMIT that waits for room: a CANCEL may be what makes some. */
+static int attachment_look(struct mailbox *mailbox, const struct ring_record *record, bool first)
+{
+    struct attachment *attachment = attachment_of(mailbox, mailbox);
+    struct protocol_submit submit;
+
+    if (first)
+        attachment->named_waits = false;
+    if (record->kind == PROTOCOL_SUBMIT) {
+        if (protocol_get_submit(record->body, record->size, &submit) == 0 && submit.name_size > 0)
+            attachment->named_waits = true;
+        return 0;
+    }
+    if (record->kind != PROTOCOL_CANCEL)
+        return 0;
+    if (!list_empty(&attachment->owed) || attachment_may_be_waiting(attachment, record))
+        return MAILBOX_E_FULL;
+    return attachment_on_cancel(attachment, record);
+}
+
+static int attachment_on_record(struct mailbox *mailbox, const struct ring_record *record)
+{
+    struct attachment *attachment = attachment_of(mailbox, mailbox);
+    int r = attachment_handle(attachment, record);
+
+    if (r != MAILBOX_E_FULL && (attachment->room.deadline != 0 || attachment->has_blob))
+        attachment_forget_submit(attachment);
+    else if (attachment->room.called)
+        cell_waiter_stop(&attachment->room); /* called, but what it is told would have no room */
+    return r;
+}
+
+static void attachment_on_space(struct mailbox *mailbox)
+{
+    struct attachment *attachment = attachment_of(mailbox, mailbox);
+
+    delivery_on_space(attachment->actor);
+    if (attachment_send_owed(attachment) != MAILBOX_E_FULL)
+        mailbox_resume(mailbox);
+}
+
+static void attachment_on_consumed(struct mailbox *mailbox, const struct ring_record *record,
+                                   uint32_t cursor)
+{
+    delivery_on_consumed(attachment_of(mailbox, mailbox)->actor, record, cursor);
+}
+
+static void attachment_on_broken(struct mailbox *mailbox, const char *what)
+{
+    struct attachment *attachment = attachment_of(mailbox, mailbox);
+
+    attachment->broken(attachment->userdata, what);
+}
+
+static const struct mailbox_handler ATTACHMENT_MAILBOX = {
+    .record = attachment_on_record,
+    .letter = attachment_on_letter,
+    .look = attachment_look,
+    .urgent_kind = PROTOCOL_CANCEL,
+    .space = attachment_on_space,
+    .consumed = attachment_on_consumed,
+    .broken = attachment_on_broken,
+};
+
+/* ---- life ---- */
+
+static int attachment_new_actor(struct attachment *attachment)
+{
+    struct actor_table *table = &attachment->context->actors;
+    char name[24];
+    int r;
+
+    (void)snprintf(name, sizeof(name), "@%llu", (unsigned long long)++table->last_client);
+    r = actor_new(&attachment->actor, attachment->context, ACTOR_CLIENT, name);
+    if (r < 0)
+        return r;
+    attachment->actor->client = attachment;
+    delivery_attach(attachment->actor, &attachment->mailbox);
+    delivery_set_up(attachment->actor, true);
+    return actor_publish(attachment->actor);
+}
+
+int attachment_new(struct attachment **ret, struct context *context,
+                   const struct attachment_options *client, struct mailbox_fds *ret_fds)
+{
+    const struct mailbox_options options = {
+        .ring_size = ATTACHMENT_RING,
+        .inline_max = ATTACHMENT_INLINE,
+        .spin_usec = (uint32_t)context->config->spin,
+        .blobs = client->blobs,
+    };
+    struct attachment *attachment = calloc(1, sizeof(*attachment));
+    int r;
+
+    if (!attachment)
+        return -ENOMEM;
+    attachment->context = context;
+    attachment->peer = client->peer;
+    attachment->may_change = true;
+    attachment->broken = client->broken;
+    attachment->userdata = client->userdata;
+    list_init(&attachment->waiting);
+    list_init(&attachment->owed);
+    cell_waiter_init(&attachment->room, attachment_on_turn);
+    attachment->blob = (struct parcel)PARCEL_NULL;
+    r = mailbox_init(&attachment->mailbox, context->loop, &options, &ATTACHMENT_MAILBOX, ret_fds);
+    if (r < 0) {
+        free(attachment);
+        return r;
+    }
+    r = attachment_new_actor(attachment);
+    if (r == 0)
+        r = mailbox_open(&attachment->mailbox);
+    if (r < 0) {
+        mailbox_forget_fds(&attachment->mailbox, ret_fds);
+        (void)attachment_free(attachment);
+        return r;
+    }
+    *ret = attachment;
+    return 0;
+}
+
+const char *attachment_address(const struct attachment *attachment)
+{
+    return attachment->actor->name;
+}
+
+void attachment_sent(struct attachment *attachment, struct mailbox_fds *fds)
+{
+    mailbox_forget_fds(&attachment->mailbox, fds);
+}
+
+void attachment_set_may_change(struct attachment *attachment, bool may_change)
+{
+    attachment->may_change = may_change;
+}
+
+struct attachment *attachment_free(struct attachment *attachment)
+{
+    if (!attachment)
+        return NULL;
+    attachment_drop_waiters(attachment);
+    attachment_forget_submit(attachment);
+    if (attachment->actor)
+        router_remove(attachment->actor, "the client has gone away");
+    mailbox_deinit(&attachment->mailbox);
+    free(attachment);
+    return NULL;
+}

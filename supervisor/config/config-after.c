@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/config-check.h"
+
+#include "shared/cleanup.h"
+#include "supervisor/config/path.h"
+#include "supervisor/config/suggest.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum mark {
+    UNSEEN,
+    ON_PATH, /* being followed: whoever leads back here closes a cycle */
+    DONE,
+};
+
+struct node {
+    enum mark mark;
+    size_t next; /* on the path: the group that this one waits for */
+};
+
+struct graph {
+    struct config_draft *drafts;
+    struct config_group *const *groups;
+    size_t n_groups;
+    struct node *nodes;
+};
+
+#define NOT_FOUND SIZE_MAX
+
+static size_t find(const struct graph *graph, const char *name)
+{
+    size_t low = 0, high = graph->n_groups;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, graph->groups[middle]->name);
+
+        if (order == 0)
+            return middle;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NOT_FOUND;
+}
+
+static int unknown_group(struct config_draft *draft, const char *name, const char *nearest)
+{
+    return config_draft_problem(draft, "Group", "After", "After=%s: unknown group%s%s%s", name,
+                                nearest ? "; did you mean '"
+                                        : "; allowed: names of NAME.group files",
+                                nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+static int check_names(const struct graph *graph)
+{
+    _cleanup_free_ const char **names = calloc(graph->n_groups + 1, sizeof(*names));
+    int r = 0;
+
+    if (!names)
+        return -ENOMEM;
+    for (size_t i = 0; i < graph->n_groups; i++)
+        names[i] = graph->groups[i]->name;
+    for (size_t i = 0; i < graph->n_groups; i++)
+        for (char **name = graph->groups[i]->after; r == 0 && name && *name; name++)
+            if (find(graph, *name) == NOT_FOUND)
+                r = unknown_group(&graph->drafts[i], *name, suggest_nearest(*name, names));
+    return r;
+}
+
+/* "a -> b -> a", from `first` along the path. */
+static int report_cycle(const struct graph *graph, size_t first)
+{
+    char text[512];
+    size_t used = 0, at = first;
+
+    do {
+        used +=
+            (size_t)snprintf(text + used, sizeof(text) - used, "%s -> ", graph->groups[at]->name);
+        at = graph->nodes[at].next;
+    } while (at != first && used < sizeof(text) / 2);
+    return config_draft_problem(&graph->drafts[first], "Group", "After",
+                                "After= makes groups wait for each other: %s%s%s", text,
+                                at == first ? "" : "... -> ", graph->groups[first]->name);
+}
+
+/* Depth first; as deep as groups wait for one another, which is a file for each level. */
+static int follow(const struct graph *graph, size_t index)
+{
+    struct node *node = &graph->nodes[index];
+    int r = 0;
+
+    node->mark = ON_PATH;
+    for (char **name = graph->groups[index]->after; r == 0 && name && *name; name++) {
+        node->next = find(graph, *name);
+        if (node->next == NOT_FOUND)
+            continue;
+        if (graph->nodes[node->next].mark == ON_PATH)
+            r = report_cycle(graph, node->next);
+        else if (graph->nodes[node->next].mark == UNSEEN)
+            r = follow(graph, node->next);
+    }
+    node->mark = DONE;
+    return r;
+}
+
+int config_check_after(struct config_draft *drafts, struct config_group *const *groups,
+                       size_t n_groups)
+{
+    _cleanup_free_ struct node *nodes = calloc(n_groups + 1, sizeof(*nodes));
+    const struct graph graph = {drafts, groups, n_groups, nodes};
+    int r;
+
+    if (!nodes)
+        return -ENOMEM;
+    r = check_names(&graph);
+    for (size_t i = 0; r == 0 && i < n_groups; i++)
+        if (nodes[i].mark == UNSEEN)
+            r = follow(&graph, i);
+    return r;
+}
+
+/* 1 = there is a file for it, 0 = there is none. */
+static int exists_in(const char *directory, const char *name)
+{
+    _cleanup_free_ char *path = path_join(directory, strlen(directory), name, ".group");
+
+    if (!path)
+        return -ENOMEM;
+    return access(path, F_OK) == 0;
+}
+
+int config_check_after_beside(struct config_draft *draft, const struct config_group *group,
+                              const char *directory)
+{
+    for (char **name = group->after; name && *name; name++) {
+        int r = exists_in(directory, *name);
+
+        if (r == 0)
+            r = exists_in(CONFIG_DIRECTORY, *name);
+        if (r == 0)
+            r = unknown_group(draft, *name, NULL);
+        else if (r > 0)
+            r = strcmp(*name, group->name) == 0
+                    ? config_draft_problem(draft, "Group", "After",
+                                           "After= makes the group wait for itself: %s", *name)
+                    : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}

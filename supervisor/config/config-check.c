@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/config-check.h"
+
+#include <inttypes.h>
+
+static int check_program(struct config_draft *draft, const struct config_group *group)
+{
+    if (group->exec_start || config_draft_given(draft, "Group", "ExecStart"))
+        return 0; /* what is given and wrong has been told */
+    return config_draft_problem(draft, "Group", "ExecStart",
+                                "ExecStart= is missing in [Group]: which program to run");
+}
+
+static int check_order(struct config_draft *draft, const char *section, const char *min_name,
+                       usec_t min, const char *max_name, usec_t max)
+{
+    const char *blamed = config_draft_given(draft, section, max_name) ? max_name : min_name;
+
+    if (min <= max)
+        return 0;
+    return config_draft_problem(
+        draft, section, blamed,
+        "%s= (%" PRIu64 " ms) is above %s= (%" PRIu64 " ms); allowed: up to %s=", min_name,
+        min / USEC_PER_MSEC, max_name, max / USEC_PER_MSEC, max_name);
+}
+
+static int check_mailbox(struct config_draft *draft, struct config_group *group)
+{
+    uint32_t size = 1, limit;
+
+    while (size < group->mailbox_size)
+        size <<= 1;
+    group->mailbox_size = size;
+    limit = size / 4;
+    if (group->inline_max <= limit)
+        return 0;
+    /* Who only asks for a small mailbox has not asked for anything impossible. */
+    if (!config_draft_given(draft, "Worker", "InlineMax")) {
+        group->inline_max = limit;
+        return 0;
+    }
+    return config_draft_problem(draft, "Worker", "InlineMax",
+                                "InlineMax= (%" PRIu32
+                                ") is above a quarter of MailboxSize= (%" PRIu32
+                                "); allowed: up to %" PRIu32,
+                                group->inline_max, size, limit);
+}
+
+/* Only jobs have keys. */
+static int check_cells(struct config_draft *draft, const struct config_group *group)
+{
+    if (group->cells == CONFIG_CELLS_NONE || group->type == CONFIG_ACTOR)
+        return 0;
+    return config_draft_problem(draft, "Pool", "Cells",
+                                "Cells=by-key needs jobs, which a service has none of; allowed: "
+                                "none, or Type=actor");
+}
+
+/* A service would be there twice, and those that die together start together. */
+static int check_spare(struct config_draft *draft, const struct config_group *group)
+{
+    if (group->spare == 0 || (group->type == CONFIG_ACTOR && group->strategy == CONFIG_ONE_FOR_ONE))
+        return 0;
+    return config_draft_problem(
+        draft, "Pool", "Spare",
+        "Spare= is above 0, which needs Type=actor and Strategy=one-for-one; allowed: 0");
+}
+
+int config_check_group(struct config_draft *draft, struct config_group *group)
+{
+    int r = check_program(draft, group);
+
+    if (r == 0)
+        r = check_order(draft, "Jobs", "BackoffMinSec", group->backoff_min, "BackoffMaxSec",
+                        group->backoff_max);
+    if (r == 0)
+        r = check_order(draft, "Restart", "MinSec", group->min, "MaxSec", group->max);
+    if (r == 0)
+        r = check_mailbox(draft, group);
+    if (r == 0)
+        r = check_cells(draft, group);
+    if (r == 0)
+        r = check_spare(draft, group);
+    return r;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The files of a configuration directory, by their suffixes. */
+
+#include "supervisor/config/config.h"
+
+/* Longer than its suffix, too. */
+bool config_ends_with(const char *text, const char *suffix);
+
+/* Sorted names of the entries with that suffix; hidden ones (an editor's) do not count. 0 or
+ * -errno. */
+int config_list(const char *directory, const char *suffix, config_strv *ret);
+
+/*
+ * The same without the suffix, sorted without it: "a-b.group" comes before "a.group", but "a"
+ * before "a-b".
+ */
+int config_list_stems(const char *directory, const char *suffix, config_strv *ret);
+
+/* DIRECTORY/NAMESUFFIX. 0 or -ENOMEM. */
+int config_join(char **ret, const char *directory, const char *name, const char *suffix);

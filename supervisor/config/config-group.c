@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/config-group.h"
+
+#include "shared/cleanup.h"
+#include "supervisor/config/config-draft.h"
+#include "supervisor/config/config-keys.h"
+#include "supervisor/config/strv.h"
+#include "supervisor/config/words.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct config_group *config_group_free(struct config_group *group)
+{
+    if (!group)
+        return NULL;
+    config_schema_clear(&CONFIG_GROUP_SCHEMA, group);
+    config_draft_free(group->draft);
+    strv_free(group->user_environment);
+    free(group->groups);
+    free(group->fault);
+    free(group->name);
+    free(group->path);
+    free(group);
+    return NULL;
+}
+
+int config_defaults(struct config_group **ret, const char *name)
+{
+    struct config_group *group;
+
+    if (!config_name_valid(name))
+        return -EINVAL;
+    group = calloc(1, sizeof(*group));
+    if (!group)
+        return -ENOMEM;
+    group->name = strdup(name);
+    group->uid = geteuid();
+    group->gid = getegid();
+    if (!group->name || config_schema_defaults(&CONFIG_GROUP_SCHEMA, group) < 0) {
+        config_group_free(group);
+        return -ENOMEM;
+    }
+    *ret = group;
+    return 0;
+}
+
+/* A name may have come to mean another number in the user database. */
+static bool same_ids(const struct config_group *a, const struct config_group *b)
+{
+    return a->uid == b->uid && a->gid == b->gid;
+}
+
+bool config_group_same_process(const struct config_group *a, const struct config_group *b)
+{
+    return same_ids(a, b) && config_schema_equal(&CONFIG_GROUP_SCHEMA, a, b, true);
+}
+
+bool config_group_equal(const struct config_group *a, const struct config_group *b)
+{
+    return strcmp(a->name, b->name) == 0 && same_ids(a, b) &&
+           config_schema_equal(&CONFIG_GROUP_SCHEMA, a, b, false);
+}
+
+int config_expand_argv(const struct config_group *group, unsigned slot, char ***ret)
+{
+    size_t n = strv_length((const char *const *)group->exec_start);
+    _cleanup_strv_ char **argv = calloc(n + 1, sizeof(char *));
+
+    if (!argv)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        int r = words_expand(group->exec_start[i], group->name, slot, &argv[i]);
+
+        if (r < 0)
+            return r;
+    }
+    *ret = TAKE_PTR(argv);
+    return 0;
+}
+
+char **config_argv_free(char **argv)
+{
+    return strv_free(argv);
+}

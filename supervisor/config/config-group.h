@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What a NAME.group and its drop-ins say, as a struct. The comments give unit, bounds and default;
+ * troupe.group(5) the meaning.
+ */
+
+#include "shared/clock.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#define CONFIG_GROUP_NAME_MAX 64
+#define CONFIG_UNSET          UINT64_MAX /* sizes and counts that were not given, or "infinity" */
+
+enum config_group_type {
+    CONFIG_ACTOR,
+    CONFIG_SERVICE, /* kept alive, ready when started */
+    CONFIG_NOTIFY,  /* a service that is ready when it says READY=1 */
+};
+
+enum config_cells {
+    CONFIG_CELLS_NONE,   /* one for all jobs */
+    CONFIG_CELLS_BY_KEY, /* one for each key */
+};
+
+enum config_strategy {
+    CONFIG_ONE_FOR_ONE,
+    CONFIG_ONE_FOR_ALL,
+    CONFIG_REST_FOR_ONE,
+};
+
+enum config_restart {
+    CONFIG_RESTART_ON_FAILURE,
+    CONFIG_RESTART_ALWAYS,
+    CONFIG_RESTART_NO,
+};
+
+/* What becomes of a message for which a mailbox has no room. */
+enum config_overflow {
+    CONFIG_OVERFLOW_REJECT,
+    CONFIG_OVERFLOW_BLOCK,
+    CONFIG_OVERFLOW_DROP_OLDEST,
+};
+
+/* What becomes of the message that a worker had in hand when it died. */
+enum config_on_crash {
+    CONFIG_ON_CRASH_RETRY,
+    CONFIG_ON_CRASH_ERROR_QUEUE,
+};
+
+/* A NULL-terminated vector of strings, owned. NULL = empty. */
+typedef char **config_strv;
+
+struct config_draft;
+
+struct config_group {
+    char *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a letter or digit
+                 */
+    char *path;
+
+    /* [Group] */
+    char *description;
+    enum config_group_type type;
+    config_strv
+        exec_start; /* argv, [0] absolute; systemd's quoting; "%n" group name, "%i" slot number */
+    char *user, *group_name; /* NULL = the supervisor's own */
+    uid_t uid;               /* resolved; valid if `user` */
+    gid_t gid;               /* resolved; valid if `user` or `group_name` */
+    char *working_directory;
+    config_strv environment;       /* KEY=VALUE, Environment= and EnvironmentFile= merged */
+    config_strv environment_files; /* as written; "-" in front: may be missing */
+    config_strv after;
+
+    /* [Pool] */
+    unsigned size; /* 1 … 4096 */
+    enum config_cells cells;
+    unsigned spare;                  /* places that have a spare, 0 … 4096 */
+    uint64_t cells_max;              /* 1 … 100000; default 1000 */
+    uint64_t cells_queue_memory_max; /* bytes, of all cells together; default 1G */
+    usec_t cell_idle;                /* 5 min; USEC_INFINITY = cells stay */
+    unsigned prefetch;               /* jobs in one worker's hand, 1 … 64; default 1 */
+    unsigned max_jobs;               /* 0 = no recycling */
+    uint64_t max_memory;             /* growth in bytes; CONFIG_UNSET = no recycling */
+    usec_t max_age;                  /* USEC_INFINITY = no recycling */
+    unsigned batch_max; /* messages of the pool in one worker's hand, 1 … 1000; default 10 */
+
+    /* [Jobs] */
+    uint64_t queue_max;              /* default 10000 */
+    uint64_t queue_memory_max;       /* bytes; default 256M */
+    usec_t timeout;                  /* USEC_INFINITY = none (default) */
+    unsigned max_retries;            /* default 3 */
+    usec_t backoff_min, backoff_max; /* 100 ms, 30 s; at most JOB_BACKOFF_MAX */
+    double backoff_random;           /* 0.2 */
+    usec_t result_ttl;               /* 1 h */
+    uint64_t results_max;            /* 10000 */
+    uint64_t results_memory_max;     /* bytes; 64M */
+    usec_t no_progress;              /* USEC_INFINITY = off (default) */
+
+    /* [Restart] */
+    enum config_restart restart;   /* on-failure */
+    usec_t min, max;               /* 100 ms, 30 s */
+    double random;                 /* 0.2 */
+    usec_t reset_after;            /* 10 s */
+    unsigned start_limit_burst;    /* 0 = no limit (default), at most RESTART_BURST_MAX */
+    usec_t start_limit_interval;   /* 10 s */
+    enum config_strategy strategy; /* one-for-one */
+
+    /* [Worker] */
+    usec_t timeout_start;          /* 90 s -> 30 s default */
+    usec_t timeout_stop;           /* 10 s */
+    usec_t watchdog;               /* USEC_INFINITY = off (default) */
+    int kill_signal;               /* SIGTERM */
+    uint32_t mailbox_size;         /* ring size, a power of two: rounded up; default 256K */
+    uint32_t inline_max;           /* default 32K, at most mailbox_size / 4 */
+    usec_t spin;                   /* SpinUsec=, before it sleeps; 0 = not; default 50 µs */
+    uint64_t mailbox_max;          /* letters that wait for one actor; 10000 */
+    uint64_t mailbox_memory_max;   /* bytes; 64M */
+    enum config_overflow overflow; /* reject */
+    enum config_on_crash on_crash; /* retry */
+    unsigned message_retries;      /* 3 */
+
+    /* [Resources]; CONFIG_UNSET = leave alone */
+    uint64_t memory_max, memory_high;
+    uint64_t cpu_weight;
+    uint64_t cpu_quota_percent;
+    uint64_t tasks_max;
+    uint64_t limit_nofile, limit_core,
+        limit_as; /* bytes, a count for files; RLIM_INFINITY = none */
+    bool limit_nofile_set, limit_core_set, limit_as_set;
+    int nice; /* valid if nice_set */
+    bool nice_set;
+    int oom_score_adjust; /* valid if oom_score_adjust_set */
+    bool oom_score_adjust_set;
+
+    /* What this machine says to it: config_resolve_group(). */
+    gid_t *groups; /* supplementary ones of `user` */
+    size_t n_groups;
+    config_strv user_environment; /* HOME and the like, of `user` */
+    char *fault;                  /* why it cannot be started; NULL = it can */
+    struct config_draft *draft;   /* where its keys were given; owned; NULL = in no file */
+};
+
+/*
+ * A group called `name` as if its file were empty: every key at its default, `exec_start` and
+ * `path` NULL. 0, -EINVAL for an impossible name, or -ENOMEM. To be ended with config_group_free().
+ */
+int config_defaults(struct config_group **ret, const char *name);
+
+struct config_group *config_group_free(struct config_group *group); /* NULL allowed; returns NULL */
+
+/*
+ * Whether both would run the same processes: what a process is started with (program, user,
+ * directory, environment, mailbox, watchdog, resources …) is equal. What only the supervisor looks
+ * at (description, order, pool size, job and restart policies, time-outs, stop signal) takes effect
+ * without a restart.
+ */
+bool config_group_same_process(const struct config_group *a, const struct config_group *b);
+
+/* Whether nothing at all differs but the path. */
+bool config_group_equal(const struct config_group *a, const struct config_group *b);
+
+/*
+ * The command line of one slot: `exec_start` with its specifiers expanded. 0 or -ENOMEM (-EINVAL
+ * for a specifier that config_load() would have refused). `*ret` is to be ended with
+ * config_argv_free().
+ */
+int config_expand_argv(const struct config_group *group, unsigned slot, char ***ret);
+char **config_argv_free(char **argv); /* NULL allowed; returns NULL */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Internal interface between config-load.c, which reads a whole directory, and config-verify.c,
+ * which reads single files.
+ */
+
+#include "supervisor/config/config-draft.h"
+
+#define CONFIG_GROUP_SUFFIX  ".group"
+#define CONFIG_DROPIN_SUFFIX ".conf"
+
+/*
+ * A new group, its file and drop-ins read but not yet checked. 0 with `*ret` (NULL where the name
+ * is not one) and `draft`, which is to be ended in any case; or -errno.
+ */
+int config_read_group(struct config_draft *draft, struct config_problems *problems,
+                      const char *path, struct config_group **ret);
+
+/* Checks one that was read; nothing can be said about a file that could not be. 0 or -errno. */
+int config_check_read(struct config_draft *draft, struct config_group *group);
+
+/* 0 or -errno; -ENOENT if there is no such file. `draft` is to be ended in any case. */
+int config_read_daemon(struct config_draft *draft, struct config_daemon *daemon, const char *path,
+                       struct config_problems *problems);

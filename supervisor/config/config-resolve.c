@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/config-resolve.h"
+
+#include "shared/cleanup.h"
+#include "supervisor/config/config-problem.h"
+#include "supervisor/config/envfile.h"
+#include "supervisor/config/path.h"
+#include "supervisor/config/strv.h"
+#include "supervisor/config/unitfile.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where systemd looks for a program given by name alone. */
+static const char PATH[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+#define X_ANYBODY (S_IXUSR | S_IXGRP | S_IXOTH)
+
+/* ---- program ---- */
+
+/* NULL if the supervisor, or whoever it becomes before, may be able to run it; else why not. */
+static const char *fault_of_program(const char *path, bool as_other_user)
+{
+    struct stat status;
+
+    if (stat(path, &status) < 0)
+        return errno == ENOENT ? "no such file" : strerror(errno);
+    if (!S_ISREG(status.st_mode))
+        return "not a regular file";
+    /* Another user's rights are not tried out here: that there is an x bit at all has to do. */
+    if (as_other_user)
+        return status.st_mode & X_ANYBODY ? NULL : "not executable";
+    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? "not executable" : NULL;
+}
+
+/* DIRECTORY/NAME for each directory of PATH; the first one that can be run. NULL with errno. */
+static char *find_program(const char *name, bool as_other_user)
+{
+    const char *directory = PATH;
+
+    while (*directory) {
+        size_t length = strcspn(directory, ":");
+        char *path = path_join(directory, length, name, "");
+
+        if (!path) {
+            errno = ENOMEM;
+            return NULL;
+        }
+        if (!fault_of_program(path, as_other_user))
+            return path;
+        free(path);
+        directory += length + (directory[length] == ':');
+    }
+    errno = ENOENT;
+    return NULL;
+}
+
+static int resolve_program(struct config_draft *draft, struct config_group *group,
+                           bool as_other_user)
+{
+    const char *program = group->exec_start[0];
+    char *path = find_program(program, as_other_user);
+
+    if (path) {
+        free(group->exec_start[0]);
+        group->exec_start[0] = path;
+        return 0;
+    }
+    if (errno != ENOENT)
+        return -errno;
+    return config_draft_problem(draft, "Group", "ExecStart",
+                                "ExecStart=: program '%.200s' is not on the path %s", program,
+                                PATH);
+}
+
+static int check_program(struct config_draft *draft, struct config_group *group)
+{
+    bool as_other_user = group->user && group->uid != geteuid();
+    const char *fault;
+
+    if (!group->exec_start)
+        return 0; /* a problem of the file, and told as such */
+    if (group->exec_start[0][0] != '/')
+        return resolve_program(draft, group, as_other_user);
+    fault = fault_of_program(group->exec_start[0], as_other_user);
+    if (!fault)
+        return 0;
+    return config_draft_problem(draft, "Group", "ExecStart",
+                                "ExecStart=: program '%.200s': %s; allowed: an executable file",
+                                group->exec_start[0], fault);
+}
+
+/* ---- users and groups ---- */
+
+/* The database's own name takes the place of a number. */
+static int rename_to(char **field, const char *name)
+{
+    char *copy = strdup(name);
+
+    if (!copy)
+        return -ENOMEM;
+    free(*field);
+    *field = copy;
+    return 0;
+}
+
+static int not_found(struct config_draft *draft, const char *section, const char *key,
+                     const char *what, const char *name, int error)
+{
+    if (error == ENOENT)
+        return config_draft_problem(draft, section, key,
+                                    "%s=%.80s: unknown %s; allowed: the name or number of an "
+                                    "existing %s",
+                                    key, name, what, what);
+    if (error == ETIMEDOUT)
+        return config_draft_problem(draft, section, key,
+                                    "%s=%.80s: %s cannot be looked up: no answer from the name "
+                                    "service in time",
+                                    key, name, what);
+    return config_draft_problem(draft, section, key, "%s=%.80s: %s cannot be looked up: %s", key,
+                                name, what, strerror(error));
+}
+
+static int copy_groups(struct config_group *group, const struct name *user)
+{
+    gid_t *groups = calloc(user->n_groups + 1, sizeof(*groups));
+
+    if (!groups)
+        return -ENOMEM;
+    if (user->n_groups > 0)
+        memcpy(groups, user->groups, user->n_groups * sizeof(*groups));
+    free(group->groups);
+    group->groups = groups;
+    group->n_groups = user->n_groups;
+    return 0;
+}
+
+static int copy_environment(struct config_group *group, const struct name *user)
+{
+    config_strv copy = NULL;
+
+    for (size_t i = 0; user->environment && user->environment[i]; i++)
+        if (strv_append(&copy, user->environment[i]) < 0) {
+            strv_free(copy);
+            return -ENOMEM;
+        }
+    strv_free(group->user_environment);
+    group->user_environment = copy;
+    return 0;
+}
+
+static int resolve_user(struct config_draft *draft, struct config_group *group,
+                        const struct names *names)
+{
+    const struct name *user = names_find(names, NAMES_USER, group->user);
+    int r;
+
+    if (!user || user->error != 0)
+        return not_found(draft, "Group", "User", "user", group->user,
+                         user ? user->error : ETIMEDOUT);
+    group->uid = user->uid;
+    group->gid = user->gid;
+    r = copy_groups(group, user);
+    if (r == 0)
+        r = copy_environment(group, user);
+    return r < 0 ? r : rename_to(&group->user, user->name);
+}
+
+static int resolve_gid(struct config_draft *draft, const char *section, const char *key,
+                       const struct names *names, char **name, gid_t *ret)
+{
+    const struct name *found = names_find(names, NAMES_GROUP, *name);
+
+    if (!found || found->error != 0)
+        return not_found(draft, section, key, "group", *name, found ? found->error : ETIMEDOUT);
+    *ret = found->gid;
+    return rename_to(name, found->name);
+}
+
+/* ---- files ---- */
+
+static int check_directory(struct config_draft *draft, const struct config_group *group)
+{
+    struct stat status;
+    const char *fault = NULL;
+
+    if (!group->working_directory)
+        return 0;
+    if (stat(group->working_directory, &status) < 0)
+        fault = strerror(errno);
+    else if (!S_ISDIR(status.st_mode))
+        fault = "not a directory";
+    if (!fault)
+        return 0;
+    return config_draft_problem(draft, "Group", "WorkingDirectory",
+                                "WorkingDirectory=%.200s: %s; allowed: an existing directory",
+                                group->working_directory, fault);
+}
+
+struct environment_reading {
+    struct config_problems *problems;
+    const char *path;
+};
+
+static int on_environment_problem(void *userdata, unsigned line, const char *text)
+{
+    struct environment_reading *reading = userdata;
+
+    return config_problem_add(reading->problems, reading->path, line, "%s", text);
+}
+
+static int read_environment(struct config_draft *draft, config_strv *variables, const char *file)
+{
+    bool optional = *file == '-';
+    struct environment_reading reading = {draft->problems, optional ? file + 1 : file};
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r = unitfile_read(reading.path, &text, &size);
+
+    if (r == 0)
+        return envfile_parse(text, size, variables, on_environment_problem, &reading);
+    if (r == -ENOMEM || (r == -ENOENT && optional))
+        return r == -ENOMEM ? r : 0;
+    return config_draft_problem(draft, "Group", "EnvironmentFile",
+                                "EnvironmentFile=%.200s: %s; allowed: a readable file, or - in "
+                                "front if it may be missing",
+                                file,
+                                r == UNITFILE_E_TOO_LARGE     ? "too large"
+                                : r == UNITFILE_E_NOT_REGULAR ? "not a regular file"
+                                                              : strerror(-r));
+}
+
+/* Files override Environment=, later files earlier ones, as in systemd. */
+static int check_environment(struct config_draft *draft, struct config_group *group)
+{
+    const size_t n_before = draft->problems->n_problems;
+    _cleanup_strv_ config_strv variables = NULL;
+    int r = 0;
+
+    if (!group->environment_files)
+        return 0;
+    for (size_t i = 0; r == 0 && group->environment && group->environment[i]; i++)
+        r = strv_append(&variables, group->environment[i]);
+    for (size_t i = 0; r == 0 && group->environment_files[i]; i++)
+        r = read_environment(draft, &variables, group->environment_files[i]);
+    /* What is tried again later begins with what the group's own file says. */
+    if (r < 0 || draft->problems->n_problems > n_before)
+        return r;
+    strv_free(group->environment);
+    group->environment = TAKE_PTR(variables);
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+static int resolve_group(struct config_draft *draft, struct config_group *group,
+                         const struct names *names)
+{
+    int r = 0;
+
+    group->uid = geteuid();
+    group->gid = getegid();
+    if (group->user)
+        r = resolve_user(draft, group, names);
+    if (r == 0 && group->group_name)
+        r = resolve_gid(draft, "Group", "Group", names, &group->group_name, &group->gid);
+    if (r == 0)
+        r = check_program(draft, group);
+    if (r == 0)
+        r = check_directory(draft, group);
+    return r < 0 ? r : check_environment(draft, group);
+}
+
+/* What keeps it from being started: all of it, in one line. */
+static int note_fault(struct config_group *group, const struct config_problems *faults)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *file;
+
+    free(TAKE_PTR(group->fault));
+    if (faults->n_problems == 0)
+        return 0;
+    file = open_memstream(&text, &size);
+    if (!file)
+        return -ENOMEM;
+    for (size_t i = 0; i < faults->n_problems; i++)
+        fprintf(file, "%s%s", i > 0 ? "; and " : "", faults->problems[i].text);
+    if (fclose(file) != 0) {
+        free(text);
+        return -ENOMEM;
+    }
+    group->fault = text;
+    return 0;
+}
+
+int config_resolve_group(struct config_group *group, const struct names *names,
+                         struct config_problems *faults)
+{
+    struct config_problems own = CONFIG_PROBLEMS_NULL;
+    int r;
+
+    if (!group->draft)
+        return 0; /* its file could not be read, which is a problem already */
+    group->draft->problems = &own;
+    r = resolve_group(group->draft, group, names);
+    group->draft->problems = NULL;
+    if (r == 0)
+        r = note_fault(group, &own);
+    if (r == 0)
+        r = config_problems_move(faults, &own);
+    config_problems_deinit(&own);
+    return r;
+}
+
+/* A group that is not there has no members: nobody gets any right by it. */
+static int resolve_group_of_daemon(struct config_draft *draft, const char *key,
+                                   const struct names *names, char **name, gid_t *ret)
+{
+    const size_t n_before = draft->problems->n_problems;
+    int r;
+
+    if (!*name)
+        return 0;
+    r = resolve_gid(draft, "Supervisor", key, names, name, ret);
+    if (draft->problems->n_problems > n_before)
+        free(TAKE_PTR(*name));
+    return r;
+}
+
+static int resolve_daemon(struct config *config, const struct names *names,
+                          struct config_problems *faults)
+{
+    struct config_daemon *daemon = &config->daemon;
+    int r;
+
+    config->daemon_draft->problems = faults;
+    r = resolve_group_of_daemon(config->daemon_draft, "AdminGroup", names, &daemon->admin_group,
+                                &daemon->admin_gid);
+    if (r == 0)
+        r = resolve_group_of_daemon(config->daemon_draft, "ReadGroup", names, &daemon->read_group,
+                                    &daemon->read_gid);
+    config->daemon_draft->problems = NULL;
+    return r;
+}
+
+int config_want_group_names(const struct config_group *group, struct names *names)
+{
+    int r = names_want(names, NAMES_USER, group->user);
+
+    return r < 0 ? r : names_want(names, NAMES_GROUP, group->group_name);
+}
+
+int config_want_names(const struct config *config, struct names *names)
+{
+    int r = names_want(names, NAMES_GROUP, config->daemon.admin_group);
+
+    if (r == 0)
+        r = names_want(names, NAMES_GROUP, config->daemon.read_group);
+    for (size_t i = 0; r == 0 && i < config->n_groups; i++)
+        r = config_want_group_names(config->groups[i], names);
+    return r;
+}
+
+int config_resolve(struct config *config, const struct names *names, struct config_problems *faults)
+{
+    int r = config->daemon_draft ? resolve_daemon(config, names, faults) : 0;
+
+    for (size_t i = 0; r == 0 && i < config->n_groups; i++)
+        r = config_resolve_group(config->groups[i], names, faults);
+    return r;
+}

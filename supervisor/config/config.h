@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Configuration as structs: the daemon's (troupe.conf), one per group (NAME.group + drop-ins) and
+ * one per exchange (NAME.exchange).
+ * Read whole, checked whole: all problems of all files are collected, each with file, line and what
+ * is allowed, and a configuration with a problem is never used.
+ */
+
+#include "shared/clock.h"
+#include "supervisor/config/config-group.h"
+#include "supervisor/message/exchange.h"
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CONFIG_DIRECTORY   "/etc/troupe"
+#define CONFIG_DAEMON_FILE "troupe.conf" /* in it */
+
+/* troupe.conf, section [Supervisor]. */
+struct config_daemon {
+    char *admin_group;                /* AdminGroup=; NULL = none */
+    gid_t admin_gid;                  /* valid if admin_group */
+    char *read_group;                 /* ReadGroup=; NULL = none */
+    gid_t read_gid;                   /* valid if read_group */
+    unsigned clients_max;             /* ClientsMax=, 256 */
+    usec_t client_idle;               /* ClientIdleSec=, infinity */
+    usec_t client_request;            /* ClientRequestSec=, 30 s */
+    unsigned deaths_max;              /* DeathsMax=, death reports kept, 1000 */
+    uint64_t dead_letters_max;        /* DeadLettersMax=, in each of the two rings, 10000 */
+    uint64_t dead_letters_memory_max; /* DeadLettersMemoryMax= of both, bytes, 64M */
+    usec_t timeout_stop;              /* TimeoutStopSec= for the shutdown as a whole, 30 s */
+    int log_level;                    /* LogLevel=, enum log_level, info */
+    usec_t spin;                      /* SpinUsec=, of it and attached clients, 50 µs */
+};
+
+/* NAME.exchange, section [Exchange]. */
+struct config_exchange {
+    char *name; /* the file's name without ".exchange": as of a group, without '@' */
+    char *path;
+    char *description;
+    enum exchange_kind type; /* Type= */
+    int wildcards;           /* Wildcards=, a truth value; no */
+};
+
+struct config_draft;
+
+struct config {
+    struct config_daemon daemon;
+    struct config_draft *daemon_draft; /* where its keys were given; NULL = there is no file */
+    struct config_group **groups;      /* sorted by name */
+    size_t n_groups;
+    struct config_exchange **exchanges; /* sorted by name */
+    size_t n_exchanges;
+};
+
+/* One thing that is wrong. */
+struct config_problem {
+    char *path;
+    unsigned line; /* 0 = the file as a whole */
+    char *text;    /* "unknown key 'Sise' in [Pool]; did you mean 'Size'?" */
+};
+
+struct config_problems {
+    struct config_problem *problems;
+    size_t n_problems;
+};
+
+/* clang-format off */
+#define CONFIG_PROBLEMS_NULL {0}
+/* clang-format on */
+
+void config_problems_deinit(struct config_problems *problems);
+
+enum {
+    _CONFIG_E_SUCCESS,
+    CONFIG_E_INVALID, /* see the problems */
+};
+
+/*
+ * Reads DIRECTORY/troupe.conf (may be missing), DIRECTORY/NAME.group and
+ * DIRECTORY/NAME.group.d/?*.conf (in the order of their names), and DIRECTORY/NAME.exchange. 0 with
+ * `*ret`, which is to be completed by config_resolve(). CONFIG_E_INVALID with at least one problem:
+ * then `*ret` is there, too, without the groups and exchanges that have one. Or -errno (-ENOENT: no
+ * such directory).
+ */
+int config_read(struct config **ret, const char *directory, struct config_problems *problems);
+
+/* Whether a problem is one of that file or of its drop-ins. */
+bool config_problem_is_of(const struct config_problem *problem, const char *directory,
+                          const char *name, const char *suffix);
+
+/*
+ * The same, completed, and as strict as `troupectl verify`: also a missing program, user or file is
+ * a problem. Asks the name service in this process. 0 with `*ret`, CONFIG_E_INVALID, or -errno.
+ */
+int config_load(struct config **ret, const char *directory, struct config_problems *problems);
+
+/*
+ * Checks one file for `troupectl verify FILE…`: troupe.conf, NAME.group (with its drop-ins), one
+ * drop-in NAME.group.d/X.conf by itself, NAME.exchange, or a directory as config_load() does. 0 =
+ * nothing is wrong, CONFIG_E_INVALID with at least one problem, or -errno (-ENOENT: no such file).
+ * Groups named in After= are looked for beside the file and in CONFIG_DIRECTORY.
+ */
+int config_verify_file(const char *path, struct config_problems *problems);
+
+struct config *config_free(struct config *config); /* NULL allowed; returns NULL */
+
+/* Takes a group out of the configuration: the caller owns it afterwards. */
+struct config_group *config_take_group(struct config *config, size_t index);

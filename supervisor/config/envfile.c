@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/envfile.h"
+
+#include "shared/cleanup.h"
+#include "supervisor/config/strv.h"
+#include "supervisor/varlink/encoding.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reader {
+    const char *at, *end;
+    unsigned line;
+    char *out; /* KEY=VALUE being put together; long enough for the whole file */
+    size_t size;
+    size_t kept; /* up to here, trailing white space belongs to the value */
+    envfile_problem_fn problem;
+    void *userdata;
+};
+
+bool envfile_name_valid(const char *name, size_t size)
+{
+    if (size == 0 || (name[0] >= '0' && name[0] <= '9'))
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if (!isascii(name[i]) || !(isalnum(name[i]) || name[i] == '_'))
+            return false;
+    return true;
+}
+
+int envfile_set(config_strv *environment, const char *assignment)
+{
+    size_t name_size = strcspn(assignment, "=") + 1;
+    char *copy;
+
+    for (size_t i = 0; *environment && (*environment)[i]; i++)
+        if (strncmp((*environment)[i], assignment, name_size) == 0) {
+            copy = strdup(assignment);
+            if (!copy)
+                return -ENOMEM;
+            free((*environment)[i]);
+            (*environment)[i] = copy;
+            return 0;
+        }
+    return strv_append(environment, assignment);
+}
+
+static bool at_end(const struct reader *reader)
+{
+    return reader->at == reader->end;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static char next(struct reader *reader)
+{
+    char c = *reader->at++;
+
+    reader->line += c == '\n';
+    return c;
+}
+
+static void put(struct reader *reader, char c)
+{
+    reader->out[reader->size++] = c;
+}
+
+static void skip_line(struct reader *reader)
+{
+    while (!at_end(reader) && next(reader) != '\n')
+        ;
+}
+
+/* Behind the opening quote. False: the file ends before the closing one. */
+static bool take_quoted(struct reader *reader, char quote)
+{
+    while (!at_end(reader)) {
+        char c = next(reader);
+
+        if (c == quote)
+            return true;
+        if (c == '\\' && quote == '"' && !at_end(reader) && strchr("\"\\`$\n", *reader->at)) {
+            c = next(reader);
+            if (c == '\n')
+                continue;
+        }
+        put(reader, c);
+    }
+    return false;
+}
+
+/* Up to the end of the line. False: a quote is not closed. */
+static bool take_value(struct reader *reader)
+{
+    while (!at_end(reader) && is_blank(*reader->at))
+        next(reader);
+    while (!at_end(reader)) {
+        char c = next(reader);
+
+        if (c == '\n')
+            break;
+        if (c == '\'' || c == '"') {
+            if (!take_quoted(reader, c))
+                return false;
+            reader->kept = reader->size;
+        } else if (c == '\\' && !at_end(reader)) {
+            c = next(reader);
+            if (c != '\n') {
+                put(reader, c);
+                reader->kept = reader->size;
+            }
+        } else {
+            put(reader, c);
+        }
+    }
+    while (reader->size > reader->kept && is_blank(reader->out[reader->size - 1]))
+        reader->size--;
+    return true;
+}
+
+/* KEY before '='; the name goes to the output. False: this is no assignment. */
+static bool take_name(struct reader *reader)
+{
+    const char *name = reader->at, *end = name, *name_end;
+
+    while (end < reader->end && *end != '=' && *end != '\n')
+        end++;
+    if (end == reader->end || *end == '\n')
+        return false;
+    for (name_end = end; name_end > name && is_blank(name_end[-1]); name_end--)
+        ;
+    if (!envfile_name_valid(name, (size_t)(name_end - name)))
+        return false;
+    while (name < name_end)
+        put(reader, *name++);
+    put(reader, '=');
+    reader->kept = reader->size;
+    reader->at = end + 1;
+    return true;
+}
+
+static int take_assignment(struct reader *reader, config_strv *environment)
+{
+    unsigned line = reader->line;
+
+    reader->size = 0;
+    if (!take_name(reader)) {
+        skip_line(reader);
+        return reader->problem(reader->userdata, line,
+                               "not KEY=VALUE with a KEY of letters, digits and _");
+    }
+    if (!take_value(reader))
+        return reader->problem(reader->userdata, line, "a quote is not closed");
+    if (!encoding_is_text(reader->out, reader->size))
+        return reader->problem(reader->userdata, line, "the value is not valid UTF-8 without NUL");
+    put(reader, '\0');
+    if (strv_length((const char *const *)*environment) >= STRV_MAX) {
+        reader->at = reader->end;
+        return reader->problem(reader->userdata, line, "more than 4096 variables");
+    }
+    return envfile_set(environment, reader->out);
+}
+
+int envfile_parse(const char *text, size_t size, config_strv *environment,
+                  envfile_problem_fn problem, void *userdata)
+{
+    _cleanup_free_ char *out = malloc(size + 2);
+    struct reader reader = {
+        .at = text,
+        .end = text + size,
+        .line = 1,
+        .out = out,
+        .problem = problem,
+        .userdata = userdata,
+    };
+    int r = 0;
+
+    if (!out)
+        return -ENOMEM;
+    while (r == 0 && !at_end(&reader)) {
+        if (*reader.at == '#' || *reader.at == ';')
+            skip_line(&reader);
+        else if (*reader.at == '\n' || is_blank(*reader.at))
+            next(&reader);
+        else
+            r = take_assignment(&reader, environment);
+    }
+    return r;
+}

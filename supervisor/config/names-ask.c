@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/names-private.h"
+
+#include "supervisor/config/strv.h"
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The number that the whole text is, else -1. No user has the number 2³² - 1: it means "none". */
+static int64_t number_of(const char *text)
+{
+    char *end;
+    unsigned long number;
+
+    if (*text < '0' || *text > '9')
+        return -1;
+    errno = 0;
+    number = strtoul(text, &end, 10);
+    return errno != 0 || *end != '\0' || number >= UINT32_MAX ? -1 : (int64_t)number;
+}
+
+/* Only these say something about the name; everything else is a failure of the machine. */
+static bool means_unknown(int error)
+{
+    return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
+}
+
+static int not_found(struct name *name, int error)
+{
+    if (error == ENOMEM)
+        return -ENOMEM;
+    name->error = means_unknown(error) ? ENOENT : error;
+    name->known = true;
+    return 0;
+}
+
+/* ---- asking ---- */
+
+static int append_variable(config_strv *strings, const char *name, const char *value)
+{
+    char variable[4096];
+    int n = snprintf(variable, sizeof(variable), "%s=%s", name, value);
+
+    return n < 0 || (size_t)n >= sizeof(variable) ? 0 : strv_append(strings, variable);
+}
+
+static int set_environment(struct name *name, const struct passwd *entry)
+{
+    int r = append_variable(&name->environment, "USER", entry->pw_name);
+
+    if (r == 0)
+        r = append_variable(&name->environment, "LOGNAME", entry->pw_name);
+    if (r == 0)
+        r = append_variable(&name->environment, "HOME", entry->pw_dir);
+    if (r == 0)
+        r = append_variable(&name->environment, "SHELL", entry->pw_shell);
+    return r;
+}
+
+static int set_groups(struct name *name)
+{
+    int n = 0;
+
+    (void)getgrouplist(name->name, name->gid, NULL, &n);
+    name->groups = calloc((size_t)n + 1, sizeof(*name->groups));
+    if (!name->groups)
+        return -ENOMEM;
+    if (getgrouplist(name->name, name->gid, name->groups, &n) < 0)
+        n = 0; /* it changed in between */
+    name->n_groups = (size_t)n;
+    return 0;
+}
+
+static int ask_user(struct name *name)
+{
+    int64_t number = number_of(name->wanted);
+    const struct passwd *entry;
+    int r;
+
+    errno = 0;
+    entry = number >= 0 ? getpwuid((uid_t)number) : getpwnam(name->wanted);
+    if (!entry)
+        return not_found(name, errno);
+    name->uid = entry->pw_uid;
+    name->gid = entry->pw_gid;
+    name->name = strdup(entry->pw_name);
+    r = name->name ? set_environment(name, entry) : -ENOMEM;
+    if (r == 0)
+        r = set_groups(name);
+    name->known = r == 0;
+    return r;
+}
+
+static int ask_group(struct name *name)
+{
+    int64_t number = number_of(name->wanted);
+    const struct group *entry;
+
+    errno = 0;
+    entry = number >= 0 ? getgrgid((gid_t)number) : getgrnam(name->wanted);
+    if (!entry)
+        return not_found(name, errno);
+    name->gid = entry->gr_gid;
+    name->name = strdup(entry->gr_name);
+    name->known = name->name != NULL;
+    return name->name ? 0 : -ENOMEM;
+}
+
+int names_ask(struct name *name)
+{
+    int r = name->kind == NAMES_USER ? ask_user(name) : ask_group(name);
+
+    if (r < 0)
+        names_clear(name);
+    return r;
+}
+
+/* ---- as bytes: the numbers, the groups, then texts with a NUL each ---- */
+
+struct numbers {
+    int32_t error;
+    uint32_t uid, gid, n_groups;
+};
+
+int names_put(const struct name *name, char **ret, uint32_t *ret_size)
+{
+    const struct numbers numbers = {
+        .error = name->error,
+        .uid = name->uid,
+        .gid = name->gid,
+        .n_groups = (uint32_t)name->n_groups,
+    };
+    size_t size = 0;
+    FILE *file = open_memstream(ret, &size);
+
+    if (!file)
+        return -ENOMEM;
+    fwrite(&numbers, sizeof(numbers), 1, file);
+    if (name->n_groups > 0)
+        fwrite(name->groups, sizeof(gid_t), name->n_groups, file);
+    if (name->name)
+        fwrite(name->name, strlen(name->name) + 1, 1, file);
+    for (size_t i = 0; name->environment && name->environment[i]; i++)
+        fwrite(name->environment[i], strlen(name->environment[i]) + 1, 1, file);
+    if (fclose(file) != 0)
+        return -ENOMEM;
+    *ret_size = (uint32_t)size;
+    return 0;
+}
+
+static int get_groups(struct name *name, const char *data, uint32_t n)
+{
+    name->groups = calloc((size_t)n + 1, sizeof(*name->groups));
+    if (!name->groups)
+        return -ENOMEM;
+    memcpy(name->groups, data, n * sizeof(gid_t));
+    name->n_groups = n;
+    return 0;
+}
+
+static int get_texts(struct name *name, const char *at, const char *end)
+{
+    int r = 0;
+
+    for (; r == 0 && at < end; at += strlen(at) + 1) {
+        if (name->name)
+            r = strv_append(&name->environment, at);
+        else if (!(name->name = strdup(at)))
+            r = -ENOMEM;
+    }
+    return r;
+}
+
+int names_get(struct name *name, const char *data, uint32_t size)
+{
+    const char *end = data + size;
+    struct numbers numbers;
+    int r;
+
+    if (size < sizeof(numbers))
+        return -EBADMSG;
+    memcpy(&numbers, data, sizeof(numbers));
+    data += sizeof(numbers);
+    if (numbers.n_groups > (size_t)(end - data) / sizeof(gid_t) || (data < end && end[-1] != '\0'))
+        return -EBADMSG;
+    name->error = numbers.error;
+    name->uid = numbers.uid;
+    name->gid = numbers.gid;
+    r = get_groups(name, data, numbers.n_groups);
+    if (r == 0)
+        r = get_texts(name, data + numbers.n_groups * sizeof(gid_t), end);
+    if (r < 0)
+        names_clear(name);
+    name->known = r == 0;
+    return r;
+}

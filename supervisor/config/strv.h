@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * NULL-terminated vectors of strings that own both (config_strv). NULL is the empty one,
+ * everywhere.
+ */
+
+#include "supervisor/config/config.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define _cleanup_strv_ _cleanup_(strv_cleanup)
+
+/* Strings that a list of a configuration may have: appending looks at all of them. */
+#define STRV_MAX 4096
+
+/* Without the NULL at the end. */
+size_t strv_length(const char *const *strings);
+
+/* Adds a copy at the end. 0 or -ENOMEM (then nothing has changed). */
+int strv_append(config_strv *strings, const char *text);
+
+/* The same strings in the same order. */
+bool strv_equal(const char *const *a, const char *const *b);
+
+/* Returns NULL. */
+config_strv strv_free(config_strv strings);
+
+static inline void strv_cleanup(config_strv *strings)
+{
+    strv_free(*strings);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Values as people write them in configuration files, the way systemd reads them (systemd.time(7),
+ * systemd.syntax(7)). White space around a value is allowed. Every function returns 0 with `*ret`,
+ * or one of the results below with `*ret` untouched.
+ */
+
+#include "shared/clock.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    _VALUES_E_SUCCESS,
+    VALUES_E_INVALID, /* not such a value at all */
+    VALUES_E_RANGE,   /* too large for the type */
+};
+
+/* Microseconds: "50" (seconds), "1min 30s", "1.5h", "200ms"; "infinity" = USEC_INFINITY. */
+int values_time(const char *text, usec_t *ret);
+
+/* Bytes, base 1024: "4096", "512M", "1.5G", "2G 512M"; "infinity" = UINT64_MAX. */
+int values_size(const char *text, uint64_t *ret);
+
+/* A decimal number without sign; "infinity" = UINT64_MAX. */
+int values_count(const char *text, uint64_t *ret);
+
+/* A decimal number with or without sign. */
+int values_integer(const char *text, int64_t *ret);
+
+/* "150%": a whole number of per cent. */
+int values_percent(const char *text, uint64_t *ret);
+
+/* A number, or a share of the processors that this process may use: "50%" of 2 is 1; at least 1. */
+int values_workers(const char *text, uint64_t *ret);
+
+/* A share: "0.2", or "20%". Not negative. */
+int values_fraction(const char *text, double *ret);
+
+/* "SIGTERM", "TERM", "15", "RTMIN+3", "RTMAX-1". */
+int values_signal(const char *text, int *ret);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* io.troupe.Actors, in several files: the methods, and what they share. */
+
+#include "supervisor/control/control-payload.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/router.h"
+#include "supervisor/varlink/request.h"
+
+#define CONTROL_TYPE_ALLOWED "a dotted name of at most 128 characters of A-Z a-z 0-9 . _ -"
+
+/* type and key of a call; absent: the empty type, no key. Wrong ones are answered: false. */
+bool control_take_topic(struct request *request, const char *type, const struct varlink_bytes *key,
+                        struct topic *ret);
+
+/* Answers NoSuchActor; NULL. */
+struct actor *control_find_actor(struct request *request, const char *name);
+/* Answers NoSuchExchange; NULL. */
+struct actor *control_find_exchange(struct request *request, const char *name);
+
+/* What router_tell() and others refused, answered. */
+void control_refuse_routing(struct request *request, const char *to, int result);
+
+/* control-tell.c */
+void control_tell(struct request *request);
+void control_ask(struct request *request);
+/* control-schedule.c */
+void control_schedule(struct request *request);
+void control_unschedule(struct request *request);
+void control_list_timers(struct request *request);
+/* control-exchange.c */
+void control_subscribe(struct request *request);
+void control_unsubscribe(struct request *request);
+void control_create_exchange(struct request *request);
+void control_delete_exchange(struct request *request);
+void control_list_exchanges(struct request *request);
+void control_list_subscriptions(struct request *request);
+/* control-letter.c */
+void control_list_dead_letters(struct request *request);
+void control_get_dead_letter(struct request *request);
+void control_requeue(struct request *request);
+void control_purge(struct request *request);
+
+/* To, type, key and payload of a call, checked; strings and topic are the call's. */
+struct control_message {
+    const char *to;
+    struct actor *actor;
+    struct topic topic;
+    struct parcel payload;
+};
+/* clang-format off */
+#define CONTROL_MESSAGE_NULL {.payload = PARCEL_NULL}
+/* clang-format on */
+
+struct control_message_parameters {
+    const char *to, *type;
+    struct varlink_bytes key;
+    json_t *payload;
+};
+/* Rows of a parameter table for a struct that has these as its member `message`. */
+#define CONTROL_MESSAGE_ROWS(type_)                                                                \
+    {"to", VARLINK_STRING, true, offsetof(type_, message.to)},                                     \
+        {"type", VARLINK_STRING, false, offsetof(type_, message.type)},                            \
+        {"key", VARLINK_BYTES, false, offsetof(type_, message.key)},                               \
+    {                                                                                              \
+        "payload", VARLINK_OBJECT, false, offsetof(type_, message.payload)                         \
+    }
+
+/*
+ * Checks the parameters, and finds the actor. False: wrong ones, or no such actor, have been
+ * answered. `*ret` is to be ended with control_message_deinit() in any case; the payload may be
+ * moved from it.
+ */
+bool control_take_message(struct request *request,
+                          const struct control_message_parameters *parameters,
+                          struct control_message *ret);
+void control_message_deinit(struct control_message *message);

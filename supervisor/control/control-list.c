@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "supervisor/control/control-list.h"
+
+#include "supervisor/control/control-payload.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* A page that has grown to this is sent. */
+#define PAGE_BYTES ((size_t)1 << 20)
+
+#define list_of(pointer) list_entry(pointer, struct control_list, parts)
+
+bool control_take_page(struct request *request, const struct control_page *page)
+{
+    if (page->limit.set && (page->limit.value < 1 || page->limit.value > CONTROL_PAGE_MAX))
+        return control_refuse_option(request, "limit", "1 to 1000");
+    if (page->cursor.set && page->cursor.value < 0)
+        return control_refuse_option(request, "cursor", "what an answer had as next");
+    return true;
+}
+
+struct reply *control_list_item(struct control_list *list)
+{
+    list->left--;
+    return request_part_reply(&list->parts);
+}
+
+static bool write_page(struct request_parts *parts)
+{
+    struct control_list *list = list_of(parts);
+
+    do {
+        if (list->left == 0 || request_part_reply(parts)->size >= PAGE_BYTES)
+            return true;
+        list->complete = !list->step(list);
+    } while (!list->complete && !request_part_full(parts, 1));
+    return list->complete;
+}
+
+static void finish_page(struct request_parts *parts)
+{
+    struct control_list *list = list_of(parts);
+
+    if (!list->complete)
+        reply_uint(request_part_reply(parts), "next", list->cursor);
+    if (list->finish)
+        list->finish(list);
+}
+
+static void free_page(struct request_parts *parts)
+{
+    struct control_list *list = list_of(parts);
+
+    if (list->free)
+        list->free(list);
+    else
+        free(list);
+}
+
+static void stay(struct request_parts *parts)
+{
+    list_of(parts)->stay(list_of(parts));
+}
+
+void control_list(struct request *request, struct control_list *list, const char *array,
+                  const struct control_page *page)
+{
+    const bool stays = list->stay && request_wants_more(request);
+
+    list->cursor = page->cursor.set ? (uint64_t)page->cursor.value : 0;
+    list->left = page->limit.set ? (size_t)page->limit.value : CONTROL_PAGE_MAX;
+    if (stays)
+        list->left = SIZE_MAX;
+    list->parts = (struct request_parts){.array = array,
+                                         .may_continue = stays,
+                                         .write = write_page,
+                                         .stay = stays ? stay : NULL,
+                                         .finish = finish_page,
+                                         .free = free_page};
+    request_in_parts(request, &list->parts);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "supervisor/control/control.h"
+
+#include "shared/cleanup.h"
+#include "shared/fault.h"
+#include "shared/log.h"
+#include "supervisor/loop/passrights.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define LOCK_SUFFIX ".lock"
+
+struct lock {
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(LOCK_SUFFIX)];
+    int fd;
+};
+
+/* The lock file goes with its holder, so the one that was locked may not be the one that is there
+ * now. */
+static int lock_take(struct lock *lock)
+{
+    struct stat held, there;
+
+    for (;;) {
+        lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (lock->fd < 0)
+            return -errno;
+        while (flock(lock->fd, LOCK_EX) < 0)
+            if (errno != EINTR)
+                return -errno;
+        if (fstat(lock->fd, &held) < 0)
+            return -errno;
+        if (stat(lock->path, &there) == 0 && held.st_ino == there.st_ino &&
+            held.st_dev == there.st_dev)
+            return 0;
+        lock->fd = close_fd(lock->fd);
+    }
+}
+
+static void lock_release(struct lock *lock)
+{
+    if (lock->fd < 0)
+        return;
+    unlink(lock->path);
+    lock->fd = close_fd(lock->fd);
+}
+
+/*
+ * Who listens at the other end; 0 if nobody can say (another pid namespace). The kernel tears an
+ * io_uring down after the process has gone, and a listening socket that the ring was polling lives
+ * on for that long: a successful connect alone does not mean that somebody is there.
+ */
+static pid_t listener(int fd)
+{
+    struct ucred owner = {0};
+    socklen_t size = sizeof(owner);
+
+    (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size);
+    return owner.pid;
+}
+
+/* Also of one that is dead and not reaped yet: a supervisor whose keeper was killed. */
+static bool is_gone(pid_t pid)
+{
+    _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+
+    return pidfd < 0 ? errno == ESRCH : poll(&end, 1, 0) == 1;
+}
+
+static int take_over(const char *path)
+{
+    log_info("%s: left behind by a supervisor that is gone; taken over", path);
+    return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* Frees the path if it was left behind by one that is dead. */
+static int clear_path(const char *path, const struct sockaddr_un *address)
+{
+    _cleanup_close_ int fd = -1;
+    struct stat status;
+    pid_t pid;
+
+    if (lstat(path, &status) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISSOCK(status.st_mode))
+        return -EEXIST;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    /* EAGAIN: its backlog is full, but it is alive. */
+    if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN) {
+        pid = listener(fd);
+        if (pid > 0 && is_gone(pid))
+            return take_over(path);
+        log_error("%s: in use by process %d; is another trouped running?", path, (int)pid);
+        return -EADDRINUSE;
+    }
+    if (errno == ECONNREFUSED)
+        return take_over(path);
+    return errno == ENOENT ? 0 : -errno;
+}
+
+static int bind_path(const char *path, const struct sockaddr_un *address)
+{
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    r = fault_inject("socket");
+    if (r < 0)
+        return r;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    (void)passrights_refuse(fd);
+    r = clear_path(path, address);
+    if (r < 0)
+        return r;
+    if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
+        return -errno;
+    if (chmod(path, 0666) < 0 || listen(fd, SOMAXCONN) < 0) {
+        r = -errno;
+        unlink(path);
+        return r;
+    }
+    return TAKE_FD(fd);
+}
+
+int control_listen(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct lock lock = {.fd = -1};
+    size_t length = strlen(path);
+    int r;
+
+    if (length == 0 || length >= sizeof(address.sun_path)) {
+        log_error("%s: a socket's path has 1 to %zu characters", path,
+                  sizeof(address.sun_path) - 1);
+        return -ENAMETOOLONG;
+    }
+    memcpy(address.sun_path, path, length + 1);
+    (void)snprintf(lock.path, sizeof(lock.path), "%s" LOCK_SUFFIX, path);
+    r = lock_take(&lock);
+    if (r == 0)
+        r = bind_path(path, &address);
+    lock_release(&lock);
+    if (r == -EEXIST)
+        log_error("%s: exists and is no socket; it is left alone", path);
+    else if (r < 0 && r != -EADDRINUSE)
+        log_error("%s: cannot make the control socket: %s", path, strerror(-r));
+    return r;
+}

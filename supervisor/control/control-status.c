@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+
+/* io.troupe.Supervisor: GetStatus, of one or all groups, with their cells and workers. */
+
+#include "supervisor/context.h"
+#include "supervisor/control/control-target.h"
+#include "supervisor/control/report.h"
+#include "supervisor/group/group.h"
+#include "supervisor/pool/slot.h"
+#include "supervisor/varlink/request-parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What comes next. */
+enum stage {
+    STAGE_GROUP,
+    STAGE_CELL,   /* within a group */
+    STAGE_WORKER, /* within a cell, or within a group that has no keys */
+};
+
+struct status {
+    struct request_parts parts;
+    enum stage stage;
+    bool all;                             /* groups; else the one that `group` is at first */
+    uint64_t group;                       /* its reference */
+    char name[CONFIG_GROUP_NAME_MAX + 1]; /* of that group, or of the one before the next */
+    char *only_key;                       /* of the only cell; NULL = all */
+    bool only_worker;
+    unsigned index; /* of the only worker */
+    struct cell_cursor cells;
+    const struct cell *cell; /* in STAGE_WORKER: that of the cursor, if it is still there */
+    size_t worker;           /* cursor */
+    usec_t oldest;           /* job of the cells so far */
+};
+
+#define status_of(parts) list_entry(parts, struct status, parts)
+
+static struct group *group_of(const struct status *status)
+{
+    return registry_get(&status->parts.request->context->registry, status->group);
+}
+
+/* ---- what is open, is closed and opened again ---- */
+
+static void open_group(struct status *status, const struct group *group)
+{
+    const struct access access = access_of(status->parts.request);
+    struct reply *reply = request_part_reply(&status->parts);
+
+    report_group_begin(reply, &access, group);
+    reply_array(reply, "workers");
+    if (!group_is_keyed(group))
+        return;
+    reply_end_array(reply);
+    reply_uint(reply, "cells_total", group->cells.n_cells);
+    reply_array(reply, "cells");
+}
+
+static void open_cell(struct status *status)
+{
+    report_cell_begin(request_part_reply(&status->parts), status->cell);
+    reply_array(request_part_reply(&status->parts), "workers");
+}
+
+/* An array and the object that it is in. */
+static void close_one(struct status *status)
+{
+    reply_end_array(request_part_reply(&status->parts));
+    reply_end_object(request_part_reply(&status->parts));
+}
+
+/* Also when the group is gone: that it has, or had, keys can be told from having a cell. */
+static void close_all(struct status *status)
+{
+    if (status->stage == STAGE_WORKER && status->cell)
+        close_one(status);
+    if (status->stage != STAGE_GROUP)
+        close_one(status);
+}
+
+static void pause_status(struct request_parts *parts)
+{
+    close_all(status_of(parts));
+}
+
+static void resume_status(struct request_parts *parts)
+{
+    struct status *status = status_of(parts);
+
+    if (status->stage == STAGE_GROUP)
+        return;
+    open_group(status, group_of(status));
+    if (status->stage == STAGE_WORKER && status->cell)
+        open_cell(status);
+}
+
+/* ---- one step ---- */
+
+/* Whether there is another group. */
+static bool next_group(struct status *status)
+{
+    struct registry *registry = &status->parts.request->context->registry;
+    struct group *group = status->all ? registry_after(registry, status->name) : group_of(status);
+
+    if (!group)
+        return false;
+    status->group = group->reference;
+    (void)snprintf(status->name, sizeof(status->name), "%s", group->name);
+    status->oldest = 0;
+    status->worker = 0;
+    status->cell = NULL;
+    open_group(status, group);
+    status->stage = group_is_keyed(group) ? STAGE_CELL : STAGE_WORKER;
+    if (group_is_keyed(group))
+        cell_cursor_begin(&status->cells, &group->cells);
+    return true;
+}
+
+static void end_group(struct status *status)
+{
+    struct reply *reply = request_part_reply(&status->parts);
+
+    reply_end_array(reply);
+    reply_uint_if(reply, "oldest_queued_at", status->oldest);
+    reply_end_object(reply);
+    status->stage = STAGE_GROUP;
+    status->group = 0;
+}
+
+static bool is_shown(const struct status *status, const struct cell *cell)
+{
+    if (status->only_key)
+        return strcmp(cell->key, status->only_key) == 0;
+    return status->parts.request->reply.size < REPORT_SINGLE_MAX - REPORT_DETAIL_MAX / 2;
+}
+
+static void look_at_oldest(struct status *status, const struct cell *cell)
+{
+    usec_t oldest = queue_oldest(&cell->queue);
+
+    if (oldest != 0 && (status->oldest == 0 || oldest < status->oldest))
+        status->oldest = oldest;
+}
+
+static void next_cell(struct status *status, const struct group *group)
+{
+    const struct cell *cell = status->cells.next;
+
+    if (!cell) {
+        end_group(status);
+        return;
+    }
+    look_at_oldest(status, cell);
+    if (!is_shown(status, cell)) {
+        cell_cursor_advance(&status->cells, &group->cells);
+        return;
+    }
+    status->cell = cell;
+    open_cell(status);
+    status->worker = 0;
+    status->stage = STAGE_WORKER;
+}
+
+static void end_workers(struct status *status, const struct group *group)
+{
+    if (!status->cell) {
+        look_at_oldest(status, group->cell);
+        end_group(status);
+        return;
+    }
+    close_one(status);
+    if (status->cells.next == status->cell)
+        cell_cursor_advance(&status->cells, &group->cells);
+    status->cell = NULL;
+    status->stage = STAGE_CELL;
+}
+
+static void next_worker(struct status *status, const struct group *group)
+{
+    const struct access access = access_of(status->parts.request);
+    struct reply *reply = request_part_reply(&status->parts);
+    const struct cell *cell = status->cell ? status->cell : group->cell;
+    bool gone = status->cell && status->cells.next != status->cell;
+    struct slot *slot = gone ? NULL : cell_next_slot(cell, &status->worker);
+
+    if (!slot || (status->cell && reply->size >= REPORT_DETAIL_MAX))
+        end_workers(status, group);
+    else if (!status->only_worker || slot->index == status->index)
+        report_worker(reply, &access, slot);
+}
+
+/* ---- the call ---- */
+
+static bool write_status(struct request_parts *parts)
+{
+    struct status *status = status_of(parts);
+    struct group *group;
+
+    do {
+        group = status->stage == STAGE_GROUP ? NULL : group_of(status);
+        if (status->stage == STAGE_GROUP) {
+            if (!next_group(status))
+                return true;
+        } else if (!group) {
+            close_all(status); /* it has gone meanwhile, and its cells with it */
+            status->stage = STAGE_GROUP;
+            cell_cursor_end(&status->cells);
+        } else if (status->stage == STAGE_CELL) {
+            next_cell(status, group);
+        } else {
+            next_worker(status, group);
+        }
+    } while (!request_part_full(parts, 1));
+    return false;
+}
+
+static void free_status(struct request_parts *parts)
+{
+    struct status *status = status_of(parts);
+
+    cell_cursor_end(&status->cells);
+    free(status->only_key);
+    free(status);
+}
+
+static int take_target(struct status *status, const struct registry_target *target)
+{
+    status->group = target->group->reference;
+    if (group_is_keyed(target->group) && target->cell) {
+        status->only_key = strdup(target->cell->key);
+        if (!status->only_key)
+            return -ENOMEM;
+    }
+    status->only_worker = target->slot != NULL;
+    status->index = target->slot ? target->slot->index : 0;
+    return 0;
+}
+
+struct status_parameters {
+    const char *target;
+};
+
+void control_get_status(struct request *request)
+{
+    static const struct varlink_parameter table[] = {
+        {"target", VARLINK_STRING, false, offsetof(struct status_parameters, target)},
+        {0},
+    };
+    struct status_parameters parameters = {0};
+    struct registry_target target;
+    struct status *status;
+
+    if (!request_take(request, table, &parameters) ||
+        (parameters.target && !control_find_target(request, parameters.target, &target)))
+        return;
+    status = calloc(1, sizeof(*status));
+    if (!status) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    status->parts = (struct request_parts){
+        .array = "groups",
+        .may_continue = true,
+        .write = write_status,
+        .pause = pause_status,
+        .resume = resume_status,
+        .free = free_status,
+    };
+    status->all = !parameters.target;
+    list_init(&status->cells.link);
+    if (parameters.target && take_target(status, &target) < 0) {
+        free_status(&status->parts);
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    request_in_parts(request, &status->parts);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "supervisor/control/control-target.h"
+
+#include "supervisor/context.h"
+#include "supervisor/control/control-payload.h"
+
+static void refuse_target(struct request *request, const char *target)
+{
+    struct reply *reply = request_begin_error(request, "NoSuchTarget");
+
+    reply_string(reply, "target", target);
+    reply_string_if(reply, "nearest", registry_nearest(&request->context->registry, target));
+    request_end(request);
+}
+
+bool control_find_target(struct request *request, const char *target, struct registry_target *ret)
+{
+    if (registry_resolve(&request->context->registry, target, ret) == 0)
+        return true;
+    refuse_target(request, target);
+    return false;
+}
+
+bool control_find_ever(struct request *request, const char *target)
+{
+    struct registry_target found;
+
+    if (registry_resolve_ever(&request->context->registry, target, &found) == 0)
+        return true;
+    refuse_target(request, target);
+    return false;
+}
+
+bool control_find_pool(struct request *request, const char *target, struct registry_target *ret)
+{
+    if (!control_find_target(request, target, ret))
+        return false;
+    if (!ret->slot)
+        return true;
+    control_refuse_option(request, "target", "a group or a cell; this is a worker");
+    return false;
+}
+
+bool control_refuse_stopping(struct request *request)
+{
+    if (request->context->state != CONTEXT_STOPPING)
+        return false;
+    request_fail(request, "Stopping");
+    return true;
+}
+
+void control_refuse_group(struct request *request, const char *name)
+{
+    struct reply *reply = request_begin_error(request, "NoSuchGroup");
+
+    reply_string(reply, "group", name);
+    reply_string_if(reply, "nearest", registry_nearest(&request->context->registry, name));
+    request_end(request);
+}

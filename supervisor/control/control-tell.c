@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+
+/* io.troupe.Actors: Tell and Ask. */
+
+#include "supervisor/control/control-actors.h"
+
+#include "supervisor/context.h"
+#include "supervisor/control/control-target.h"
+#include "supervisor/control/report.h"
+#include "supervisor/group/group.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Long enough for people, shorter than what clients usually give a call. */
+#define ASK_TIMEOUT (25 * USEC_PER_SEC)
+
+void control_message_deinit(struct control_message *message)
+{
+    parcel_deinit(&message->payload);
+}
+
+/* troupe-exec takes jobs, and would let every message die: its sender is to know. */
+static bool refuse_commands(struct request *request, const struct actor *actor)
+{
+    char name[CONFIG_GROUP_NAME_MAX + 1];
+    const size_t size = strcspn(actor->name, "/");
+    const struct group *group;
+    const char *program;
+
+    if (size >= sizeof(name) || actor->kind == ACTOR_EXCHANGE || actor->kind == ACTOR_CLIENT)
+        return false;
+    memcpy(name, actor->name, size);
+    name[size] = '\0';
+    group = registry_find(&request->context->registry, name);
+    program = group && group->config->exec_start ? group->config->exec_start[0] : NULL;
+    if (!program || strcmp(basename(program), "troupe-exec") != 0)
+        return false;
+    control_refuse_option(request, "to",
+                          "an actor that takes messages; commands of troupe-exec take jobs, not "
+                          "messages: create a job, with a delay or a date if it is for later");
+    return true;
+}
+
+bool control_take_message(struct request *request,
+                          const struct control_message_parameters *parameters,
+                          struct control_message *ret)
+{
+    __attribute__((cleanup(control_payload_deinit))) struct control_payload payload =
+        CONTROL_PAYLOAD_NULL;
+
+    if (control_refuse_stopping(request) ||
+        !control_take_topic(request, parameters->type, &parameters->key, &ret->topic) ||
+        !control_take_payload(request, parameters->payload, &payload))
+        return false;
+    ret->to = parameters->to;
+    ret->actor = control_find_actor(request, parameters->to);
+    if (!ret->actor || refuse_commands(request, ret->actor))
+        return false;
+    if (parcel_set(&ret->payload, payload.data, payload.size) < 0) {
+        request_internal(request, -ENOMEM);
+        return false;
+    }
+    return true;
+}
+
+/* ---- Tell ---- */
+
+struct tell_parameters {
+    struct control_message_parameters message;
+};
+
+void control_tell(struct request *request)
+{
+    static const struct varlink_parameter table[] = {
+        CONTROL_MESSAGE_ROWS(struct tell_parameters),
+        {0},
+    };
+    __attribute__((cleanup(control_message_deinit))) struct control_message message =
+        CONTROL_MESSAGE_NULL;
+    struct tell_parameters parameters = {0};
+    int r;
+
+    if (!request_take(request, table, &parameters) ||
+        !control_take_message(request, &parameters.message, &message))
+        return;
+    r = router_tell(request->context, &(struct router_message){
+                                          .to = message.actor->reference,
+                                          .topic = message.topic,
+                                          .payload = &message.payload,
+                                      });
+    if (r == 0)
+        request_done(request);
+    else
+        control_refuse_routing(request, message.to, r);
+}
+
+/* ---- Ask ---- */
+
+struct ask_parameters {
+    struct control_message_parameters message;
+    struct varlink_int timeout;
+    const char *reply_type;
+};
+
+/* request->state: the open ask; NULL once it has ended. */
+static void drop_ask(struct request *request)
+{
+    if (request->state)
+        ask_drop(request->state);
+}
+
+static void answer_reply(struct request *request, const struct letter *letter)
+{
+    struct reply *reply = request_begin(request);
+    int r;
+
+    reply_string(reply, "from", actor_name_of(&request->context->actors, letter->sender));
+    reply_text(reply, "type", letter->topic.type, letter->topic.type_size);
+    r = report_parcel(reply, "payload", &letter->payload, REPORT_SINGLE_MAX);
+    if (r == -EMSGSIZE)
+        request_fail_int(request, "TooLarge", "maximum", REPORT_SINGLE_MAX);
+    else if (r < 0)
+        request_internal(request, r);
+    else
+        request_end(request);
+}
+
+static void on_done(void *userdata, const struct letter *letter, int error, const char *reason)
+{
+    struct request *request = userdata;
+    const char *code = strerrorname_np(error);
+    struct reply *reply;
+
+    request->state = NULL;
+    if (letter) {
+        answer_reply(request, letter);
+    } else if (error == ETIMEDOUT) {
+        request_fail(request, "TimedOut");
+    } else {
+        reply = request_begin_error(request, "Failed");
+        reply_string(reply, "code", code ? code : "EIO");
+        reply_string(reply, "reason", reason ? reason : "");
+        request_end(request);
+    }
+}
+
+static bool take_timeout(struct request *request, const struct varlink_int *given, usec_t *ret)
+{
+    if (given->set && (given->value < 1 || given->value > INT64_MAX / 2))
+        return control_refuse_option(request, "timeout_usec", "1 or more");
+    *ret = given->set ? (usec_t)given->value : ASK_TIMEOUT;
+    return true;
+}
+
+void control_ask(struct request *request)
+{
+    static const struct varlink_parameter table[] = {
+        CONTROL_MESSAGE_ROWS(struct ask_parameters),
+        {"timeout_usec", VARLINK_INT, false, offsetof(struct ask_parameters, timeout)},
+        {"reply_type", VARLINK_STRING, false, offsetof(struct ask_parameters, reply_type)},
+        {0},
+    };
+    __attribute__((cleanup(control_message_deinit))) struct control_message message =
+        CONTROL_MESSAGE_NULL;
+    struct context *context = request->context;
+    struct ask_parameters parameters = {.reply_type = ""};
+    struct router_message wanted;
+    uint64_t handle;
+    usec_t timeout = 0;
+    int r;
+
+    if (!request_take(request, table, &parameters) ||
+        !take_timeout(request, &parameters.timeout, &timeout))
+        return;
+    if (!topic_type_valid(parameters.reply_type, strlen(parameters.reply_type))) {
+        control_refuse_option(request, "reply_type", CONTROL_TYPE_ALLOWED);
+        return;
+    }
+    if (!control_take_message(request, &parameters.message, &message))
+        return;
+    wanted = (struct router_message){
+        .to = message.actor->reference, .topic = message.topic, .payload = &message.payload};
+    if (request_is_oneway(request)) {
+        (void)router_tell(context, &wanted);
+        request_done(request);
+        return;
+    }
+    r = router_ask(context, &wanted, parameters.reply_type, timeout, on_done, request, &handle);
+    if (r != 0) {
+        control_refuse_routing(request, message.to, r);
+        return;
+    }
+    request->state = ask_get(&context->asks, handle);
+    request->drop = drop_ask;
+}

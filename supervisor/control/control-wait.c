@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "supervisor/control/control-wait.h"
+
+#include "supervisor/context.h"
+#include "supervisor/group/group.h"
+#include "supervisor/pool/slot.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct wait {
+    struct event_subscriber subscriber;
+    struct loop_deferred check;
+    bool second; /* check once more in the next turn */
+    struct request *request;
+    enum control_goal goal;
+    size_t old_size, new_size;
+    char target[];
+};
+
+enum verdict {
+    WAIT_ON,
+    WAIT_REACHED,
+    WAIT_MISSED, /* and never will be */
+};
+
+struct finding {
+    enum verdict verdict;
+    const char *target, *state; /* of what is in the way */
+};
+
+static struct finding found(enum verdict verdict)
+{
+    return (struct finding){.verdict = verdict};
+}
+
+static struct finding missed(const char *target, const char *state)
+{
+    return (struct finding){.verdict = WAIT_MISSED, .target = target, .state = state};
+}
+
+/* A slot that is to run: up, on its way, or given up. */
+static struct finding slot_comes_up(const struct slot *slot)
+{
+    if (slot->restart_asked || (slot->wanted && slot->state == LIFECYCLE_STOPPED))
+        return found(WAIT_ON);
+    if (slot_is_up(slot))
+        return found(WAIT_REACHED);
+    if (slot_is_down(slot))
+        return missed(slot->name, lifecycle_state_to_string(slot->state));
+    return found(WAIT_ON);
+}
+
+static struct finding slot_goes_down(const struct slot *slot)
+{
+    if (slot->wanted || slot->restart_asked)
+        return missed(slot->name, lifecycle_state_to_string(slot->state));
+    return found(slot_is_down(slot) ? WAIT_REACHED : WAIT_ON);
+}
+
+/* Of the slots from `first` on: one that will not get there, else one on its way, else all are
+ * there. */
+static struct finding slots_all(const struct cell *cell, size_t first, size_t end,
+                                struct finding (*look)(const struct slot *))
+{
+    struct finding all = {.verdict = WAIT_REACHED};
+    const struct slot *slot;
+
+    while (first < end && (slot = cell_next_slot(cell, &first))) {
+        struct finding one = look(slot);
+
+        if (one.verdict == WAIT_MISSED)
+            return one;
+        if (one.verdict == WAIT_ON)
+            all = one;
+    }
+    return all;
+}
+
+static struct finding size_changes(const struct wait *wait, const struct cell *cell)
+{
+    if (cell->size != wait->new_size)
+        return missed(wait->target, "resized again");
+    if (!cell_is_trimmed(cell))
+        return found(WAIT_ON);
+    if (!cell->wanted)
+        return found(WAIT_REACHED);
+    return slots_all(cell, wait->old_size, cell->size, slot_comes_up);
+}
+
+static struct finding look_at_cell(const struct wait *wait, const struct cell *cell)
+{
+    switch (wait->goal) {
+    case CONTROL_GOAL_UP:
+        return slots_all(cell, 0, cell->size, slot_comes_up);
+    case CONTROL_GOAL_DOWN:
+        return slots_all(cell, 0, SIZE_MAX, slot_goes_down);
+    case CONTROL_GOAL_SIZE:
+        return size_changes(wait, cell);
+    }
+    return found(WAIT_ON);
+}
+
+/* Cells that retire meanwhile have nothing to wait for. */
+static struct finding look_at_group(const struct wait *wait, const struct group *group)
+{
+    struct finding all = found(WAIT_REACHED);
+
+    group_each_cell (cell, group) {
+        struct finding one = cell->retiring ? found(WAIT_REACHED) : look_at_cell(wait, cell);
+
+        if (one.verdict == WAIT_MISSED)
+            return one;
+        if (one.verdict == WAIT_ON)
+            all = one;
+    }
+    return all;
+}
+
+static struct finding look(const struct wait *wait)
+{
+    struct registry_target target;
+
+    if (registry_resolve(&wait->request->context->registry, wait->target, &target) < 0)
+        return wait->goal == CONTROL_GOAL_DOWN ? found(WAIT_REACHED) : missed(wait->target, "gone");
+    if (wait->goal != CONTROL_GOAL_DOWN && group_is_blocked(target.group))
+        return group_fault_is_tried(target.group)
+                   ? found(WAIT_ON)
+                   : missed(target.group->name, group_fault_text(target.group));
+    if (target.slot)
+        return wait->goal == CONTROL_GOAL_UP ? slot_comes_up(target.slot)
+                                             : slot_goes_down(target.slot);
+    return target.cell ? look_at_cell(wait, target.cell) : look_at_group(wait, target.group);
+}
+
+static void answer(struct wait *wait, struct finding finding)
+{
+    struct request *request = wait->request;
+    struct reply *reply;
+
+    if (finding.verdict == WAIT_REACHED) {
+        reply = request_begin(request);
+        if (wait->goal == CONTROL_GOAL_SIZE)
+            reply_uint(reply, "old_size", wait->old_size);
+    } else {
+        reply = request_begin_error(request, "NotReached");
+        reply_string(reply, "target", finding.target);
+        reply_string(reply, "state", finding.state);
+    }
+    request_end(request);
+}
+
+/*
+ * An event is told in the middle of a change, and a pool lets go of its surplus slots at the end of
+ * a turn, after us perhaps. So: at the end of this turn, and once more at the end of the next.
+ */
+static void check(struct loop_deferred *deferred)
+{
+    struct wait *wait = list_entry(deferred, struct wait, check);
+    struct finding finding = look(wait);
+
+    if (finding.verdict != WAIT_ON) {
+        answer(wait, finding);
+        return;
+    }
+    if (wait->second)
+        loop_defer(wait->request->context->loop, &wait->check);
+    wait->second = false;
+}
+
+static void arm(struct wait *wait)
+{
+    wait->second = true;
+    loop_defer(wait->request->context->loop, &wait->check);
+}
+
+static void on_event(struct event_subscriber *subscriber, const struct event *event)
+{
+    (void)event;
+    arm(list_entry(subscriber, struct wait, subscriber));
+}
+
+static void drop(struct request *request)
+{
+    struct wait *wait = request->state;
+
+    event_unsubscribe(&wait->subscriber);
+    loop_undefer(&wait->check);
+    free(wait);
+}
+
+void control_wait(struct request *request, const struct control_wait_options *options)
+{
+    size_t size = strlen(options->target) + 1;
+    struct wait *wait = calloc(1, sizeof(*wait) + size);
+
+    if (!wait) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    wait->request = request;
+    wait->goal = options->goal;
+    wait->old_size = options->old_size;
+    wait->new_size = options->new_size;
+    memcpy(wait->target, options->target, size);
+    wait->subscriber.fn = on_event;
+    loop_deferred_init(&wait->check, check);
+    event_subscribe(&request->context->events, &wait->subscriber);
+    request->state = wait;
+    request->drop = drop;
+    arm(wait);
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "supervisor/control/control.h"
+
+#include "shared/cleanup.h"
+#include "shared/fault.h"
+#include "shared/log.h"
+#include "supervisor/client/attachment.h"
+#include "supervisor/context.h"
+#include "supervisor/event/complaint.h"
+#include "supervisor/loop/passrights.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define ACCEPTS_PER_TURN 16
+/* Clients beyond ClientsMax= that are told so; those beyond these are closed without a word. */
+#define REFUSED_MAX 64
+#define DRAIN_MAX   USEC_PER_SEC
+/* When there is no descriptor for a client: how long until the next try. */
+#define ACCEPT_PAUSE (100 * USEC_PER_MSEC)
+
+struct client {
+    struct list link;
+    struct control *control;
+    struct connection connection;
+    struct request request;
+    bool refused; /* one too many: its first call is answered so */
+};
+
+struct control {
+    struct context *context;
+    int fd;
+    struct loop_watch watch;
+    struct lane lane;
+    struct accounts accounts;
+    struct timer accept_timer; /* armed while accepting is paused */
+    struct list clients;
+    unsigned n_clients, n_refused;
+    char *path; /* to be removed in the end; NULL = not ours */
+    dev_t device;
+    ino_t inode;
+};
+
+#define client_of(pointer, member) list_entry(pointer, struct client, member)
+
+unsigned control_n_clients(const struct control *control)
+{
+    return control->n_clients;
+}
+
+/* ---- calls ---- */
+
+static const struct request_interface *find_interface(const char *method, size_t length)
+{
+    for (const struct request_interface *const *i = control_interfaces; *i; i++)
+        if (strlen((*i)->name) == length && strncmp((*i)->name, method, length) == 0)
+            return *i;
+    return NULL;
+}
+
+static const struct request_method *find_method(const struct request_interface *interface,
+                                                const char *name)
+{
+    for (const struct request_method *method = interface->methods; method->name; method++)
+        if (strcmp(method->name, name) == 0)
+            return method;
+    return NULL;
+}
+
+static void fail_interface(struct request *request, size_t length)
+{
+    struct reply *reply = request_begin_error(request, "org.varlink.service.InterfaceNotFound");
+
+    reply_text(reply, "interface", request->call.method, length);
+    request_end(request);
+}
+
+static void refuse(struct request *request)
+{
+    char needed[PEER_NEEDED_MAX];
+
+    peer_describe_needed(needed, request->context->config);
+    request_fail_string(request, "NotPermitted", "needed", needed);
+}
+
+static bool permitted(struct request *request)
+{
+    if (!request->method->changes || request->connection->account->may_change)
+        return true;
+    refuse(request);
+    return false;
+}
+
+/* Finds interface and method, as far as they exist; what does not is answered. */
+static bool find(struct request *request)
+{
+    const char *method = request->call.method;
+    size_t length = varlink_interface_length(method);
+
+    if (length == 0) {
+        request_invalid(request, "method");
+        return false;
+    }
+    request->interface = find_interface(method, length);
+    if (!request->interface) {
+        fail_interface(request, length);
+        return false;
+    }
+    request->method = find_method(request->interface, method + length + 1);
+    if (!request->method) {
+        request_fail_string(request, "org.varlink.service.MethodNotFound", "method", method);
+        return false;
+    }
+    return true;
+}
+
+static void on_message(struct connection *connection, const char *text, size_t size)
+{
+    struct client *client = client_of(connection, connection);
+    struct request *request = &client->request;
+
+    if (!request_start(request, text, size) || !find(request))
+        return;
+    if (client->refused) {
+        request_fail_int(request, "TooManyClients", "maximum",
+                         (int64_t)client->control->context->config->clients_max);
+        connection_finish(connection);
+        return;
+    }
+    if (permitted(request))
+        request->method->call(request);
+}
+
+static void on_too_large(struct connection *connection)
+{
+    struct client *client = client_of(connection, connection);
+
+    complain_outside(client->request.context, LOG_LEVEL_NOTICE,
+                     "client %d (uid %u) is cut off: a message beyond %zu KiB",
+                     (int)connection->peer.pid, (unsigned)connection->peer.uid,
+                     connection_input_max(connection) >> 10);
+    /* It is not read, but only methods that change something take so much. */
+    if (!connection->account->may_change)
+        refuse(&client->request);
+    else
+        request_fail_int(&client->request, "TooLarge", "maximum", (int64_t)CONNECTION_INPUT_MAX);
+}
+
+static void on_cut_off(struct connection *connection, const char *why)
+{
+    struct client *client = client_of(connection, connection);
+
+    complain_outside(client->request.context, LOG_LEVEL_NOTICE, "client %d (uid %u) is cut off: %s",
+                     (int)connection->peer.pid, (unsigned)connection->peer.uid, why);
+}
+
+/* ---- clients ---- */
+
+static void client_free(struct client *client)
+{
+    struct control *control = client->control;
+
+    request_deinit(&client->request);
+    attachment_free(client->request.attachment);
+    connection_deinit(&client->connection);
+    list_unlink(&client->link);
+    if (client->refused)
+        control->n_refused--;
+    else
+        control->n_clients--;
+    free(client);
+}
+
+/* The configuration says otherwise than before who may change something. */
+static void client_review(struct client *client)
+{
+    struct connection *connection = &client->connection;
+    const bool may_change = peer_may_change(&connection->peer, client->control->context->config);
+    struct account *from = connection->account, *to;
+
+    if (connection->dead || from->may_change == may_change)
+        return;
+    to = account_get(from->accounts, from->uid, may_change);
+    if (!to) {
+        on_cut_off(connection, strerror(ENOMEM));
+        connection_close(connection);
+        return;
+    }
+    request_move(&client->request, to); /* it borrows the account that the connection puts */
+    connection_move(connection, to);
+    if (client->request.attachment)
+        attachment_set_may_change(client->request.attachment, may_change);
+}
+
+void control_review_clients(struct control *control)
+{
+    list_for_each (node, &control->clients) {
+        client_review(client_of(node, link));
+    }
+}
+
+static void on_closed(struct connection *connection)
+{
+    client_free(client_of(connection, connection));
+}
+
+static void on_sent(struct connection *connection)
+{
+    struct request *request = &client_of(connection, connection)->request;
+
+    if (request->sent)
+        request->sent(request);
+}
+
+static const struct connection_handler handler = {
+    .message = on_message,
+    .too_large = on_too_large,
+    .cut_off = on_cut_off,
+    .sent = on_sent,
+    .closed = on_closed,
+};
+
+/*
+ * The last eighth is for those who may change something: whoever may only look at things, and does
+ * so as often as he can, is not to lock them out.
+ */
+static bool is_one_too_many(const struct control *control, bool may_change)
+{
+    const unsigned max = control->context->config->clients_max;
+
+    return control->n_clients >= (may_change ? max : max - max / 8);
+}
+
+static int client_new(struct control *control, int fd)
+{
+    const struct config_daemon *config = control->context->config;
+    _cleanup_(peer_deinit)
+    struct peer peer = PEER_NULL;
+    struct connection_options options = {.lane = &control->lane,
+                                         .accounts = &control->accounts,
+                                         .idle_max = config->client_idle,
+                                         .request_max = config->client_request,
+                                         .handler = &handler};
+    struct client *client;
+    bool refused;
+    int r;
+
+    r = peer_init(&peer, fd);
+    if (r < 0)
+        return r;
+    options.may_change = peer_may_change(&peer, config);
+    /* The lowest number that was free: what is above it is for spawns and for those who may act. */
+    if (!options.may_change && control->context->fds_for_all > 0 &&
+        fd >= control->context->fds_for_all)
+        return -EMFILE;
+    refused = is_one_too_many(control, options.may_change);
+    if (refused && control->n_refused >= REFUSED_MAX)
+        return -EUSERS;
+    if (refused)
+        options.idle_max = CONNECTION_LINGER;
+    client = calloc(1, sizeof(*client));
+    if (!client)
+        return -ENOMEM;
+    r = connection_init(&client->connection, fd, &peer, &options);
+    if (r < 0) {
+        free(client);
+        return r;
+    }
+    client->control = control;
+    client->refused = refused;
+    request_init(&client->request, control->context, control, &client->connection);
+    list_push_back(&control->clients, &client->link);
+    if (refused)
+        control->n_refused++;
+    else
+        control->n_clients++;
+    return 0;
+}
+
+/* ---- accepting ---- */
+
+static void on_accept_timer(struct timer *timer, usec_t now)
+{
+    struct control *control = list_entry(timer, struct control, accept_timer);
+
+    (void)now;
+    (void)loop_watch_events(control->context->loop, &control->watch, POLLIN);
+}
+
+/* The socket stays ready while nobody can be accepted: not to be asked again in every turn. */
+static void pause_accepting(struct control *control, int error)
+{
+    struct loop *loop = control->context->loop;
+
+    complain_outside(control->context, LOG_LEVEL_WARNING, "cannot accept clients for now: %s",
+                     strerror(-error));
+    if (timer_arm(loop_timers(loop), &control->accept_timer,
+                  usec_add(loop_now(loop), ACCEPT_PAUSE)) == 0)
+        (void)loop_watch_events(loop, &control->watch, 0);
+}
+
+static int accept_one(struct control *control)
+{
+    int fd, r;
+
+    r = fault_inject("accept");
+    if (r < 0)
+        return r;
+    fd = accept4(control->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    r = client_new(control, fd);
+    if (r == 0)
+        return 0;
+    complain_outside(control->context, LOG_LEVEL_NOTICE, "a client is turned away: %s",
+                     strerror(-r));
+    loop_close(control->context->loop, fd);
+    return 0;
+}
+
+static void on_connection(void *userdata, uint32_t events)
+{
+    struct control *control = userdata;
+
+    (void)events;
+    for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++) {
+        int r = accept_one(control);
+
+        if (r == -EAGAIN)
+            return;
+        if (r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS) {
+            pause_accepting(control, r);
+            return;
+        }
+        /* Anything else is about that one client, which is gone already. */
+    }
+}
+
+/* ---- life ---- */
+
+int control_new(struct control **ret, struct context *context, int listen_fd)
+{
+    struct control *control;
+    int flags = fcntl(listen_fd, F_GETFL), r;
+
+    /* A service manager may have made it as it likes. */
+    if (flags < 0 || fcntl(listen_fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -errno;
+    control = calloc(1, sizeof(*control));
+    if (!control)
+        return -ENOMEM;
+    (void)passrights_refuse(listen_fd);
+    control->context = context;
+    control->fd = listen_fd;
+    list_init(&control->clients);
+    lane_init(&control->lane, context->loop);
+    accounts_init(&control->accounts, &context->jobs.blobs);
+    timer_init(&control->accept_timer, on_accept_timer);
+    r = loop_watch_fd(context->loop, &control->watch, listen_fd, POLLIN, on_connection, control);
+    if (r < 0) {
+        free(control);
+        return r;
+    }
+    *ret = control;
+    return 0;
+}
+
+void control_own_path(struct control *control, const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) < 0)
+        return;
+    control->path = strdup(path);
+    control->device = status.st_dev;
+    control->inode = status.st_ino;
+}
+
+/* Only if it is still the one we made: somebody may have taken the path over. */
+static void remove_path(struct control *control)
+{
+    struct stat status;
+
+    if (control->path && lstat(control->path, &status) == 0 && S_ISSOCK(status.st_mode) &&
+        status.st_dev == control->device && status.st_ino == control->inode)
+        unlink(control->path);
+    free(TAKE_PTR(control->path));
+}
+
+static void stop_accepting(struct control *control)
+{
+    loop_unwatch(control->context->loop, &control->watch);
+    timer_disarm(loop_timers(control->context->loop), &control->accept_timer);
+    remove_path(control);
+    /* Without loop_close(), which shuts a socket down: the service manager still listens on its
+     * own. */
+    control->fd = close_fd(control->fd);
+}
+
+/* Waits until this client has read all, or until `end`. */
+static void drain_client(struct client *client, usec_t end)
+{
+    struct connection *connection = &client->connection;
+
+    if (client->request.active && !connection->dead)
+        request_fail(&client->request, "Stopping");
+    while (connection_unread(connection) > 0 && !connection->dead) {
+        struct pollfd poll_fd = {.fd = connection->fd, .events = POLLOUT};
+        usec_t left = usec_sub(end, clock_now());
+
+        if (left == 0 || poll(&poll_fd, 1, (int)(left / USEC_PER_MSEC) + 1) <= 0)
+            return;
+        connection_flush(connection);
+    }
+}
+
+void control_drain(struct control *control)
+{
+    usec_t end = usec_add(clock_now(), DRAIN_MAX);
+
+    stop_accepting(control);
+    list_for_each (node, &control->clients) {
+        drain_client(client_of(node, link), end);
+    }
+}
+
+void control_free(struct control *control)
+{
+    if (!control)
+        return;
+    stop_accepting(control);
+    list_for_each_safe (node, &control->clients) {
+        client_free(client_of(node, link));
+    }
+    lane_deinit(&control->lane);
+    free(control);
+}

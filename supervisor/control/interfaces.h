@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The interfaces of the control socket: their methods, and their descriptions, which are the
+ * .varlink files beside this one, word for word.
+ */
+
+#include "supervisor/varlink/request.h"
+
+extern const char interfaces_service_text[];
+extern const char interfaces_supervisor_text[];
+extern const char interfaces_jobs_text[];
+extern const char interfaces_actors_text[];
+
+extern const struct request_method service_methods[];
+extern const struct request_method control_supervisor_methods[];
+extern const struct request_method control_jobs_methods[];
+extern const struct request_method control_actors_methods[];

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "supervisor/control/report.h"
+
+#include "shared/payload.h"
+#include "supervisor/context.h"
+#include "supervisor/group/group.h"
+#include "supervisor/pool/slot.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int report_parcel(struct reply *reply, const char *key, const struct parcel *parcel, size_t limit)
+{
+    const struct reply_mark mark = reply_mark(reply);
+    size_t size = (size_t)parcel->size;
+    const void *data = parcel_data(parcel);
+    int r = 0;
+
+    if (reply->size >= limit || parcel->size > limit - reply->size)
+        return -EMSGSIZE;
+    if (!data && size > 0) {
+        r = payload_blob_map(parcel->fd, size, &data);
+        if (r < 0)
+            return r;
+    }
+    reply_payload(reply, key, data ? data : "", size);
+    if (parcel->fd >= 0 && size > 0)
+        munmap((void *)(uintptr_t)data, size);
+    if (reply->error == 0 && reply->size <= limit)
+        return 0;
+    reply_rewind(reply, mark);
+    return -EMSGSIZE;
+}
+
+/* What the worker that died with this attempt had published last; its report is kept for a while.
+ */
+static const struct death *find_death(const struct context *context, const struct job *job)
+{
+    char id[PROTOCOL_ID_TEXT];
+
+    if (job->n_attempts == 0)
+        return NULL;
+    protocol_id_format(&job->id, id);
+    list_for_each (node, &context->deaths.deaths) {
+        const struct death *death = list_entry(node, struct death, link);
+
+        if (death->attempt == job->attempt && strcmp(death->job, id) == 0)
+            return death;
+    }
+    return NULL;
+}
+
+/* NULL, or what is missing. */
+static const char *report_published(struct reply *reply, const struct context *context,
+                                    const struct job *job, size_t limit)
+{
+    uint8_t page[MEMORY_STATE_MAX];
+    const struct death *death;
+    size_t size = 0;
+
+    if (reply->size >= limit)
+        return "published: the answer would be too large";
+    if (job->slot) {
+        if (slot_has_published(job->slot, job) &&
+            slot_read_state(job->slot, page, &size) == -EAGAIN)
+            return "published: the worker was writing its state page";
+        if (size == 0)
+            return "published: its worker has published nothing yet";
+        reply_payload(reply, "published", page, size);
+        return NULL;
+    }
+    death = find_death(context, job);
+    if (death && death->state_size > 0 && death->state_of_job)
+        reply_payload(reply, "published", death->state, death->state_size);
+    return NULL;
+}
+
+/* The detail of an error is what its handler said. */
+static void report_attempts(struct reply *reply, const struct job *job, bool open, size_t limit)
+{
+    reply_array(reply, "attempts");
+    for (size_t i = 0; i < job->n_attempts && reply->size < limit; i++) {
+        const struct job_attempt *attempt = &job->attempts[i];
+
+        reply_object(reply, NULL);
+        reply_uint(reply, "number", attempt->number);
+        reply_string(reply, "worker", attempt->worker);
+        reply_uint(reply, "at", attempt->at);
+        reply_string(reply, "cause", attempt->cause);
+        if (open || strcmp(attempt->cause, "error") != 0)
+            reply_string(reply, "detail", attempt->detail);
+        else
+            reply_bool(reply, "restricted", true);
+        reply_end_object(reply);
+    }
+    reply_end_array(reply);
+}
+
+static void report_times(struct reply *reply, const struct job *job)
+{
+    reply_uint(reply, "created_at", job->created_at);
+    reply_uint_if(reply, "started_at", job->started_at);
+    reply_uint_if(reply, "ended_at", job->ended_at);
+    if (job->state == JOB_BACKOFF || job->state == JOB_DELAYED)
+        reply_uint(reply, "next_attempt_at", job->alarm.date);
+}
+
+/* Result and code mean something only if a worker's word ended the job. */
+static const char *report_outcome(struct reply *reply, const struct job *job, size_t limit,
+                                  char *buffer, size_t buffer_size)
+{
+    int r;
+
+    if (job->state != JOB_SUCCEEDED && job->state != JOB_FAILED)
+        return NULL;
+    r = report_parcel(reply, "result", &job->result, limit);
+    if (r == 0)
+        return NULL;
+    if (r == -EMSGSIZE)
+        snprintf(buffer, buffer_size,
+                 "result: its %llu bytes are too many for this answer; Attach has no such limit",
+                 (unsigned long long)job->result.size);
+    else
+        snprintf(buffer, buffer_size, "result: %s", strerror(-r));
+    return buffer;
+}
+
+/* What it is about: reason, state page, result, and what of it could not be shown. */
+static void report_contents(struct reply *reply, const struct context *context,
+                            const struct job *job, size_t limit)
+{
+    const char *missing_result, *missing_published;
+    char buffer[160], both[256];
+
+    reply_string_if(reply, "reason", job->reason);
+    missing_published = report_published(reply, context, job, limit);
+    missing_result = report_outcome(reply, job, limit, buffer, sizeof(buffer));
+    if (missing_published && missing_result) {
+        snprintf(both, sizeof(both), "%s; %s", missing_result, missing_published);
+        reply_string(reply, "missing", both);
+    } else if (missing_published || missing_result) {
+        reply_string(reply, "missing", missing_result ? missing_result : missing_published);
+    }
+}
+
+void report_job(struct reply *reply, const char *key, const struct access *access,
+                const struct job *job, size_t limit)
+{
+    const bool open = access_job(access, job);
+    char id[PROTOCOL_ID_TEXT];
+
+    reply_object(reply, key);
+    reply_string(reply, "id", protocol_id_format(&job->id, id));
+    reply_string(reply, "group", job->group ? job->group->name : "");
+    if (job->key_size > 0)
+        reply_text(reply, "key", job->key, job->key_size);
+    reply_string(reply, "state", job_state_to_string(job->state));
+    reply_uint(reply, "attempt", job->attempt);
+    reply_uint(reply, "max_attempts", (uint64_t)job->max_retries + 1);
+    reply_uint(reply, "priority", job->priority);
+    report_times(reply, job);
+    if (job->slot)
+        reply_string(reply, "worker", job->slot->name);
+    else if (job->n_attempts > 0)
+        reply_string(reply, "worker", job->attempts[job->n_attempts - 1].worker);
+    reply_bool(reply, "cancel_requested", job->cancel_requested);
+    if (job->timed_out)
+        reply_bool(reply, "timed_out", true);
+    report_attempts(reply, job, open, limit);
+    if (job->state == JOB_SUCCEEDED || job->state == JOB_FAILED)
+        reply_int(reply, "code", job->code);
+    if (open)
+        report_contents(reply, access->context, job, limit);
+    else
+        reply_bool(reply, "restricted", true);
+    reply_end_object(reply);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Limits that have no effect on this machine, for want of a cgroup controller. */
+
+#include "shared/cleanup.h"
+#include "supervisor/context.h"
+#include "supervisor/control/report.h"
+#include "supervisor/group/group.h"
+#include "supervisor/process/cgroup.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Names of groups behind one key; more are counted. */
+#define NAMES_MAX 10
+
+/* "MemoryMax= (thumbnails, hog)"; nothing if no group asks for that in vain. */
+static bool write_limit(FILE *file, const struct context *context, unsigned limit, bool first)
+{
+    const unsigned there = cgroup_tree_controllers(context->cgroups);
+    const struct registry *registry = &context->registry;
+    size_t n = 0;
+
+    for (size_t i = 0; i < registry->n_groups; i++) {
+        const struct group *group = registry->sorted[i];
+
+        if (!cgroup_limit_unmet(there, group->config, limit))
+            continue;
+        if (n == 0)
+            fprintf(file, "%s%s (", first ? "" : ", ", cgroup_limit_key(limit));
+        if (n < NAMES_MAX)
+            fprintf(file, "%s%s", n > 0 ? ", " : "", group->name);
+        n++;
+    }
+    if (n > NAMES_MAX)
+        fprintf(file, " and %zu more", n - NAMES_MAX);
+    if (n > 0)
+        fputc(')', file);
+    return n > 0;
+}
+
+void report_cgroups(struct reply *reply, const struct context *context)
+{
+    _cleanup_free_ char *limits = NULL, *text = NULL;
+    const char *tree = context->cgroups_text ? context->cgroups_text : "";
+    bool any = false;
+    size_t size;
+    FILE *file = open_memstream(&limits, &size);
+
+    for (unsigned i = 0; file && i < CGROUP_LIMITS; i++)
+        any = write_limit(file, context, i, !any) || any;
+    if (!file || fclose(file) != 0 || !any ||
+        asprintf(&text, "%s, so these have no effect: %s", tree, limits) < 0)
+        text = NULL;
+    reply_string(reply, "cgroups", text ? text : tree);
+}
+
+void report_unmet(struct reply *reply, const struct group *group)
+{
+    const struct context *context = group->context;
+    char keys[96];
+
+    if (cgroup_unmet(cgroup_tree_controllers(context->cgroups), group->config, keys, sizeof(keys)) >
+        0)
+        reply_string(reply, "no_effect", keys);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "supervisor/control/report.h"
+
+#include "supervisor/context.h"
+#include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/pool/slot.h"
+
+#include <string.h>
+
+static uint64_t timeval_usec(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_usec;
+}
+
+/* The flight recorder, newest first. */
+static void report_messages(struct reply *reply, const struct death *death)
+{
+    if (death->n_messages == 0)
+        return;
+    reply_array(reply, "messages");
+    for (size_t i = 0; i < death->n_messages; i++) {
+        const struct death_message *message = &death->messages[i];
+
+        reply_object(reply, NULL);
+        reply_uint(reply, "id", message->id);
+        reply_string(reply, "sender", message->sender);
+        reply_string(reply, "type", message->type);
+        reply_uint(reply, "sent_at", message->sent_at);
+        reply_bool(reply, "in_hand", message->in_hand);
+        reply_end_object(reply);
+    }
+    reply_end_array(reply);
+}
+
+/* What it had published and written, and the command that it ran. */
+static void report_contents(struct reply *reply, const struct access *access,
+                            const struct death *death)
+{
+    bool details = reply->size < REPORT_DETAIL_MAX;
+
+    if (!access_death(access, death)) {
+        reply_bool(reply, "restricted", true);
+        return;
+    }
+    reply_string_if(reply, "command", death->command);
+    if (details && death->state_size > 0)
+        reply_payload(reply, "state", death->state, death->state_size);
+    if (details && (death->stderr_text || death->stderr_size == 0))
+        reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
+}
+
+void report_death(struct reply *reply, const char *key, const struct access *access,
+                  const struct death *death)
+{
+    const struct rusage *usage = &death->exit.usage;
+    char buffer[16];
+
+    reply_object(reply, key);
+    reply_string(reply, "worker", death->worker);
+    reply_uint(reply, "generation", death->generation);
+    reply_int(reply, "pid", death->pid);
+    reply_uint(reply, "at", death->at);
+    reply_string(reply, "cause", death_cause_to_string(death->cause));
+    reply_string(reply, "detail", death->detail);
+    if (death->exit.signalled)
+        reply_string(reply, "signal", death_signal_name(death->exit.code, buffer));
+    else if (!death->exit.unknown)
+        reply_int(reply, "exit_status", death->exit.code);
+    reply_bool(reply, "core_dumped", death->exit.core_dumped);
+    reply_uint(reply, "uptime_usec", death->uptime);
+    reply_uint(reply, "user_usec", timeval_usec(usage->ru_utime));
+    reply_uint(reply, "system_usec", timeval_usec(usage->ru_stime));
+    reply_uint(reply, "max_rss_bytes", (uint64_t)usage->ru_maxrss * 1024);
+    reply_uint(reply, "jobs_done", death->jobs_done);
+    if (death->job[0] != '\0') {
+        reply_string(reply, "job", death->job);
+        reply_uint(reply, "attempt", death->attempt);
+    }
+    report_messages(reply, death);
+    report_contents(reply, access, death);
+    reply_end_object(reply);
+}
+
+/* NULL, or why the page cannot be shown. */
+static const char *report_state_page(struct reply *reply, struct slot *slot)
+{
+    uint8_t page[MEMORY_STATE_MAX];
+    size_t size = 0;
+
+    if (reply->size >= REPORT_DETAIL_MAX)
+        return "published: the answer would be too large";
+    if (slot_read_state(slot, page, &size) == -EAGAIN)
+        return "published: the worker was writing its state page";
+    if (size > 0)
+        reply_payload(reply, "published", page, size);
+    return NULL;
+}
+
+static void report_worker_job(struct reply *reply, const struct slot *slot)
+{
+    const struct list *node = list_first(&slot->jobs);
+    char id[PROTOCOL_ID_TEXT];
+    const struct job *job;
+
+    if (!node)
+        return;
+    job = list_entry(node, struct job, link);
+    reply_string(reply, "job", protocol_id_format(&job->id, id));
+    reply_uint_if(reply, "job_since_at", job->started_at);
+}
+
+/* Beside the pool; NULL = in it. */
+static const char *const ROLES[] = {
+    [SLOT_MEMBER] = NULL,
+    [SLOT_SPARE] = "spare",
+    [SLOT_SUCCESSOR] = "successor",
+    [SLOT_PREDECESSOR] = "predecessor",
+};
+
+/* What it says of itself. Without a process, the text is the supervisor's own: why there is none.
+ */
+static void report_words(struct reply *reply, const struct access *access, struct slot *slot)
+{
+    if (slot->process.pid <= 0)
+        reply_string_if(reply, "status", slot->status_text);
+    if (!access_group(access, slot->cell->group)) {
+        reply_bool(reply, "restricted", true);
+        return;
+    }
+    if (slot->process.pid > 0)
+        reply_string_if(reply, "status", slot->status_text);
+    (void)report_state_page(reply, slot);
+}
+
+void report_worker(struct reply *reply, const struct access *access, struct slot *slot)
+{
+    reply_object(reply, NULL);
+    reply_string(reply, "name", slot->name);
+    reply_uint(reply, "slot", slot->index);
+    reply_uint(reply, "generation", slot->generation);
+    reply_string(reply, "state", lifecycle_state_to_string(slot->state));
+    if (slot->process.pid > 0)
+        reply_int(reply, "pid", slot->process.pid);
+    reply_uint(reply, "since_at", slot->since_at);
+    reply_uint(reply, "restarts", slot->n_restarts);
+    if (slot->state == LIFECYCLE_BACKOFF)
+        reply_uint_if(reply, "restart_at", slot->restart_at);
+    if (slot->health.n_failures > 0) {
+        reply_uint(reply, "failures", slot->health.n_failures);
+        reply_uint(reply, "failing_since_at", slot->health.since_at);
+    }
+    report_worker_job(reply, slot);
+    reply_uint(reply, "jobs_done", slot->jobs_done);
+    reply_uint(reply, "recycled", slot->n_recycled);
+    reply_string_if(reply, "replacement", ROLES[slot->role]);
+    report_words(reply, access, slot);
+    if (slot->last_death)
+        report_death(reply, "last_death", access, slot->last_death);
+    reply_end_object(reply);
+}
+
+static void report_latency(struct reply *reply, const struct latency *latency,
+                           const struct latency *work)
+{
+    if (latency->n == 0)
+        return;
+    reply_uint(reply, "p50_usec", latency_percentile(latency, 50));
+    reply_uint(reply, "p99_usec", latency_percentile(latency, 99));
+    reply_uint(reply, "p50_work_usec", latency_percentile(work, 50));
+    reply_uint(reply, "p99_work_usec", latency_percentile(work, 99));
+}
+
+static void report_outcomes(struct reply *reply, const struct outcomes *outcomes)
+{
+    unsigned n, dead = outcomes_count_dead(outcomes, &n);
+
+    if (n == 0)
+        return;
+    reply_uint(reply, "last_jobs", n);
+    reply_uint(reply, "last_jobs_dead", dead);
+    if (outcomes_failing(outcomes))
+        reply_uint(reply, "failing_since_at", outcomes->since);
+}
+
+static void report_last_dead(struct reply *reply, const struct access *access,
+                             const struct group *group)
+{
+    const struct group_dead *dead = &group->last_dead;
+    char id[PROTOCOL_ID_TEXT];
+
+    if (dead->at == 0)
+        return;
+    reply_object(reply, "last_dead");
+    reply_string(reply, "job", protocol_id_format(&dead->id, id));
+    reply_uint(reply, "at", dead->at);
+    if (access_group(access, group))
+        reply_string(reply, "reason", dead->reason);
+    else
+        reply_bool(reply, "restricted", true);
+    reply_end_object(reply);
+}
+
+static void report_counters(struct reply *reply, const struct cell_counters *counters)
+{
+    reply_uint(reply, "succeeded", counters->succeeded);
+    reply_uint(reply, "unsuccessful", counters->unsuccessful);
+    reply_uint(reply, "cancelled", counters->cancelled);
+    reply_uint(reply, "dead", counters->dead);
+    reply_uint(reply, "retries", counters->retries);
+    reply_uint(reply, "refused", counters->refused);
+    reply_uint(reply, "deaths", counters->deaths);
+}
+
+void report_cell_begin(struct reply *reply, const struct cell *cell)
+{
+    reply_object(reply, NULL);
+    reply_string(reply, "key", cell->key);
+    reply_string(reply, "state", cell_state(cell));
+    reply_uint(reply, "size", cell->size);
+    reply_uint(reply, "queued", cell->queue.n_jobs);
+    reply_uint(reply, "queue_bytes", cell->queue_bytes);
+    reply_uint(reply, "running", cell->n_running);
+    reply_uint(reply, "waiting", cell->n_backoff);
+    reply_uint(reply, "senders", cell->n_waiters);
+    reply_uint_if(reply, "oldest_queued_at", queue_oldest(&cell->queue));
+    report_counters(reply, &cell->counters);
+    report_outcomes(reply, &cell->outcomes);
+    report_latency(reply, &cell->latency, &cell->work);
+}
+
+void report_group_begin(struct reply *reply, const struct access *access, const struct group *group)
+{
+    const char *description = group->config->description;
+
+    reply_object(reply, NULL);
+    reply_string(reply, "name", group->name);
+    reply_string(reply, "description", description ? description : "");
+    reply_string(reply, "type", group->config->type == CONFIG_ACTOR ? "actor" : "service");
+    reply_string(reply, "state", group_state(group));
+    reply_string_if(reply, "fault", group_fault_text(group));
+    report_unmet(reply, group);
+    if (group_is_behind(group))
+        reply_bool(reply, "behind", true);
+    reply_uint(reply, "size", group->size);
+    reply_uint(reply, "queued", group_queued(group));
+    reply_uint(reply, "queue_bytes", group->queue_bytes);
+    reply_uint(reply, "running", group->n_running);
+    reply_uint(reply, "waiting", group->n_backoff);
+    reply_uint(reply, "senders", group->n_waiters);
+    reply_uint(reply, "results", group->results.n_jobs);
+    reply_uint(reply, "results_bytes", group->results.bytes);
+    report_counters(reply, &group->counters);
+    report_outcomes(reply, group_outcomes(group));
+    report_last_dead(reply, access, group);
+    report_latency(reply, group->cell ? &group->cell->latency : &group->latency,
+                   group->cell ? &group->cell->work : &group->work);
+}
+
+void report_event(struct reply *reply, const struct access *access, const struct event *event)
+{
+    reply_object(reply, NULL);
+    reply_uint(reply, "id", event->id);
+    reply_uint(reply, "at", event->at);
+    reply_string(reply, "type", event->type);
+    reply_string_if(reply, "group", event->group);
+    reply_string_if(reply, "cell", event->cell);
+    reply_string_if(reply, "worker", event->worker);
+    reply_uint_if(reply, "generation", event->generation);
+    reply_string_if(reply, "job", event->job);
+    reply_string_if(reply, "job_state", event->job_state);
+    reply_uint_if(reply, "attempt", event->attempt);
+    if (event->quotes && !access_event(access, event))
+        reply_bool(reply, "restricted", true);
+    else
+        reply_string(reply, "message", event->message ? event->message : "");
+    if (event->death)
+        report_death(reply, "death", access, event->death);
+    reply_end_object(reply);
+}
+
+static bool is_same(const char *name, const char *target)
+{
+    return name && strcmp(name, target) == 0;
+}
+
+bool report_event_matches(const struct event *event, const char *target)
+{
+    return !target || is_same(event->group, target) || is_same(event->cell, target) ||
+           is_same(event->worker, target);
+}
+
+bool report_death_matches(const struct death *death, const char *target)
+{
+    size_t length;
+
+    if (!target)
+        return true;
+    length = strlen(target);
+    return strncmp(death->worker, target, length) == 0 &&
+           (death->worker[length] == '\0' || death->worker[length] == '/');
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/event/event.h"
+
+#include "shared/cleanup.h"
+#include "supervisor/event/log-limit.h"
+#include <stdlib.h>
+#include <string.h>
+
+int event_bus_init(struct event_bus *bus)
+{
+    *bus = (struct event_bus){.kept = calloc(EVENTS_KEPT, sizeof(struct event))};
+    list_init(&bus->subscribers);
+    list_init(&bus->line_subscribers);
+    list_init(&bus->job_watchers);
+    return bus->kept ? 0 : -ENOMEM;
+}
+
+static void event_clear(struct event *event)
+{
+    free((char *)event->group);
+    free((char *)event->cell);
+    free((char *)event->worker);
+    free((char *)event->job);
+    free((char *)event->message);
+    death_unref(event->death);
+    *event = (struct event){0};
+}
+
+void event_bus_deinit(struct event_bus *bus)
+{
+    for (size_t i = 0; bus->kept && i < bus->n_kept; i++)
+        event_clear(&bus->kept[i]);
+    free(TAKE_PTR(bus->kept));
+    bus->n_kept = 0;
+}
+
+static char *copy(const char *text)
+{
+    return text ? strdup(text) : NULL;
+}
+
+/* Best effort: an event that cannot be copied whole is kept with what could be. */
+static void event_keep(struct event_bus *bus, const struct event *event)
+{
+    struct event *place = &bus->kept[bus->next];
+
+    event_clear(place);
+    *place = *event;
+    place->group = copy(event->group);
+    place->cell = copy(event->cell);
+    place->worker = copy(event->worker);
+    place->job = copy(event->job);
+    place->message = copy(event->message);
+    if (place->death)
+        death_ref(place->death);
+    bus->next = (bus->next + 1) % EVENTS_KEPT;
+    if (bus->n_kept < EVENTS_KEPT)
+        bus->n_kept++;
+}
+
+static void tell(struct list *subscribers, const struct event *event)
+{
+    list_for_each_safe (node, subscribers) {
+        struct event_subscriber *subscriber = list_entry(node, struct event_subscriber, link);
+        subscriber->fn(subscriber, event);
+    }
+}
+
+static void event_log(struct event_bus *bus, const struct event *event)
+{
+    const struct log_line line = {
+        .level = event->level,
+        .subject = event->group,
+        .kind = event->type,
+        .text = event->message,
+    };
+
+    if (!log_limit_admits(bus->limits, &line))
+        return;
+    log_write(event->level,
+              LOG_FIELDS({"TROUPE_EVENT", event->type}, {"TROUPE_GROUP", event->group},
+                         {"TROUPE_CELL", event->cell}, {"TROUPE_WORKER", event->worker},
+                         {"TROUPE_JOB", event->job}, {"MESSAGE_ID", event->message_id}),
+              "%s", event->message);
+}
+
+void event_emit(struct event_bus *bus, struct event event)
+{
+    event.id = ++bus->last_id;
+    if (event.at == 0)
+        event.at = clock_realtime();
+    event_log(bus, &event);
+    event_keep(bus, &event);
+    tell(&bus->subscribers, &event);
+}
+
+void event_emit_job(struct event_bus *bus, const struct event *event)
+{
+    tell(&bus->job_watchers, event);
+}
+
+void event_watch_jobs(struct event_bus *bus, struct event_subscriber *watcher)
+{
+    list_push_back(&bus->job_watchers, &watcher->link);
+}
+
+void event_subscribe(struct event_bus *bus, struct event_subscriber *subscriber)
+{
+    list_push_back(&bus->subscribers, &subscriber->link);
+}
+
+void event_unsubscribe(struct event_subscriber *subscriber)
+{
+    list_unlink(&subscriber->link);
+}
+
+const struct event *event_kept(const struct event_bus *bus, size_t i)
+{
+    if (i >= bus->n_kept)
+        return NULL;
+    return &bus->kept[(bus->next + EVENTS_KEPT - bus->n_kept + i) % EVENTS_KEPT];
+}
+
+const struct event *event_after(const struct event_bus *bus, uint64_t id)
+{
+    const uint64_t oldest = bus->last_id - bus->n_kept + 1;
+
+    return event_kept(bus, id < oldest ? 0 : (size_t)(id - oldest + 1));
+}
+
+/* ---- lines ---- */
+
+void event_emit_line(struct event_bus *bus, const char *worker, const char *line)
+{
+    list_for_each_safe (node, &bus->line_subscribers) {
+        struct event_line_subscriber *subscriber =
+            list_entry(node, struct event_line_subscriber, link);
+        subscriber->fn(subscriber, worker, line);
+    }
+}
+
+void event_subscribe_lines(struct event_bus *bus, struct event_line_subscriber *subscriber)
+{
+    list_push_back(&bus->line_subscribers, &subscriber->link);
+}
+
+void event_unsubscribe_lines(struct event_line_subscriber *subscriber)
+{
+    list_unlink(&subscriber->link);
+}

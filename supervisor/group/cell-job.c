@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/log.h"
+#include "supervisor/context.h"
+#include "supervisor/event/event-id.h"
+#include "supervisor/group/cell-private.h"
+#include "supervisor/group/group.h"
+#include "supervisor/group/job-event.h"
+#include "supervisor/loop/loop.h"
+#include <assert.h>
+#include <stdio.h>
+
+/* ---- the end of a job ---- */
+
+/* The reference that the cell holds on a live job goes over to the group's kept results, or goes.
+ */
+static void cell_let_go(struct cell *cell, struct job *job)
+{
+    const struct config_group *config = cell->config;
+
+    job->cell = NULL;
+    if (job->keep_result && config->results_max > 0 && config->result_ttl > 0) {
+        kept_results_add(&cell->group->results, job);
+    } else {
+        job->group = NULL;
+        job_unref(&cell->context->jobs, job);
+    }
+}
+
+static void cell_count_end(struct cell *cell, enum job_state state)
+{
+    switch (state) {
+    case JOB_SUCCEEDED:
+        CELL_COUNT(cell, succeeded);
+        break;
+    case JOB_FAILED:
+        CELL_COUNT(cell, unsuccessful);
+        break;
+    case JOB_CANCELLED:
+        CELL_COUNT(cell, cancelled);
+        break;
+    default:
+        CELL_COUNT(cell, dead);
+    }
+}
+
+/* Whose end was a worker's word; a sender's own delay is not the cell's. */
+static void cell_note_latency(struct cell *cell, const struct job *job)
+{
+    usec_t took = usec_sub(job->ended_at, job->created_at);
+    usec_t worked = job->started_at > 0 ? usec_sub(job->ended_at, job->started_at) : 0;
+
+    if (job->put_off || (job->state != JOB_SUCCEEDED && job->state != JOB_FAILED))
+        return;
+    latency_add(&cell->latency, took);
+    latency_add(&cell->work, worked);
+    if (group_is_keyed(cell->group)) {
+        latency_add(&cell->group->latency, took);
+        latency_add(&cell->group->work, worked);
+    }
+}
+
+/* Cancelled jobs say nothing about the cell. */
+static void cell_note_outcome(struct cell *cell, const struct job *job)
+{
+    const bool dead = job->state == JOB_DEAD;
+
+    if (job->state == JOB_CANCELLED)
+        return;
+    outcomes_add(&cell->outcomes, dead, job->ended_at);
+    if (group_is_keyed(cell->group))
+        outcomes_add(&cell->group->outcomes, dead, job->ended_at);
+    if (dead)
+        group_note_dead(cell->group, job);
+}
+
+void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason)
+{
+    assert(!list_linked(&job->link));
+    progress_moved(cell);
+    if (timer_armed(&job->deadline))
+        timer_disarm(loop_timers(cell->context->loop), &job->deadline);
+    job_set_state(job, state);
+    job->ended_at = loop_realtime(cell->context->loop);
+    cell_note_latency(cell, job);
+    if (reason)
+        job_set_reason(job, reason);
+    cell_count_end(cell, state);
+    cell_note_outcome(cell, job);
+    cell->queue_bytes -= job->payload.size;
+    cell->group->queue_bytes -= job->payload.size;
+    if (state == JOB_DEAD)
+        cell_write_letter(cell, job);
+    job_drop_payload(job);
+    cell->group->n_live--;
+    job_event_ended(job);
+    job_tell_waiters(job);
+    cell_let_go(cell, job);
+    if (cell->group->removed || !list_empty(&cell->waiting))
+        cell_wake(cell);
+    if (cell_live_jobs(cell) == 0) {
+        cell->idle_since = cell_now(cell);
+        cell_watch_idle(cell);
+    }
+}
+
+static void cell_tell_dead(struct cell *cell, struct job *job, const char *detail)
+{
+    char id[PROTOCOL_ID_TEXT], message[CELL_NAME_MAX + 320];
+
+    (void)snprintf(message, sizeof(message), "%s job %s is dead after %u attempt%s; the last: %s",
+                   cell->name, protocol_id_format(&job->id, id), job->n_failed,
+                   job->n_failed == 1 ? "" : "s", detail);
+    event_emit(&cell->context->events, (struct event){
+                                           .level = LOG_LEVEL_ERROR,
+                                           .type = "job.dead",
+                                           .group = cell->group->name,
+                                           .cell = cell_event_name(cell),
+                                           .job = id,
+                                           .message_id = EVENT_ID_JOB_DEAD,
+                                           .message = message,
+                                           .quotes = true,
+                                       });
+}
+
+/* ---- attempts that failed ---- */
+
+static void cell_on_alarm(struct alarm *alarm)
+{
+    struct job *job = list_entry(alarm, struct job, alarm);
+
+    list_unlink(&job->link);
+    cell_add_backoff(job->cell, -1);
+    job_set_state(job, JOB_QUEUED);
+    cell_enqueue(job->cell, job, false);
+    job_tell_waiters(job);
+}
+
+void cell_end_cancelled(struct cell *cell, struct job *job)
+{
+    char reason[48] = "cancelled";
+
+    if (job->timed_out)
+        (void)snprintf(reason, sizeof(reason), "its deadline is over");
+    else if (job->canceller_known)
+        (void)snprintf(reason, sizeof(reason), "cancelled by uid %u", (unsigned)job->canceller);
+    cell_end_job(cell, job, JOB_CANCELLED, reason);
+}
+
+void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
+{
+    progress_moved(cell);
+    job_set_state(job, JOB_BACKOFF);
+    list_push_back(&cell->backoff, &job->link);
+    cell_add_backoff(cell, 1);
+    alarm_init(&job->alarm, &cell->context->alarms, cell_on_alarm);
+    if (alarm_set_after(&job->alarm, delay) < 0)
+        cell_on_alarm(&job->alarm); /* no memory to wait: retry now */
+    else
+        job_tell_waiters(job);
+}
+
+int cell_delay(struct cell *cell, struct job *job, const struct cell_request *request)
+{
+    int r;
+
+    alarm_init(&job->alarm, &cell->context->alarms, cell_on_alarm);
+    r = request->at > 0 ? alarm_set_at(&job->alarm, request->at)
+                        : alarm_set_after(&job->alarm, request->delay);
+    if (r < 0)
+        return r;
+    job_set_state(job, JOB_DELAYED);
+    job->put_off = true;
+    list_push_back(&cell->backoff, &job->link);
+    cell_add_backoff(cell, 1);
+    return 0;
+}
+
+static usec_t cell_retry_delay(struct cell *cell, const struct job *job)
+{
+    const struct backoff_policy policy = {
+        .min = job->backoff_min,
+        .max = job->backoff_max,
+        .random = cell->config->backoff_random,
+    };
+
+    return backoff_delay(&policy, job->n_failed - 1, &cell->context->random);
+}
+
+/* It was in hand when its cell was closed, and did not end well. */
+static void cell_note_cut_off(struct cell *cell, const struct job *job)
+{
+    job_ids_add(&cell->group->cut_off, cell->group->name,
+                "in hand, and cancelled since its attempt failed and none follows", job);
+}
+
+static void cell_attempt_failed(struct cell *cell, struct job *job, const char *worker,
+                                const char *cause, const char *detail)
+{
+    char reason[PROTOCOL_REASON_MAX];
+
+    job_note_attempt(job, worker, cause, detail);
+    job->n_failed++;
+    if (job->cancel_requested) {
+        cell_end_cancelled(cell, job);
+    } else if (cell->closed) {
+        (void)snprintf(reason, sizeof(reason), "not retried: %s; %s", cell->closed, detail);
+        cell_note_cut_off(cell, job);
+        cell_end_job(cell, job, JOB_CANCELLED, reason);
+    } else if (job->n_failed > job->max_retries) {
+        (void)snprintf(reason, sizeof(reason), "%s", detail);
+        cell_tell_dead(cell, job, detail);
+        cell_end_job(cell, job, JOB_DEAD, reason);
+    } else {
+        CELL_COUNT(cell, retries);
+        job_event_retried(job, worker, cause);
+        cell_back_off(cell, job, cell_retry_delay(cell, job));
+    }
+}
+
+/* ---- told by slots ---- */
+
+void cell_job_started(struct cell *cell, struct job *job)
+{
+    progress_moved(cell);
+    job->started = true;
+    job->n_unbegun = 0;
+    job->started_at = loop_realtime(cell->context->loop);
+    job_event_started(job);
+    job_tell_waiters(job);
+}
+
+static void cell_job_erred(struct cell *cell, struct job *job, const char *worker,
+                           const struct parcel *text)
+{
+    const char *bytes = parcel_data(text);
+    char detail[160];
+    int size = text->size > sizeof(detail) - 1 ? (int)sizeof(detail) - 1 : (int)text->size;
+
+    (void)snprintf(detail, sizeof(detail), "%.*s", bytes ? size : 0, bytes ? bytes : "");
+    cell_attempt_failed(cell, job, worker, job->crash ? job->crash : "error", detail);
+}
+
+void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
+                       enum protocol_outcome outcome, int32_t code, struct parcel *result)
+{
+    cell_add_running(cell, -1);
+    job->code = code;
+    if (job->cancel_requested && outcome != PROTOCOL_ERROR) {
+        cell_end_cancelled(cell, job);
+        return;
+    }
+    switch (outcome) {
+    case PROTOCOL_SUCCESS:
+    case PROTOCOL_UNSUCCESSFUL:
+        job_set_result(job, result);
+        cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_FAILED, NULL);
+        break;
+    case PROTOCOL_CANCELLED:
+        cell_attempt_failed(cell, job, worker, "error", "given up by its handler");
+        break;
+    case PROTOCOL_ERROR:
+        cell_job_erred(cell, job, worker, result);
+        break;
+    }
+}
+
+void cell_job_returned(struct cell *cell, struct job *job)
+{
+    cell_add_running(cell, -1);
+    if (job->cancel_requested) {
+        cell_end_cancelled(cell, job);
+        return;
+    }
+    if (cell->closed) {
+        cell_note_cut_off(cell, job);
+        cell_end_job(cell, job, JOB_CANCELLED, cell->closed);
+        return;
+    }
+    job->attempt--; /* none was made, and whoever knows of it is dead */
+    progress_moved(cell);
+    job_set_state(job, JOB_QUEUED);
+    cell_enqueue(cell, job, true);
+    job_tell_waiters(job);
+}
+
+void cell_job_lost(struct cell *cell, struct job *job, const struct death *death)
+{
+    cell_add_running(cell, -1);
+    if (death->cause != DEATH_STOP || job->cancel_requested || cell->closed) {
+        cell_attempt_failed(cell, job, death->worker, death_cause_to_string(death->cause),
+                            death->detail);
+        return;
+    }
+    /* Its worker was stopped under it: not the job's fault, and not one of its attempts. */
+    progress_moved(cell);
+    job_set_state(job, JOB_QUEUED);
+    cell_enqueue(cell, job, true);
+    job_tell_waiters(job);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What the parts of a cell owe each other: cell.c has the queue and the matching of jobs to slots;
+ * cell-submit.c how a job comes into it; cell-room.c its bounds, and who waits for room;
+ * cell-state.c what it says of itself; cell-job.c what an attempt comes to, a retry or the end;
+ * cell-pool.c the slots, how many there are, and when all of them go.
+ */
+
+#include "supervisor/group/cell-submit.h"
+#include "supervisor/group/cell.h"
+
+#define job_of(node) list_entry(node, struct job, link)
+
+/* One more in a counter, of the cell and of its group. */
+#define CELL_COUNT(cell, counter) ((cell)->counters.counter++, (cell)->group->counters.counter++)
+
+/* `change` is 1 or -1; the group has sums of these. */
+void cell_add_running(struct cell *cell, int change);
+void cell_add_backoff(struct cell *cell, int change);
+void cell_add_waiter(struct cell *cell, int change);
+
+/* The beginning of this turn, monotonic. */
+usec_t cell_now(const struct cell *cell);
+
+/* Have the cell look at queue and pool at the end of this turn. */
+void cell_wake(struct cell *cell);
+
+/* Puts a job in state queued into the queue. */
+void cell_enqueue(struct cell *cell, struct job *job, bool first);
+
+/* ---- cell-job.c ---- */
+
+/* A dead job becomes a dead letter, which takes its payload over. */
+void cell_write_letter(struct cell *cell, struct job *job);
+
+/* A job that is in none of the cell's lists reaches its end. `reason` NULL = nothing to say. */
+void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason);
+/* The same for one whose cancellation was requested. */
+void cell_end_cancelled(struct cell *cell, struct job *job);
+
+/* The deadline of a job is over: it is cancelled. */
+void cell_on_deadline(struct timer *timer, usec_t now);
+
+/* A running job waits before its next attempt. */
+void cell_back_off(struct cell *cell, struct job *job, usec_t delay);
+
+/* A new job waits for the time that the request says. 0 or -ENOMEM. */
+int cell_delay(struct cell *cell, struct job *job, const struct cell_request *request);
+
+/* ---- cell-room.c ---- */
+
+/* 0 = there is room for this, CELL_E_BUSY, or CELL_E_WAIT: the waiter will be told. */
+int cell_find_room(struct cell *cell, const struct cell_request *request);
+
+/* Not above what the limits are with nothing else in the queue. */
+bool cell_may_ever_fit(const struct cell *cell, uint64_t size);
+
+/* After a change of the limits: whoever waits and can never fit any more has to ask again, and is
+ * refused then. Nobody waits behind what cannot be. */
+void cell_turn_away_misfits(struct cell *cell);
+
+/* As many of those who wait as there are places now are told. */
+void cell_call_waiters(struct cell *cell);
+
+/* ---- cell-pool.c ---- */
+
+/* Slots beyond the pool's size go once they and all above them are stopped. */
+void cell_trim(struct cell *cell);
+
+void cell_on_idle_timer(struct timer *timer, usec_t now);

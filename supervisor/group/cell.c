@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/event/complaint.h"
+#include "supervisor/group/cell-private.h"
+
+#include "shared/log.h"
+#include "supervisor/context.h"
+#include "supervisor/group/group.h"
+#include "supervisor/message/router.h"
+#include "supervisor/pool/slot-private.h"
+#include "supervisor/pool/spare.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long a job waits that could not be handed over for want of descriptors or memory. */
+#define CELL_HANDOVER_RETRY (100 * USEC_PER_MSEC)
+
+usec_t cell_now(const struct cell *cell)
+{
+    return loop_now(cell->context->loop);
+}
+
+void cell_wake(struct cell *cell)
+{
+    loop_defer(cell->context->loop, &cell->dispatch);
+}
+
+void cell_enqueue(struct cell *cell, struct job *job, bool first)
+{
+    if (first)
+        queue_push_front(&cell->queue, job);
+    else
+        queue_push_back(&cell->queue, job);
+    progress_watch(cell);
+    cell_wake(cell);
+}
+
+/* ---- told by slots ---- */
+
+void cell_slot_available(struct cell *cell, struct slot *slot)
+{
+    /* With Prefetch= it was there all the time, having room. */
+    list_unlink(&slot->available_link);
+    /* Last in, first out: the worker whose memory is still in the caches. */
+    list_push_front(&cell->available, &slot->available_link);
+    cell_wake(cell);
+}
+
+void cell_slot_has_room(struct cell *cell, struct slot *slot)
+{
+    /* Idle ones come first. */
+    if (list_linked(&slot->available_link))
+        return;
+    list_push_back(&cell->available, &slot->available_link);
+    cell_wake(cell);
+}
+
+void cell_slot_withdrawn(struct cell *cell, struct slot *slot)
+{
+    (void)cell;
+    list_unlink(&slot->available_link);
+}
+
+void cell_slot_stopped(struct cell *cell, struct slot *slot)
+{
+    if (slot->retired || slot == cell->aside)
+        cell_wake(cell);
+    if (slot != cell->aside && cell->slots[slot->index]->beside == slot)
+        spare_review(slot);
+}
+
+/* ---- dispatch ---- */
+
+static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
+{
+    int r;
+
+    queue_remove(&cell->queue, job);
+    job_set_state(job, JOB_RUNNING);
+    job->attempt++;
+    cell_add_running(cell, 1);
+    r = slot_assign(slot, job);
+    if (r == 0) {
+        progress_moved(cell);
+        if (slot_may_take_job(slot))
+            list_push_back(&cell->available, &slot->available_link);
+        job_tell_waiters(job);
+        return;
+    }
+    cell_add_running(cell, -1);
+    job->attempt--; /* nobody has seen it */
+    if (r == MAILBOX_E_FULL && slot_is_up(slot)) {
+        /* Its inbox holds no more (Prefetch=, messages): it asks again once there is room. */
+        job_set_state(job, JOB_QUEUED);
+        cell_enqueue(cell, job, true);
+        return;
+    }
+    complain_of_group(cell->context, cell->group->name, LOG_LEVEL_WARNING,
+                      "%s: handing over a job failed, trying again: %s", slot->name,
+                      r < 0 ? strerror(-r) : "its inbox is full");
+    if (slot_is_up(slot)) {
+        /* Ours is the fault: descriptors, memory. */
+        cell_slot_available(cell, slot);
+        cell_back_off(cell, job, CELL_HANDOVER_RETRY);
+    } else {
+        job_set_state(job, JOB_QUEUED);
+        cell_enqueue(cell, job, true);
+    }
+}
+
+static void cell_dispatch(struct loop_deferred *deferred)
+{
+    struct cell *cell = list_entry(deferred, struct cell, dispatch);
+    struct list *node;
+    struct job *job;
+
+    replacement_step(cell);
+    spare_step(cell);
+    cell_trim(cell);
+    while (!cell->paused && (job = queue_first(&cell->queue)) &&
+           (node = list_first(&cell->available))) {
+        struct slot *slot = list_entry(node, struct slot, available_link);
+
+        list_unlink(node);
+        /* A reload may have changed Prefetch= or MaxJobs= since it said that it has room. */
+        if (slot_may_take_job(slot))
+            cell_assign(cell, slot, job);
+    }
+    cell_call_waiters(cell);
+    if (cell->group->removed && cell->group->n_live == 0)
+        group_drained(cell->group);
+    if (cell->retiring && cell->n_slots == 0 && !cell->aside)
+        group_retire_cell(cell->group, cell);
+}
+
+/* ---- cancelling ---- */
+
+/* Takes a job that is not running out of its list. */
+static void cell_take_out(struct cell *cell, struct job *job)
+{
+    if (job->state != JOB_QUEUED) {
+        alarm_stop(&job->alarm);
+        list_unlink(&job->link);
+        cell_add_backoff(cell, -1);
+    } else {
+        queue_remove(&cell->queue, job);
+    }
+}
+
+int cell_cancel(struct job *job)
+{
+    struct cell *cell = job->cell;
+
+    if (job_ended(job))
+        return CELL_CANCEL_E_ENDED;
+    if (job->cancel_requested)
+        return CELL_CANCEL_E_ALREADY;
+    job->cancel_requested = true;
+    if (job->state == JOB_RUNNING) {
+        slot_cancel(job->slot, job);
+        return 0;
+    }
+    cell_take_out(cell, job);
+    cell_end_cancelled(cell, job);
+    return 0;
+}
+
+void cell_on_deadline(struct timer *timer, usec_t now)
+{
+    struct job *job = list_entry(timer, struct job, deadline);
+
+    (void)now;
+    job->timed_out = !job->cancel_requested;
+    (void)cell_cancel(job); /* if it was asked for before, it is under way */
+}
+
+/* The first job that is not running. */
+static struct job *cell_first_waiting(const struct cell *cell)
+{
+    struct list *node = list_first(&cell->backoff);
+
+    return node ? job_of(node) : queue_first(&cell->queue);
+}
+
+void cell_close(struct cell *cell, const char *why)
+{
+    struct job *job;
+
+    cell->closed = why;
+    while ((job = cell_first_waiting(cell))) {
+        cell_take_out(cell, job);
+        cell_end_job(cell, job, JOB_CANCELLED, why);
+    }
+    cell_turn_away(cell);
+}
+
+uint64_t cell_live_jobs(const struct cell *cell)
+{
+    return cell->queue.n_jobs + cell->n_backoff + cell->n_running;
+}
+
+/* ---- life ---- */
+
+static void cell_set_name(struct cell *cell, const char *key)
+{
+    const char *group = cell->group->name;
+
+    (void)snprintf(cell->name, sizeof(cell->name), "%s%s%s", group, *key ? "/" : "", key);
+    cell->key = cell->name + strlen(group) + (*key != '\0');
+}
+
+static int cell_new_actor(struct cell *cell)
+{
+    int r;
+
+    if (cell->config->type != CONFIG_ACTOR)
+        return 0;
+    r = actor_new(&cell->actor, cell->context, ACTOR_POOL, cell->name);
+    if (r < 0)
+        return r;
+    cell->actor->cell = cell;
+    cell->actor->log = cell->group->message_log;
+    cell->actor->paused = cell->paused;
+    return 0;
+}
+
+int cell_new(struct cell **ret, struct group *group, const char *key)
+{
+    struct cell *cell = calloc(1, sizeof(*cell));
+    int r;
+
+    if (!cell)
+        return -ENOMEM;
+    cell->context = group->context;
+    cell->group = group;
+    cell->config = group->config;
+    cell->paused = group->paused;
+    cell->closed = group->closed;
+    cell->idle_since = cell_now(cell);
+    cell_set_name(cell, key);
+    list_init(&cell->link);
+    spare_init(cell);
+    list_init(&cell->cursors);
+    list_init(&cell->available);
+    queue_init(&cell->queue);
+    list_init(&cell->backoff);
+    list_init(&cell->waiting);
+    list_init(&cell->called);
+    timer_init(&cell->idle_timer, cell_on_idle_timer);
+    loop_deferred_init(&cell->dispatch, cell_dispatch);
+    replacement_init(cell);
+    progress_init(cell);
+    r = cell_new_actor(cell);
+    if (r == 0)
+        r = cell_reserve(cell, group->size);
+    if (r < 0) {
+        cell_free(cell);
+        return r;
+    }
+    cell_set_size(cell, group->size);
+    *ret = cell;
+    return 0;
+}
+
+struct cell *cell_free(struct cell *cell)
+{
+    if (!cell)
+        return NULL;
+    assert(cell_live_jobs(cell) == 0);
+    cell_turn_away(cell);
+    timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
+    loop_undefer(&cell->dispatch);
+    spare_deinit(cell);
+    progress_deinit(cell);
+    replacement_deinit(cell);
+    for (size_t i = 0; i < cell->n_slots; i++) {
+        cell->slots[i]->beside = slot_free(cell->slots[i]->beside);
+        slot_free(cell->slots[i]);
+    }
+    if (cell->actor)
+        router_remove(cell->actor, "its group, or its cell, is gone");
+    restart_reset(&cell->tally);
+    free(cell->slots);
+    free(cell);
+    return NULL;
+}
+
+void cell_pause(struct cell *cell)
+{
+    cell->paused = true;
+    if (cell->actor)
+        router_pause(cell->actor);
+}
+
+void cell_resume(struct cell *cell)
+{
+    cell->paused = false;
+    if (cell->actor)
+        router_resume(cell->actor);
+    cell_wake(cell);
+    cell_watch_idle(cell);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/group.h"
+
+#include "shared/log.h"
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+bool group_is_keyed(const struct group *group)
+{
+    return !group->cell;
+}
+
+struct cell *group_next_cell(const struct group *group, const struct cell *cell)
+{
+    const struct list *next = cell ? cell->link.next : group->cells.cells.next;
+
+    return next == &group->cells.cells ? NULL : list_entry(next, struct cell, link);
+}
+
+struct cell *group_find_cell(const struct group *group, const char *key, size_t size)
+{
+    return cell_table_find(&group->cells, key, size);
+}
+
+/* ---- jobs find their cell ---- */
+
+static int group_make_cell(struct group *group, const char *key, size_t size, struct cell **ret)
+{
+    char name[PROTOCOL_NAME_MAX + 1];
+
+    if (group->closed || group->removed)
+        return CELL_E_STOPPING;
+    if (group->cells.n_cells >= group->config->cells_max) {
+        group->counters.refused++;
+        return CELL_E_TOO_MANY;
+    }
+    memcpy(name, key, size);
+    name[size] = '\0';
+    return cell_new(ret, group, name);
+}
+
+/* Found, or made and in no table yet. */
+static int group_pick_cell(struct group *group, const struct cell_request *request,
+                           struct cell **ret)
+{
+    if (group->cell) {
+        *ret = group->cell;
+        return 0;
+    }
+    if (request->key_size == 0)
+        return CELL_E_NO_KEY;
+    if (!protocol_name_valid(request->key, request->key_size))
+        return CELL_E_BAD_KEY;
+    *ret = group_find_cell(group, request->key, request->key_size);
+    if (!*ret)
+        return group_make_cell(group, request->key, request->key_size, ret);
+    return (*ret)->retiring ? cell_call_back(*ret) : 0;
+}
+
+static void group_begin_cell(struct group *group, struct cell *cell)
+{
+    cell_tell(cell, LOG_LEVEL_INFO, "cell.created", NULL, "is created");
+    if (group->wanted)
+        cell_start(cell);
+    cell_watch_idle(cell);
+}
+
+int group_submit(struct group *group, const struct cell_request *request,
+                 void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
+                 struct job **ret)
+{
+    struct cell *cell;
+    bool made;
+    int r;
+
+    r = group_pick_cell(group, request, &cell);
+    if (r != 0)
+        return r;
+    made = !list_linked(&cell->link);
+    if (made) {
+        r = cell_table_add(&group->cells, cell);
+        if (r < 0) {
+            cell_free(cell);
+            return r;
+        }
+    }
+    r = cell_submit(cell, request, changed, owner, cookie, ret);
+    if (r != 0 && r != CELL_E_WAIT && made) {
+        /* A refused job leaves no trace. */
+        cell_table_remove(&group->cells, cell);
+        cell_free(cell);
+    } else if (made) {
+        group_begin_cell(group, cell);
+    } else if (r != 0) {
+        cell_watch_idle(cell);
+    }
+    return r;
+}
+
+int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret)
+{
+    const struct cell_request request = {.key = key, .key_size = (uint32_t)size};
+    int r;
+
+    r = group_pick_cell(group, &request, ret);
+    if (r != 0)
+        return r;
+    if (list_linked(&(*ret)->link)) {
+        cell_watch_idle(*ret);
+        return 0;
+    }
+    r = cell_table_add(&group->cells, *ret);
+    if (r < 0) {
+        cell_free(*ret);
+        return r;
+    }
+    group_begin_cell(group, *ret);
+    return 0;
+}
+
+/* ---- cells that are gone ---- */
+
+void group_retire_cell(struct group *group, struct cell *cell)
+{
+    assert(cell_live_jobs(cell) == 0);
+    cell_table_remove(&group->cells, cell);
+    cell_tell(cell, LOG_LEVEL_INFO, "cell.retired", NULL, "is retired: no jobs for CellIdleSec=");
+    cell_free(cell);
+}
+
+void group_note_generation(struct group *group, uint64_t generation)
+{
+    if (generation > group->generations)
+        group->generations = generation;
+}

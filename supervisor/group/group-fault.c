@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/group-fault.h"
+
+#include "shared/cleanup.h"
+#include "shared/log.h"
+#include "supervisor/config/config-problem.h"
+#include "supervisor/config/config-resolve.h"
+#include "supervisor/config/lookup.h"
+#include "supervisor/context.h"
+#include "supervisor/group/group.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long until the next try. */
+#define RETRY_MIN USEC_PER_SEC
+#define RETRY_MAX (30 * USEC_PER_SEC)
+
+struct group_fault {
+    struct group *group;
+    struct config_group *next; /* NULL = the group's own has the fault */
+    struct lookup lookup;
+    struct timer timer;
+    unsigned n_tries;
+    bool tried; /* right now */
+    bool asked; /* somebody waits for the outcome */
+};
+
+static struct config_group *config_of(const struct group_fault *fault)
+{
+    return fault->next ? fault->next : fault->group->config;
+}
+
+static void tell(const struct group_fault *fault, enum log_level level, const char *type,
+                 const char *what, const char *why)
+{
+    struct group *group = fault->group;
+    char message[1024];
+
+    (void)snprintf(message, sizeof(message), "%s %s%s", group->name, what, why);
+    event_emit(&group->context->events, (struct event){
+                                            .level = level,
+                                            .type = type,
+                                            .group = group->name,
+                                            .message = message,
+                                        });
+}
+
+static void tell_fault(const struct group_fault *fault)
+{
+    tell(fault, LOG_LEVEL_ERROR, "group.cannot-start",
+         fault->next ? "goes on with the configuration of before: " : "cannot start: ",
+         config_of(fault)->fault);
+}
+
+static void wait_for_next_try(struct group_fault *fault)
+{
+    const struct backoff_policy policy = {.min = RETRY_MIN, .max = RETRY_MAX, .random = 0.2};
+    struct context *context = fault->group->context;
+    usec_t delay = backoff_delay(&policy, fault->n_tries++, &context->random);
+
+    if (timer_arm(loop_timers(context->loop), &fault->timer,
+                  usec_add(loop_now(context->loop), delay)) < 0)
+        log_error("%s: out of memory arming a timer", fault->group->name);
+}
+
+/* ---- it is over ---- */
+
+void group_fault_unblock(struct group *group)
+{
+    group_each_cell (cell, group)
+        if (cell->wanted)
+            cell_start(cell);
+    if (group->wanted)
+        group_start(group);
+}
+
+static void on_mended(struct group_fault *fault)
+{
+    struct config_group *next = TAKE_PTR(fault->next);
+    struct group *group = fault->group;
+    int r;
+
+    tell(fault, LOG_LEVEL_NOTICE, "group.mended", "has what was missing", "");
+    group_fault_end(group);
+    if (!next) {
+        group_fault_unblock(group);
+        return;
+    }
+    r = group_reconfigure(group, next);
+    if (r < 0) {
+        log_error("%s: cannot take its new configuration: %s", group->name, strerror(-r));
+        config_group_free(next);
+    }
+}
+
+/* ---- one try ---- */
+
+/* What it found is not worth a line if it was known. */
+static void end_try(struct group_fault *fault)
+{
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    struct config_group *config = config_of(fault);
+    _cleanup_free_ char *before = TAKE_PTR(config->fault);
+    bool asked = fault->asked, same;
+    int r = config_resolve_group(config, &fault->lookup.names, &problems);
+
+    config_problems_deinit(&problems);
+    lookup_deinit(&fault->lookup);
+    fault->tried = fault->asked = false;
+    if (r < 0)
+        config->fault = TAKE_PTR(before);
+    if (!config->fault) {
+        on_mended(fault);
+        return;
+    }
+    same = before && strcmp(before, config->fault) == 0;
+    if (asked || (r == 0 && !same))
+        tell_fault(fault);
+    wait_for_next_try(fault);
+}
+
+static void on_lookup_done(struct lookup *lookup)
+{
+    end_try(list_entry(lookup, struct group_fault, lookup));
+}
+
+static void try_again(struct group_fault *fault)
+{
+    int r;
+
+    fault->tried = true;
+    lookup_init(&fault->lookup, fault->group->context->loop, on_lookup_done);
+    r = config_want_group_names(config_of(fault), &fault->lookup.names);
+    if (r == 0)
+        r = lookup_start(&fault->lookup);
+    if (r != 0)
+        end_try(fault);
+}
+
+static void on_timer(struct timer *timer, usec_t now)
+{
+    (void)now;
+    try_again(list_entry(timer, struct group_fault, timer));
+}
+
+/* ---- outside ---- */
+
+int group_fault_begin(struct group *group, struct config_group *next)
+{
+    struct group_fault *fault = calloc(1, sizeof(*fault));
+
+    if (!fault)
+        return -ENOMEM;
+    group_fault_end(group);
+    fault->group = group;
+    fault->next = next;
+    timer_init(&fault->timer, on_timer);
+    group->fault = fault;
+    tell_fault(fault);
+    wait_for_next_try(fault);
+    return 0;
+}
+
+void group_fault_end(struct group *group)
+{
+    struct group_fault *fault = TAKE_PTR(group->fault);
+
+    if (!fault)
+        return;
+    timer_disarm(loop_timers(group->context->loop), &fault->timer);
+    lookup_deinit(&fault->lookup);
+    config_group_free(fault->next);
+    free(fault);
+}
+
+const char *group_fault_text(const struct group *group)
+{
+    return group->fault ? config_of(group->fault)->fault : NULL;
+}
+
+bool group_is_blocked(const struct group *group)
+{
+    return group->config->fault != NULL;
+}
+
+void group_fault_retry(struct group *group)
+{
+    struct group_fault *fault = group->fault;
+
+    if (!fault)
+        return;
+    fault->asked = true;
+    fault->n_tries = 0;
+    timer_disarm(loop_timers(group->context->loop), &fault->timer);
+    if (!fault->tried)
+        try_again(fault);
+}
+
+bool group_fault_is_tried(const struct group *group)
+{
+    return group->fault && group->fault->tried;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What the parts of a group owe each other: group.c has its life and its configuration,
+ * group-cell.c how jobs find their cell and cells come and go, group-size.c how large pools are.
+ */
+
+#include "supervisor/group/group.h"
+
+/* An event of the group; the message is its name and `text`. */
+void group_tell(struct group *group, const char *type, const char *text);
+
+/* ---- group-size.c ---- */
+
+/* Room in every cell, or in none. 0 or -ENOMEM. */
+int group_reserve(struct group *group, size_t size);
+
+/* To a size that was reserved, of every cell, also those to come. */
+void group_set_size(struct group *group, size_t size);

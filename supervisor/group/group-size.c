@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/group-private.h"
+
+#include <stdio.h>
+
+/* What was reserved for nothing goes with the next dispatch. */
+int group_reserve(struct group *group, size_t size)
+{
+    int r = 0;
+
+    group_each_cell (cell, group) {
+        if (r == 0 && !cell->retiring)
+            r = cell_reserve(cell, size);
+        if (r < 0)
+            cell_set_size(cell, cell->size);
+    }
+    return r;
+}
+
+void group_set_size(struct group *group, size_t size)
+{
+    group->size = size;
+    group_each_cell (cell, group) {
+        if (cell->retiring)
+            continue; /* comes back with the new size, if at all */
+        cell->own_size = false;
+        cell_set_size(cell, size);
+        cell_watch_idle(cell);
+    }
+}
+
+static bool group_has_size(const struct group *group, size_t size)
+{
+    if (group->size != size)
+        return false;
+    group_each_cell (cell, group)
+        if (cell->own_size)
+            return false;
+    return true;
+}
+
+int group_resize(struct group *group, int64_t size)
+{
+    char text[64];
+    size_t before = group->size;
+    int r;
+
+    if (size < 1 || size > GROUP_SIZE_MAX)
+        return GROUP_E_BAD_SIZE;
+    if (group_has_size(group, (size_t)size))
+        return 0;
+    r = group_reserve(group, (size_t)size);
+    if (r < 0)
+        return r;
+    group_set_size(group, (size_t)size);
+    (void)snprintf(text, sizeof(text), "is resized from %zu to %lld", before, (long long)size);
+    group_tell(group, "group.resized", text);
+    return 0;
+}
+
+int group_resize_cell(struct cell *cell, int64_t size)
+{
+    char text[64];
+    size_t before = cell->size;
+    int r;
+
+    if (cell == cell->group->cell)
+        return group_resize(cell->group, size);
+    if (size < 1 || size > GROUP_SIZE_MAX)
+        return GROUP_E_BAD_SIZE;
+    if ((size_t)size == before)
+        return 0;
+    if (cell->retiring) {
+        r = cell_call_back(cell);
+        if (r < 0)
+            return r;
+    }
+    r = cell_reserve(cell, (size_t)size);
+    if (r < 0)
+        return r;
+    cell->own_size = (size_t)size != cell->group->size;
+    cell_set_size(cell, (size_t)size);
+    cell_watch_idle(cell);
+    (void)snprintf(text, sizeof(text), "is resized from %zu to %lld", before, (long long)size);
+    cell_tell(cell, LOG_LEVEL_NOTICE, "cell.resized", NULL, text);
+    return 0;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/group-private.h"
+
+#include "shared/cleanup.h"
+#include "shared/log.h"
+#include "supervisor/context.h"
+#include "supervisor/message/router.h"
+#include "supervisor/pool/slot.h"
+#include "supervisor/pool/spare.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Why jobs of a group end that a reload has removed. */
+static const char REMOVED[] = "the group was removed by a reload";
+
+void group_tell(struct group *group, const char *type, const char *text)
+{
+    char message[256];
+
+    (void)snprintf(message, sizeof(message), "%s %s", group->name, text);
+    event_emit(&group->context->events, (struct event){
+                                            .level = LOG_LEVEL_NOTICE,
+                                            .type = type,
+                                            .group = group->name,
+                                            .message = message,
+                                        });
+}
+
+/* Without keys, its only cell; with them they come with their jobs. */
+static int group_new_actor(struct group *group)
+{
+    int r;
+
+    if (group->config->type != CONFIG_ACTOR)
+        return 0;
+    r = actor_new(&group->actor, group->context, ACTOR_GROUP, group->name);
+    if (r < 0)
+        return r;
+    group->actor->group = group;
+    return 0;
+}
+
+static int group_make_only_cell(struct group *group)
+{
+    int r;
+
+    if (group->config->cells == CONFIG_CELLS_BY_KEY)
+        return group_new_actor(group);
+    r = cell_new(&group->cell, group, "");
+    return r < 0 ? r : cell_table_add(&group->cells, group->cell);
+}
+
+int group_new(struct group **ret, struct context *context, struct config_group *config)
+{
+    struct group *group = calloc(1, sizeof(*group));
+    int r;
+
+    if (!group)
+        return -ENOMEM;
+    group->context = context;
+    group->config = config;
+    group->name = config->name;
+    group->size = config->size;
+    list_init(&group->pending_link);
+    list_init(&group->removed_link);
+    list_init(&group->down_link);
+    kept_results_init(&group->results, context->loop, &context->jobs);
+    kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
+                            config->results_memory_max);
+    r = cell_table_init(&group->cells);
+    if (r == 0) {
+        group->blobs = blob_share_new(&context->jobs.blobs);
+        r = group->blobs ? 0 : -ENOMEM;
+    }
+    if (r == 0)
+        r = group_make_only_cell(group);
+    if (r < 0) {
+        group->config = NULL; /* the caller's still */
+        group_free(group);
+        return r;
+    }
+    *ret = group;
+    return 0;
+}
+
+struct group *group_free(struct group *group)
+{
+    struct list *first;
+
+    if (!group)
+        return NULL;
+    while ((first = list_first(&group->cells.cells))) {
+        struct cell *cell = list_entry(first, struct cell, link);
+        cell_table_remove(&group->cells, cell);
+        cell_free(cell);
+    }
+    job_ids_end(&group->cut_off, group->name);
+    list_unlink(&group->down_link); /* its last slots may have put it there as they went */
+    if (group->actor)
+        router_remove(group->actor, "the group is gone");
+    kept_results_deinit(&group->results);
+    cell_table_deinit(&group->cells);
+    group_fault_end(group);
+    (void)blob_share_unref(group->blobs);
+    config_group_free(group->config);
+    free(group);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+void group_start(struct group *group)
+{
+    group->wanted = true;
+    group_set_pending(group, false);
+    group_each_cell (cell, group)
+        cell_start(cell);
+}
+
+void group_stop(struct group *group, bool hurry)
+{
+    group->wanted = false;
+    group_set_pending(group, false);
+    group_each_cell (cell, group)
+        cell_stop(cell, hurry);
+}
+
+void group_restart(struct group *group)
+{
+    group->wanted = true;
+    group_each_cell (cell, group)
+        cell_restart(cell);
+}
+
+void group_reset(struct group *group)
+{
+    group->outcomes = (struct outcomes){0};
+    group_each_cell (cell, group)
+        cell_reset(cell);
+}
+
+void group_pause(struct group *group)
+{
+    bool changes = !group->paused;
+
+    group->paused = true;
+    group_each_cell (cell, group) {
+        changes = changes || !cell->paused;
+        cell_pause(cell);
+    }
+    if (changes)
+        group_tell(group, "group.paused", "is paused: jobs are queued, none is handed out");
+}
+
+void group_resume(struct group *group)
+{
+    bool changes = group->paused;
+
+    group->paused = false;
+    group_each_cell (cell, group) {
+        changes = changes || cell->paused;
+        cell_resume(cell);
+    }
+    if (changes)
+        group_tell(group, "group.resumed", "is resumed");
+}
+
+int group_pause_cell(struct cell *cell)
+{
+    int r;
+
+    if (cell == cell->group->cell)
+        group_pause(cell->group);
+    if (cell->paused)
+        return 0;
+    if (cell->retiring) {
+        r = cell_call_back(cell);
+        if (r < 0)
+            return r;
+    }
+    cell_pause(cell);
+    cell_tell(cell, LOG_LEVEL_NOTICE, "cell.paused", NULL,
+              "is paused: jobs are queued, none is handed out");
+    return 0;
+}
+
+void group_resume_cell(struct cell *cell)
+{
+    if (cell == cell->group->cell)
+        group_resume(cell->group);
+    if (!cell->paused)
+        return;
+    cell_resume(cell);
+    cell_tell(cell, LOG_LEVEL_NOTICE, "cell.resumed", NULL, "is resumed");
+}
+
+/* ---- closing ---- */
+
+/* Accepted jobs live in this process's memory: whoever ends them learns how many and which. */
+static void group_log_cancelled(const struct group *group, uint64_t n, const char *why)
+{
+    if (n > 0)
+        log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_GROUP", group->name}),
+                  "%s: %" PRIu64 " job%s that waited %s cancelled: %s", group->name, n,
+                  n == 1 ? "" : "s", n == 1 ? "is" : "are", why);
+}
+
+static void group_log_in_hand(const struct group *group)
+{
+    struct job_ids ids = {0};
+    const struct slot *slot;
+
+    group_each_cell (cell, group)
+        for (size_t i = 0; (slot = cell_next_slot(cell, &i));)
+            list_for_each (node, &slot->jobs)
+                job_ids_add(&ids, group->name, "in hand now, and not tried again if that fails",
+                            list_entry(node, struct job, link));
+    job_ids_end(&ids, group->name);
+}
+
+/* All cells, or those that are stopped. */
+static void group_close_cells(struct group *group, const char *why, bool all)
+{
+    const uint64_t before = group->n_live;
+
+    group_each_cell (cell, group)
+        if (all || !cell->wanted)
+            cell_close(cell, why);
+        else
+            cell_turn_away(cell);
+    group_log_cancelled(group, before - group->n_live, why);
+}
+
+void group_close(struct group *group, const char *why)
+{
+    group->closed = why;
+    group_close_cells(group, why, true);
+    group_log_in_hand(group);
+}
+
+void group_reopen(struct group *group)
+{
+    group->closed = NULL;
+    group_each_cell (cell, group)
+        cell->closed = NULL;
+}
+
+/* ---- configuration ---- */
+
+/* Everybody who points into the old configuration points into this one. */
+static void group_adopt(struct group *group, struct config_group *config)
+{
+    struct slot *slot;
+
+    group->config = config;
+    group->name = config->name;
+    kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
+                            config->results_memory_max);
+    group_each_cell (cell, group) {
+        cell->config = config;
+        for (size_t i = 0; (slot = cell_next_slot(cell, &i));) {
+            slot->process.group = config->name;
+            slot_take_config(slot);
+        }
+        progress_reset(cell);
+    }
+}
+
+int group_reconfigure(struct group *group, struct config_group *config)
+{
+    struct config_group *before = group->config;
+    bool roll = !config_group_same_process(before, config) || group_is_behind(group);
+    bool resize = config->size != before->size;
+    int r = resize ? group_reserve(group, config->size) : 0;
+
+    if (r < 0)
+        return r;
+    group_adopt(group, config);
+    config_group_free(before);
+    /* In this order: new slots already start as the new file says. */
+    if (resize)
+        group_set_size(group, config->size);
+    group_each_cell (cell, group) {
+        if (roll)
+            replacement_roll(cell);
+        spare_review_all(cell);
+        cell_review(cell);
+    }
+    return 0;
+}
+
+bool group_is_behind(const struct group *group)
+{
+    return group->n_behind > 0;
+}
+
+void group_remove(struct group *group)
+{
+    bool blocked = group_is_blocked(group);
+
+    group_fault_end(group);
+    group->removed = true;
+    list_push_back(&group->context->registry.removed, &group->removed_link);
+    group_tell(group, "group.removed", "is removed: it drains");
+    if (!group->wanted || blocked)
+        group->closed = REMOVED;
+    /* Nobody would run the queue of a cell that is stopped any more. */
+    group_close_cells(group, REMOVED, blocked);
+    if (group->n_live == 0)
+        group_drained(group);
+}
+
+void group_restore(struct group *group)
+{
+    group->removed = group->drained = false;
+    list_unlink(&group->removed_link);
+    group_reopen(group);
+    group_set_pending(group, true);
+}
+
+void group_drained(struct group *group)
+{
+    if (!group->drained)
+        group_tell(group, "group.drained", "has no more jobs");
+    group->drained = true;
+    group_stop(group, false);
+}

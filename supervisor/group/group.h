@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A group: one kind of worker, as configured by one file. Without keys it has one cell, which lives
+ * as long as the group; with Cells=by-key it has one for each key in use, found in a table.
+ */
+
+#include "supervisor/config/config.h"
+#include "supervisor/group/cell-submit.h"
+#include "supervisor/group/cell-table.h"
+#include "supervisor/group/cell.h"
+#include "supervisor/group/group-fault.h"
+#include "supervisor/job/job-ids.h"
+#include "supervisor/job/kept-results.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct actor;
+struct context;
+
+/* The last dead job. */
+struct group_dead {
+    struct protocol_id id;
+    usec_t at;                     /* realtime; 0 = there was none */
+    char reason[DEATH_DETAIL_MAX]; /* may quote its worker */
+};
+
+struct group {
+    struct context *context;
+    struct config_group *config; /* owned */
+    const char *name;            /* config->name */
+    uint64_t reference;          /* index and generation in the registry */
+    struct cell_table cells;
+    struct actor *actor; /* with Cells=by-key: hands on by routing key; else NULL */
+    uint8_t message_log; /* enum actor_log: what new actors are to log */
+    struct cell *cell;   /* the only one of a group without keys; NULL with Cells=by-key */
+    size_t size;         /* of the pool of every cell that has no size of its own */
+    struct kept_results results;
+    struct blob_share *blobs; /* of what its workers send */
+    struct latency latency;   /* of all cells, if it has keys; likewise: */
+    struct latency work;
+    struct outcomes outcomes;
+    struct group_dead last_dead;
+    uint64_t n_live;                          /* jobs, in all cells */
+    uint64_t queue_bytes;                     /* their payloads */
+    uint64_t n_running, n_backoff, n_waiters; /* sums of those of its cells */
+    struct cell_counters counters;            /* since it was loaded, also by cells that are gone */
+    struct census census;                     /* of all its slots */
+    struct census retiring;                   /* of those in cells that retire */
+    struct list pending_link;                 /* in the registry, while pending */
+    struct list removed_link;                 /* in the registry, while removed */
+    struct list down_link;     /* in the registry: went down while everything stops */
+    bool stopped;              /* while everything stops: it is down, for good */
+    size_t n_behind;           /* cells whose roll was stopped: see struct replacement */
+    size_t n_followers_up;     /* while everything stops: groups that have to stop before it */
+    uint64_t generations;      /* the highest of all slots that are gone: names are used again,
+                                  name and generation together never */
+    struct group_fault *fault; /* a configuration that cannot be used here; NULL = none */
+    bool wanted;               /* new slots are to run */
+    bool pending;              /* to be started once the groups of its After= have come up */
+    bool paused;               /* new cells are paused */
+    const char *closed;        /* as of a cell */
+    struct job_ids cut_off;    /* jobs that a close has ended with their attempt */
+    bool drained;              /* removed, and without jobs: only its slots are still to stop */
+    bool removed;              /* drains: accepts nothing, and goes away once all is down */
+    bool follows, followed;    /* as of order_find_followers(), and whether that is known */
+};
+
+/* Takes `config` over on success. 0, -ENOMEM, or -errno of getrandom(2). */
+int group_new(struct group **ret, struct context *context, struct config_group *config);
+struct group *group_free(struct group *group);
+
+void group_start(struct group *group);
+/* Queued jobs stay queued. */
+void group_stop(struct group *group, bool hurry);
+void group_restart(struct group *group);
+void group_reset(struct group *group);
+void group_pause(struct group *group);
+void group_resume(struct group *group);
+/* This cell alone. 0 or -ENOMEM (of one that retires, and comes back for it). */
+int group_pause_cell(struct cell *cell);
+void group_resume_cell(struct cell *cell);
+/* As cell_close(), of every cell there is and will be, and logs which jobs that concerns; and back.
+ */
+void group_close(struct group *group, const char *why);
+void group_reopen(struct group *group);
+
+#define GROUP_SIZE_MAX 4096
+enum {
+    _GROUP_E_SUCCESS,
+    GROUP_E_BAD_SIZE, /* not within 1 … GROUP_SIZE_MAX */
+};
+/* Every cell, also those to come. 0, GROUP_E_BAD_SIZE or -ENOMEM, and nothing has changed. */
+int group_resize(struct group *group, int64_t size);
+/* This cell alone, until its group is resized. */
+int group_resize_cell(struct cell *cell, int64_t size);
+
+/*
+ * A new configuration for the same name: policies at once, size by resizing, another program by
+ * rolling the pool: slot by slot, each replacement ready before the old one stops. Takes `config`
+ * over. 0 or -errno (the old one stays).
+ */
+int group_reconfigure(struct group *group, struct config_group *config);
+
+/* Some of its workers still run the program of before, since a new one did not come up. */
+bool group_is_behind(const struct group *group);
+
+/*
+ * For status. "running" and "paused": every worker is up, and jobs do not mostly die. "starting";
+ * "stopping"; "draining" (removed, its last jobs run); "stopped"; "degraded" (some workers are
+ * down, or run the program of before); "failing" (most of the last jobs are dead); "failed".
+ */
+const char *group_state(const struct group *group);
+/* "running" or "paused". */
+bool group_is_well(const struct group *group);
+
+/* The outcomes of its last jobs, in all its cells. */
+const struct outcomes *group_outcomes(const struct group *group);
+void group_note_dead(struct group *group, const struct job *job);
+
+/* To be started once the groups of its After= have come up; or no longer. */
+void group_set_pending(struct group *group, bool pending);
+
+/* Drains it: no new job, what it has ends, then its slots stop; the group is down at last. */
+void group_remove(struct group *group);
+
+/* Every slot has come up once or has been seen to fail, or is not wanted; and the group is not
+ * pending. */
+bool group_decided(const struct group *group);
+
+/* It is wanted again. */
+void group_restore(struct group *group);
+
+/* Told by its cells when it is removed and the last job has ended. */
+void group_drained(struct group *group);
+
+/* No slot has a process: all are stopped or failed. */
+bool group_down(const struct group *group);
+
+/* ---- its cells: group-cell.c ---- */
+
+bool group_is_keyed(const struct group *group);
+
+/* All cells, the oldest first; the body may not make or free any. */
+struct cell *group_next_cell(const struct group *group, const struct cell *cell);
+#define group_each_cell(cell, group)                                                               \
+    for (struct cell *cell = group_next_cell((group), NULL); cell;                                 \
+         cell = group_next_cell((group), cell))
+
+/* NULL if there is none now. `key` need not be terminated; it is "" in a group without keys. */
+struct cell *group_find_cell(const struct group *group, const char *key, size_t size);
+
+/*
+ * As cell_submit(), to the cell that the request's key picks, which is made or called back if need
+ * be. Without Cells=by-key a key is nothing but the job's.
+ */
+int group_submit(struct group *group, const struct cell_request *request,
+                 void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
+                 struct job **ret);
+
+/*
+ * The cell for a message with that routing key (NULL = none), made or called back if need be. 0,
+ * CELL_E_*, or -ENOMEM.
+ */
+int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret);
+
+/* Told by a retiring cell whose last slot is gone: frees it. */
+void group_retire_cell(struct group *group, struct cell *cell);
+
+/* Told by a slot that goes away. */
+void group_note_generation(struct group *group, uint64_t generation);
+
+/* Jobs that wait for a worker, in all cells. */
+uint64_t group_queued(const struct group *group);
+
+/* A slot of this cell is counted differently: sets of CENSUS_BIT(). */
+void group_recount(struct cell *cell, unsigned before, unsigned after);
+
+/* Its cell begins to retire, or is called back. */
+void group_set_retiring(struct cell *cell, bool retiring);

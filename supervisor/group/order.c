@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/order.h"
+
+#include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/pool/strategy.h"
+
+/* What it comes after may have been removed since: then there is nothing to wait for. */
+static bool may_start(const struct registry *registry, const struct group *group)
+{
+    config_strv after = group->config->after;
+
+    for (size_t i = 0; after && after[i]; i++) {
+        const struct group *before = registry_find(registry, after[i]);
+        if (before && !group_decided(before))
+            return false;
+    }
+    return true;
+}
+
+void order_start(struct registry *registry)
+{
+    list_for_each_safe (node, &registry->pending) {
+        struct group *group = list_entry(node, struct group, pending_link);
+
+        if (may_start(registry, group) && !strategy_release_group(group))
+            group_start(group);
+    }
+}
+
+/* Each group is looked at once, by however many ways one gets there. */
+static bool follows(const struct registry *registry, struct group *group,
+                    const struct group *before)
+{
+    config_strv after = group->config->after;
+
+    if (group->followed)
+        return group->follows;
+    group->followed = true;
+    for (size_t i = 0; after && after[i] && !group->follows; i++) {
+        struct group *direct = registry_find(registry, after[i]);
+        group->follows = direct && (direct == before || follows(registry, direct, before));
+    }
+    return group->follows;
+}
+
+void order_find_followers(struct registry *registry, const struct group *before)
+{
+    size_t cursor = 0;
+    struct group *group;
+
+    while ((group = registry_next(registry, &cursor)))
+        group->follows = group->followed = false;
+    cursor = 0;
+    while ((group = registry_next(registry, &cursor)))
+        (void)follows(registry, group, before);
+}
+
+/* ---- stopping ---- */
+
+static void order_stop_group(struct group *group)
+{
+    if (group->n_followers_up == 0)
+        group_stop(group, true);
+}
+
+/* One more, or one less, has to stop before those that `group` comes after. */
+static void order_follow(struct registry *registry, const struct group *group, bool up)
+{
+    config_strv after = group->config->after;
+
+    for (size_t i = 0; after && after[i]; i++) {
+        struct group *before = registry_find(registry, after[i]);
+
+        if (!before || before == group)
+            continue;
+        before->n_followers_up += up ? 1 : (size_t)-1;
+        if (!up)
+            order_stop_group(before);
+    }
+}
+
+static void order_begin_stop(struct registry *registry)
+{
+    size_t cursor = 0;
+    struct group *group;
+
+    registry->stopping = true;
+    registry->n_up = registry->n_groups;
+    while ((group = registry_next(registry, &cursor)))
+        order_follow(registry, group, true);
+    cursor = 0;
+    while ((group = registry_next(registry, &cursor))) {
+        if (group_down(group) && !list_linked(&group->down_link))
+            list_push_back(&registry->down, &group->down_link);
+        order_stop_group(group);
+    }
+}
+
+bool order_stop(struct registry *registry)
+{
+    struct list *node;
+
+    if (!registry->stopping)
+        order_begin_stop(registry);
+    while ((node = list_first(&registry->down))) {
+        struct group *group = list_entry(node, struct group, down_link);
+
+        list_unlink(node);
+        if (!group_down(group)) {
+            order_stop_group(group); /* restarted meanwhile: it comes here again */
+            continue;
+        }
+        if (group->stopped)
+            continue;
+        group_stop(group, true); /* whatever in it was about to start */
+        group->stopped = true;
+        registry->n_up--;
+        order_follow(registry, group, false);
+    }
+    return registry->n_up > 0;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/registry.h"
+
+#include "shared/cleanup.h"
+#include "supervisor/config/suggest.h"
+#include "supervisor/group/cell.h"
+#include "supervisor/group/group.h"
+#include "supervisor/pool/slot.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REFERENCE(index, generation) ((uint64_t)(generation) << 32 | (uint64_t)(index))
+
+void registry_init(struct registry *registry)
+{
+    *registry = (struct registry){0};
+    list_init(&registry->pending);
+    list_init(&registry->removed);
+    list_init(&registry->down);
+}
+
+void registry_deinit(struct registry *registry)
+{
+    free(TAKE_PTR(registry->entries));
+    free(TAKE_PTR(registry->sorted));
+    registry->n_entries = registry->n_groups = 0;
+}
+
+static int registry_grow(struct registry *registry)
+{
+    const size_t n = registry->n_entries + 1;
+    struct registry_entry *entries = realloc(registry->entries, n * sizeof(*entries));
+    struct group **sorted;
+
+    if (!entries)
+        return -ENOMEM;
+    registry->entries = entries;
+    sorted = realloc(registry->sorted, n * sizeof(*sorted));
+    if (!sorted)
+        return -ENOMEM;
+    registry->sorted = sorted;
+    entries[registry->n_entries++] = (struct registry_entry){0};
+    return 0;
+}
+
+static int registry_free_entry(struct registry *registry, size_t *ret_index)
+{
+    size_t i;
+    int r;
+
+    if (registry->n_groups == registry->n_entries) {
+        r = registry_grow(registry);
+        if (r < 0)
+            return r;
+        *ret_index = registry->n_entries - 1;
+        return 0;
+    }
+    for (i = 0; registry->entries[i].group; i++)
+        ;
+    *ret_index = i;
+    return 0;
+}
+
+/* Where that name is, or would be, in the order of names. */
+static size_t registry_place(const struct registry *registry, const char *name, bool *ret_found)
+{
+    size_t low = 0, high = registry->n_groups;
+
+    *ret_found = false;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(registry->sorted[middle]->name, name);
+
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+            *ret_found = *ret_found || order == 0;
+        }
+    }
+    return low;
+}
+
+int registry_add(struct registry *registry, struct group *group)
+{
+    size_t index, place;
+    bool found;
+    int r;
+
+    place = registry_place(registry, group->name, &found);
+    if (found)
+        return -EEXIST;
+    r = registry_free_entry(registry, &index);
+    if (r < 0)
+        return r;
+    memmove(registry->sorted + place + 1, registry->sorted + place,
+            (registry->n_groups - place) * sizeof(struct group *));
+    registry->sorted[place] = group;
+    registry->entries[index].group = group;
+    registry->entries[index].generation++;
+    registry->n_groups++;
+    group->reference = REFERENCE(index, registry->entries[index].generation);
+    return 0;
+}
+
+void registry_remove(struct registry *registry, struct group *group)
+{
+    bool found;
+    size_t place = registry_place(registry, group->name, &found);
+
+    registry->entries[(uint32_t)group->reference].group = NULL;
+    registry->n_groups--;
+    memmove(registry->sorted + place, registry->sorted + place + 1,
+            (registry->n_groups - place) * sizeof(struct group *));
+    list_unlink(&group->pending_link);
+    list_unlink(&group->removed_link);
+    list_unlink(&group->down_link);
+}
+
+struct group *registry_find(const struct registry *registry, const char *name)
+{
+    bool found;
+    size_t place = registry_place(registry, name, &found);
+
+    return found ? registry->sorted[place] : NULL;
+}
+
+struct group *registry_after(const struct registry *registry, const char *name)
+{
+    bool found;
+    size_t place = registry_place(registry, name, &found) + found;
+
+    return place < registry->n_groups ? registry->sorted[place] : NULL;
+}
+
+void registry_recount(struct registry *registry, struct group *group, unsigned before,
+                      unsigned after)
+{
+    census_move(&registry->census, before, after);
+    if (registry->stopping && group_down(group) && !list_linked(&group->down_link))
+        list_push_back(&registry->down, &group->down_link);
+}
+
+struct group *registry_get(const struct registry *registry, uint64_t reference)
+{
+    uint32_t index = (uint32_t)reference;
+
+    if (index >= registry->n_entries ||
+        registry->entries[index].generation != (uint32_t)(reference >> 32))
+        return NULL;
+    return registry->entries[index].group;
+}
+
+struct group *registry_next(const struct registry *registry, size_t *cursor)
+{
+    while (*cursor < registry->n_entries) {
+        struct group *group = registry->entries[(*cursor)++].group;
+        if (group)
+            return group;
+    }
+    return NULL;
+}
+
+/* Slots beyond the pool's size are of the past. */
+static struct slot *find_slot(const struct cell *cell, const char *number)
+{
+    unsigned long index;
+    char *end;
+
+    if (number[0] < '0' || number[0] > '9')
+        return NULL;
+    errno = 0;
+    index = strtoul(number, &end, 10);
+    if (errno != 0 || *end != '\0' || index >= cell->n_slots || cell->slots[index]->retired)
+        return NULL;
+    return cell->slots[index];
+}
+
+int registry_resolve(const struct registry *registry, const char *target,
+                     struct registry_target *ret)
+{
+    size_t size = strcspn(target, "/");
+    _cleanup_free_ char *name = strndup(target, size);
+    const char *rest = target[size] == '/' ? target + size + 1 : NULL;
+
+    if (!name)
+        return -ENOMEM;
+    *ret = (struct registry_target){.group = registry_find(registry, name)};
+    if (!ret->group)
+        return -ENOENT;
+    if (!rest)
+        return 0;
+    ret->cell = ret->group->cell;
+    if (group_is_keyed(ret->group)) {
+        size = strcspn(rest, "/");
+        ret->cell = group_find_cell(ret->group, rest, size);
+        rest = rest[size] == '/' ? rest + size + 1 : NULL;
+    }
+    if (!ret->cell)
+        return -ENOENT;
+    if (!rest)
+        return 0;
+    ret->slot = find_slot(ret->cell, rest);
+    return ret->slot ? 0 : -ENOENT;
+}
+
+int registry_resolve_ever(const struct registry *registry, const char *target,
+                          struct registry_target *ret)
+{
+    const char *key = strchr(target, '/');
+    int r = registry_resolve(registry, target, ret);
+
+    if (r != -ENOENT || !key || !ret->group || !group_is_keyed(ret->group))
+        return r;
+    return protocol_name_valid(key + 1, strcspn(key + 1, "/")) ? 0 : -ENOENT;
+}
+
+const char *registry_nearest(const struct registry *registry, const char *name)
+{
+    _cleanup_free_ const char **names = calloc(registry->n_groups + 1, sizeof(*names));
+    size_t cursor = 0, n = 0;
+    struct group *group;
+
+    if (!names)
+        return NULL;
+    while ((group = registry_next(registry, &cursor)))
+        names[n++] = group->name;
+    return suggest_nearest(name, names);
+}

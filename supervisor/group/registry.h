@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The groups there are, by name and by reference. A reference is an index and a generation: after
+ * its group is gone it finds nothing, never another group.
+ */
+
+#include "shared/list.h"
+#include "supervisor/pool/census.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cell;
+struct group;
+struct slot;
+
+struct registry_entry {
+    struct group *group; /* NULL = free */
+    uint32_t generation;
+};
+
+struct registry {
+    struct registry_entry *entries;
+    size_t n_entries;
+    size_t n_groups;
+    struct group **sorted; /* by name */
+    struct census census;  /* of all slots */
+    struct list pending;   /* struct group.pending_link, likewise below */
+    struct list removed;
+    struct list down; /* went down while everything stops */
+    bool stopping;
+    size_t n_up; /* while everything stops: groups that are not known to be down */
+};
+
+void registry_init(struct registry *registry);
+void registry_deinit(struct registry *registry); /* groups are not its own */
+
+/* Sets group->reference. 0, -ENOMEM, or -EEXIST. */
+int registry_add(struct registry *registry, struct group *group);
+void registry_remove(struct registry *registry, struct group *group);
+
+struct group *registry_find(const struct registry *registry, const char *name);
+/* The first one whose name is behind that one ("" = of all) in the order of names; or NULL. */
+struct group *registry_after(const struct registry *registry, const char *name);
+struct group *registry_get(const struct registry *registry, uint64_t reference);
+
+/* Iterates over all groups, in no order that matters. NULL when done; `cursor` starts at 0. */
+struct group *registry_next(const struct registry *registry, size_t *cursor);
+
+/* A slot of this group is counted differently: sets of CENSUS_BIT(). */
+void registry_recount(struct registry *registry, struct group *group, unsigned before,
+                      unsigned after);
+
+/*
+ * What a target names: "group", "group/slot" in a group without keys, "group/key" and
+ * "group/key/slot" in one with Cells=by-key. 0 or -ENOENT.
+ */
+struct registry_target {
+    struct group *group;
+    struct cell *cell; /* NULL = all of the group */
+    struct slot *slot; /* NULL = all of the cell */
+};
+int registry_resolve(const struct registry *registry, const char *target,
+                     struct registry_target *ret);
+
+/*
+ * The same for what may be over, or still to come: also every possible cell, with any worker, of a
+ * group with Cells=by-key. What is not there now is NULL. 0 or -ENOENT.
+ */
+int registry_resolve_ever(const struct registry *registry, const char *target,
+                          struct registry_target *ret);
+
+/* The name of a group most like this one; NULL if none is near. Borrowed. */
+const char *registry_nearest(const struct registry *registry, const char *name);

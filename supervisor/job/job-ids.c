@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/job/job-ids.h"
+
+#include "shared/log.h"
+#include "supervisor/job/job.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define PER_LINE (sizeof(((struct job_ids *)0)->line) / PROTOCOL_ID_TEXT)
+
+static void flush(struct job_ids *ids, const char *group)
+{
+    if (ids->n_in_line == 0)
+        return;
+    log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_GROUP", group}), "%s: %s:%s", group, ids->what,
+              ids->line);
+    ids->n_in_line = 0;
+    ids->line[0] = '\0';
+}
+
+void job_ids_add(struct job_ids *ids, const char *group, const char *what, const struct job *job)
+{
+    char id[PROTOCOL_ID_TEXT];
+
+    ids->what = what;
+    if (ids->n++ >= JOB_IDS_LOGGED)
+        return;
+    strcat(ids->line, " ");
+    strcat(ids->line, protocol_id_format(&job->id, id));
+    if (++ids->n_in_line == PER_LINE)
+        flush(ids, group);
+}
+
+void job_ids_end(struct job_ids *ids, const char *group)
+{
+    flush(ids, group);
+    if (ids->n > JOB_IDS_LOGGED)
+        log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_GROUP", group}),
+                  "%s: %s: %" PRIu64 " more", group, ids->what, ids->n - JOB_IDS_LOGGED);
+    *ids = (struct job_ids){0};
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What the submitter of a job may choose and a requeue keeps. PROTOCOL_DEFAULT_RETRIES,
+ * PROTOCOL_DEFAULT_USEC and PROTOCOL_DEFAULT_PRIORITY stand for the group's own value.
+ */
+
+#include "shared/clock.h"
+#include "shared/protocol.h"
+#include <stdint.h>
+
+struct job_options {
+    uint32_t max_retries;            /* at most JOB_RETRIES_MAX */
+    usec_t timeout;                  /* per attempt; 0 = none */
+    usec_t backoff_min, backoff_max; /* at most JOB_BACKOFF_MAX */
+    uint8_t priority;
+};
+
+#define JOB_OPTIONS_DEFAULT                                                                        \
+    {                                                                                              \
+        .max_retries = PROTOCOL_DEFAULT_RETRIES, .timeout = PROTOCOL_DEFAULT_USEC,                 \
+        .backoff_min = PROTOCOL_DEFAULT_USEC, .backoff_max = PROTOCOL_DEFAULT_USEC,                \
+        .priority = PROTOCOL_DEFAULT_PRIORITY,                                                     \
+    }
+
+#define JOB_RETRIES_MAX 1000000u
+#define JOB_BACKOFF_MAX ((usec_t)24 * 3600 * USEC_PER_SEC)

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/job/job.h"
+
+#include "supervisor/job/kept-results.h"
+
+#include "shared/cleanup.h"
+#include <assert.h>
+#include <errno.h>
+#include <search.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define CHUNK_SIZE 256u
+
+#define BIT(state) (1u << (state))
+
+/* Which states may follow. Ends are followed by nothing. */
+static const unsigned FOLLOWING[_JOB_N_STATES] = {
+    [JOB_QUEUED] = BIT(JOB_RUNNING) | BIT(JOB_DELAYED) | BIT(JOB_CANCELLED),
+    [JOB_RUNNING] = BIT(JOB_QUEUED) | BIT(JOB_BACKOFF) | BIT(JOB_SUCCEEDED) | BIT(JOB_FAILED) |
+                    BIT(JOB_CANCELLED) | BIT(JOB_DEAD),
+    [JOB_BACKOFF] = BIT(JOB_QUEUED) | BIT(JOB_CANCELLED),
+    [JOB_DELAYED] = BIT(JOB_QUEUED) | BIT(JOB_CANCELLED),
+};
+
+static const char *const STATES[_JOB_N_STATES] = {
+    [JOB_QUEUED] = "queued",       [JOB_RUNNING] = "running",     [JOB_BACKOFF] = "backoff",
+    [JOB_DELAYED] = "delayed",     [JOB_SUCCEEDED] = "succeeded", [JOB_FAILED] = "failed",
+    [JOB_CANCELLED] = "cancelled", [JOB_DEAD] = "dead",
+};
+
+int job_table_init(struct job_table *table)
+{
+    uint64_t seed[2];
+
+    *table = (struct job_table){0};
+    list_init(&table->free);
+    if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+        return -errno;
+    blob_quota_init(&table->blobs);
+    table->blobs.spare = kept_results_spare;
+    table->random_high = seed[0];
+    table->random_state = seed[1] | 1;
+    return 0;
+}
+
+void job_table_deinit(struct job_table *table)
+{
+    for (uint32_t i = 0; i < table->n_used; i++) {
+        struct job *job = &table->chunks[i / CHUNK_SIZE][i % CHUNK_SIZE];
+        if (job->references > 0) {
+            job->references = 1;
+            list_unlink(&job->link);
+            list_unlink(&job->blob_link);
+            job_unref(table, job);
+        }
+    }
+    for (size_t i = 0; i < table->n_chunks; i++)
+        free(table->chunks[i]);
+    free(TAKE_PTR(table->chunks));
+    table->n_chunks = table->n_used = 0;
+}
+
+uint32_t job_table_size(const struct job_table *table)
+{
+    return table->n_used;
+}
+
+struct job *job_table_at(const struct job_table *table, uint32_t place)
+{
+    struct job *job = &table->chunks[place / CHUNK_SIZE][place % CHUNK_SIZE];
+
+    return job->references > 0 ? job : NULL;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct job *)a)->id.name, ((const struct job *)b)->id.name);
+}
+
+static int job_table_grow(struct job_table *table)
+{
+    struct job **chunks = realloc(table->chunks, (table->n_chunks + 1) * sizeof(struct job *));
+
+    if (!chunks)
+        return -ENOMEM;
+    table->chunks = chunks;
+    chunks[table->n_chunks] = calloc(CHUNK_SIZE, sizeof(struct job));
+    if (!chunks[table->n_chunks])
+        return -ENOMEM;
+    table->n_chunks++;
+    return 0;
+}
+
+/* An unused entry; its handle already carries the next generation. */
+static int job_table_take(struct job_table *table, struct job **ret)
+{
+    struct list *node = list_first(&table->free);
+    struct job *job;
+    int r;
+
+    if (node) {
+        list_unlink(node);
+        *ret = list_entry(node, struct job, link);
+        return 0;
+    }
+    if (table->n_used == table->n_chunks * CHUNK_SIZE) {
+        r = job_table_grow(table);
+        if (r < 0)
+            return r;
+    }
+    job = &table->chunks[table->n_used / CHUNK_SIZE][table->n_used % CHUNK_SIZE];
+    job->handle = (uint64_t)1 << 32 | table->n_used++;
+    *ret = job;
+    return 0;
+}
+
+/* 64 bits that differ from job to job and cannot be guessed from the handle (splitmix64). */
+static uint64_t job_table_random(struct job_table *table)
+{
+    uint64_t z = table->random_state += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/*
+ * A made id is 128 bits: high is random, low is the handle xored with a value that only high and
+ * the table's secret determine. Finding a job by such an id needs no index, and handles stay
+ * private.
+ */
+static uint64_t job_table_mask(const struct job_table *table, uint64_t high)
+{
+    uint64_t z = (high ^ table->random_high) * UINT64_C(0xff51afd7ed558ccd);
+
+    return (z ^ (z >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);
+}
+
+static struct job *job_by_name(const struct job_table *table, const char *name)
+{
+    struct job wanted;
+    void *found;
+
+    if (!table->names)
+        return NULL;
+    memcpy(wanted.id.name, name, strlen(name) + 1);
+    found = tfind(&wanted, (void *const *)&table->names, compare_names);
+    return found ? *(struct job **)found : NULL;
+}
+
+static int job_set_name(struct job_table *table, struct job *job, const char *name)
+{
+    struct protocol_id id;
+    void *node;
+
+    if (protocol_id_parse(&id, name) < 0)
+        return -EINVAL;
+    if (job_by_id(table, &id) || job_by_name(table, name))
+        return JOB_E_EXISTS;
+    memcpy(job->id.name, name, strlen(name) + 1);
+    node = tsearch(job, &table->names, compare_names);
+    return node ? 0 : -ENOMEM;
+}
+
+static void job_reset(struct job *job)
+{
+    uint64_t handle = job->handle;
+
+    memset(job, 0, offsetof(struct job, payload));
+    job->handle = handle;
+    parcel_init(&job->payload);
+    parcel_init(&job->result);
+    list_init(&job->link);
+    list_init(&job->blob_link);
+    list_init(&job->waiters);
+    list_init(&job->submitter.link);
+    list_init(&job->submitter.owner_link);
+}
+
+int job_new(struct job_table *table, const char *name, struct job **ret)
+{
+    struct job *job;
+    int r;
+
+    r = job_table_take(table, &job);
+    if (r < 0)
+        return r;
+    job_reset(job);
+    if (name[0] != '\0') {
+        r = job_set_name(table, job, name);
+        if (r != 0) {
+            list_push_front(&table->free, &job->link);
+            return r;
+        }
+    } else {
+        job->id.high = job_table_random(table);
+        job->id.low = job->handle ^ job_table_mask(table, job->id.high);
+    }
+    job->references = 1;
+    table->n_live++;
+    *ret = job;
+    return 0;
+}
+
+struct job *job_ref(struct job *job)
+{
+    job->references++;
+    return job;
+}
+
+static void job_move_in(struct parcel *to, struct parcel *from)
+{
+    parcel_deinit(to);
+    parcel_move(to, from);
+}
+
+void job_set_payload(struct job *job, struct parcel *from)
+{
+    job_move_in(&job->payload, from);
+}
+
+void job_set_result(struct job *job, struct parcel *from)
+{
+    job_move_in(&job->result, from);
+}
+
+void job_take_payload(struct job *job, struct parcel *to)
+{
+    parcel_move(to, &job->payload);
+}
+
+void job_drop_payload(struct job *job)
+{
+    parcel_deinit(&job->payload);
+}
+
+void job_drop_result(struct job *job)
+{
+    parcel_deinit(&job->result);
+}
+
+void job_unref(struct job_table *table, struct job *job)
+{
+    assert(job->references > 0);
+    if (--job->references > 0)
+        return;
+    assert(!list_linked(&job->link));
+    if (job->id.name[0] != '\0')
+        (void)tdelete(job, &table->names, compare_names);
+    parcel_deinit(&job->payload);
+    parcel_deinit(&job->result);
+    free(job->key);
+    free(job->reason);
+    free(job->attempts);
+    job->handle += (uint64_t)1 << 32;
+    list_push_front(&table->free, &job->link);
+    table->n_live--;
+}
+
+struct job *job_by_handle(const struct job_table *table, uint64_t handle)
+{
+    uint32_t index = (uint32_t)handle;
+    struct job *job;
+
+    if (index >= table->n_used)
+        return NULL;
+    job = &table->chunks[index / CHUNK_SIZE][index % CHUNK_SIZE];
+    return job->references > 0 && job->handle == handle ? job : NULL;
+}
+
+struct job *job_by_id(const struct job_table *table, const struct protocol_id *id)
+{
+    char text[PROTOCOL_ID_TEXT];
+    struct job *job;
+
+    if (id->name[0] == '\0') {
+        job = job_by_handle(table, id->low ^ job_table_mask(table, id->high));
+        if (job && job->id.name[0] == '\0' && job->id.high == id->high && job->id.low == id->low)
+            return job;
+    }
+    /* A submitter may have chosen a name that looks like a made id. */
+    return job_by_name(table, protocol_id_format(id, text));
+}
+
+void job_set_state(struct job *job, enum job_state state)
+{
+    assert(FOLLOWING[job->state] & BIT(state));
+    job->state = state;
+}
+
+const char *job_state_to_string(enum job_state state)
+{
+    return STATES[state];
+}
+
+void job_note_attempt(struct job *job, const char *worker, const char *cause, const char *detail)
+{
+    struct job_attempt *attempt;
+
+    if (!job->attempts)
+        job->attempts = calloc(JOB_ATTEMPTS_KEPT, sizeof(*job->attempts));
+    if (!job->attempts)
+        return;
+    if (job->n_attempts == JOB_ATTEMPTS_KEPT) {
+        memmove(job->attempts, job->attempts + 1, (JOB_ATTEMPTS_KEPT - 1) * sizeof(*job->attempts));
+        job->n_attempts--;
+    }
+    attempt = &job->attempts[job->n_attempts++];
+    *attempt = (struct job_attempt){.number = job->attempt, .at = clock_realtime()};
+    (void)snprintf(attempt->worker, sizeof(attempt->worker), "%s", worker);
+    (void)snprintf(attempt->cause, sizeof(attempt->cause), "%s", cause);
+    (void)snprintf(attempt->detail, sizeof(attempt->detail), "%s", detail);
+}
+
+void job_set_reason(struct job *job, const char *reason)
+{
+    free(job->reason);
+    job->reason = strndup(reason, PROTOCOL_REASON_MAX);
+}
+
+void job_add_waiter(struct job *job, struct job_waiter *waiter)
+{
+    waiter->job = job;
+    list_push_back(&job->waiters, &waiter->link);
+}
+
+void job_remove_waiter(struct job_waiter *waiter)
+{
+    list_unlink(&waiter->link);
+    waiter->job = NULL;
+}
+
+void job_tell_waiters(struct job *job)
+{
+    bool ended = job_ended(job);
+
+    list_for_each_safe (node, &job->waiters) {
+        struct job_waiter *waiter = list_entry(node, struct job_waiter, link);
+        if (ended)
+            list_unlink(&waiter->link);
+        waiter->changed(waiter, job);
+    }
+}

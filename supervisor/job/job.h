@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Jobs and the table of all of them. A job is in exactly one state; the states and the ways between
+ * them are checked by job_set_state(). Ends are final: the invariant of the whole program.
+ *
+ * A job is freed when it has ended, its result is no longer kept, and nobody holds a reference.
+ */
+
+#include "shared/clock.h"
+#include "shared/list.h"
+#include "shared/protocol.h"
+#include "supervisor/channel/parcel.h"
+#include "supervisor/job/job-options.h"
+#include "supervisor/loop/alarm.h"
+#include "supervisor/loop/timer.h"
+#include "supervisor/process/death.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct cell;
+struct group;
+struct kept_results;
+struct slot;
+
+enum job_state {
+    JOB_QUEUED,
+    JOB_RUNNING,
+    JOB_BACKOFF, /* between two attempts */
+    JOB_DELAYED, /* its time has not come */
+    JOB_SUCCEEDED,
+    JOB_FAILED, /* unsuccessful, by the worker's word */
+    JOB_CANCELLED,
+    JOB_DEAD,
+    _JOB_N_STATES,
+};
+
+/* An attempt that did not end the job. */
+struct job_attempt {
+    uint32_t number;
+    char worker[DEATH_WORKER_MAX];
+    usec_t at;      /* realtime */
+    char cause[24]; /* death cause, "error" */
+    char detail[160];
+};
+
+struct job;
+
+/* Whoever wants to know how a job goes. Belongs to its owner; unlinked before the last call. */
+struct job_waiter {
+    struct list link;       /* in the job */
+    struct list owner_link; /* in the owner's own list, for the owner to use */
+    /* After every change of state; for the last one job_ended() is true and the waiter is not
+     * linked. */
+    void (*changed)(struct job_waiter *waiter, struct job *job);
+    struct job *job;
+    void *owner;
+    uint64_t cookie;
+};
+
+struct job {
+    struct list blob_link; /* in its share's list of blobs that can be spared */
+    struct list link;      /* in the cell's queue, the slot's hand, the cell's backoff list, or the
+                              group's kept results */
+    uint64_t handle;       /* index and generation in the table */
+    struct protocol_id id;
+    enum job_state state;
+    uid_t submitter_uid; /* of the process that submitted it; 0 = root, or nobody */
+    bool keep_result;    /* created in the background */
+    bool cancel_requested;
+    bool timed_out;       /* and its deadline is the reason */
+    bool canceller_known; /* cancelled by somebody outside: */
+    uid_t canceller;
+    bool started; /* the worker said so, this attempt */
+    const char
+        *crash;   /* cause of the death of a process that this attempt ran; static; NULL = none */
+    bool put_off; /* was not to begin before its time */
+    uint8_t n_unbegun; /* workers in a row that died before they began it */
+    unsigned references;
+    uint32_t state_sequence; /* of its worker's state page when it was started */
+    uint8_t priority;        /* 0 first … QUEUE_PRIORITIES - 1 */
+    uint32_t attempt;        /* 0 until the first assignment */
+    uint32_t max_retries;    /* attempts after the first */
+    uint32_t n_failed;       /* attempts that were used up */
+    usec_t timeout;          /* per attempt; USEC_INFINITY = none */
+    usec_t backoff_min, backoff_max;
+    struct job_options asked;                /* what the five above were chosen from */
+    usec_t created_at, started_at, ended_at; /* realtime; 0 = not yet; started: this attempt */
+    usec_t kept_at;                          /* monotonic: since when its result is kept */
+    struct alarm alarm;                      /* ends backoff or delay */
+    struct timer deadline;                   /* ends the job, whatever it does */
+    struct group *group;                     /* NULL once it has ended and its result is not kept */
+    struct cell *cell;                       /* while live: it may be gone afterwards */
+    struct slot *slot;                       /* while running */
+    struct kept_results *kept;               /* while the result is kept */
+    char *key;
+    uint32_t key_size;
+    int32_t code;
+    char *reason; /* NULL = nothing to say */
+    struct job_attempt *attempts;
+    size_t n_attempts; /* the last JOB_ATTEMPTS_KEPT ones */
+    struct list waiters;
+    struct job_waiter submitter; /* saves an allocation for the usual single waiter */
+    struct parcel payload;       /* from here on nothing is cleared that is not in use */
+    struct parcel result;
+};
+
+#define JOB_ATTEMPTS_KEPT 8
+/* How far ahead a job may be put off. */
+#define JOB_DELAY_MAX ((usec_t)366 * 24 * 3600 * USEC_PER_SEC)
+
+struct job_table {
+    struct job **chunks;
+    size_t n_chunks;
+    uint32_t n_used; /* entries ever used */
+    struct list free;
+    void *names; /* tree of jobs whose id was chosen by the submitter */
+    uint64_t n_live;
+    struct blob_quota blobs; /* of payloads, results and messages alike */
+    uint64_t random_high;    /* makes ids */
+    uint64_t random_state;
+};
+
+enum {
+    _JOB_E_SUCCESS,
+    JOB_E_EXISTS, /* a live (or kept) job has that id */
+};
+
+/* 0 or -errno of getrandom(2). */
+int job_table_init(struct job_table *table);
+void job_table_deinit(struct job_table *table);
+
+/*
+ * A job in state queued, in no list, with one reference, and an id: `name` if not empty (valid by
+ * protocol_name_valid(), NUL-terminated), else made. 0, JOB_E_EXISTS or -ENOMEM.
+ */
+int job_new(struct job_table *table, const char *name, struct job **ret);
+struct job *job_ref(struct job *job);
+/* The last reference frees it: it must have ended and be in no list. */
+void job_unref(struct job_table *table, struct job *job);
+
+/* Move a payload or result in (it counts if it is a blob); let go of one, or move the payload out.
+ */
+void job_set_payload(struct job *job, struct parcel *from);
+void job_set_result(struct job *job, struct parcel *from);
+void job_drop_payload(struct job *job);
+void job_drop_result(struct job *job);
+void job_take_payload(struct job *job, struct parcel *to);
+
+/* Places in the table, in use or not; a job keeps its own for life. */
+uint32_t job_table_size(const struct job_table *table);
+/* NULL when nobody is in that place, which must be below the size. */
+struct job *job_table_at(const struct job_table *table, uint32_t place);
+
+/* NULL when there is none (any more). */
+struct job *job_by_handle(const struct job_table *table, uint64_t handle);
+struct job *job_by_id(const struct job_table *table, const struct protocol_id *id);
+
+/* Asserts that the way exists in the table of states. Does not tell waiters. */
+void job_set_state(struct job *job, enum job_state state);
+static inline bool job_ended(const struct job *job)
+{
+    return job->state >= JOB_SUCCEEDED;
+}
+/* As clients are told it; static. */
+const char *job_state_to_string(enum job_state state);
+
+/* Remembers an attempt that failed; the oldest beyond JOB_ATTEMPTS_KEPT is dropped. Best effort. */
+void job_note_attempt(struct job *job, const char *worker, const char *cause, const char *detail);
+
+/* Replaces the reason (copied; out of memory leaves none). */
+void job_set_reason(struct job *job, const char *reason);
+
+void job_add_waiter(struct job *job, struct job_waiter *waiter);
+void job_remove_waiter(struct job_waiter *waiter);
+/* Tells every waiter; when the job has ended each is unlinked before its call. */
+void job_tell_waiters(struct job *job);

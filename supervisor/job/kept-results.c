@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/job/kept-results.h"
+
+#include "supervisor/job/job.h"
+#include "supervisor/loop/loop.h"
+#include <stdio.h>
+
+#define job_of(node) list_entry(node, struct job, link)
+
+void kept_results_drop(struct job *job)
+{
+    struct kept_results *results = job->kept;
+
+    list_unlink(&job->link);
+    list_unlink(&job->blob_link);
+    job->kept = NULL;
+    job->group = NULL;
+    results->n_jobs--;
+    results->bytes -= job->result.size;
+    job_unref(results->table, job);
+}
+
+static void kept_results_arm(struct kept_results *results)
+{
+    struct list *oldest = list_first(&results->jobs);
+
+    if (oldest && !timer_armed(&results->timer))
+        (void)timer_arm(loop_timers(results->loop), &results->timer,
+                        usec_add(job_of(oldest)->kept_at, results->ttl));
+}
+
+static void kept_results_expire(struct kept_results *results, usec_t now)
+{
+    struct list *oldest;
+
+    while ((oldest = list_first(&results->jobs)) &&
+           (results->n_jobs > results->max || results->bytes > results->memory_max ||
+            usec_add(job_of(oldest)->kept_at, results->ttl) <= now))
+        kept_results_drop(job_of(oldest));
+    kept_results_arm(results);
+}
+
+static void kept_results_on_timer(struct timer *timer, usec_t now)
+{
+    kept_results_expire(list_entry(timer, struct kept_results, timer), now);
+}
+
+void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t max,
+                             uint64_t memory_max)
+{
+    results->memory_max = memory_max;
+    results->ttl = ttl;
+    results->max = max;
+    timer_disarm(loop_timers(results->loop), &results->timer);
+    kept_results_expire(results, loop_now(results->loop));
+}
+
+void kept_results_init(struct kept_results *results, struct loop *loop, struct job_table *table)
+{
+    *results = (struct kept_results){.loop = loop, .table = table};
+    list_init(&results->jobs);
+    timer_init(&results->timer, kept_results_on_timer);
+}
+
+void kept_results_deinit(struct kept_results *results)
+{
+    struct list *oldest;
+
+    while ((oldest = list_first(&results->jobs)))
+        kept_results_drop(job_of(oldest));
+    timer_disarm(loop_timers(results->loop), &results->timer);
+}
+
+static void kept_results_refuse(struct job *job)
+{
+    char reason[128];
+
+    (void)snprintf(reason, sizeof(reason),
+                   "its result is not kept: %llu bytes are more than ResultsMemoryMax= allows",
+                   (unsigned long long)job->result.size);
+    job_drop_result(job);
+    job_set_reason(job, reason);
+}
+
+void kept_results_add(struct kept_results *results, struct job *job)
+{
+    if (job->result.size > results->memory_max)
+        kept_results_refuse(job);
+    job->kept_at = loop_now(results->loop);
+    job->kept = results;
+    list_push_back(&results->jobs, &job->link);
+    results->n_jobs++;
+    results->bytes += job->result.size;
+    if (job->result.blob) {
+        list_push_back(&job->result.blob->share->kept, &job->blob_link);
+    }
+    kept_results_expire(results, job->kept_at);
+}
+
+void kept_results_spare(struct blob_share *share)
+{
+    kept_results_drop(list_entry(list_first(&share->kept), struct job, blob_link));
+}

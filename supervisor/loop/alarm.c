@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/loop/alarm.h"
+
+#include "shared/cleanup.h"
+#include "shared/log.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* Without a timerfd: how often a date is compared with the clock. */
+#define LOOK_AGAIN (10 * USEC_PER_SEC)
+
+/* Of each kind: what goes off has a few microseconds of work done for it. */
+#define ALARMS_PER_TURN 128
+
+static usec_t now_of(const struct alarms *alarms)
+{
+    return loop_now(alarms->loop);
+}
+
+/* ---- the wall clock ---- */
+
+/* Never expires: all that is wanted of it is that it is cancelled when the clock is set. */
+static int arm_fd(int fd)
+{
+    const struct itimerspec never = {.it_value = {.tv_sec = INT64_MAX / 1000000000}};
+
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) < 0
+               ? -errno
+               : 0;
+}
+
+static void stop_watching(struct alarms *alarms)
+{
+    loop_unwatch(alarms->loop, &alarms->watch);
+    alarms->fd = close_fd(alarms->fd);
+}
+
+static void on_clock_set(void *userdata, uint32_t events)
+{
+    struct alarms *alarms = userdata;
+    uint64_t ignored;
+
+    (void)events;
+    (void)!read(alarms->fd, &ignored, sizeof(ignored)); /* ECANCELED */
+    if (arm_fd(alarms->fd) < 0)
+        stop_watching(alarms);
+    alarms_review(alarms);
+}
+
+static void watch_clock(struct alarms *alarms)
+{
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    if (alarms->fd >= 0)
+        return;
+    fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    r = fd < 0 ? -errno : arm_fd(fd);
+    if (r == 0)
+        r = loop_watch_fd(alarms->loop, &alarms->watch, fd, POLLIN, on_clock_set, alarms);
+    if (r == 0)
+        alarms->fd = TAKE_FD(fd);
+    else
+        log_notice("a change of the clock will be noticed late: %s", strerror(-r));
+}
+
+/* ---- alarms ---- */
+
+/* When the earliest date is to be looked at, monotonic. */
+static usec_t next_date(const struct alarms *alarms)
+{
+    const usec_t date = timer_queue_next(&alarms->dates);
+    usec_t left;
+
+    if (date == USEC_INFINITY)
+        return USEC_INFINITY;
+    left = usec_sub(date, alarms->realtime());
+    if (alarms->fd < 0 && left > LOOK_AGAIN)
+        left = LOOK_AGAIN;
+    return usec_add(now_of(alarms), left);
+}
+
+/* Has the earliest one looked at when it is due, in the next turn at the earliest. */
+static int arm_next(struct alarms *alarms)
+{
+    const usec_t delay = timer_queue_next(&alarms->delays), date = next_date(alarms);
+    const usec_t at = delay < date ? delay : date, soonest = now_of(alarms) + 1;
+
+    if (timer_armed(&alarms->next) && alarms->next.at == at)
+        return 0;
+    return timer_arm(loop_timers(alarms->loop), &alarms->next, at > soonest ? at : soonest);
+}
+
+static void go_off(struct alarms *alarms, usec_t now)
+{
+    timer_queue_run(&alarms->delays, now, ALARMS_PER_TURN);
+    timer_queue_run(&alarms->dates, alarms->realtime(), ALARMS_PER_TURN);
+    if (arm_next(alarms) < 0)
+        log_error("out of memory arming a timer: what is to happen at some time is late");
+}
+
+static void on_timer(struct timer *timer, usec_t now)
+{
+    struct alarm *alarm = list_entry(timer, struct alarm, timer);
+
+    (void)now;
+    alarm->has_date = false;
+    alarm->fn(alarm);
+}
+
+static void on_next(struct timer *timer, usec_t now)
+{
+    go_off(list_entry(timer, struct alarms, next), now);
+}
+
+void alarms_init(struct alarms *alarms, struct loop *loop)
+{
+    *alarms = (struct alarms){.loop = loop,
+                              .realtime = clock_realtime,
+                              .delays = TIMER_QUEUE_NULL,
+                              .dates = TIMER_QUEUE_NULL,
+                              .fd = -1,
+                              .watch = LOOP_WATCH_NULL};
+    timer_init(&alarms->next, on_next);
+}
+
+void alarms_deinit(struct alarms *alarms)
+{
+    timer_disarm(loop_timers(alarms->loop), &alarms->next);
+    timer_queue_deinit(&alarms->delays);
+    timer_queue_deinit(&alarms->dates);
+    if (alarms->fd >= 0)
+        stop_watching(alarms);
+}
+
+void alarm_init(struct alarm *alarm, struct alarms *alarms, void (*fn)(struct alarm *alarm))
+{
+    *alarm = (struct alarm){.alarms = alarms, .fn = fn};
+    timer_init(&alarm->timer, on_timer);
+}
+
+int alarm_set_after(struct alarm *alarm, usec_t delay)
+{
+    struct alarms *alarms = alarm->alarms;
+    int r;
+
+    alarm->date = usec_add(alarms->realtime(), delay);
+    r = timer_arm(&alarms->delays, &alarm->timer, usec_add(now_of(alarms), delay));
+    if (r == 0)
+        r = arm_next(alarms);
+    if (r < 0)
+        alarm_stop(alarm);
+    return r;
+}
+
+int alarm_set_at(struct alarm *alarm, usec_t date)
+{
+    struct alarms *alarms = alarm->alarms;
+    int r;
+
+    watch_clock(alarms);
+    alarm->date = date;
+    r = timer_arm(&alarms->dates, &alarm->timer, date);
+    if (r < 0)
+        return r;
+    alarm->has_date = true;
+    r = arm_next(alarms);
+    if (r < 0)
+        alarm_stop(alarm);
+    return r;
+}
+
+void alarm_stop(struct alarm *alarm)
+{
+    struct alarms *alarms = alarm->alarms;
+
+    if (!alarms)
+        return;
+    timer_disarm(alarm->has_date ? &alarms->dates : &alarms->delays, &alarm->timer);
+    alarm->has_date = false; /* `next` stays: a look too early does no harm */
+}
+
+void alarms_review(struct alarms *alarms)
+{
+    go_off(alarms, now_of(alarms));
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/loop/closer.h"
+
+#include "shared/cleanup.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+/* A signal ends the wait of a lingering socket. Others may send it as well: it does nothing. */
+#define NUDGE_SIGNAL SIGURG
+#define NUDGE_NSEC   1000000
+
+/* A close that no signal ends (a file server that never answers) costs its thread; these are all
+ * there can be. */
+#define THREADS_MAX 4
+#define STUCK       (5 * USEC_PER_SEC)
+#define STACK_SIZE  ((size_t)256 << 10)
+
+static struct {
+    bool started;
+    int queue[2]; /* a pipe of descriptor numbers: bounded, and it needs no lock */
+    unsigned n_threads;
+    uint64_t n_queued;
+    _Atomic uint64_t n_closed; /* by the threads */
+    uint64_t seen_closed;      /* n_closed when it was seen to change last, */
+    usec_t seen_at;            /* and when that was */
+} closer;
+
+static void do_nothing(int signo)
+{
+    (void)signo;
+}
+
+/* A timer that sends the signal to the calling thread. */
+static bool nudge_new(timer_t *ret)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = NUDGE_SIGNAL};
+
+    event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+    return timer_create(CLOCK_MONOTONIC, &event, ret) == 0;
+}
+
+/* Again and again: a signal that comes before the wait begins ends nothing. */
+static void nudge_set(timer_t timer, long nsec)
+{
+    const struct itimerspec time = {.it_value.tv_nsec = nsec, .it_interval.tv_nsec = nsec};
+
+    (void)timer_settime(timer, 0, &time, NULL);
+}
+
+static void *closer_run(void *unused)
+{
+    timer_t timer;
+    const bool nudged = nudge_new(&timer);
+    ssize_t n;
+    int fd;
+
+    while ((n = read(closer.queue[0], &fd, sizeof(fd))) == sizeof(fd) || errno == EINTR) {
+        if (n != sizeof(fd))
+            continue;
+        if (nudged)
+            nudge_set(timer, NUDGE_NSEC);
+        (void)close(fd);
+        if (nudged)
+            nudge_set(timer, 0);
+        /* Read by closer_watch(). */
+        atomic_fetch_add_explicit(&closer.n_closed, 1, memory_order_relaxed);
+    }
+    return unused;
+}
+
+/* With every signal blocked but ours: the others are the loop's. */
+static int add_thread(void)
+{
+    pthread_attr_t attributes;
+    sigset_t blocked, saved;
+    pthread_t thread;
+    int r;
+
+    r = pthread_attr_init(&attributes);
+    if (r != 0)
+        return -r;
+    (void)pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&blocked);
+    sigdelset(&blocked, NUDGE_SIGNAL);
+    (void)pthread_sigmask(SIG_SETMASK, &blocked, &saved);
+    r = pthread_create(&thread, &attributes, closer_run, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    pthread_attr_destroy(&attributes);
+    closer.n_threads += r == 0;
+    return -r;
+}
+
+int closer_start(void)
+{
+    const struct sigaction action = {.sa_handler = do_nothing};
+    int r;
+
+    if (closer.started)
+        return 0;
+    if (pipe2(closer.queue, O_CLOEXEC) < 0)
+        return -errno;
+    if (fcntl(closer.queue[1], F_SETFL, O_WRONLY | O_NONBLOCK) < 0 ||
+        sigaction(NUDGE_SIGNAL, &action, NULL) < 0)
+        r = -errno;
+    else
+        r = add_thread();
+    if (r < 0) {
+        close_fd(closer.queue[0]);
+        close_fd(closer.queue[1]);
+        return r;
+    }
+    closer.started = true;
+    return 0;
+}
+
+/* Adds a thread when those that are there have closed nothing for a while, though they have to. */
+static void closer_watch(void)
+{
+    const uint64_t n_closed = atomic_load_explicit(&closer.n_closed, memory_order_relaxed);
+    const usec_t now = clock_now();
+    int r;
+
+    if (n_closed == closer.n_queued || n_closed != closer.seen_closed) {
+        closer.seen_closed = n_closed;
+        closer.seen_at = now;
+        return;
+    }
+    if (now - closer.seen_at < STUCK || closer.n_threads == THREADS_MAX)
+        return;
+    closer.seen_at = now;
+    r = add_thread();
+    log_warning("a descriptor from a worker or client does not close; %s",
+                r < 0 ? strerror(-r) : "another thread closes what follows");
+}
+
+void closer_close(int fd)
+{
+    const int saved = errno;
+
+    if (fd < 0)
+        return;
+    if (closer.started)
+        closer_watch();
+    /* If thousands wait there already, this one stays open: better than that the loop waits. */
+    if (!closer.started)
+        (void)close(fd);
+    else if (write(closer.queue[1], &fd, sizeof(fd)) == sizeof(fd))
+        closer.n_queued++;
+    errno = saved;
+}

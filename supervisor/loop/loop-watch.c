@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/fault.h"
+#include "supervisor/loop/loop-private.h"
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#define CHUNK_SLOTS 128
+
+enum watch_state {
+    WATCH_FREE,
+    WATCH_RESTING, /* watched, but not by the kernel: paused, or in its callback */
+    WATCH_PENDING, /* in loop.pending: will be armed with the next submission */
+    WATCH_ARMED,   /* the kernel watches */
+    WATCH_UPDATE,  /* armed, and in loop.updates: for other events than are wanted now */
+    WATCH_CANCEL,  /* in loop.cancels: given up by its owner, still armed */
+    WATCH_FIRED,   /* a word's: in loop.fired, its callback is due in this turn */
+};
+
+enum watch_kind {
+    WATCH_FD,
+    WATCH_WORD,
+    WATCH_COUNTER, /* an eventfd that is read, not polled */
+};
+
+struct watch_slot {
+    struct list link; /* in the list that the state says */
+    enum watch_state state;
+    uint32_t index, generation;
+    enum watch_kind kind;
+    int fd;
+    int result;       /* of the read of a counter */
+    uint64_t counter; /* what it read; lives as long as the loop, so the kernel may write it late */
+    uint32_t events;  /* wanted; of a word: the expected value */
+    uint32_t armed_events; /* what the kernel was asked for */
+    const _Atomic uint32_t *word;
+    struct loop_watch *watch;
+    loop_fn fn;
+    void *userdata;
+};
+
+static uint64_t slot_id(const struct watch_slot *slot)
+{
+    return (uint64_t)slot->generation << 32 | (slot->index + 1);
+}
+
+/* NULL if the slot has changed hands since: the completion or the watch is stale. */
+static struct watch_slot *slot_find(const struct loop *loop, uint64_t id)
+{
+    uint32_t index = (uint32_t)id - 1;
+    if (index / CHUNK_SLOTS >= loop->n_chunks)
+        return NULL;
+    struct watch_slot *slot = &loop->chunks[index / CHUNK_SLOTS][index % CHUNK_SLOTS];
+    return slot->state != WATCH_FREE && slot->generation == (uint32_t)(id >> 32) ? slot : NULL;
+}
+
+static int slots_grow(struct loop *loop)
+{
+    if (fault_inject("alloc") < 0)
+        return -ENOMEM;
+    struct watch_slot **chunks =
+        reallocarray(loop->chunks, loop->n_chunks + 1, sizeof(struct watch_slot *));
+    if (!chunks)
+        return -ENOMEM;
+    loop->chunks = chunks;
+    struct watch_slot *chunk = calloc(CHUNK_SLOTS, sizeof(struct watch_slot));
+    if (!chunk)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < CHUNK_SLOTS; i++) {
+        chunk[i].index = loop->n_chunks * CHUNK_SLOTS + i;
+        list_push_back(&loop->free, &chunk[i].link);
+    }
+    loop->chunks[loop->n_chunks++] = chunk;
+    return 0;
+}
+
+void loop_free_slots(struct loop *loop)
+{
+    for (uint32_t i = 0; i < loop->n_chunks; i++)
+        free(loop->chunks[i]);
+    free(loop->chunks);
+}
+
+static int slot_take(struct loop *loop, struct watch_slot **ret)
+{
+    if (list_empty(&loop->free)) {
+        int r = slots_grow(loop);
+        if (r < 0)
+            return r;
+    }
+    *ret = list_entry(list_first(&loop->free), struct watch_slot, link);
+    list_unlink(&(*ret)->link);
+    return 0;
+}
+
+static void slot_move(struct watch_slot *slot, enum watch_state state, struct list *list)
+{
+    list_unlink(&slot->link);
+    slot->state = state;
+    if (list)
+        list_push_back(list, &slot->link);
+}
+
+static void slot_give_back(struct loop *loop, struct watch_slot *slot)
+{
+    slot->generation++;
+    list_unlink(&slot->link);
+    slot->state = WATCH_FREE;
+    /* The one used last is the one most likely to be in the cache. */
+    list_push_front(&loop->free, &slot->link);
+}
+
+/* NULL if the queue is full even after a submission: whoever asks keeps what it has for the next
+ * turn. */
+static struct io_uring_sqe *get_sqe(struct loop *loop)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&loop->ring.uring);
+    if (!sqe) {
+        (void)io_uring_submit(&loop->ring.uring);
+        sqe = io_uring_get_sqe(&loop->ring.uring);
+    }
+    return sqe;
+}
+
+/*
+ * A slot that is in no list yet, tied to its watch, which must be free: of two slots that point to
+ * the same watch only one can be ended, and the other fires into freed memory. 0 or -ENOMEM.
+ */
+static int slot_for(struct loop *loop, struct loop_watch *watch, enum watch_kind kind, loop_fn fn,
+                    void *userdata, struct watch_slot **ret)
+{
+    assert(watch->id == 0);
+    struct watch_slot *slot;
+    int r = slot_take(loop, &slot);
+    if (r < 0)
+        return r;
+    slot->kind = kind;
+    slot->watch = watch;
+    slot->fn = fn;
+    slot->userdata = userdata;
+    watch->id = slot_id(slot);
+    *ret = slot;
+    return 0;
+}
+
+int loop_watch_fd(struct loop *loop, struct loop_watch *watch, int fd, uint32_t events, loop_fn fn,
+                  void *userdata)
+{
+    struct watch_slot *slot;
+    int r = slot_for(loop, watch, WATCH_FD, fn, userdata, &slot);
+    if (r < 0)
+        return r;
+    slot->fd = fd;
+    slot->events = events;
+    slot_move(slot, events != 0 ? WATCH_PENDING : WATCH_RESTING,
+              events != 0 ? &loop->pending : NULL);
+    return 0;
+}
+
+int loop_watch_word(struct loop *loop, struct loop_watch *watch, const _Atomic uint32_t *word,
+                    uint32_t expected, loop_fn fn, void *userdata)
+{
+    struct watch_slot *slot;
+    int r = slot_for(loop, watch, WATCH_WORD, fn, userdata, &slot);
+    if (r < 0)
+        return r;
+    slot->word = word;
+    slot->events = expected;
+    slot_move(slot, WATCH_PENDING, &loop->pending);
+    return 0;
+}
+
+int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop_fn fn,
+                       void *userdata)
+{
+    struct watch_slot *slot;
+    int r = slot_for(loop, watch, WATCH_COUNTER, fn, userdata, &slot);
+    if (r < 0)
+        return r;
+    slot->fd = fd;
+    slot_move(slot, WATCH_PENDING, &loop->pending);
+    return 0;
+}
+
+int loop_watch_events(struct loop *loop, struct loop_watch *watch, uint32_t events)
+{
+    struct watch_slot *slot = slot_find(loop, watch->id);
+    if (!slot)
+        return -ENOENT;
+    assert(slot->kind == WATCH_FD);
+    slot->events = events;
+    /*
+     * What is armed stays armed, for fewer events as well: a completion that nobody wants any more
+     * is dropped when it comes, which costs less than calling every one back.
+     */
+    switch (slot->state) {
+    case WATCH_RESTING:
+        if (events != 0)
+            slot_move(slot, WATCH_PENDING, &loop->pending);
+        break;
+    case WATCH_PENDING:
+        if (events == 0)
+            slot_move(slot, WATCH_RESTING, NULL);
+        break;
+    case WATCH_ARMED:
+    case WATCH_UPDATE:
+        if (events & ~slot->armed_events)
+            slot_move(slot, WATCH_UPDATE, &loop->updates);
+        else
+            slot_move(slot, WATCH_ARMED, NULL);
+        break;
+    default:
+        assert(false);
+    }
+    return 0;
+}
+
+void loop_unwatch(struct loop *loop, struct loop_watch *watch)
+{
+    if (watch->id == 0)
+        return;
+    struct watch_slot *slot = slot_find(loop, watch->id);
+    watch->id = 0;
+    if (!slot)
+        return;
+    if (slot->state == WATCH_ARMED || slot->state == WATCH_UPDATE)
+        slot_move(slot, WATCH_CANCEL, &loop->cancels);
+    else
+        slot_give_back(loop, slot);
+}
+
+void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word)
+{
+    struct io_uring_sqe *sqe = loop->ring.futex ? get_sqe(loop) : NULL;
+    if (!sqe) {
+        wake_futex_wake(word);
+        return;
+    }
+    loop_ring_prep_futex_wake(sqe, (const void *)word, INT_MAX);
+    sqe->flags |= loop->ring.quiet_success;
+}
+
+void loop_wake_eventfd(struct loop *loop, int fd)
+{
+    static const uint64_t one = 1;
+    struct io_uring_sqe *sqe = get_sqe(loop);
+    if (!sqe)
+        return wake_eventfd_wake(fd);
+    io_uring_prep_write(sqe, fd, &one, sizeof(one), 0);
+    sqe->flags |= loop->ring.quiet_success;
+    sqe->user_data = 0;
+    /*
+     * Not with the turn's: the owner may close the descriptor in this very turn, and the number
+     * might be somebody else's by then, who would get our eight bytes.
+     */
+    (void)io_uring_submit(&loop->ring.uring);
+}
+
+static void deliver_fd(struct loop *loop, struct watch_slot *slot, int result)
+{
+    uint32_t events = result >= 0 ? (uint32_t)result : POLLNVAL;
+    /* Nothing happened to the descriptor: the kernel was short of something. Armed again, below. */
+    if (result == -ECANCELED || result == -EINTR || result == -EAGAIN || result == -ENOMEM)
+        events = 0;
+    events &= slot->events != 0 ? slot->events | POLLERR | POLLHUP | POLLNVAL : 0;
+    if (events != 0)
+        slot->fn(slot->userdata, events);
+    /* Only of the same watch is this still true: any new one in its place is pending or paused. */
+    if (slot->state == WATCH_RESTING && slot->events != 0)
+        slot_move(slot, WATCH_PENDING, &loop->pending);
+}
+
+void loop_complete(struct loop *loop, uint64_t id, int result)
+{
+    struct watch_slot *slot = slot_find(loop, id);
+    if (!slot)
+        return;
+    if (slot->state == WATCH_CANCEL) {
+        slot_give_back(loop, slot);
+    } else if (slot->kind != WATCH_FD) {
+        slot->result = result;
+        slot_move(slot, WATCH_FIRED, &loop->fired);
+    } else {
+        slot_move(slot, WATCH_RESTING, NULL);
+        deliver_fd(loop, slot, result);
+    }
+}
+
+static void deliver_word(struct loop *loop, struct watch_slot *slot)
+{
+    loop_fn fn = slot->fn;
+    void *userdata = slot->userdata;
+    slot->watch->id = 0;
+    slot_give_back(loop, slot);
+    fn(userdata, 0);
+}
+
+static void deliver_counter(struct loop *loop, struct watch_slot *slot)
+{
+    uint32_t generation = slot->generation;
+    bool interrupted = slot->result == -EINTR || slot->result == -ECANCELED;
+    slot_move(slot, WATCH_RESTING, NULL);
+    if (!interrupted)
+        slot->fn(slot->userdata, slot->result == sizeof(uint64_t) ? POLLIN : POLLERR);
+    if (slot->generation == generation && slot->state == WATCH_RESTING)
+        slot_move(slot, WATCH_PENDING, &loop->pending);
+}
+
+void loop_deliver_words(struct loop *loop)
+{
+    while (!list_empty(&loop->fired)) {
+        struct watch_slot *slot = list_entry(list_first(&loop->fired), struct watch_slot, link);
+        if (slot->kind == WATCH_WORD)
+            deliver_word(loop, slot);
+        else
+            deliver_counter(loop, slot);
+    }
+}
+
+static void arm(struct watch_slot *slot, struct io_uring_sqe *sqe)
+{
+    switch (slot->kind) {
+    case WATCH_FD:
+        io_uring_prep_poll_add(sqe, slot->fd, slot->events);
+        slot->armed_events = slot->events;
+        break;
+    case WATCH_WORD:
+        loop_ring_prep_futex_wait(sqe, (const void *)slot->word, slot->events);
+        break;
+    case WATCH_COUNTER:
+        io_uring_prep_read(sqe, slot->fd, &slot->counter, sizeof(slot->counter), 0);
+        break;
+    }
+    sqe->user_data = slot_id(slot);
+}
+
+/* In place: if the poll has completed meanwhile this fails; its completion then arms as wanted. */
+static void update(struct loop *loop, struct watch_slot *slot, struct io_uring_sqe *sqe)
+{
+    io_uring_prep_poll_update(sqe, slot_id(slot), 0, slot->events, IORING_POLL_UPDATE_EVENTS);
+    sqe->flags |= loop->ring.quiet_success;
+    sqe->user_data = 0;
+    slot->armed_events = slot->events;
+}
+
+bool loop_queue_submissions(struct loop *loop)
+{
+    struct io_uring_sqe *sqe;
+    while (!list_empty(&loop->cancels)) {
+        struct watch_slot *slot = list_entry(list_first(&loop->cancels), struct watch_slot, link);
+        if (!(sqe = get_sqe(loop)))
+            return false;
+        io_uring_prep_cancel64(sqe, slot_id(slot), 0);
+        sqe->flags |= loop->ring.quiet_success;
+        sqe->user_data = 0;
+        slot_give_back(loop, slot);
+    }
+    while (!list_empty(&loop->updates)) {
+        struct watch_slot *slot = list_entry(list_first(&loop->updates), struct watch_slot, link);
+        if (!(sqe = get_sqe(loop)))
+            return false;
+        update(loop, slot, sqe);
+        slot_move(slot, WATCH_ARMED, NULL);
+    }
+    while (!list_empty(&loop->pending)) {
+        struct watch_slot *slot = list_entry(list_first(&loop->pending), struct watch_slot, link);
+        if (!(sqe = get_sqe(loop)))
+            return false;
+        arm(slot, sqe);
+        slot_move(slot, WATCH_ARMED, NULL);
+    }
+    return true;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The event loop: the only user of io_uring in the supervisor, and the only place it ever sleeps.
+ *
+ * It waits for readiness (poll on descriptors, futex waits on cursor words) and lets the owner do
+ * the non-blocking call itself: no buffer is ever lent to the kernel, so an owner may go away at
+ * any time. Stale completions are told apart by a generation number in their user data.
+ *
+ * One turn: completions (control traffic before rings), the hot set, due timers, one submission.
+ * Timers are deadlines as well, so everything that has arrived by then is read before they fire,
+ * also after a time in which the process was stopped.
+ */
+
+#include "shared/clock.h"
+#include "shared/list.h"
+#include "shared/wake.h"
+#include "supervisor/loop/timer.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct loop;
+
+enum {
+    _LOOP_E_SUCCESS,
+    LOOP_E_UNAVAILABLE, /* io_uring: not in this kernel, switched off, or forbidden by a seccomp
+                           filter */
+};
+
+struct loop_options {
+    unsigned entries;   /* submission queue; 0 = 1024 */
+    bool force_eventfd; /* as if the kernel had no futex operations */
+};
+
+/*
+ * 0, -errno, or LOOP_E_UNAVAILABLE with `*ret_reason` = one line that says what to change
+ * (kernel.io_uring_disabled, a seccomp filter, a kernel without io_uring, RLIMIT_MEMLOCK); static
+ * text.
+ */
+int loop_new(struct loop **ret, const struct loop_options *options, const char **ret_reason);
+void loop_free(struct loop *loop); /* NULL allowed */
+
+/* WAKE_FUTEX where the kernel has IORING_OP_FUTEX_WAIT and WAKE and nothing forces otherwise. */
+enum wake_backend loop_wake_backend(const struct loop *loop);
+
+/* The time at the beginning of this turn. */
+usec_t loop_now(const struct loop *loop);
+/* CLOCK_REALTIME, read at most once a turn: for what is noted with every job. */
+usec_t loop_realtime(struct loop *loop);
+struct timer_queue *loop_timers(struct loop *loop);
+
+/* How long the longest turn took, without the time asleep: nobody was answered for so long. */
+struct loop_turns {
+    usec_t longest; /* since the start */
+    usec_t recent;  /* in the last minute or so */
+};
+struct loop_turns loop_turns(const struct loop *loop);
+
+/*
+ * How long it goes on looking at what is hot when there is nothing to do, before it sleeps:
+ * microseconds; 0, as at first, not at all.
+ */
+void loop_set_spin(struct loop *loop, usec_t limit);
+
+/* Runs turns until loop_stop(). 0 or the -errno that made going on impossible. */
+int loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+
+/*
+ * A wait that is armed, or not (id 0). Embedded in its owner, who ends it with loop_unwatch(). To
+ * arm one that is armed is an error of the owner (asserted).
+ */
+typedef void (*loop_fn)(void *userdata, uint32_t events);
+
+struct loop_watch {
+    uint64_t id;
+};
+
+/* clang-format off */
+#define LOOP_WATCH_NULL {.id = 0}
+/* clang-format on */
+
+/*
+ * Level-triggered: `fn` is called with the ready poll(2) events, once a turn, until loop_unwatch().
+ * `fn` may unwatch or free its owner. 0 or -ENOMEM; a descriptor the kernel refuses to poll comes
+ * as POLLNVAL.
+ */
+int loop_watch_fd(struct loop *loop, struct loop_watch *watch, int fd, uint32_t events, loop_fn fn,
+                  void *userdata);
+
+/* Changes the events of a descriptor's watch; 0 pauses it (nothing is reported, errors neither). */
+int loop_watch_events(struct loop *loop, struct loop_watch *watch, uint32_t events);
+
+/*
+ * Once: `fn` is called (events 0) when *word differs from `expected` or its writer wakes it; then
+ * the watch is over. The mapping may go away before. WAKE_FUTEX only.
+ */
+int loop_watch_word(struct loop *loop, struct loop_watch *watch, const _Atomic uint32_t *word,
+                    uint32_t expected, loop_fn fn, void *userdata);
+
+/*
+ * An eventfd that a stranger holds as well, read by the kernel in our stead (descriptor in blocking
+ * mode): `fn` is called with POLLIN after each read until loop_unwatch(), with POLLERR if the
+ * stranger has made reading impossible. Reading it here, however well polled before, could block:
+ * he may have been faster, and O_NONBLOCK is his to take away.
+ */
+int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop_fn fn,
+                       void *userdata);
+
+/* Allowed at any time, also when not armed, also from its own callback. */
+void loop_unwatch(struct loop *loop, struct loop_watch *watch);
+
+/*
+ * Closes a socket that strangers may have filled, in the closer's thread (closer.h), once the ring
+ * has let go of it: unwatch it first. It is shut down at once.
+ */
+void loop_close(struct loop *loop, int fd);
+
+/* Wakes all sleepers on the word, with the next submission of this turn. WAKE_FUTEX only. */
+void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word);
+
+/*
+ * Adds one to an eventfd (in non-blocking mode) that a stranger holds as well: whatever he did to
+ * it, only the kernel waits. The descriptor may be closed right afterwards.
+ */
+void loop_wake_eventfd(struct loop *loop, int fd);
+
+/*
+ * The hot set: sources polled every turn without any system call. `poll` does a bounded piece of
+ * work and returns whether there was any. `cool` is called when a source has been quiet for some
+ * turns and the loop is about to sleep: it raises its sleeping flag, re-checks, and arms a wait; it
+ * returns false if there is something to read after all (then the source stays hot).
+ */
+struct loop_hot {
+    struct list link;
+    bool (*poll)(struct loop_hot *hot);
+    bool (*cool)(struct loop_hot *hot);
+    /* The loop's own: */
+    unsigned worked;   /* its n_busy_turns when there was work here last */
+    uint32_t patience; /* learnt: struct spin, after something was handed over here */
+};
+
+void loop_hot_init(struct loop_hot *hot, bool (*poll)(struct loop_hot *),
+                   bool (*cool)(struct loop_hot *));
+/* Harmless if already in the set. */
+void loop_heat(struct loop *loop, struct loop_hot *hot);
+/* Takes it out without calling cool(): before its owner goes away. Allowed from its own callbacks.
+ */
+void loop_unheat(struct loop *loop, struct loop_hot *hot);
+
+/*
+ * Something was handed over to whoever stands behind this source: whether it is he who needs the
+ * CPU now, or others go on by themselves, is learnt for each.
+ */
+void loop_told(struct loop *loop, struct loop_hot *hot);
+
+/* Runs `fn` once at the end of this turn, before sleeping. Armed twice runs once. */
+struct loop_deferred {
+    struct list link;
+    bool late;
+    void (*fn)(struct loop_deferred *deferred);
+};
+
+void loop_deferred_init(struct loop_deferred *deferred, void (*fn)(struct loop_deferred *));
+void loop_defer(struct loop *loop, struct loop_deferred *deferred);
+/*
+ * The same, but not while this and that is still going on: when a turn or two have brought nothing,
+ * and 20 µs from now at the latest. For what is cheaper done once for many.
+ */
+void loop_defer_late(struct loop *loop, struct loop_deferred *deferred);
+void loop_undefer(struct loop_deferred *deferred);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/dead-letter.h"
+
+#include <string.h>
+
+#define letter_of(node, member) list_entry(node, struct dead_letter, member)
+
+struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id)
+{
+    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
+        list_for_each (node, &letters->rings[queue])
+            if (letter_of(node, link)->id == id)
+                return letter_of(node, link);
+    return NULL;
+}
+
+/* That address, or one below it. */
+static bool address_matches(const char *address, const char *wanted)
+{
+    const size_t size = strlen(wanted);
+
+    return address && strncmp(address, wanted, size) == 0 &&
+           (address[size] == '\0' || address[size] == '/');
+}
+
+bool dead_letter_matches(const struct dead_letter *letter, const struct dead_letter_filter *filter)
+{
+    if (filter->queue >= 0 && filter->queue != (int)dead_letter_queue_of(letter->reason))
+        return false;
+    if (filter->reason >= 0 && filter->reason != (int)letter->reason)
+        return false;
+    if (filter->sender && !address_matches(letter->sender, filter->sender))
+        return false;
+    if (filter->recipient && !address_matches(letter->recipient, filter->recipient))
+        return false;
+    if (filter->type && !topic_type_is_a(letter->topic.type, letter->topic.type_size, filter->type,
+                                         (uint32_t)strlen(filter->type)))
+        return false;
+    if (filter->job && (!letter->job || strcmp(letter->job, filter->job) != 0))
+        return false;
+    return letter->at >= filter->since;
+}
+
+void dead_letters_begin(const struct dead_letters *letters, uint64_t after,
+                        struct dead_letter_cursor *ret)
+{
+    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++) {
+        const struct list *ring = &letters->rings[queue];
+        const struct list *node = ring->next;
+
+        while (node != ring && letter_of(node, link)->id <= after)
+            node = node->next;
+        ret->next[queue] = node;
+    }
+}
+
+/* The one under the cursor; NULL at the ring's end. */
+static struct dead_letter *under(const struct dead_letters *letters,
+                                 const struct dead_letter_cursor *cursor, unsigned queue)
+{
+    const struct list *node = cursor->next[queue];
+
+    return node != &letters->rings[queue] ? letter_of(node, link) : NULL;
+}
+
+struct dead_letter *dead_letter_next(const struct dead_letters *letters,
+                                     const struct dead_letter_filter *filter,
+                                     struct dead_letter_cursor *cursor)
+{
+    for (;;) {
+        struct dead_letter *letter = under(letters, cursor, DEAD_LETTERS);
+        struct dead_letter *error = under(letters, cursor, DEAD_ERRORS);
+        unsigned queue = DEAD_LETTERS;
+
+        if (!letter || (error && error->id < letter->id)) {
+            letter = error;
+            queue = DEAD_ERRORS;
+        }
+        if (!letter)
+            return NULL;
+        cursor->next[queue] = letter->link.next;
+        if (dead_letter_matches(letter, filter))
+            return letter;
+    }
+}

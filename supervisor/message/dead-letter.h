@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What nobody will handle, kept for people to look at: dead letters (messages that could not be
+ * delivered or were not handled, jobs whose retries are exhausted) and the error queue (messages
+ * whose handler failed). Two rings with one bound on their number each, and one on the memory of
+ * both. Each letter belongs to the group of its sender, or without one to that of its recipient;
+ * where a bound is reached, the oldest letter of a group that has at least an equal share goes. Ids
+ * count up over both.
+ */
+
+#include "shared/clock.h"
+#include "shared/list-cursor.h"
+#include "shared/list.h"
+#include "shared/share.h"
+#include "shared/topic.h"
+#include "supervisor/channel/parcel.h"
+#include "supervisor/job/job-options.h"
+#include "supervisor/process/death.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum dead_letter_reason {
+    /* Dead letters. */
+    DEAD_UNHANDLED,     /* its recipient said so, or has become nothing */
+    DEAD_NO_MATCH,      /* an exchange without a subscription for it */
+    DEAD_GONE,          /* the recipient is gone, or was never there */
+    DEAD_MAILBOX_FULL,  /* Overflow=reject */
+    DEAD_DROPPED,       /* Overflow=drop-oldest */
+    DEAD_LATE_REPLY,    /* the ask had ended */
+    DEAD_WRONG_REPLY,   /* a reply of another type than was asked for */
+    DEAD_UNKNOWN_DEATH, /* a notice about something unknown */
+    DEAD_LOOP,          /* from exchange to exchange too often */
+    DEAD_NO_MEMORY,     /* the supervisor had no memory or descriptor for it */
+    DEAD_JOB,           /* a job, retries exhausted */
+    /* The error queue. */
+    DEAD_ERROR, /* the handler failed */
+    DEAD_CRASH, /* its worker died with it in hand, retries exhausted */
+    _DEAD_N_REASONS,
+};
+
+enum dead_letter_queue {
+    DEAD_LETTERS,
+    DEAD_ERRORS,
+    _DEAD_N_QUEUES,
+};
+
+/* Blobs up to this size are copied, bytes. Larger ones keep a descriptor each: that many at most;
+ * beyond it the oldest lose their payload. troupe.conf(5) names both. */
+#define DEAD_LETTER_COPY_MAX   (UINT64_C(1) << 20)
+#define DEAD_LETTER_BLOBS_MAX  64
+#define DEAD_LETTER_DEATHS_MAX 8
+
+/* What is shared: the number of letters in each ring (enum dead_letter_queue), bytes, blobs. */
+enum {
+    DEAD_SHARE_MEMORY = _DEAD_N_QUEUES,
+    DEAD_SHARE_BLOBS,
+};
+
+/* Everything about one, to be copied. Names NULL = nobody, nothing. */
+struct dead_letter_facts {
+    enum dead_letter_reason reason;
+    const char *sender, *recipient; /* as addresses */
+    uint64_t sender_ref, recipient_ref;
+    struct topic topic;
+    uint64_t message;           /* id of the letter; 0 = it never got one */
+    usec_t sent_at;             /* realtime */
+    const char *job;            /* id, for DEAD_JOB */
+    struct job_options options; /* that job's */
+    uid_t submitter_uid;        /* of that job, who may read it; 0 = root, or nobody */
+    int32_t code;               /* the handler's own; for DEAD_ERROR and DEAD_JOB */
+    const char *text;           /* the handler's error, or why */
+    uint32_t attempts;
+    struct death *const *deaths; /* references are taken of the last DEAD_LETTER_DEATHS_MAX */
+    size_t n_deaths;
+};
+
+struct dead_letter {
+    struct list link; /* in its ring, oldest first */
+    struct share *share;
+    struct list share_link, blob_link; /* in its share */
+    uint64_t id;                       /* counts from 1 */
+    usec_t at;                         /* realtime */
+    enum dead_letter_reason reason;
+    char *sender, *recipient, *job, *text; /* NULL = none */
+    struct job_options options;            /* for DEAD_JOB */
+    uint64_t sender_ref, recipient_ref;
+    struct topic topic; /* bytes owned */
+    uint64_t message;
+    usec_t sent_at;
+    uid_t submitter_uid;
+    int32_t code;
+    uint32_t attempts;
+    size_t n_deaths;
+    struct death *deaths[DEAD_LETTER_DEATHS_MAX];
+    struct parcel payload;
+    bool payload_dropped; /* there was no room for it; payload.size is 0 */
+    uint64_t payload_size;
+    size_t memory;
+};
+
+struct dead_letters {
+    struct list rings[_DEAD_N_QUEUES];
+    struct list cursors; /* struct list_cursor.link, in the rings */
+    struct shares shares;
+    uint64_t max, memory_max;
+    uint64_t last_id;
+    uint64_t counts[_DEAD_N_REASONS]; /* since the start */
+    uint64_t n_evicted;               /* made room for others */
+    uint64_t n_taken;                 /* out of the rings, for whatever reason: ends cursors */
+};
+
+/* Words such as "mailbox-full"; static. */
+const char *dead_letter_reason_to_string(enum dead_letter_reason reason);
+/* 0 or -EINVAL. */
+int dead_letter_reason_from_string(enum dead_letter_reason *ret, const char *text);
+enum dead_letter_queue dead_letter_queue_of(enum dead_letter_reason reason);
+
+/* `max` per ring; `memory_max` bytes over both. */
+void dead_letters_init(struct dead_letters *letters, uint64_t max, uint64_t memory_max);
+void dead_letters_deinit(struct dead_letters *letters);
+/* Other bounds, as after a reload: the oldest beyond them go. */
+void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t memory_max);
+
+/*
+ * Adds one, counts it, and evicts the oldest where a bound asks for it. Takes the payload over
+ * (NULL = none); it is empty afterwards, whatever comes of it. One that is too large for the whole
+ * memory is kept without its payload. Its id, or 0 when out of memory (counted nevertheless).
+ */
+uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
+                         struct parcel *payload);
+
+/* NULL if there is none (any more). O(log n) is not promised: for people, not for work. */
+struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id);
+
+/* Takes it out, for a requeue: the caller owns it until dead_letter_free() or dead_letter_put(). */
+void dead_letter_take(struct dead_letters *letters, struct dead_letter *letter);
+/* Puts one back that was taken, in the order of ids. */
+void dead_letter_put(struct dead_letters *letters, struct dead_letter *letter);
+void dead_letter_free(struct dead_letter *letter); /* NULL allowed */
+
+/* What to look for; NULL, 0 and -1 = anything. */
+struct dead_letter_filter {
+    int queue;  /* enum dead_letter_queue, -1 */
+    int reason; /* enum dead_letter_reason, -1 */
+    const char *sender,
+        *recipient;   /* that address, or anything below it ("group" finds "group/0") */
+    const char *type; /* that type or a child of it */
+    const char *job;
+    usec_t since; /* realtime */
+};
+#define DEAD_LETTER_FILTER_ANY                                                                     \
+    {                                                                                              \
+        .queue = -1, .reason = -1                                                                  \
+    }
+
+/* Whether all that the filter says is true of it. */
+bool dead_letter_matches(const struct dead_letter *letter, const struct dead_letter_filter *filter);
+
+/*
+ * Walks both rings in the order of ids, from behind id `after`. To be used up before the letters
+ * change.
+ */
+struct dead_letter_cursor {
+    const struct list *next[_DEAD_N_QUEUES];
+};
+void dead_letters_begin(const struct dead_letters *letters, uint64_t after,
+                        struct dead_letter_cursor *ret);
+/* NULL = no more. */
+struct dead_letter *dead_letter_next(const struct dead_letters *letters,
+                                     const struct dead_letter_filter *filter,
+                                     struct dead_letter_cursor *cursor);
+
+/* Removes all that match. Their number. */
+uint64_t dead_letters_purge(struct dead_letters *letters, const struct dead_letter_filter *filter);

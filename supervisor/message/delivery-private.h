@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Shared by the parts of delivery:
+ *
+ *   delivery.c          from an actor to its inbox
+ *   delivery-record.c   a letter as a record
+ *   delivery-recover.c  from the inbox back to the actor
+ *   delivery-look.c     what the inbox holds
+ */
+
+#include "supervisor/channel/mailbox.h"
+#include "supervisor/message/delivery.h"
+
+#define DELIVERY_RECENT (sizeof(((struct actor *)0)->recent) / sizeof(uint32_t))
+
+/* The pool of a slot; NULL for others. */
+struct actor *delivery_pool_of(const struct actor *actor);
+
+/* Where a record begins whose end is known. */
+static inline uint32_t delivery_start_of(const struct ring_record *record, uint32_t end)
+{
+    const uint32_t size = (uint32_t)sizeof(struct ring_header) + record->size;
+
+    return end - ((size + RING_ALIGNMENT - 1) & ~(RING_ALIGNMENT - 1));
+}
+
+/* Whether the free-running cursor `a` lies behind `b`. */
+static inline bool delivery_is_behind(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) > 0;
+}
+
+static inline uint32_t delivery_gate_of(const struct mailbox *mailbox)
+{
+    return atomic_load_explicit(&mailbox->gate, memory_order_relaxed);
+}
+
+/* ---- delivery-recover.c ---- */
+
+/* Takes note of all that a dead worker has consumed; everything it said has been read. */
+void delivery_settle(struct actor *actor);
+
+/* ---- delivery-record.c ---- */
+
+/*
+ * Writes a letter into the inbox as the record that its kind says; `*wire` = how its payload went,
+ * if it has one. 0, MAILBOX_E_FULL, or -errno: nothing is written then. The letter stays the
+ * caller's.
+ */
+int delivery_write(struct actor *actor, const struct letter *letter, struct payload_wire *wire);

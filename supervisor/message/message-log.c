@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/message-log.h"
+
+#include "shared/log.h"
+#include "shared/topic.h"
+#include "supervisor/context.h"
+#include "supervisor/group/cell.h"
+#include "supervisor/group/group.h"
+#include "supervisor/pool/slot.h"
+#include <stdio.h>
+
+void message_log(const struct actor *actor, enum actor_log what,
+                 const struct message_log_entry *entry)
+{
+    const char *word = what == ACTOR_LOG_ENQUEUED     ? "enqueued"
+                       : what == ACTOR_LOG_DISPATCHED ? "dispatched"
+                                                      : "not handled";
+    const char *sender = actor_name_of(&actor->context->actors, entry->sender);
+    char type[TOPIC_TYPE_MAX + 1], id[24];
+
+    if (!(actor->log & what))
+        return;
+    (void)snprintf(type, sizeof(type), "%.*s", (int)entry->topic->type_size, entry->topic->type);
+    (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)entry->id);
+    log_write(what == ACTOR_LOG_UNHANDLED ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
+              LOG_FIELDS({"TROUPE_ACTOR", actor->name}, {"TROUPE_SENDER", sender},
+                         {"TROUPE_MESSAGE", id}, {"TROUPE_TYPE", type}),
+              "message %s for %s %s: type '%s' from %s%s%s", id, actor->name, word, type,
+              sender[0] ? sender : "nobody", entry->text ? ": " : "",
+              entry->text ? entry->text : "");
+}
+
+void message_log_switch(struct group *group, uint8_t what)
+{
+    group->message_log = what;
+    if (group->actor)
+        group->actor->log = what;
+    group_each_cell (cell, group) {
+        struct slot *slot;
+        size_t cursor = 0;
+
+        if (cell->actor)
+            cell->actor->log = what;
+        while ((slot = cell_next_slot(cell, &cursor)))
+            if (slot->actor)
+                slot->actor->log = what;
+    }
+}

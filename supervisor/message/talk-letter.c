@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/protocol-actors.h"
+#include "supervisor/context.h"
+#include "supervisor/event/complaint.h"
+#include "supervisor/message/delivery.h"
+#include "supervisor/message/router.h"
+#include "supervisor/message/talk-private.h"
+#include "supervisor/process/capture.h"
+#include <errno.h>
+#include <string.h>
+
+/* A letter with the key that FORWARD brings in the place of its own; everything else as it was. On
+ * failure it is lost, which the log says. */
+static int change_key(struct actor *actor, struct letter **letter,
+                      const struct protocol_forward *forward)
+{
+    char key[TOPIC_KEY_MAX];
+    struct topic topic = (*letter)->topic;
+    struct letter *changed;
+
+    if (forward->key_size > 0)
+        memcpy(key, forward->key, forward->key_size);
+    topic.key = forward->key ? key : NULL;
+    topic.key_size = forward->key_size;
+    changed = letter_new_like(*letter, &topic);
+    if (!changed) {
+        complain(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
+        ask_letter_died(actor->context, (*letter)->ask, ENOMEM, "out of memory");
+    }
+    letter_free(*letter);
+    *letter = changed;
+    return changed ? 0 : -ENOMEM;
+}
+
+int talk_on_forward(struct actor *actor, const struct ring_record *record)
+{
+    static const struct router_verdict GONE = {.reason = DEAD_GONE, .error = ENOENT};
+    struct protocol_forward forward;
+    struct letter *letter;
+    struct actor *to;
+    int r;
+
+    r = protocol_get_forward(record->body, record->size, &forward);
+    if (r < 0)
+        return r;
+    r = delivery_claim(actor, forward.letter, &letter);
+    if (r == 0 && forward.new_key)
+        r = change_key(actor, &letter, &forward);
+    if (r < 0)
+        return r == -ENOMEM ? 0 : r;
+    letter->flags &= ~(uint32_t)(PROTOCOL_MESSAGE_POOL | PROTOCOL_MESSAGE_REDELIVERED);
+    letter->attempt = 0;
+    letter->in_hand = false;
+    to = actor_get(&actor->context->actors, forward.to);
+    if (to) {
+        (void)router_send(to, letter);
+        return 0;
+    }
+    letter->to = forward.to;
+    router_bury(actor->context, letter, NULL, &GONE);
+    return 0;
+}
+
+/* What the asker is told: the handler's code, if it is one that an errno may have. */
+static int error_of(int32_t code)
+{
+    return code > 0 && code < 4096 ? (int)code : EIO;
+}
+
+int talk_on_verdict(struct actor *actor, const struct ring_record *record)
+{
+    const bool erred = record->kind == PROTOCOL_ERRED;
+    char bytes[PROTOCOL_REASON_MAX], text[2 * PROTOCOL_REASON_MAX + 1];
+    struct protocol_verdict said;
+    struct letter *letter;
+    int r;
+
+    r = protocol_get_verdict(record->body, record->size, &said);
+    if (r < 0)
+        return r;
+    if (said.text_size > 0)
+        memcpy(bytes, said.text, said.text_size);
+    (void)capture_escape(text, sizeof(text), bytes, said.text_size);
+    if (said.letter == 0) {
+        complain(actor, LOG_LEVEL_WARNING, "a failure that nobody looked at: %s", text);
+        return 0;
+    }
+    r = delivery_claim(actor, said.letter, &letter);
+    if (r < 0)
+        return r == -ENOMEM ? 0 : r;
+    const struct router_verdict verdict = {
+        .reason = erred ? DEAD_ERROR : DEAD_UNHANDLED,
+        .error = erred ? error_of(said.code) : ENOSYS,
+        .code = said.code,
+        .text = text[0] != '\0' ? text : NULL,
+    };
+    actor_self(actor)->counters.dead++;
+    router_bury(actor->context, letter, actor_self(actor), &verdict);
+    return 0;
+}
+
+int talk_on_stash(struct actor *actor, const struct ring_record *record)
+{
+    struct protocol_stash stash;
+    int r;
+
+    r = protocol_get_stash(record->body, record->size, &stash);
+    if (r < 0)
+        return r;
+    r = record->kind == PROTOCOL_STASHED ? delivery_stash(actor, &stash)
+                                         : delivery_unstash(actor, stash.letter);
+    return r == -ENOMEM ? 0 : r;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/protocol-requests.h"
+#include "supervisor/channel/answer.h"
+#include "supervisor/context.h"
+#include "supervisor/event/complaint.h"
+#include "supervisor/message/delivery.h"
+#include "supervisor/message/router.h"
+#include "supervisor/message/schedule.h"
+#include "supervisor/message/talk-private.h"
+#include "supervisor/message/watch.h"
+#include "supervisor/pool/slot.h"
+#include <errno.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+/* Copied out of the record, as a string; what has NUL bytes in it names nobody. */
+static int take_name(const struct ring_record *record, struct protocol_named *named, char *name)
+{
+    int r = protocol_get_named(record->body, record->size, named);
+
+    if (r < 0)
+        return r;
+    memcpy(name, named->name, named->name_size);
+    name[named->name_size] = '\0';
+    return 0;
+}
+
+static int on_find(struct actor *actor, const struct ring_record *record)
+{
+    char name[PROTOCOL_ACTOR_NAME_MAX + 1];
+    struct protocol_named named;
+    struct protocol_found found;
+    int r;
+
+    r = take_name(record, &named, name);
+    if (r < 0)
+        return r;
+    found.cookie = named.cookie;
+    found.group = actor_self(actor)->reference; /* by no name at all one finds oneself */
+    r = *name == '\0' ? 0 : router_find(actor->context, name, &found.group);
+    if (r != 0)
+        return answer_refuse(actor->mailbox, named.cookie, ENOENT,
+                             "no such group, exchange or name");
+    return answer_found(actor->mailbox, &found);
+}
+
+struct actor *talk_owner(struct actor *actor)
+{
+    return actor->kind == ACTOR_CLIENT ? NULL : actor_self(actor);
+}
+
+int talk_refuse_name(struct actor *actor, uint64_t cookie, int r)
+{
+    switch (r) {
+    case ACTOR_E_EXISTS:
+        return answer_refuse(actor->mailbox, cookie, EEXIST,
+                             "a group, an exchange or an actor has that name");
+    case ACTOR_E_BAD_NAME:
+        return answer_refuse(
+            actor->mailbox, cookie, EINVAL,
+            "malformed name: 1 to 255 characters of A-Z a-z 0-9 . _ : -, the first a "
+            "letter or digit");
+    case ACTOR_E_TOO_MANY:
+        return answer_refuse(actor->mailbox, cookie, EBUSY, "too many names, or exchanges");
+    default:
+        return answer_errno(actor->mailbox, cookie, r);
+    }
+}
+
+static int on_register(struct actor *actor, const struct ring_record *record)
+{
+    char name[PROTOCOL_ACTOR_NAME_MAX + 1];
+    struct protocol_named named;
+    int r;
+
+    r = take_name(record, &named, name);
+    if (r < 0)
+        return r;
+    r = actor_register(actor_self(actor), name);
+    return r == 0 ? answer_value(actor->mailbox, named.cookie, 1)
+                  : talk_refuse_name(actor, named.cookie, r);
+}
+
+static int on_deregister(struct actor *actor, const struct ring_record *record)
+{
+    char name[PROTOCOL_ACTOR_NAME_MAX + 1];
+    struct protocol_named named;
+    bool valid, had;
+    int r;
+
+    r = take_name(record, &named, name);
+    if (r < 0)
+        return r;
+    valid = actor_name_valid(name, named.name_size);
+    had = valid && actor_deregister(actor_self(actor), name);
+    if (!had)
+        complain(actor, LOG_LEVEL_WARNING, "deregisters a name that it has not: %s",
+                 valid ? name : "(malformed)");
+    return answer_value(actor->mailbox, named.cookie, had);
+}
+
+/* ---- watches ---- */
+
+static int on_watch(struct actor *actor, const struct ring_record *record)
+{
+    struct protocol_by_reference by;
+    int r;
+
+    r = protocol_get_by_reference(record->body, record->size, &by);
+    if (r < 0)
+        return r;
+    r = watch_add(actor, by.reference);
+    if (r < 0)
+        return answer_errno(actor->mailbox, by.cookie, r);
+    if (r != 0)
+        return answer_refuse(actor->mailbox, by.cookie, EBUSY, "too many watches");
+    return answer_value(actor->mailbox, by.cookie, 0);
+}
+
+static int on_unwatch(struct actor *actor, const struct ring_record *record)
+{
+    struct protocol_by_reference by;
+    int r;
+
+    r = protocol_get_by_reference(record->body, record->size, &by);
+    if (r < 0)
+        return r;
+    return answer_value(actor->mailbox, by.cookie, watch_remove(actor, by.reference));
+}
+
+/* ---- timers ---- */
+
+static int set_timer(struct actor *actor, const struct protocol_timer *timer, struct letter *letter)
+{
+    struct context *context = actor->context;
+    const struct schedule_options options = {
+        .to = actor_get(&context->actors, timer->to),
+        .sender = actor_self(actor)->reference,
+        .at = timer->at,
+        .period = timer->period,
+        .realtime = timer->flags & PROTOCOL_TIMER_REALTIME,
+        .topic = &letter->topic,
+        .payload = &letter->payload,
+    };
+    uint64_t id;
+    int r;
+
+    if (!options.to)
+        return answer_refuse(actor->mailbox, timer->cookie, ENOENT, "its recipient is gone");
+    if (timer->period > 0 && timer->period < SCHEDULE_PERIOD_MIN)
+        return answer_refuse(actor->mailbox, timer->cookie, EINVAL, "period: 0, or 1ms and more");
+    r = schedule_add(context, &options, &id);
+    if (r < 0)
+        return answer_errno(actor->mailbox, timer->cookie, r);
+    if (r == SCHEDULE_E_SHARE)
+        return answer_refuse(actor->mailbox, timer->cookie, EBUSY,
+                             "too many timers of its own: at most 100000, with 64 MiB to tell");
+    if (r != 0)
+        return answer_refuse(actor->mailbox, timer->cookie, EBUSY,
+                             "too many timers: at most 1000000 of all, with 512 MiB to tell");
+    return answer_value(actor->mailbox, timer->cookie, id);
+}
+
+static int on_timer(struct actor *actor, const struct ring_record *record)
+{
+    struct protocol_timer timer;
+    struct letter *letter;
+    int r;
+
+    r = protocol_get_timer(record->body, record->size, &timer);
+    if (r < 0)
+        return r;
+    r = talk_take_letter(actor, PROTOCOL_MESSAGE, &timer.content, &letter);
+    if (r == -ENOMEM || r == -EMFILE)
+        return answer_errno(actor->mailbox, timer.cookie, r);
+    if (r < 0)
+        return r;
+    r = set_timer(actor, &timer, letter);
+    letter_free(letter);
+    return r;
+}
+
+static int on_timer_cancel(struct actor *actor, const struct ring_record *record)
+{
+    struct protocol_timer_cancel cancel;
+    char type[TOPIC_TYPE_MAX];
+    const struct actor *by = talk_owner(actor);
+    struct actor *to;
+    unsigned n = 0;
+    int r;
+
+    r = protocol_get_timer_cancel(record->body, record->size, &cancel);
+    if (r < 0)
+        return r;
+    if (cancel.type_size > 0)
+        memcpy(type, cancel.type, cancel.type_size);
+    to = actor_get(&actor->context->actors, cancel.to);
+    if (cancel.timer != 0)
+        n = schedule_cancel(actor->context, cancel.timer, by);
+    else if (to)
+        n = schedule_cancel_type(to, type, cancel.type_size, by);
+    return answer_value(actor->mailbox, cancel.cookie, n);
+}
+
+/* ---- pause ---- */
+
+static const struct cell *cell_of(const struct actor *actor)
+{
+    if (actor->kind == ACTOR_SLOT)
+        return actor->slot->cell;
+    return actor->kind == ACTOR_POOL ? actor->cell : NULL;
+}
+
+/* A worker holds back its own cell and the exchanges that it has made. */
+static bool may_pause(const struct actor *owner, const struct actor *actor)
+{
+    if (!owner || actor == owner)
+        return true;
+    if (actor->kind == ACTOR_EXCHANGE)
+        return actor->owner == owner->reference;
+    return cell_of(actor) && cell_of(actor) == cell_of(owner);
+}
+
+static int on_pause(struct actor *actor, const struct ring_record *record)
+{
+    struct protocol_by_reference by;
+    struct actor *which;
+    int r;
+
+    r = protocol_get_by_reference(record->body, record->size, &by);
+    if (r < 0)
+        return r;
+    which = actor_get(&actor->context->actors, by.reference);
+    if (!which)
+        return answer_refuse(actor->mailbox, by.cookie, ENOENT, "no such actor");
+    which = actor_self(which);
+    if (!may_pause(talk_owner(actor), which))
+        return answer_refuse(actor->mailbox, by.cookie, EPERM,
+                             "it belongs neither to this cell nor to this worker");
+    if (record->kind == PROTOCOL_PAUSE)
+        router_pause(which);
+    else
+        router_resume(which);
+    return answer_value(actor->mailbox, by.cookie, 1);
+}
+
+/* ---- all of them ---- */
+
+static const struct {
+    uint16_t kind;
+    bool changes;
+    int (*fn)(struct actor *actor, const struct ring_record *record);
+} REQUESTS[] = {
+    {PROTOCOL_FIND, false, on_find},
+    {PROTOCOL_WATCH_ACTOR, false, on_watch},
+    {PROTOCOL_UNWATCH, false, on_unwatch},
+    {PROTOCOL_TIMER, true, on_timer},
+    {PROTOCOL_TIMER_CANCEL, true, on_timer_cancel},
+    {PROTOCOL_SUBSCRIBE, true, talk_on_subscription},
+    {PROTOCOL_UNSUBSCRIBE, true, talk_on_subscription},
+    {PROTOCOL_REGISTER, true, on_register},
+    {PROTOCOL_DEREGISTER, true, on_deregister},
+    {PROTOCOL_EXCHANGE, true, talk_on_exchange},
+    {PROTOCOL_EXCHANGE_DELETE, true, talk_on_exchange_delete},
+    {PROTOCOL_PAUSE, true, on_pause},
+    {PROTOCOL_RESUME, true, on_pause},
+};
+
+int talk_on_request(struct actor *actor, const struct ring_record *record, bool permitted)
+{
+    uint64_t cookie;
+    void *room;
+    int r;
+
+    for (size_t i = 0; i < sizeof(REQUESTS) / sizeof(REQUESTS[0]); i++) {
+        if (REQUESTS[i].kind != record->kind)
+            continue;
+        /* All begin with their cookie. */
+        if (record->size < sizeof(cookie))
+            return -EBADMSG;
+        r = mailbox_reserve(actor->mailbox, PROTOCOL_BODY_MAX, &room);
+        actor->full = actor->full || r == MAILBOX_E_FULL;
+        if (actor->owes)
+            delivery_wake(actor);
+        actor->owes = r == MAILBOX_E_FULL;
+        if (r != 0)
+            return r;
+        memcpy(&cookie, record->body, sizeof(cookie));
+        if (REQUESTS[i].changes && !permitted)
+            return answer_refuse(actor->mailbox, cookie, EPERM, "not permitted");
+        return REQUESTS[i].fn(actor, record);
+    }
+    return -EBADMSG;
+}

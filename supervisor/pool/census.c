@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/pool/census.h"
+
+void census_move(struct census *census, unsigned before, unsigned after)
+{
+    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
+        census->n[i] += after >> i & 1;
+        census->n[i] -= before >> i & 1;
+    }
+}
+
+void census_add(struct census *census, const struct census *part)
+{
+    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++)
+        census->n[i] += part->n[i];
+}
+
+void census_subtract(struct census *census, const struct census *part)
+{
+    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++)
+        census->n[i] -= part->n[i];
+}
+
+bool census_down(const struct census *census)
+{
+    return census->n[CENSUS_DOWN] == census->n[CENSUS_SLOT];
+}
+
+const char *census_state(const struct census *census, bool paused)
+{
+    if (census_down(census))
+        return census->n[CENSUS_FAILED] > 0 ? "failed" : "stopped";
+    if (census->n[CENSUS_WANTED] == 0)
+        return "stopping";
+    if (census->n[CENSUS_TROUBLE] > 0 || census->n[CENSUS_UNWANTED] > 0)
+        return "degraded";
+    if (census->n[CENSUS_UP] < census->n[CENSUS_WANTED])
+        return "starting";
+    return paused ? "paused" : "running";
+}

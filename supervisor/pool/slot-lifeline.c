@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/context.h"
+#include "supervisor/group/cell.h"
+#include "supervisor/group/group.h"
+#include "supervisor/pool/slot-private.h"
+#include <linux/futex.h>
+#include <stdio.h>
+
+/*
+ * An early, cheap hint: the kernel marks the word when the worker's thread ends, before it tears
+ * the memory of the process down. The word lies in the worker's memory: a worker that marks it
+ * itself is killed, and reported as a violation. What needs proof (a retry, the report) still waits
+ * for the end of the process.
+ */
+
+static bool slot_owner_died(const struct slot *slot)
+{
+    /* Partner: the kernel's mark, or whatever the worker has put there. */
+    uint32_t word =
+        atomic_load_explicit(&slot->mailbox.channel.theirs.header->owner, memory_order_relaxed);
+
+    return (word & FUTEX_OWNER_DIED) != 0;
+}
+
+static void slot_tell_lost(struct slot *slot)
+{
+    const struct list *node = list_first(&slot->jobs);
+    const struct job *job = node ? list_entry(node, struct job, link) : NULL;
+    const bool in_hand = job && job->started;
+    char id[PROTOCOL_ID_TEXT] = "", text[DEATH_WORKER_MAX + PROTOCOL_ID_TEXT + 64];
+
+    if (in_hand)
+        protocol_id_format(&job->id, id);
+    (void)snprintf(text, sizeof(text), "%s is dying%s%s", slot->name,
+                   in_hand ? ", in hand: job " : "", id);
+    event_emit(&slot_context(slot)->events, (struct event){
+                                                .level = LOG_LEVEL_DEBUG,
+                                                .type = "worker.lost",
+                                                .group = slot->cell->group->name,
+                                                .cell = cell_event_name(slot->cell),
+                                                .worker = slot->name,
+                                                .generation = slot->generation,
+                                                .job = in_hand ? id : NULL,
+                                                .message = text,
+                                            });
+}
+
+static void slot_on_owner(void *userdata, uint32_t events)
+{
+    struct slot *slot = userdata;
+
+    (void)events;
+    if (!slot_owner_died(slot))
+        return;
+    mailbox_catch_up(&slot->mailbox); /* what it answered before counts */
+    if (!slot_is_up(slot))
+        return;
+    /* Before it is killed for it: afterwards both look alike. */
+    slot->feigned = !process_is_exiting(&slot->process);
+    slot_tell_lost(slot);
+    slot_event(slot, LIFECYCLE_EVENT_LOST);
+    slot_hand_over(slot);
+}
+
+void slot_watch_owner(struct slot *slot)
+{
+    const _Atomic uint32_t *owner = &slot->mailbox.channel.theirs.header->owner;
+    /* Partner: lifeline_hold(), before the worker said that it is ready. */
+    uint32_t held = atomic_load_explicit(owner, memory_order_relaxed);
+
+    if (slot->mailbox.channel.backend != WAKE_FUTEX || !(held & FUTEX_WAITERS) ||
+        (held & FUTEX_TID_MASK) == 0)
+        return;
+    /* Best effort: without memory for it the death is known a little later. */
+    (void)loop_watch_word(slot_context(slot)->loop, &slot->owner_watch, owner, held, slot_on_owner,
+                          slot);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What the parts of a slot owe each other:
+ *
+ *   slot.c        the table's will: which event leads where, and the stop ladder
+ *   slot-start.c  from a decision to a process
+ *   slot-work.c   what slot and worker say to each other
+ *   slot-clock.c  the clock over what the worker has in hand
+ *   slot-recycle.c  when it has done enough
+ *   slot-lifeline.c  the first sign of a death, before the process has ended
+ *   slot-actor.c  its share in the messages
+ *   slot-census.c  as what it is counted
+ *   slot-health.c  whether its workers do what they are there for
+ *   slot-report.c  what is reported of a death
+ *   slot-crash.c  the death of a process that the worker ran for a job
+ *   slot-death.c  the worker's end, what becomes of the jobs, whether and when there is a successor
+ */
+
+#include "shared/log.h"
+#include "supervisor/group/cell.h"
+#include "supervisor/loop/loop.h"
+#include "supervisor/pool/slot.h"
+
+/* Of its cell; of its group: not a service; and the beginning of this turn, monotonic. */
+struct context *slot_context(const struct slot *slot);
+bool slot_is_actor(const struct slot *slot);
+usec_t slot_now(const struct slot *slot);
+
+/* An event of this slot; the message is the slot's name and `text`. */
+void slot_tell(struct slot *slot, enum log_level level, const char *type, const char *message_id,
+               struct death *death, const char *text);
+
+/* The tally of deaths that its restarts go by: the cell's if its workers die together. */
+struct restart_tally *slot_tally(struct slot *slot);
+
+/* The ladder's timer. */
+void slot_arm(struct slot *slot, usec_t delay);
+void slot_disarm(struct slot *slot);
+
+/* Looks it up in the table and does what that says. */
+void slot_event(struct slot *slot, enum lifecycle_event event);
+
+/* Remembers why the worker is to go; the first verdict stands. */
+void slot_condemn(struct slot *slot, enum death_cause cause);
+
+/* Has it started, or started again, as soon as its turn among all comes. */
+void slot_start_in_turn(struct slot *slot);
+
+/* It is up, and has a place from now on that is not its own from the beginning. */
+void slot_join_pool(struct slot *slot);
+
+/* ---- slot-census.c ---- */
+
+/* After every change of its state, of its role, and of whether it is wanted, retired, held or
+ * undecided. */
+void slot_count(struct slot *slot);
+/* It goes away. */
+void slot_uncount(struct slot *slot);
+
+/* ---- slot-start.c ---- */
+
+void slot_action_spawn(struct slot *slot);
+void slot_close_mailbox(struct slot *slot);
+
+/* ---- slot-death.c ---- */
+
+void slot_action_bury(struct slot *slot);
+void slot_action_schedule(struct slot *slot);
+
+/* It is dying and not dead yet: its spare takes over now if it would at its burial. The death
+ * counts from here on. */
+void slot_hand_over(struct slot *slot);
+
+/* Its restart is due: now, or with those that are held with it. */
+void slot_restart_due(struct slot *slot);
+
+/* ---- slot-report.c ---- */
+
+/* A report of what is known of the job in hand; the caller adds who died of what. One reference,
+ * the caller's. NULL when out of memory. */
+struct death *slot_new_report(struct slot *slot);
+/* Keeps the report and tells everybody. */
+void slot_publish_report(struct slot *slot, struct death *death);
+
+/* ---- slot-crash.c ---- */
+
+/* PROTOCOL_CRASHED. 0 or -EBADMSG. */
+int slot_on_crashed(struct slot *slot, const struct ring_record *record);
+
+/* ---- slot-health.c ---- */
+
+/* Its worker has done some work. */
+static inline void slot_health_worked(struct slot *slot)
+{
+    if (slot->health.n_failures > 0)
+        slot_health_recover(slot);
+}
+
+/* ---- slot-recycle.c ---- */
+
+/* MaxJobs=1 is a promise: one process for each job. */
+static inline bool slot_is_for_one_job(const struct slot *slot)
+{
+    return slot->cell->config->max_jobs == 1;
+}
+
+/* Whether it may be handed one more job: Prefetch=, and with MaxJobs=1 never a second one. */
+static inline bool slot_may_take_job(const struct slot *slot)
+{
+    if (slot_is_for_one_job(slot))
+        return slot->n_jobs == 0 && slot->jobs_done == 0;
+    return slot->n_jobs < slot->cell->config->prefetch;
+}
+
+/* It has done a job, or messages: whether that was enough. */
+void slot_after_work(struct slot *slot);
+void slot_arm_age(struct slot *slot);
+void slot_on_age(struct timer *timer, usec_t now);
+
+/* ---- slot-lifeline.c ---- */
+
+/* The worker is ready: has its end noticed as early as it can be. */
+void slot_watch_owner(struct slot *slot);
+
+/* ---- slot-actor.c ---- */
+
+int slot_new_actor(struct slot *slot); /* 0 or -ENOMEM */
+void slot_free_actor(struct slot *slot);
+/* After each event: whether messages may be handed over, and whether its watchers are told. */
+void slot_review_actor(struct slot *slot);
+/* What the worker took last, for its report. */
+void slot_report_messages(struct slot *slot, struct death *death);
+/* Its worker is dead: messages wait for the next one, which may be a successor in its place. */
+void slot_recover_messages(struct slot *slot, struct death *death);
+
+/* ---- slot-work.c ---- */
+
+/* An actor's worker is up. */
+void slot_is_ready(struct slot *slot);
+
+/* The handler of every actor's mailbox. */
+extern const struct mailbox_handler SLOT_MAILBOX;
+
+/* The stop message. 0, MAILBOX_E_FULL, or -errno. */
+int slot_send_stop(struct slot *slot);
+
+/* The job that a record means if the slot has it in hand in this attempt; else NULL, and it is
+ * counted as stale. */
+struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt);
+
+/* Gives every job in hand back to the cell as lost with this death. */
+void slot_lose_jobs(struct slot *slot, const struct death *death);
+
+/* ---- slot-clock.c ---- */
+
+void slot_on_clock(struct timer *timer, usec_t now);
+/* For what is in hand now, if it is not armed for an earlier time. */
+void slot_arm_clock(struct slot *slot);
+/* The worker is to begin this job now. */
+void slot_clock_job(struct slot *slot, const struct job *job);
+/* It has begun it: the job's time begins. Only where there is one: job_deadline. */
+void slot_clock_started(struct slot *slot, const struct job *job);
+/* Reads all that its worker has said by now, before the worker is judged by the time. */
+void slot_catch_up(struct slot *slot);
+/* After each event, and with another configuration: whether messages are looked after at all. */
+void slot_review_clock(struct slot *slot);

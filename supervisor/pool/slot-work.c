@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/pool/slot-private.h"
+
+#include "shared/log.h"
+#include "supervisor/context.h"
+#include "supervisor/event/complaint.h"
+#include "supervisor/group/cell-private.h"
+#include "supervisor/group/group.h"
+#include "supervisor/job/job.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/delivery.h"
+#include "supervisor/message/talk.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Fields of a JOB record beside key and payload; generous. */
+#define JOB_RECORD_FIXED 256u
+/* So many workers may die before they begin a job; what dies after that counts as its attempts. */
+#define UNBEGUN_MAX 3
+
+#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
+
+/* ---- answers ---- */
+
+struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt)
+{
+    struct job *job = job_by_handle(&slot->cell->context->jobs, handle);
+
+    if (job && job->slot == slot && job->state == JOB_RUNNING && job->attempt == attempt)
+        return job;
+    CELL_COUNT(slot->cell, stale_answers);
+    return NULL;
+}
+
+/* Jobs are done in the order in which they are handed over. */
+static struct job *slot_job_at_work(const struct slot *slot)
+{
+    return list_entry(list_first(&slot->jobs), struct job, link);
+}
+
+void slot_is_ready(struct slot *slot)
+{
+    slot_event(slot, LIFECYCLE_EVENT_READY);
+    slot_watch_owner(slot);
+}
+
+static int slot_on_ready_record(struct slot *slot, const struct ring_record *record)
+{
+    if (record->size != 0)
+        return -EBADMSG;
+    if (slot->process.ended && !slot->came_up) {
+        slot->came_up = true; /* it was ready, and is no more */
+        return 0;
+    }
+    if (slot->state != LIFECYCLE_STARTING)
+        return slot->state == LIFECYCLE_KILLING ? 0 : -EBADMSG;
+    if (slot->early)
+        return -EBADMSG; /* for the second time */
+    slot->early = !process_confirm(&slot->process);
+    if (!slot->early)
+        slot_is_ready(slot);
+    return 0;
+}
+
+static int slot_on_started(struct slot *slot, const struct ring_record *record)
+{
+    struct protocol_started started;
+    struct job *job;
+    int r;
+
+    r = protocol_get_started(record->body, record->size, &started);
+    if (r < 0)
+        return r;
+    job = slot_job_in_hand(slot, started.handle, started.attempt);
+    if (job && !job->started) {
+        job->state_sequence = started.state_sequence;
+        if (slot->job_deadline != USEC_INFINITY && job == slot_job_at_work(slot))
+            slot_clock_started(slot, job);
+        cell_job_started(slot->cell, job);
+    }
+    return 0;
+}
+
+/* Prefetch=: it has another one already, and room for one more. */
+static void slot_next_in_hand(struct slot *slot)
+{
+    struct job *job = slot_job_at_work(slot);
+
+    /* It may have begun this one already, and written: rather the end of what the one before it
+     * wrote in the report than not the last words. */
+    slot->output_mark = slot->process.output.end;
+    slot_clock_job(slot, job);
+    if (job->cancel_requested)
+        slot_cancel(slot, job);
+    if (slot_is_up(slot) && !slot->process.ended && slot_may_take_job(slot))
+        cell_slot_has_room(slot->cell, slot);
+}
+
+/* Ours is the fault: the attempt has failed, and says why. */
+static void slot_lose_result(struct slot *slot, int error, struct parcel *reason)
+{
+    char text[PARCEL_SMALL];
+
+    complain(slot->actor, LOG_LEVEL_ERROR, "a result is lost: %s", strerror(-error));
+    (void)snprintf(text, sizeof(text), "its result is lost: the supervisor: %s", strerror(-error));
+    (void)parcel_set(reason, text, strlen(text)); /* small: takes no memory */
+}
+
+static int slot_on_result(struct slot *slot, const struct ring_record *record)
+{
+    struct protocol_result result;
+    struct parcel parcel;
+    struct job *job;
+    int r;
+
+    parcel_init(&parcel);
+    r = protocol_get_result(record->body, record->size, &result);
+    if (r < 0)
+        return r;
+    r = mailbox_take(&slot->mailbox, &result.payload, &parcel);
+    if (r == -ENOMEM || r == -EMFILE)
+        slot_lose_result(slot, r, &parcel);
+    else if (r < 0)
+        return r;
+    job = slot_job_in_hand(slot, result.handle, result.attempt);
+    /* A worker that was sent KillSignal= is about to die, and its death says why. An error that it
+     * still reports says only that it was killed, and is no attempt of a job whose worker stops. */
+    if (job && slot->signalled && result.outcome == PROTOCOL_ERROR)
+        job = NULL;
+    if (job) {
+        list_unlink(&job->link);
+        job->slot = NULL;
+        slot->n_jobs--;
+        slot->jobs_done++;
+        cell_job_answered(slot->cell, job, slot->name, r < 0 ? PROTOCOL_ERROR : result.outcome,
+                          result.code, &parcel);
+        if (slot->n_jobs == 0)
+            slot_event(slot, LIFECYCLE_EVENT_JOB_ENDED);
+        else
+            slot_next_in_hand(slot);
+        slot_after_work(slot);
+    }
+    parcel_deinit(&parcel);
+    return 0;
+}
+
+/*
+ * It ends by itself: a stop that it has asked for. Who leaves right after its start has failed: it
+ * would be started again and again without a pause.
+ */
+static int slot_on_leave(struct slot *slot, const struct ring_record *record)
+{
+    const struct config_group *config = slot->cell->config;
+    const bool again = slot->wanted && config->restart != CONFIG_RESTART_NO;
+    char reason[PROTOCOL_REASON_MAX], text[PROTOCOL_REASON_MAX + 32];
+    struct protocol_leave leave;
+    int r;
+
+    r = protocol_get_leave(record->body, record->size, &leave);
+    if (r < 0)
+        return r;
+    if (!slot->came_up || slot->death_sentence != DEATH_EXIT ||
+        usec_sub(slot_now(slot), slot->started_at) < config->min)
+        return 0;
+    if (leave.reason_size > 0)
+        memcpy(reason, leave.reason, leave.reason_size);
+    (void)capture_escape(slot->leave_reason, sizeof(slot->leave_reason), reason, leave.reason_size);
+    (void)snprintf(text, sizeof(text), "ends itself: %s", slot->leave_reason);
+    slot_tell(slot, LOG_LEVEL_INFO, "worker.left", NULL, NULL, text);
+    if (!slot_is_up(slot)) { /* its burial is under way */
+        slot_condemn(slot, DEATH_STOP);
+        slot->restart_asked = again;
+    } else if (again) {
+        slot_restart(slot);
+    } else {
+        slot_stop(slot, false);
+    }
+    return 0;
+}
+
+static int slot_on_record(struct mailbox *mailbox, const struct ring_record *record)
+{
+    struct slot *slot = slot_of(mailbox, mailbox);
+
+    switch (record->kind) {
+    case PROTOCOL_READY:
+        return slot_on_ready_record(slot, record);
+    case PROTOCOL_STARTED:
+        return slot_on_started(slot, record);
+    case PROTOCOL_RESULT:
+        return slot_on_result(slot, record);
+    case PROTOCOL_LEAVE:
+        return slot_on_leave(slot, record);
+    case PROTOCOL_CRASHED:
+        return slot_on_crashed(slot, record);
+    default:
+        return talk_on_record(slot->actor, record, true);
+    }
+}
+
+static void slot_on_space(struct mailbox *mailbox)
+{
+    struct slot *slot = slot_of(mailbox, mailbox);
+
+    /* Jobs first: messages would take the room again and again. */
+    if (slot->wants_room && slot_is_up(slot))
+        cell_slot_has_room(slot->cell, slot);
+    loop_defer(slot->cell->context->loop, &slot->cell->dispatch);
+    delivery_on_space(slot->actor);
+    mailbox_resume(mailbox);
+}
+
+static void slot_on_consumed(struct mailbox *mailbox, const struct ring_record *record,
+                             uint32_t cursor)
+{
+    delivery_on_consumed(slot_of(mailbox, mailbox)->actor, record, cursor);
+}
+
+static void slot_on_broken(struct mailbox *mailbox, const char *what)
+{
+    struct slot *slot = slot_of(mailbox, mailbox);
+
+    (void)snprintf(slot->violation, sizeof(slot->violation), "%s", what);
+    complain_of_group(slot_context(slot), slot->cell->group->name, LOG_LEVEL_ERROR,
+                      "%s: protocol violation: %s; it is killed", slot->name, what);
+    slot_condemn(slot, DEATH_VIOLATION);
+    slot_event(slot, LIFECYCLE_EVENT_VIOLATION);
+}
+
+const struct mailbox_handler SLOT_MAILBOX = {
+    .record = slot_on_record,
+    .space = slot_on_space,
+    .consumed = slot_on_consumed,
+    .broken = slot_on_broken,
+};
+
+/* ---- jobs ---- */
+
+static int slot_send_job(struct slot *slot, const struct job *job)
+{
+    /* What this worker was started with; the configuration may have changed since. */
+    const uint32_t inline_max = slot->mailbox.channel.mine.header->inline_max;
+    const uint32_t inline_size = job->payload.size > inline_max ? 0 : (uint32_t)job->payload.size;
+    const uint32_t room = JOB_RECORD_FIXED + job->key_size + inline_size;
+    struct protocol_job record = {
+        .handle = job->handle,
+        .attempt = job->attempt,
+        .max_attempts = job->max_retries == UINT32_MAX ? UINT32_MAX : job->max_retries + 1,
+        .timeout = job->timeout,
+        .id = job->id,
+        .key = job->key,
+        .key_size = job->key_size,
+    };
+    void *body;
+    int r;
+
+    r = mailbox_reserve(&slot->mailbox, room, &body);
+    if (r != 0)
+        return r;
+    r = mailbox_give(&slot->mailbox, &job->payload, &record.payload);
+    if (r != 0)
+        return r;
+    r = protocol_put_job(body, room, &record);
+    if (r < 0)
+        return r;
+    mailbox_commit(&slot->mailbox, PROTOCOL_JOB, (uint32_t)r);
+    return 0;
+}
+
+bool slot_job_waits(const struct slot *slot)
+{
+    const struct cell *cell = slot->cell;
+
+    return slot->wants_room && slot_is_up(slot) && !cell->paused && queue_first(&cell->queue);
+}
+
+int slot_assign(struct slot *slot, struct job *job)
+{
+    int r;
+
+    /* Before the worker can see the job. */
+    if (slot->n_jobs == 0)
+        slot->output_mark = capture_position(&slot->process.output);
+    r = slot_send_job(slot, job);
+    if (slot->wants_room)
+        delivery_wake(slot->actor);
+    slot->wants_room = r == MAILBOX_E_FULL;
+    slot->actor->full = slot->actor->full || slot->wants_room;
+    /* What it has just answered, one record and padding always fit (InlineMax= is bounded by that).
+     */
+    if (r == MAILBOX_E_FULL && slot->n_jobs == 0 && slot->actor->n_inbox == 0)
+        mailbox_break(&slot->mailbox, "answers, but never gives back what it has read");
+    if (r != 0)
+        return r;
+    job->slot = slot;
+    job->started = false;
+    job->started_at = 0;
+    job->crash = NULL;
+    list_push_back(&slot->jobs, &job->link);
+    slot->n_jobs++;
+    if (slot->n_jobs == 1)
+        slot_clock_job(slot, job);
+    slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
+    return 0;
+}
+
+void slot_cancel(struct slot *slot, struct job *job)
+{
+    usec_t grace = usec_add(slot_now(slot), slot->cell->config->timeout_stop);
+
+    /* One that waits its turn in the worker's inbox sees the flag when it comes: there is but one.
+     */
+    if (job != slot_job_at_work(slot))
+        return;
+    mailbox_mark(&slot->mailbox, job->handle);
+    if (grace < slot->job_deadline)
+        slot->job_deadline = grace;
+    slot_arm_clock(slot);
+}
+
+int slot_send_stop(struct slot *slot)
+{
+    void *body;
+    int r;
+
+    slot->actor->control |= MEMORY_CONTROL_STOP;
+    mailbox_set_control(&slot->mailbox, slot->actor->control);
+    r = mailbox_reserve(&slot->mailbox, 0, &body);
+    if (r != 0)
+        return r;
+    mailbox_commit(&slot->mailbox, PROTOCOL_STOP, 0);
+    return 0;
+}
+
+static void slot_let_go(struct slot *slot, struct job *job)
+{
+    list_unlink(&job->link);
+    job->slot = NULL;
+    slot->n_jobs--;
+}
+
+/*
+ * Whether the death of its worker is an attempt of the job that was next, or at work. One that was
+ * never begun had no part in it, unless its own time ran out, or unless worker after worker dies
+ * over it before it can say that it has begun.
+ */
+static bool slot_death_is_attempt(struct job *job, const struct death *death)
+{
+    if (job->started || death->cause == DEATH_JOB_TIMEOUT)
+        return true;
+    if (job->n_unbegun >= UNBEGUN_MAX)
+        return true;
+    job->n_unbegun++;
+    return false;
+}
+
+void slot_lose_jobs(struct slot *slot, const struct death *death)
+{
+    /* Those that it had not begun go back to where they were taken from, the last one first. */
+    while (slot->n_jobs > 0) {
+        struct job *job = list_entry(slot->jobs.prev, struct job, link);
+        const bool attempt = slot->n_jobs == 1 && slot_death_is_attempt(job, death);
+
+        slot_let_go(slot, job);
+        if (attempt)
+            cell_job_lost(slot->cell, job, death);
+        else
+            cell_job_returned(slot->cell, job);
+    }
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/pool/slot.h"
+
+#include "shared/cleanup.h"
+#include "shared/log.h"
+#include "supervisor/context.h"
+#include "supervisor/event/complaint.h"
+#include "supervisor/event/event-id.h"
+#include "supervisor/group/cell.h"
+#include "supervisor/group/group.h"
+#include "supervisor/pool/replacement.h"
+#include "supervisor/pool/slot-private.h"
+#include "supervisor/pool/spare.h"
+#include "supervisor/pool/strategy.h"
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
+
+struct context *slot_context(const struct slot *slot)
+{
+    return slot->cell->context;
+}
+
+bool slot_is_actor(const struct slot *slot)
+{
+    return slot->cell->config->type == CONFIG_ACTOR;
+}
+
+usec_t slot_now(const struct slot *slot)
+{
+    return loop_now(slot_context(slot)->loop);
+}
+
+void slot_tell(struct slot *slot, enum log_level level, const char *type, const char *message_id,
+               struct death *death, const char *text)
+{
+    char message[768];
+
+    (void)snprintf(message, sizeof(message), "%s %s", slot->name, text);
+    event_emit(&slot_context(slot)->events, (struct event){
+                                                .level = level,
+                                                .type = type,
+                                                .group = slot->cell->group->name,
+                                                .cell = cell_event_name(slot->cell),
+                                                .worker = slot->name,
+                                                .generation = slot->generation,
+                                                .job = death && death->job[0] ? death->job : NULL,
+                                                .message_id = message_id,
+                                                .message = message,
+                                                .quotes = death && death->command[0] != '\0',
+                                                .death = death,
+                                            });
+}
+
+/* ---- start ---- */
+
+void slot_arm(struct slot *slot, usec_t delay)
+{
+    /* An arm that fails for want of memory would be a hang: the heap grows by doubling and rarely.
+     */
+    if (timer_arm(loop_timers(slot_context(slot)->loop), &slot->ladder_timer,
+                  usec_add(slot_now(slot), delay)) < 0)
+        complain_of_group(slot_context(slot), slot->cell->group->name, LOG_LEVEL_ERROR,
+                          "%s: out of memory arming a timer", slot->name);
+}
+
+void slot_disarm(struct slot *slot)
+{
+    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->ladder_timer);
+}
+
+/* ---- life ---- */
+
+static void slot_action_announce(struct slot *slot)
+{
+    if (slot_is_actor(slot) && !slot->process.ended && slot->role != SLOT_SPARE)
+        cell_slot_available(slot->cell, slot);
+}
+
+static void slot_action_withdraw(struct slot *slot)
+{
+    cell_slot_withdrawn(slot->cell, slot);
+}
+
+static void slot_begin_recycling(struct slot *slot)
+{
+    recycle_begin(&slot->recycle, slot_now(slot), &slot_context(slot)->random);
+    slot_arm_age(slot);
+}
+
+void slot_join_pool(struct slot *slot)
+{
+    slot_begin_recycling(slot);
+    slot_action_announce(slot);
+    slot_review_actor(slot);
+}
+
+static void slot_on_ready(struct slot *slot)
+{
+    slot_disarm(slot);
+    slot->watchdog_seen = slot_now(slot);
+    slot->came_up = true;
+    slot->undecided = false;
+    if (!slot_is_actor(slot))
+        slot_arm_clock(slot);
+    else
+        slot->messages_measured = slot->actor->counters.consumed;
+    slot_begin_recycling(slot);
+    slot_health_watch(slot);
+    slot_tell(slot, LOG_LEVEL_INFO, "worker.ready",
+              slot->n_restarts > 0 ? EVENT_ID_WORKER_RESTARTED : NULL, NULL,
+              slot->role == SLOT_SPARE ? "is ready as a spare" : "is ready");
+    replacement_on_ready(slot);
+    spare_review(slot);
+}
+
+/* ---- stop ladder ---- */
+
+/* Half of TimeoutStopSec= for each of the two rungs after a stop was asked, the whole after a
+ * verdict. */
+static usec_t slot_rung(const struct slot *slot)
+{
+    usec_t whole = slot->cell->config->timeout_stop;
+
+    bool two = slot_is_actor(slot) && slot->death_sentence == DEATH_STOP;
+
+    return two && whole != USEC_INFINITY ? whole / 2 : whole;
+}
+
+void slot_condemn(struct slot *slot, enum death_cause cause)
+{
+    if (slot->death_sentence == DEATH_EXIT || slot->death_sentence == DEATH_STOP)
+        slot->death_sentence = cause;
+}
+
+static void slot_action_kill(struct slot *slot)
+{
+    process_kill_all(&slot->process);
+}
+
+static void slot_action_terminate(struct slot *slot)
+{
+    if (slot->signalled) {
+        slot_action_kill(slot);
+        return;
+    }
+    slot->signalled = true;
+    process_signal(&slot->process, slot->cell->config->kill_signal);
+    slot_arm(slot, slot_rung(slot));
+}
+
+static void slot_action_abort(struct slot *slot)
+{
+    slot->signalled = true;
+    process_signal(&slot->process, SIGABRT);
+    slot_arm(slot, slot_rung(slot));
+}
+
+static void slot_action_send_stop(struct slot *slot)
+{
+    if (slot_is_actor(slot) && slot_send_stop(slot) == 0)
+        slot_arm(slot, slot_rung(slot));
+    else
+        slot_action_terminate(slot);
+}
+
+static void slot_on_ladder_timer(struct timer *timer, usec_t now)
+{
+    struct slot *slot = slot_of(timer, ladder_timer);
+    const enum lifecycle_state state = slot->state;
+
+    (void)now;
+    if (state == LIFECYCLE_BACKOFF) {
+        slot_restart_due(slot);
+        return;
+    }
+    slot_catch_up(slot);
+    if (slot->process.ended || slot->state != state || timer_armed(timer))
+        return; /* it did in time what it was to do */
+    if (state == LIFECYCLE_STARTING) {
+        slot_condemn(slot, DEATH_START_TIMEOUT);
+        slot_event(slot, LIFECYCLE_EVENT_START_TIMEOUT);
+    } else {
+        slot_event(slot, LIFECYCLE_EVENT_STOP_TIMEOUT);
+    }
+}
+
+static void slot_action_cancel_restart(struct slot *slot)
+{
+    list_unlink(&slot->start.link);
+    slot_disarm(slot);
+    slot->restart_at = 0;
+    strategy_forget(slot);
+}
+
+static void slot_action_reset(struct slot *slot)
+{
+    restart_reset(slot_tally(slot));
+    slot_health_reset(slot);
+}
+
+static void slot_action_down(struct slot *slot)
+{
+    slot_disarm(slot);
+    slot_tell(slot, LOG_LEVEL_DEBUG, "worker.stopped", NULL, NULL, "is stopped");
+    cell_slot_stopped(slot->cell, slot);
+    if (!slot->restart_asked || slot->retired)
+        return;
+    slot->restart_asked = false;
+    slot_start(slot);
+}
+
+/* ---- the table's will ---- */
+
+#define ACTION(name) [__builtin_ctz(LIFECYCLE_ACTION_##name)]
+
+static void (*const ACTIONS[])(struct slot *) = {
+    ACTION(ANNOUNCE) = slot_action_announce,   ACTION(WITHDRAW) = slot_action_withdraw,
+    ACTION(SEND_STOP) = slot_action_send_stop, ACTION(TERMINATE) = slot_action_terminate,
+    ACTION(ABORT) = slot_action_abort,         ACTION(KILL) = slot_action_kill,
+    ACTION(BURY) = slot_action_bury,           ACTION(CANCEL_RESTART) = slot_action_cancel_restart,
+    ACTION(RESET) = slot_action_reset,         ACTION(SCHEDULE) = slot_action_schedule,
+    ACTION(SPAWN) = slot_action_spawn,         ACTION(DOWN) = slot_action_down,
+};
+_Static_assert(1u << (ELEMENTS(ACTIONS) - 1) == LIFECYCLE_ACTION_DOWN, "one function per action");
+
+void slot_event(struct slot *slot, enum lifecycle_event event)
+{
+    const struct lifecycle_transition next = lifecycle_next(slot->state, event);
+    enum lifecycle_state before = slot->state;
+    bool counts;
+
+    if (next.actions == LIFECYCLE_IGNORED) {
+        log_debug("%s: %s means nothing while %s", slot->name, lifecycle_event_to_string(event),
+                  lifecycle_state_to_string(slot->state));
+        slot_count(slot);
+        return;
+    }
+    /* Jobs come and go without a difference to anybody who counts. */
+    counts = event != LIFECYCLE_EVENT_JOB_ASSIGNED && event != LIFECYCLE_EVENT_JOB_ENDED;
+    if (next.state != before) {
+        slot->state = next.state;
+        slot->since_at = loop_realtime(slot_context(slot)->loop);
+        if (counts)
+            slot_count(slot); /* whoever is told in the middle of it looks at the new state */
+    }
+    if (event == LIFECYCLE_EVENT_READY && before == LIFECYCLE_STARTING)
+        slot_on_ready(slot);
+    for (unsigned left = next.actions; left != 0; left &= left - 1)
+        ACTIONS[__builtin_ctz(left)](slot);
+    if (counts)
+        slot_count(slot);
+    slot_review_actor(slot);
+}
+
+/* ---- start ---- */
+
+static void slot_on_turn(struct pacer_wish *wish)
+{
+    struct slot *slot = slot_of(wish, start);
+
+    slot_event(slot, slot->state == LIFECYCLE_BACKOFF ? LIFECYCLE_EVENT_RESTART_OVER
+                                                      : LIFECYCLE_EVENT_START);
+}
+
+void slot_start_in_turn(struct slot *slot)
+{
+    pacer_add(&slot_context(slot)->starts, &slot->start);
+}
+
+/* ---- outside ---- */
+
+int slot_new(struct slot **ret, struct cell *cell, unsigned index)
+{
+    struct slot *slot = calloc(1, sizeof(*slot));
+    int r;
+
+    if (!slot)
+        return -ENOMEM;
+    slot->cell = cell;
+    slot->index = index;
+    (void)snprintf(slot->name, sizeof(slot->name), "%s/%u", cell->name, index);
+    r = slot_new_actor(slot);
+    if (r < 0) {
+        free(slot);
+        return r;
+    }
+    slot->since_at = clock_realtime();
+    slot->generation = slot->born = cell->group->generations;
+    slot->job_deadline = USEC_INFINITY;
+    slot->notify = (struct notify_server)NOTIFY_SERVER_NULL;
+    list_init(&slot->available_link);
+    list_init(&slot->wish_link);
+    list_init(&slot->review_link);
+    list_init(&slot->jobs);
+    pacer_wish_init(&slot->start, slot_on_turn);
+    timer_init(&slot->ladder_timer, slot_on_ladder_timer);
+    timer_init(&slot->clock, slot_on_clock);
+    timer_init(&slot->age_timer, slot_on_age);
+    process_init(&slot->process, cell->context, cell->group->name, slot->name);
+    slot_health_init(slot);
+    slot_count(slot);
+    *ret = slot;
+    return 0;
+}
+
+struct slot *slot_free(struct slot *slot)
+{
+    if (!slot)
+        return NULL;
+    assert(slot_is_down(slot));
+    assert(!slot->beside);
+    slot_uncount(slot);
+    group_note_generation(slot->cell->group,
+                          slot->generation > slot->tried ? slot->generation : slot->tried);
+    slot_free_actor(slot);
+    slot_disarm(slot);
+    list_unlink(&slot->start.link);
+    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->clock);
+    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->age_timer);
+    slot_health_deinit(slot);
+    restart_reset(&slot->tally);
+    list_unlink(&slot->wish_link);
+    list_unlink(&slot->review_link);
+    list_unlink(&slot->available_link);
+    notify_server_deinit(&slot->notify);
+    process_deinit(&slot->process);
+    death_unref(slot->last_death);
+    free(slot);
+    return NULL;
+}
+
+void slot_start(struct slot *slot)
+{
+    if (slot->retired || group_is_blocked(slot->cell->group))
+        return;
+    slot->wanted = true;
+    slot_count(slot);
+    if (slot->state == LIFECYCLE_STOPPING || slot->state == LIFECYCLE_KILLING)
+        slot->restart_asked = true;
+    else
+        slot_start_in_turn(slot);
+}
+
+void slot_stop(struct slot *slot, bool hurry)
+{
+    slot->wanted = false;
+    slot->restart_asked = false;
+    list_unlink(&slot->start.link);
+    replacement_forget(slot);
+    strategy_forget(slot);
+    spare_dismiss(slot, hurry);
+    slot_condemn(slot, DEATH_STOP);
+    slot_event(slot, LIFECYCLE_EVENT_STOP);
+    if (hurry && slot->state == LIFECYCLE_STOPPING && !timer_armed(&slot->ladder_timer))
+        slot_arm(slot, slot_rung(slot));
+}
+
+void slot_stop_within(struct slot *slot, usec_t time)
+{
+    const struct timer *ladder = &slot->ladder_timer;
+    bool due_before = timer_armed(ladder) && ladder->at <= usec_add(slot_now(slot), time);
+
+    if (slot->state == LIFECYCLE_STOPPING && slot->n_jobs > 0 && !due_before)
+        slot_arm(slot, time);
+}
+
+void slot_restart(struct slot *slot)
+{
+    if (slot->retired)
+        return;
+    if (slot_is_down(slot) || slot->state == LIFECYCLE_BACKOFF) {
+        slot_reset(slot);
+        slot_start(slot);
+        return;
+    }
+    slot_stop(slot, false);
+    slot->restart_asked = true;
+    slot_count(slot);
+}
+
+void slot_reset(struct slot *slot)
+{
+    if (slot->retired)
+        return;
+    slot->wanted = slot->wanted || slot->state == LIFECYCLE_FAILED;
+    if (slot->beside && slot->beside->role == SLOT_SPARE)
+        slot_event(slot->beside, LIFECYCLE_EVENT_RESET);
+    slot_event(slot, LIFECYCLE_EVENT_RESET);
+}
+
+bool slot_kill(struct slot *slot, enum death_cause cause)
+{
+    if (slot_is_down(slot) || slot->state == LIFECYCLE_KILLING || slot->state == LIFECYCLE_BACKOFF)
+        return false;
+    replacement_forget(slot);
+    slot_condemn(slot, cause);
+    slot_event(slot, LIFECYCLE_EVENT_CONDEMNED);
+    return true;
+}
+
+void slot_notify(struct slot *slot, const struct notify_message *message)
+{
+    if (message->status)
+        (void)capture_escape(slot->status_text, sizeof(slot->status_text), message->status,
+                             strlen(message->status));
+    if (message->watchdog)
+        slot->watchdog_seen = slot_now(slot);
+    if (message->ready && slot->state == LIFECYCLE_STARTING)
+        slot_event(slot, LIFECYCLE_EVENT_READY);
+    if (message->watchdog_trigger) {
+        slot_condemn(slot, DEATH_WATCHDOG);
+        slot_event(slot, LIFECYCLE_EVENT_WATCHDOG);
+    }
+}
+
+int slot_read_state(struct slot *slot, void *data, size_t *ret_size)
+{
+    *ret_size = 0;
+    if (slot->mailbox_open)
+        return memory_state_read(&slot->mailbox.channel.theirs, data, ret_size);
+    if (!slot->last_death || slot->last_death->state_size == 0)
+        return 0;
+    *ret_size = slot->last_death->state_size;
+    memcpy(data, slot->last_death->state, *ret_size);
+    return 0;
+}
+
+bool slot_has_published(const struct slot *slot, const struct job *job)
+{
+    const struct memory_header *header;
+
+    if (!slot->mailbox_open || !job->started)
+        return false;
+    header = slot->mailbox.channel.theirs.header;
+    /* Pairs with the stores in memory_state_write(); what is read of the page is checked there. */
+    return atomic_load_explicit(&header->state_sequence, memory_order_relaxed) !=
+           job->state_sequence;
+}
+
+bool slot_is_up(const struct slot *slot)
+{
+    return slot->state == LIFECYCLE_IDLE || slot->state == LIFECYCLE_BUSY;
+}
+
+bool slot_is_down(const struct slot *slot)
+{
+    return slot->state == LIFECYCLE_STOPPED || slot->state == LIFECYCLE_FAILED;
+}

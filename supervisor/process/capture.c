@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/process/capture.h"
+#include "shared/cleanup.h"
+#include "shared/fault.h"
+#include "shared/utf8.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+/* What one worker may make us read in a turn, and what is read at most after its death. */
+#define READ_TURN   8192
+#define READ_FINISH ((size_t)256 * 1024)
+
+_Static_assert(CAPTURE_LINE_MAX <= CAPTURE_TAIL_MAX, "an incomplete line lives in the tail");
+
+/* Length of what can be shown as it is; 0 = escape this byte. */
+static size_t printable_at(const unsigned char *data, size_t size)
+{
+    return data[0] == '\t' ? 1 : utf8_printable(data, size);
+}
+
+size_t capture_escape(char *buffer, size_t buffer_size, const char *data, size_t size)
+{
+    static const char hex[] = "0123456789abcdef";
+    const unsigned char *bytes = (const unsigned char *)data;
+    size_t out = 0;
+    for (size_t i = 0; i < size;) {
+        size_t n = printable_at(bytes + i, size - i);
+        size_t needed = n > 0 ? n : 4;
+        if (out + needed + 1 > buffer_size)
+            break;
+        if (n > 0) {
+            memcpy(buffer + out, bytes + i, n);
+        } else {
+            const char escaped[4] = {'\\', 'x', hex[bytes[i] >> 4], hex[bytes[i] & 15]};
+            memcpy(buffer + out, escaped, sizeof(escaped));
+        }
+        out += needed;
+        i += n > 0 ? n : 1;
+    }
+    if (buffer_size > 0)
+        buffer[out] = '\0';
+    return out;
+}
+
+/* Copies `size` bytes, the first of which was the `begin`th ever written. */
+static void tail_read(const struct capture *capture, size_t begin, char *buffer, size_t size)
+{
+    size_t at = begin % CAPTURE_TAIL_MAX;
+    size_t first = size < CAPTURE_TAIL_MAX - at ? size : CAPTURE_TAIL_MAX - at;
+    memcpy(buffer, capture->tail + at, first);
+    memcpy(buffer + first, capture->tail, size - first);
+}
+
+static void tail_write(struct capture *capture, const char *data, size_t size)
+{
+    size_t at = capture->end % CAPTURE_TAIL_MAX;
+    size_t first = size < CAPTURE_TAIL_MAX - at ? size : CAPTURE_TAIL_MAX - at;
+    memcpy(capture->tail + at, data, first);
+    memcpy(capture->tail, data + first, size - first);
+    capture->end += size;
+}
+
+static void report_suppressed(struct capture *capture)
+{
+    char line[64];
+    if (capture->n_suppressed == 0)
+        return;
+    (void)snprintf(line, sizeof(line), "… %llu lines suppressed",
+                   (unsigned long long)capture->n_suppressed);
+    capture->n_suppressed = 0;
+    capture->fn(capture->userdata, line);
+}
+
+/* Also delivers what was suppressed in the second before. */
+static bool within_limit(struct capture *capture, usec_t now)
+{
+    if (usec_sub(now, capture->window_start) >= USEC_PER_SEC || capture->n_window == 0) {
+        capture->window_start = now;
+        capture->n_window = 0;
+        report_suppressed(capture);
+    }
+    if (capture->n_window >= CAPTURE_LINES_PER_SEC) {
+        capture->n_suppressed++;
+        /* Without memory for the timer the summary comes with the next line. */
+        if (capture->loop && !timer_armed(&capture->summary))
+            (void)timer_arm(loop_timers(capture->loop), &capture->summary,
+                            usec_add(capture->window_start, USEC_PER_SEC));
+        return false;
+    }
+    capture->n_window++;
+    return true;
+}
+
+/* Delivers what lies between `line` and `end`, without the newline. */
+static void deliver(struct capture *capture, usec_t now)
+{
+    char raw[CAPTURE_LINE_MAX], line[CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)];
+    size_t size = capture->end - capture->line;
+    tail_read(capture, capture->line, raw, size);
+    capture->line = capture->end;
+    if (size > 0 && raw[size - 1] == '\n')
+        size--;
+    if (size > 0 && raw[size - 1] == '\r')
+        size--;
+    if (size == 0 || !within_limit(capture, now))
+        return;
+    (void)capture_escape(line, sizeof(line), raw, size);
+    capture->fn(capture->userdata, line);
+}
+
+int capture_feed(struct capture *capture, const char *data, size_t size, usec_t now)
+{
+    if (size > 0 && !capture->tail) {
+        capture->tail = fault_inject("alloc") < 0 ? NULL : malloc(CAPTURE_TAIL_MAX);
+        if (!capture->tail)
+            return -ENOMEM;
+    }
+    /* The tail is gone if the callback tears the capture down. */
+    while (size > 0 && capture->tail) {
+        size_t room = CAPTURE_LINE_MAX - (capture->end - capture->line);
+        size_t n = size < room ? size : room;
+        const char *newline = memchr(data, '\n', n);
+        if (newline)
+            n = (size_t)(newline - data) + 1;
+        tail_write(capture, data, n);
+        data += n;
+        size -= n;
+        if (newline || n == room)
+            deliver(capture, now);
+    }
+    return 0;
+}
+
+size_t capture_position(const struct capture *capture)
+{
+    int unread = 0;
+    if (capture->end == 0 || capture->fd < 0 || ioctl(capture->fd, FIONREAD, &unread) < 0)
+        return capture->end;
+    return capture->end + (size_t)unread;
+}
+
+size_t capture_tail(const struct capture *capture, size_t since, char *buffer, size_t size)
+{
+    size_t written = capture->end > since ? capture->end - since : 0;
+    size_t n = written < CAPTURE_TAIL_MAX ? written : CAPTURE_TAIL_MAX;
+    if (size == 0)
+        return 0;
+    bool cut = n < written || n > size - 1;
+    if (n > size - 1)
+        n = size - 1;
+    if (!capture->tail)
+        n = 0;
+    if (n > 0)
+        tail_read(capture, capture->end - n, buffer, n);
+    /* The rest of a character whose beginning was cut off. */
+    size_t skip = 0;
+    while (cut && skip < n && skip < 3 && ((unsigned char)buffer[skip] & 0xc0) == 0x80)
+        skip++;
+    memmove(buffer, buffer + skip, n - skip);
+    buffer[n - skip] = '\0';
+    return n - skip;
+}
+
+static void capture_on_summary(struct timer *timer, usec_t now)
+{
+    struct capture *capture = (struct capture *)((char *)timer - offsetof(struct capture, summary));
+    (void)now;
+    capture->n_window = 0;
+    report_suppressed(capture);
+}
+
+static void stop_reading(struct capture *capture)
+{
+    if (capture->loop)
+        loop_unwatch(capture->loop, &capture->watch);
+    capture->fd = close_fd(capture->fd);
+}
+
+/* The number of bytes, 0 at the end of the file, -EAGAIN if there is nothing now, or -errno. */
+static ssize_t read_some(struct capture *capture, usec_t now)
+{
+    char buffer[READ_TURN];
+    ssize_t n = read(capture->fd, buffer, sizeof(buffer));
+    if (n < 0)
+        return -errno;
+    /* Without memory for the tail what it wrote is lost; the worker itself is none the worse. */
+    (void)capture_feed(capture, buffer, (size_t)n, now);
+    return n;
+}
+
+static void capture_on_ready(void *userdata, uint32_t events)
+{
+    struct capture *capture = userdata;
+    (void)events;
+    ssize_t n = read_some(capture, loop_now(capture->loop));
+    bool over = n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR);
+    if (over && capture->fd >= 0)
+        stop_reading(capture);
+}
+
+void capture_init(struct capture *capture, struct loop *loop, capture_line_fn fn, void *userdata)
+{
+    *capture = (struct capture)CAPTURE_NULL;
+    capture->loop = loop;
+    capture->fn = fn;
+    capture->userdata = userdata;
+    timer_init(&capture->summary, capture_on_summary);
+}
+
+int capture_open(struct capture *capture, int *ret_write_fd)
+{
+    int fds[2];
+    int r = fault_inject("pipe");
+    if (r < 0)
+        return r;
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    _cleanup_close_ int read_fd = fds[0], write_fd = fds[1];
+    /* Only our end: the worker's own writes wait, as programs expect of their output. */
+    if (fcntl(read_fd, F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    stop_reading(capture);
+    r = loop_watch_fd(capture->loop, &capture->watch, read_fd, POLLIN, capture_on_ready, capture);
+    if (r < 0)
+        return r;
+    capture->fd = TAKE_FD(read_fd);
+    capture->end = capture->line = 0;
+    *ret_write_fd = TAKE_FD(write_fd);
+    return 0;
+}
+
+static usec_t now_of(const struct capture *capture)
+{
+    return capture->loop ? loop_now(capture->loop) : capture->window_start;
+}
+
+void capture_catch_up(struct capture *capture)
+{
+    usec_t now = now_of(capture);
+    for (size_t total = 0; total < READ_FINISH && capture->fd >= 0;) {
+        ssize_t n = read_some(capture, now);
+        if (n <= 0)
+            break;
+        total += (size_t)n;
+    }
+}
+
+void capture_finish(struct capture *capture)
+{
+    usec_t now = now_of(capture);
+    capture_catch_up(capture);
+    if (capture->fd >= 0)
+        stop_reading(capture);
+    if (capture->tail && capture->end > capture->line)
+        deliver(capture, now);
+    if (capture->loop)
+        timer_disarm(loop_timers(capture->loop), &capture->summary);
+    report_suppressed(capture);
+}
+
+void capture_deinit(struct capture *capture)
+{
+    stop_reading(capture);
+    if (capture->loop)
+        timer_disarm(loop_timers(capture->loop), &capture->summary);
+    free(capture->tail);
+    capture->tail = NULL;
+    capture->end = capture->line = 0;
+    capture->n_suppressed = 0;
+}

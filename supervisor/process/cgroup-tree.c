@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/cleanup.h"
+#include "supervisor/process/cgroup.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#define LEAF "supervisor"
+
+static const struct {
+    enum cgroup_controller bit;
+    const char *name;
+} controllers[] = {
+    {CGROUP_MEMORY, "memory"},
+    {CGROUP_PIDS, "pids"},
+    {CGROUP_CPU, "cpu"},
+    {CGROUP_IO, "io"},
+};
+
+static void cleanup_file(FILE **file)
+{
+    if (*file)
+        (void)fclose(*file);
+}
+#define _cleanup_file_ _cleanup_(cleanup_file)
+
+static int unavailable(struct cgroup_tree *tree, const char *why)
+{
+    (void)snprintf(tree->text, sizeof(tree->text), "none, process groups must do: %s", why);
+    tree->fd = close_fd(tree->fd);
+    return CGROUP_E_UNAVAILABLE;
+}
+
+/* Out of something, which is no statement about cgroups. */
+static bool is_shortage(int error)
+{
+    return error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+static int unavailable_errno(struct cgroup_tree *tree, const char *what, int error)
+{
+    char why[160];
+    if (is_shortage(error)) {
+        tree->fd = close_fd(tree->fd);
+        return -error;
+    }
+    (void)snprintf(why, sizeof(why), "%s: %s", what, strerror(error));
+    return unavailable(tree, why);
+}
+
+/* Where cgroup2 is mounted, and which of its directories that mount shows. 0, -ENOENT, -errno. */
+static int find_mount(char **ret_path, char **ret_root)
+{
+    _cleanup_free_ char *line = NULL;
+    size_t n = 0;
+    _cleanup_file_ FILE *file = fopen("/proc/self/mountinfo", "re");
+    if (!file)
+        return -errno;
+    while (getline(&line, &n, file) >= 0) {
+        const char *type = strstr(line, " - ");
+        if (!type || strncmp(type, " - cgroup2 ", strlen(" - cgroup2 ")) != 0)
+            continue;
+        _cleanup_free_ char *root = NULL, *path = NULL;
+        if (sscanf(line, "%*d %*d %*s %ms %ms", &root, &path) != 2)
+            continue;
+        *ret_root = TAKE_PTR(root);
+        *ret_path = TAKE_PTR(path);
+        return 0;
+    }
+    return -ENOENT;
+}
+
+/* The supervisor's place in the unified hierarchy, "/a/b". 0, -ENOENT, -errno. */
+static int find_own(char **ret)
+{
+    _cleanup_free_ char *line = NULL;
+    size_t n = 0;
+    _cleanup_file_ FILE *file = fopen("/proc/self/cgroup", "re");
+    if (!file)
+        return -errno;
+    while (getline(&line, &n, file) >= 0) {
+        if (strncmp(line, "0::", 3) != 0)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        *ret = strdup(line + 3);
+        return *ret ? 0 : -ENOMEM;
+    }
+    return -ENOENT;
+}
+
+/* The directory of the supervisor's cgroup, or of its parent if it is already in the leaf. */
+static int find_directory(char **ret)
+{
+    _cleanup_free_ char *mount = NULL, *root = NULL, *own = NULL;
+    int r = find_mount(&mount, &root);
+    if (r == 0)
+        r = find_own(&own);
+    if (r < 0)
+        return r;
+    /* A bind mount shows a part of the tree only. */
+    const char *place = own;
+    size_t n = strlen(root);
+    if (strcmp(root, "/") != 0 && strncmp(own, root, n) == 0)
+        place = own + n;
+    char *slash = strrchr(own, '/');
+    if (slash && place <= slash && strcmp(slash, "/" LEAF) == 0)
+        *slash = '\0';
+    return asprintf(ret, "%s%s", mount, strcmp(place, "/") == 0 ? "" : place) < 0 ? -ENOMEM : 0;
+}
+
+/* Reads a small file whole, NUL-terminated. Its length or -errno. */
+static ssize_t read_at(int directory, const char *name, char *buffer, size_t size)
+{
+    _cleanup_close_ int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, buffer, size - 1);
+    if (n < 0)
+        return -errno;
+    buffer[n] = '\0';
+    return n;
+}
+
+static bool has_mark(int fd, const char *name)
+{
+    char value[8];
+    ssize_t n = fgetxattr(fd, name, value, sizeof(value));
+    return n == 1 && value[0] == '1';
+}
+
+/*
+ * Root may write anywhere, which does not make it ours: without the service manager's mark we must
+ * be the only processes in it. Otherwise a supervisor started from a shell would rearrange the
+ * session.
+ */
+static bool is_ours(int fd, pid_t keeper)
+{
+    char text[64], own[32], turned[32];
+    if (has_mark(fd, "user.delegate") || has_mark(fd, "trusted.delegate"))
+        return true;
+    if (read_at(fd, "cgroup.procs", text, sizeof(text)) < 0)
+        return false;
+    (void)snprintf(own, sizeof(own), "%d\n", (int)getpid());
+    if (keeper > 0) {
+        (void)snprintf(own, sizeof(own), "%d\n%d\n", (int)keeper, (int)getpid());
+        (void)snprintf(turned, sizeof(turned), "%d\n%d\n", (int)getpid(), (int)keeper);
+    }
+    return text[0] == '\0' || strcmp(text, own) == 0 || (keeper > 0 && strcmp(text, turned) == 0);
+}
+
+/* Processes live in leaves only, or the kernel refuses to hand controllers down. */
+static int move_into_leaf(int fd, pid_t keeper)
+{
+    char text[16];
+    (void)snprintf(text, sizeof(text), "%d", (int)keeper);
+    if (mkdirat(fd, LEAF, 0755) < 0 && errno != EEXIST)
+        return -errno;
+    int r = cgroup_write(fd, LEAF "/cgroup.procs", "0");
+    return r == 0 && keeper > 0 ? cgroup_write(fd, LEAF "/cgroup.procs", text) : r;
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at += n) {
+        bool begins = at == text || at[-1] == ' ';
+        if (begins && (at[n] == ' ' || at[n] == '\n' || at[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+unsigned cgroup_machine_controllers(void)
+{
+    _cleanup_close_ int fd = open("/sys/fs/cgroup", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    unsigned found = 0;
+    char there[512];
+
+    if (fd < 0 || read_at(fd, "cgroup.controllers", there, sizeof(there)) < 0)
+        return 0;
+    for (size_t i = 0; i < ELEMENTS(controllers); i++)
+        if (has_word(there, controllers[i].name))
+            found |= controllers[i].bit;
+    return found;
+}
+
+static void enable_controllers(struct cgroup_tree *tree)
+{
+    char there[512], command[16];
+    if (read_at(tree->fd, "cgroup.controllers", there, sizeof(there)) < 0)
+        there[0] = '\0';
+    for (size_t i = 0; i < ELEMENTS(controllers); i++) {
+        if (!has_word(there, controllers[i].name))
+            continue;
+        /* One at a time: a refused one takes no other with it. */
+        (void)snprintf(command, sizeof(command), "+%s", controllers[i].name);
+        if (cgroup_write(tree->fd, "cgroup.subtree_control", command) == 0)
+            tree->controllers |= controllers[i].bit;
+    }
+}
+
+/* "one per worker; no io controller here" */
+static void describe(struct cgroup_tree *tree)
+{
+    char missing[40] = "";
+    size_t n = 0;
+
+    for (size_t i = 0; i < ELEMENTS(controllers); i++) {
+        size_t used = strlen(missing);
+
+        if (tree->controllers & controllers[i].bit)
+            continue;
+        (void)snprintf(missing + used, sizeof(missing) - used, "%s%s", n > 0 ? ", " : "",
+                       controllers[i].name);
+        n++;
+    }
+    tree->complete = n == 0;
+    if (tree->complete)
+        (void)snprintf(tree->text, sizeof(tree->text), "one per worker");
+    else if (n == ELEMENTS(controllers))
+        (void)snprintf(tree->text, sizeof(tree->text), "one per worker; no controllers here");
+    else
+        (void)snprintf(tree->text, sizeof(tree->text), "one per worker; no %s controller%s here",
+                       missing, n == 1 ? "" : "s");
+}
+
+int cgroup_tree_init(struct cgroup_tree *tree, const char *root, pid_t keeper)
+{
+    *tree = (struct cgroup_tree)CGROUP_TREE_NULL;
+    _cleanup_free_ char *path = NULL;
+    int r = 0;
+    if (!root)
+        r = find_directory(&path);
+    else if (!(path = strdup(root)))
+        r = -ENOMEM;
+    if (r == -ENOENT)
+        return unavailable(tree, "cgroup v2 is not mounted here");
+    if (r < 0)
+        return unavailable_errno(tree, "finding the supervisor's cgroup", -r);
+
+    tree->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (tree->fd < 0)
+        return unavailable_errno(tree, path, errno);
+    /* The root of all has no cgroup.type, and is nobody's to hand out. */
+    if (faccessat(tree->fd, "cgroup.type", F_OK, 0) < 0)
+        return unavailable(tree,
+                           "the supervisor runs in the root cgroup; Delegate=yes in its unit");
+    if (faccessat(tree->fd, "cgroup.subtree_control", W_OK, AT_EACCESS) < 0 ||
+        faccessat(tree->fd, "cgroup.procs", W_OK, AT_EACCESS) < 0 || !is_ours(tree->fd, keeper))
+        return unavailable(tree, "its cgroup is not delegated to it; Delegate=yes in its unit");
+    r = move_into_leaf(tree->fd, keeper);
+    if (r < 0)
+        return unavailable_errno(tree, "moving into the cgroup " LEAF, -r);
+    enable_controllers(tree);
+    describe(tree);
+    tree->path = TAKE_PTR(path);
+    return 0;
+}
+
+/* Slots' cgroups that were still dying when their slot gave them up. */
+static void remove_leftovers(int tree_fd)
+{
+    int fd = openat(tree_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!directory) {
+        close_fd(fd);
+        return;
+    }
+    for (const struct dirent *entry; (entry = readdir(directory));) {
+        if (strchr(entry->d_name, ':'))
+            (void)unlinkat(tree_fd, entry->d_name, AT_REMOVEDIR);
+    }
+    (void)closedir(directory);
+}
+
+void cgroup_tree_deinit(struct cgroup_tree *tree)
+{
+    if (tree->fd >= 0)
+        remove_leftovers(tree->fd);
+    tree->fd = close_fd(tree->fd);
+    free(tree->path);
+    tree->path = NULL;
+}
+
+const char *cgroup_tree_missing(const struct cgroup_tree *tree)
+{
+    return tree->complete ? NULL : tree->text;
+}
+
+const char *cgroup_tree_text(const struct cgroup_tree *tree)
+{
+    return tree->text;
+}
+
+unsigned cgroup_tree_controllers(const struct cgroup_tree *tree)
+{
+    return tree ? tree->controllers : 0;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/process/cgroup.h"
+#include "shared/cleanup.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define CPU_PERIOD_USEC 100000
+
+int cgroup_write(int directory, const char *name, const char *text)
+{
+    _cleanup_close_ int fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, text, strlen(text)) >= 0 ? 0 : -errno;
+}
+
+/* A kernel without this kind of limit is a problem only for those who ask for one. */
+static int write_setting(int directory, const char *name, const char *text, bool asked_for)
+{
+    int r = cgroup_write(directory, name, text);
+    return r == -ENOENT && !asked_for ? 0 : r;
+}
+
+static int write_limit(int directory, const char *name, uint64_t value, const char *unset)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%" PRIu64, value);
+    bool asked_for = value != CONFIG_UNSET;
+    return write_setting(directory, name, asked_for ? text : unset, asked_for);
+}
+
+static int write_quota(int directory, uint64_t percent)
+{
+    char text[64] = "max";
+    bool asked_for = percent != CONFIG_UNSET;
+    if (asked_for)
+        (void)snprintf(text, sizeof(text), "%" PRIu64 " %d", percent * (CPU_PERIOD_USEC / 100),
+                       CPU_PERIOD_USEC);
+    return write_setting(directory, "cpu.max", text, asked_for);
+}
+
+int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
+                      const struct config_group *group)
+{
+    int results[5] = {0};
+    if (cgroup->fd < 0)
+        return CGROUP_E_UNAVAILABLE;
+    /* Unset ones too: the directory may have had other limits before. */
+    if (tree->controllers & CGROUP_MEMORY) {
+        results[0] = write_limit(cgroup->fd, "memory.high", group->memory_high, "max");
+        results[1] = write_limit(cgroup->fd, "memory.max", group->memory_max, "max");
+    }
+    if (tree->controllers & CGROUP_PIDS)
+        results[2] = write_limit(cgroup->fd, "pids.max", group->tasks_max, "max");
+    if (tree->controllers & CGROUP_CPU) {
+        results[3] = write_limit(cgroup->fd, "cpu.weight", group->cpu_weight, "100");
+        results[4] = write_quota(cgroup->fd, group->cpu_quota_percent);
+    }
+    for (size_t i = 0; i < ELEMENTS(results); i++) {
+        if (results[i] < 0)
+            return results[i];
+    }
+    return 0;
+}
+
+static const struct limit {
+    const char *key;
+    enum cgroup_controller controller;
+    size_t offset; /* of its value in struct config_group */
+} LIMITS[CGROUP_LIMITS] = {
+    {"MemoryMax=", CGROUP_MEMORY, offsetof(struct config_group, memory_max)},
+    {"MemoryHigh=", CGROUP_MEMORY, offsetof(struct config_group, memory_high)},
+    {"CPUWeight=", CGROUP_CPU, offsetof(struct config_group, cpu_weight)},
+    {"CPUQuota=", CGROUP_CPU, offsetof(struct config_group, cpu_quota_percent)},
+    {"TasksMax=", CGROUP_PIDS, offsetof(struct config_group, tasks_max)},
+};
+
+const char *cgroup_limit_key(unsigned limit)
+{
+    return LIMITS[limit].key;
+}
+
+bool cgroup_limit_unmet(unsigned there, const struct config_group *group, unsigned limit)
+{
+    uint64_t value;
+
+    memcpy(&value, (const char *)group + LIMITS[limit].offset, sizeof(value));
+    return value != CONFIG_UNSET && !(there & LIMITS[limit].controller);
+}
+
+size_t cgroup_unmet(unsigned there, const struct config_group *group, char *text, size_t size)
+{
+    size_t n = 0, used = 0;
+
+    *text = '\0';
+    for (unsigned i = 0; i < CGROUP_LIMITS; i++) {
+        if (!cgroup_limit_unmet(there, group, i))
+            continue;
+        if (used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", n > 0 ? ", " : "",
+                                     LIMITS[i].key);
+        n++;
+    }
+    return n;
+}
+
+/* From memory.events; 0 where there is none. */
+static uint64_t read_oom_kills(int directory)
+{
+    char text[512];
+    _cleanup_close_ int fd = openat(directory, "memory.events", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    const char *line = strstr(text, "\noom_kill ");
+    return line ? strtoull(line + strlen("\noom_kill "), NULL, 10) : 0;
+}
+
+/*
+ * A directory for the slot in which nothing was ever killed: since Linux 6.14 every process that is
+ * cloned straight into a cgroup dies at once if that cgroup's cgroup.kill was ever written. What is
+ * left of a life before is killed, and its directory replaced; -EBUSY while it is still dying.
+ */
+static int make_directory(const struct cgroup_tree *tree, struct cgroup *cgroup)
+{
+    bool existed = mkdirat(tree->fd, cgroup->name, 0755) < 0, dying = false;
+    if (existed && errno != EEXIST)
+        return -errno;
+    if (existed && unlinkat(tree->fd, cgroup->name, AT_REMOVEDIR) == 0)
+        existed = mkdirat(tree->fd, cgroup->name, 0755) < 0;
+    else if (existed)
+        dying = errno == EBUSY;
+    cgroup->fd = openat(tree->fd, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (cgroup->fd < 0)
+        return -errno;
+    int r = existed ? cgroup_kill(cgroup) : 0;
+    return r == 0 && dying ? -EBUSY : r;
+}
+
+int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
+                const struct config_group *group, const char *slot)
+{
+    *cgroup = (struct cgroup)CGROUP_NULL;
+    if (tree->fd < 0)
+        return CGROUP_E_UNAVAILABLE;
+    if (strlen(slot) >= sizeof(cgroup->name))
+        return -ENAMETOOLONG;
+    /* No two are the same: a group's name has no colon, and behind the last one is the number. */
+    for (size_t i = 0; slot[i] != '\0'; i++)
+        cgroup->name[i] = slot[i] == '/' ? ':' : slot[i];
+    int r = make_directory(tree, cgroup);
+    if (r == 0)
+        r = cgroup_set_limits(cgroup, tree, group);
+    if (r < 0) {
+        cgroup_deinit(cgroup);
+        return r;
+    }
+    cgroup->n_oom_kills = read_oom_kills(cgroup->fd);
+    return 0;
+}
+
+void cgroup_deinit(struct cgroup *cgroup)
+{
+    cgroup->fd = close_fd(cgroup->fd);
+}
+
+/* Before Linux 5.14. What forks faster than this is caught by the next rung of the stop ladder. */
+static int kill_each(int directory)
+{
+    char *line = NULL;
+    size_t size = 0;
+    int fd = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (!file) {
+        int error = errno;
+        close_fd(fd);
+        return -error;
+    }
+    while (getline(&line, &size, file) >= 0) {
+        long pid = strtol(line, NULL, 10);
+        /* 0 = in another pid name space: kill() would take it for our own group. */
+        if (pid > 1)
+            (void)kill((pid_t)pid, SIGKILL);
+    }
+    free(line);
+    (void)fclose(file);
+    return 0;
+}
+
+int cgroup_kill(const struct cgroup *cgroup)
+{
+    if (cgroup->fd < 0)
+        return CGROUP_E_UNAVAILABLE;
+    int r = cgroup_write(cgroup->fd, "cgroup.kill", "1");
+    return r == -ENOENT ? kill_each(cgroup->fd) : r;
+}
+
+bool cgroup_take_oom_kill(struct cgroup *cgroup)
+{
+    uint64_t seen = cgroup->n_oom_kills;
+    if (cgroup->fd >= 0)
+        cgroup->n_oom_kills = read_oom_kills(cgroup->fd);
+    return cgroup->n_oom_kills > seen;
+}
+
+int cgroup_remove(struct cgroup *cgroup, const struct cgroup_tree *tree)
+{
+    if (cgroup->fd < 0)
+        return 0;
+    if (unlinkat(tree->fd, cgroup->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return errno == EBUSY || errno == ENOTEMPTY ? CGROUP_E_BUSY : -errno;
+    cgroup_deinit(cgroup);
+    return 0;
+}

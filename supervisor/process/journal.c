@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/process/journal.h"
+#include "shared/cleanup.h"
+#include "shared/uapi.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#define FIELDS_MAX     32
+#define FIELD_NAME_MAX 64 /* longer names are refused by journald */
+#define SEND_BUFFER    (8 * 1024 * 1024)
+
+/* One entry, as pieces that are borrowed from all over the place. */
+struct entry {
+    struct iovec pieces[FIELDS_MAX * 5];
+    int n_pieces;
+    uint64_t lengths[FIELDS_MAX]; /* little-endian, of values with newlines */
+    size_t n_lengths;
+};
+
+/* The log's sink has no argument of its own. */
+static struct journal *log_journal;
+
+bool journal_is_stderr(void)
+{
+    struct stat st;
+    unsigned long long device, inode;
+    char rest;
+    const char *stream = getenv("JOURNAL_STREAM");
+    return stream && sscanf(stream, "%llu:%llu%c", &device, &inode, &rest) == 2 &&
+           fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+int journal_init(struct journal *journal, const char *identifier, const char *path)
+{
+    *journal = (struct journal){.fd = -1, .identifier = identifier};
+    if (!path)
+        path = JOURNAL_SOCKET;
+    if (strlen(path) >= sizeof(journal->address.sun_path))
+        return -ENAMETOOLONG;
+    journal->address.sun_family = AF_UNIX;
+    strcpy(journal->address.sun_path, path);
+
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    /* As much as we may have; a burst beyond it is dropped and counted. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int));
+    journal->fd = fd;
+    return 0;
+}
+
+void journal_deinit(struct journal *journal)
+{
+    if (log_journal == journal) {
+        log_set_sink(NULL);
+        log_journal = NULL;
+    }
+    journal->fd = close_fd(journal->fd);
+}
+
+static bool name_valid(const char *name)
+{
+    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    bool trusted = name[0] == '_'; /* such fields are journald's own */
+    return n > 0 && n <= FIELD_NAME_MAX && name[n] == '\0' && !trusted &&
+           !(name[0] >= '0' && name[0] <= '9');
+}
+
+static void append(struct entry *entry, const void *data, size_t size)
+{
+    entry->pieces[entry->n_pieces++] = (struct iovec){.iov_base = (void *)data, .iov_len = size};
+}
+
+/* NAME=value, or where the value has a newline: NAME, newline, its length in 64 bits, value. */
+static void append_field(struct entry *entry, const char *name, const char *value)
+{
+    if (!value || !name_valid(name) || entry->n_pieces + 5 > (int)ELEMENTS(entry->pieces))
+        return;
+    size_t size = strlen(value);
+    append(entry, name, strlen(name));
+    if (memchr(value, '\n', size)) {
+        uint64_t *length = &entry->lengths[entry->n_lengths++];
+        *length = htole64(size);
+        append(entry, "\n", 1);
+        append(entry, length, sizeof(*length));
+    } else {
+        append(entry, "=", 1);
+    }
+    append(entry, value, size);
+    append(entry, "\n", 1);
+}
+
+/* Sealed, as journald wants it, since it reads while we might write. */
+static int entry_to_memfd(const struct entry *entry)
+{
+    size_t size = 0;
+    for (int i = 0; i < entry->n_pieces; i++)
+        size += entry->pieces[i].iov_len;
+    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    _cleanup_close_ int fd = memfd_create("journal-entry", flags | TROUPE_MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create("journal-entry", flags);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = writev(fd, entry->pieces, entry->n_pieces);
+    if (n < 0)
+        return -errno;
+    if ((size_t)n < size)
+        return -EIO;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+static int send_memfd(struct journal *journal, const struct entry *entry)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    _cleanup_close_ int fd = entry_to_memfd(entry);
+    if (fd < 0)
+        return fd;
+    struct msghdr message = {
+        .msg_name = &journal->address,
+        .msg_namelen = sizeof(journal->address),
+        .msg_control = &control,
+        .msg_controllen = sizeof(control),
+    };
+    control.header.cmsg_len = CMSG_LEN(sizeof(int));
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    return sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int send_entry(struct journal *journal, enum log_level level, const char *identifier,
+                      struct log_fields fields, const char *text)
+{
+    struct entry entry = {.n_pieces = 0};
+    const char priority[2] = {(char)('0' + (level & 7)), '\0'};
+    append_field(&entry, "PRIORITY", priority);
+    append_field(&entry, "SYSLOG_IDENTIFIER", identifier ? identifier : journal->identifier);
+    append_field(&entry, "MESSAGE", text);
+    for (size_t i = 0; i < fields.n_fields; i++)
+        append_field(&entry, fields.fields[i].name, fields.fields[i].value);
+
+    /* The address each time: journald's socket may be another one after an upgrade. */
+    struct msghdr message = {
+        .msg_name = &journal->address,
+        .msg_namelen = sizeof(journal->address),
+        .msg_iov = entry.pieces,
+        .msg_iovlen = (size_t)entry.n_pieces,
+    };
+    if (sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+        return 0;
+    if (errno == EMSGSIZE || errno == ENOBUFS)
+        return send_memfd(journal, &entry);
+    return -errno;
+}
+
+static void report_dropped(struct journal *journal)
+{
+    char text[96];
+    if (journal->n_dropped == 0)
+        return;
+    (void)snprintf(text, sizeof(text),
+                   "%llu log entries were dropped: the journal did not take them",
+                   (unsigned long long)journal->n_dropped);
+    if (send_entry(journal, LOG_LEVEL_WARNING, NULL, LOG_NO_FIELDS, text) == 0)
+        journal->n_dropped = 0;
+}
+
+bool journal_send(struct journal *journal, enum log_level level, const char *identifier,
+                  struct log_fields fields, const char *message)
+{
+    int saved = errno;
+    report_dropped(journal);
+    bool sent = send_entry(journal, level, identifier, fields, message) == 0;
+    if (!sent)
+        journal->n_dropped++;
+    errno = saved;
+    return sent;
+}
+
+static void journal_sink(enum log_level level, struct log_fields fields, const char *message)
+{
+    (void)journal_send(log_journal, level, NULL, fields, message);
+}
+
+void journal_log_to(struct journal *journal)
+{
+    log_journal = journal;
+    log_set_sink(journal_sink);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/cleanup.h"
+#include "shared/uapi.h"
+#include "supervisor/loop/closer.h"
+#include "supervisor/loop/notify.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define MESSAGE_MAX 4096
+#define SCM_MAX_FDS 253 /* the kernel's limit per datagram */
+/* More than the kernel queues in one socket (net.unix.max_dgram_qlen) where nobody raised that. */
+#define CATCH_UP_MAX 1024
+
+struct sender {
+    struct ucred is; /* pid 0: the kernel did not say */
+    int pidfd;       /* -1: it has none, or does not give any */
+    bool gone;
+};
+
+/* clang-format off */
+#define SENDER_NULL {.pidfd = -1}
+/* clang-format on */
+
+static void sender_deinit(struct sender *sender)
+{
+    sender->pidfd = close_fd(sender->pidfd);
+}
+
+void notify_parse(struct notify_message *ret, char *text)
+{
+    *ret = (struct notify_message){.pidfd = -1};
+    for (char *line = text, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        if (strcmp(line, "READY=1") == 0)
+            ret->ready = true;
+        else if (strcmp(line, "RELOADING=1") == 0)
+            ret->reloading = true;
+        else if (strcmp(line, "STOPPING=1") == 0)
+            ret->stopping = true;
+        else if (strcmp(line, "WATCHDOG=1") == 0)
+            ret->watchdog = true;
+        else if (strcmp(line, "WATCHDOG=trigger") == 0)
+            ret->watchdog_trigger = true;
+        else if (strncmp(line, "STATUS=", strlen("STATUS=")) == 0)
+            ret->status = line + strlen("STATUS=");
+    }
+}
+
+/* The kernel gives a negative errno instead when the sender has been reaped, or for want of
+ * descriptors. */
+static void take_pidfd(struct sender *sender, const struct cmsghdr *control)
+{
+    int pidfd;
+
+    memcpy(&pidfd, CMSG_DATA(control), sizeof(pidfd));
+    sender->gone = pidfd == -ESRCH || pidfd == -EINVAL;
+    sender->pidfd = pidfd < 0 ? -1 : pidfd;
+}
+
+/*
+ * Closes what came along: systemd-notify sends a pipe with BARRIER=1 and waits until everybody has
+ * closed it. Keeps who the sender is.
+ */
+static struct sender take_control(struct msghdr *header)
+{
+    struct sender sender = SENDER_NULL;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+        if (c->cmsg_level != SOL_SOCKET)
+            continue;
+        if (c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len == CMSG_LEN(sizeof(sender.is)))
+            memcpy(&sender.is, CMSG_DATA(c), sizeof(sender.is));
+        if (c->cmsg_type == TROUPE_SCM_PIDFD && c->cmsg_len == CMSG_LEN(sizeof(int)))
+            take_pidfd(&sender, c);
+        if (c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+            closer_close(fd);
+        }
+    }
+    return sender;
+}
+
+/* The next datagram as text in `buffer` (MESSAGE_MAX + 1 bytes); its length or -errno. */
+static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int)) +
+                   CMSG_SPACE(sizeof(int) * SCM_MAX_FDS)];
+    } control;
+    struct iovec piece = {.iov_base = buffer, .iov_len = MESSAGE_MAX};
+    struct msghdr header = {
+        .msg_iov = &piece,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof(control),
+    };
+    ssize_t n = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0)
+        return -errno;
+    *ret_sender = take_control(&header);
+    /* Cut off in the middle: what is left might say something else than what was meant. */
+    if (header.msg_flags & MSG_TRUNC)
+        n = 0;
+    buffer[n] = '\0';
+    return n;
+}
+
+/* The next datagram, if it is from somebody who may send one. False if there is none. */
+static bool notify_server_read(struct notify_server *server)
+{
+    struct notify_message message;
+    _cleanup_(sender_deinit)
+    struct sender sender = SENDER_NULL;
+    char buffer[MESSAGE_MAX + 1];
+    ssize_t n = receive(server->fd, buffer, &sender);
+    if (n < 0)
+        return false;
+    if (n == 0 || sender.is.pid <= 0)
+        return true;
+    if (sender.is.uid != 0 && sender.is.uid != getuid() && sender.is.uid != server->owner)
+        return true;
+    notify_parse(&message, buffer);
+    message.pid = sender.is.pid;
+    message.pidfd = sender.pidfd;
+    message.sender_gone = sender.gone;
+    server->fn(server->userdata, &message);
+    return true;
+}
+
+/* One datagram per turn: a service that floods gets no more than that. */
+static void notify_server_on_ready(void *userdata, uint32_t events)
+{
+    (void)events;
+    (void)notify_server_read(userdata);
+}
+
+void notify_server_catch_up(struct notify_server *server)
+{
+    /* `fn` may tear it down. */
+    for (unsigned n = 0; n < CATCH_UP_MAX && server->fd >= 0; n++)
+        if (!notify_server_read(server))
+            return;
+}
+
+bool notify_sender_is_there(const struct notify_message *message)
+{
+    if (message->sender_gone)
+        return false;
+    /* A zombie still has its number. */
+    return message->pidfd < 0 || syscall(SYS_pidfd_send_signal, message->pidfd, 0, NULL, 0) == 0 ||
+           errno != ESRCH;
+}
+
+static int bind_path(int fd, const char *path, uid_t owner)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof(address.sun_path))
+        return -ENAMETOOLONG;
+    strcpy(address.sun_path, path);
+    if (unlink(path) < 0 && errno != ENOENT)
+        return -errno;
+    /* Before bind(), which takes the socket's mode over: there is no moment in which others may
+     * send. */
+    if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return -errno;
+    if (owner != (uid_t)-1 && owner != geteuid() && lchown(path, owner, (gid_t)-1) < 0) {
+        int error = errno;
+        (void)unlink(path);
+        return -error;
+    }
+    return 0;
+}
+
+int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
+                       uid_t owner, notify_server_fn fn, void *userdata)
+{
+    *server = (struct notify_server){
+        .loop = loop, .fd = -1, .owner = owner, .fn = fn, .userdata = userdata};
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0)
+        return -errno;
+    (void)setsockopt(fd, SOL_SOCKET, TROUPE_SO_PASSPIDFD, &(int){1}, sizeof(int));
+    _cleanup_free_ char *copy = strdup(path);
+    if (!copy)
+        return -ENOMEM;
+    int r = bind_path(fd, path, owner);
+    if (r < 0)
+        return r;
+    r = loop_watch_fd(loop, &server->watch, fd, POLLIN, notify_server_on_ready, server);
+    if (r < 0) {
+        (void)unlink(path);
+        return r;
+    }
+    server->fd = TAKE_FD(fd);
+    server->path = TAKE_PTR(copy);
+    return 0;
+}
+
+int notify_server_hold(struct notify_server *server, bool hold)
+{
+    return loop_watch_events(server->loop, &server->watch, hold ? 0 : POLLIN);
+}
+
+void notify_server_deinit(struct notify_server *server)
+{
+    if (server->fd < 0)
+        return;
+    loop_unwatch(server->loop, &server->watch);
+    loop_close(server->loop, TAKE_FD(server->fd));
+    (void)unlink(server->path);
+    free(server->path);
+    server->path = NULL;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/process/process.h"
+#include "supervisor/process/procfs.h"
+
+/* As far as is looked upwards from a process for its ancestors. */
+#define ANCESTORS_MAX 16
+
+static bool process_has_in_cgroup(const struct process *process, pid_t pid)
+{
+    char own[PROCFS_CGROUP_SIZE], path[PROCFS_CGROUP_SIZE];
+
+    return procfs_cgroup(0, own) == 0 && procfs_cgroup(pid, path) == 0 &&
+           procfs_is_within(own, process->cgroup.name, path);
+}
+
+/* Without cgroups: what it started, as long as it stays in its process group or the line of parents
+ * to it is unbroken. */
+static bool process_has_started(const struct process *process, pid_t pid)
+{
+    struct procfs_stat stat;
+
+    for (unsigned i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
+        if (procfs_stat(pid, &stat) < 0)
+            return false;
+        if (stat.group == process->pid || stat.parent == process->pid)
+            return true;
+        pid = stat.parent;
+    }
+    return false;
+}
+
+bool process_has(const struct process *process, pid_t pid)
+{
+    if (process->pid <= 0 || pid <= 0)
+        return false;
+    if (pid == process->pid)
+        return true;
+    return process->cgroup.fd >= 0 ? process_has_in_cgroup(process, pid)
+                                   : process_has_started(process, pid);
+}
+
+bool process_is_exiting(const struct process *process)
+{
+    struct procfs_stat stat;
+
+    return procfs_stat(process->pid, &stat) < 0 || stat.exiting;
+}

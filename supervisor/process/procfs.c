@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/process/procfs.h"
+#include "shared/cleanup.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the flags in /proc/PID/stat, as the kernel defines it. */
+#define PF_EXITING 0x4u
+
+/* A file of the process, read in one call as the kernel asks for it; NUL-terminated. Its length or
+ * -errno. */
+static ssize_t read_file(pid_t pid, const char *name, char *buffer, size_t size)
+{
+    char path[64] = "/proc/self/";
+    _cleanup_close_ int fd = -1;
+    ssize_t n;
+
+    if (pid > 0)
+        (void)snprintf(path, sizeof(path), "/proc/%d/", (int)pid);
+    (void)strncat(path, name, sizeof(path) - strlen(path) - 1);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? -ESRCH : -errno;
+    n = read(fd, buffer, size - 1);
+    if (n < 0)
+        return -errno;
+    buffer[n] = '\0';
+    return n;
+}
+
+int procfs_stat(pid_t pid, struct procfs_stat *ret)
+{
+    char text[1024], state;
+    int parent, group;
+    const char *at;
+    unsigned flags;
+    ssize_t n = read_file(pid, "stat", text, sizeof(text));
+
+    if (n < 0)
+        return (int)n;
+    /* The name may contain anything, brackets and blanks too. */
+    at = strrchr(text, ')');
+    if (!at || sscanf(at, ") %c %d %d %*d %*d %*d %u", &state, &parent, &group, &flags) != 4)
+        return -EBADMSG;
+    *ret = (struct procfs_stat){
+        .parent = parent,
+        .group = group,
+        .exiting = state == 'Z' || state == 'X' || (flags & PF_EXITING) != 0,
+    };
+    return 0;
+}
+
+int procfs_cgroup(pid_t pid, char path[PROCFS_CGROUP_SIZE])
+{
+    char text[2 * PROCFS_CGROUP_SIZE], *end;
+    const char *at = text;
+    ssize_t n = read_file(pid, "cgroup", text, sizeof(text));
+
+    if (n < 0)
+        return (int)n;
+    while (strncmp(at, "0::", 3) != 0) {
+        at = strchr(at, '\n');
+        if (!at)
+            return -ENOENT;
+        at++;
+    }
+    at += 3;
+    end = strchr(at, '\n');
+    if (!end || end - at >= PROCFS_CGROUP_SIZE)
+        return -ENAMETOOLONG;
+    *end = '\0';
+    (void)snprintf(path, PROCFS_CGROUP_SIZE, "%s", at);
+    return 0;
+}
+
+bool procfs_is_within(const char *own, const char *name, const char *path)
+{
+    const char *slash = strrchr(own, '/');
+    size_t above = slash ? (size_t)(slash - own) : 0, length = strlen(name);
+
+    if (strncmp(path, own, above) != 0 || path[above] != '/' ||
+        strncmp(path + above + 1, name, length) != 0)
+        return false;
+    path += above + 1 + length;
+    return *path == '\0' || *path == '/';
+}

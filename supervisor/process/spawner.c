@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/process/spawner.h"
+#include "shared/cleanup.h"
+#include "shared/log.h"
+#include "supervisor/keeper/message.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* The keeper clones one process while the supervisor prepares the next ones. More of them in flight
+ * would start nothing sooner. */
+#define UNANSWERED_MAX 16
+
+#define REPLIES_PER_TURN 32
+
+/* Room for some long environments. */
+#define SEND_BUFFER ((int)(4 * MESSAGE_SIZE_MAX))
+
+#define RETRY_AFTER (10 * USEC_PER_MSEC)
+
+struct waiting {
+    struct list link;
+    uint64_t spawn_id;      /* whom it is to start; 0 = it is another request */
+    struct message message; /* allocated only as far as `data` is used; owns its descriptors */
+};
+
+/* ---- who is who ---- */
+
+static uint64_t id_of(size_t index, uint32_t serial)
+{
+    return (uint64_t)serial << 32 | (uint64_t)(index + 1);
+}
+
+static struct spawner_entry *entry_of(struct spawner *spawner, uint64_t id)
+{
+    size_t index = (size_t)(id & UINT32_MAX) - 1;
+    struct spawner_entry *entry = index < spawner->n_entries ? &spawner->entries[index] : NULL;
+    return entry && entry->client && entry->serial == (uint32_t)(id >> 32) ? entry : NULL;
+}
+
+static int add_entries(struct spawner *spawner)
+{
+    size_t n = spawner->n_entries > 0 ? spawner->n_entries * 2 : 16;
+    struct spawner_entry *entries = realloc(spawner->entries, n * sizeof(*entries));
+    if (!entries)
+        return -ENOMEM;
+    for (size_t i = spawner->n_entries; i < n; i++) {
+        entries[i] = (struct spawner_entry){.next_free = spawner->free};
+        spawner->free = (uint32_t)(i + 1);
+    }
+    spawner->entries = entries;
+    spawner->n_entries = n;
+    return 0;
+}
+
+static int enlist(struct spawner *spawner, struct spawner_client *client)
+{
+    if (spawner->free == 0 && add_entries(spawner) < 0)
+        return -ENOMEM;
+    size_t index = spawner->free - 1;
+    struct spawner_entry *entry = &spawner->entries[index];
+    spawner->free = entry->next_free;
+    entry->client = client;
+    client->id = id_of(index, entry->serial);
+    return 0;
+}
+
+void spawner_forget(struct spawner *spawner, struct spawner_client *client)
+{
+    struct spawner_entry *entry = entry_of(spawner, client->id);
+    if (entry) {
+        size_t index = (size_t)(entry - spawner->entries);
+        *entry = (struct spawner_entry){.serial = entry->serial + 1, .next_free = spawner->free};
+        spawner->free = (uint32_t)(index + 1);
+    }
+    client->id = 0;
+}
+
+/* ---- requests ---- */
+
+static struct waiting *waiting_free(struct waiting *waiting)
+{
+    list_unlink(&waiting->link);
+    message_close_fds(&waiting->message);
+    free(waiting);
+    return NULL;
+}
+
+/* A copy with descriptors of its own: the caller closes its own ones. */
+static struct waiting *waiting_new(const struct message *message, uint64_t spawn_id)
+{
+    const size_t fixed = offsetof(struct waiting, message) + offsetof(struct message, data);
+    struct waiting *waiting = malloc(fixed + message->size);
+    if (!waiting)
+        return NULL;
+    list_init(&waiting->link);
+    waiting->spawn_id = spawn_id;
+    memcpy(&waiting->message, message, offsetof(struct message, data) + message->size);
+    waiting->message.n_fds = 0;
+    for (size_t i = 0; i < message->n_fds; i++) {
+        int fd = fcntl(message->fds[i], F_DUPFD_CLOEXEC, 3);
+        if (fd < 0)
+            return waiting_free(waiting);
+        waiting->message.fds[waiting->message.n_fds++] = fd;
+    }
+    return waiting;
+}
+
+/* `r`: why it cannot be sent yet. 0 or -ENOMEM. */
+static int expect_room(struct spawner *spawner, int r)
+{
+    if (r == -ENOBUFS)
+        return timer_arm(loop_timers(spawner->loop), &spawner->retry,
+                         usec_add(loop_now(spawner->loop), RETRY_AFTER));
+    return loop_watch_events(spawner->loop, &spawner->watch, POLLIN | POLLOUT);
+}
+
+static int send_or_keep(struct spawner *spawner, const struct message *message, uint64_t spawn_id)
+{
+    const bool first = list_empty(&spawner->waiting);
+    int r = first ? message_send(spawner->fd, message) : -EAGAIN;
+    if (r != -EAGAIN && r != -ENOBUFS)
+        return r;
+    struct waiting *waiting = waiting_new(message, spawn_id);
+    if (!waiting)
+        return -ENOMEM;
+    r = first ? expect_room(spawner, r) : 0;
+    if (r < 0) {
+        waiting_free(waiting);
+        return r;
+    }
+    list_push_back(&spawner->waiting, &waiting->link);
+    return 0;
+}
+
+/* A process was requested, and this came of it. The pidfd is taken over. */
+static void on_answer(struct spawner *spawner, const struct message_spawned *answer, int pidfd)
+{
+    _cleanup_close_ int taken = pidfd;
+    if (spawner->n_unanswered > 0)
+        spawner->n_unanswered--;
+    pacer_hold(spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
+    struct spawner_entry *entry = entry_of(spawner, answer->id);
+    if (!entry)
+        return;
+    struct spawner_client *client = entry->client;
+    if (answer->error < 0)
+        spawner_forget(spawner, client);
+    client->handler->spawned(client, answer->pid, TAKE_FD(taken), answer->error);
+}
+
+static void on_lost_request(struct spawner *spawner, uint64_t spawn_id, int error)
+{
+    log_error("a request to the keeper is lost: %s", strerror(-error));
+    if (spawn_id != 0)
+        on_answer(spawner, &(struct message_spawned){.id = spawn_id, .error = error}, -1);
+}
+
+static void flush(struct spawner *spawner)
+{
+    struct list *node;
+    /* Without memory for the change it is called in vain, and tries again. */
+    (void)loop_watch_events(spawner->loop, &spawner->watch, POLLIN);
+    while ((node = list_first(&spawner->waiting))) {
+        struct waiting *waiting = list_entry(node, struct waiting, link);
+        const uint64_t spawn_id = waiting->spawn_id;
+        int r = message_send(spawner->fd, &waiting->message);
+        if ((r == -EAGAIN || r == -ENOBUFS) && expect_room(spawner, r) == 0)
+            return;
+        waiting_free(waiting);
+        if (r < 0)
+            on_lost_request(spawner, spawn_id, r);
+    }
+}
+
+static void spawner_on_retry(struct timer *timer, usec_t now)
+{
+    (void)now;
+    flush(list_entry(timer, struct spawner, retry));
+}
+
+/* Too large for the stack. Two, since whoever hears a reply may send the next request. */
+static struct message outgoing, incoming;
+
+int spawner_request(struct spawner *spawner, struct spawner_client *client,
+                    const struct spawn_options *options)
+{
+    if (!spawner->loop || spawner->fd < 0)
+        return -ECONNREFUSED;
+    int r = enlist(spawner, client);
+    if (r < 0)
+        return r;
+    r = message_put_spawn(&outgoing, client->id, options);
+    if (r == 0)
+        r = send_or_keep(spawner, &outgoing, client->id);
+    if (r < 0) {
+        spawner_forget(spawner, client);
+        return r;
+    }
+    spawner->n_unanswered++;
+    pacer_hold(spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
+    return 0;
+}
+
+void spawner_kill(struct spawner *spawner, const struct spawner_client *client, pid_t pid)
+{
+    if (client->id == 0 || pid <= 0)
+        return;
+    (void)message_put_kill(&outgoing, &(struct message_kill){.id = client->id, .pid = pid});
+    (void)send_or_keep(spawner, &outgoing, 0);
+}
+
+/* ---- replies ---- */
+
+static void on_spawned(struct spawner *spawner)
+{
+    struct message_spawned spawned;
+    if (message_take_spawned(&incoming, &spawned) < 0)
+        return;
+    int pidfd = -1;
+    if (incoming.n_fds == 1) {
+        pidfd = incoming.fds[0];
+        incoming.n_fds = 0;
+    }
+    on_answer(spawner, &spawned, pidfd);
+}
+
+static void on_exited(struct spawner *spawner)
+{
+    struct message_exited exited;
+    if (message_take_exited(&incoming, &exited) < 0)
+        return;
+    struct spawner_entry *entry = entry_of(spawner, exited.id);
+    if (!entry)
+        return;
+    struct spawner_client *client = entry->client;
+    spawner_forget(spawner, client);
+    client->handler->exited(client, &exited.how);
+}
+
+/* The keeper's end ends us as well, by a signal. */
+static void on_lost_keeper(struct spawner *spawner)
+{
+    log_error("the keeper has closed its channel");
+    loop_unwatch(spawner->loop, &spawner->watch);
+    loop_stop(spawner->loop);
+}
+
+static void spawner_on_ready(void *userdata, uint32_t events)
+{
+    struct spawner *spawner = userdata;
+    if (events & POLLOUT)
+        flush(spawner);
+    for (int i = 0; i < REPLIES_PER_TURN; i++) {
+        int r = message_receive(spawner->fd, &incoming);
+        if (r == -EPIPE)
+            on_lost_keeper(spawner);
+        if (r < 0 && r != -EMFILE)
+            return;
+        switch (message_take_kind(&incoming)) {
+        case MESSAGE_SPAWNED:
+            on_spawned(spawner);
+            break;
+        case MESSAGE_EXITED:
+            on_exited(spawner);
+            break;
+        default:
+            log_error("the keeper sent something that is no reply");
+        }
+        message_close_fds(&incoming);
+    }
+}
+
+/* ---- life ---- */
+
+int spawner_init(struct spawner *spawner, struct loop *loop, int fd, struct pacer *starts)
+{
+    const int size = SEND_BUFFER;
+    *spawner = (struct spawner){.loop = loop, .fd = fd, .starts = starts};
+    list_init(&spawner->waiting);
+    timer_init(&spawner->retry, spawner_on_retry);
+    if (fd < 0)
+        return 0;
+    /* Without the right to exceed the system's limit a long request waits for an empty channel. */
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) < 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    return loop_watch_fd(loop, &spawner->watch, fd, POLLIN, spawner_on_ready, spawner);
+}
+
+void spawner_deinit(struct spawner *spawner)
+{
+    if (!spawner->loop)
+        return;
+    loop_unwatch(spawner->loop, &spawner->watch);
+    timer_disarm(loop_timers(spawner->loop), &spawner->retry);
+    list_for_each_safe (node, &spawner->waiting)
+        waiting_free(list_entry(node, struct waiting, link));
+    spawner->fd = close_fd(spawner->fd);
+    free(spawner->entries);
+    spawner->entries = NULL;
+    spawner->n_entries = 0;
+    spawner->loop = NULL;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/varlink/account.h"
+
+#include "supervisor/channel/held-blob.h"
+
+#include <stdlib.h>
+
+#define MIB ((size_t)1 << 20)
+
+struct bounds {
+    size_t user, all;
+};
+
+/* [may_change] */
+static const struct bounds BOUNDS[2][_ACCOUNT_N_KINDS] = {
+    {[ACCOUNT_REQUESTS] = {4 * MIB, 8 * MIB}, [ACCOUNT_ANSWERS] = {16 * MIB, 32 * MIB}},
+    {[ACCOUNT_REQUESTS] = {64 * MIB, 128 * MIB}, [ACCOUNT_ANSWERS] = {128 * MIB, 256 * MIB}},
+};
+
+void accounts_init(struct accounts *accounts, struct blob_quota *blobs)
+{
+    *accounts = (struct accounts){.blobs = blobs};
+    list_init(&accounts->users);
+}
+
+static struct account *find(struct accounts *accounts, uid_t uid, bool may_change)
+{
+    list_for_each (node, &accounts->users) {
+        struct account *account = list_entry(node, struct account, link);
+
+        if (account->uid == uid && account->may_change == may_change)
+            return account;
+    }
+    return NULL;
+}
+
+struct account *account_get(struct accounts *accounts, uid_t uid, bool may_change)
+{
+    struct account *account = find(accounts, uid, may_change);
+
+    if (!account) {
+        account = calloc(1, sizeof(*account));
+        if (!account)
+            return NULL;
+        account->blobs = blob_share_new(accounts->blobs);
+        if (!account->blobs) {
+            free(account);
+            return NULL;
+        }
+        account->accounts = accounts;
+        account->uid = uid;
+        account->may_change = may_change;
+        list_push_back(&accounts->users, &account->link);
+    }
+    account->references++;
+    return account;
+}
+
+struct account *account_put(struct account *account)
+{
+    if (account && --account->references == 0) {
+        list_unlink(&account->link);
+        (void)blob_share_unref(account->blobs);
+        free(account);
+    }
+    return NULL;
+}
+
+/* They may hold more than a bound: what was moved to them. */
+static bool fits(size_t held, size_t more, size_t bound)
+{
+    return held <= bound && more <= bound - held;
+}
+
+static void add(struct account *account, enum account_kind kind, size_t more)
+{
+    account->held[kind] += more;
+    account->accounts->held[account->may_change][kind] += more;
+}
+
+bool account_resize(struct account *account, enum account_kind kind, size_t *held, size_t size)
+{
+    const struct bounds *bounds = &BOUNDS[account->may_change][kind];
+    const size_t of_all = account->accounts->held[account->may_change][kind];
+
+    if (size > *held && (!fits(account->held[kind], size - *held, bounds->user) ||
+                         !fits(of_all, size - *held, bounds->all)))
+        return false;
+    add(account, kind, size - *held); /* wraps round when it is less */
+    *held = size;
+    return true;
+}
+
+void account_move(struct account *from, struct account *to, enum account_kind kind, size_t held)
+{
+    add(from, kind, (size_t)0 - held);
+    add(to, kind, held);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The way out of a connection: what the socket does not take at once is queued, with its
+ * descriptors. */
+
+#include "supervisor/varlink/connection.h"
+
+#include "shared/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+size_t connection_unread(const struct connection *connection)
+{
+    return connection->out_end - connection->out_start;
+}
+
+void connection_drop_fds(struct connection *connection)
+{
+    while (connection->n_fds > 0)
+        close_fd(connection->fds[--connection->n_fds]);
+}
+
+/* `ahead`: how many of the bytes go before the one that the descriptors belong to. */
+static ssize_t send_some(struct connection *connection, const void *data, size_t size, size_t ahead)
+{
+    bool with_fds = connection->n_fds > 0 && ahead == 0;
+    struct iovec vector = {.iov_base = (void *)data, .iov_len = size};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * CONNECTION_FDS_MAX)];
+    } control;
+    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+    ssize_t n;
+
+    if (connection->n_fds > 0 && !with_fds && ahead < size)
+        vector.iov_len = ahead;
+    if (with_fds) {
+        memset(&control, 0, sizeof(control));
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * connection->n_fds);
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof(int) * connection->n_fds);
+        memcpy(CMSG_DATA(&control.header), connection->fds, sizeof(int) * connection->n_fds);
+    }
+    n = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0 && with_fds)
+        connection_drop_fds(connection);
+    if (n >= 0)
+        return n;
+    return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+void connection_free_out(struct connection *connection)
+{
+    free(connection->out);
+    connection->out = NULL;
+    connection->out_start = connection->out_end = 0;
+    (void)account_resize(connection->account, ACCOUNT_ANSWERS, &connection->out_allocated, 0);
+}
+
+void connection_flush(struct connection *connection)
+{
+    ssize_t n;
+
+    if (connection_unread(connection) > 0) {
+        n = send_some(connection, connection->out + connection->out_start,
+                      connection_unread(connection), connection->fds_at - connection->out_start);
+        if (n < 0) {
+            connection_close(connection);
+            return;
+        }
+        connection->out_start += (size_t)n;
+        if (n > 0)
+            connection->active_at = loop_now(connection->loop);
+    }
+    if (connection_unread(connection) > 0)
+        return;
+    connection_free_out(connection); /* an idle client costs no buffer */
+    if (connection->finishing && !connection->shut) {
+        connection->shut = true;
+        shutdown(connection->fd, SHUT_WR);
+    }
+    if (connection->finishing && connection->eof)
+        connection_close(connection);
+}
+
+/* 0, -EDQUOT, -ENOMEM. */
+static int grow(struct connection *connection, size_t wanted)
+{
+    const size_t before = connection->out_allocated;
+    char *out;
+
+    if (!account_resize(connection->account, ACCOUNT_ANSWERS, &connection->out_allocated, wanted))
+        return -EDQUOT;
+    out = realloc(connection->out, wanted);
+    if (!out) {
+        (void)account_resize(connection->account, ACCOUNT_ANSWERS, &connection->out_allocated,
+                             before);
+        return -ENOMEM;
+    }
+    connection->out = out;
+    return 0;
+}
+
+static int queue(struct connection *connection, const void *data, size_t size)
+{
+    size_t unread = connection_unread(connection), wanted;
+    int r;
+
+    if (connection->out_start > 0) {
+        memmove(connection->out, connection->out + connection->out_start, unread);
+        connection->fds_at -= connection->out_start;
+        connection->out_start = 0;
+        connection->out_end = unread;
+    }
+    if (unread + size > connection->out_allocated) {
+        wanted = connection->out_allocated * 2;
+        if (wanted < unread + size)
+            wanted = unread + size;
+        r = grow(connection, wanted);
+        if (r < 0)
+            return r;
+    }
+    memcpy(connection->out + unread, data, size);
+    connection->out_end = unread + size;
+    return 0;
+}
+
+static int keep_fds(struct connection *connection, const int *fds, unsigned n_fds)
+{
+    for (unsigned i = 0; i < n_fds; i++) {
+        int fd = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+
+        if (fd < 0) {
+            int error = -errno;
+
+            connection_drop_fds(connection);
+            return error;
+        }
+        connection->fds[connection->n_fds++] = fd;
+    }
+    return 0;
+}
+
+int connection_send(struct connection *connection, const void *data, size_t size, const int *fds,
+                    unsigned n_fds)
+{
+    ssize_t n = 0;
+    int r;
+
+    if (connection->dead || connection->finishing)
+        return 0;
+    if (!connection->overrun && size > CONNECTION_OUTPUT_MAX - connection_unread(connection)) {
+        connection->overrun = true;
+        return CONNECTION_E_OVERRUN;
+    }
+    r = keep_fds(connection, fds, n_fds);
+    if (r < 0)
+        return r;
+    if (n_fds > 0)
+        connection->fds_at = connection->out_end;
+    if (connection_unread(connection) == 0) {
+        n = send_some(connection, data, size, 0);
+        if (n == -ETOOMANYREFS) {
+            connection_drop_fds(connection);
+            return (int)n;
+        }
+        if (n < 0) {
+            connection_close(connection);
+            return 0;
+        }
+        connection->active_at = loop_now(connection->loop);
+    }
+    if ((size_t)n < size) {
+        r = queue(connection, (const char *)data + n, size - (size_t)n);
+        if (r == -EDQUOT) {
+            connection->handler->cut_off(connection, "answers that are not read take too much");
+            connection_close(connection);
+            return 0;
+        }
+        if (r < 0) {
+            connection_drop_fds(connection);
+            if (n > 0)
+                connection_close(connection); /* half an answer is out: nothing can follow it */
+            return r;
+        }
+    }
+    connection_update(connection);
+    return 0;
+}

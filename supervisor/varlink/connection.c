@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "supervisor/varlink/connection.h"
+
+#include "shared/cleanup.h"
+#include "supervisor/loop/passrights.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define READ_MAX ((size_t)64 << 10)
+
+/* ---- what is waited for ---- */
+
+/* When the connection is closed if nothing happens until then; USEC_INFINITY = never. */
+static usec_t due_at(const struct connection *connection)
+{
+    usec_t due = USEC_INFINITY;
+
+    if (connection->finishing)
+        return usec_add(connection->active_at, CONNECTION_LINGER);
+    /* One that waits for an answer is not idle. One that does not read its answer is. */
+    if (connection->idle_max != USEC_INFINITY)
+        due = usec_add(connection->busy ? loop_now(connection->loop) : connection->active_at,
+                       connection->idle_max);
+    if (connection->begun_at != 0 && usec_add(connection->begun_at, connection->request_max) < due)
+        due = usec_add(connection->begun_at, connection->request_max);
+    return due;
+}
+
+/* 0 or -ENOMEM. */
+static int arm_timer(struct connection *connection)
+{
+    const usec_t due = due_at(connection);
+
+    if (due == USEC_INFINITY)
+        return 0;
+    return timer_arm(loop_timers(connection->loop), &connection->timer, due);
+}
+
+/* Length of the first complete message in the buffer, or SIZE_MAX. */
+static size_t complete_message(struct connection *connection)
+{
+    const char *end;
+
+    if (connection->in_scanned < connection->in_end) {
+        end = memchr(connection->in + connection->in_scanned, '\0',
+                     connection->in_end - connection->in_scanned);
+        if (end) {
+            connection->in_scanned = (size_t)(end - connection->in);
+            return connection->in_scanned - connection->in_start;
+        }
+        connection->in_scanned = connection->in_end;
+    }
+    return SIZE_MAX;
+}
+
+/* Who asks ahead is answered as he reads: whatever he has asked for, one answer waits for him. */
+static bool wants_next(const struct connection *connection)
+{
+    return !connection->busy && !connection->finishing && connection_unread(connection) == 0;
+}
+
+/*
+ * POLLHUP stands for "only tell me when it is gone": both directions are closed. A client that
+ * merely sends no more (POLLRDHUP) may well be waiting for its answer.
+ */
+static void note_begun(struct connection *connection, bool begun)
+{
+    if (!begun) {
+        connection->begun_at = 0;
+    } else if (connection->begun_at == 0) {
+        connection->begun_at = loop_now(connection->loop);
+        if (arm_timer(connection) < 0)
+            connection_close(connection);
+    }
+}
+
+void connection_update(struct connection *connection)
+{
+    bool unread = connection_unread(connection) > 0;
+    bool wants_message = wants_next(connection), complete;
+    uint32_t events = POLLHUP;
+
+    if (connection->dead)
+        return;
+    if (unread)
+        events |= POLLOUT;
+    complete = complete_message(connection) != SIZE_MAX;
+    if (wants_message && (complete || connection->eof))
+        loop_defer(connection->loop, &connection->again);
+    else if ((wants_message || connection->finishing) && !connection->eof)
+        events |= POLLIN;
+    note_begun(connection, wants_message && !complete && connection->in_end > connection->in_start);
+    if (connection->dead)
+        return;
+    if (loop_watch_events(connection->loop, &connection->watch, events) < 0)
+        connection_close(connection);
+}
+
+/* ---- in ---- */
+
+static int make_room(struct connection *connection)
+{
+    const size_t allocated = connection->in_allocated;
+    size_t size = connection->in_end - connection->in_start, wanted;
+    char *in;
+
+    if (connection->in_start > 0) {
+        memmove(connection->in, connection->in + connection->in_start, size);
+        connection->in_scanned -= connection->in_start;
+        connection->in_start = 0;
+        connection->in_end = size;
+    }
+    if (connection->in_allocated - size >= READ_MAX / 2)
+        return 0;
+    wanted = size == 0 ? 4096 : connection->in_allocated * 2;
+    if (size > 0 && wanted < size + READ_MAX)
+        wanted = size + READ_MAX;
+    if (wanted <= connection->in_allocated)
+        return 0;
+    if (!account_resize(connection->account, ACCOUNT_REQUESTS, &connection->in_allocated, wanted)) {
+        connection->handler->cut_off(connection, "requests that are not complete take too much");
+        return -EDQUOT;
+    }
+    in = realloc(connection->in, wanted);
+    if (!in) {
+        (void)account_resize(connection->account, ACCOUNT_REQUESTS, &connection->in_allocated,
+                             allocated);
+        return -ENOMEM;
+    }
+    connection->in = in;
+    return 0;
+}
+
+static void free_in(struct connection *connection)
+{
+    free(connection->in);
+    connection->in = NULL;
+    connection->in_start = connection->in_end = connection->in_scanned = 0;
+    (void)account_resize(connection->account, ACCOUNT_REQUESTS, &connection->in_allocated, 0);
+}
+
+/*
+ * Descriptors that come along would be closed by the recv() that leaves no room for them, here and
+ * now. So one that looks first sees that there are some, and takes neither them nor the bytes.
+ */
+static ssize_t look_for_descriptors(struct connection *connection, void *buffer, size_t size)
+{
+    struct iovec vector = {.iov_base = buffer, .iov_len = size};
+    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+    ssize_t n = recvmsg(connection->fd, &message, MSG_DONTWAIT | MSG_PEEK);
+
+    if (n >= 0 && (message.msg_flags & MSG_CTRUNC)) {
+        connection->handler->cut_off(connection, "it sent descriptors");
+        connection_close(connection);
+    }
+    return n;
+}
+
+/* How many bytes came; at the end, or when the connection is broken, that is noted. */
+static size_t receive(struct connection *connection, void *buffer, size_t size)
+{
+    ssize_t n = (ssize_t)size;
+
+    if (!connection->takes_no_descriptors)
+        n = look_for_descriptors(connection, buffer, size);
+    if (n > 0 && !connection->dead)
+        n = recv(connection->fd, buffer, (size_t)n, MSG_DONTWAIT);
+    if (n > 0 && !connection->dead)
+        return (size_t)n;
+    if (n == 0)
+        connection->eof = true;
+    else if (n < 0 && errno != EAGAIN && errno != EINTR)
+        connection_close(connection);
+    return 0;
+}
+
+static void read_some(struct connection *connection)
+{
+    size_t room, n;
+
+    if (make_room(connection) < 0) {
+        connection_close(connection);
+        return;
+    }
+    room = connection->in_allocated - connection->in_end;
+    n = receive(connection, connection->in + connection->in_end, room < READ_MAX ? room : READ_MAX);
+    if (n > 0) {
+        connection->in_end += (size_t)n;
+        connection->active_at = loop_now(connection->loop);
+    }
+}
+
+/* What a client still sends after its last answer: read, so that it gets round to reading that. */
+static void discard(struct connection *connection)
+{
+    char buffer[16384];
+
+    connection->n_discarded += receive(connection, buffer, sizeof(buffer));
+    if (connection->n_discarded > CONNECTION_LINGER_MAX)
+        connection_close(connection);
+    else if (connection->eof && connection_unread(connection) == 0)
+        connection_close(connection);
+}
+
+static void drop_message(struct connection *connection, size_t size)
+{
+    connection->in_start += size + 1;
+    connection->in_scanned = connection->in_start;
+    if (connection->in_start == connection->in_end)
+        free_in(connection);
+}
+
+static void deliver(struct lane_place *place)
+{
+    struct connection *connection = list_entry(place, struct connection, place);
+    const size_t size = complete_message(connection);
+
+    if (connection->dead)
+        return;
+    connection->handler->message(connection, connection->in + connection->in_start, size);
+    drop_message(connection, size);
+    connection_update(connection);
+}
+
+/* Nothing is being answered: the next message, or more of it. */
+static void take_message(struct connection *connection)
+{
+    size_t size = complete_message(connection);
+
+    if (size == SIZE_MAX && !connection->eof) {
+        read_some(connection);
+        size = complete_message(connection);
+    }
+    if (connection->dead)
+        return;
+    if ((size == SIZE_MAX ? connection->in_end - connection->in_start : size) >
+        connection_input_max(connection)) {
+        connection->handler->too_large(connection);
+        connection_finish(connection);
+    } else if (size != SIZE_MAX) {
+        connection->busy = true;
+        lane_enter(connection->lane, &connection->place);
+    } else if (connection->eof && connection_unread(connection) == 0) {
+        connection_close(connection); /* half a message, if there is one, is no call */
+    }
+}
+
+static void again(struct loop_deferred *deferred)
+{
+    struct connection *connection = list_entry(deferred, struct connection, again);
+
+    if (connection->dead || !wants_next(connection))
+        return;
+    take_message(connection);
+    connection_update(connection);
+}
+
+static void turn(void *userdata, uint32_t events)
+{
+    struct connection *connection = userdata;
+
+    if (events & POLLNVAL)
+        connection_close(connection);
+    if (!connection->dead && connection_unread(connection) > 0 &&
+        (events & (POLLOUT | POLLHUP | POLLERR)))
+        connection_flush(connection);
+    if (connection->dead)
+        return;
+    if (connection->busy && (events & POLLOUT) && connection_unread(connection) == 0)
+        connection->handler->sent(connection);
+    if (connection->finishing)
+        discard(connection);
+    else if (connection->busy && (events & (POLLHUP | POLLERR)))
+        connection_close(connection);
+    else if (wants_next(connection) && (events & (POLLIN | POLLHUP | POLLERR)))
+        take_message(connection);
+    connection_update(connection);
+}
+
+/* ---- life ---- */
+
+static void timed(struct timer *timer, usec_t now)
+{
+    struct connection *connection = list_entry(timer, struct connection, timer);
+
+    if (due_at(connection) > now && arm_timer(connection) == 0)
+        return;
+    if (!connection->finishing && connection->begun_at != 0)
+        connection->handler->cut_off(connection, "it began a request and did not complete it");
+    connection_close(connection);
+}
+
+static void closed(struct loop_deferred *deferred)
+{
+    struct connection *connection = list_entry(deferred, struct connection, closing);
+
+    connection->handler->closed(connection);
+}
+
+int connection_init(struct connection *connection, int fd, struct peer *peer,
+                    const struct connection_options *options)
+{
+    struct loop *loop = options->lane->loop;
+    struct account *account = account_get(options->accounts, peer->uid, options->may_change);
+    int r;
+
+    if (!account)
+        return -ENOMEM;
+    *connection = (struct connection){.loop = loop,
+                                      .lane = options->lane,
+                                      .account = account,
+                                      .handler = options->handler,
+                                      .fd = fd,
+                                      .watch = LOOP_WATCH_NULL,
+                                      .takes_no_descriptors = passrights_refused(fd),
+                                      .idle_max = options->idle_max,
+                                      .request_max = options->request_max,
+                                      .active_at = loop_now(loop)};
+    lane_place_init(&connection->place, deliver);
+    loop_deferred_init(&connection->again, again);
+    loop_deferred_init(&connection->closing, closed);
+    timer_init(&connection->timer, timed);
+    r = arm_timer(connection);
+    if (r == 0)
+        r = loop_watch_fd(loop, &connection->watch, fd, POLLIN | POLLHUP, turn, connection);
+    if (r < 0) {
+        connection->fd = -1; /* still the caller's */
+        connection_deinit(connection);
+        return r;
+    }
+    connection->peer = *peer;
+    *peer = (struct peer)PEER_NULL;
+    return 0;
+}
+
+/* Elsewhere if there may be descriptors in it. */
+static void close_socket(struct connection *connection)
+{
+    char byte;
+
+    if (connection->fd < 0)
+        return;
+    /* The ring may hold the socket a little longer: the client is to see its end now. */
+    (void)shutdown(connection->fd, SHUT_RDWR);
+    if (connection->takes_no_descriptors ||
+        recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        connection->fd = close_fd(connection->fd);
+    else
+        loop_close(connection->loop, TAKE_FD(connection->fd));
+}
+
+void connection_deinit(struct connection *connection)
+{
+    loop_unwatch(connection->loop, &connection->watch);
+    lane_leave(&connection->place);
+    loop_undefer(&connection->again);
+    loop_undefer(&connection->closing);
+    timer_disarm(loop_timers(connection->loop), &connection->timer);
+    connection_drop_fds(connection);
+    peer_deinit(&connection->peer);
+    free_in(connection);
+    connection_free_out(connection);
+    connection->account = account_put(connection->account);
+    close_socket(connection);
+    connection->dead = true;
+}
+
+void connection_move(struct connection *connection, struct account *account)
+{
+    account_move(connection->account, account, ACCOUNT_REQUESTS, connection->in_allocated);
+    account_move(connection->account, account, ACCOUNT_ANSWERS, connection->out_allocated);
+    (void)account_put(connection->account);
+    connection->account = account;
+}
+
+size_t connection_input_max(const struct connection *connection)
+{
+    return connection->account->may_change ? CONNECTION_INPUT_MAX : CONNECTION_STRANGER_INPUT_MAX;
+}
+
+void connection_next(struct connection *connection)
+{
+    connection->busy = false;
+    connection->active_at = loop_now(connection->loop);
+    if (!connection->dead)
+        connection_update(connection);
+}
+
+void connection_finish(struct connection *connection)
+{
+    if (connection->dead || connection->finishing)
+        return;
+    connection->finishing = true;
+    connection->active_at = loop_now(connection->loop);
+    if (timer_arm(loop_timers(connection->loop), &connection->timer,
+                  usec_add(loop_now(connection->loop), CONNECTION_LINGER)) < 0) {
+        connection_close(connection);
+        return;
+    }
+    connection_flush(connection);
+    if (!connection->dead)
+        connection_update(connection);
+}
+
+void connection_close(struct connection *connection)
+{
+    if (connection->dead)
+        return;
+    connection->dead = true;
+    loop_unwatch(connection->loop, &connection->watch);
+    loop_defer(connection->loop, &connection->closing);
+}

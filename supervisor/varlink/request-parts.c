@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/varlink/request-parts.h"
+
+#include "supervisor/context.h"
+
+/* A part: some tens of microseconds. */
+#define PART_BYTES     ((size_t)16 << 10)
+#define PART_LOOKED_AT 256
+/* With "more": what the client may leave unread before it is told the next part. */
+#define UNREAD_MAX ((size_t)256 << 10)
+
+struct reply *request_part_reply(struct request_parts *parts)
+{
+    return &parts->request->reply;
+}
+
+bool request_part_full(struct request_parts *parts, size_t n)
+{
+    parts->n_looked_at += n;
+    return parts->n_looked_at >= PART_LOOKED_AT ||
+           parts->request->reply.size - parts->begun >= PART_BYTES ||
+           parts->request->reply.error != 0;
+}
+
+static bool continues(const struct request_parts *parts)
+{
+    return parts->may_continue && request_wants_more(parts->request);
+}
+
+static void begin_reply(struct request_parts *parts)
+{
+    reply_array(request_begin(parts->request), parts->array);
+    parts->empty = request_part_reply(parts)->size;
+}
+
+static void end_reply(struct request_parts *parts)
+{
+    reply_end_array(request_part_reply(parts));
+    if (parts->finish)
+        parts->finish(parts);
+    request_end(parts->request); /* and drops us */
+}
+
+/* Ends this reply and begins another. */
+static void send_reply(struct request_parts *parts)
+{
+    if (parts->pause)
+        parts->pause(parts);
+    reply_end_array(request_part_reply(parts));
+    request_end_more(parts->request);
+    begin_reply(parts);
+    if (parts->resume)
+        parts->resume(parts);
+}
+
+/* The list is complete; what has been written of the last reply is sent. */
+static void stay(struct request_parts *parts)
+{
+    struct request *request = parts->request;
+
+    if (request->reply.size > parts->empty) {
+        reply_end_array(&request->reply);
+        request_end_more(request);
+    }
+    request->sent = NULL;
+    parts->stay(parts);
+}
+
+static void go_on(struct request_parts *parts)
+{
+    struct request *request = parts->request;
+
+    if (connection_unread(request->connection) <= UNREAD_MAX)
+        pacer_add(&request->context->answers, &parts->wish);
+}
+
+static void write_part(struct request_parts *parts)
+{
+    const struct reply *reply = request_part_reply(parts);
+
+    parts->begun = reply->size;
+    parts->n_looked_at = 0;
+    /* Of what has become too large, nothing will be sent. */
+    if (parts->write(parts) || reply->error != 0) {
+        if (parts->stay && request_wants_more(parts->request) && reply->error == 0)
+            stay(parts);
+        else
+            end_reply(parts);
+        return;
+    }
+    if (continues(parts) && reply->size >= PART_BYTES)
+        send_reply(parts);
+    go_on(parts);
+}
+
+static void on_turn(struct pacer_wish *wish)
+{
+    write_part(list_entry(wish, struct request_parts, wish));
+}
+
+static void on_sent(struct request *request)
+{
+    go_on(request->state);
+}
+
+static void drop(struct request *request)
+{
+    struct request_parts *parts = request->state;
+
+    list_unlink(&parts->wish.link);
+    parts->free(parts);
+}
+
+void request_in_parts(struct request *request, struct request_parts *parts)
+{
+    parts->request = request;
+    pacer_wish_init(&parts->wish, on_turn);
+    request->state = parts;
+    request->drop = drop;
+    request->sent = on_sent;
+    if (request_is_oneway(request)) {
+        request_done(request);
+        return;
+    }
+    begin_reply(parts);
+    write_part(parts);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "supervisor/varlink/request.h"
+
+#include "shared/log.h"
+#include "supervisor/context.h"
+#include "supervisor/event/complaint.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SERVICE "org.varlink.service"
+
+void request_init(struct request *request, struct context *context, struct control *control,
+                  struct connection *connection)
+{
+    *request = (struct request){.context = context,
+                                .control = control,
+                                .connection = connection,
+                                .call = VARLINK_CALL_NULL};
+    reply_init(&request->reply, REQUEST_REPLY_MAX);
+    request->reply.account = connection->account;
+}
+
+void request_move(struct request *request, struct account *account)
+{
+    account_move(request->reply.account, account, ACCOUNT_ANSWERS, request->reply.allocated);
+    request->reply.account = account;
+}
+
+static void let_go(struct request *request)
+{
+    void (*drop)(struct request *) = request->drop;
+
+    request->drop = NULL;
+    if (drop)
+        drop(request);
+    request->state = NULL;
+    request->sent = NULL;
+    varlink_call_deinit(&request->call);
+    request->interface = NULL;
+    request->method = NULL;
+    request->active = false;
+}
+
+void request_deinit(struct request *request)
+{
+    let_go(request);
+    reply_deinit(&request->reply);
+}
+
+bool request_wants_more(const struct request *request)
+{
+    return request->call.more && !request->call.oneway;
+}
+
+bool request_is_oneway(const struct request *request)
+{
+    return request->call.oneway;
+}
+
+/* ---- answers ---- */
+
+struct reply *request_begin(struct request *request)
+{
+    reply_reset(&request->reply);
+    reply_object(&request->reply, NULL);
+    reply_object(&request->reply, "parameters");
+    return &request->reply;
+}
+
+static const char *own_interface(const struct request *request)
+{
+    return request->interface && strcmp(request->interface->name, SERVICE) != 0
+               ? request->interface->name
+               : "io.troupe.Supervisor";
+}
+
+struct reply *request_begin_error(struct request *request, const char *name)
+{
+    struct reply *reply = &request->reply;
+    const char *interface = strchr(name, '.') ? "" : own_interface(request);
+
+    reply_reset(reply);
+    reply_raw(reply, "{\"error\":\"", 10);
+    reply_raw(reply, interface, strlen(interface));
+    if (*interface != '\0')
+        reply_raw(reply, ".", 1);
+    reply_raw(reply, name, strlen(name));
+    reply_raw(reply, "\"", 1);
+    reply->separate = true;
+    reply_object(reply, "parameters");
+    return reply;
+}
+
+static void build_error(struct request *request, const char *name, const char *key, int64_t value)
+{
+    reply_int(request_begin_error(request, name), key, value);
+    reply_end_object(&request->reply);
+    reply_end_object(&request->reply);
+    reply_raw(&request->reply, "", 1);
+}
+
+static const char *describe(int error)
+{
+    switch (error) {
+    case -EDQUOT:
+        return "the answers that are not read yet take too much memory";
+    case -ETOOMANYREFS:
+        return "more descriptors of the supervisor's user are on their way between processes than "
+               "its "
+               "RLIMIT_NOFILE allows; try again, or raise LimitNOFILE=";
+    default:
+        return strerror(-error);
+    }
+}
+
+/* The answer could not be built: this one can. */
+static void replace_answer(struct request *request, int error)
+{
+    if (error == -EMSGSIZE) {
+        build_error(request, "TooLarge", "maximum", (int64_t)REQUEST_REPLY_MAX);
+        return;
+    }
+    reply_string(request_begin_error(request, "Internal"), "message", describe(error));
+    reply_end_object(&request->reply);
+    reply_end_object(&request->reply);
+    reply_raw(&request->reply, "", 1);
+}
+
+/* What the client did not read in time is lost to it; that it is, is the last thing it is told. */
+static void overrun(struct request *request)
+{
+    struct connection *connection = request->connection;
+
+    complain_outside(request->context, LOG_LEVEL_NOTICE,
+                     "client %d (uid %u) is cut off: more than %zu MiB unread",
+                     (int)connection->peer.pid, (unsigned)connection->peer.uid,
+                     CONNECTION_OUTPUT_MAX >> 20);
+    build_error(request, "TooSlow", "maximum", (int64_t)CONNECTION_OUTPUT_MAX);
+    (void)connection_send(connection, request->reply.data, request->reply.size, NULL, 0);
+    connection_finish(connection);
+}
+
+static int send_answer(struct request *request, const int *fds, unsigned n_fds)
+{
+    struct connection *connection = request->connection;
+    struct reply *reply = &request->reply;
+    int r, error;
+
+    reply_end_object(reply);
+    reply_raw(reply, "", 1); /* the NUL at the end */
+    if (request->call.oneway)
+        return 0;
+    if (reply->error != 0)
+        replace_answer(request, reply->error);
+    r = error = connection_send(connection, reply->data, reply->size, fds, n_fds);
+    if (r < 0) {
+        replace_answer(request, r);
+        r = connection_send(connection, reply->data, reply->size, NULL, 0);
+    }
+    if (r == CONNECTION_E_OVERRUN)
+        overrun(request);
+    else if (r < 0)
+        connection_close(connection);
+    /* A large answer is rare: its buffer is not kept for each of many clients. */
+    if (reply->allocated > 65536)
+        reply_deinit(reply);
+    return error < 0 ? error : 0;
+}
+
+int request_end_with_fds(struct request *request, const int *fds, unsigned n_fds)
+{
+    int r;
+
+    reply_end_object(&request->reply);
+    r = send_answer(request, fds, n_fds);
+    let_go(request);
+    connection_next(request->connection);
+    return r;
+}
+
+void request_end(struct request *request)
+{
+    (void)request_end_with_fds(request, NULL, 0);
+}
+
+void request_end_more(struct request *request)
+{
+    reply_end_object(&request->reply);
+    reply_bool(&request->reply, "continues", true);
+    (void)send_answer(request, NULL, 0);
+}
+
+void request_done(struct request *request)
+{
+    request_begin(request);
+    request_end(request);
+}
+
+void request_fail(struct request *request, const char *name)
+{
+    request_begin_error(request, name);
+    request_end(request);
+}
+
+void request_fail_string(struct request *request, const char *name, const char *key,
+                         const char *value)
+{
+    reply_string(request_begin_error(request, name), key, value);
+    request_end(request);
+}
+
+void request_fail_int(struct request *request, const char *name, const char *key, int64_t value)
+{
+    reply_int(request_begin_error(request, name), key, value);
+    request_end(request);
+}
+
+void request_invalid(struct request *request, const char *parameter)
+{
+    request_fail_string(request, SERVICE ".InvalidParameter", "parameter", parameter);
+}
+
+void request_internal(struct request *request, int error)
+{
+    complain_outside(request->context, LOG_LEVEL_WARNING, "client %d: %s failed: %s",
+                     (int)request->connection->peer.pid,
+                     request->method ? request->method->name : "a call", strerror(-error));
+    request_fail_string(request, "Internal", "message", strerror(-error));
+}
+
+/* ---- questions ---- */
+
+bool request_take(struct request *request, const struct varlink_parameter *table, void *target)
+{
+    const char *bad = NULL;
+
+    if (varlink_take(request->call.parameters, table, target, &bad) == 0)
+        return true;
+    request_invalid(request, bad);
+    return false;
+}
+
+bool request_start(struct request *request, const char *text, size_t size)
+{
+    const char *bad = NULL;
+    int r;
+
+    request->active = true;
+    r = varlink_parse(&request->call, text, size, &bad);
+    if (r == 0 && request->call.upgrade) {
+        r = VARLINK_E_INVALID;
+        bad = "upgrade";
+    }
+    if (r == 0)
+        return true;
+    if (r < 0) {
+        request_internal(request, r);
+    } else if (r == VARLINK_E_INVALID) {
+        request_invalid(request, bad);
+    } else {
+        /* Whoever sends what is no JSON object may have lost its place: nothing after it can be
+         * trusted. */
+        request_invalid(request, "message");
+        connection_finish(request->connection);
+    }
+    return false;
+}

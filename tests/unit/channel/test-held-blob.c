@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/channel/held-blob.h"
+#include "supervisor/message/letter.h"
+#include <check.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static struct blob_quota quota;
+static struct blob_share *share, *other;
+
+static void setup(void)
+{
+    blob_quota_init(&quota);
+    share = blob_share_new(&quota);
+    other = blob_share_new(&quota);
+}
+
+static void teardown(void)
+{
+    ck_assert_uint_eq(quota.n, 0);
+    (void)blob_share_unref(share);
+    (void)blob_share_unref(other);
+}
+
+static int new_fd(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* As many as the share may have, at most 100. */
+static unsigned fill(struct held_blob **blobs, struct blob_share *of)
+{
+    unsigned n = 0;
+
+    while (n < 100 && held_blob_new(&blobs[n], of, -1, 1, true) == 0)
+        n++;
+    return n;
+}
+
+START_TEST(a_sender_leaves_as_much_as_it_takes)
+{
+    struct held_blob *mine[100], *others[100];
+    unsigned n_mine, n_others;
+
+    quota.max = 60;
+    n_mine = fill(mine, share);
+    n_others = fill(others, other);
+    ck_assert_uint_eq(n_mine, 30);
+    ck_assert_uint_eq(n_others, 15);
+    (void)held_blob_unref(mine[--n_mine]);
+    ck_assert_int_eq(held_blob_new(&mine[n_mine], share, -1, 1, true), HELD_BLOB_E_QUOTA);
+    while (n_others > 0)
+        (void)held_blob_unref(others[--n_others]);
+    ck_assert_int_eq(held_blob_new(&mine[n_mine], share, -1, 1, true), 0);
+    n_mine++;
+    while (n_mine > 0)
+        (void)held_blob_unref(mine[--n_mine]);
+}
+END_TEST
+
+START_TEST(a_high_number_shows_that_few_descriptors_are_left)
+{
+    struct held_blob *blob;
+    int fd = new_fd();
+
+    quota.fd_max = fd;
+    ck_assert_int_eq(held_blob_new(&blob, share, fd, 1, true), HELD_BLOB_E_QUOTA);
+    quota.fd_max = fd + 1;
+    ck_assert_int_eq(held_blob_new(&blob, share, fd, 1, true), 0);
+    (void)held_blob_unref(blob);
+    ck_assert_int_lt(fcntl(fd, F_GETFD), 0);
+}
+END_TEST
+
+START_TEST(the_copies_of_a_letter_share_one_descriptor)
+{
+    const struct topic topic = {.type = "t", .type_size = 1};
+    struct letter *letter = letter_new(0, &topic), *copies[8];
+    struct held_blob *blob;
+    int fd = new_fd();
+
+    ck_assert_int_eq(held_blob_new(&blob, share, fd, 1 << 20, true), 0);
+    parcel_set_shared(&letter->payload, blob);
+    for (int i = 0; i < 8; i++) {
+        copies[i] = letter_copy(letter);
+        ck_assert_int_eq(copies[i]->payload.fd, fd);
+        ck_assert_uint_eq(copies[i]->payload.size, 1 << 20);
+    }
+    ck_assert_uint_eq(quota.n, 1);
+    (void)letter_free(letter);
+    for (int i = 0; i < 8; i++) {
+        ck_assert_int_ge(fcntl(fd, F_GETFD), 0);
+        (void)letter_free(copies[i]);
+    }
+    ck_assert_int_lt(fcntl(fd, F_GETFD), 0);
+}
+END_TEST
+
+START_TEST(a_share_outlives_its_owner_until_its_last_blob_is_gone)
+{
+    struct blob_share *brief = blob_share_new(&quota);
+    struct held_blob *blob;
+
+    ck_assert_int_eq(held_blob_new(&blob, brief, -1, 1, true), 0);
+    (void)blob_share_unref(brief);
+    ck_assert_uint_eq(blob->share->n, 1);
+    (void)held_blob_unref(blob);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("held-blob");
+    TCase *tcase = tcase_create("held-blob");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_sender_leaves_as_much_as_it_takes);
+    tcase_add_test(tcase, a_high_number_shows_that_few_descriptors_are_left);
+    tcase_add_test(tcase, the_copies_of_a_letter_share_one_descriptor);
+    tcase_add_test(tcase, a_share_outlives_its_owner_until_its_last_blob_is_gone);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,704 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/cleanup.h"
+#include "shared/protocol-actors.h"
+#include "shared/protocol.h"
+#include "supervisor/channel/mailbox.h"
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* The peer lives in this process, on descriptors of its own. Every test runs with both back ends.
+ */
+
+#define RING_SIZE UINT32_C(4096)
+
+static struct loop *loop;
+static struct mailbox mailbox;
+static struct channel peer;
+static int peer_control;
+static unsigned n_records, n_broken, n_space;
+static uint32_t last_value;
+static int record_answer;
+static const struct parcel *given_on_space; /* what the handler tries to give when there is room */
+static int given_answer;
+static struct timer give_up;
+
+static bool ends_batch;
+
+static int on_record(struct mailbox *self, const struct ring_record *record)
+{
+    ck_assert_ptr_eq(self, &mailbox);
+    if (record_answer != 0) {
+        loop_stop(loop);
+        return record_answer;
+    }
+    n_records++;
+    if (ends_batch)
+        mailbox_end_batch(self);
+    memcpy(&last_value, record->body, sizeof(last_value));
+    loop_stop(loop);
+    return 0;
+}
+
+static void on_space(struct mailbox *self)
+{
+    struct payload_wire wire;
+
+    n_space++;
+    if (given_on_space)
+        given_answer = mailbox_give(self, given_on_space, &wire);
+    loop_stop(loop);
+}
+
+static void on_broken(struct mailbox *self, const char *what)
+{
+    (void)self;
+    ck_assert_ptr_nonnull(what);
+    n_broken++;
+    loop_stop(loop);
+}
+
+static const struct mailbox_handler HANDLER = {
+    .record = on_record,
+    .space = on_space,
+    .broken = on_broken,
+};
+
+static void on_give_up(struct timer *timer, usec_t now)
+{
+    (void)timer;
+    (void)now;
+    ck_abort_msg("nothing happened");
+}
+
+static void setup(bool force_eventfd)
+{
+    const struct loop_options loop_options = {.force_eventfd = force_eventfd};
+    const struct mailbox_options options = {.ring_size = RING_SIZE, .inline_max = 1024};
+    struct mailbox_fds fds;
+    struct channel_fds theirs;
+    const char *reason;
+
+    ck_assert_int_eq(loop_new(&loop, &loop_options, &reason), 0);
+    ck_assert_int_eq(mailbox_init(&mailbox, loop, &options, &HANDLER, &fds), 0);
+    theirs = (struct channel_fds){
+        .inbox = fcntl(fds.channel.inbox, F_DUPFD_CLOEXEC, 0),
+        .outbox = fcntl(fds.channel.outbox, F_DUPFD_CLOEXEC, 0),
+        .wait_fd = fds.channel.wait_fd < 0 ? -1 : fcntl(fds.channel.wait_fd, F_DUPFD_CLOEXEC, 0),
+        .wake_fd = fds.channel.wake_fd < 0 ? -1 : fcntl(fds.channel.wake_fd, F_DUPFD_CLOEXEC, 0),
+    };
+    peer_control = fcntl(fds.control, F_DUPFD_CLOEXEC, 0);
+    mailbox_forget_fds(&mailbox, &fds);
+    ck_assert_int_eq(channel_open(&peer, &theirs), 0);
+    ck_assert_int_eq(mailbox_open(&mailbox), 0);
+    timer_init(&give_up, on_give_up);
+    ck_assert_int_eq(timer_arm(loop_timers(loop), &give_up, clock_now() + 10 * USEC_PER_SEC), 0);
+}
+
+static void setup_futex(void)
+{
+    setup(false);
+}
+
+static void setup_eventfd(void)
+{
+    setup(true);
+}
+
+static void teardown(void)
+{
+    mailbox_deinit(&mailbox);
+    channel_deinit(&peer);
+    close_fd(peer_control);
+    timer_disarm(loop_timers(loop), &give_up);
+    loop_free(loop);
+}
+
+static void peer_send(uint32_t value)
+{
+    void *body;
+
+    ck_assert_int_eq(ring_reserve(&peer.out, sizeof(value), &body), 0);
+    memcpy(body, &value, sizeof(value));
+    ring_commit(&peer.out, 77, sizeof(value));
+    channel_publish(&peer);
+}
+
+static void run(void)
+{
+    ck_assert_int_eq(loop_run(loop), 0);
+}
+
+static int mailbox_send(uint32_t size)
+{
+    void *body;
+    int r = mailbox_reserve(&mailbox, size, &body);
+
+    if (r == 0) {
+        memset(body, 'x', size);
+        mailbox_commit(&mailbox, 5, size);
+    }
+    return r;
+}
+
+/* Fills the peer's inbox to the brim. Returns how many records it took. */
+static unsigned fill(void)
+{
+    unsigned n = 0;
+
+    while (mailbox_send(1000) == 0)
+        n++;
+    return n;
+}
+
+static void peer_read_all(void)
+{
+    struct ring_record record;
+
+    while (ring_next(&peer.in, &record) == 0)
+        ;
+    channel_release(&peer);
+}
+
+START_TEST(records_arrive_one_by_one_however_long_the_peer_was_silent)
+{
+    for (uint32_t i = 1; i <= 20; i++) {
+        peer_send(i);
+        run();
+        ck_assert_uint_eq(n_records, i);
+        ck_assert_uint_eq(last_value, i);
+    }
+}
+END_TEST
+
+START_TEST(a_record_that_costs_a_whole_turn_is_the_last_of_its_turn)
+{
+    for (uint32_t i = 1; i <= 20; i++)
+        peer_send(i);
+    mailbox_catch_up(&mailbox);
+    ck_assert_uint_eq(n_records, 20);
+    ends_batch = true;
+    for (uint32_t i = 1; i <= 20; i++)
+        peer_send(i);
+    for (uint32_t i = 1; i <= 20; i++) {
+        mailbox_catch_up(&mailbox);
+        ck_assert_uint_eq(n_records, 20 + i);
+        ck_assert_uint_eq(last_value, i);
+    }
+    ends_batch = false;
+}
+END_TEST
+
+START_TEST(what_is_sent_reaches_the_peer_at_the_end_of_the_turn)
+{
+    struct ring_record record;
+
+    ck_assert_int_eq(mailbox_send(24), 0);
+    ck_assert_int_eq(ring_next(&peer.in, &record), RING_E_EMPTY);
+    peer_send(1);
+    run();
+    ck_assert_int_eq(ring_next(&peer.in, &record), 0);
+    ck_assert_uint_eq(record.size, 24);
+    ck_assert_uint_eq(record.kind, 5);
+}
+END_TEST
+
+static void send_one_of(unsigned more)
+{
+    void *body;
+
+    ck_assert_int_eq(mailbox_reserve(&mailbox, 8, &body), 0);
+    memset(body, 'x', 8);
+    mailbox_commit_of_many(&mailbox, 5, 8, more);
+}
+
+static unsigned peer_count(void)
+{
+    struct ring_record record;
+    unsigned n = 0;
+
+    while (ring_next(&peer.in, &record) == 0)
+        n++;
+    return n;
+}
+
+START_TEST(one_of_many_waits_for_its_like_but_not_beyond_the_end_of_the_work)
+{
+    send_one_of(10);
+    send_one_of(9);
+    ck_assert_uint_eq(peer_count(), 0);
+    peer_send(1);
+    run();
+    peer_send(2);
+    run(); /* it has slept in between */
+    ck_assert_uint_eq(peer_count(), 2);
+}
+END_TEST
+
+START_TEST(the_last_of_many_is_shown_in_its_turn_with_those_before_it)
+{
+    send_one_of(2);
+    send_one_of(1);
+    peer_send(1);
+    run();
+    ck_assert_uint_eq(peer_count(), 2);
+}
+END_TEST
+
+START_TEST(a_wild_cursor_breaks_the_mailbox_once)
+{
+    atomic_store(&peer.mine.header->tail, UINT32_C(0x7ffffff8));
+    wake_futex_wake(&peer.mine.header->tail);
+    if (peer.wake_fd >= 0)
+        wake_eventfd_wake(peer.wake_fd);
+    run();
+    ck_assert_uint_eq(n_broken, 1);
+    ck_assert_uint_eq(n_records, 0);
+    ck_assert_int_eq(mailbox_send(8), -EPROTO);
+    ck_assert_uint_eq(n_broken, 1);
+}
+END_TEST
+
+START_TEST(a_record_that_its_handler_rejects_breaks_the_mailbox)
+{
+    record_answer = -EBADMSG;
+    peer_send(1);
+    run();
+    ck_assert_uint_eq(n_broken, 1);
+}
+END_TEST
+
+START_TEST(a_wild_read_cursor_is_noticed_when_sending)
+{
+    atomic_store(&peer.mine.header->head, UINT32_C(12345));
+    while (n_broken == 0 && mailbox_send(1000) == 0)
+        ;
+    ck_assert_uint_eq(n_broken, 1);
+}
+END_TEST
+
+START_TEST(a_full_ring_says_so_and_tells_once_the_peer_has_read)
+{
+    struct ring_record record;
+
+    ck_assert_uint_ge(fill(), 3);
+    peer_send(1);
+    run(); /* its end shows the peer what was sent */
+    ck_assert_int_eq(mailbox_send(1000), MAILBOX_E_FULL);
+    ck_assert_int_eq(ring_next(&peer.in, &record), 0);
+    peer_read_all();
+    n_space = 0;
+    run();
+    ck_assert_uint_eq(n_space, 1);
+    ck_assert_int_eq(mailbox_send(1000), 0);
+}
+END_TEST
+
+START_TEST(a_record_whose_answer_has_no_room_is_presented_again)
+{
+    record_answer = MAILBOX_E_FULL;
+    peer_send(41);
+    peer_send(42);
+    run();
+    ck_assert_uint_eq(n_records, 0);
+    record_answer = 0;
+    mailbox_resume(&mailbox);
+    run();
+    ck_assert_uint_ge(n_records, 1);
+    while (n_records < 2)
+        run();
+    ck_assert_uint_eq(last_value, 42);
+}
+END_TEST
+
+START_TEST(what_a_dead_peer_has_published_is_still_read)
+{
+    for (uint32_t i = 1; i <= 5; i++)
+        peer_send(i);
+    mailbox_drain(&mailbox);
+    ck_assert_uint_eq(n_records, 5);
+    ck_assert_uint_eq(last_value, 5);
+}
+END_TEST
+
+START_TEST(a_blob_goes_through_by_descriptor_and_back)
+{
+    struct parcel out = PARCEL_NULL, in = PARCEL_NULL;
+    struct payload_wire wire;
+    char text[2000];
+    const void *mapped;
+    int fd;
+
+    memset(text, 'b', sizeof(text));
+    ck_assert_int_eq(parcel_set(&out, text, sizeof(text)), 0); /* above InlineMax */
+    ck_assert_int_eq(mailbox_give(&mailbox, &out, &wire), 0);
+    ck_assert_int_eq(wire.form, PAYLOAD_BLOB);
+    ck_assert_int_eq(payload_receive_fd(peer_control, wire.serial, payload_drop_fd, &fd), 0);
+    ck_assert_int_eq(payload_blob_check(fd, sizeof(text)), 0);
+    ck_assert_int_eq(payload_send_fd(peer_control, fd, 1), 0);
+    wire = (struct payload_wire){.form = PAYLOAD_BLOB, .size = sizeof(text), .serial = 1};
+    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), 0);
+    ck_assert_int_eq(payload_blob_map(in.fd, sizeof(text), &mapped), 0);
+    ck_assert_int_eq(memcmp(mapped, text, sizeof(text)), 0);
+    munmap((void *)(uintptr_t)mapped, sizeof(text));
+    close_fd(fd);
+    parcel_deinit(&in);
+    parcel_deinit(&out);
+}
+END_TEST
+
+START_TEST(a_blob_that_is_not_sealed_is_refused)
+{
+    struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
+    struct parcel in = PARCEL_NULL;
+    _cleanup_close_ int fd = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    ck_assert_int_eq(ftruncate(fd, 100), 0);
+    ck_assert_int_eq(payload_send_fd(peer_control, fd, 1), 0);
+    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), -EPROTO);
+}
+END_TEST
+
+START_TEST(a_blob_that_never_came_is_a_violation)
+{
+    struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
+    struct parcel in = PARCEL_NULL;
+
+    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), -EPROTO);
+}
+END_TEST
+
+/* Until the control socket takes no more. Returns what refused the last one. */
+static int give_until_refused(const struct parcel *parcel)
+{
+    struct payload_wire wire;
+    int r;
+
+    do
+        r = mailbox_give(&mailbox, parcel, &wire);
+    while (r == 0);
+    return r;
+}
+
+static void set_blob(struct parcel *parcel)
+{
+    void *data;
+    int fd;
+
+    ck_assert_int_eq(payload_blob_new(100, &fd, &data), 0);
+    ck_assert_int_eq(payload_blob_seal(fd, data, 100), 0);
+    parcel_set_blob(parcel, fd, 100);
+}
+
+static unsigned turns_left;
+
+static void on_turn(void *userdata, uint32_t events)
+{
+    (void)userdata;
+    (void)events;
+    if (--turns_left == 0)
+        loop_stop(loop);
+}
+
+/* As many turns as it takes for anything that is ready to come. */
+static void run_turns(unsigned n)
+{
+    struct loop_watch watch = LOOP_WATCH_NULL;
+    int fd = eventfd(1, EFD_CLOEXEC);
+
+    turns_left = n;
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, fd, POLLIN, on_turn, NULL), 0);
+    run();
+    loop_unwatch(loop, &watch);
+    close_fd(fd);
+}
+
+/* One eventfd tells of data and of room alike: it ends a wait that something else was armed for. */
+START_TEST(a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind)
+{
+    struct parcel blob = PARCEL_NULL;
+
+    set_blob(&blob);
+    ck_assert_int_eq(give_until_refused(&blob), MAILBOX_E_FULL);
+    given_on_space = &blob;
+    for (unsigned i = 1; i <= 2; i++) {
+        wake_eventfd_wake(peer.wake_fd);
+        run();
+        ck_assert_uint_eq(n_space, i);
+        ck_assert_int_eq(given_answer, MAILBOX_E_FULL);
+    }
+    mailbox_deinit(&mailbox);
+    peer_control = close_fd(peer_control);
+    run_turns(5);
+    ck_assert_uint_eq(n_space, 2);
+    parcel_deinit(&blob);
+}
+END_TEST
+
+START_TEST(a_peer_that_fetches_its_blobs_is_told_to_have_room_again)
+{
+    struct parcel blob = PARCEL_NULL;
+    uint64_t serial = 0;
+    int fd;
+
+    set_blob(&blob);
+    ck_assert_int_eq(give_until_refused(&blob), MAILBOX_E_FULL);
+    while (payload_receive_fd(peer_control, serial + 1, payload_drop_fd, &fd) == 0) {
+        close_fd(fd);
+        serial++;
+    }
+    given_on_space = &blob;
+    run();
+    ck_assert_uint_eq(n_space, 1);
+    ck_assert_int_eq(given_answer, 0);
+    ck_assert_int_eq(payload_receive_fd(peer_control, serial + 1, payload_drop_fd, &fd), 0);
+    close_fd(fd);
+    parcel_deinit(&blob);
+}
+END_TEST
+
+START_TEST(a_blob_for_which_there_is_no_descriptor_is_lost_and_the_next_one_comes)
+{
+    struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
+    struct parcel blob = PARCEL_NULL, in = PARCEL_NULL;
+    struct rlimit limit, none;
+
+    set_blob(&blob);
+    ck_assert_int_eq(payload_send_fd(peer_control, blob.fd, 1), 0);
+    ck_assert_int_eq(payload_send_fd(peer_control, blob.fd, 2), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), -EMFILE);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    wire.serial = 2;
+    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), 0);
+    ck_assert_uint_eq(in.size, 100);
+    parcel_deinit(&in);
+    parcel_deinit(&blob);
+}
+END_TEST
+
+/* ---- a peer that published and did not wake ---- */
+
+static void peer_send_kind(uint16_t kind, uint32_t value)
+{
+    void *body;
+
+    ck_assert_int_eq(ring_reserve(&peer.out, sizeof(value), &body), 0);
+    memcpy(body, &value, sizeof(value));
+    ring_commit(&peer.out, kind, sizeof(value));
+    ck_assert(ring_publish(&peer.out));
+}
+
+/* More than a quiet source stays hot, beside a descriptor that keeps the loop busy. */
+#define UNTIL_COOL 100
+
+static void wake_tail(void)
+{
+    wake_futex_wake(&peer.mine.header->tail);
+    if (peer.wake_fd >= 0)
+        wake_eventfd_wake(peer.wake_fd);
+}
+
+/* Outside of a turn, so that what the handler stopped has to be begun again. */
+static void catch_up(void)
+{
+    ck_assert(!mailbox_catch_up(&mailbox));
+    run();
+}
+
+START_TEST(one_that_caught_up_while_it_slept_sleeps_again_on_one_watch)
+{
+    for (uint32_t i = 1; i <= 3; i++) {
+        peer_send_kind(77, i);
+        catch_up();
+        ck_assert_uint_eq(n_records, i);
+        run_turns(UNTIL_COOL);
+    }
+    mailbox_deinit(&mailbox);
+    wake_tail();
+    run_turns(5);
+}
+END_TEST
+
+START_TEST(one_that_was_held_up_while_it_caught_up_sleeps_again_on_one_watch)
+{
+    record_answer = MAILBOX_E_FULL;
+    run_turns(UNTIL_COOL);
+    peer_send_kind(77, 1);
+    catch_up();
+    run_turns(UNTIL_COOL);
+    record_answer = 0;
+    mailbox_resume(&mailbox);
+    run();
+    run_turns(UNTIL_COOL);
+    ck_assert_uint_eq(n_records, 1);
+    peer_send(2);
+    run();
+    ck_assert_uint_eq(n_records, 2);
+}
+END_TEST
+
+/* ---- before their turn ---- */
+
+static unsigned n_letters, n_looked, n_urgent;
+static uint32_t letters[8];
+
+/* As FORWARD to oneself: it leads back to the very inbox that is full. */
+static int on_letter(struct mailbox *self, const struct ring_record *record)
+{
+    int r = mailbox_send(1000);
+
+    ck_assert_ptr_eq(self, &mailbox);
+    ck_assert(r == 0 || r == MAILBOX_E_FULL);
+    ck_assert_uint_lt(n_letters, 8);
+    memcpy(&letters[n_letters++], record->body, sizeof(uint32_t));
+    return 0;
+}
+
+#define URGENT 99
+
+static int on_look(struct mailbox *self, const struct ring_record *record, bool first)
+{
+    (void)self;
+    ck_assert(first == (n_looked == 0));
+    n_looked++;
+    n_urgent += record->kind == URGENT;
+    return 0;
+}
+
+static const struct mailbox_handler AHEAD = {
+    .record = on_record,
+    .letter = on_letter,
+    .look = on_look,
+    .urgent_kind = URGENT,
+    .space = on_space,
+    .broken = on_broken,
+};
+
+START_TEST(what_it_reads_ahead_may_lead_back_to_itself)
+{
+    mailbox.handler = &AHEAD;
+    ck_assert_uint_ge(fill(), 3);
+    record_answer = MAILBOX_E_FULL;
+    peer_send(1); /* suspends */
+    run();
+    for (uint32_t i = 1; i <= 4; i++)
+        peer_send_kind(PROTOCOL_FORWARD, i);
+    peer_read_all();
+    n_space = 0;
+    ck_assert_int_eq(mailbox_send(1000), MAILBOX_E_FULL);
+    run();
+    ck_assert_uint_eq(n_letters, 4);
+    for (uint32_t i = 1; i <= 4; i++)
+        ck_assert_uint_eq(letters[i - 1], i);
+    ck_assert_uint_eq(n_space, 1);
+    ck_assert_uint_eq(n_broken, 0);
+    /* And not once more when their turn comes. */
+    record_answer = 0;
+    mailbox_resume(&mailbox);
+    run_turns(5);
+    ck_assert_uint_eq(n_records, 1);
+    ck_assert_uint_eq(n_letters, 4);
+}
+END_TEST
+
+START_TEST(a_tail_that_goes_back_while_it_reads_ahead_breaks_the_mailbox)
+{
+    mailbox.handler = &AHEAD;
+    ck_assert_uint_ge(fill(), 3);
+    record_answer = MAILBOX_E_FULL;
+    peer_send(1);
+    run();
+    peer_send_kind(PROTOCOL_FORWARD, 1);
+    peer_read_all();
+    ck_assert_int_eq(mailbox_send(1000), MAILBOX_E_FULL);
+    atomic_store(&peer.mine.header->tail, peer.out.tail - 16);
+    while (n_broken == 0)
+        run();
+    ck_assert_uint_eq(n_letters, 0);
+}
+END_TEST
+
+START_TEST(what_is_urgent_passes_a_record_that_waits_whenever_it_comes)
+{
+    mailbox.handler = &AHEAD;
+    record_answer = MAILBOX_E_FULL;
+    peer_send(1);
+    peer_send_kind(URGENT, 2);
+    run();
+    while (n_urgent < 1)
+        run_turns(1);
+    run_turns(UNTIL_COOL);
+    for (uint32_t i = 2; i <= 4; i++) {
+        peer_send(i);
+        peer_send_kind(URGENT, i);
+        wake_tail();
+        while (n_urgent < i)
+            run_turns(1);
+    }
+    record_answer = 0;
+    mailbox_resume(&mailbox);
+    while (n_records < 4)
+        run_turns(1);
+    ck_assert_uint_eq(n_urgent, 4);
+    ck_assert_uint_eq(n_looked, 8);
+    ck_assert_uint_eq(last_value, 4);
+    peer_send_kind(URGENT, 5);
+    wake_tail();
+    run();
+    ck_assert_uint_eq(last_value, 5);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, one_that_caught_up_while_it_slept_sleeps_again_on_one_watch);
+    tcase_add_test(tcase, one_that_was_held_up_while_it_caught_up_sleeps_again_on_one_watch);
+    tcase_add_test(tcase, what_it_reads_ahead_may_lead_back_to_itself);
+    tcase_add_test(tcase, a_tail_that_goes_back_while_it_reads_ahead_breaks_the_mailbox);
+    tcase_add_test(tcase, what_is_urgent_passes_a_record_that_waits_whenever_it_comes);
+    tcase_add_test(tcase, records_arrive_one_by_one_however_long_the_peer_was_silent);
+    tcase_add_test(tcase, a_record_that_costs_a_whole_turn_is_the_last_of_its_turn);
+    tcase_add_test(tcase, what_is_sent_reaches_the_peer_at_the_end_of_the_turn);
+    tcase_add_test(tcase, one_of_many_waits_for_its_like_but_not_beyond_the_end_of_the_work);
+    tcase_add_test(tcase, the_last_of_many_is_shown_in_its_turn_with_those_before_it);
+    tcase_add_test(tcase, a_wild_cursor_breaks_the_mailbox_once);
+    tcase_add_test(tcase, a_record_that_its_handler_rejects_breaks_the_mailbox);
+    tcase_add_test(tcase, a_wild_read_cursor_is_noticed_when_sending);
+    tcase_add_test(tcase, a_full_ring_says_so_and_tells_once_the_peer_has_read);
+    tcase_add_test(tcase, a_record_whose_answer_has_no_room_is_presented_again);
+    tcase_add_test(tcase, what_a_dead_peer_has_published_is_still_read);
+    tcase_add_test(tcase, a_blob_goes_through_by_descriptor_and_back);
+    tcase_add_test(tcase, a_blob_that_is_not_sealed_is_refused);
+    tcase_add_test(tcase, a_blob_that_never_came_is_a_violation);
+    tcase_add_test(tcase, a_peer_that_fetches_its_blobs_is_told_to_have_room_again);
+    tcase_add_test(tcase, a_blob_for_which_there_is_no_descriptor_is_lost_and_the_next_one_comes);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("mailbox");
+    TCase *futex = tcase_create("futex"), *eventfd = tcase_create("eventfd");
+
+    tcase_add_checked_fixture(futex, setup_futex, teardown);
+    tcase_add_checked_fixture(eventfd, setup_eventfd, teardown);
+    add_tests(futex);
+    add_tests(eventfd);
+    tcase_add_test(eventfd, a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind);
+    suite_add_tcase(suite, futex);
+    suite_add_tcase(suite, eventfd);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

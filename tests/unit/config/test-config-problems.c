@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/cleanup.h"
+#include "supervisor/config/config.h"
+#include "supervisor/config/strv.h"
+#include "tests/unit/config-directory.h"
+#include <check.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- what is wrong ---- */
+
+START_TEST(unknown_words_are_problems_with_the_nearest_one)
+{
+    write_group("a", "Descriptoin=x\nSize=2\n[Pol]\nSize=0\n[Pool]\nSise=1\nBanana=2\n"
+                     "[Fruit]\nx=y\n[jobs]\n");
+    ck_assert_str_eq(
+        load_problems(),
+        "a.group:3: unknown key 'Descriptoin' in [Group]; did you mean 'Description'?\n"
+        "a.group:4: unknown key 'Size' in [Group]; it belongs in [Pool]\n"
+        "a.group:5: unknown section [Pol]; did you mean [Pool]?\n"
+        "a.group:8: unknown key 'Sise' in [Pool]; did you mean 'Size'?\n"
+        "a.group:9: unknown key 'Banana' in [Pool]; allowed: Size, Spare, Cells, CellsMax, "
+        "CellIdleSec, CellsQueueMemoryMax, Prefetch, MaxJobs, MaxMemory, MaxAgeSec, BatchMax\n"
+        "a.group:10: unknown section [Fruit]; allowed: [Group], [Pool], [Jobs], [Restart], "
+        "[Worker], [Resources]\n"
+        "a.group:12: unknown section [jobs]; did you mean [Jobs]?\n");
+}
+END_TEST
+
+START_TEST(all_problems_of_all_files_come_in_one_run)
+{
+    write_file("troupe.conf", "[Supervisor]\nClientsMax=0\nLogLevel=loud\n[Group]\n");
+    write_group("b", "[Pool]\nSize=4097\n");
+    write_file("a.group", "[Group]\nType=actr\nnonsense\n");
+    write_file("-.group", PROGRAM);
+    ck_assert_str_eq(
+        load_problems(),
+        "troupe.conf:2: ClientsMax=0: out of range; allowed: a number from 1 to 65536\n"
+        "troupe.conf:3: LogLevel=loud: unknown; allowed: error, warning, notice, info, debug\n"
+        "troupe.conf:4: unknown section [Group]; allowed: [Supervisor]\n"
+        "-.group:0: not a possible name of a group; allowed: up to 64 characters of A-Z a-z 0-9 "
+        "_ . @ -, the first one a letter or a digit\n"
+        "a.group:0: ExecStart= is missing in [Group]: which program to run\n"
+        "a.group:2: Type=actr: unknown; allowed: actor, service, notify\n"
+        "a.group:3: neither [Section], Key=value, nor a comment (# or ;)\n"
+        "b.group:4: Size=4097: out of range; allowed: a number from 1 to 4096, or a share of "
+        "the processors from 1% to 1000%\n");
+}
+END_TEST
+
+START_TEST(values_that_are_none_are_problems_of_one_key)
+{
+    static const struct {
+        const char *section, *assignment, *reason;
+    } cases[] = {
+        {"Pool", "Size=x", "no valid value"},
+        {"Pool", "Size=infinity", "out of range"},
+        {"Pool", "Size=0%", "out of range"},
+        {"Pool", "Size=1001%", "out of range"},
+        {"Pool", "Size=50 %%", "no valid value"},
+        {"Jobs", "QueueMax=0", "out of range"},
+        {"Jobs", "QueueMemoryMax=infinity", "out of range"},
+        {"Jobs", "MaxRetries=1000001", "out of range"},
+        {"Jobs", "TimeoutSec=soon", "no valid value"},
+        {"Jobs", "BackoffMaxSec=infinity", "out of range"},
+        {"Jobs", "BackoffRandom=1.1", "out of range"},
+        {"Restart", "Restart=on-abort", "unknown"},
+        {"Worker", "KillSignal=SIGNONE", "no valid value"},
+        {"Worker", "KillSignal=99", "out of range"},
+        {"Worker", "MailboxSize=8K", "out of range"},
+        {"Worker", "MailboxSize=2G", "out of range"},
+        {"Resources", "MemoryMax=0", "out of range"},
+        {"Resources", "CPUWeight=10001", "out of range"},
+        {"Resources", "CPUQuota=50", "no valid value"},
+        {"Resources", "LimitNOFILE=1024:4096", "no valid value"},
+        {"Resources", "Nice=20", "out of range"},
+        {"Resources", "OOMScoreAdjust=-1001", "out of range"},
+        {"Group", "WorkingDirectory=tmp", "not an absolute path"},
+        {"Group", "Environment=1A=2", "not the name of a variable"},
+        {"Group", "Environment=A=1 B", "'=' is missing (quote a value that has spaces)"},
+        {"Group", "Environment='A=1", "a quote is not closed"},
+        {"Group", "EnvironmentFile=-file", "not an absolute path"},
+        {"Group", "After=-x", "not the name of a group"},
+    };
+
+    for (size_t i = 0; i < ELEMENTS(cases); i++) {
+        char more[256], expected[512];
+        const char *problems;
+
+        snprintf(more, sizeof(more), "[%s]\n%s\n", cases[i].section, cases[i].assignment);
+        write_group("a", more);
+        snprintf(expected, sizeof(expected), "a.group:4: %s: %s; allowed: ", cases[i].assignment,
+                 cases[i].reason);
+        problems = load_problems();
+        ck_assert_msg(strncmp(problems, expected, strlen(expected)) == 0, "%s", problems);
+        ck_assert_ptr_eq(strchr(problems, '\n'), problems + strlen(problems) - 1);
+    }
+}
+END_TEST
+
+START_TEST(quoted_values_can_neither_flood_nor_steer_the_terminal)
+{
+    char text[4096], *at = text;
+    const char *problems;
+
+    at += sprintf(at, "[Group]\nType=\x1b[31m");
+    memset(at, 'x', 2000);
+    strcpy(at + 2000, "\n" PROGRAM);
+    write_file("a.group", text);
+    problems = load_problems();
+    ck_assert_uint_lt(strlen(problems), 200);
+    ck_assert_ptr_nonnull(strstr(problems, "Type=?[31mxxx"));
+    ck_assert_ptr_null(strchr(problems, '\x1b'));
+}
+END_TEST
+
+START_TEST(a_text_that_is_cut_stays_valid)
+{
+    char text[4096] = "[Group]\n" PROGRAM "Type=x";
+    const char *problems;
+
+    for (size_t i = 0; i < 100; i++)
+        strcat(text, "\xc3\xa4");
+    write_file("a.group", text);
+    problems = load_problems();
+    ck_assert_ptr_nonnull(strstr(problems, "\xc3\xa4?: unknown"));
+}
+END_TEST
+
+START_TEST(files_that_cannot_be_read_are_problems)
+{
+    ck_assert_int_eq(mkdir("a.group", 0755), 0);
+    ck_assert_int_eq(symlink("nowhere", "b.group"), 0);
+    write_group("c", "After=a\n");
+    ck_assert_str_eq(load_problems(), "a.group:0: not a regular file\n"
+                                      "b.group:0: no such file\n");
+}
+END_TEST
+
+/* ---- programs ---- */
+
+START_TEST(the_program_must_exist_and_be_executable)
+{
+    write_file("plain", "");
+    write_file("a.group", "[Group]\nExecStart=/nonexistent/program\n");
+    ck_assert_str_eq(load_problems(), "a.group:2: ExecStart=: program '/nonexistent/program': no "
+                                      "such file; allowed: an executable file\n");
+    write_file("a.group", "[Group]\nExecStart=/etc/passwd\n");
+    ck_assert_str_eq(load_problems(), "a.group:2: ExecStart=: program '/etc/passwd': not "
+                                      "executable; allowed: an executable file\n");
+    write_file("a.group", "[Group]\nExecStart=/tmp\n");
+    ck_assert_str_eq(load_problems(), "a.group:2: ExecStart=: program '/tmp': not a regular file; "
+                                      "allowed: an executable file\n");
+}
+END_TEST
+
+START_TEST(a_program_by_name_is_looked_for_on_the_path)
+{
+    struct config_group *group = load_group("ExecStart=true --flag\n");
+
+    ck_assert(strcmp(group->exec_start[0], "/usr/bin/true") == 0 ||
+              strcmp(group->exec_start[0], "/bin/true") == 0);
+    ck_assert_str_eq(group->exec_start[1], "--flag");
+    config_group_free(group);
+    write_file("a.group", "[Group]\nExecStart=no-such-program-here x\n");
+    ck_assert_str_eq(load_problems(),
+                     "a.group:2: ExecStart=: program 'no-such-program-here' is not on the path "
+                     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n");
+}
+END_TEST
+
+START_TEST(command_lines_that_cannot_be_run_are_problems)
+{
+    static const char *const cases[][2] = {
+        {"bin/true", "the path of the program is not absolute"},
+        {"-/bin/true", "the prefixes - @ + ! : | of systemd are not supported"},
+        {"/bin/%n", "the program itself cannot have specifiers"},
+        {"/bin/true %H", "an unknown specifier (a per cent sign itself is written %%)"},
+        {"/bin/true 'x", "a quote is not closed"},
+        {"\"\"", "the program is missing"},
+        {"/bin/true ; /bin/false", "';' would begin a second command, but there is only one (as an "
+                                   "argument it is written '\\;')"},
+    };
+
+    for (size_t i = 0; i < ELEMENTS(cases); i++) {
+        char text[256], expected[512];
+        const char *problems;
+
+        snprintf(text, sizeof(text), "[Group]\nExecStart=%s\n", cases[i][0]);
+        write_file("a.group", text);
+        snprintf(expected, sizeof(expected), "a.group:2: ExecStart=%s: %s; allowed: ", cases[i][0],
+                 cases[i][1]);
+        problems = load_problems();
+        ck_assert_msg(strncmp(problems, expected, strlen(expected)) == 0, "%s", problems);
+        ck_assert_ptr_eq(strchr(problems, '\n'), problems + strlen(problems) - 1);
+    }
+}
+END_TEST
+
+START_TEST(each_slot_has_its_own_command_line)
+{
+    struct config_group *group =
+        load_group("ExecStart=/bin/echo %n-%i '100%%' \"a b\" \\\n  --last\n");
+    char **argv;
+
+    ck_assert_int_eq(config_expand_argv(group, 12, &argv), 0);
+    ck_assert_str_eq(argv[0], "/bin/echo");
+    ck_assert_str_eq(argv[1], "a-12");
+    ck_assert_str_eq(argv[2], "100%");
+    ck_assert_str_eq(argv[3], "a b");
+    ck_assert_str_eq(argv[4], "--last");
+    ck_assert_ptr_null(argv[5]);
+    ck_assert_ptr_null(config_argv_free(argv));
+    ck_assert_ptr_null(config_argv_free(NULL));
+    config_group_free(group);
+}
+END_TEST
+
+/* ---- users ---- */
+
+START_TEST(users_and_groups_are_resolved_by_name_and_by_number)
+{
+    const struct passwd *user = getpwnam("nobody");
+    struct config_group *group;
+    char more[128];
+    uid_t uid;
+    gid_t gid;
+
+    ck_assert_ptr_nonnull(user);
+    uid = user->pw_uid;
+    gid = user->pw_gid;
+    group = load_group("User=nobody\n");
+    ck_assert_uint_eq(group->uid, uid);
+    ck_assert_uint_eq(group->gid, gid);
+    config_group_free(group);
+    snprintf(more, sizeof(more), "User=%u\nGroup=0\n", uid);
+    group = load_group(more);
+    ck_assert_str_eq(group->user, "nobody");
+    ck_assert_uint_eq(group->uid, uid);
+    ck_assert_uint_eq(group->gid, 0);
+    ck_assert_str_eq(group->group_name, getgrgid(0)->gr_name);
+    config_group_free(group);
+    group = load_group("Group=0\n");
+    ck_assert_uint_eq(group->uid, geteuid());
+    ck_assert_uint_eq(group->gid, 0);
+    config_group_free(group);
+}
+END_TEST
+
+START_TEST(unknown_users_and_groups_are_problems)
+{
+    write_file("troupe.conf", "[Supervisor]\nAdminGroup=no-such-group\n");
+    write_group("a", "User=no-such-user\nGroup=4294967296\n");
+    ck_assert_str_eq(load_problems(),
+                     "troupe.conf:2: AdminGroup=no-such-group: unknown group; allowed: the name or "
+                     "number of an existing group\n"
+                     "a.group:3: User=no-such-user: unknown user; allowed: the name or number of "
+                     "an existing user\n"
+                     "a.group:4: Group=4294967296: unknown group; allowed: the name or number of "
+                     "an existing group\n");
+}
+END_TEST
+
+START_TEST(another_user_need_not_be_the_one_who_may_execute)
+{
+    struct config_group *group;
+    char text[512];
+
+    write_file("program", "");
+    ck_assert_int_eq(chmod("program", 0010), 0);
+    snprintf(text, sizeof(text), "ExecStart=%s/program\nUser=nobody\n", config_test_directory);
+    group = load_group(text);
+    config_group_free(group);
+    ck_assert_int_eq(chmod("program", 0600), 0);
+    ck_assert_ptr_nonnull(strstr(load_problems(), "not executable"));
+}
+END_TEST
+
+START_TEST(the_working_directory_must_be_one)
+{
+    write_group("a", "WorkingDirectory=/nonexistent\n");
+    write_group("b", "WorkingDirectory=/etc/passwd\n");
+    ck_assert_str_eq(load_problems(),
+                     "a.group:3: WorkingDirectory=/nonexistent: No such file or directory; "
+                     "allowed: an existing directory\n"
+                     "b.group:3: WorkingDirectory=/etc/passwd: not a directory; allowed: an "
+                     "existing directory\n");
+}
+END_TEST
+
+/* ---- what must fit together ---- */
+
+START_TEST(the_mailbox_is_rounded_up_and_bounds_what_is_inline)
+{
+    struct config_group *group = load_group("[Worker]\nMailboxSize=100K\nInlineMax=32K\n");
+
+    ck_assert_uint_eq(group->mailbox_size, 128 << 10);
+    ck_assert_uint_eq(group->inline_max, 32 << 10);
+    config_group_free(group);
+    group = load_group("[Worker]\nMailboxSize=16K\n");
+    ck_assert_uint_eq(group->mailbox_size, 16 << 10);
+    ck_assert_uint_eq(group->inline_max, 4 << 10);
+    config_group_free(group);
+    write_group("a", "[Worker]\nInlineMax=4097\nMailboxSize=16K\n");
+    ck_assert_str_eq(load_problems(), "a.group:4: InlineMax= (4097) is above a quarter of "
+                                      "MailboxSize= (16384); allowed: up to 4096\n");
+}
+END_TEST
+
+START_TEST(an_empty_assignment_takes_a_key_back)
+{
+    struct config_group *group =
+        load_group("[Worker]\nInlineMax=1M\nInlineMax=\nMailboxSize=16K\n");
+
+    ck_assert_uint_eq(group->inline_max, 4 << 10);
+    config_group_free(group);
+    write_group("a", "ExecStart=\n");
+    ck_assert_str_eq(load_problems(),
+                     "a.group:0: ExecStart= is missing in [Group]: which program to run\n");
+}
+END_TEST
+
+START_TEST(a_minimum_above_its_maximum_is_a_problem)
+{
+    write_group("a", "[Jobs]\nBackoffMinSec=1min\n[Restart]\nMinSec=5\nMaxSec=4\n");
+    ck_assert_str_eq(load_problems(),
+                     "a.group:4: BackoffMinSec= (60000 ms) is above BackoffMaxSec= (30000 ms); "
+                     "allowed: up to BackoffMaxSec=\n"
+                     "a.group:7: MinSec= (5000 ms) is above MaxSec= (4000 ms); allowed: up to "
+                     "MaxSec=\n");
+}
+END_TEST
+
+START_TEST(groups_start_after_groups_that_exist)
+{
+    struct config *config;
+
+    write_group("a", "After=b c\nAfter=b\n");
+    write_group("b", "After=c\n");
+    write_group("c", "");
+    config = load();
+    ck_assert_uint_eq(strv_length((const char *const *)config->groups[0]->after), 2);
+    ck_assert_str_eq(config->groups[0]->after[0], "b");
+    ck_assert_str_eq(config->groups[0]->after[1], "c");
+    config_free(config);
+    write_group("a", "After=bb other\n");
+    ck_assert_str_eq(load_problems(),
+                     "a.group:3: After=bb: unknown group; did you mean 'b'?\n"
+                     "a.group:3: After=other: unknown group; allowed: names of NAME.group files\n");
+}
+END_TEST
+
+START_TEST(groups_that_wait_for_each_other_are_a_problem)
+{
+    write_group("a", "After=b\n");
+    write_group("b", "After=c d\n");
+    write_group("c", "After=b\n");
+    write_group("d", "After=d\n");
+    ck_assert_str_eq(load_problems(),
+                     "b.group:3: After= makes groups wait for each other: b -> c -> b\n"
+                     "d.group:3: After= makes groups wait for each other: d -> d\n");
+}
+END_TEST
+
+START_TEST(a_long_circle_is_told_in_short)
+{
+    const char *problems;
+
+    for (unsigned i = 0; i < 100; i++) {
+        char name[64], more[64];
+
+        snprintf(name, sizeof(name), "a-group-with-a-long-name-%02u", i);
+        snprintf(more, sizeof(more), "After=a-group-with-a-long-name-%02u\n", (i + 1) % 100);
+        write_group(name, more);
+    }
+    problems = load_problems();
+    ck_assert_ptr_nonnull(strstr(problems, "... -> a-group-with-a-long-name-00\n"));
+    ck_assert_uint_lt(strlen(problems), 512);
+}
+END_TEST
+
+/* ---- single files ---- */
+
+static const char *verify(const char *path, int expected)
+{
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    const char *text;
+
+    ck_assert_int_eq(config_verify_file(path, &problems), expected);
+    text = describe(&problems);
+    config_problems_deinit(&problems);
+    return text;
+}
+
+START_TEST(single_files_are_verified_by_their_kind)
+{
+    write_group("a", "After=b\n[Pool]\nSize=0\n");
+    write_file("troupe.conf", "[Supervisor]\nDeathsMax=x\n");
+    ck_assert_int_eq(mkdir("a.group.d", 0755), 0);
+    write_file("a.group.d/x.conf", "[Pool]\nMaxJobs=x\n");
+    write_file("notes.txt", "");
+    ck_assert_str_eq(
+        verify("a.group", CONFIG_E_INVALID),
+        "a.group:3: After=b: unknown group; allowed: names of NAME.group files\n"
+        "a.group:5: Size=0: out of range; allowed: a number from 1 to 4096, or a share "
+        "of the processors from 1% to 1000%\n"
+        "a.group.d/x.conf:2: MaxJobs=x: no valid value; allowed: a number from 0 "
+        "(never) to 1000000000\n");
+    ck_assert_ptr_nonnull(strstr(verify("troupe.conf", CONFIG_E_INVALID), "troupe.conf:2: Deaths"));
+    ck_assert_ptr_nonnull(strstr(verify("./a.group.d/x.conf", CONFIG_E_INVALID), "x.conf:2: MaxJ"));
+    ck_assert_ptr_nonnull(strstr(verify("notes.txt", CONFIG_E_INVALID), "troupe.conf, NAME.group"));
+    ck_assert_ptr_nonnull(strstr(verify(".", CONFIG_E_INVALID), "troupe.conf:2: Deaths"));
+    ck_assert_str_eq(verify("missing.group", -ENOENT), "");
+}
+END_TEST
+
+START_TEST(an_exchange_may_not_share_its_name_with_a_group)
+{
+    write_group("a", "");
+    write_file("a.exchange", "[Exchange]\nType=single\n");
+    ck_assert_ptr_nonnull(strstr(verify(".", CONFIG_E_INVALID), "a.exchange:0: there is a group"));
+    ck_assert_str_eq(verify("a.exchange", 0), "");
+}
+END_TEST
+
+START_TEST(what_is_wrong_with_an_exchange_is_told)
+{
+    write_file("e.exchange", "[Exchange]\nType=topic\n[Group]\nType=actor\n");
+    ck_assert_str_eq(verify("e.exchange", CONFIG_E_INVALID),
+                     "e.exchange:2: Type=topic: unknown; allowed: single, typed-single, "
+                     "typed-multi, routing-key\n"
+                     "e.exchange:3: unknown section [Group]; allowed: [Exchange]\n");
+    write_file("f.exchange", "[Exchange]\nWildcards=yes\n");
+    ck_assert_str_eq(verify("f.exchange", CONFIG_E_INVALID),
+                     "f.exchange:2: Wildcards=yes: only exchanges with Type=routing-key look at "
+                     "keys\n");
+    write_file("-.exchange", "");
+    ck_assert_ptr_nonnull(strstr(verify("-.exchange", CONFIG_E_INVALID), "not a possible name"));
+}
+END_TEST
+
+START_TEST(good_single_files_have_no_problems)
+{
+    write_group("b", "After=a\n");
+    write_group("a", "");
+    write_file("troupe.conf", "[Supervisor]\n");
+    ck_assert_int_eq(mkdir("a.group.d", 0755), 0);
+    write_file("a.group.d/x.conf", "[Pool]\nMaxJobs=1\n");
+    verify("b.group", 0);
+    verify("troupe.conf", 0);
+    verify("a.group.d/x.conf", 0);
+    verify(".", 0);
+    write_group("a", "After=a\n");
+    ck_assert_str_eq(verify("a.group", CONFIG_E_INVALID),
+                     "a.group:3: After= makes the group wait for itself: a\n");
+}
+END_TEST
+
+/* A list is searched for every string that is added to it. */
+START_TEST(a_list_without_end_is_a_problem_not_a_wait)
+{
+    const size_t n = 100000;
+    char *text = malloc(n * 10 + 64), *at;
+
+    ck_assert_ptr_nonnull(text);
+    at = text + sprintf(text, "[Group]\n" PROGRAM "Environment=");
+    for (size_t i = 0; i < n; i++)
+        at += sprintf(at, "A%zu=1 ", i);
+    write_file("words.group", text);
+    at = text + sprintf(text, "[Group]\n" PROGRAM "ExecStart=/bin/true");
+    for (size_t i = 0; i < n; i++)
+        at += sprintf(at, " a");
+    write_file("argv.group", text);
+    free(text);
+    ck_assert_ptr_nonnull(strstr(load_problems(), "more than 4096 words"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config-problems");
+    TCase *tcase = tcase_create("config-problems");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tcase, config_test_enter, config_test_leave);
+    tcase_add_test(tcase, unknown_words_are_problems_with_the_nearest_one);
+    tcase_add_test(tcase, all_problems_of_all_files_come_in_one_run);
+    tcase_add_test(tcase, values_that_are_none_are_problems_of_one_key);
+    tcase_add_test(tcase, quoted_values_can_neither_flood_nor_steer_the_terminal);
+    tcase_add_test(tcase, a_text_that_is_cut_stays_valid);
+    tcase_add_test(tcase, files_that_cannot_be_read_are_problems);
+    tcase_add_test(tcase, the_program_must_exist_and_be_executable);
+    tcase_add_test(tcase, a_program_by_name_is_looked_for_on_the_path);
+    tcase_add_test(tcase, command_lines_that_cannot_be_run_are_problems);
+    tcase_add_test(tcase, each_slot_has_its_own_command_line);
+    tcase_add_test(tcase, users_and_groups_are_resolved_by_name_and_by_number);
+    tcase_add_test(tcase, unknown_users_and_groups_are_problems);
+    tcase_add_test(tcase, another_user_need_not_be_the_one_who_may_execute);
+    tcase_add_test(tcase, the_working_directory_must_be_one);
+    tcase_add_test(tcase, the_mailbox_is_rounded_up_and_bounds_what_is_inline);
+    tcase_add_test(tcase, an_empty_assignment_takes_a_key_back);
+    tcase_add_test(tcase, a_minimum_above_its_maximum_is_a_problem);
+    tcase_add_test(tcase, groups_start_after_groups_that_exist);
+    tcase_add_test(tcase, groups_that_wait_for_each_other_are_a_problem);
+    tcase_add_test(tcase, a_long_circle_is_told_in_short);
+    tcase_add_test(tcase, single_files_are_verified_by_their_kind);
+    tcase_add_test(tcase, an_exchange_may_not_share_its_name_with_a_group);
+    tcase_add_test(tcase, what_is_wrong_with_an_exchange_is_told);
+    tcase_add_test(tcase, a_list_without_end_is_a_problem_not_a_wait);
+    tcase_add_test(tcase, good_single_files_have_no_problems);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/envfile.h"
+#include "supervisor/config/strv.h"
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int on_problem(void *userdata, unsigned line, const char *text)
+{
+    char *problems = userdata;
+
+    sprintf(problems + strlen(problems), "%u!%s|", line, text);
+    return 0;
+}
+
+/* The environment with '|' behind each variable, then the problems. Static. */
+static const char *parse_bytes(const char *text, size_t size)
+{
+    static char joined[2048];
+    char problems[1024] = "";
+    config_strv environment = NULL;
+
+    joined[0] = '\0';
+    ck_assert_int_eq(envfile_parse(text, size, &environment, on_problem, problems), 0);
+    for (size_t i = 0; environment && environment[i]; i++) {
+        strcat(joined, environment[i]);
+        strcat(joined, "|");
+    }
+    strcat(joined, problems);
+    strv_free(environment);
+    return joined;
+}
+
+static const char *parse(const char *text)
+{
+    return parse_bytes(text, strlen(text));
+}
+
+START_TEST(lines_are_variables)
+{
+    ck_assert_str_eq(parse("A=1\nB = two words \n\nC="), "A=1|B=two words|C=|");
+}
+END_TEST
+
+START_TEST(comments_begin_lines_only)
+{
+    ck_assert_str_eq(parse("# x\n; y\n  # z\nA=1 # part of it\n"), "A=1 # part of it|");
+}
+END_TEST
+
+START_TEST(later_lines_override_earlier_ones)
+{
+    ck_assert_str_eq(parse("A=1\nB=2\nA=3\n"), "A=3|B=2|");
+}
+END_TEST
+
+START_TEST(quotes_protect_space_and_line_ends)
+{
+    ck_assert_str_eq(parse("A=' x '\nB=\"a\nb\"\nC='it'\"'\"s \nD=\"\\\"\\\\\\$\\x\"\n"),
+                     "A= x |B=a\nb|C=it's|D=\"\\$\\x|");
+}
+END_TEST
+
+START_TEST(a_backslash_continues_a_line_or_protects_a_character)
+{
+    ck_assert_str_eq(parse("A=one\\\ntwo\nB=x\\ \nC=\"y\\\nz\"\n"), "A=onetwo|B=x |C=yz|");
+    ck_assert_str_eq(parse("A=x\\"), "A=x\\|");
+}
+END_TEST
+
+START_TEST(what_is_no_assignment_is_reported_with_its_line)
+{
+    ck_assert_str_eq(parse("A=\"1\n2\"\nnonsense\n1A=x\nA B=x\n=x\nC=3\n"),
+                     "A=1\n2|C=3|"
+                     "3!not KEY=VALUE with a KEY of letters, digits and _|"
+                     "4!not KEY=VALUE with a KEY of letters, digits and _|"
+                     "5!not KEY=VALUE with a KEY of letters, digits and _|"
+                     "6!not KEY=VALUE with a KEY of letters, digits and _|");
+}
+END_TEST
+
+START_TEST(an_open_quote_is_reported_where_its_line_begins)
+{
+    ck_assert_str_eq(parse("A=1\nB='x\ny\n"), "A=1|2!a quote is not closed|");
+}
+END_TEST
+
+START_TEST(what_is_not_text_is_reported)
+{
+    static const char text[] = "A=x\0y\nB=\xff\nC=1\n";
+
+    ck_assert_str_eq(parse_bytes(text, sizeof(text) - 1),
+                     "C=1|1!the value is not valid UTF-8 without NUL|"
+                     "2!the value is not valid UTF-8 without NUL|");
+}
+END_TEST
+
+START_TEST(setting_replaces_the_variable_of_exactly_that_name)
+{
+    config_strv environment = NULL;
+
+    ck_assert_int_eq(envfile_set(&environment, "AB=1"), 0);
+    ck_assert_int_eq(envfile_set(&environment, "A=2"), 0);
+    ck_assert_int_eq(envfile_set(&environment, "AB=3"), 0);
+    ck_assert_uint_eq(strv_length((const char *const *)environment), 2);
+    ck_assert_str_eq(environment[0], "AB=3");
+    ck_assert_str_eq(environment[1], "A=2");
+    strv_free(environment);
+}
+END_TEST
+
+static int refuse(void *userdata, unsigned line, const char *text)
+{
+    (void)userdata;
+    (void)line;
+    (void)text;
+    return -EIO;
+}
+
+START_TEST(an_error_of_the_handler_ends_the_parsing)
+{
+    config_strv environment = NULL;
+
+    ck_assert_int_eq(envfile_parse("x\nA=1\n", 6, &environment, refuse, NULL), -EIO);
+    ck_assert_ptr_null(environment);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("envfile");
+    TCase *tcase = tcase_create("envfile");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_test(tcase, lines_are_variables);
+    tcase_add_test(tcase, comments_begin_lines_only);
+    tcase_add_test(tcase, later_lines_override_earlier_ones);
+    tcase_add_test(tcase, quotes_protect_space_and_line_ends);
+    tcase_add_test(tcase, a_backslash_continues_a_line_or_protects_a_character);
+    tcase_add_test(tcase, what_is_no_assignment_is_reported_with_its_line);
+    tcase_add_test(tcase, an_open_quote_is_reported_where_its_line_begins);
+    tcase_add_test(tcase, what_is_not_text_is_reported);
+    tcase_add_test(tcase, setting_replaces_the_variable_of_exactly_that_name);
+    tcase_add_test(tcase, an_error_of_the_handler_ends_the_parsing);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/names-private.h"
+#include <check.h>
+#include <errno.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* In place of the C library's: a name service that answers, does not, or crashes. */
+struct passwd *getpwnam(const char *name)
+{
+    static char directory[] = "/home/alice", shell[] = "/bin/sh", known[] = "alice";
+    static struct passwd entry = {
+        .pw_name = known, .pw_uid = 4711, .pw_gid = 42, .pw_dir = directory, .pw_shell = shell};
+
+    while (strcmp(name, "slow") == 0)
+        pause();
+    if (strcmp(name, "crash") == 0)
+        raise(SIGKILL);
+    return strcmp(name, "alice") == 0 ? &entry : NULL;
+}
+
+static struct names names;
+
+static void setup(void)
+{
+    names = (struct names)NAMES_NULL;
+}
+
+static void teardown(void)
+{
+    names_deinit(&names);
+}
+
+static const struct name *user(const char *wanted)
+{
+    const struct name *name = names_find(&names, NAMES_USER, wanted);
+
+    ck_assert_ptr_nonnull(name);
+    return name;
+}
+
+static void want(const char *wanted)
+{
+    ck_assert_int_eq(names_want(&names, NAMES_USER, wanted), 0);
+}
+
+static void check_alice(void)
+{
+    const struct name *alice = user("alice");
+
+    ck_assert_int_eq(alice->error, 0);
+    ck_assert_str_eq(alice->name, "alice");
+    ck_assert_uint_eq(alice->uid, 4711);
+    ck_assert_uint_eq(alice->gid, 42);
+    ck_assert_uint_ge(alice->n_groups, 1);
+    ck_assert_str_eq(alice->environment[0], "USER=alice");
+    ck_assert_str_eq(alice->environment[1], "LOGNAME=alice");
+    ck_assert_str_eq(alice->environment[2], "HOME=/home/alice");
+    ck_assert_str_eq(alice->environment[3], "SHELL=/bin/sh");
+    ck_assert_ptr_null(alice->environment[4]);
+}
+
+START_TEST(another_process_finds_what_this_one_would)
+{
+    want("alice");
+    want("alice");
+    want("bob");
+    want("0");
+    ck_assert_int_eq(names_want(&names, NAMES_GROUP, "0"), 0);
+    ck_assert_int_eq(names_want(&names, NAMES_GROUP, NULL), 0);
+    ck_assert_uint_eq(names.n_names, 4);
+    ck_assert_ptr_null(names_find(&names, NAMES_USER, "alice"));
+    ck_assert_int_eq(names_wait(&names), 0);
+    check_alice();
+    ck_assert_int_eq(user("bob")->error, ENOENT);
+    ck_assert_str_eq(user("0")->name, "root");
+    ck_assert_uint_eq(names_find(&names, NAMES_GROUP, "0")->gid, 0);
+    ck_assert_int_eq(names.pid, 0);
+}
+END_TEST
+
+START_TEST(this_process_finds_it_too)
+{
+    want("alice");
+    ck_assert_int_eq(names_look_up(&names), 0);
+    check_alice();
+}
+END_TEST
+
+START_TEST(a_crash_takes_only_its_own_name_along)
+{
+    want("crash");
+    want("alice");
+    ck_assert_int_eq(names_wait(&names), 0);
+    ck_assert_int_eq(user("crash")->error, EIO);
+    check_alice();
+}
+END_TEST
+
+START_TEST(no_answer_takes_only_its_own_name_along)
+{
+    want("slow");
+    want("alice");
+    ck_assert_int_eq(names_start(&names), 0);
+    ck_assert_int_ne(names.pid, 0);
+    ck_assert_int_eq(names_skip(&names, ETIMEDOUT), 0);
+    while (names.pid != 0) {
+        ck_assert_int_eq(poll(&(struct pollfd){.fd = names.fd, .events = POLLIN}, 1, -1), 1);
+        ck_assert_int_eq(names_read(&names), 0);
+    }
+    ck_assert_int_eq(user("slow")->error, ETIMEDOUT);
+    check_alice();
+}
+END_TEST
+
+START_TEST(what_is_given_up_is_known_to_be_unknown)
+{
+    want("slow");
+    want("alice");
+    ck_assert_int_eq(names_start(&names), 0);
+    names_give_up(&names);
+    ck_assert_int_eq(names.pid, 0);
+    ck_assert_int_eq(user("slow")->error, ETIMEDOUT);
+    ck_assert_int_eq(user("alice")->error, ETIMEDOUT);
+}
+END_TEST
+
+START_TEST(an_answer_that_makes_no_sense_is_refused)
+{
+    struct name found = {.kind = NAMES_USER}, name = {.kind = NAMES_USER};
+    char alice[] = "alice", *bytes = NULL;
+    uint32_t size = 0;
+
+    found.wanted = alice;
+    ck_assert_int_eq(names_ask(&found), 0);
+    ck_assert_int_eq(names_put(&found, &bytes, &size), 0);
+    for (uint32_t cut = 0; cut < size; cut++) {
+        int r = names_get(&name, bytes, cut);
+
+        ck_assert(r == -EBADMSG || (r == 0 && cut > 16));
+        names_clear(&name);
+    }
+    memset(bytes + 12, 0xff, 4); /* so many groups cannot be in it */
+    ck_assert_int_eq(names_get(&name, bytes, size), -EBADMSG);
+    names_clear(&found);
+    free(bytes);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("names");
+    TCase *tcase = tcase_create("names");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, another_process_finds_what_this_one_would);
+    tcase_add_test(tcase, this_process_finds_it_too);
+    tcase_add_test(tcase, a_crash_takes_only_its_own_name_along);
+    tcase_add_test(tcase, no_answer_takes_only_its_own_name_along);
+    tcase_add_test(tcase, what_is_given_up_is_known_to_be_unknown);
+    tcase_add_test(tcase, an_answer_that_makes_no_sense_is_refused);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

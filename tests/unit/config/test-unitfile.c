@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/unitfile.h"
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What the handlers saw, one line each: "3 [Pool] Size=4", "2 [Pool]", "5 ! text". */
+struct record {
+    char text[4096];
+    int assignment_result, section_result;
+};
+
+static void add(struct record *record, const char *text)
+{
+    ck_assert_uint_lt(strlen(record->text) + strlen(text), sizeof(record->text));
+    strcat(record->text, text);
+}
+
+static int on_section(void *userdata, unsigned line, const char *section)
+{
+    struct record *record = userdata;
+    char text[256];
+
+    snprintf(text, sizeof(text), "%u [%s]\n", line, section);
+    add(record, text);
+    return strcmp(section, "Skipped") == 0 ? UNITFILE_E_SKIP : record->section_result;
+}
+
+static int on_assignment(void *userdata, const struct unitfile_assignment *assignment)
+{
+    struct record *record = userdata;
+    char text[256];
+
+    snprintf(text, sizeof(text), "%u [%s] %s=%s.\n", assignment->line, assignment->section,
+             assignment->key, assignment->value);
+    add(record, text);
+    return record->assignment_result;
+}
+
+static int on_problem(void *userdata, unsigned line, const char *text)
+{
+    char buffer[256];
+
+    snprintf(buffer, sizeof(buffer), "%u ! %s\n", line, text);
+    add(userdata, buffer);
+    return 0;
+}
+
+static int parse_into(struct record *record, const char *text, size_t size)
+{
+    const struct unitfile_handlers handlers = {
+        .section = on_section,
+        .assignment = on_assignment,
+        .problem = on_problem,
+        .userdata = record,
+    };
+
+    return unitfile_parse(text, size, &handlers);
+}
+
+static const char *parse(const char *text)
+{
+    static struct record record;
+
+    record = (struct record){0};
+    ck_assert_int_eq(parse_into(&record, text, strlen(text)), 0);
+    return record.text;
+}
+
+START_TEST(sections_and_assignments_come_in_order_with_their_lines)
+{
+    ck_assert_str_eq(parse("[Group]\nType=actor\n\n[Pool]\nSize = 4 \n"), "1 [Group]\n"
+                                                                          "2 [Group] Type=actor.\n"
+                                                                          "4 [Pool]\n"
+                                                                          "5 [Pool] Size=4.\n");
+}
+END_TEST
+
+START_TEST(comments_and_blank_lines_are_left_out)
+{
+    ck_assert_str_eq(parse("# a\n; b\n  # c\n\t\n[A]\nk=v # not a comment\n"),
+                     "5 [A]\n6 [A] k=v # not a comment.\n");
+}
+END_TEST
+
+START_TEST(repeated_and_empty_assignments_are_all_reported)
+{
+    ck_assert_str_eq(parse("[A]\nk=1\nk=2\nk=\n"), "1 [A]\n2 [A] k=1.\n3 [A] k=2.\n4 [A] k=.\n");
+}
+END_TEST
+
+START_TEST(a_backslash_continues_a_line_as_a_space)
+{
+    ck_assert_str_eq(parse("[A]\nk=one\\\ntwo \\\n   three\nl=x\n"),
+                     "1 [A]\n2 [A] k=one two     three.\n5 [A] l=x.\n");
+}
+END_TEST
+
+START_TEST(comments_within_a_continued_line_vanish)
+{
+    ck_assert_str_eq(parse("[A]\nk=one\\\n# a comment\\\n; another\n two\nl=x\n"),
+                     "1 [A]\n2 [A] k=one  two.\n6 [A] l=x.\n");
+}
+END_TEST
+
+START_TEST(a_blank_line_ends_a_continued_one)
+{
+    ck_assert_str_eq(parse("[A]\nk=one\\\n\nl=x\n"), "1 [A]\n2 [A] k=one.\n4 [A] l=x.\n");
+}
+END_TEST
+
+START_TEST(two_backslashes_at_the_end_continue_nothing)
+{
+    ck_assert_str_eq(parse("[A]\nk=one\\\\\nl=x\n"), "1 [A]\n2 [A] k=one\\\\.\n3 [A] l=x.\n");
+    ck_assert_str_eq(parse("[A]\nk=one\\\\\\\ntwo\n"), "1 [A]\n2 [A] k=one\\\\ two.\n");
+}
+END_TEST
+
+START_TEST(the_end_of_the_file_ends_a_continued_line)
+{
+    ck_assert_str_eq(parse("[A]\nk=one\\"), "1 [A]\n2 [A] k=one.\n");
+    ck_assert_str_eq(parse("[A]\nk=one\\\n# c"), "1 [A]\n2 [A] k=one.\n");
+}
+END_TEST
+
+START_TEST(files_of_other_systems_are_read)
+{
+    ck_assert_str_eq(parse("\xef\xbb\xbf[A]\r\nk=v\r\n"), "1 [A]\n2 [A] k=v.\n");
+}
+END_TEST
+
+START_TEST(only_the_first_equals_sign_separates)
+{
+    ck_assert_str_eq(parse("[A]\nk=a=b\n"), "1 [A]\n2 [A] k=a=b.\n");
+}
+END_TEST
+
+START_TEST(assignments_of_a_skipped_section_are_not_reported)
+{
+    ck_assert_str_eq(parse("[Skipped]\nk=v\n[A]\nk=w\n"), "1 [Skipped]\n3 [A]\n4 [A] k=w.\n");
+}
+END_TEST
+
+START_TEST(broken_lines_are_reported_and_the_rest_is_read)
+{
+    ck_assert_str_eq(parse("k=v\n[A]\nword\n=v\nk=v\n"),
+                     "1 ! an assignment before the first [Section]\n"
+                     "2 [A]\n"
+                     "3 ! neither [Section], Key=value, nor a comment (# or ;)\n"
+                     "4 ! the key is missing before '='\n"
+                     "5 [A] k=v.\n");
+}
+END_TEST
+
+START_TEST(assignments_after_a_broken_header_belong_to_no_section)
+{
+    const char *header = "a section is written [Name], with nothing after the bracket";
+    char expected[256];
+
+    snprintf(expected, sizeof(expected), "1 [A]\n2 ! %s\n4 ! %s\n6 [B]\n7 [B] k=v.\n", header,
+             header);
+    ck_assert_str_eq(parse("[A]\n[B\nk=1\n[B] x\nk=2\n[B]\nk=v\n"), expected);
+    ck_assert_str_eq(parse("[]\nk=v\n"),
+                     "1 ! the name of the section is missing between the brackets\n");
+    ck_assert_str_eq(parse("["),
+                     "1 ! a section is written [Name], with nothing after the bracket\n");
+}
+END_TEST
+
+START_TEST(what_is_not_text_is_refused_line_by_line)
+{
+    struct record record = {0};
+    static const char text[] = "[A]\nk=\xff\nl=a\0b\nm=\xc3\xa4\n";
+
+    ck_assert_int_eq(parse_into(&record, text, sizeof(text) - 1), 0);
+    ck_assert_str_eq(record.text, "1 [A]\n2 ! is not valid UTF-8\n3 ! contains a NUL byte\n"
+                                  "4 [A] m=\xc3\xa4.\n");
+}
+END_TEST
+
+START_TEST(an_empty_file_says_nothing)
+{
+    ck_assert_str_eq(parse(""), "");
+    ck_assert_str_eq(parse("\n\n"), "");
+}
+END_TEST
+
+START_TEST(an_error_of_a_handler_ends_the_parsing)
+{
+    struct record record = {.assignment_result = -ENOMEM};
+    static const char text[] = "[A]\nk=v\nl=w\n";
+
+    ck_assert_int_eq(parse_into(&record, text, sizeof(text) - 1), -ENOMEM);
+    ck_assert_str_eq(record.text, "1 [A]\n2 [A] k=v.\n");
+    record = (struct record){.section_result = -EIO};
+    ck_assert_int_eq(parse_into(&record, text, sizeof(text) - 1), -EIO);
+}
+END_TEST
+
+static char directory[] = "/tmp/troupe-unitfile-XXXXXX";
+
+static void enter_directory(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    ck_assert_int_eq(chdir(directory), 0);
+}
+
+static void leave_directory(void)
+{
+    (void)unlink("file");
+    ck_assert_int_eq(rmdir(directory), 0);
+}
+
+static void write_file(size_t size)
+{
+    FILE *file = fopen("file", "w");
+
+    ck_assert_ptr_nonnull(file);
+    for (size_t i = 0; i < size; i++)
+        fputc('\n', file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(files_up_to_the_limit_are_read)
+{
+    char *text;
+    size_t size;
+
+    write_file(UNITFILE_SIZE_MAX);
+    ck_assert_int_eq(unitfile_read("file", &text, &size), 0);
+    ck_assert_uint_eq(size, UNITFILE_SIZE_MAX);
+    free(text);
+    write_file(0);
+    ck_assert_int_eq(unitfile_read("file", &text, &size), 0);
+    ck_assert_uint_eq(size, 0);
+    free(text);
+    write_file(UNITFILE_SIZE_MAX + 1);
+    ck_assert_int_eq(unitfile_read("file", &text, &size), UNITFILE_E_TOO_LARGE);
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_not_read)
+{
+    char *text;
+    size_t size;
+
+    ck_assert_int_eq(unitfile_read("missing", &text, &size), -ENOENT);
+    ck_assert_int_eq(unitfile_read("/dev/null", &text, &size), UNITFILE_E_NOT_REGULAR);
+    ck_assert_int_eq(unitfile_read(".", &text, &size), UNITFILE_E_NOT_REGULAR);
+    ck_assert_int_eq(mkfifo("file", 0600), 0);
+    ck_assert_int_eq(unitfile_read("file", &text, &size), UNITFILE_E_NOT_REGULAR);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("unitfile");
+    TCase *tcase = tcase_create("syntax"), *files = tcase_create("files");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_test(tcase, sections_and_assignments_come_in_order_with_their_lines);
+    tcase_add_test(tcase, comments_and_blank_lines_are_left_out);
+    tcase_add_test(tcase, repeated_and_empty_assignments_are_all_reported);
+    tcase_add_test(tcase, a_backslash_continues_a_line_as_a_space);
+    tcase_add_test(tcase, comments_within_a_continued_line_vanish);
+    tcase_add_test(tcase, a_blank_line_ends_a_continued_one);
+    tcase_add_test(tcase, two_backslashes_at_the_end_continue_nothing);
+    tcase_add_test(tcase, the_end_of_the_file_ends_a_continued_line);
+    tcase_add_test(tcase, files_of_other_systems_are_read);
+    tcase_add_test(tcase, only_the_first_equals_sign_separates);
+    tcase_add_test(tcase, assignments_of_a_skipped_section_are_not_reported);
+    tcase_add_test(tcase, broken_lines_are_reported_and_the_rest_is_read);
+    tcase_add_test(tcase, assignments_after_a_broken_header_belong_to_no_section);
+    tcase_add_test(tcase, what_is_not_text_is_refused_line_by_line);
+    tcase_add_test(tcase, an_empty_file_says_nothing);
+    tcase_add_test(tcase, an_error_of_a_handler_ends_the_parsing);
+    tcase_add_checked_fixture(files, enter_directory, leave_directory);
+    tcase_add_test(files, files_up_to_the_limit_are_read);
+    tcase_add_test(files, what_is_no_file_is_not_read);
+    suite_add_tcase(suite, tcase);
+    suite_add_tcase(suite, files);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

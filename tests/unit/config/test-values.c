@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/cleanup.h"
+#include "supervisor/config/values.h"
+#include <check.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#define SECOND USEC_PER_SEC
+
+START_TEST(time_spans_are_read_as_systemd_reads_them)
+{
+    static const struct {
+        const char *text;
+        usec_t expected;
+    } cases[] = {
+        {"0", 0},
+        {"50", 50 * SECOND},
+        {" 50 ", 50 * SECOND},
+        {"1min 30s", 90 * SECOND},
+        {"1min30s", 90 * SECOND},
+        {"1min 30", 90 * SECOND},
+        {"2min 200ms", 120 * SECOND + 200000},
+        {"1.5h", 5400 * SECOND},
+        {"0.25", SECOND / 4},
+        {"10 us", 10},
+        {"10usec", 10},
+        {"10 µs", 10},
+        {"3 seconds", 3 * SECOND},
+        {"1 2", 3 * SECOND},
+        {"2d", 172800 * SECOND},
+        {"1w", 604800 * SECOND},
+        {"1M", 2629800 * SECOND},
+        {"1y", 31557600 * SECOND},
+        {"1m", 60 * SECOND},
+        {"infinity", USEC_INFINITY},
+        {" infinity ", USEC_INFINITY},
+        {"18446744073709551614us", UINT64_MAX - 1},
+    };
+
+    for (size_t i = 0; i < ELEMENTS(cases); i++) {
+        usec_t value = 77;
+
+        ck_assert_msg(values_time(cases[i].text, &value) == 0, "%s", cases[i].text);
+        ck_assert_msg(value == cases[i].expected, "%s: %llu", cases[i].text,
+                      (unsigned long long)value);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_time_span_is_refused)
+{
+    static const char *const invalid[] = {"",      "-1",   "x",    "5 parsecs", "1.",        ".5",
+                                          "1..5s", "5s x", "5 5x", "infinit",   "infinity 1"};
+    static const char *const large[] = {"18446744073709551615us", "18446744073709551616us",
+                                        "99999999999999999999", "600000y",
+                                        "18446744073709551614us 1us"};
+    usec_t value = 77;
+
+    for (size_t i = 0; i < ELEMENTS(invalid); i++)
+        ck_assert_msg(values_time(invalid[i], &value) == VALUES_E_INVALID, "%s", invalid[i]);
+    for (size_t i = 0; i < ELEMENTS(large); i++)
+        ck_assert_msg(values_time(large[i], &value) == VALUES_E_RANGE, "%s", large[i]);
+    ck_assert_uint_eq(value, 77);
+}
+END_TEST
+
+START_TEST(sizes_have_the_base_1024)
+{
+    uint64_t value;
+
+    ck_assert_int_eq(values_size("4096", &value), 0);
+    ck_assert_uint_eq(value, 4096);
+    ck_assert_int_eq(values_size("512M", &value), 0);
+    ck_assert_uint_eq(value, UINT64_C(512) << 20);
+    ck_assert_int_eq(values_size("1.5G", &value), 0);
+    ck_assert_uint_eq(value, UINT64_C(1536) << 20);
+    ck_assert_int_eq(values_size("2G 512K 1B", &value), 0);
+    ck_assert_uint_eq(value, (UINT64_C(2) << 30) + (512 << 10) + 1);
+    ck_assert_int_eq(values_size("15E", &value), 0);
+    ck_assert_uint_eq(value, UINT64_C(15) << 60);
+    ck_assert_int_eq(values_size("infinity", &value), 0);
+    ck_assert_uint_eq(value, UINT64_MAX);
+}
+END_TEST
+
+START_TEST(what_is_no_size_is_refused)
+{
+    uint64_t value = 77;
+
+    ck_assert_int_eq(values_size("", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_size("M", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_size("12X", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_size("12MB", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_size("12m", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_size("-1", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_size("16E", &value), VALUES_E_RANGE);
+    ck_assert_int_eq(values_size("8E 8E", &value), VALUES_E_RANGE);
+    ck_assert_uint_eq(value, 77);
+}
+END_TEST
+
+START_TEST(counts_are_decimal_numbers)
+{
+    uint64_t value = 77;
+
+    ck_assert_int_eq(values_count(" 12 ", &value), 0);
+    ck_assert_uint_eq(value, 12);
+    ck_assert_int_eq(values_count("18446744073709551614", &value), 0);
+    ck_assert_uint_eq(value, UINT64_MAX - 1);
+    ck_assert_int_eq(values_count("infinity", &value), 0);
+    ck_assert_uint_eq(value, UINT64_MAX);
+    ck_assert_int_eq(values_count("18446744073709551615", &value), VALUES_E_RANGE);
+    ck_assert_int_eq(values_count("18446744073709551616", &value), VALUES_E_RANGE);
+    ck_assert_int_eq(values_count("1 2", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_count("0x10", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_count("+1", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_count("", &value), VALUES_E_INVALID);
+}
+END_TEST
+
+START_TEST(integers_may_be_negative)
+{
+    int64_t value = 77;
+
+    ck_assert_int_eq(values_integer("-20", &value), 0);
+    ck_assert_int_eq(value, -20);
+    ck_assert_int_eq(values_integer("+5", &value), 0);
+    ck_assert_int_eq(value, 5);
+    ck_assert_int_eq(values_integer("9223372036854775807", &value), 0);
+    ck_assert_int_eq(value, INT64_MAX);
+    ck_assert_int_eq(values_integer("9223372036854775808", &value), VALUES_E_RANGE);
+    ck_assert_int_eq(values_integer("--5", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_integer("-", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_integer("5x", &value), VALUES_E_INVALID);
+}
+END_TEST
+
+START_TEST(workers_are_a_number_or_a_share_of_the_processors_and_at_least_one)
+{
+    cpu_set_t all, one;
+    uint64_t value = 77;
+
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+    ck_assert_int_eq(values_workers("300%", &value), 0);
+    ck_assert_uint_eq(value, (uint64_t)CPU_COUNT(&all) * 3);
+    ck_assert_int_eq(values_workers("7", &value), 0);
+    ck_assert_uint_eq(value, 7);
+
+    CPU_ZERO(&one);
+    for (size_t i = 0; CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    ck_assert_int_eq(values_workers("50%", &value), 0);
+    ck_assert_uint_eq(value, 1);
+    ck_assert_int_eq(values_workers("250%", &value), 0);
+    ck_assert_uint_eq(value, 2);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(all), &all), 0);
+
+    ck_assert_int_eq(values_workers("0%", &value), VALUES_E_RANGE);
+    ck_assert_int_eq(values_workers("1001%", &value), VALUES_E_RANGE);
+    ck_assert_int_eq(values_workers("half", &value), VALUES_E_INVALID);
+}
+END_TEST
+
+START_TEST(percentages_need_their_sign)
+{
+    uint64_t value = 77;
+
+    ck_assert_int_eq(values_percent("150%", &value), 0);
+    ck_assert_uint_eq(value, 150);
+    ck_assert_int_eq(values_percent("150", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_percent("%", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_percent("1.5%", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_percent("150%%", &value), VALUES_E_INVALID);
+}
+END_TEST
+
+START_TEST(shares_are_written_with_a_point_or_in_per_cent)
+{
+    double value = 77;
+
+    ck_assert_int_eq(values_fraction("0.2", &value), 0);
+    ck_assert_double_eq_tol(value, 0.2, 1e-12);
+    ck_assert_int_eq(values_fraction("20%", &value), 0);
+    ck_assert_double_eq_tol(value, 0.2, 1e-12);
+    ck_assert_int_eq(values_fraction("1", &value), 0);
+    ck_assert_double_eq(value, 1);
+    ck_assert_int_eq(values_fraction("0", &value), 0);
+    ck_assert_double_eq(value, 0);
+    ck_assert_int_eq(values_fraction("-0.2", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_fraction("0,2", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_fraction("nan", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_fraction("1.", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_fraction("", &value), VALUES_E_INVALID);
+}
+END_TEST
+
+START_TEST(signals_have_names_and_numbers)
+{
+    int value = 77;
+
+    ck_assert_int_eq(values_signal("SIGTERM", &value), 0);
+    ck_assert_int_eq(value, SIGTERM);
+    ck_assert_int_eq(values_signal(" HUP ", &value), 0);
+    ck_assert_int_eq(value, SIGHUP);
+    ck_assert_int_eq(values_signal("9", &value), 0);
+    ck_assert_int_eq(value, 9);
+    ck_assert_int_eq(values_signal("RTMIN", &value), 0);
+    ck_assert_int_eq(value, SIGRTMIN);
+    ck_assert_int_eq(values_signal("SIGRTMIN+3", &value), 0);
+    ck_assert_int_eq(value, SIGRTMIN + 3);
+    ck_assert_int_eq(values_signal("RTMAX-1", &value), 0);
+    ck_assert_int_eq(value, SIGRTMAX - 1);
+}
+END_TEST
+
+START_TEST(what_is_no_signal_is_refused)
+{
+    int value = 77;
+
+    ck_assert_int_eq(values_signal("", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_signal("SIG", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_signal("SIGNOPE", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_signal("TERMINATE", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_signal("RTMIN-1", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_signal("RTMIN+", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_signal("15x", &value), VALUES_E_INVALID);
+    ck_assert_int_eq(values_signal("0", &value), VALUES_E_RANGE);
+    ck_assert_int_eq(values_signal("65", &value), VALUES_E_RANGE);
+    ck_assert_int_eq(values_signal("RTMIN+99", &value), VALUES_E_RANGE);
+    ck_assert_int_eq(value, 77);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("values");
+    TCase *tcase = tcase_create("values");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_test(tcase, time_spans_are_read_as_systemd_reads_them);
+    tcase_add_test(tcase, what_is_no_time_span_is_refused);
+    tcase_add_test(tcase, sizes_have_the_base_1024);
+    tcase_add_test(tcase, what_is_no_size_is_refused);
+    tcase_add_test(tcase, counts_are_decimal_numbers);
+    tcase_add_test(tcase, integers_may_be_negative);
+    tcase_add_test(tcase, workers_are_a_number_or_a_share_of_the_processors_and_at_least_one);
+    tcase_add_test(tcase, percentages_need_their_sign);
+    tcase_add_test(tcase, shares_are_written_with_a_point_or_in_per_cent);
+    tcase_add_test(tcase, signals_have_names_and_numbers);
+    tcase_add_test(tcase, what_is_no_signal_is_refused);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

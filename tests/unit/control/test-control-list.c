@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Lists in pages: complete whatever changes meanwhile, and never all at once. */
+
+#include "supervisor/message/actor.h"
+#include "supervisor/message/exchange.h"
+#include "supervisor/message/router.h"
+#include "tests/unit/fake-client.h"
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MANY 3000
+/* Things that are looked at in a turn, at most: two rounds of four parts of 256. */
+#define PER_TURN 2048
+
+static struct fake_client *client;
+
+static void setup(void)
+{
+    fake_setup();
+    client = fake_connect();
+}
+
+static void teardown(void)
+{
+    fake_disconnect(client);
+    fake_teardown();
+}
+
+static json_t *parameters_of(json_t *answer)
+{
+    json_t *parameters = json_incref(json_object_get(answer, "parameters"));
+
+    ck_assert_ptr_null(json_object_get(answer, "error"));
+    json_decref(answer);
+    return parameters;
+}
+
+static unsigned n_turns;
+
+static void on_turn(struct loop_deferred *deferred)
+{
+    n_turns++;
+    loop_defer(fake_context.loop, deferred);
+}
+
+static void send_list(const char *method, const char *extra, json_int_t cursor, int limit)
+{
+    char text[256];
+
+    snprintf(text, sizeof(text),
+             "{\"method\":\"io.troupe.%s\",\"parameters\":{%s\"cursor\":%lld,\"limit\":%d}}",
+             method, extra, (long long)cursor, limit);
+    fake_send(client, text);
+}
+
+/* All pages. The number of items; `*turns`: of the loop, for all of it. */
+static size_t count_items(const char *method, const char *extra, const char *array, int limit,
+                          unsigned *turns)
+{
+    struct loop_deferred turn;
+    json_int_t cursor = 0;
+    size_t n = 0;
+
+    n_turns = 0;
+    loop_deferred_init(&turn, on_turn);
+    loop_defer(fake_context.loop, &turn);
+    do {
+        json_t *page;
+
+        send_list(method, extra, cursor, limit);
+        page = parameters_of(fake_receive(client));
+        ck_assert_uint_le(json_array_size(json_object_get(page, array)), (size_t)limit);
+        n += json_array_size(json_object_get(page, array));
+        cursor = json_integer_value(json_object_get(page, "next"));
+        json_decref(page);
+    } while (cursor != 0);
+    loop_undefer(&turn);
+    *turns = n_turns;
+    return n;
+}
+
+/* Until the list is being written, and not yet complete. */
+static void run_into(const struct list *cursors)
+{
+    while (list_empty(cursors))
+        fake_turns(1);
+}
+
+static void check_list(const char *method, const char *extra, const char *array)
+{
+    unsigned turns;
+
+    ck_assert_uint_eq(count_items(method, extra, array, 1000, &turns), MANY);
+    ck_assert_uint_gt(turns, 3 + MANY / PER_TURN);
+    ck_assert_uint_eq(count_items(method, extra, array, 7, &turns), MANY);
+}
+
+static void make_jobs(void)
+{
+    fake_group->config->queue_max = 2 * MANY;
+    for (int i = 0; i < MANY; i++) {
+        json_decref(parameters_of(fake_ask(
+            client, "{\"method\":\"io.troupe.Jobs.Create\",\"parameters\":{\"group\":\"test\"}}")));
+    }
+}
+
+START_TEST(jobs_are_listed_page_by_page_over_many_turns)
+{
+    unsigned turns;
+
+    make_jobs();
+    check_list("Jobs.List", "", "jobs");
+    check_list("Jobs.List", "\"group\":\"test\",\"state\":\"queued\",", "jobs");
+    ck_assert_uint_eq(count_items("Jobs.List", "\"state\":\"running\",", "jobs", 1000, &turns), 0);
+    ck_assert_uint_ge(turns, MANY / PER_TURN);
+}
+END_TEST
+
+START_TEST(timers_are_listed_page_by_page_over_many_turns)
+{
+    for (int i = 0; i < MANY; i++)
+        json_decref(parameters_of(fake_ask(
+            client, "{\"method\":\"io.troupe.Actors.Schedule\",\"parameters\":{\"to\":\"test\","
+                    "\"delay_usec\":3600000000}}")));
+    check_list("Actors.ListTimers", "\"to\":\"test\",", "timers");
+}
+END_TEST
+
+static struct actor *make_exchange(void)
+{
+    struct actor *exchange;
+
+    ck_assert_int_eq(
+        router_add_exchange(&fake_context, "x", EXCHANGE_TYPED_MULTI, false, &exchange), 0);
+    return exchange;
+}
+
+static void subscribe(struct exchange *exchange, struct exchange_subscriber *subscriber, int i)
+{
+    char type[16], key[200];
+    struct topic topic = {.type = type, .key = key, .key_size = sizeof(key)};
+
+    memset(key, 'k', sizeof(key));
+    topic.type_size = (uint32_t)snprintf(type, sizeof(type), "t%d", i);
+    ck_assert_int_eq(exchange_subscribe(exchange, subscriber, &topic), 0);
+}
+
+START_TEST(subscriptions_are_listed_page_by_page_over_many_turns)
+{
+    struct actor *exchange = make_exchange();
+
+    for (int i = 0; i < MANY; i++)
+        subscribe(exchange->exchange, &fake_group->cell->actor->subscriptions, i);
+    check_list("Actors.ListSubscriptions", "\"exchange\":\"x\",", "subscriptions");
+}
+END_TEST
+
+START_TEST(an_exchange_that_goes_in_the_middle_ends_the_list_of_its_subscriptions)
+{
+    struct actor *exchange = make_exchange();
+
+    for (int i = 0; i < MANY; i++)
+        subscribe(exchange->exchange, &fake_group->cell->actor->subscriptions, i);
+    send_list("Actors.ListSubscriptions", "\"exchange\":\"x\",", 0, 1000);
+    run_into(&exchange->exchange->cursors);
+    router_remove(exchange, "deleted");
+    json_decref(parameters_of(fake_receive(client)));
+}
+END_TEST
+
+static const char text[] = "Long enough that a page of them takes several turns: "
+                           "..............................................................."
+                           "...............................................................";
+
+static void add_letters(enum dead_letter_reason reason, int n)
+{
+    fake_context.dead_letters.max = UINT64_MAX;
+    fake_context.dead_letters.memory_max = UINT64_MAX;
+    for (int i = 0; i < n; i++)
+        ck_assert_uint_ne(
+            dead_letter_add(&fake_context.dead_letters,
+                            &(struct dead_letter_facts){.reason = reason, .text = text}, NULL),
+            0);
+}
+
+START_TEST(dead_letters_are_listed_page_by_page_over_many_turns)
+{
+    add_letters(DEAD_GONE, MANY / 2);
+    add_letters(DEAD_ERROR, MANY / 4);
+    add_letters(DEAD_LOOP, MANY / 4);
+    check_list("Actors.ListDeadLetters", "", "letters");
+}
+END_TEST
+
+/* Letters are evicted while they are listed: those at the cursor too, and in whatever order. */
+START_TEST(dead_letters_that_go_while_they_are_listed_take_nothing_along)
+{
+    struct dead_letters *letters = &fake_context.dead_letters;
+    uint64_t expected = 0;
+    json_t *page;
+
+    add_letters(DEAD_GONE, 900);
+    send_list("Actors.ListDeadLetters", "", 0, 1000);
+    run_into(&fake_context.dead_letters.cursors);
+    for (uint64_t id = 1; id <= 900; id++) {
+        struct dead_letter *letter = dead_letter_find(letters, id);
+
+        if (id % 3 == 0) {
+            dead_letter_take(letters, letter);
+            dead_letter_free(letter);
+        } else {
+            expected++;
+        }
+    }
+    page = parameters_of(fake_receive(client));
+    ck_assert_uint_ge(json_array_size(json_object_get(page, "letters")), expected);
+    json_decref(page);
+}
+END_TEST
+
+START_TEST(who_goes_in_the_middle_of_a_list_leaves_nothing_behind)
+{
+    struct fake_client *other = fake_connect(), *first = client;
+
+    add_letters(DEAD_GONE, MANY);
+    client = other;
+    send_list("Actors.ListDeadLetters", "", 0, 1000);
+    run_into(&fake_context.dead_letters.cursors);
+    fake_disconnect(other);
+    client = first;
+    fake_settle();
+    ck_assert(list_empty(&fake_context.dead_letters.cursors));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("control-list");
+    TCase *tcase = tcase_create("pages");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, jobs_are_listed_page_by_page_over_many_turns);
+    tcase_add_test(tcase, timers_are_listed_page_by_page_over_many_turns);
+    tcase_add_test(tcase, subscriptions_are_listed_page_by_page_over_many_turns);
+    tcase_add_test(tcase, an_exchange_that_goes_in_the_middle_ends_the_list_of_its_subscriptions);
+    tcase_add_test(tcase, dead_letters_are_listed_page_by_page_over_many_turns);
+    tcase_add_test(tcase, dead_letters_that_go_while_they_are_listed_take_nothing_along);
+    tcase_add_test(tcase, who_goes_in_the_middle_of_a_list_leaves_nothing_behind);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

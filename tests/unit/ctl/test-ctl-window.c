@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/reader.h"
+#include "supervisor/ctl/window.h"
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MSEC USEC_PER_MSEC
+
+static struct window window;
+
+static void start(size_t size, const char *lines)
+{
+    ck_assert_int_eq(window_init(&window, size), 0);
+    for (; *lines != '\0'; lines++)
+        ck_assert_int_eq(window_add(&window, lines, 1), 0);
+}
+
+/* Submits whatever may be submitted; returns how many. */
+static size_t submit_all(usec_t now)
+{
+    struct window_line *line;
+    size_t n = 0;
+
+    for (; (line = window_ready(&window, now)); n++)
+        window_submitted(&window, line);
+    return n;
+}
+
+static int end(uint64_t cookie, int error, usec_t now)
+{
+    const struct troupe_result result = {
+        .cookie = cookie, .error = error, .reason = "", .data = ""};
+
+    return window_ended(&window, &result, now);
+}
+
+/* The lines that can be written now, in the order in which they are. */
+static const char *written(void)
+{
+    static char text[4096];
+    const struct window_line *line;
+    size_t n = 0;
+
+    while ((line = window_front(&window))) {
+        text[n++] = line->input[0];
+        window_drop(&window);
+    }
+    text[n] = '\0';
+    return text;
+}
+
+START_TEST(results_leave_in_the_order_of_the_input)
+{
+    start(4, "abcd");
+    ck_assert(window_full(&window));
+    ck_assert_uint_eq(submit_all(0), 4);
+    ck_assert_int_eq(end(2, 0, 0), 0);
+    ck_assert_int_eq(end(1, 0, 0), 0);
+    ck_assert_str_eq(written(), "");
+    ck_assert_int_eq(end(0, 0, 0), 0);
+    ck_assert_str_eq(written(), "abc");
+    ck_assert(!window_full(&window));
+    ck_assert_int_eq(end(3, 0, 0), 0);
+    ck_assert_str_eq(written(), "d");
+    ck_assert(window_empty(&window));
+    window_deinit(&window);
+}
+END_TEST
+
+START_TEST(a_refused_line_is_submitted_again_before_later_ones)
+{
+    start(4, "abcd");
+    window_submitted(&window, window_ready(&window, 0));
+    window_submitted(&window, window_ready(&window, 0));
+    ck_assert_int_eq(end(0, -EBUSY, 0), WINDOW_E_REFUSED);
+    ck_assert_ptr_null(window_ready(&window, 0));
+    ck_assert_int_eq(end(1, 0, 0), 0);
+    ck_assert_uint_eq(window_ready(&window, MSEC)->number, 0);
+    ck_assert_str_eq(written(), "");
+    window_deinit(&window);
+}
+END_TEST
+
+START_TEST(after_a_refusal_no_more_are_under_way_than_were_accepted)
+{
+    start(8, "abcdefgh");
+    ck_assert_uint_eq(submit_all(0), 8);
+    for (uint64_t i = 3; i < 8; i++)
+        ck_assert_int_eq(end(i, -EBUSY, 0), WINDOW_E_REFUSED);
+    ck_assert_uint_eq(window.limit, 3);
+    ck_assert_uint_eq(submit_all(MSEC), 0);
+    ck_assert_int_eq(end(0, 0, MSEC), 0);
+    ck_assert_uint_eq(submit_all(MSEC), 1);
+    window_deinit(&window);
+}
+END_TEST
+
+START_TEST(the_limit_grows_by_one_for_each_limit_of_successes)
+{
+    start(8, "abcdefgh");
+    ck_assert_uint_eq(submit_all(0), 8);
+    for (uint64_t i = 2; i < 8; i++)
+        (void)end(i, -EBUSY, 0);
+    ck_assert_uint_eq(window.limit, 2);
+    (void)end(0, 0, MSEC);
+    ck_assert_uint_eq(window.limit, 2);
+    (void)end(1, 0, MSEC);
+    ck_assert_uint_eq(window.limit, 3);
+    window_deinit(&window);
+}
+END_TEST
+
+START_TEST(pauses_double_while_nothing_but_refusals_come)
+{
+    usec_t now = 0, expected = MSEC;
+
+    start(1, "a");
+    for (int i = 0; i < 12; i++) {
+        ck_assert_uint_eq(submit_all(now), 1);
+        (void)end(0, -EBUSY, now);
+        ck_assert_uint_eq(window.hold - now, expected);
+        now = window.hold;
+        expected = expected * 2 > 100 * MSEC ? 100 * MSEC : expected * 2;
+    }
+    ck_assert_uint_eq(submit_all(now), 1);
+    (void)end(0, 0, now);
+    ck_assert_uint_eq(window.hold_for, 0);
+    window_deinit(&window);
+}
+END_TEST
+
+START_TEST(a_burst_of_refusals_makes_one_pause)
+{
+    start(8, "abcdefgh");
+    ck_assert_uint_eq(submit_all(0), 8);
+    for (uint64_t i = 0; i < 8; i++)
+        (void)end(i, -EBUSY, 0);
+    ck_assert_uint_eq(window.hold, MSEC);
+    ck_assert_uint_eq(window.limit, 1);
+    window_deinit(&window);
+}
+END_TEST
+
+START_TEST(other_errors_end_a_line)
+{
+    start(2, "ab");
+    ck_assert_uint_eq(submit_all(0), 2);
+    ck_assert_int_eq(end(0, -EMSGSIZE, 0), 0);
+    ck_assert_int_eq(window_front(&window)->result.error, -EMSGSIZE);
+    window_deinit(&window);
+}
+END_TEST
+
+START_TEST(results_of_what_is_not_under_way_are_strange)
+{
+    start(4, "ab");
+    ck_assert_int_eq(end(0, 0, 0), WINDOW_E_STRANGE);
+    ck_assert_uint_eq(submit_all(0), 2);
+    ck_assert_int_eq(end(7, 0, 0), WINDOW_E_STRANGE);
+    ck_assert_int_eq(end(0, 0, 0), 0);
+    ck_assert_int_eq(end(0, 0, 0), WINDOW_E_STRANGE);
+    ck_assert_str_eq(written(), "a");
+    ck_assert_int_eq(end(0, 0, 0), WINDOW_E_STRANGE);
+    window_deinit(&window);
+}
+END_TEST
+
+START_TEST(giving_up_keeps_what_is_under_way)
+{
+    start(4, "abcd");
+    window_submitted(&window, window_ready(&window, 0));
+    window_submitted(&window, window_ready(&window, 0));
+    (void)end(0, -EBUSY, 0);
+    ck_assert_uint_eq(window_give_up(&window), 3);
+    ck_assert(!window_empty(&window));
+    ck_assert_int_eq(end(1, 0, 0), 0);
+    ck_assert_str_eq(written(), "b");
+    ck_assert(window_empty(&window));
+    window_deinit(&window);
+}
+END_TEST
+
+/* Random ends, refusals and orders against the one thing that counts. */
+START_TEST(no_line_is_lost_doubled_or_out_of_order)
+{
+    enum {
+        N_LINES = 20000,
+        SIZE = 16
+    };
+    unsigned seed = (unsigned)time(NULL);
+    uint64_t n_added = 0, n_written = 0, under_way[SIZE];
+    usec_t now = 0;
+
+    printf("seed %u\n", seed);
+    ck_assert_int_eq(window_init(&window, SIZE), 0);
+    while (n_written < N_LINES) {
+        struct window_line *line;
+        size_t n = 0;
+
+        while (n_added < N_LINES && !window_full(&window)) {
+            char text[16];
+            int size = snprintf(text, sizeof(text), "%d", (int)n_added++);
+
+            ck_assert_int_eq(window_add(&window, text, (size_t)size), 0);
+        }
+        (void)submit_all(now);
+        for (uint64_t i = window.first; i < window.next; i++)
+            if (window.lines[i % SIZE].state == WINDOW_SUBMITTED)
+                under_way[n++] = i;
+        ck_assert_uint_eq(n, window.n_submitted);
+        if (n > 0)
+            (void)end(under_way[(size_t)rand_r(&seed) % n], rand_r(&seed) % 4 == 0 ? -EBUSY : 0,
+                      now);
+        while ((line = (struct window_line *)window_front(&window))) {
+            ck_assert_uint_eq(strtoul(line->input, NULL, 10), n_written++);
+            window_drop(&window);
+        }
+        now += 100;
+    }
+    ck_assert(window_empty(&window));
+    window_deinit(&window);
+}
+END_TEST
+
+/* ---- the input ---- */
+
+static void read_pieces(const char *input, size_t input_size, char separator, const char *expected)
+{
+    struct reader reader;
+    const char *line;
+    char got[256] = "";
+    size_t size;
+    int fds[2];
+
+    ck_assert_int_eq(pipe(fds), 0);
+    ck_assert_int_eq(write(fds[1], input, input_size), (ssize_t)input_size);
+    close(fds[1]);
+    reader_init(&reader, fds[0], separator);
+    while (reader_next(&reader, 0, &line, &size) == 0) {
+        strncat(got, line, size);
+        strcat(got, "|");
+    }
+    ck_assert_str_eq(got, expected);
+    ck_assert_int_eq(reader_next(&reader, 0, &line, &size), READER_E_END);
+    reader_deinit(&reader);
+    close(fds[0]);
+}
+
+START_TEST(empty_lines_count_and_the_last_newline_may_lack)
+{
+    read_pieces("a\n\nb\n", 5, '\n', "a||b|");
+    read_pieces("a\nlast", 6, '\n', "a|last|");
+    read_pieces("\n", 1, '\n', "|");
+    read_pieces("", 0, '\n', "");
+}
+END_TEST
+
+START_TEST(with_another_separator_newlines_are_content)
+{
+    read_pieces("a\nb\0c", 5, '\0', "a\nb|c|");
+}
+END_TEST
+
+START_TEST(a_line_that_is_not_complete_is_not_handed_out)
+{
+    struct reader reader;
+    const char *line;
+    size_t size;
+    int fds[2];
+
+    ck_assert_int_eq(pipe(fds), 0);
+    reader_init(&reader, fds[0], '\n');
+    ck_assert_int_eq(write(fds[1], "ab", 2), 2);
+    ck_assert_int_eq(reader_next(&reader, 0, &line, &size), READER_E_LATER);
+    ck_assert_int_eq(write(fds[1], "c\nd", 3), 3);
+    ck_assert_int_eq(reader_next(&reader, 0, &line, &size), 0);
+    ck_assert_uint_eq(size, 3);
+    ck_assert_int_eq(memcmp(line, "abc", 3), 0);
+    ck_assert_int_eq(reader_next(&reader, 0, &line, &size), READER_E_LATER);
+    reader_deinit(&reader);
+    close(fds[0]);
+    close(fds[1]);
+}
+END_TEST
+
+START_TEST(lines_longer_than_the_buffer_arrive_whole)
+{
+    enum {
+        SIZE = 300000
+    };
+    char path[] = "/tmp/test-ctl-window-XXXXXX", *text = malloc(SIZE);
+    struct reader reader;
+    const char *line;
+    size_t size;
+    int fd = mkstemp(path);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(unlink(path), 0);
+    memset(text, 'x', SIZE);
+    text[SIZE - 100] = '\n';
+    ck_assert_int_eq(write(fd, text, SIZE), SIZE);
+    ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+    reader_init(&reader, fd, '\n');
+    ck_assert_uint_eq(reader.size, SIZE);
+    ck_assert_int_eq(reader_next(&reader, 0, &line, &size), 0);
+    ck_assert_uint_eq(size, SIZE - 100);
+    ck_assert_int_eq(reader_next(&reader, 0, &line, &size), 0);
+    ck_assert_uint_eq(size, 99);
+    reader_deinit(&reader);
+    close(fd);
+    free(text);
+}
+END_TEST
+
+START_TEST(input_without_separators_does_not_fill_the_memory)
+{
+    struct reader reader;
+    const char *line;
+    size_t size;
+    int fd = open("/dev/zero", O_RDONLY);
+
+    ck_assert_int_ge(fd, 0);
+    reader_init(&reader, fd, '\n');
+    ck_assert_int_eq(reader_next(&reader, 0, &line, &size), -EMSGSIZE);
+    ck_assert_uint_lt(reader.allocated, 4 * READER_LINE_MAX);
+    reader_deinit(&reader);
+    close(fd);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ctl-window");
+    TCase *tcase = tcase_create("ctl-window");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tcase, results_leave_in_the_order_of_the_input);
+    tcase_add_test(tcase, a_refused_line_is_submitted_again_before_later_ones);
+    tcase_add_test(tcase, after_a_refusal_no_more_are_under_way_than_were_accepted);
+    tcase_add_test(tcase, the_limit_grows_by_one_for_each_limit_of_successes);
+    tcase_add_test(tcase, pauses_double_while_nothing_but_refusals_come);
+    tcase_add_test(tcase, a_burst_of_refusals_makes_one_pause);
+    tcase_add_test(tcase, other_errors_end_a_line);
+    tcase_add_test(tcase, results_of_what_is_not_under_way_are_strange);
+    tcase_add_test(tcase, giving_up_keeps_what_is_under_way);
+    tcase_add_test(tcase, no_line_is_lost_doubled_or_out_of_order);
+    tcase_add_test(tcase, empty_lines_count_and_the_last_newline_may_lack);
+    tcase_add_test(tcase, with_another_separator_newlines_are_content);
+    tcase_add_test(tcase, a_line_that_is_not_complete_is_not_handed_out);
+    tcase_add_test(tcase, lines_longer_than_the_buffer_arrive_whole);
+    tcase_add_test(tcase, input_without_separators_does_not_fill_the_memory);
+    suite_add_tcase(suite, tcase);
+
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/event/latency.h"
+#include <check.h>
+#include <stdlib.h>
+
+START_TEST(of_none_nothing_is_known)
+{
+    struct latency latency = {0};
+
+    ck_assert_uint_eq(latency_percentile(&latency, 50), 0);
+    ck_assert_uint_eq(latency_percentile(&latency, 100), 0);
+}
+END_TEST
+
+START_TEST(each_time_is_told_at_most_an_eighth_too_long)
+{
+    for (unsigned shift = 0; shift < 38; shift++) {
+        for (usec_t add = 0; add < 16; add++) {
+            struct latency latency = {0};
+            usec_t took = ((usec_t)1 << shift) + add * (((usec_t)1 << shift) / 16), told;
+
+            latency_add(&latency, took);
+            told = latency_percentile(&latency, 50);
+            ck_assert_uint_ge(told, took);
+            ck_assert_uint_le(told, took + took / 8);
+            ck_assert_uint_eq(latency_percentile(&latency, 99), told);
+        }
+    }
+}
+END_TEST
+
+START_TEST(the_longest_of_all_is_counted_too)
+{
+    struct latency latency = {0};
+
+    latency_add(&latency, USEC_INFINITY);
+    latency_add(&latency, (usec_t)1 << 60);
+    ck_assert_uint_ge(latency_percentile(&latency, 100), ((usec_t)1 << 39) - 1);
+}
+END_TEST
+
+START_TEST(percentiles_are_those_of_all)
+{
+    struct latency latency = {0};
+
+    for (unsigned i = 0; i < 98; i++)
+        latency_add(&latency, 4);
+    latency_add(&latency, 1024);
+    latency_add(&latency, 65536);
+    ck_assert_uint_eq(latency_percentile(&latency, 1), 4);
+    ck_assert_uint_eq(latency_percentile(&latency, 98), 4);
+    ck_assert_uint_eq(latency_percentile(&latency, 99), 1151);
+    ck_assert_uint_eq(latency_percentile(&latency, 100), 73727);
+}
+END_TEST
+
+START_TEST(what_is_long_ago_counts_no_more)
+{
+    struct latency latency = {0};
+
+    for (unsigned i = 0; i < 100000; i++)
+        latency_add(&latency, 1000000);
+    for (unsigned i = 0; i < 2 * LATENCY_MAX_N; i++)
+        latency_add(&latency, 5);
+    ck_assert_uint_eq(latency_percentile(&latency, 50), 5);
+    for (unsigned i = 0; i < 12 * LATENCY_MAX_N; i++)
+        latency_add(&latency, 5);
+    ck_assert_uint_eq(latency_percentile(&latency, 100), 5);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("latency");
+    TCase *tc = tcase_create("all");
+
+    tcase_add_test(tc, of_none_nothing_is_known);
+    tcase_add_test(tc, each_time_is_told_at_most_an_eighth_too_long);
+    tcase_add_test(tc, the_longest_of_all_is_counted_too);
+    tcase_add_test(tc, percentiles_are_those_of_all);
+    tcase_add_test(tc, what_is_long_ago_counts_no_more);
+    suite_add_tcase(suite, tc);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/examples/bank/decimal.h"
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+
+static const struct {
+    const char *text;
+    decimal_t amount;
+    const char *written;
+} good[] = {
+    {"0", 0, "0.00"},
+    {"12", 1200, "12.00"},
+    {"12.5", 1250, "12.50"},
+    {"12.05", 1205, "12.05"},
+    {"007.10", 710, "7.10"},
+    {"0.01", 1, "0.01"},
+    {"-0.05", -5, "-0.05"},
+    {"-3.10", -310, "-3.10"},
+    {"92233720368547758.07", INT64_MAX, "92233720368547758.07"},
+    {"-92233720368547758.08", INT64_MIN, "-92233720368547758.08"},
+};
+
+static const struct {
+    const char *text;
+    int error;
+} bad[] = {
+    {"", -EINVAL},
+    {"-", -EINVAL},
+    {".5", -EINVAL},
+    {"1.", -EINVAL},
+    {"1.234", -EINVAL},
+    {"1,5", -EINVAL},
+    {"+1", -EINVAL},
+    {" 1", -EINVAL},
+    {"1 ", -EINVAL},
+    {"1e3", -EINVAL},
+    {"--1", -EINVAL},
+    {"0x10", -EINVAL},
+    {"nan", -EINVAL},
+    {"1.5.5", -EINVAL},
+    {"1.-5", -EINVAL},
+    {"92233720368547758.08", -ERANGE},
+    {"-92233720368547758.09", -ERANGE},
+    {"99999999999999999999999", -ERANGE},
+};
+
+START_TEST(test_amount_is_read_and_written_exactly)
+{
+    char text[DECIMAL_TEXT];
+    decimal_t amount;
+
+    ck_assert_int_eq(decimal_parse(&amount, good[_i].text), 0);
+    ck_assert_int_eq(amount, good[_i].amount);
+    ck_assert_str_eq(decimal_format(amount, text), good[_i].written);
+}
+END_TEST
+
+START_TEST(test_what_is_no_amount_is_refused)
+{
+    decimal_t amount = 42;
+
+    ck_assert_msg(decimal_parse(&amount, bad[_i].text) == bad[_i].error, "%s", bad[_i].text);
+    ck_assert_int_eq(amount, 42);
+}
+END_TEST
+
+START_TEST(test_ten_times_ten_cents_is_one)
+{
+    decimal_t dime, sum = 0;
+    char text[DECIMAL_TEXT];
+
+    ck_assert_int_eq(decimal_parse(&dime, "0.10"), 0);
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(decimal_add(sum, dime, &sum), 0);
+    ck_assert_str_eq(decimal_format(sum, text), "1.00");
+}
+END_TEST
+
+START_TEST(test_sum_that_does_not_fit_changes_nothing)
+{
+    decimal_t sum = 7;
+
+    ck_assert_int_eq(decimal_add(INT64_MAX, 1, &sum), -ERANGE);
+    ck_assert_int_eq(decimal_add(INT64_MIN, -1, &sum), -ERANGE);
+    ck_assert_int_eq(sum, 7);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("decimal");
+    TCase *amounts = tcase_create("amounts");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_loop_test(amounts, test_amount_is_read_and_written_exactly, 0,
+                        (int)(sizeof(good) / sizeof(good[0])));
+    tcase_add_loop_test(amounts, test_what_is_no_amount_is_refused, 0,
+                        (int)(sizeof(bad) / sizeof(bad[0])));
+    tcase_add_test(amounts, test_ten_times_ten_cents_is_one);
+    tcase_add_test(amounts, test_sum_that_does_not_fit_changes_nothing);
+    suite_add_tcase(s, amounts);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

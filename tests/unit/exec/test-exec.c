@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/fake-supervisor.h"
+#include "worker/exec/command.h"
+#include "worker/exec/options.h"
+#include "worker/exec/outcome.h"
+#include "worker/exec/run.h"
+#include "worker/exec/template.h"
+#include <dirent.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+/* ---- template ---- */
+
+#define ARGV(...) ((char *[]){__VA_ARGS__, NULL})
+
+static struct template_values values = {.payload = "the payload",
+                                        .payload_size = 11,
+                                        .id = "id-7",
+                                        .key = "k",
+                                        .key_size = 1,
+                                        .attempt = 2};
+
+static void expand(const char *from, const char *to)
+{
+    char **argv;
+
+    ck_assert_int_eq(template_expand(ARGV("prog", (char *)(uintptr_t)from), &values, &argv), 0);
+    ck_assert_str_eq(argv[1], to);
+    ck_assert_ptr_null(argv[2]);
+    template_free(argv);
+}
+
+START_TEST(test_placeholders_are_replaced_wherever_they_stand)
+{
+    expand("{}", "the payload");
+    expand("--file={}", "--file=the payload");
+    expand("{id}/{key}/{attempt}/{}", "id-7/k/2/the payload");
+    expand("{}{}", "the payloadthe payload");
+    expand("", "");
+}
+END_TEST
+
+START_TEST(test_other_braces_stay_as_they_are)
+{
+    expand("{print $1}", "{print $1}");
+    expand("{", "{");
+    expand("}{", "}{");
+    expand("{ids}", "{ids}");
+    expand("{{}}", "{the payload}");
+    expand("{{{", "{{{");
+}
+END_TEST
+
+START_TEST(test_program_name_is_not_expanded)
+{
+    char **argv;
+
+    ck_assert_int_eq(template_expand(ARGV("{}"), &values, &argv), 0);
+    ck_assert_str_eq(argv[0], "{}");
+    ck_assert(!template_takes_payload(argv));
+    template_free(argv);
+    ck_assert(template_takes_payload(ARGV("x", "a", "-{}-")));
+}
+END_TEST
+
+START_TEST(test_filled_in_braces_are_not_expanded_again)
+{
+    struct template_values v = values;
+    char **argv;
+
+    v.payload = "{id}";
+    v.payload_size = 4;
+    ck_assert_int_eq(template_expand(ARGV("x", "{}"), &v, &argv), 0);
+    ck_assert_str_eq(argv[1], "{id}");
+    template_free(argv);
+}
+END_TEST
+
+START_TEST(test_payloads_that_no_argument_can_hold_are_refused)
+{
+    static char large[131072];
+    struct template_values v = values;
+    char **argv;
+
+    v.payload = "a\0b";
+    v.payload_size = 3;
+    ck_assert_int_eq(template_expand(ARGV("x", "{}"), &v, &argv), -EINVAL);
+    ck_assert_int_eq(template_expand(ARGV("x", "{id}"), &v, &argv), 0);
+    template_free(argv);
+    memset(large, 'x', sizeof(large));
+    v.payload = large;
+    v.payload_size = sizeof(large);
+    ck_assert_int_eq(template_expand(ARGV("x", "{}"), &v, &argv), -E2BIG);
+    v.payload_size--;
+    ck_assert_int_eq(template_expand(ARGV("x", "{}"), &v, &argv), 0);
+    template_free(argv);
+    ck_assert_int_eq(template_expand(ARGV("x", "-{}"), &v, &argv), -E2BIG);
+}
+END_TEST
+
+START_TEST(test_program_is_found_along_the_path)
+{
+    char *path;
+
+    setenv("PATH", "/nonexistent::/bin:/usr/bin", 1);
+    ck_assert_int_eq(template_resolve("sh", &path), 0);
+    ck_assert_str_eq(path, "/bin/sh");
+    free(path);
+    ck_assert_int_eq(template_resolve("/bin/sh", &path), 0);
+    free(path);
+    ck_assert_int_eq(template_resolve("no-such-program", &path), -ENOENT);
+    ck_assert_int_eq(template_resolve("/no/such/program", &path), -ENOENT);
+    ck_assert_int_eq(template_resolve("", &path), -ENOENT);
+    ck_assert_int_eq(template_resolve("/etc/passwd", &path), -EACCES);
+    ck_assert_int_eq(template_resolve("/etc", &path), -EACCES);
+    setenv("PATH", "/etc:/usr", 1);
+    ck_assert_int_eq(template_resolve("passwd", &path), -EACCES);
+}
+END_TEST
+
+/* ---- options ---- */
+
+START_TEST(test_sizes_times_and_statuses_are_understood)
+{
+    struct outcome_policy policy = {0};
+    size_t size;
+    usec_t time;
+
+    ck_assert_int_eq(options_parse_size("512", &size), 0);
+    ck_assert_uint_eq(size, 512);
+    ck_assert_int_eq(options_parse_size("3M", &size), 0);
+    ck_assert_uint_eq(size, 3 << 20);
+    ck_assert_int_eq(options_parse_time("250ms", &time), 0);
+    ck_assert_uint_eq(time, 250000);
+    ck_assert_int_eq(options_parse_time("2", &time), 0);
+    ck_assert_uint_eq(time, 2000000);
+    ck_assert_int_eq(options_parse_statuses("1,255", &policy), 0);
+    ck_assert(policy.unsuccessful[1] && policy.unsuccessful[255] && !policy.unsuccessful[2]);
+}
+END_TEST
+
+START_TEST(test_bad_values_are_refused)
+{
+    static const char *const sizes[] = {"", "-1", "1X", "M", "99999999999G", " 1", "1 M"};
+    static const char *const statuses[] = {"", "0", "256", "1,", ",1", "1 2", "x"};
+    struct outcome_policy policy;
+    size_t size;
+    usec_t time;
+
+    for (size_t i = 0; i < ELEMENTS(sizes); i++) {
+        ck_assert_int_eq(options_parse_size(sizes[i], &size), -EINVAL);
+        ck_assert_int_eq(options_parse_statuses(statuses[i], &policy), -EINVAL);
+    }
+    ck_assert_int_eq(options_parse_time("5h", &time), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_options_end_where_the_command_begins)
+{
+    char **argv = ARGV("troupe-exec", "--max-output=1K", "grep", "--literal", "-h");
+    struct exec_options options;
+
+    optind = 1;
+    ck_assert_int_eq(options_parse(&options, 5, argv), 0);
+    ck_assert_str_eq(options.argv[0], "grep");
+    ck_assert(!options.literal);
+    ck_assert_uint_eq(options.max_output, 1024);
+    ck_assert_uint_eq(options.kill_after, 5 * USEC_PER_SEC);
+}
+END_TEST
+
+/* ---- command ---- */
+
+static struct command_end end;
+
+static void run_with(struct command_options options, const char *script)
+{
+    signal(SIGPIPE, SIG_IGN);
+    options.path = "/bin/sh";
+    options.argv = ARGV("sh", "-c", (char *)(uintptr_t)script);
+    options.environment = environ;
+    if (options.max_output == 0)
+        options.max_output = 1 << 20;
+    if (options.kill_after == 0)
+        options.kill_after = USEC_INFINITY;
+    ck_assert_int_eq(command_run(&options, &end), 0);
+}
+
+static void run(const char *script)
+{
+    run_with((struct command_options){0}, script);
+}
+
+static void expect_description(const char *text)
+{
+    char buffer[256];
+
+    ck_assert_str_eq(outcome_describe(&end, buffer, sizeof(buffer)), text);
+    command_end_deinit(&end);
+}
+
+START_TEST(test_output_and_status_are_kept)
+{
+    run("printf hello; exit 3");
+    ck_assert(!end.signalled);
+    ck_assert_int_eq(end.code, 3);
+    ck_assert_uint_eq(end.output_size, 5);
+    ck_assert_mem_eq(end.output, "hello", 5);
+    expect_description("exited with status 3");
+}
+END_TEST
+
+START_TEST(test_last_words_are_part_of_the_reason)
+{
+    run("echo out of luck >&2; exit 1");
+    expect_description("exited with status 1: out of luck");
+}
+END_TEST
+
+START_TEST(test_only_the_end_of_long_last_words_is_kept)
+{
+    char text[64];
+
+    run("i=0; while [ $i -lt 3000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1");
+    ck_assert_uint_eq(end.tail_size, COMMAND_TAIL_MAX);
+    ck_assert_str_eq(outcome_describe(&end, text, 40), "exited with status 1: ne 2998\nline 2999");
+    command_end_deinit(&end);
+}
+END_TEST
+
+START_TEST(test_death_by_signal_is_named)
+{
+    struct rlimit none = {0, 0};
+
+    setrlimit(RLIMIT_CORE, &none);
+    run("kill -SEGV $$");
+    ck_assert(end.signalled);
+    expect_description("killed by SIGSEGV");
+    end = (struct command_end){.signalled = true, .code = SIGABRT, .core_dumped = true};
+    expect_description("killed by SIGABRT (core dumped)");
+    end = (struct command_end){.signalled = true, .code = 60};
+    expect_description("killed by signal 60");
+}
+END_TEST
+
+START_TEST(test_input_reaches_the_command)
+{
+    size_t size = 3000000;
+    char *data = malloc(size);
+
+    for (size_t i = 0; i < size; i++)
+        data[i] = (char)(i * 13);
+    run_with((struct command_options){.input = data, .input_size = size, .max_output = size},
+             "cat");
+    ck_assert_int_eq(end.code, 0);
+    ck_assert_uint_eq(end.output_size, size);
+    ck_assert_mem_eq(end.output, data, size);
+    command_end_deinit(&end);
+    free(data);
+}
+END_TEST
+
+START_TEST(test_command_that_does_not_read_its_input_is_well)
+{
+    size_t size = 3000000;
+    char *data = calloc(1, size);
+
+    run_with((struct command_options){.input = data, .input_size = size}, "exec true");
+    ck_assert_int_eq(end.code, 0);
+    command_end_deinit(&end);
+    free(data);
+}
+END_TEST
+
+START_TEST(test_without_input_there_is_nothing_to_read)
+{
+    run("read x && echo something || echo nothing");
+    ck_assert_mem_eq(end.output, "nothing", 7);
+    command_end_deinit(&end);
+}
+END_TEST
+
+START_TEST(test_too_much_output_ends_the_command)
+{
+    run_with((struct command_options){.max_output = 100000}, "while :; do echo y; done");
+    ck_assert_int_eq(end.stop, COMMAND_OVERFLOW);
+    ck_assert_uint_le(end.output_size, 100000);
+    expect_description("wrote more to standard output than --max-output=");
+}
+END_TEST
+
+/* Says "go on" until the command has shown that it is up. */
+static bool stop_after_output(void *userdata, int pid, size_t output_size)
+{
+    (void)userdata;
+    (void)pid;
+    return output_size > 0;
+}
+
+START_TEST(test_cancelled_command_is_asked_first)
+{
+    run_with((struct command_options){.tick = stop_after_output},
+             "trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.01; done");
+    ck_assert_int_eq(end.stop, COMMAND_CANCELLED);
+    ck_assert_int_eq(end.code, 9);
+    ck_assert_mem_eq(end.output, "up\nbye\n", 7);
+    command_end_deinit(&end);
+}
+END_TEST
+
+START_TEST(test_cancelled_command_that_does_not_listen_is_killed)
+{
+    run_with((struct command_options){.tick = stop_after_output, .kill_after = 1000},
+             "trap '' TERM; echo up; while :; do sleep 0.01; done");
+    ck_assert_int_eq(end.stop, COMMAND_CANCELLED);
+    ck_assert(end.signalled);
+    ck_assert_int_eq(end.code, SIGKILL);
+    command_end_deinit(&end);
+}
+END_TEST
+
+START_TEST(test_nothing_of_the_group_survives_the_command)
+{
+    int fds[2];
+    char c;
+
+    /* The background process holds the pipe's other end: the end of the file is its death. */
+    ck_assert_int_eq(pipe(fds), 0);
+    ck_assert_int_eq(fds[1], dup2(fds[1], fds[1]));
+    run("sleep 1000 & echo started");
+    close(fds[1]);
+    ck_assert_int_eq(read(fds[0], &c, 1), 0);
+    ck_assert_mem_eq(end.output, "started", 7);
+    command_end_deinit(&end);
+}
+END_TEST
+
+START_TEST(test_signal_to_this_process_ends_the_command)
+{
+    char script[64];
+
+    snprintf(script, sizeof(script), "kill -TERM %d; while :; do sleep 0.01; done", getpid());
+    run(script);
+    ck_assert_int_eq(end.stop, COMMAND_TERMINATED);
+    ck_assert_int_eq(end.signal, SIGTERM);
+    expect_description("ended because troupe-exec got SIGTERM");
+}
+END_TEST
+
+/*
+ * As trouped starts every worker; whoever started this test may have ignored some. By system call,
+ * since libc refuses to touch the two that it keeps for itself.
+ */
+static void clean_signals(void)
+{
+    const unsigned long action[4] = {(unsigned long)SIG_DFL};
+    sigset_t none;
+
+    for (int i = 1; i <= SIGRTMAX; i++)
+        (void)syscall(SYS_rt_sigaction, i, action, NULL, sizeof(unsigned long));
+    sigemptyset(&none);
+    ck_assert_int_eq(sigprocmask(SIG_SETMASK, &none, NULL), 0);
+}
+
+START_TEST(test_command_runs_in_a_group_of_its_own_with_clean_signals)
+{
+    clean_signals();
+    run("set -- $(cat /proc/$$/stat); [ $5 = $$ ] && exec grep -E 'Sig(Blk|Ign)' "
+        "/proc/self/status");
+    ck_assert_int_eq(end.code, 0);
+    ck_assert_mem_eq(end.output, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n", 50);
+    command_end_deinit(&end);
+}
+END_TEST
+
+START_TEST(test_program_that_cannot_be_executed_is_an_error)
+{
+    struct command_options options = {
+        .path = "/nonexistent", .argv = ARGV("x"), .environment = environ};
+
+    ck_assert_int_eq(command_run(&options, &end), -ENOENT);
+    options.path = "/etc/passwd";
+    ck_assert_int_eq(command_run(&options, &end), -EACCES);
+    ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
+}
+END_TEST
+
+static unsigned count_descriptors(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    while (readdir(directory))
+        n++;
+    closedir(directory);
+    return n;
+}
+
+START_TEST(test_no_descriptor_and_no_child_is_left)
+{
+    struct command_options missing = {
+        .path = "/nonexistent", .argv = ARGV("x"), .environment = environ};
+    unsigned before = count_descriptors();
+
+    for (int i = 0; i < 20; i++) {
+        run("echo x; echo y >&2");
+        command_end_deinit(&end);
+        ck_assert_int_eq(command_run(&missing, &end), -ENOENT);
+    }
+    ck_assert_uint_eq(count_descriptors(), before);
+    ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
+    ck_assert_int_eq(errno, ECHILD);
+}
+END_TEST
+
+/* ---- as a worker ---- */
+
+static struct run_context context;
+static struct fake fake;
+
+static int run_worker(void)
+{
+    struct troupe_worker *worker;
+    int r;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (troupe_worker_new(&worker) < 0)
+        return 90;
+    troupe_worker_on_job(worker, run_job, &context);
+    r = troupe_worker_run(worker);
+    troupe_worker_free(worker);
+    free(context.path);
+    return r < 0 ? 91 : 0;
+}
+
+static void start(char *const *argv)
+{
+    context.options.argv = argv;
+    context.options.kill_after = USEC_PER_SEC * 5;
+    if (context.options.max_output == 0)
+        context.options.max_output = 1 << 20;
+    context.options.policy.unsuccessful[4] = true;
+    ck_assert_int_eq(template_resolve(argv[0], &context.path), 0);
+    fake_start(&fake, WAKE_FUTEX, run_worker);
+    free(context.path);
+    fake_expect(&fake, PROTOCOL_READY);
+}
+
+START_TEST(test_payload_is_input_and_output_is_result)
+{
+    start(ARGV("tr", "a-z", "A-Z"));
+    for (int i = 0; i < 3; i++) {
+        fake_do_text(&fake, "hello");
+        ck_assert_int_eq(fake.outcome, PROTOCOL_SUCCESS);
+        ck_assert_str_eq(fake.data, "HELLO");
+    }
+    fake_stop(&fake);
+}
+END_TEST
+
+START_TEST(test_payload_as_argument_is_not_input)
+{
+    start(ARGV("sh", "-c", "echo $1 $2 $3 $TROUPE_JOB_ID $TROUPE_JOB_KEY; cat", "sh", "{}", "{id}",
+               "{attempt}"));
+    fake_do_text(&fake, "$(id)");
+    ck_assert_str_eq(fake.data, "$(id) job-1 1 job-1 key\n");
+    fake_stop(&fake);
+}
+END_TEST
+
+START_TEST(test_large_result_of_a_command_is_a_blob)
+{
+    static char data[50000];
+
+    start(ARGV("cat"));
+    fake_do(&fake, data, sizeof(data));
+    ck_assert_int_eq(fake.form, PAYLOAD_BLOB);
+    ck_assert_uint_eq(fake.size, 50000);
+    fake_stop(&fake);
+}
+END_TEST
+
+START_TEST(test_exit_statuses_are_failures_or_answers)
+{
+    start(ARGV("sh"));
+    fake_do_text(&fake, "echo broken >&2; exit 3");
+    ck_assert_int_eq(fake.outcome, PROTOCOL_ERROR);
+    ck_assert_int_eq(fake.code, 3);
+    ck_assert_str_eq(fake.data, "exited with status 3: broken");
+    fake_do_text(&fake, "echo reason >&2; exit 4");
+    ck_assert_int_eq(fake.outcome, PROTOCOL_UNSUCCESSFUL);
+    ck_assert_int_eq(fake.code, 4);
+    ck_assert_str_eq(fake.data, "reason\n");
+    fake_do_text(&fake, "echo answer; echo reason >&2; exit 4");
+    ck_assert_str_eq(fake.data, "answer\n");
+    fake_do_text(&fake, "kill -KILL $$");
+    ck_assert_int_eq(fake.outcome, PROTOCOL_ERROR);
+    ck_assert_int_eq(fake.code, 137);
+    ck_assert_str_eq(fake.data, "killed by SIGKILL");
+    fake_stop(&fake);
+}
+END_TEST
+
+START_TEST(test_a_death_by_a_signal_is_reported_before_the_result)
+{
+    start(ARGV("sh", "-c", "[ $1 = 0 ] || kill -$1 $$", "x", "{}"));
+    fake_do_text(&fake, "SEGV");
+    ck_assert_int_eq(fake.crash.signal, SIGSEGV);
+    ck_assert_int_gt(fake.crash.pid, 1);
+    ck_assert_int_ne(fake.crash.pid, fake.pid);
+    ck_assert_uint_gt(fake.crash.max_rss, 100000);
+    ck_assert_uint_gt(fake.crash.uptime, 0);
+    ck_assert_str_eq(fake.command, "sh -c [ $1 = 0 ] || kill -$1 $$ x {}");
+    fake_do_text(&fake, "0");
+    ck_assert_int_eq(fake.crash.signal, 0);
+    fake_stop(&fake);
+}
+END_TEST
+
+START_TEST(test_payload_that_no_argument_can_hold_is_final)
+{
+    start(ARGV("echo", "{}"));
+    fake_do(&fake, "a\0b", 3);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_UNSUCCESSFUL);
+    ck_assert_int_eq(fake.code, EINVAL);
+    fake_stop(&fake);
+}
+END_TEST
+
+START_TEST(test_cancel_flag_ends_the_command_and_its_state_tells_its_pid)
+{
+    char state[MEMORY_STATE_MAX + 1];
+    size_t size;
+
+    start(ARGV("sleep", "1000"));
+    fake_send(&fake, NULL, 0, 1);
+    fake_started(&fake);
+    do
+        if (memory_state_read(&fake.channel.theirs, state, &size) < 0)
+            size = 0; /* in the middle of a write */
+    while (size == 0);
+    state[size] = '\0';
+    ck_assert_ptr_nonnull(strstr(state, "{\"pid\":"));
+    fake_cancel(&fake);
+    fake_result(&fake);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_CANCELLED);
+    fake_stop(&fake);
+}
+END_TEST
+
+START_TEST(test_terminated_worker_ends_its_command_tells_and_dies)
+{
+    int status;
+
+    start(ARGV("sleep", "1000"));
+    fake_send(&fake, NULL, 0, 1);
+    fake_started(&fake);
+    for (size_t size = 0; size == 0;) {
+        char state[MEMORY_STATE_MAX];
+
+        if (memory_state_read(&fake.channel.theirs, state, &size) < 0)
+            size = 0; /* in the middle of a write */
+    }
+    kill(fake.pid, SIGTERM);
+    fake_result(&fake);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_ERROR);
+    ck_assert_int_eq(fake.code, EINTR);
+    status = fake_wait(&fake);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+}
+END_TEST
+
+/* Commands' standard error is passed on: here nobody wants to read it. */
+static void silence(void)
+{
+    int fd = open("/dev/null", O_WRONLY);
+
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+}
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("exec");
+    TCase *template = tcase_create("template"), *options = tcase_create("options"),
+          *command = tcase_create("command"), *worker = tcase_create("as a worker");
+
+    tcase_add_checked_fixture(command, silence, NULL);
+    tcase_add_checked_fixture(worker, silence, NULL);
+    tcase_add_test(template, test_placeholders_are_replaced_wherever_they_stand);
+    tcase_add_test(template, test_other_braces_stay_as_they_are);
+    tcase_add_test(template, test_program_name_is_not_expanded);
+    tcase_add_test(template, test_filled_in_braces_are_not_expanded_again);
+    tcase_add_test(template, test_payloads_that_no_argument_can_hold_are_refused);
+    tcase_add_test(template, test_program_is_found_along_the_path);
+    tcase_add_test(options, test_sizes_times_and_statuses_are_understood);
+    tcase_add_test(options, test_bad_values_are_refused);
+    tcase_add_test(options, test_options_end_where_the_command_begins);
+    tcase_add_test(command, test_output_and_status_are_kept);
+    tcase_add_test(command, test_last_words_are_part_of_the_reason);
+    tcase_add_test(command, test_only_the_end_of_long_last_words_is_kept);
+    tcase_add_test(command, test_death_by_signal_is_named);
+    tcase_add_test(command, test_input_reaches_the_command);
+    tcase_add_test(command, test_command_that_does_not_read_its_input_is_well);
+    tcase_add_test(command, test_without_input_there_is_nothing_to_read);
+    tcase_add_test(command, test_too_much_output_ends_the_command);
+    tcase_add_test(command, test_cancelled_command_is_asked_first);
+    tcase_add_test(command, test_cancelled_command_that_does_not_listen_is_killed);
+    tcase_add_test(command, test_nothing_of_the_group_survives_the_command);
+    tcase_add_test(command, test_signal_to_this_process_ends_the_command);
+    tcase_add_test(command, test_command_runs_in_a_group_of_its_own_with_clean_signals);
+    tcase_add_test(command, test_program_that_cannot_be_executed_is_an_error);
+    tcase_add_test(command, test_no_descriptor_and_no_child_is_left);
+    tcase_add_test(worker, test_payload_is_input_and_output_is_result);
+    tcase_add_test(worker, test_payload_as_argument_is_not_input);
+    tcase_add_test(worker, test_large_result_of_a_command_is_a_blob);
+    tcase_add_test(worker, test_exit_statuses_are_failures_or_answers);
+    tcase_add_test(worker, test_a_death_by_a_signal_is_reported_before_the_result);
+    tcase_add_test(worker, test_payload_that_no_argument_can_hold_is_final);
+    tcase_add_test(worker, test_cancel_flag_ends_the_command_and_its_state_tells_its_pid);
+    tcase_add_test(worker, test_terminated_worker_ends_its_command_tells_and_dies);
+    suite_add_tcase(s, template);
+    suite_add_tcase(s, options);
+    suite_add_tcase(s, command);
+    suite_add_tcase(s, worker);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+    int failed;
+
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

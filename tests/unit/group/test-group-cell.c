@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/context.h"
+#include "supervisor/group/group.h"
+#include "supervisor/loop/loop.h"
+#include "supervisor/pool/slot.h"
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * A group with a cell for each key. It is never started: jobs wait, slots are stopped, and time
+ * passes only when a test says so.
+ */
+
+static struct context context;
+static struct config_daemon daemon_config;
+static struct config_group *config;
+static struct group *group;
+static char events[1024]; /* "type cell, " … */
+
+static void quiet(enum log_level level, struct log_fields fields, const char *message)
+{
+    (void)level;
+    (void)fields;
+    (void)message;
+}
+
+static void on_event(struct event_subscriber *subscriber, const struct event *event)
+{
+    size_t size = strlen(events);
+
+    (void)subscriber;
+    snprintf(events + size, sizeof(events) - size, "%s %s, ", event->type,
+             event->cell ? event->cell : event->group);
+}
+
+static struct event_subscriber subscriber = {.fn = on_event};
+
+static void make_group(enum config_cells cells)
+{
+    ck_assert_int_eq(config_defaults(&config, "mail"), 0);
+    config->exec_start = calloc(2, sizeof(char *));
+    config->exec_start[0] = strdup("/bin/false");
+    config->size = 2;
+    config->cells = cells;
+    config->cells_max = 3;
+    config->cell_idle = USEC_PER_SEC;
+    ck_assert_int_eq(group_new(&group, &context, config), 0);
+    ck_assert_int_eq(registry_add(&context.registry, group), 0);
+}
+
+/* What the group keeps of its cells, against a look at all of them. */
+static void check_sums(void)
+{
+    uint64_t queued = 0, running = 0, backoff = 0, waiters = 0;
+    struct census all = {0}, retiring = {0};
+
+    group_each_cell (cell, group) {
+        queued += cell->queue.n_jobs;
+        running += cell->n_running;
+        backoff += cell->n_backoff;
+        waiters += cell->n_waiters;
+        census_add(&all, &cell->census);
+        if (cell->retiring)
+            census_add(&retiring, &cell->census);
+        ck_assert_uint_eq(cell->census.n[CENSUS_MEMBER], cell->n_slots);
+    }
+    ck_assert_uint_eq(group_queued(group), queued);
+    ck_assert_uint_eq(group->n_running, running);
+    ck_assert_uint_eq(group->n_backoff, backoff);
+    ck_assert_uint_eq(group->n_waiters, waiters);
+    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
+        ck_assert_uint_eq(group->census.n[i], all.n[i]);
+        ck_assert_uint_eq(group->retiring.n[i], retiring.n[i]);
+        ck_assert_uint_eq(context.registry.census.n[i], all.n[i]);
+    }
+}
+
+static void drop_group(void)
+{
+    check_sums();
+    group_close(group, "it is over");
+    registry_remove(&context.registry, group);
+    group_free(group);
+}
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    log_set_sink(quiet);
+    memset(&context, 0, sizeof(context));
+    registry_init(&context.registry);
+    context.config = &daemon_config;
+    ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    pacer_init(&context.starts, context.loop);
+    pacer_init(&context.burials, context.loop);
+    ck_assert_int_eq(job_table_init(&context.jobs), 0);
+    ck_assert_int_eq(event_bus_init(&context.events), 0);
+    death_log_init(&context.deaths, 10);
+    event_subscribe(&context.events, &subscriber);
+    make_group(CONFIG_CELLS_BY_KEY);
+}
+
+static void teardown(void)
+{
+    drop_group();
+    registry_deinit(&context.registry);
+    event_unsubscribe(&subscriber);
+    job_table_deinit(&context.jobs);
+    event_bus_deinit(&context.events);
+    death_log_deinit(&context.deaths);
+    loop_free(context.loop);
+}
+
+static int submit_data(const char *key, size_t size, const char *id, struct job **ret)
+{
+    static char data[1 << 20];
+    struct job *job;
+    const struct cell_request request = {
+        .name = id,
+        .key = key,
+        .key_size = (uint32_t)strlen(key),
+        .options = JOB_OPTIONS_DEFAULT,
+        .data = data,
+        .size = size,
+    };
+
+    return group_submit(group, &request, NULL, NULL, 0, ret ? ret : &job);
+}
+
+static int submit(const char *key)
+{
+    return submit_data(key, 4, "", NULL);
+}
+
+static struct cell *cell_of(const char *key)
+{
+    return group_find_cell(group, key, strlen(key));
+}
+
+static struct job *first_job(const char *key)
+{
+    return queue_first(&cell_of(key)->queue);
+}
+
+/* What the end of a turn does. */
+static void end_turn(struct cell *cell)
+{
+    loop_undefer(&cell->dispatch);
+    cell->dispatch.fn(&cell->dispatch);
+}
+
+/* As if so much time had passed for it. */
+static void idle_for(struct cell *cell, usec_t time)
+{
+    timer_disarm(loop_timers(context.loop), &cell->idle_timer);
+    cell->idle_timer.fn(&cell->idle_timer, cell->idle_since + time);
+}
+
+START_TEST(a_key_makes_its_cell_once)
+{
+    ck_assert(group_is_keyed(group));
+    ck_assert_int_eq(submit("acme"), 0);
+    ck_assert_int_eq(submit("acme"), 0);
+    ck_assert_int_eq(submit("other"), 0);
+    ck_assert_uint_eq(group->cells.n_cells, 2);
+    ck_assert_str_eq(cell_of("acme")->name, "mail/acme");
+    ck_assert_uint_eq(cell_of("acme")->queue.n_jobs, 2);
+    ck_assert_str_eq(cell_of("acme")->slots[1]->name, "mail/acme/1");
+    ck_assert_uint_eq(group->n_live, 3);
+    ck_assert_str_eq(events, "cell.created mail/acme, cell.created mail/other, ");
+}
+END_TEST
+
+START_TEST(what_cannot_name_a_cell_is_refused)
+{
+    ck_assert_int_eq(submit(""), CELL_E_NO_KEY);
+    ck_assert_int_eq(submit("a/b"), CELL_E_BAD_KEY);
+    ck_assert_int_eq(submit(".."), CELL_E_BAD_KEY);
+    ck_assert_int_eq(submit("12345678901234567890123456789012345678901234567890123456789012345"),
+                     CELL_E_BAD_KEY);
+    ck_assert_uint_eq(group->cells.n_cells, 0);
+}
+END_TEST
+
+START_TEST(without_cells_a_key_is_only_the_jobs)
+{
+    struct job *job;
+
+    drop_group();
+    make_group(CONFIG_CELLS_NONE);
+    ck_assert(!group_is_keyed(group));
+    ck_assert_int_eq(submit_data("a/b", 4, "", &job), 0);
+    ck_assert_int_eq(submit(""), 0);
+    ck_assert_ptr_eq(job->cell, group->cell);
+    ck_assert_str_eq(group->cell->name, "mail");
+    ck_assert_str_eq(group->cell->slots[0]->name, "mail/0");
+    ck_assert_ptr_null(cell_event_name(group->cell));
+    ck_assert_ptr_eq(group_next_cell(group, NULL), group->cell);
+    ck_assert_ptr_null(group_next_cell(group, group->cell));
+}
+END_TEST
+
+START_TEST(beyond_CellsMax_only_keys_that_have_a_cell_are_served)
+{
+    ck_assert_int_eq(submit("a"), 0);
+    ck_assert_int_eq(submit("b"), 0);
+    ck_assert_int_eq(submit("c"), 0);
+    ck_assert_int_eq(submit("d"), CELL_E_TOO_MANY);
+    ck_assert_int_eq(submit("a"), 0);
+    ck_assert_uint_eq(group->counters.refused, 1);
+}
+END_TEST
+
+START_TEST(a_refused_job_leaves_no_cell_behind)
+{
+    ck_assert_int_eq(submit_data("a", 4, "mine", NULL), 0);
+    ck_assert_int_eq(submit_data("b", 4, "mine", NULL), CELL_E_EXISTS);
+    ck_assert_int_eq(submit_data("b", 4, "bad id", NULL), CELL_E_BAD_ID);
+    ck_assert_uint_eq(group->cells.n_cells, 1);
+    ck_assert_str_eq(events, "cell.created mail/a, ");
+}
+END_TEST
+
+START_TEST(a_group_that_goes_away_makes_no_cells)
+{
+    ck_assert_int_eq(submit("a"), 0);
+    group_close(group, "it is over");
+    ck_assert_int_eq(submit("a"), CELL_E_STOPPING);
+    ck_assert_int_eq(submit("b"), CELL_E_STOPPING);
+    ck_assert_uint_eq(group->n_live, 0);
+    group_reopen(group);
+    ck_assert_int_eq(submit("b"), 0);
+}
+END_TEST
+
+START_TEST(beyond_what_all_may_hold_each_may_still_hold_its_share)
+{
+    config->cells_queue_memory_max = 3000000;
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(submit_data("a", 1 << 20, "", NULL), 0);
+    ck_assert_int_eq(submit_data("a", 1 << 20, "", NULL), CELL_E_BUSY);
+    ck_assert_int_eq(submit_data("b", 900000, "", NULL), 0);
+    ck_assert_int_eq(submit_data("b", 900000, "", NULL), CELL_E_BUSY);
+    ck_assert_int_eq(submit_data("c", 900000, "", NULL), 0);
+    ck_assert_uint_eq(group->queue_bytes, (2 << 20) + 1800000);
+    while (first_job("a"))
+        ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+    ck_assert_uint_eq(group->queue_bytes, 1800000);
+    ck_assert_int_eq(submit_data("b", 900000, "", NULL), 0);
+}
+END_TEST
+
+START_TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)
+{
+    ck_assert_int_eq(submit("a"), 0);
+    idle_for(cell_of("a"), 2 * USEC_PER_SEC);
+    ck_assert(!cell_of("a")->retiring); /* it has a job */
+    ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+    ck_assert(timer_armed(&cell_of("a")->idle_timer));
+    idle_for(cell_of("a"), USEC_PER_SEC - 1);
+    ck_assert(!cell_of("a")->retiring);
+    ck_assert_uint_eq(cell_of("a")->idle_timer.at, cell_of("a")->idle_since + USEC_PER_SEC);
+    idle_for(cell_of("a"), USEC_PER_SEC);
+    ck_assert(cell_of("a")->retiring);
+    ck_assert_str_eq(cell_state(cell_of("a")), "retiring");
+    end_turn(cell_of("a"));
+    ck_assert_ptr_null(cell_of("a"));
+    ck_assert_uint_eq(group->counters.cancelled, 1);
+    ck_assert_str_eq(events, "cell.created mail/a, cell.retired mail/a, ");
+}
+END_TEST
+
+START_TEST(a_job_calls_a_retiring_cell_back)
+{
+    struct cell *cell;
+
+    ck_assert_int_eq(submit("a"), 0);
+    cell = cell_of("a");
+    ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+    idle_for(cell, USEC_PER_SEC);
+    ck_assert_uint_eq(cell->size, 0);
+    ck_assert_int_eq(submit("a"), 0);
+    end_turn(cell);
+    ck_assert_ptr_eq(cell_of("a"), cell);
+    ck_assert(!cell->retiring);
+    ck_assert_uint_eq(cell->size, 2);
+    ck_assert_uint_eq(cell->n_slots, 2);
+    ck_assert_uint_eq(cell->queue.n_jobs, 1);
+}
+END_TEST
+
+START_TEST(one_that_somebody_treats_differently_does_not_retire)
+{
+    struct cell *cell;
+
+    ck_assert_int_eq(submit("a"), 0);
+    cell = cell_of("a");
+    ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+    ck_assert_int_eq(group_pause_cell(cell), 0);
+    idle_for(cell, USEC_PER_SEC);
+    ck_assert(!cell->retiring && !timer_armed(&cell->idle_timer));
+    group_resume_cell(cell);
+    ck_assert(timer_armed(&cell->idle_timer));
+    ck_assert_int_eq(group_resize_cell(cell, 3), 0);
+    idle_for(cell, USEC_PER_SEC);
+    ck_assert(!cell->retiring && !timer_armed(&cell->idle_timer));
+    ck_assert_int_eq(group_resize(group, 4), 0);
+    ck_assert_uint_eq(cell->size, 4);
+    ck_assert(timer_armed(&cell->idle_timer));
+}
+END_TEST
+
+START_TEST(without_an_idle_time_cells_stay)
+{
+    config->cell_idle = USEC_INFINITY;
+    ck_assert_int_eq(submit("a"), 0);
+    ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+    ck_assert(!timer_armed(&cell_of("a")->idle_timer));
+    config->cell_idle = USEC_PER_SEC;
+    cell_review(cell_of("a"));
+    ck_assert(timer_armed(&cell_of("a")->idle_timer));
+}
+END_TEST
+
+START_TEST(cells_to_come_are_as_their_group_was_made)
+{
+    group_pause(group);
+    ck_assert_int_eq(group_resize(group, 3), 0);
+    ck_assert_int_eq(submit("a"), 0);
+    ck_assert(cell_of("a")->paused);
+    ck_assert_uint_eq(cell_of("a")->n_slots, 3);
+    group_resume(group);
+    ck_assert(!cell_of("a")->paused);
+    ck_assert_str_eq(
+        events, "group.paused mail, group.resized mail, cell.created mail/a, group.resumed mail, ");
+}
+END_TEST
+
+START_TEST(P7_a_cell_of_that_size_is_left_alone_and_one_below_one_refused)
+{
+    ck_assert_int_eq(submit("a"), 0);
+    ck_assert_int_eq(group_resize_cell(cell_of("a"), 0), GROUP_E_BAD_SIZE);
+    ck_assert_int_eq(group_resize_cell(cell_of("a"), GROUP_SIZE_MAX + 1), GROUP_E_BAD_SIZE);
+    ck_assert_int_eq(group_resize_cell(cell_of("a"), 2), 0);
+    ck_assert(!cell_of("a")->own_size);
+    ck_assert_str_eq(events, "cell.created mail/a, ");
+}
+END_TEST
+
+START_TEST(a_name_and_a_generation_are_never_used_twice)
+{
+    ck_assert_int_eq(submit("a"), 0);
+    cell_of("a")->slots[1]->generation = 7;
+    ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+    idle_for(cell_of("a"), USEC_PER_SEC);
+    end_turn(cell_of("a"));
+    ck_assert_int_eq(submit("a"), 0);
+    ck_assert_uint_eq(cell_of("a")->slots[1]->generation, 7);
+    ck_assert_uint_eq(cell_of("a")->slots[1]->born, 7);
+}
+END_TEST
+
+static int resolve(const char *target, struct registry_target *ret)
+{
+    return registry_resolve(&context.registry, target, ret);
+}
+
+START_TEST(targets_are_groups_cells_and_workers)
+{
+    struct registry_target target;
+
+    ck_assert_int_eq(submit("0"), 0);
+    ck_assert_int_eq(resolve("mail", &target), 0);
+    ck_assert(target.group == group && !target.cell && !target.slot);
+    ck_assert_int_eq(resolve("mail/0", &target), 0);
+    ck_assert(target.cell == cell_of("0") && !target.slot);
+    ck_assert_int_eq(resolve("mail/0/1", &target), 0);
+    ck_assert(target.slot == cell_of("0")->slots[1]);
+    ck_assert_int_eq(resolve("mail/0/2", &target), -ENOENT);
+    ck_assert_int_eq(resolve("mail/0/1/1", &target), -ENOENT);
+    ck_assert_int_eq(resolve("mail/0/", &target), -ENOENT);
+    ck_assert_int_eq(resolve("mail/", &target), -ENOENT);
+    ck_assert_int_eq(resolve("mail/1", &target), -ENOENT);
+    ck_assert_int_eq(registry_resolve_ever(&context.registry, "mail/1", &target), 0);
+    ck_assert(target.group == group && !target.cell);
+    ck_assert_int_eq(registry_resolve_ever(&context.registry, "mail/-1", &target), -ENOENT);
+    ck_assert_int_eq(registry_resolve_ever(&context.registry, "male/1", &target), -ENOENT);
+}
+END_TEST
+
+START_TEST(in_a_group_without_cells_a_number_is_a_worker)
+{
+    struct registry_target target;
+
+    drop_group();
+    make_group(CONFIG_CELLS_NONE);
+    ck_assert_int_eq(resolve("mail/1", &target), 0);
+    ck_assert(target.slot == group->cell->slots[1]);
+    ck_assert_int_eq(resolve("mail/key", &target), -ENOENT);
+    ck_assert_int_eq(registry_resolve_ever(&context.registry, "mail/key", &target), -ENOENT);
+    ck_assert_int_eq(resolve("mail/1/1", &target), -ENOENT);
+}
+END_TEST
+
+static Suite *group_suite(void)
+{
+    Suite *suite = suite_create("group-cell");
+    TCase *tcase = tcase_create("group-cell");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_key_makes_its_cell_once);
+    tcase_add_test(tcase, what_cannot_name_a_cell_is_refused);
+    tcase_add_test(tcase, without_cells_a_key_is_only_the_jobs);
+    tcase_add_test(tcase, beyond_CellsMax_only_keys_that_have_a_cell_are_served);
+    tcase_add_test(tcase, a_refused_job_leaves_no_cell_behind);
+    tcase_add_test(tcase, a_group_that_goes_away_makes_no_cells);
+    tcase_add_test(tcase, beyond_what_all_may_hold_each_may_still_hold_its_share);
+    tcase_add_test(tcase, an_idle_cell_retires_and_its_counters_stay_with_the_group);
+    tcase_add_test(tcase, a_job_calls_a_retiring_cell_back);
+    tcase_add_test(tcase, one_that_somebody_treats_differently_does_not_retire);
+    tcase_add_test(tcase, without_an_idle_time_cells_stay);
+    tcase_add_test(tcase, cells_to_come_are_as_their_group_was_made);
+    tcase_add_test(tcase, P7_a_cell_of_that_size_is_left_alone_and_one_below_one_refused);
+    tcase_add_test(tcase, a_name_and_a_generation_are_never_used_twice);
+    tcase_add_test(tcase, targets_are_groups_cells_and_workers);
+    tcase_add_test(tcase, in_a_group_without_cells_a_number_is_a_worker);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(group_suite());
+    int n_failed;
+
+    srunner_run_all(runner, CK_NORMAL);
+    n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

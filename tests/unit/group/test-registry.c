@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N 500
+
+static struct registry registry;
+static struct group groups[N];
+static char names[N][8];
+
+/* In an order that is neither that of names nor its reverse. */
+static size_t shuffled(size_t i)
+{
+    return i * 7 % N;
+}
+
+static void setup(void)
+{
+    registry_init(&registry);
+    for (size_t i = 0; i < N; i++) {
+        struct group *group = &groups[shuffled(i)];
+
+        snprintf(names[shuffled(i)], sizeof(names[0]), "g%03zu", shuffled(i));
+        *group = (struct group){.name = names[shuffled(i)]};
+        list_init(&group->pending_link);
+        list_init(&group->removed_link);
+        list_init(&group->down_link);
+        ck_assert_int_eq(registry_add(&registry, group), 0);
+    }
+}
+
+static void teardown(void)
+{
+    registry_deinit(&registry);
+}
+
+START_TEST(a_group_is_found_by_its_name_and_by_its_reference)
+{
+    struct group again = {.name = "g123"};
+
+    for (size_t i = 0; i < N; i++) {
+        ck_assert_ptr_eq(registry_find(&registry, names[i]), &groups[i]);
+        ck_assert_ptr_eq(registry_get(&registry, groups[i].reference), &groups[i]);
+    }
+    ck_assert_ptr_null(registry_find(&registry, "g"));
+    ck_assert_ptr_null(registry_find(&registry, "g0000"));
+    ck_assert_ptr_null(registry_find(&registry, "h"));
+    ck_assert_int_eq(registry_add(&registry, &again), -EEXIST);
+}
+END_TEST
+
+START_TEST(groups_come_in_the_order_of_names_from_any_name_on)
+{
+    const struct group *group;
+    const char *name = "";
+
+    for (size_t i = 0; i < N; i++) {
+        group = registry_after(&registry, name);
+        ck_assert_ptr_eq(group, &groups[i]);
+        name = group->name;
+    }
+    ck_assert_ptr_null(registry_after(&registry, name));
+    ck_assert_ptr_eq(registry_after(&registry, "g0005"), &groups[1]);
+}
+END_TEST
+
+START_TEST(what_was_removed_is_not_found_and_its_reference_stays_dead)
+{
+    uint64_t reference = groups[200].reference;
+
+    registry_remove(&registry, &groups[200]);
+    ck_assert_ptr_null(registry_find(&registry, "g200"));
+    ck_assert_ptr_null(registry_get(&registry, reference));
+    ck_assert_ptr_eq(registry_after(&registry, "g199"), &groups[201]);
+    ck_assert_int_eq(registry_add(&registry, &groups[200]), 0);
+    ck_assert_ptr_eq(registry_find(&registry, "g200"), &groups[200]);
+    ck_assert_ptr_null(registry_get(&registry, reference));
+    ck_assert_uint_eq(registry.n_groups, N);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("registry");
+    TCase *tcase = tcase_create("registry");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_group_is_found_by_its_name_and_by_its_reference);
+    tcase_add_test(tcase, groups_come_in_the_order_of_names_from_any_name_on);
+    tcase_add_test(tcase, what_was_removed_is_not_found_and_its_reference_stays_dead);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

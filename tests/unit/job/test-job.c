@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/job/job.h"
+#include <check.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct job_table table;
+
+static void setup(void)
+{
+    ck_assert_int_eq(job_table_init(&table), 0);
+}
+
+static void teardown(void)
+{
+    job_table_deinit(&table);
+}
+
+static struct job *new_job(const char *name)
+{
+    struct job *job;
+
+    ck_assert_int_eq(job_new(&table, name, &job), 0);
+    return job;
+}
+
+/* Brings a job to its end, as the cell would. */
+static void finish(struct job *job)
+{
+    job_set_state(job, JOB_RUNNING);
+    job_set_state(job, JOB_SUCCEEDED);
+}
+
+START_TEST(a_job_is_found_by_its_handle_and_by_its_made_id)
+{
+    struct job *job = new_job("");
+
+    ck_assert_ptr_eq(job_by_handle(&table, job->handle), job);
+    ck_assert_ptr_eq(job_by_id(&table, &job->id), job);
+    ck_assert_uint_eq(table.n_live, 1);
+}
+END_TEST
+
+START_TEST(a_made_id_written_as_text_finds_its_job)
+{
+    struct job *job = new_job("");
+    char text[PROTOCOL_ID_TEXT];
+    struct protocol_id id;
+
+    ck_assert_int_eq(protocol_id_parse(&id, protocol_id_format(&job->id, text)), 0);
+    ck_assert_ptr_eq(job_by_id(&table, &id), job);
+}
+END_TEST
+
+START_TEST(a_changed_bit_in_a_made_id_finds_nothing)
+{
+    struct job *job = new_job("");
+
+    for (int bit = 0; bit < 64; bit++) {
+        struct protocol_id id = job->id;
+        id.low ^= UINT64_C(1) << bit;
+        ck_assert_ptr_null(job_by_id(&table, &id));
+        id = job->id;
+        id.high ^= UINT64_C(1) << bit;
+        ck_assert_ptr_null(job_by_id(&table, &id));
+    }
+}
+END_TEST
+
+START_TEST(made_ids_are_all_different)
+{
+    enum {
+        N = 1000
+    };
+    struct protocol_id ids[N];
+
+    for (int i = 0; i < N; i++) {
+        ids[i] = new_job("")->id;
+        for (int j = 0; j < i; j++)
+            ck_assert(ids[i].high != ids[j].high || ids[i].low != ids[j].low);
+    }
+}
+END_TEST
+
+START_TEST(J2_live_duplicate_id_is_refused_and_free_again_after_the_end)
+{
+    struct job *job = new_job("invoice-7"), *second;
+    struct protocol_id id = {.name = "invoice-7"};
+
+    ck_assert_int_eq(job_new(&table, "invoice-7", &second), JOB_E_EXISTS);
+    ck_assert_ptr_eq(job_by_id(&table, &id), job);
+    finish(job);
+    job_unref(&table, job);
+    ck_assert_ptr_null(job_by_id(&table, &id));
+    ck_assert_int_eq(job_new(&table, "invoice-7", &second), 0);
+}
+END_TEST
+
+START_TEST(a_chosen_id_that_looks_like_a_made_one_is_found_and_refused_twice)
+{
+    const char *name = "00112233445566778899aabbccddeeff";
+    struct job *job = new_job(name), *second;
+    struct protocol_id id;
+
+    ck_assert_int_eq(protocol_id_parse(&id, name), 0);
+    ck_assert_ptr_eq(job_by_id(&table, &id), job);
+    ck_assert_int_eq(job_new(&table, name, &second), JOB_E_EXISTS);
+}
+END_TEST
+
+START_TEST(a_chosen_id_equal_to_a_live_made_one_is_refused)
+{
+    char text[PROTOCOL_ID_TEXT];
+    struct job *second;
+
+    protocol_id_format(&new_job("")->id, text);
+    ck_assert_int_eq(job_new(&table, text, &second), JOB_E_EXISTS);
+}
+END_TEST
+
+START_TEST(a_handle_of_a_freed_job_never_finds_its_successor)
+{
+    struct job *job = new_job("");
+    uint64_t handle = job->handle;
+    struct protocol_id id = job->id;
+
+    finish(job);
+    job_unref(&table, job);
+    ck_assert_ptr_null(job_by_handle(&table, handle));
+    ck_assert_ptr_eq(new_job(""), job); /* the same place */
+    ck_assert_ptr_null(job_by_handle(&table, handle));
+    ck_assert_ptr_null(job_by_id(&table, &id));
+}
+END_TEST
+
+START_TEST(a_job_lives_as_long_as_somebody_holds_it)
+{
+    struct job *job = new_job("held");
+    struct protocol_id id = {.name = "held"};
+
+    job_ref(job);
+    finish(job);
+    job_unref(&table, job);
+    ck_assert_ptr_eq(job_by_id(&table, &id), job);
+    job_unref(&table, job);
+    ck_assert_ptr_null(job_by_id(&table, &id));
+    ck_assert_uint_eq(table.n_live, 0);
+}
+END_TEST
+
+START_TEST(an_end_is_final)
+{
+    struct job *job = new_job("");
+
+    finish(job);
+    job_set_state(job, JOB_QUEUED); /* asserts */
+}
+END_TEST
+
+START_TEST(a_queued_job_cannot_succeed_without_running)
+{
+    job_set_state(new_job(""), JOB_SUCCEEDED); /* asserts */
+}
+END_TEST
+
+START_TEST(only_the_last_attempts_are_remembered_in_order)
+{
+    struct job *job = new_job("");
+
+    for (uint32_t i = 1; i <= JOB_ATTEMPTS_KEPT + 3; i++) {
+        job->attempt = i;
+        job_note_attempt(job, "g/0", "signal", "killed by SIGSEGV");
+    }
+    ck_assert_uint_eq(job->n_attempts, JOB_ATTEMPTS_KEPT);
+    for (uint32_t i = 0; i < JOB_ATTEMPTS_KEPT; i++)
+        ck_assert_uint_eq(job->attempts[i].number, i + 4);
+}
+END_TEST
+
+static int n_told;
+
+static void told(struct job_waiter *waiter, struct job *job)
+{
+    ck_assert_ptr_eq(waiter->job, job);
+    n_told++;
+}
+
+START_TEST(waiters_are_told_of_every_change_and_let_go_at_the_end)
+{
+    struct job *job = new_job("");
+    struct job_waiter waiter = {.changed = told};
+
+    list_init(&waiter.link);
+    job_add_waiter(job, &waiter);
+    job_set_state(job, JOB_RUNNING);
+    job_tell_waiters(job);
+    ck_assert(list_linked(&waiter.link));
+    job_set_state(job, JOB_DEAD);
+    job_tell_waiters(job);
+    ck_assert(!list_linked(&waiter.link));
+    ck_assert_int_eq(n_told, 2);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("job");
+    TCase *tcase = tcase_create("job");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_job_is_found_by_its_handle_and_by_its_made_id);
+    tcase_add_test(tcase, a_made_id_written_as_text_finds_its_job);
+    tcase_add_test(tcase, a_changed_bit_in_a_made_id_finds_nothing);
+    tcase_add_test(tcase, made_ids_are_all_different);
+    tcase_add_test(tcase, J2_live_duplicate_id_is_refused_and_free_again_after_the_end);
+    tcase_add_test(tcase, a_chosen_id_that_looks_like_a_made_one_is_found_and_refused_twice);
+    tcase_add_test(tcase, a_chosen_id_equal_to_a_live_made_one_is_refused);
+    tcase_add_test(tcase, a_handle_of_a_freed_job_never_finds_its_successor);
+    tcase_add_test(tcase, a_job_lives_as_long_as_somebody_holds_it);
+    tcase_add_test_raise_signal(tcase, an_end_is_final, SIGABRT);
+    tcase_add_test_raise_signal(tcase, a_queued_job_cannot_succeed_without_running, SIGABRT);
+    tcase_add_test(tcase, only_the_last_attempts_are_remembered_in_order);
+    tcase_add_test(tcase, waiters_are_told_of_every_change_and_let_go_at_the_end);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/job/job.h"
+#include "supervisor/job/kept-results.h"
+#include "supervisor/loop/loop.h"
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct loop *loop;
+static struct job_table table;
+static struct kept_results results, others;
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    ck_assert_int_eq(job_table_init(&table), 0);
+    kept_results_init(&results, loop, &table);
+    kept_results_init(&others, loop, &table);
+    kept_results_set_bounds(&results, USEC_PER_SEC, 10, UINT64_MAX);
+    kept_results_set_bounds(&others, USEC_PER_SEC, 10, UINT64_MAX);
+}
+
+static void teardown(void)
+{
+    kept_results_deinit(&results);
+    kept_results_deinit(&others);
+    ck_assert_uint_eq(table.n_live, 0);
+    job_table_deinit(&table);
+    loop_free(loop);
+}
+
+/* An ended job with this id, and a blob of this share as its result if there is one. */
+static struct job *ended(const char *name, struct blob_share *share)
+{
+    struct parcel parcel = PARCEL_NULL;
+    struct held_blob *blob;
+    struct job *job;
+
+    ck_assert_int_eq(job_new(&table, name, &job), 0);
+    job_set_state(job, JOB_RUNNING);
+    job_set_state(job, JOB_SUCCEEDED);
+    if (share) {
+        ck_assert_int_eq(
+            held_blob_new(&blob, share, open("/dev/null", O_RDONLY | O_CLOEXEC), 1 << 20, true), 0);
+        parcel_set_shared(&parcel, blob);
+        job_set_result(job, &parcel);
+    }
+    return job;
+}
+
+static bool is_known(const char *name)
+{
+    struct protocol_id id;
+
+    ck_assert_int_eq(protocol_id_parse(&id, name), 0);
+    return job_by_id(&table, &id) != NULL;
+}
+
+START_TEST(beyond_the_maximum_the_oldest_go)
+{
+    kept_results_set_bounds(&results, USEC_PER_SEC, 2, UINT64_MAX);
+    kept_results_add(&results, ended("a", NULL));
+    kept_results_add(&results, ended("b", NULL));
+    kept_results_add(&results, ended("c", NULL));
+    ck_assert(!is_known("a") && is_known("b") && is_known("c"));
+    kept_results_set_bounds(&results, USEC_PER_SEC, 1, UINT64_MAX);
+    ck_assert(!is_known("b") && is_known("c"));
+    ck_assert_uint_eq(results.n_jobs, 1);
+}
+END_TEST
+
+static struct job *sized(const char *name, size_t size)
+{
+    struct parcel parcel = PARCEL_NULL;
+    struct job *job = ended(name, NULL);
+    static const char zeros[1000];
+
+    ck_assert_int_eq(parcel_set(&parcel, zeros, size), 0);
+    job_set_result(job, &parcel);
+    return job;
+}
+
+START_TEST(beyond_the_memory_the_oldest_go)
+{
+    kept_results_set_bounds(&results, USEC_PER_SEC, 10, 1000);
+    kept_results_add(&results, sized("a", 400));
+    kept_results_add(&results, sized("b", 600));
+    ck_assert(is_known("a") && is_known("b"));
+    kept_results_add(&results, sized("c", 400));
+    ck_assert(!is_known("a") && is_known("b") && is_known("c"));
+    ck_assert_uint_eq(results.bytes, 1000);
+    kept_results_set_bounds(&results, USEC_PER_SEC, 10, 999);
+    ck_assert(!is_known("b") && is_known("c"));
+    ck_assert_uint_eq(results.bytes, 400);
+}
+END_TEST
+
+START_TEST(a_result_too_large_for_the_memory_leaves_its_job_with_a_reason)
+{
+    struct job *job = sized("large", 1000);
+
+    kept_results_set_bounds(&results, USEC_PER_SEC, 10, 999);
+    kept_results_add(&results, sized("a", 400));
+    kept_results_add(&results, job);
+    ck_assert(is_known("a") && is_known("large"));
+    ck_assert_uint_eq(job->result.size, 0);
+    ck_assert_ptr_nonnull(strstr(job->reason, "1000 bytes"));
+    ck_assert_uint_eq(results.bytes, 400);
+}
+END_TEST
+
+/* As if they had been added so long ago. */
+static void let_pass(usec_t time)
+{
+    list_for_each (node, &results.jobs)
+        list_entry(node, struct job, link)->kept_at -= time;
+}
+
+START_TEST(each_goes_at_its_time)
+{
+    const usec_t now = loop_now(loop);
+
+    kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10, UINT64_MAX);
+    kept_results_add(&results, ended("a", NULL));
+    ck_assert_uint_eq(results.timer.at, now + 3 * USEC_PER_SEC);
+    let_pass(2 * USEC_PER_SEC);
+    kept_results_add(&results, ended("b", NULL));
+    timer_disarm(loop_timers(loop), &results.timer);
+    results.timer.fn(&results.timer, now + 1 * USEC_PER_SEC);
+    ck_assert(!is_known("a") && is_known("b"));
+    ck_assert_uint_eq(results.timer.at, now + 3 * USEC_PER_SEC);
+}
+END_TEST
+
+START_TEST(those_that_are_kept_follow_a_change)
+{
+    kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10, UINT64_MAX);
+    kept_results_add(&results, ended("a", NULL));
+    let_pass(2 * USEC_PER_SEC);
+    kept_results_add(&results, ended("b", NULL));
+    kept_results_set_bounds(&results, 1 * USEC_PER_SEC, 10, UINT64_MAX);
+    ck_assert(!is_known("a") && is_known("b"));
+    ck_assert_uint_eq(results.timer.at, loop_now(loop) + 1 * USEC_PER_SEC);
+}
+END_TEST
+
+START_TEST(a_dropped_one_belongs_to_no_group_though_somebody_holds_it)
+{
+    struct job *job = ended("a", NULL);
+
+    job->group = (struct group *)&results; /* whatever */
+    kept_results_add(&results, job);
+    ck_assert_ptr_eq(job->kept, &results);
+    job_ref(job);
+    kept_results_drop(job);
+    ck_assert_ptr_null(job->kept);
+    ck_assert_ptr_null(job->group);
+    ck_assert_uint_eq(results.n_jobs, 0);
+    job_unref(&table, job);
+}
+END_TEST
+
+START_TEST(a_large_payload_costs_the_oldest_large_results_of_its_sender_alone)
+{
+    struct blob_share *share = blob_share_new(&table.blobs), *others_share;
+    struct held_blob *blob;
+
+    others_share = blob_share_new(&table.blobs);
+    table.blobs.max = 5;
+    kept_results_add(&others, ended("other", others_share));
+    kept_results_add(&results, ended("small", NULL));
+    kept_results_add(&results, ended("a", share));
+    kept_results_add(&results, ended("b", share));
+    ck_assert(is_known("a"));
+    ck_assert_int_eq(held_blob_new(&blob, share, -1, 1, true), 0);
+    ck_assert(!is_known("a") && is_known("b") && is_known("other") && is_known("small"));
+    (void)held_blob_unref(blob);
+    (void)blob_share_unref(share);
+    (void)blob_share_unref(others_share);
+}
+END_TEST
+
+static Suite *results_suite(void)
+{
+    Suite *suite = suite_create("kept-results");
+    TCase *tcase = tcase_create("kept-results");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, beyond_the_maximum_the_oldest_go);
+    tcase_add_test(tcase, beyond_the_memory_the_oldest_go);
+    tcase_add_test(tcase, a_result_too_large_for_the_memory_leaves_its_job_with_a_reason);
+    tcase_add_test(tcase, each_goes_at_its_time);
+    tcase_add_test(tcase, those_that_are_kept_follow_a_change);
+    tcase_add_test(tcase, a_dropped_one_belongs_to_no_group_though_somebody_holds_it);
+    tcase_add_test(tcase, a_large_payload_costs_the_oldest_large_results_of_its_sender_alone);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(results_suite());
+    int n_failed;
+
+    srunner_run_all(runner, CK_NORMAL);
+    n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/job/outcomes.h"
+#include <check.h>
+
+static struct outcomes outcomes;
+static usec_t now;
+
+static void setup(void)
+{
+    outcomes = (struct outcomes){0};
+    now = 1000;
+}
+
+static void end_jobs(unsigned n, bool dead)
+{
+    for (unsigned i = 0; i < n; i++)
+        outcomes_add(&outcomes, dead, ++now);
+}
+
+START_TEST(a_single_dead_job_is_no_failing_group)
+{
+    end_jobs(OUTCOMES_ENOUGH - 1, true);
+    ck_assert(!outcomes_failing(&outcomes));
+}
+END_TEST
+
+START_TEST(a_group_whose_jobs_all_die_is_failing_since_the_first_of_them)
+{
+    unsigned n;
+
+    end_jobs(20000, true);
+    ck_assert(outcomes_failing(&outcomes));
+    ck_assert_uint_eq(outcomes_count_dead(&outcomes, &n), OUTCOMES_MAX);
+    ck_assert_uint_eq(n, OUTCOMES_MAX);
+    ck_assert_uint_eq(outcomes.since, 1001);
+}
+END_TEST
+
+START_TEST(a_group_that_has_worked_for_long_is_failing_soon_after_it_breaks)
+{
+    unsigned n;
+
+    end_jobs(5000, false);
+    end_jobs(OUTCOMES_RECENT, true);
+    ck_assert(outcomes_failing(&outcomes));
+    ck_assert_uint_eq(outcomes_count_dead(&outcomes, &n), OUTCOMES_RECENT);
+    ck_assert_uint_eq(n, OUTCOMES_RECENT);
+    ck_assert_uint_eq(outcomes.since, 6001);
+}
+END_TEST
+
+START_TEST(a_group_that_works_again_is_not_failing_whatever_it_did_before)
+{
+    unsigned n;
+
+    end_jobs(5000, true);
+    end_jobs(OUTCOMES_RECENT, false);
+    ck_assert(!outcomes_failing(&outcomes));
+    ck_assert_uint_eq(outcomes.since, 0);
+    ck_assert_uint_eq(outcomes_count_dead(&outcomes, &n), OUTCOMES_MAX - OUTCOMES_RECENT);
+}
+END_TEST
+
+START_TEST(a_few_dead_jobs_among_many_are_no_failing_group)
+{
+    for (unsigned i = 0; i < 1000; i++)
+        outcomes_add(&outcomes, i % 3 == 0, ++now);
+    ck_assert(!outcomes_failing(&outcomes));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("outcomes");
+    TCase *tcase = tcase_create("outcomes");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_test(tcase, a_single_dead_job_is_no_failing_group);
+    tcase_add_test(tcase, a_group_whose_jobs_all_die_is_failing_since_the_first_of_them);
+    tcase_add_test(tcase, a_group_that_has_worked_for_long_is_failing_soon_after_it_breaks);
+    tcase_add_test(tcase, a_group_that_works_again_is_not_failing_whatever_it_did_before);
+    tcase_add_test(tcase, a_few_dead_jobs_among_many_are_no_failing_group);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/cleanup.h"
+#include "supervisor/keeper/message.h"
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct message out, in;
+static struct message_spawn taken;
+static int pair[2];
+
+static void set_up(void)
+{
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+}
+
+static void tear_down(void)
+{
+    close_fd(pair[0]);
+    close_fd(pair[1]);
+}
+
+static char *const argv[] = {"/bin/echo", "", "two words", NULL};
+static char *const environment[] = {"A=1", "B=", NULL};
+
+static const struct spawn_options OPTIONS = {
+    .argv = argv,
+    .environment = environment,
+    .working_directory = "/tmp",
+    .fds = (const struct spawn_fd[]){{1, 7}, {2, 3}},
+    .n_fds = 2,
+    .rlimits = (const struct spawn_rlimit[]){{RLIMIT_CORE, {1, 2}}},
+    .n_rlimits = 1,
+    .report_fd = 2,
+    .cgroup_fd = 1,
+    .set_user = true,
+    .uid = 4711,
+    .gid = 4712,
+    .groups = (const gid_t[]){1, 2, 3},
+    .n_groups = 3,
+    .set_nice = true,
+    .nice = -5,
+    .set_oom_score_adjust = true,
+    .oom_score_adjust = -17,
+};
+
+static int transfer(void)
+{
+    ck_assert_int_eq(message_send(pair[0], &out), 0);
+    return message_receive(pair[1], &in);
+}
+
+START_TEST(a_request_arrives_as_it_was_put)
+{
+    const struct spawn_options *options = &taken.options;
+    ck_assert_int_eq(message_put_spawn(&out, 42, &OPTIONS), 0);
+    ck_assert_int_eq(transfer(), 0);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_SPAWN);
+    ck_assert_int_eq(message_take_spawn(&in, &taken), 0);
+    ck_assert_uint_eq(taken.id, 42);
+    for (size_t i = 0; i < ELEMENTS(argv) - 1; i++)
+        ck_assert_str_eq(options->argv[i], argv[i]);
+    ck_assert_ptr_null(options->argv[3]);
+    ck_assert_str_eq(options->environment[1], "B=");
+    ck_assert_ptr_null(options->environment[2]);
+    ck_assert_str_eq(options->working_directory, "/tmp");
+    ck_assert_uint_eq(options->n_fds, 2);
+    ck_assert_int_eq(options->fds[0].number, 7);
+    ck_assert_int_eq(options->fds[1].number, 3);
+    ck_assert_uint_eq(in.n_fds, 4);
+    for (size_t i = 0; i < in.n_fds; i++)
+        ck_assert_int_eq(fcntl(in.fds[i], F_GETFD), FD_CLOEXEC);
+    ck_assert_int_eq(options->rlimits[0].resource, RLIMIT_CORE);
+    ck_assert_uint_eq(options->rlimits[0].limit.rlim_max, 2);
+    ck_assert(options->set_user && options->uid == 4711 && options->gid == 4712);
+    ck_assert_uint_eq(options->n_groups, 3);
+    ck_assert_uint_eq(options->groups[2], 3);
+    ck_assert(options->set_nice && options->nice == -5);
+    ck_assert(options->set_oom_score_adjust && options->oom_score_adjust == -17);
+    message_close_fds(&in);
+}
+END_TEST
+
+START_TEST(what_is_cut_off_or_has_more_at_its_end_is_refused)
+{
+    ck_assert_int_eq(message_put_spawn(&out, 42, &OPTIONS), 0);
+    const size_t whole = out.size;
+    for (size_t size = 0; size <= whole + 1; size++) {
+        memcpy(&in, &out, offsetof(struct message, data) + whole + 1);
+        in.size = size;
+        int r =
+            message_take_kind(&in) == MESSAGE_SPAWN ? message_take_spawn(&in, &taken) : -EBADMSG;
+        ck_assert_int_eq(r, size == whole ? 0 : -EBADMSG);
+    }
+    in.size = whole;
+    in.n_fds--;
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_SPAWN);
+    ck_assert_int_eq(message_take_spawn(&in, &taken), -EBADMSG);
+}
+END_TEST
+
+/* Whatever it says, taking it apart stays within its bounds (this is for the sanitizers). */
+START_TEST(any_bytes_are_taken_apart_safely)
+{
+    srand(1);
+    for (int round = 0; round < 20000; round++) {
+        ck_assert_int_eq(message_put_spawn(&in, 42, &OPTIONS), 0);
+        for (int i = 0; i < 3; i++)
+            in.data[12 + (size_t)rand() % (in.size - 12)] = (uint8_t)rand();
+        ck_assert_uint_eq(message_take_kind(&in), MESSAGE_SPAWN);
+        int r = message_take_spawn(&in, &taken);
+        ck_assert(r == 0 || r == -EBADMSG);
+    }
+}
+END_TEST
+
+START_TEST(what_is_too_large_is_refused_before_it_is_sent)
+{
+    static char large[MESSAGE_SIZE_MAX], *many[MESSAGE_STRINGS_MAX + 2];
+    struct spawn_options options = OPTIONS;
+    memset(large, 'x', sizeof(large) - 1);
+    options.environment = (char *const[]){large, NULL};
+    ck_assert_int_eq(message_put_spawn(&out, 1, &options), -E2BIG);
+    for (size_t i = 0; i <= MESSAGE_STRINGS_MAX; i++)
+        many[i] = "x";
+    options.environment = many;
+    ck_assert_int_eq(message_put_spawn(&out, 1, &options), -E2BIG);
+    options = OPTIONS;
+    options.n_groups = SPAWN_GROUPS_MAX + 1;
+    options.groups = calloc(options.n_groups, sizeof(gid_t));
+    ck_assert_int_eq(message_put_spawn(&out, 1, &options), -E2BIG);
+    free((void *)options.groups);
+}
+END_TEST
+
+START_TEST(the_largest_request_arrives)
+{
+    static char large[MESSAGE_SIZE_MAX - 512];
+    struct spawn_options options = OPTIONS;
+    const int size = 4 * (int)MESSAGE_SIZE_MAX;
+    memset(large, 'x', sizeof(large) - 1);
+    options.environment = (char *const[]){large, NULL};
+    (void)setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    ck_assert_int_eq(message_put_spawn(&out, 1, &options), 0);
+    ck_assert_int_eq(transfer(), 0);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_SPAWN);
+    ck_assert_int_eq(message_take_spawn(&in, &taken), 0);
+    ck_assert_str_eq(taken.options.environment[0], large);
+    message_close_fds(&in);
+}
+END_TEST
+
+START_TEST(replies_and_the_other_request_arrive_as_they_were_put)
+{
+    struct message_spawned spawned = {.id = 7, .pid = 8, .error = -9};
+    struct message_exited exited = {.id = 7, .how = {.signalled = true, .code = 11}};
+    struct message_kill kill = {.id = 7, .pid = 8};
+    ck_assert_int_eq(message_put_spawned(&out, &spawned, 1), 0);
+    ck_assert_int_eq(transfer(), 0);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_SPAWNED);
+    spawned = (struct message_spawned){0};
+    ck_assert_int_eq(message_take_spawned(&in, &spawned), 0);
+    ck_assert(spawned.id == 7 && spawned.pid == 8 && spawned.error == -9 && in.n_fds == 1);
+    message_close_fds(&in);
+    ck_assert_int_eq(message_put_exited(&out, &exited), 0);
+    ck_assert_int_eq(transfer(), 0);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_EXITED);
+    exited = (struct message_exited){0};
+    ck_assert_int_eq(message_take_exited(&in, &exited), 0);
+    ck_assert(exited.id == 7 && exited.how.signalled && exited.how.code == 11);
+    ck_assert_int_eq(message_put_kill(&out, &kill), 0);
+    ck_assert_int_eq(transfer(), 0);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_KILL);
+    kill = (struct message_kill){0};
+    ck_assert_int_eq(message_take_kill(&in, &kill), 0);
+    ck_assert(kill.id == 7 && kill.pid == 8);
+}
+END_TEST
+
+START_TEST(a_full_channel_and_a_closed_one_are_told)
+{
+    int r;
+    ck_assert_int_eq(message_receive(pair[1], &in), -EAGAIN);
+    ck_assert_int_eq(message_put_kill(&out, &(struct message_kill){.id = 1}), 0);
+    while ((r = message_send(pair[0], &out)) == 0)
+        ;
+    ck_assert_int_eq(r, -EAGAIN);
+    close_fd(pair[0]);
+    pair[0] = -1;
+    while ((r = message_receive(pair[1], &in)) == 0)
+        ;
+    ck_assert_int_eq(r, -EPIPE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("keeper-message");
+    TCase *tcase = tcase_create("keeper-message");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_request_arrives_as_it_was_put);
+    tcase_add_test(tcase, what_is_cut_off_or_has_more_at_its_end_is_refused);
+    tcase_add_test(tcase, any_bytes_are_taken_apart_safely);
+    tcase_add_test(tcase, what_is_too_large_is_refused_before_it_is_sent);
+    tcase_add_test(tcase, the_largest_request_arrives);
+    tcase_add_test(tcase, replies_and_the_other_request_arrive_as_they_were_put);
+    tcase_add_test(tcase, a_full_channel_and_a_closed_one_are_told);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

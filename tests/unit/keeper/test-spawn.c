@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/cleanup.h"
+#include "tests/unit/fake-keeper.h"
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+static char *const environment[] = {"PATH=/usr/bin:/bin", "GREETING=hello", NULL};
+static char output[8192];
+
+/* Runs a shell command with standard output and error as `output`, and the options given. */
+static struct spawn_exit run_shell(const char *command, struct spawn_options options)
+{
+    char *const argv[] = {"/bin/sh", "-c", (char *)command, NULL};
+    struct spawn_fd fds[SPAWN_FDS_MAX];
+    struct spawn_result result;
+    const char *step = "";
+    int pipe_fds[2];
+    ck_assert_int_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
+    for (size_t i = 0; i < options.n_fds; i++)
+        fds[i] = options.fds[i];
+    fds[options.n_fds] = (struct spawn_fd){pipe_fds[1], 1};
+    fds[options.n_fds + 1] = (struct spawn_fd){pipe_fds[1], 2};
+    options.argv = argv;
+    options.environment = environment;
+    options.fds = fds;
+    options.n_fds += 2;
+    options.cgroup_fd = -1;
+    int r = spawn_and_wait(&options, &result, &step);
+    ck_assert_msg(r == 0, "%s: %s", step, strerror(-r));
+    close_fd(pipe_fds[1]);
+    size_t size = 0;
+    for (ssize_t n; (n = read(pipe_fds[0], output + size, sizeof(output) - 1 - size)) > 0;)
+        size += (size_t)n;
+    output[size] = '\0';
+    close_fd(pipe_fds[0]);
+    ck_assert_int_gt(result.pid, 0);
+    return reap_and_close(&result);
+}
+
+static int count_descriptors(void)
+{
+    int n = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    while (readdir(directory))
+        n++;
+    closedir(directory);
+    return n;
+}
+
+START_TEST(the_exit_status_is_reaped)
+{
+    struct spawn_exit how = run_shell("echo $GREETING; exit 7", (struct spawn_options){0});
+    ck_assert_str_eq(output, "hello\n");
+    ck_assert(!how.signalled);
+    ck_assert_int_eq(how.code, 7);
+    ck_assert_int_gt(how.usage.ru_maxrss, 0);
+}
+END_TEST
+
+START_TEST(the_signal_that_ended_it_is_reaped)
+{
+    struct spawn_exit how = run_shell("kill -TERM $$", (struct spawn_options){0});
+    ck_assert(how.signalled);
+    ck_assert_int_eq(how.code, SIGTERM);
+    ck_assert(!how.core_dumped);
+}
+END_TEST
+
+START_TEST(a_process_that_still_runs_is_not_reaped)
+{
+    char *const argv[] = {"/bin/cat", NULL};
+    struct spawn_result result;
+    struct spawn_exit how;
+    const char *step;
+    int fds[2];
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .fds = &(struct spawn_fd){fds[0], 0},
+                                    .n_fds = 1,
+                                    .cgroup_fd = -1};
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);
+    ck_assert_int_eq(spawn_reap(result.pid, &how), -EAGAIN);
+    close_fd(fds[0]);
+    close_fd(fds[1]); /* the end of its input */
+    how = reap_and_close(&result);
+    ck_assert_int_eq(how.code, 0);
+}
+END_TEST
+
+START_TEST(a_program_that_is_not_there_fails_at_exec_and_leaves_nothing)
+{
+    char *const argv[] = {"/nonexistent", NULL};
+    struct spawn_options options = {.argv = argv, .environment = environment, .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    (void)run_shell("true", (struct spawn_options){0});
+    int before = count_descriptors();
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -ENOENT);
+    ck_assert_str_eq(step, "exec");
+    ck_assert_int_eq(count_descriptors(), before);
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+    ck_assert_int_eq(errno, ECHILD);
+}
+END_TEST
+
+START_TEST(a_directory_that_is_not_there_fails_at_chdir)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .working_directory = "/nonexistent",
+                                    .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -ENOENT);
+    ck_assert_str_eq(step, "chdir");
+}
+END_TEST
+
+START_TEST(a_descriptor_that_is_not_open_fails_before_exec)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .fds = &(struct spawn_fd){1000, 3},
+                                    .n_fds = 1,
+                                    .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EBADF);
+    ck_assert_str_eq(step, "descriptors");
+}
+END_TEST
+
+START_TEST(nothing_is_inherited_but_what_is_listed)
+{
+    int leak = open("/dev/null", O_RDONLY); /* not even close-on-exec */
+    ck_assert_int_ge(leak, 0);
+    ck_assert_int_ge(fcntl(leak, F_DUPFD, 100), 100);
+    int listed = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    struct spawn_fd fds[] = {{listed, 9}};
+    (void)run_shell("ls /proc/$$/fd; readlink /proc/$$/fd/0 /proc/$$/fd/9",
+                    (struct spawn_options){.fds = fds, .n_fds = 1});
+    ck_assert_str_eq(output, "0\n1\n2\n9\n/dev/null\n/dev/zero\n");
+}
+END_TEST
+
+/* 3 -> 4, 4 -> 5, 5 -> 3: in whatever order, a plain dup2() would overwrite one before it is
+ * copied. */
+START_TEST(descriptors_may_swap_their_numbers)
+{
+    const char *names[] = {"/dev/zero", "/dev/full", "/dev/null"};
+    struct spawn_fd fds[] = {{40, 41}, {41, 42}, {42, 40}};
+    for (int i = 0; i < 3; i++) {
+        int fd = open(names[i], O_RDONLY | O_CLOEXEC);
+        ck_assert_int_eq(dup3(fd, 40 + i, O_CLOEXEC), 40 + i);
+    }
+    (void)run_shell("readlink /proc/$$/fd/40 /proc/$$/fd/41 /proc/$$/fd/42",
+                    (struct spawn_options){.fds = fds, .n_fds = 3});
+    ck_assert_str_eq(output, "/dev/null\n/dev/zero\n/dev/full\n");
+}
+END_TEST
+
+START_TEST(signals_are_unblocked_and_at_their_default)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
+    spawn_heed_signals();
+    (void)run_shell("grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status", (struct spawn_options){0});
+    ck_assert_ptr_nonnull(strstr(output, "SigBlk:\t0000000000000000"));
+    ck_assert_msg(strstr(output, "SigIgn:\t0000000000000000"), "%s", output);
+    sigset_t now;
+    sigprocmask(SIG_SETMASK, NULL, &now);
+    ck_assert_int_eq(sigismember(&now, SIGTERM), 1);
+}
+END_TEST
+
+START_TEST(it_leads_a_process_group_of_its_own)
+{
+    (void)run_shell("set -- $(cat /proc/$$/stat); [ $5 = $$ ] && pwd", (struct spawn_options){0});
+    ck_assert_str_eq(output, "/\n");
+}
+END_TEST
+
+START_TEST(limits_nice_and_oom_score_are_set)
+{
+    const struct spawn_rlimit limits[] = {{RLIMIT_NOFILE, {24, 24}}, {RLIMIT_CORE, {0, 0}}};
+    (void)run_shell("ulimit -n; ulimit -c; nice; cat /proc/self/oom_score_adj",
+                    (struct spawn_options){.rlimits = limits,
+                                           .n_rlimits = 2,
+                                           .set_nice = true,
+                                           .nice = 5,
+                                           .set_oom_score_adjust = true,
+                                           .oom_score_adjust = 321,
+                                           .working_directory = "/tmp"});
+    ck_assert_str_eq(output, "24\n0\n5\n321\n");
+}
+END_TEST
+
+static void give_up_privileges(void)
+{
+    if (getuid() == 0) /* who may write what is root's */
+        ck_assert_int_eq(setuid(65534), 0);
+    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 1), 0);
+}
+
+START_TEST(the_oom_score_is_set_though_the_supervisor_is_not_dumpable)
+{
+    char before[16] = "", after[16] = "";
+    give_up_privileges();
+    int own = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_gt(pread(own, before, sizeof(before) - 1, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 0), 0);
+    for (int i = 0; i < 20; i++) {
+        (void)run_shell(
+            "cat /proc/$$/oom_score_adj",
+            (struct spawn_options){.set_oom_score_adjust = true, .oom_score_adjust = 400 + i});
+        ck_assert_int_eq(atoi(output), 400 + i);
+    }
+    (void)run_shell("cat /proc/$$/oom_score_adj", (struct spawn_options){0});
+    ck_assert_str_eq(output, before);
+    ck_assert_int_gt(pread(own, after, sizeof(after) - 1, 0), 0);
+    ck_assert_str_eq(after, before);
+    ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 0);
+    close_fd(own);
+}
+END_TEST
+
+START_TEST(an_oom_score_that_cannot_be_set_is_an_error)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .set_oom_score_adjust = true,
+                                    .oom_score_adjust = -1000,
+                                    .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    give_up_privileges();
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EACCES);
+    ck_assert_str_eq(step, "oom-score-adjust");
+}
+END_TEST
+
+/* What /proc tells about this process, without what changes by itself. */
+static void describe_self(char *buffer, size_t size)
+{
+    static const char *const files[] = {"/proc/self/oom_score_adj", "/proc/self/limits",
+                                        "/proc/self/cgroup"};
+    static const char *const fields[] = {"Uid:",    "Gid:",    "Groups:",  "NSpgid:",  "NSsid:",
+                                         "SigPnd:", "SigBlk:", "SigIgn:",  "SigCgt:",  "Shd",
+                                         "Cap",     "NoNew",   "Seccomp:", "Threads:", "Umask:"};
+    char line[512];
+    size_t used = 0;
+    for (size_t i = 0; i < ELEMENTS(files); i++) {
+        FILE *file = fopen(files[i], "re");
+        ck_assert_ptr_nonnull(file);
+        used += fread(buffer + used, 1, size - used - 1, file);
+        (void)fclose(file);
+    }
+    FILE *file = fopen("/proc/self/status", "re");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof(line), file))
+        for (size_t i = 0; i < ELEMENTS(fields); i++)
+            if (strncmp(line, fields[i], strlen(fields[i])) == 0)
+                used += (size_t)snprintf(buffer + used, size - used, "%s", line);
+    (void)fclose(file);
+    char directory[256];
+    ck_assert_ptr_nonnull(getcwd(directory, sizeof(directory)));
+    used += (size_t)snprintf(buffer + used, size - used, "%s %d %d", directory,
+                             prctl(PR_GET_DUMPABLE), getpriority(PRIO_PROCESS, 0));
+    ck_assert_uint_lt(used, size);
+}
+
+START_TEST(nothing_of_the_parent_differs_after_a_spawn)
+{
+    static char before[8192], after[8192];
+    const struct spawn_rlimit limits[] = {{RLIMIT_NOFILE, {24, 24}}, {RLIMIT_CORE, {0, 0}}};
+    const gid_t groups[] = {4242};
+    const bool root = getuid() == 0;
+    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 0), 0);
+    describe_self(before, sizeof(before));
+    (void)run_shell("true", (struct spawn_options){.rlimits = limits,
+                                                   .n_rlimits = 2,
+                                                   .set_nice = true,
+                                                   .nice = 5,
+                                                   .set_oom_score_adjust = true,
+                                                   .oom_score_adjust = 777,
+                                                   .set_user = root,
+                                                   .uid = 65534,
+                                                   .gid = 65533,
+                                                   .groups = groups,
+                                                   .n_groups = 1,
+                                                   .working_directory = "/tmp"});
+    describe_self(after, sizeof(after));
+    ck_assert_str_eq(after, before);
+}
+END_TEST
+
+/* As AmbientCapabilities= of a unit does it. */
+static void raise_ambient(unsigned long capability)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    ck_assert_int_eq(syscall(SYS_capget, &header, data), 0);
+    data[0].inheritable |= 1u << capability;
+    ck_assert_int_eq(syscall(SYS_capset, &header, data), 0);
+    ck_assert_int_eq(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0), 0);
+}
+
+/* A supervisor that is no root, but may change users. */
+static void be_privileged_user(void)
+{
+    ck_assert_int_eq(prctl(PR_SET_KEEPCAPS, 1), 0);
+    ck_assert_int_eq(setresgid(65533, 65533, 65533), 0);
+    ck_assert_int_eq(setresuid(65533, 65533, 65533), 0);
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    ck_assert_int_eq(syscall(SYS_capget, &header, data), 0);
+    data[0].effective = data[0].permitted;
+    ck_assert_int_eq(syscall(SYS_capset, &header, data), 0);
+    raise_ambient(CAP_SETUID);
+    raise_ambient(CAP_SETGID);
+}
+
+static void expect_no_capabilities(const char *sets)
+{
+    char line[64];
+    for (; *sets; sets += 3) {
+        (void)snprintf(line, sizeof(line), "Cap%.3s:\t0000000000000000", sets);
+        ck_assert_msg(strstr(output, line), "no %s in\n%s", line, output);
+    }
+}
+
+START_TEST(a_worker_with_a_user_has_no_capability_and_no_way_to_one)
+{
+    if (getuid() != 0) {
+        printf("skipped: only root has capabilities to lose\n");
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        (void)run_shell("grep -E '^Cap|^NoNew' /proc/$$/status",
+                        (struct spawn_options){.set_user = true, .uid = 65534, .gid = 65534});
+        expect_no_capabilities("InhPrmEffAmb");
+        ck_assert_ptr_nonnull(strstr(output, "NoNewPrivs:\t1"));
+        if (i == 0) {
+            ck_assert_ptr_nonnull(strstr(output, "CapBnd:\t0000000000000000"));
+            be_privileged_user();
+        }
+    }
+}
+END_TEST
+
+START_TEST(ambient_capabilities_are_not_handed_on)
+{
+    if (getuid() != 0) {
+        printf("skipped: only root has capabilities to hand on\n");
+        return;
+    }
+    be_privileged_user();
+    (void)run_shell("grep -E '^Cap|^NoNew' /proc/$$/status", (struct spawn_options){0});
+    expect_no_capabilities("InhPrmEffAmb");
+    ck_assert_ptr_nonnull(strstr(output, "NoNewPrivs:\t0"));
+}
+END_TEST
+
+START_TEST(the_user_is_changed_and_the_supervisor_keeps_its_secrets)
+{
+    const gid_t groups[] = {4242};
+    if (getuid() != 0) {
+        printf("skipped: only root can change the user\n");
+        return;
+    }
+    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 0), 0);
+    (void)run_shell(
+        "id -u; id -g; id -G; grep -c NSpid /proc/$$/status",
+        (struct spawn_options){
+            .set_user = true, .uid = 65534, .gid = 65533, .groups = groups, .n_groups = 1});
+    ck_assert_str_eq(output, "65534\n65533\n65533 4242\n1\n");
+    ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 0);
+    ck_assert_int_eq((int)getuid(), 0);
+}
+END_TEST
+
+/* A child of ours spawns, tells the pid, and dies: the grandchild must follow. */
+static void be_the_supervisor(int tell_fd, bool set_user)
+{
+    char *const argv[] = {"/bin/sleep", "1000", NULL};
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .fds = &(struct spawn_fd){tell_fd, 3},
+                                    .n_fds = 1,
+                                    .set_user = set_user,
+                                    .uid = 65534,
+                                    .gid = 65534,
+                                    .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    _exit(spawn_and_wait(&options, &result, &step) < 0);
+}
+
+static void expect_death_with_supervisor(bool set_user)
+{
+    int fds[2], status;
+    char byte;
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        be_the_supervisor(fds[1], set_user);
+    close_fd(fds[1]);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    /* The end of the pipe comes when the last process that holds it is gone. */
+    ck_assert_int_eq(read(fds[0], &byte, 1), 0);
+    close_fd(fds[0]);
+}
+
+START_TEST(it_dies_with_the_supervisor)
+{
+    expect_death_with_supervisor(false);
+    if (getuid() == 0)
+        expect_death_with_supervisor(true);
+}
+END_TEST
+
+/* A lease makes whoever opens the file wait, as a slow file server does. */
+START_TEST(a_program_that_takes_long_to_open_holds_nobody_up)
+{
+    char path[] = "/tmp/test-spawn-XXXXXX";
+    char *const argv[] = {path, NULL};
+    struct spawn_report report;
+    struct spawn_result result;
+    int fds[2], file = mkstemp(path);
+    ck_assert_int_eq(write(file, "#!/bin/true\n", 12), 12);
+    ck_assert_int_eq(fchmod(file, 0700), 0);
+    close_fd(file);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(signal(SIGIO, SIG_IGN) == SIG_ERR, 0);
+    ck_assert_int_eq(fcntl(file, F_SETLEASE, F_WRLCK), 0);
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    struct spawn_options options = {
+        .argv = argv, .environment = environment, .cgroup_fd = -1, .report_fd = fds[1]};
+    ck_assert_int_eq(spawn(&options, &result), 0); /* it would have waited for the lease here */
+    close_fd(fds[1]);
+    (void)run_shell("echo hello", (struct spawn_options){0});
+    ck_assert_str_eq(output, "hello\n");
+    ck_assert_int_eq(fcntl(file, F_SETLEASE, F_UNLCK), 0);
+    ck_assert_int_eq(read(fds[0], &report, sizeof(report)), 0);
+    ck_assert_int_eq(reap_and_close(&result).code, 0);
+    close_fd(file);
+    close_fd(fds[0]);
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+START_TEST(the_terminal_is_out_of_reach)
+{
+    pid_t pid = fork();
+    int status;
+    if (pid == 0) {
+        (void)setsid();
+        int terminal = posix_openpt(O_RDWR);
+        ck_assert_int_eq(unlockpt(terminal), 0);
+        int ours = open(ptsname(terminal), O_RDWR); /* becomes the session's */
+        ck_assert_int_ge(open("/dev/tty", O_RDWR), 0);
+        struct spawn_exit how = run_shell("exec 3</dev/tty", (struct spawn_options){0});
+        close_fd(ours);
+        _exit(how.code == 0 ? 100 : 0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(too_many_descriptors_are_refused)
+{
+    struct spawn_fd fds[SPAWN_FDS_MAX + 1] = {0};
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .fds = fds,
+                                    .n_fds = SPAWN_FDS_MAX + 1,
+                                    .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -E2BIG);
+}
+END_TEST
+
+START_TEST(a_thousand_spawns_leave_no_descriptor_and_no_zombie)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_options options = {.argv = argv, .environment = environment, .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    (void)run_shell("true", (struct spawn_options){0});
+    int before = count_descriptors();
+    for (int i = 0; i < 1000; i++) {
+        ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);
+        (void)reap_and_close(&result);
+    }
+    ck_assert_int_eq(count_descriptors(), before);
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+}
+END_TEST
+
+/* As some container profiles do. */
+static void hide_clone3(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+START_TEST(without_clone3_it_starts_all_the_same_and_reports_errors)
+{
+    char *const argv[] = {"/nonexistent", NULL};
+    struct spawn_options options = {.argv = argv, .environment = environment, .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    hide_clone3();
+    struct spawn_exit how = run_shell("echo hello; exit 3", (struct spawn_options){0});
+    ck_assert_str_eq(output, "hello\n");
+    ck_assert_int_eq(how.code, 3);
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -ENOENT);
+    ck_assert_str_eq(step, "exec");
+}
+END_TEST
+
+START_TEST(without_clone3_it_joins_its_cgroup_by_itself)
+{
+    char directory[] = "/tmp/test-spawn-XXXXXX", written[4] = "";
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_result result;
+    const char *step;
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    int directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int procs = openat(directory_fd, "cgroup.procs", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    ck_assert_int_ge(procs, 0);
+    hide_clone3();
+    struct spawn_options options = {
+        .argv = argv, .environment = environment, .cgroup_fd = directory_fd};
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);
+    (void)reap_and_close(&result);
+    ck_assert_int_eq(read(procs, written, 3), 1);
+    ck_assert_str_eq(written, "0");
+    ck_assert_int_eq(unlinkat(directory_fd, "cgroup.procs", 0), 0);
+    ck_assert_int_eq(rmdir(directory), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("spawn");
+    TCase *tcase = tcase_create("spawn");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_test(tcase, the_exit_status_is_reaped);
+    tcase_add_test(tcase, the_signal_that_ended_it_is_reaped);
+    tcase_add_test(tcase, a_process_that_still_runs_is_not_reaped);
+    tcase_add_test(tcase, a_program_that_is_not_there_fails_at_exec_and_leaves_nothing);
+    tcase_add_test(tcase, a_directory_that_is_not_there_fails_at_chdir);
+    tcase_add_test(tcase, a_descriptor_that_is_not_open_fails_before_exec);
+    tcase_add_test(tcase, nothing_is_inherited_but_what_is_listed);
+    tcase_add_test(tcase, descriptors_may_swap_their_numbers);
+    tcase_add_test(tcase, signals_are_unblocked_and_at_their_default);
+    tcase_add_test(tcase, it_leads_a_process_group_of_its_own);
+    tcase_add_test(tcase, limits_nice_and_oom_score_are_set);
+    tcase_add_test(tcase, the_oom_score_is_set_though_the_supervisor_is_not_dumpable);
+    tcase_add_test(tcase, an_oom_score_that_cannot_be_set_is_an_error);
+    tcase_add_test(tcase, the_user_is_changed_and_the_supervisor_keeps_its_secrets);
+    tcase_add_test(tcase, it_dies_with_the_supervisor);
+    tcase_add_test(tcase, a_program_that_takes_long_to_open_holds_nobody_up);
+    tcase_add_test(tcase, nothing_of_the_parent_differs_after_a_spawn);
+    tcase_add_test(tcase, a_worker_with_a_user_has_no_capability_and_no_way_to_one);
+    tcase_add_test(tcase, ambient_capabilities_are_not_handed_on);
+    tcase_add_test(tcase, the_terminal_is_out_of_reach);
+    tcase_add_test(tcase, too_many_descriptors_are_refused);
+    tcase_add_test(tcase, without_clone3_it_starts_all_the_same_and_reports_errors);
+    tcase_add_test(tcase, without_clone3_it_joins_its_cgroup_by_itself);
+    tcase_add_test(tcase, a_thousand_spawns_leave_no_descriptor_and_no_zombie);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

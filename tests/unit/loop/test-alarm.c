@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/loop/alarm.h"
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/timex.h>
+
+#define NOW ((usec_t)1000 * USEC_PER_SEC)
+
+static struct loop *loop;
+static struct alarms alarms;
+static struct alarm first, second;
+static struct timer give_up;
+static usec_t wall; /* what the wall clock shows */
+static unsigned n_fired;
+
+static usec_t fake_realtime(void)
+{
+    return wall;
+}
+
+static void on_give_up(struct timer *timer, usec_t now)
+{
+    (void)timer;
+    (void)now;
+    ck_abort_msg("nothing happened any more");
+}
+
+static void fired(struct alarm *alarm)
+{
+    (void)alarm;
+    n_fired++;
+    loop_stop(loop);
+}
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    alarms_init(&alarms, loop);
+    alarms.realtime = fake_realtime;
+    wall = NOW;
+    n_fired = 0;
+    alarm_init(&first, &alarms, fired);
+    alarm_init(&second, &alarms, fired);
+    timer_init(&give_up, on_give_up);
+    ck_assert_int_eq(timer_arm(loop_timers(loop), &give_up, clock_now() + 20 * USEC_PER_SEC), 0);
+}
+
+static void teardown(void)
+{
+    alarm_stop(&first);
+    alarm_stop(&second);
+    alarms_deinit(&alarms);
+    timer_disarm(loop_timers(loop), &give_up);
+    loop_free(loop);
+}
+
+/* The monotonic time until the earliest date is looked at. */
+static usec_t left(void)
+{
+    return usec_sub(alarms.next.at, loop_now(loop));
+}
+
+START_TEST(one_goes_off_after_its_time_whatever_the_clock_says)
+{
+    ck_assert_int_eq(alarm_set_after(&first, USEC_PER_MSEC), 0);
+    ck_assert_uint_eq(first.date, NOW + USEC_PER_MSEC);
+    wall = 1;
+    alarms_review(&alarms);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_fired, 1);
+    ck_assert_int_lt(alarms.fd, 0);
+}
+END_TEST
+
+START_TEST(a_date_that_has_passed_goes_off_at_once)
+{
+    ck_assert_int_eq(alarm_set_at(&first, NOW - 1), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_fired, 1);
+    ck_assert(!timer_armed(&first.timer));
+}
+END_TEST
+
+START_TEST(a_clock_that_is_set_forward_brings_a_date_nearer)
+{
+    ck_assert_int_eq(alarm_set_at(&first, NOW + 3600 * USEC_PER_SEC), 0);
+    ck_assert_int_eq(alarm_set_at(&second, NOW + 9000 * USEC_PER_SEC), 0);
+    ck_assert_uint_eq(left(), 3600 * USEC_PER_SEC);
+    wall = NOW + 3600 * USEC_PER_SEC;
+    alarms_review(&alarms);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_fired, 1);
+    ck_assert(timer_armed(&second.timer));
+}
+END_TEST
+
+START_TEST(a_clock_that_is_set_back_puts_a_date_off)
+{
+    ck_assert_int_eq(alarm_set_at(&first, NOW + 5 * USEC_PER_SEC), 0);
+    wall = NOW - 100 * USEC_PER_SEC;
+    alarms_review(&alarms);
+    ck_assert_uint_eq(left(), 105 * USEC_PER_SEC);
+}
+END_TEST
+
+START_TEST(one_that_is_due_too_early_by_the_clock_is_set_again)
+{
+    ck_assert_int_eq(alarm_set_at(&first, NOW + 1), 0);
+    wall = NOW - 50 * USEC_PER_SEC; /* and nobody has told us */
+    alarms.next.fn(&alarms.next, loop_now(loop));
+    ck_assert_uint_eq(n_fired, 0);
+    ck_assert_uint_eq(left(), 50 * USEC_PER_SEC + 1);
+}
+END_TEST
+
+START_TEST(a_stopped_one_does_not_go_off)
+{
+    ck_assert_int_eq(alarm_set_at(&first, NOW), 0);
+    ck_assert_int_eq(alarm_set_after(&second, USEC_PER_MSEC), 0);
+    alarm_stop(&first);
+    alarm_stop(&first);
+    ck_assert(!timer_armed(&first.timer));
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_fired, 1);
+    ck_assert(!timer_armed(&second.timer));
+}
+END_TEST
+
+static struct alarm many[100];
+static unsigned n_in_order;
+
+static void fired_in_turn(struct alarm *alarm)
+{
+    ck_assert_ptr_eq(alarm, &many[n_in_order]);
+    if (++n_in_order == 100)
+        loop_stop(loop);
+}
+
+/* The clock goes on between them, as it does. */
+START_TEST(those_of_one_date_go_off_in_the_order_in_which_they_were_set)
+{
+    n_in_order = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        wall = NOW + 7 * i;
+        alarm_init(&many[i], &alarms, fired_in_turn);
+        ck_assert_int_eq(alarm_set_at(&many[i], NOW + USEC_PER_SEC), 0);
+    }
+    wall = NOW + 2 * USEC_PER_SEC;
+    alarms_review(&alarms);
+    ck_assert_uint_eq(n_in_order, 100);
+}
+END_TEST
+
+/* By a nanosecond: a change of the clock all the same. */
+START_TEST(the_kernel_tells_that_the_clock_was_set)
+{
+    struct timex step = {.modes = ADJ_SETOFFSET | ADJ_NANO, .time.tv_usec = 1};
+
+    ck_assert_int_eq(alarm_set_at(&first, NOW + 3600 * USEC_PER_SEC), 0);
+    ck_assert_int_ge(alarms.fd, 0);
+    wall = NOW + 3600 * USEC_PER_SEC;
+    if (clock_adjtime(CLOCK_REALTIME, &step) < 0) {
+        ck_assert_int_eq(errno, EPERM);
+        return; /* nobody may do so here */
+    }
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_fired, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("alarm");
+    TCase *tcase = tcase_create("alarm");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, one_goes_off_after_its_time_whatever_the_clock_says);
+    tcase_add_test(tcase, a_date_that_has_passed_goes_off_at_once);
+    tcase_add_test(tcase, a_clock_that_is_set_forward_brings_a_date_nearer);
+    tcase_add_test(tcase, a_clock_that_is_set_back_puts_a_date_off);
+    tcase_add_test(tcase, one_that_is_due_too_early_by_the_clock_is_set_again);
+    tcase_add_test(tcase, a_stopped_one_does_not_go_off);
+    tcase_add_test(tcase, those_of_one_date_go_off_in_the_order_in_which_they_were_set);
+    tcase_add_test(tcase, the_kernel_tells_that_the_clock_was_set);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}

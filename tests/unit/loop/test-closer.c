@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/cleanup.h"
+#include "shared/clock.h"
+#include "supervisor/loop/closer.h"
+#include "supervisor/loop/loop.h"
+#include <check.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+/* A TCP socket that waits an hour when it is closed; the other end is left to the caller. */
+static int lingering_socket(int *ret_peer)
+{
+    static const char data[65536];
+    const struct linger linger = {.l_onoff = 1, .l_linger = 3600};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    _cleanup_close_ int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, size), 0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, size), 0);
+    *ret_peer = accept(listener, NULL, NULL);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+    while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
+        ;
+    return fd;
+}
+
+static void wait_until_closed(int fd)
+{
+    while (fcntl(fd, F_GETFD) >= 0)
+        (void)poll(NULL, 0, 1);
+}
+
+START_TEST(before_the_thread_runs_it_closes_at_once)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    errno = EPERM;
+    closer_close(fd);
+    ck_assert_int_eq(errno, EPERM);
+    ck_assert_int_lt(fcntl(fd, F_GETFD), 0);
+    closer_close(-1);
+}
+END_TEST
+
+START_TEST(a_close_that_waits_keeps_nobody_and_none_that_follows)
+{
+    int peers[8], fds[8], last;
+
+    ck_assert_int_eq(closer_start(), 0);
+    ck_assert_int_eq(closer_start(), 0);
+    for (int i = 0; i < 8; i++)
+        fds[i] = lingering_socket(&peers[i]);
+    last = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < 8; i++)
+        closer_close(fds[i]);
+    closer_close(last);
+    wait_until_closed(last);
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_lt(fcntl(fds[i], F_GETFD), 0);
+}
+END_TEST
+
+static struct loop *loop;
+static int closed_fd;
+
+static void stop_when_closed(struct loop_deferred *deferred)
+{
+    if (fcntl(closed_fd, F_GETFD) < 0)
+        loop_stop(loop);
+    else
+        loop_defer(loop, deferred);
+}
+
+static void on_never(void *userdata, uint32_t events)
+{
+    (void)userdata;
+    (void)events;
+    ck_abort();
+}
+
+START_TEST(the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go)
+{
+    const struct loop_options options = {0};
+    struct loop_watch watch = LOOP_WATCH_NULL;
+    struct loop_deferred deferred;
+    const char *reason;
+    int sockets[2];
+    char byte;
+
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, sockets[0], POLLIN, on_never, NULL), 0);
+    closed_fd = sockets[0];
+    loop_unwatch(loop, &watch);
+    loop_close(loop, sockets[0]);
+    ck_assert_int_ge(fcntl(sockets[0], F_GETFD), 0);
+    ck_assert_int_eq(recv(sockets[1], &byte, 1, MSG_DONTWAIT), 0);
+    loop_deferred_init(&deferred, stop_when_closed);
+    loop_defer(loop, &deferred);
+    ck_assert_int_eq(loop_run(loop), 0);
+    closed_fd = sockets[1];
+    loop_close(loop, sockets[1]);
+    loop_free(loop);
+    ck_assert_int_lt(fcntl(sockets[1], F_GETFD), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("closer");
+    TCase *tcase = tcase_create("closer");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tcase, before_the_thread_runs_it_closes_at_once);
+    tcase_add_test(tcase, a_close_that_waits_keeps_nobody_and_none_that_follows);
+    tcase_add_test(tcase, the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,939 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/cleanup.h"
+#include "supervisor/loop/loop.h"
+#include <check.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+static struct loop *loop;
+static struct loop_watch watch = LOOP_WATCH_NULL, other = LOOP_WATCH_NULL;
+static int event_fd = -1;
+static unsigned n_calls;
+static char trace[64];
+
+static void set_up_with(unsigned entries, bool force_eventfd)
+{
+    const char *reason = "";
+    struct loop_options options = {.entries = entries, .force_eventfd = force_eventfd};
+    int r = loop_new(&loop, &options, &reason);
+    ck_assert_msg(r == 0, "%d %s", r, reason);
+    event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    ck_assert_int_ge(event_fd, 0);
+}
+
+static void set_up(void)
+{
+    set_up_with(0, false);
+}
+
+static void tear_down(void)
+{
+    loop_free(loop);
+    close_fd(event_fd);
+}
+
+static void need_futex(void)
+{
+    if (loop_wake_backend(loop) == WAKE_FUTEX)
+        return;
+    printf("skipped: this kernel has no futex operations in io_uring\n");
+    tear_down();
+    _exit(0);
+}
+
+static void note(char what)
+{
+    size_t n = strlen(trace);
+    ck_assert_uint_lt(n + 1, sizeof(trace));
+    trace[n] = what;
+}
+
+static void on_count(void *userdata, uint32_t events)
+{
+    unsigned *calls = userdata;
+    (void)events;
+    if (++*calls == 3)
+        loop_stop(loop);
+}
+
+static void on_stop(void *userdata, uint32_t events)
+{
+    uint32_t *ret = userdata;
+    *ret = events;
+    n_calls++;
+    loop_stop(loop);
+}
+
+static void on_never(void *userdata, uint32_t events)
+{
+    (void)userdata;
+    ck_abort_msg("a watch that was over fired with %#x", events);
+}
+
+static void on_timer_stop(struct timer *timer, usec_t now)
+{
+    ck_assert_uint_ge(now, timer->at);
+    loop_stop(loop);
+}
+
+static struct timer stop_timer;
+
+static void stop_after(usec_t delay)
+{
+    timer_init(&stop_timer, on_timer_stop);
+    ck_assert_int_eq(timer_arm(loop_timers(loop), &stop_timer, clock_now() + delay), 0);
+}
+
+static void run(void)
+{
+    ck_assert_int_eq(loop_run(loop), 0);
+}
+
+static void ring_bell(void)
+{
+    wake_eventfd_wake(event_fd);
+}
+
+START_TEST(a_ready_descriptor_is_reported_every_turn_until_it_is_drained)
+{
+    ring_bell();
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_count, &n_calls), 0);
+    run();
+    ck_assert_uint_eq(n_calls, 3);
+}
+END_TEST
+
+START_TEST(the_ready_events_are_told)
+{
+    uint32_t events = 0;
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN | POLLOUT, on_stop, &events), 0);
+    run();
+    ck_assert_uint_eq(events, POLLOUT);
+}
+END_TEST
+
+START_TEST(a_closed_descriptor_comes_as_pollnval)
+{
+    uint32_t events = 0;
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, 1023, POLLIN, on_stop, &events), 0);
+    run();
+    ck_assert_uint_eq(events, POLLNVAL);
+}
+END_TEST
+
+START_TEST(a_peer_that_hangs_up_is_reported_whatever_was_asked_for)
+{
+    uint32_t events = 0;
+    int fds[2];
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    close_fd(fds[0]);
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, fds[1], POLLIN, on_stop, &events), 0);
+    run();
+    ck_assert_uint_eq(events & POLLERR, POLLERR);
+    close_fd(fds[1]);
+}
+END_TEST
+
+static void on_unwatch_both(void *userdata, uint32_t events)
+{
+    (void)userdata;
+    (void)events;
+    n_calls++;
+    loop_unwatch(loop, &watch);
+    loop_unwatch(loop, &other);
+    loop_stop(loop);
+}
+
+START_TEST(a_callback_may_end_its_own_watch_and_others_that_are_ready_too)
+{
+    ring_bell();
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_unwatch_both, NULL), 0);
+    ck_assert_int_eq(loop_watch_fd(loop, &other, event_fd, POLLIN, on_unwatch_both, NULL), 0);
+    run();
+    ck_assert_uint_eq(n_calls, 1);
+    ck_assert_uint_eq(watch.id, 0);
+    ck_assert_uint_eq(other.id, 0);
+    stop_after(1000);
+    run();
+    ck_assert_uint_eq(n_calls, 1);
+}
+END_TEST
+
+START_TEST(nothing_of_an_ended_watch_reaches_the_next_one_in_its_place)
+{
+    uint32_t events = 0;
+    int silent = eventfd(0, EFD_CLOEXEC);
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
+    stop_after(1000);
+    run(); /* armed in the kernel now */
+    ring_bell();
+    loop_unwatch(loop, &watch);
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, silent, POLLIN, on_never, NULL), 0);
+    loop_unwatch(loop, &watch);
+    ck_assert_int_eq(loop_watch_fd(loop, &other, silent, POLLIN, on_never, NULL), 0);
+    stop_after(1000);
+    run();
+    loop_unwatch(loop, &other);
+    loop_unwatch(loop, &other); /* not armed: harmless */
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_stop, &events), 0);
+    run();
+    ck_assert_uint_eq(events, POLLIN);
+    close_fd(silent);
+}
+END_TEST
+
+START_TEST(a_paused_watch_reports_nothing_until_it_is_resumed)
+{
+    uint32_t events = 0;
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_stop, &events), 0);
+    stop_after(1000);
+    run(); /* armed while nothing is ready */
+    ck_assert_int_eq(loop_watch_events(loop, &watch, 0), 0);
+    ring_bell();
+    stop_after(2000);
+    run();
+    ck_assert_uint_eq(n_calls, 0);
+    ck_assert_int_eq(loop_watch_events(loop, &watch, POLLIN), 0);
+    run();
+    ck_assert_uint_eq(events, POLLIN);
+}
+END_TEST
+
+START_TEST(a_paused_watch_reports_no_errors_either)
+{
+    uint32_t events = 0;
+    int fds[2];
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, fds[0], POLLIN, on_stop, &events), 0);
+    stop_after(1000);
+    run();
+    ck_assert_int_eq(loop_watch_events(loop, &watch, 0), 0);
+    close_fd(fds[1]);
+    stop_after(1000);
+    run();
+    ck_assert_uint_eq(n_calls, 0);
+    ck_assert_int_eq(loop_watch_events(loop, &watch, POLLIN), 0);
+    run();
+    ck_assert_uint_eq(events & POLLHUP, POLLHUP);
+    close_fd(fds[0]);
+}
+END_TEST
+
+START_TEST(events_can_be_added_to_a_watch_that_is_armed)
+{
+    uint32_t events = 0;
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_stop, &events), 0);
+    stop_after(1000);
+    run();
+    ck_assert_uint_eq(n_calls, 0);
+    ck_assert_int_eq(loop_watch_events(loop, &watch, POLLIN | POLLOUT), 0);
+    run();
+    ck_assert_uint_eq(events, POLLOUT);
+    ck_assert_int_eq(loop_watch_events(loop, &watch, POLLIN), 0);
+    stop_after(1000);
+    run();
+    ck_assert_uint_eq(n_calls, 1);
+}
+END_TEST
+
+static void on_read_and_count(void *userdata, uint32_t events)
+{
+    char byte;
+    (void)events;
+    ck_assert_int_eq(read(*(int *)userdata, &byte, 1), 1);
+    if (++n_calls == 200)
+        loop_stop(loop);
+}
+
+START_TEST(more_watches_than_submissions_fit_are_all_served)
+{
+    struct loop_watch watches[200] = {0};
+    int fds[200][2];
+    set_up_with(8, false);
+    for (int i = 0; i < 200; i++) {
+        ck_assert_int_eq(pipe2(fds[i], O_CLOEXEC), 0);
+        ck_assert_int_eq(write(fds[i][1], "x", 1), 1);
+        ck_assert_int_eq(
+            loop_watch_fd(loop, &watches[i], fds[i][0], POLLIN, on_read_and_count, &fds[i][0]), 0);
+    }
+    run();
+    ck_assert_uint_eq(n_calls, 200);
+    for (int i = 0; i < 200; i++) {
+        loop_unwatch(loop, &watches[i]);
+        close_fd(fds[i][0]);
+        close_fd(fds[i][1]);
+    }
+    stop_after(1000);
+    run();
+    tear_down();
+}
+END_TEST
+
+START_TEST(watching_costs_no_allocation_once_warm)
+{
+    for (int i = 0; i < 1000; i++) {
+        ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
+        loop_unwatch(loop, &watch);
+    }
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 100000; i++) {
+        ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
+        loop_unwatch(loop, &watch);
+    }
+    ck_assert_uint_eq(mallinfo2().uordblks, before);
+}
+END_TEST
+
+START_TEST(an_eventfd_is_read_by_the_kernel_each_time_it_rings)
+{
+    uint32_t events = 0;
+    uint64_t value;
+    int blocking = eventfd(0, EFD_CLOEXEC);
+    ck_assert_int_eq(loop_watch_eventfd(loop, &watch, blocking, on_stop, &events), 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        wake_eventfd_wake(blocking);
+        run();
+        ck_assert_uint_eq(events, POLLIN);
+        ck_assert_uint_eq(n_calls, i);
+    }
+    stop_after(1000);
+    run();
+    ck_assert_uint_eq(n_calls, 3);
+    loop_unwatch(loop, &watch);
+    stop_after(1000);
+    run();
+    wake_eventfd_wake(blocking);
+    ck_assert_int_eq(read(blocking, &value, sizeof(value)), sizeof(value)); /* left to us */
+    close_fd(blocking);
+}
+END_TEST
+
+START_TEST(a_stranger_who_drains_the_eventfd_first_blocks_nobody)
+{
+    uint64_t value;
+    int blocking = eventfd(0, EFD_CLOEXEC);
+    ck_assert_int_eq(loop_watch_eventfd(loop, &watch, blocking, on_never, NULL), 0);
+    stop_after(1000);
+    run();
+    wake_eventfd_wake(blocking);
+    ck_assert_int_eq(read(blocking, &value, sizeof(value)), sizeof(value));
+    stop_after(1000);
+    run();
+    close_fd(blocking);
+}
+END_TEST
+
+START_TEST(an_eventfd_that_cannot_be_read_is_an_error)
+{
+    uint32_t events = 0;
+    ck_assert_int_eq(loop_watch_eventfd(loop, &watch, 1023, on_stop, &events), 0);
+    run();
+    ck_assert_uint_eq(events, POLLERR);
+}
+END_TEST
+
+static void on_wake_and_close(struct loop_deferred *deferred)
+{
+    int fd = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
+    int fds[2];
+    (void)deferred;
+    loop_wake_eventfd(loop, fd);
+    close_fd(fd);
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    /* The write end gets the number, if the read end has not. */
+    ck_assert_int_eq(dup3(fds[1], fd == fds[0] ? fds[1] : fd, O_CLOEXEC) < 0 && errno != EINVAL, 0);
+    n_calls = (unsigned)fds[0];
+    loop_stop(loop);
+}
+
+START_TEST(an_eventfd_may_be_closed_as_soon_as_it_was_rung)
+{
+    struct loop_deferred deferred;
+    uint64_t value = 0;
+    loop_deferred_init(&deferred, on_wake_and_close);
+    loop_defer(loop, &deferred);
+    run();
+    stop_after(1000);
+    run();
+    ck_assert_int_eq(read(event_fd, &value, sizeof(value)), sizeof(value));
+    ck_assert_uint_eq(value, 1);
+    ck_assert_int_lt(read((int)n_calls, &value, sizeof(value)), 0);
+}
+END_TEST
+
+static _Atomic uint32_t *new_word(void)
+{
+    void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(map, MAP_FAILED);
+    return map;
+}
+
+static void on_word(void *userdata, uint32_t events)
+{
+    ck_assert_uint_eq(events, 0);
+    ck_assert_uint_eq(watch.id, 0);
+    ++*(unsigned *)userdata;
+    loop_stop(loop);
+}
+
+START_TEST(a_word_that_differs_already_fires_once)
+{
+    need_futex();
+    _Atomic uint32_t *word = new_word();
+    atomic_store(word, 7);
+    ck_assert_int_eq(loop_watch_word(loop, &watch, word, 6, on_word, &n_calls), 0);
+    run();
+    stop_after(1000);
+    run();
+    ck_assert_uint_eq(n_calls, 1);
+}
+END_TEST
+
+START_TEST(a_word_fires_when_its_writer_in_another_process_wakes_it)
+{
+    need_futex();
+    _Atomic uint32_t *word = new_word();
+    ck_assert_int_eq(loop_watch_word(loop, &watch, word, 0, on_word, &n_calls), 0);
+    stop_after(1000);
+    run();
+    ck_assert_uint_eq(n_calls, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        atomic_store(word, 1);
+        wake_futex_wake(word);
+        _exit(0);
+    }
+    run();
+    ck_assert_uint_eq(n_calls, 1);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
+START_TEST(the_mapping_of_a_watched_word_may_go_away)
+{
+    need_futex();
+    _Atomic uint32_t *word = new_word();
+    ck_assert_int_eq(loop_watch_word(loop, &watch, word, 0, on_never, NULL), 0);
+    stop_after(1000);
+    run();
+    munmap((void *)word, 4096);
+    stop_after(1000);
+    run();
+    loop_unwatch(loop, &watch);
+    stop_after(1000);
+    run();
+}
+END_TEST
+
+static _Atomic uint32_t *second_word;
+
+static void on_watch_second_word(void *userdata, uint32_t events)
+{
+    (void)userdata;
+    (void)events;
+    /* First, since the place that was given up last is taken first. */
+    ck_assert_int_eq(loop_watch_word(loop, &watch, second_word, 0, on_never, NULL), 0);
+    loop_unwatch(loop, &other);
+}
+
+/* The cancelled wait completes after a new one, of a callback before, has taken its place. */
+START_TEST(a_stale_completion_does_not_fire_the_word_that_took_its_place)
+{
+    need_futex();
+    _Atomic uint32_t *word = new_word();
+    second_word = new_word();
+    ck_assert_int_eq(loop_watch_fd(loop, &other, event_fd, POLLIN, on_watch_second_word, NULL), 0);
+    ck_assert_int_eq(loop_watch_word(loop, &watch, word, 0, on_never, NULL), 0);
+    stop_after(1000);
+    run(); /* both are armed */
+    ring_bell();
+    loop_unwatch(loop, &watch);
+    stop_after(1000);
+    run();
+    loop_unwatch(loop, &watch);
+}
+END_TEST
+
+static _Atomic uint32_t *woken_word;
+
+static void on_wake_others(struct loop_deferred *deferred)
+{
+    (void)deferred;
+    atomic_fetch_add(woken_word, 1);
+    for (int i = 0; i < 100; i++)
+        loop_wake_word(loop, woken_word);
+    loop_stop(loop);
+}
+
+START_TEST(a_sleeper_in_another_process_is_woken_even_if_the_queue_is_full)
+{
+    struct loop_deferred deferred;
+    set_up_with(8, false);
+    need_futex();
+    woken_word = new_word();
+    pid_t pid = fork();
+    if (pid == 0) {
+        while (atomic_load(woken_word) == 0)
+            (void)wake_futex_wait(woken_word, 0, USEC_INFINITY);
+        _exit(0);
+    }
+    loop_deferred_init(&deferred, on_wake_others);
+    loop_defer(loop, &deferred);
+    run();
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    tear_down();
+}
+END_TEST
+
+static void on_trace(void *userdata, uint32_t events)
+{
+    (void)events;
+    note(*(const char *)userdata);
+    if (*(const char *)userdata == 'w')
+        loop_stop(loop);
+    else
+        loop_unwatch(loop, &other);
+}
+
+START_TEST(descriptors_come_before_words_within_a_turn)
+{
+    need_futex();
+    _Atomic uint32_t *word = new_word();
+    atomic_store(word, 1);
+    ring_bell();
+    ck_assert_int_eq(loop_watch_word(loop, &watch, word, 0, on_trace, (void *)"w"), 0);
+    ck_assert_int_eq(loop_watch_fd(loop, &other, event_fd, POLLIN, on_trace, (void *)"f"), 0);
+    run();
+    ck_assert_str_eq(trace, "fw");
+}
+END_TEST
+
+static void on_unwatch_word(void *userdata, uint32_t events)
+{
+    (void)userdata;
+    (void)events;
+    loop_unwatch(loop, &watch);
+    loop_unwatch(loop, &other);
+    loop_stop(loop);
+}
+
+START_TEST(a_word_that_has_fired_can_still_be_unwatched_by_a_descriptor_of_its_turn)
+{
+    need_futex();
+    _Atomic uint32_t *word = new_word();
+    atomic_store(word, 1);
+    ring_bell();
+    ck_assert_int_eq(loop_watch_word(loop, &watch, word, 0, on_never, NULL), 0);
+    ck_assert_int_eq(loop_watch_fd(loop, &other, event_fd, POLLIN, on_unwatch_word, NULL), 0);
+    run();
+    stop_after(1000);
+    run();
+}
+END_TEST
+
+struct source {
+    struct loop_hot hot;
+    unsigned work, n_polls, n_cools;
+    bool refuse_to_cool, leave, stop_when_cool;
+};
+
+static bool source_poll(struct loop_hot *hot)
+{
+    struct source *source = (struct source *)hot;
+    source->n_polls++;
+    if (source->leave) {
+        loop_unheat(loop, hot);
+        loop_stop(loop);
+        source->hot.worked = 4711; /* as if the memory were somebody else's now */
+        return false;
+    }
+    if (source->work == 0)
+        return false;
+    source->work--;
+    return true;
+}
+
+static bool source_cool(struct loop_hot *hot)
+{
+    struct source *source = (struct source *)hot;
+    source->n_cools++;
+    if (source->stop_when_cool && !source->refuse_to_cool)
+        loop_stop(loop);
+    if (!source->refuse_to_cool)
+        return true;
+    source->refuse_to_cool = false;
+    source->work = 5;
+    return false;
+}
+
+START_TEST(a_hot_source_is_polled_while_it_has_work_and_then_cooled)
+{
+    struct source source = {.work = 100, .stop_when_cool = true};
+    loop_hot_init(&source.hot, source_poll, source_cool);
+    loop_heat(loop, &source.hot);
+    loop_heat(loop, &source.hot);
+    run();
+    ck_assert_uint_eq(source.work, 0);
+    ck_assert_uint_ge(source.n_polls, 101);
+    ck_assert_uint_lt(source.n_polls, 120);
+    ck_assert_uint_eq(source.n_cools, 1);
+    ck_assert(!list_linked(&source.hot.link));
+}
+END_TEST
+
+START_TEST(a_source_that_cannot_cool_down_stays_hot)
+{
+    struct source source = {.refuse_to_cool = true, .stop_when_cool = true};
+    loop_hot_init(&source.hot, source_poll, source_cool);
+    loop_heat(loop, &source.hot);
+    run();
+    ck_assert_uint_eq(source.work, 0);
+    ck_assert_uint_eq(source.n_cools, 2);
+}
+END_TEST
+
+START_TEST(a_quiet_source_is_cooled_while_another_is_busy)
+{
+    struct source busy = {.work = 1000000000}, quiet = {.stop_when_cool = true};
+    loop_hot_init(&busy.hot, source_poll, source_cool);
+    loop_hot_init(&quiet.hot, source_poll, source_cool);
+    loop_heat(loop, &busy.hot);
+    loop_heat(loop, &quiet.hot);
+    run();
+    ck_assert_uint_eq(quiet.n_cools, 1);
+    ck_assert_uint_eq(busy.n_cools, 0);
+    loop_unheat(loop, &busy.hot);
+}
+END_TEST
+
+START_TEST(a_source_may_leave_and_vanish_in_its_own_poll)
+{
+    struct source source = {.leave = true};
+    loop_hot_init(&source.hot, source_poll, source_cool);
+    loop_heat(loop, &source.hot);
+    run();
+    ck_assert_uint_eq(source.n_polls, 1);
+    ck_assert_uint_eq(source.n_cools, 0);
+    ck_assert_uint_eq(source.hot.worked, 4711);
+}
+END_TEST
+
+START_TEST(descriptors_are_served_while_a_source_is_busy)
+{
+    struct source busy = {.work = 1000000000};
+    uint32_t events = 0;
+    loop_hot_init(&busy.hot, source_poll, source_cool);
+    loop_heat(loop, &busy.hot);
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_stop, &events), 0);
+    stop_after(2000);
+    run(); /* armed, and nothing happened */
+    ck_assert_uint_eq(n_calls, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        ring_bell();
+        _exit(0);
+    }
+    run();
+    ck_assert_uint_eq(events, POLLIN);
+    loop_unheat(loop, &busy.hot);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
+static struct loop_deferred first, second;
+
+static void on_first(struct loop_deferred *deferred)
+{
+    (void)deferred;
+    note('1');
+    if (strlen(trace) < 5) {
+        loop_defer(loop, &second);
+        loop_defer(loop, &second);
+    } else {
+        loop_stop(loop);
+    }
+}
+
+static void on_second(struct loop_deferred *deferred)
+{
+    (void)deferred;
+    note('2');
+    loop_defer(loop, &first);
+}
+
+START_TEST(deferred_work_runs_once_and_what_it_defers_runs_without_sleeping_between)
+{
+    loop_deferred_init(&first, on_first);
+    loop_deferred_init(&second, on_second);
+    loop_defer(loop, &first);
+    loop_defer(loop, &first);
+    run(); /* nothing else would ever wake it */
+    ck_assert_str_eq(trace, "12121");
+    loop_defer(loop, &second);
+    loop_undefer(&second);
+    stop_after(1000);
+    run();
+    ck_assert_str_eq(trace, "12121");
+}
+END_TEST
+
+START_TEST(a_spinning_loop_looks_on_for_its_limit_and_then_cools_what_is_quiet)
+{
+    struct source source = {.stop_when_cool = true};
+    usec_t begin = clock_now();
+    loop_set_spin(loop, 2000);
+    loop_hot_init(&source.hot, source_poll, source_cool);
+    loop_heat(loop, &source.hot);
+    run();
+    ck_assert_uint_ge(clock_now() - begin, 2000);
+    ck_assert_uint_ge(source.n_polls, 2);
+    ck_assert_uint_eq(source.n_cools, 1);
+    ck_assert(!list_linked(&source.hot.link));
+}
+END_TEST
+
+static void on_late(struct loop_deferred *deferred)
+{
+    (void)deferred;
+    note('l');
+    loop_stop(loop);
+}
+
+START_TEST(what_is_late_is_done_before_the_loop_sleeps)
+{
+    loop_deferred_init(&first, on_late);
+    loop_defer_late(loop, &first);
+    loop_defer_late(loop, &first);
+    run(); /* nothing else would ever wake it */
+    ck_assert_str_eq(trace, "l");
+}
+END_TEST
+
+START_TEST(what_is_late_is_not_put_off_by_work_that_never_ends)
+{
+    struct source busy = {.work = 1000000000};
+    loop_set_spin(loop, 50);
+    loop_hot_init(&busy.hot, source_poll, source_cool);
+    loop_heat(loop, &busy.hot);
+    loop_deferred_init(&first, on_late);
+    loop_defer_late(loop, &first);
+    run();
+    ck_assert_str_eq(trace, "l");
+    ck_assert_uint_ge(busy.n_polls, 1);
+    loop_unheat(loop, &busy.hot);
+}
+END_TEST
+
+START_TEST(what_was_late_can_be_had_in_this_turn_or_taken_back)
+{
+    struct source busy = {.work = 1000000000};
+    loop_hot_init(&busy.hot, source_poll, source_cool);
+    loop_heat(loop, &busy.hot);
+    loop_deferred_init(&first, on_late);
+    loop_deferred_init(&second, on_second);
+    loop_defer_late(loop, &first);
+    loop_defer_late(loop, &second);
+    loop_defer(loop, &first);
+    loop_undefer(&second);
+    run();
+    ck_assert_uint_eq(busy.n_polls, 1);
+    ck_assert_str_eq(trace, "l");
+    loop_unheat(loop, &busy.hot);
+}
+END_TEST
+
+START_TEST(a_timer_ends_the_sleep_not_too_early)
+{
+    usec_t begin = clock_now();
+    stop_after(3000);
+    run();
+    ck_assert_uint_ge(clock_now() - begin, 3000);
+    ck_assert_uint_ge(loop_now(loop), begin + 3000);
+}
+END_TEST
+
+START_TEST(an_idle_loop_does_not_wake_up)
+{
+    struct rusage before, after;
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
+    stop_after(1000);
+    run();
+    stop_after(100 * USEC_PER_MSEC);
+    getrusage(RUSAGE_SELF, &before);
+    run();
+    getrusage(RUSAGE_SELF, &after);
+    ck_assert_int_le(after.ru_nvcsw - before.ru_nvcsw, 2);
+}
+END_TEST
+
+START_TEST(the_eventfd_back_end_can_be_forced)
+{
+    set_up_with(0, true);
+    ck_assert_int_eq(loop_wake_backend(loop), WAKE_EVENTFD);
+    tear_down();
+}
+END_TEST
+
+/* A filter as a container has it: io_uring_setup fails with `error`, all else is allowed. */
+static void forbid_io_uring(int error)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((unsigned)error & SECCOMP_RET_DATA)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+static const char *reason_when_forbidden(int error)
+{
+    const char *reason = NULL;
+    struct loop_options options = {0};
+    forbid_io_uring(error);
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), LOOP_E_UNAVAILABLE);
+    ck_assert_ptr_nonnull(reason);
+    ck_assert_ptr_null(strchr(reason, '\n'));
+    return reason;
+}
+
+START_TEST(a_seccomp_filter_is_named_as_the_reason)
+{
+    const char *reason = reason_when_forbidden(EPERM);
+    ck_assert_ptr_nonnull(strstr(reason, "seccomp"));
+    ck_assert_ptr_nonnull(strstr(reason, "io_uring_setup"));
+}
+END_TEST
+
+START_TEST(a_kernel_without_io_uring_is_named_as_the_reason)
+{
+    ck_assert_ptr_nonnull(strstr(reason_when_forbidden(ENOSYS), "this kernel has no io_uring"));
+}
+END_TEST
+
+START_TEST(a_shortage_of_memory_is_named_as_the_reason)
+{
+    ck_assert_ptr_nonnull(strstr(reason_when_forbidden(ENOMEM), "RLIMIT_MEMLOCK"));
+}
+END_TEST
+
+START_TEST(a_shortage_of_descriptors_is_an_error_not_a_reason)
+{
+    const char *reason = NULL;
+    struct loop_options options = {0};
+    forbid_io_uring(EMFILE);
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), -EMFILE);
+}
+END_TEST
+
+static TCase *bare_case(void)
+{
+    TCase *tcase = tcase_create("set-up");
+    tcase_add_test(tcase, more_watches_than_submissions_fit_are_all_served);
+    tcase_add_test(tcase, a_sleeper_in_another_process_is_woken_even_if_the_queue_is_full);
+    tcase_add_test(tcase, the_eventfd_back_end_can_be_forced);
+    tcase_add_test(tcase, a_seccomp_filter_is_named_as_the_reason);
+    tcase_add_test(tcase, a_kernel_without_io_uring_is_named_as_the_reason);
+    tcase_add_test(tcase, a_shortage_of_memory_is_named_as_the_reason);
+    tcase_add_test(tcase, a_shortage_of_descriptors_is_an_error_not_a_reason);
+    return tcase;
+}
+
+static void take_a_while(struct loop_deferred *deferred)
+{
+    const usec_t end = clock_now() + 20 * USEC_PER_MSEC;
+    (void)deferred;
+    while (clock_now() < end)
+        ;
+}
+
+static void end_sleep(struct timer *timer, usec_t now)
+{
+    (void)timer;
+    (void)now;
+    loop_stop(loop);
+}
+
+START_TEST(the_longest_turn_is_measured_and_sleep_is_no_part_of_it)
+{
+    struct loop_deferred deferred;
+    struct timer timer;
+    timer_init(&timer, end_sleep);
+    ck_assert_int_eq(timer_arm(loop_timers(loop), &timer, clock_now() + USEC_PER_SEC / 2), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_lt(loop_turns(loop).longest, USEC_PER_SEC / 2);
+    loop_deferred_init(&deferred, take_a_while);
+    loop_defer(loop, &deferred);
+    ck_assert_int_eq(timer_arm(loop_timers(loop), &timer, clock_now() + 100 * USEC_PER_MSEC), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_ge(loop_turns(loop).longest, 20 * USEC_PER_MSEC);
+    ck_assert_uint_eq(loop_turns(loop).recent, loop_turns(loop).longest);
+}
+END_TEST
+
+static TCase *loop_case(void)
+{
+    TCase *tcase = tcase_create("loop");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_ready_descriptor_is_reported_every_turn_until_it_is_drained);
+    tcase_add_test(tcase, the_ready_events_are_told);
+    tcase_add_test(tcase, a_closed_descriptor_comes_as_pollnval);
+    tcase_add_test(tcase, a_peer_that_hangs_up_is_reported_whatever_was_asked_for);
+    tcase_add_test(tcase, a_callback_may_end_its_own_watch_and_others_that_are_ready_too);
+    tcase_add_test(tcase, nothing_of_an_ended_watch_reaches_the_next_one_in_its_place);
+    tcase_add_test(tcase, a_paused_watch_reports_nothing_until_it_is_resumed);
+    tcase_add_test(tcase, a_paused_watch_reports_no_errors_either);
+    tcase_add_test(tcase, events_can_be_added_to_a_watch_that_is_armed);
+    tcase_add_test(tcase, watching_costs_no_allocation_once_warm);
+    tcase_add_test(tcase, an_eventfd_is_read_by_the_kernel_each_time_it_rings);
+    tcase_add_test(tcase, a_stranger_who_drains_the_eventfd_first_blocks_nobody);
+    tcase_add_test(tcase, an_eventfd_that_cannot_be_read_is_an_error);
+    tcase_add_test(tcase, an_eventfd_may_be_closed_as_soon_as_it_was_rung);
+    tcase_add_test(tcase, a_word_that_differs_already_fires_once);
+    tcase_add_test(tcase, a_word_fires_when_its_writer_in_another_process_wakes_it);
+    tcase_add_test(tcase, the_mapping_of_a_watched_word_may_go_away);
+    tcase_add_test(tcase, a_stale_completion_does_not_fire_the_word_that_took_its_place);
+    tcase_add_test(tcase, descriptors_come_before_words_within_a_turn);
+    tcase_add_test(tcase, a_word_that_has_fired_can_still_be_unwatched_by_a_descriptor_of_its_turn);
+    tcase_add_test(tcase, a_hot_source_is_polled_while_it_has_work_and_then_cooled);
+    tcase_add_test(tcase, a_source_that_cannot_cool_down_stays_hot);
+    tcase_add_test(tcase, a_quiet_source_is_cooled_while_another_is_busy);
+    tcase_add_test(tcase, a_source_may_leave_and_vanish_in_its_own_poll);
+    tcase_add_test(tcase, descriptors_are_served_while_a_source_is_busy);
+    tcase_add_test(tcase, deferred_work_runs_once_and_what_it_defers_runs_without_sleeping_between);
+    tcase_add_test(tcase, a_spinning_loop_looks_on_for_its_limit_and_then_cools_what_is_quiet);
+    tcase_add_test(tcase, what_is_late_is_done_before_the_loop_sleeps);
+    tcase_add_test(tcase, what_is_late_is_not_put_off_by_work_that_never_ends);
+    tcase_add_test(tcase, what_was_late_can_be_had_in_this_turn_or_taken_back);
+    tcase_add_test(tcase, a_timer_ends_the_sleep_not_too_early);
+    tcase_add_test(tcase, an_idle_loop_does_not_wake_up);
+    tcase_add_test(tcase, the_longest_turn_is_measured_and_sleep_is_no_part_of_it);
+    return tcase;
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("loop");
+    suite_add_tcase(suite, loop_case());
+    suite_add_tcase(suite, bare_case());
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

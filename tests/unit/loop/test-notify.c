@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/cleanup.h"
+#include "shared/uapi.h"
+#include "supervisor/loop/notify.h"
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char directory[] = "/tmp/test-notify-XXXXXX";
+static char path[64], received[8192];
+static int manager = -1, ours = -1;
+static struct timer_queue timers = TIMER_QUEUE_NULL;
+static struct notify notify;
+
+static struct loop *loop;
+static struct notify_server server = NOTIFY_SERVER_NULL;
+static struct notify_message heard;
+static char heard_status[8192];
+static bool heard_is_there;
+static unsigned n_heard;
+
+static void make_directory(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    (void)snprintf(path, sizeof(path), "%s/notify", directory);
+}
+
+/* Both ends of what the keeper makes. */
+static void set_up(void)
+{
+    int fds[2];
+    make_directory();
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    manager = fds[0];
+    ours = fds[1];
+    unsetenv("WATCHDOG_USEC");
+    unsetenv("WATCHDOG_PID");
+}
+
+static void tear_down(void)
+{
+    notify_deinit(&notify);
+    timer_queue_deinit(&timers);
+    close_fd(manager);
+    (void)unlink(path);
+    (void)rmdir(directory);
+}
+
+static const char *receive(void)
+{
+    ssize_t n = recv(manager, received, sizeof(received) - 1, MSG_DONTWAIT);
+    received[n > 0 ? n : 0] = '\0';
+    return received;
+}
+
+static void init(usec_t now)
+{
+    ck_assert_int_eq(notify_init(&notify, &timers, now, ours), 0);
+}
+
+START_TEST(without_a_manager_every_call_does_nothing)
+{
+    setenv("WATCHDOG_USEC", "1000", 1);
+    close_fd(ours);
+    ours = -1;
+    init(0);
+    notify_ready(&notify, 0);
+    notify_status(&notify, 0, "x");
+    notify_stopping(&notify, 0);
+    ck_assert_uint_eq(timer_queue_next(&timers), USEC_INFINITY);
+}
+END_TEST
+
+START_TEST(states_are_told_in_the_words_of_the_protocol)
+{
+    init(0);
+    notify_ready(&notify, 1);
+    ck_assert_str_eq(receive(), "READY=1");
+    notify_status(&notify, 2, "%d workers\nsecond line", 3);
+    ck_assert_str_eq(receive(), "STATUS=3 workers");
+    notify_status(&notify, 3, "3 workers");
+    ck_assert_str_eq(receive(), "");
+    notify_reloading(&notify, 4711);
+    ck_assert_str_eq(receive(), "RELOADING=1\nMONOTONIC_USEC=4711");
+    notify_stopping(&notify, 5);
+    ck_assert_str_eq(receive(), "STOPPING=1");
+}
+END_TEST
+
+START_TEST(signs_of_life_are_sent_twice_per_interval)
+{
+    setenv("WATCHDOG_USEC", "1000", 1);
+    init(100);
+    ck_assert_uint_eq(timer_queue_next(&timers), 600);
+    timer_queue_run(&timers, 600, SIZE_MAX);
+    ck_assert_str_eq(receive(), "WATCHDOG=1");
+    ck_assert_uint_eq(timer_queue_next(&timers), 1100);
+}
+END_TEST
+
+START_TEST(the_watchdog_of_another_process_is_not_ours)
+{
+    setenv("WATCHDOG_USEC", "1000", 1);
+    setenv("WATCHDOG_PID", "1", 1);
+    init(100);
+    ck_assert_uint_eq(timer_queue_next(&timers), USEC_INFINITY);
+}
+END_TEST
+
+START_TEST(a_bad_environment_is_an_error)
+{
+    setenv("WATCHDOG_USEC", "soon", 1);
+    ck_assert_int_eq(notify_init(&notify, &timers, 0, ours), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_manager_that_is_busy_gets_everything_later_and_in_order)
+{
+    init(0);
+    while (send(notify.fd, "filling", 7, MSG_DONTWAIT) == 7)
+        ;
+    notify_reloading(&notify, 10);
+    notify_status(&notify, 11, "first");
+    notify_status(&notify, 12, "second");
+    notify_ready(&notify, 13);
+    ck_assert_uint_ne(timer_queue_next(&timers), USEC_INFINITY);
+    timer_queue_run(&timers, USEC_PER_SEC, SIZE_MAX);
+    ck_assert_uint_gt(timer_queue_next(&timers), USEC_PER_SEC); /* still busy: once more */
+    while (strcmp(receive(), "filling") == 0)
+        ;
+    timer_queue_run(&timers, 2 * USEC_PER_SEC, SIZE_MAX);
+    ck_assert_str_eq(receive(), "RELOADING=1\nMONOTONIC_USEC=10");
+    ck_assert_str_eq(receive(), "READY=1");
+    ck_assert_str_eq(receive(), "STATUS=second");
+    ck_assert_str_eq(receive(), "");
+    ck_assert_uint_eq(timer_queue_next(&timers), USEC_INFINITY);
+}
+END_TEST
+
+START_TEST(a_manager_that_is_gone_is_not_tried_for_ever)
+{
+    init(0);
+    close_fd(manager);
+    manager = -1;
+    notify_ready(&notify, 0);
+    ck_assert_uint_eq(timer_queue_next(&timers), USEC_INFINITY);
+}
+END_TEST
+
+static void on_message(void *userdata, const struct notify_message *message)
+{
+    ck_assert_ptr_eq(userdata, &server);
+    heard_is_there = notify_sender_is_there(message);
+    heard = *message;
+    n_heard++;
+    (void)snprintf(heard_status, sizeof(heard_status), "%s",
+                   message->status ? message->status : "");
+    loop_stop(loop);
+}
+
+static void set_up_server(void)
+{
+    const char *reason = "";
+    make_directory();
+    ck_assert_msg(loop_new(&loop, &(struct loop_options){0}, &reason) == 0, "%s", reason);
+    ck_assert_int_eq(notify_server_init(&server, loop, path, (uid_t)-1, on_message, &server), 0);
+}
+
+static void tear_down_server(void)
+{
+    notify_server_deinit(&server);
+    notify_server_deinit(&server);
+    ck_assert_int_lt(access(path, F_OK), 0);
+    loop_free(loop);
+    (void)rmdir(directory);
+}
+
+/* Sends from a process of its own, which is gone when this returns. -1 = no descriptor. */
+static pid_t say(const char *text, size_t size, int fd, uid_t uid)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        union {
+            struct cmsghdr header;
+            char space[CMSG_SPACE(sizeof(int))];
+        } control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+        struct iovec piece = {.iov_base = (void *)text, .iov_len = size};
+        struct msghdr message = {.msg_name = &address,
+                                 .msg_namelen = sizeof(address),
+                                 .msg_iov = &piece,
+                                 .msg_iovlen = 1};
+        strcpy(address.sun_path, path);
+        if (fd >= 0) {
+            memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+            message.msg_control = &control;
+            message.msg_controllen = sizeof(control);
+        }
+        int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (uid != 0 && setuid(uid) < 0)
+            _exit(2);
+        _exit(sendmsg(s, &message, 0) != (ssize_t)size);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    return pid;
+}
+
+static void say_text(const char *text)
+{
+    (void)say(text, strlen(text), -1, 0);
+}
+
+START_TEST(a_service_is_heard_with_its_pid_though_it_is_gone)
+{
+    static const char text[] = "READY=1\nSTATUS=all fine\nUNKNOWN=1\n";
+    pid_t pid = say(text, strlen(text), -1, 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_int_eq(heard.pid, pid);
+    ck_assert(heard.ready && !heard.stopping && !heard.watchdog && !heard.reloading);
+    ck_assert_str_eq(heard_status, "all fine");
+    say_text("WATCHDOG=1");
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert(heard.watchdog && !heard.ready);
+    ck_assert_ptr_null(heard.status);
+}
+END_TEST
+
+START_TEST(a_sender_that_is_gone_is_told_from_one_that_is_there)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    _cleanup_close_ int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    strcpy(address.sun_path, path);
+    if (setsockopt(s, SOL_SOCKET, TROUPE_SO_PASSPIDFD, &(int){1}, sizeof(int)) < 0) {
+        printf("skipped: the kernel gives no pidfd of a sender\n");
+        return;
+    }
+    say_text("WATCHDOG=1");
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert(!heard_is_there);
+    ck_assert_int_eq(sendto(s, "READY=1", 7, 0, (struct sockaddr *)&address, sizeof(address)), 7);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert(heard.ready && heard_is_there);
+}
+END_TEST
+
+START_TEST(descriptors_that_come_along_are_closed)
+{
+    int fds[2];
+    char byte;
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    (void)say("BARRIER=1", 9, fds[1], 0);
+    close_fd(fds[1]);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_int_eq(read(fds[0], &byte, 1), 0); /* would wait for ever */
+    close_fd(fds[0]);
+}
+END_TEST
+
+START_TEST(a_message_that_is_too_long_counts_for_nothing)
+{
+    static char text[6000];
+    memset(text, 'x', sizeof(text));
+    memcpy(text, "READY=1\n", 8);
+    (void)say(text, sizeof(text), -1, 0);
+    say_text("STOPPING=1");
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_heard, 1);
+    ck_assert(heard.stopping && !heard.ready);
+}
+END_TEST
+
+START_TEST(other_users_are_not_heard)
+{
+    struct stat st;
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0600);
+    if (getuid() != 0) {
+        printf("skipped: only root can be several users\n");
+        return;
+    }
+    ck_assert_int_eq(chmod(directory, 0755), 0);
+    notify_server_deinit(&server);
+    ck_assert_int_eq(notify_server_init(&server, loop, path, 65534, on_message, &server), 0);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_uid, 65534);
+    ck_assert_int_eq(chmod(path, 0666), 0); /* so that only the check of credentials is left */
+    (void)say("READY=1", 7, -1, 65533);
+    (void)say("STOPPING=1", 10, -1, 65534);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_heard, 1);
+    ck_assert(heard.stopping);
+}
+END_TEST
+
+START_TEST(a_path_that_is_too_long_is_an_error)
+{
+    struct notify_server another;
+    char long_path[200];
+    memset(long_path, 'x', sizeof(long_path) - 1);
+    long_path[sizeof(long_path) - 1] = '\0';
+    ck_assert_int_eq(notify_server_init(&another, loop, long_path, (uid_t)-1, on_message, NULL),
+                     -ENAMETOOLONG);
+}
+END_TEST
+
+START_TEST(the_parser_takes_whole_words_only)
+{
+    struct notify_message message;
+    char text[] = "READY=11\nXREADY=1\nready=1\nSTATUS=one\nSTATUS=\nWATCHDOG=trigger\nRELOADING=1";
+    notify_parse(&message, text);
+    ck_assert(!message.ready && !message.watchdog);
+    ck_assert(message.watchdog_trigger && message.reloading);
+    ck_assert_str_eq(message.status, "");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("notify");
+    TCase *client = tcase_create("client"), *serving = tcase_create("server");
+    tcase_add_checked_fixture(client, set_up, tear_down);
+    tcase_add_test(client, without_a_manager_every_call_does_nothing);
+    tcase_add_test(client, states_are_told_in_the_words_of_the_protocol);
+    tcase_add_test(client, signs_of_life_are_sent_twice_per_interval);
+    tcase_add_test(client, the_watchdog_of_another_process_is_not_ours);
+    tcase_add_test(client, a_bad_environment_is_an_error);
+    tcase_add_test(client, a_manager_that_is_busy_gets_everything_later_and_in_order);
+    tcase_add_test(client, a_manager_that_is_gone_is_not_tried_for_ever);
+    suite_add_tcase(suite, client);
+    tcase_add_checked_fixture(serving, set_up_server, tear_down_server);
+    tcase_add_test(serving, a_service_is_heard_with_its_pid_though_it_is_gone);
+    tcase_add_test(serving, a_sender_that_is_gone_is_told_from_one_that_is_there);
+    tcase_add_test(serving, descriptors_that_come_along_are_closed);
+    tcase_add_test(serving, a_message_that_is_too_long_counts_for_nothing);
+    tcase_add_test(serving, other_users_are_not_heard);
+    tcase_add_test(serving, a_path_that_is_too_long_is_an_error);
+    tcase_add_test(serving, the_parser_takes_whole_words_only);
+    suite_add_tcase(suite, serving);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/loop/timer.h"
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N_TIMERS 500
+
+static struct timer timers[N_TIMERS];
+static unsigned fired[N_TIMERS];
+static usec_t last_at;
+static struct timer_queue *current;
+
+static void on_timer(struct timer *timer, usec_t now)
+{
+    ck_assert(!timer_armed(timer));
+    ck_assert_uint_le(timer->at, now);
+    ck_assert_uint_ge(timer->at, last_at);
+    last_at = timer->at;
+    fired[timer - timers]++;
+}
+
+static void on_rearm_now(struct timer *timer, usec_t now)
+{
+    fired[timer - timers]++;
+    ck_assert_int_eq(timer_arm(current, timer, now), 0);
+}
+
+static void on_disarm_second(struct timer *timer, usec_t now)
+{
+    (void)now;
+    fired[timer - timers]++;
+    timer_disarm(current, &timers[1]);
+}
+
+START_TEST(fires_what_is_due_earliest_first)
+{
+    struct timer_queue queue = TIMER_QUEUE_NULL;
+    const usec_t at[] = {50, 10, 40, 10, 30};
+    for (int i = 0; i < 5; i++) {
+        timer_init(&timers[i], on_timer);
+        ck_assert_int_eq(timer_arm(&queue, &timers[i], at[i]), 0);
+    }
+    ck_assert_uint_eq(timer_queue_next(&queue), 10);
+    timer_queue_run(&queue, 9, SIZE_MAX);
+    ck_assert_uint_eq(fired[1] + fired[3], 0);
+    timer_queue_run(&queue, 40, SIZE_MAX);
+    ck_assert_uint_eq(fired[1] + fired[2] + fired[3] + fired[4], 4);
+    ck_assert_uint_eq(fired[0], 0);
+    ck_assert_uint_eq(timer_queue_next(&queue), 50);
+    timer_queue_deinit(&queue);
+    ck_assert(!timer_armed(&timers[0]));
+}
+END_TEST
+
+START_TEST(arming_for_infinity_disarms)
+{
+    struct timer_queue queue = TIMER_QUEUE_NULL;
+    timer_init(&timers[0], on_timer);
+    ck_assert_int_eq(timer_arm(&queue, &timers[0], 5), 0);
+    ck_assert_int_eq(timer_arm(&queue, &timers[0], USEC_INFINITY), 0);
+    ck_assert(!timer_armed(&timers[0]));
+    ck_assert_uint_eq(timer_queue_next(&queue), USEC_INFINITY);
+    timer_disarm(&queue, &timers[0]);
+    timer_queue_deinit(&queue);
+}
+END_TEST
+
+START_TEST(a_timer_that_rearms_itself_for_the_past_fires_once_a_run)
+{
+    struct timer_queue queue = TIMER_QUEUE_NULL;
+    current = &queue;
+    timer_init(&timers[0], on_rearm_now);
+    ck_assert_int_eq(timer_arm(&queue, &timers[0], 1), 0);
+    timer_queue_run(&queue, 10, SIZE_MAX);
+    ck_assert_uint_eq(fired[0], 1);
+    ck_assert(timer_armed(&timers[0]));
+    timer_queue_deinit(&queue);
+}
+END_TEST
+
+START_TEST(a_callback_may_disarm_another_that_is_due)
+{
+    struct timer_queue queue = TIMER_QUEUE_NULL;
+    current = &queue;
+    timer_init(&timers[0], on_disarm_second);
+    timer_init(&timers[1], on_timer);
+    ck_assert_int_eq(timer_arm(&queue, &timers[0], 1), 0);
+    ck_assert_int_eq(timer_arm(&queue, &timers[1], 2), 0);
+    timer_queue_run(&queue, 10, SIZE_MAX);
+    ck_assert_uint_eq(fired[0], 1);
+    ck_assert_uint_eq(fired[1], 0);
+    timer_queue_deinit(&queue);
+}
+END_TEST
+
+/* Against the plainest model there is: a table of times. */
+START_TEST(behaves_as_a_table_of_times_under_random_use)
+{
+    struct timer_queue queue = TIMER_QUEUE_NULL;
+    usec_t model[N_TIMERS], now = 0;
+    unsigned expected[N_TIMERS] = {0};
+    srand(4711);
+    printf("seed 4711\n");
+    for (int i = 0; i < N_TIMERS; i++) {
+        timer_init(&timers[i], on_timer);
+        model[i] = USEC_INFINITY;
+    }
+    for (int step = 0; step < 20000; step++) {
+        int i = rand() % N_TIMERS;
+        int what = rand() % 10;
+        if (what < 6) {
+            model[i] = now + 1 + (usec_t)(rand() % 1000);
+            ck_assert_int_eq(timer_arm(&queue, &timers[i], model[i]), 0);
+        } else if (what < 8) {
+            model[i] = USEC_INFINITY;
+            timer_disarm(&queue, &timers[i]);
+        } else {
+            now += (usec_t)(rand() % 20);
+            for (int k = 0; k < N_TIMERS; k++) {
+                if (model[k] <= now) {
+                    model[k] = USEC_INFINITY;
+                    expected[k]++;
+                }
+            }
+            timer_queue_run(&queue, now, SIZE_MAX);
+        }
+        usec_t next = USEC_INFINITY;
+        for (int k = 0; k < N_TIMERS; k++)
+            next = model[k] < next ? model[k] : next;
+        ck_assert_uint_eq(timer_queue_next(&queue), next);
+    }
+    for (int i = 0; i < N_TIMERS; i++) {
+        ck_assert_uint_eq(fired[i], expected[i]);
+        ck_assert_int_eq(timer_armed(&timers[i]), model[i] != USEC_INFINITY);
+    }
+    timer_queue_deinit(&queue);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("timer");
+    TCase *tcase = tcase_create("timer");
+    tcase_add_test(tcase, fires_what_is_due_earliest_first);
+    tcase_add_test(tcase, arming_for_infinity_disarms);
+    tcase_add_test(tcase, a_timer_that_rearms_itself_for_the_past_fires_once_a_run);
+    tcase_add_test(tcase, a_callback_may_disarm_another_that_is_due);
+    tcase_add_test(tcase, behaves_as_a_table_of_times_under_random_use);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/dead-letter.h"
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static struct dead_letters letters;
+
+#define ANY &(struct dead_letter_filter)DEAD_LETTER_FILTER_ANY
+
+static void setup(void)
+{
+    dead_letters_init(&letters, 10, 1 << 20);
+}
+
+static void teardown(void)
+{
+    dead_letters_deinit(&letters);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_MEMORY], 0);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 0);
+}
+
+static struct dead_letter_facts facts(enum dead_letter_reason reason)
+{
+    return (struct dead_letter_facts){
+        .reason = reason,
+        .sender = "shop/1",
+        .recipient = "stock/0",
+        .sender_ref = 7,
+        .recipient_ref = 9,
+        .topic = {.type = "order.created", .type_size = 13, .key = "k", .key_size = 1},
+        .message = 42,
+        .text = "why",
+    };
+}
+
+static uint64_t add(enum dead_letter_reason reason, const char *payload)
+{
+    struct parcel parcel = PARCEL_NULL;
+    const struct dead_letter_facts about = facts(reason);
+
+    ck_assert_int_eq(parcel_set(&parcel, payload, strlen(payload)), 0);
+    return dead_letter_add(&letters, &about, &parcel);
+}
+
+/* Ids of what matches, as text such as "1 3 4". */
+static const char *ids(const struct dead_letter_filter *filter, uint64_t after)
+{
+    static char text[256];
+    struct dead_letter_cursor cursor;
+    const struct dead_letter *letter;
+
+    *text = '\0';
+    dead_letters_begin(&letters, after, &cursor);
+    while ((letter = dead_letter_next(&letters, filter, &cursor))) {
+        char id[24];
+
+        (void)snprintf(id, sizeof(id), "%s%llu", *text ? " " : "", (unsigned long long)letter->id);
+        strcat(text, id);
+    }
+    return text;
+}
+
+START_TEST(everything_about_a_letter_is_kept)
+{
+    struct dead_letter *letter = dead_letter_find(&letters, add(DEAD_UNHANDLED, "payload"));
+
+    ck_assert_uint_eq(letter->id, 1);
+    ck_assert_str_eq(letter->sender, "shop/1");
+    ck_assert_str_eq(letter->recipient, "stock/0");
+    ck_assert_str_eq(letter->text, "why");
+    ck_assert_ptr_null(letter->job);
+    ck_assert_uint_eq(letter->sender_ref, 7);
+    ck_assert_uint_eq(letter->recipient_ref, 9);
+    ck_assert_uint_eq(letter->message, 42);
+    ck_assert_uint_eq(letter->topic.type_size, 13);
+    ck_assert_mem_eq(letter->topic.type, "order.created", 13);
+    ck_assert_uint_eq(letter->topic.key_size, 1);
+    ck_assert_mem_eq(letter->topic.key, "k", 1);
+    ck_assert_uint_eq(letter->payload.size, 7);
+    ck_assert_mem_eq(parcel_data(&letter->payload), "payload", 7);
+    ck_assert(!letter->payload_dropped);
+    ck_assert_uint_gt(letter->at, 0);
+}
+END_TEST
+
+START_TEST(no_key_stays_different_from_an_empty_one_and_no_sender_from_an_unnamed_one)
+{
+    struct dead_letter_facts about = facts(DEAD_GONE);
+    const struct dead_letter *letter;
+
+    about.topic.key = NULL;
+    about.topic.key_size = 0;
+    about.sender = NULL;
+    letter = dead_letter_find(&letters, dead_letter_add(&letters, &about, NULL));
+    ck_assert_ptr_null(letter->topic.key);
+    ck_assert_ptr_null(letter->sender);
+    about.topic.key = "";
+    letter = dead_letter_find(&letters, dead_letter_add(&letters, &about, NULL));
+    ck_assert_ptr_nonnull(letter->topic.key);
+    ck_assert_uint_eq(letter->topic.key_size, 0);
+}
+END_TEST
+
+START_TEST(errors_and_crashes_go_to_the_error_queue_everything_else_to_the_dead_letters)
+{
+    dead_letters_resize(&letters, 100, 1 << 20);
+    for (unsigned reason = 0; reason < _DEAD_N_REASONS; reason++)
+        add((enum dead_letter_reason)reason, "");
+    ck_assert_uint_eq(letters.shares.used[DEAD_ERRORS], 2);
+    ck_assert_uint_eq(letters.shares.used[DEAD_LETTERS], _DEAD_N_REASONS - 2);
+    for (unsigned reason = 0; reason < _DEAD_N_REASONS; reason++)
+        ck_assert_uint_eq(letters.counts[reason], 1);
+}
+END_TEST
+
+START_TEST(a_full_ring_drops_its_oldest_and_leaves_the_other_alone)
+{
+    const struct dead_letter_filter errors = {.queue = DEAD_ERRORS, .reason = -1};
+
+    add(DEAD_ERROR, "");
+    for (unsigned i = 0; i < 12; i++)
+        add(DEAD_GONE, "");
+    ck_assert_uint_eq(letters.shares.used[DEAD_LETTERS], 10);
+    ck_assert_str_eq(ids(ANY, 0), "1 4 5 6 7 8 9 10 11 12 13");
+    ck_assert_str_eq(ids(&errors, 0), "1");
+    ck_assert_uint_eq(letters.counts[DEAD_GONE], 12);
+    ck_assert_uint_eq(letters.n_evicted, 2);
+}
+END_TEST
+
+START_TEST(memory_is_bounded_over_both_rings_and_the_oldest_of_both_goes_first)
+{
+    static char large[100000];
+
+    memset(large, 'x', sizeof(large) - 1);
+    dead_letters_resize(&letters, 10, 350000);
+    add(DEAD_ERROR, large);
+    add(DEAD_GONE, large);
+    add(DEAD_ERROR, large);
+    ck_assert_str_eq(ids(ANY, 0), "1 2 3");
+    add(DEAD_GONE, large);
+    ck_assert_str_eq(ids(ANY, 0), "2 3 4");
+    ck_assert_uint_le(letters.shares.used[DEAD_SHARE_MEMORY], 350000);
+}
+END_TEST
+
+START_TEST(a_payload_larger_than_the_whole_memory_is_dropped_and_the_letter_says_so)
+{
+    static char large[100000];
+    const struct dead_letter *letter;
+
+    memset(large, 'x', sizeof(large) - 1);
+    dead_letters_resize(&letters, 10, 50000);
+    add(DEAD_GONE, "small");
+    letter = dead_letter_find(&letters, add(DEAD_GONE, large));
+    ck_assert(letter->payload_dropped);
+    ck_assert_uint_eq(letter->payload_size, sizeof(large) - 1);
+    ck_assert_uint_eq(letter->payload.size, 0);
+    ck_assert_str_eq(ids(ANY, 0), "1 2");
+}
+END_TEST
+
+START_TEST(smaller_bounds_take_effect_at_once)
+{
+    for (unsigned i = 0; i < 5; i++)
+        add(DEAD_GONE, "");
+    dead_letters_resize(&letters, 2, 1 << 20);
+    ck_assert_str_eq(ids(ANY, 0), "4 5");
+    dead_letters_resize(&letters, 2, 0);
+    ck_assert_str_eq(ids(ANY, 0), "");
+    add(DEAD_GONE, "");
+    ck_assert_str_eq(ids(ANY, 0), "");
+    ck_assert_uint_eq(letters.counts[DEAD_GONE], 6);
+}
+END_TEST
+
+static uint64_t add_blob(void)
+{
+    struct parcel parcel = PARCEL_NULL;
+    const struct dead_letter_facts about = facts(DEAD_GONE);
+
+    parcel_set_blob(&parcel, open("/dev/null", O_RDONLY | O_CLOEXEC), 1000);
+    ck_assert_int_ge(parcel.fd, 0);
+    return dead_letter_add(&letters, &about, &parcel);
+}
+
+START_TEST(the_oldest_blobs_beyond_their_bound_lose_their_payload_and_descriptor)
+{
+    const struct dead_letter *letter;
+    uint64_t first;
+    int fd;
+
+    dead_letters_resize(&letters, 1000, 1 << 30);
+    first = add_blob();
+    fd = dead_letter_find(&letters, first)->payload.fd;
+    for (unsigned i = 0; i < DEAD_LETTER_BLOBS_MAX; i++)
+        add_blob();
+    letter = dead_letter_find(&letters, first);
+    ck_assert(letter->payload_dropped);
+    ck_assert_uint_eq(letter->payload_size, 1000);
+    ck_assert_int_eq(letter->payload.fd, -1);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+    ck_assert(!dead_letter_find(&letters, first + 1)->payload_dropped);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], DEAD_LETTER_BLOBS_MAX);
+}
+END_TEST
+
+static uint64_t add_from(const char *sender, const char *recipient, enum dead_letter_reason reason)
+{
+    struct dead_letter_facts about = facts(reason);
+
+    about.sender = sender;
+    about.recipient = recipient;
+    return dead_letter_add(&letters, &about, NULL);
+}
+
+START_TEST(a_flood_of_one_group_displaces_only_its_own_letters)
+{
+    add_from("shop/0", "stock/0", DEAD_GONE);
+    add_from(NULL, "stock/0", DEAD_JOB);
+    add_from("@7", "stock/0", DEAD_GONE);
+    add_from("@8", "stock/0", DEAD_GONE);
+    for (unsigned i = 0; i < 100; i++)
+        add_from(i % 2 ? "mill/0" : "mill/1", "stock/0", DEAD_UNHANDLED);
+    ck_assert_str_eq(ids(ANY, 0), "1 2 3 4 99 100 101 102 103 104");
+    for (unsigned i = 0; i < 100; i++)
+        add_from("(gone)", "mill/0", DEAD_UNHANDLED);
+    ck_assert_str_eq(ids(ANY, 0), "1 2 3 4 199 200 201 202 203 204");
+    for (unsigned i = 0; i < 100; i++)
+        add_from("shop/1", "mill/0", DEAD_UNHANDLED);
+    ck_assert_str_eq(
+        ids(&(struct dead_letter_filter){.queue = -1, .reason = -1, .sender = "@7"}, 0), "3");
+    ck_assert_str_eq(ids(&(struct dead_letter_filter){.queue = -1, .reason = DEAD_JOB}, 0), "2");
+}
+END_TEST
+
+START_TEST(a_flood_of_large_letters_displaces_only_the_floods_own)
+{
+    struct parcel parcel = PARCEL_NULL;
+    struct dead_letter_facts about = facts(DEAD_UNHANDLED);
+    static const char ZEROS[1 << 17];
+
+    dead_letters_resize(&letters, 1000, 1 << 20);
+    add(DEAD_GONE, "kept");
+    about.sender = "mill/0";
+    for (unsigned i = 0; i < 100; i++) {
+        ck_assert_int_eq(parcel_set(&parcel, ZEROS, sizeof(ZEROS)), 0);
+        dead_letter_add(&letters, &about, &parcel);
+    }
+    ck_assert_ptr_nonnull(dead_letter_find(&letters, 1));
+    ck_assert_uint_le(letters.shares.used[DEAD_SHARE_MEMORY], 1 << 20);
+}
+END_TEST
+
+START_TEST(a_flood_of_blobs_takes_only_its_own_payloads)
+{
+    const struct dead_letter_facts about = facts(DEAD_UNHANDLED);
+    struct dead_letter_facts flood = about;
+    struct parcel parcel = PARCEL_NULL;
+
+    flood.sender = "mill/0";
+    dead_letters_resize(&letters, 1000, 1 << 30);
+    add_blob();
+    for (unsigned i = 0; i < 2 * DEAD_LETTER_BLOBS_MAX; i++) {
+        parcel_set_blob(&parcel, open("/dev/null", O_RDONLY | O_CLOEXEC), 1000);
+        dead_letter_add(&letters, &flood, &parcel);
+    }
+    ck_assert(!dead_letter_find(&letters, 1)->payload_dropped);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], DEAD_LETTER_BLOBS_MAX);
+}
+END_TEST
+
+START_TEST(blobs_of_moderate_size_are_copied_and_all_kept)
+{
+    const struct dead_letter_facts about = facts(DEAD_JOB);
+    struct parcel parcel = PARCEL_NULL;
+    char bytes[40000];
+
+    memset(bytes, 'x', sizeof(bytes));
+    dead_letters_resize(&letters, 1000, 1 << 30);
+    for (unsigned i = 0; i < 200; i++) {
+        int fd = memfd_create("payload", MFD_CLOEXEC);
+        ck_assert_int_eq(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+        parcel_set_blob(&parcel, fd, sizeof(bytes));
+        dead_letter_add(&letters, &about, &parcel);
+    }
+    for (uint64_t id = 1; id <= 200; id++) {
+        const struct dead_letter *letter = dead_letter_find(&letters, id);
+        ck_assert(!letter->payload_dropped);
+        ck_assert_uint_eq(letter->payload.size, sizeof(bytes));
+        ck_assert_mem_eq(parcel_data(&letter->payload), bytes, sizeof(bytes));
+    }
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 0);
+}
+END_TEST
+
+START_TEST(a_letter_that_was_taken_is_not_found_and_can_be_put_back_in_its_place)
+{
+    struct dead_letter *letter;
+
+    add(DEAD_GONE, "one");
+    add(DEAD_GONE, "two");
+    add(DEAD_ERROR, "three");
+    add(DEAD_GONE, "four");
+    letter = dead_letter_find(&letters, 2);
+    dead_letter_take(&letters, letter);
+    ck_assert_str_eq(ids(ANY, 0), "1 3 4");
+    ck_assert_ptr_null(dead_letter_find(&letters, 2));
+    dead_letter_put(&letters, letter);
+    ck_assert_str_eq(ids(ANY, 0), "1 2 3 4");
+    dead_letter_take(&letters, letter);
+    dead_letter_free(letter);
+    ck_assert_str_eq(ids(ANY, 0), "1 3 4");
+}
+END_TEST
+
+START_TEST(a_blob_that_was_put_back_counts_again)
+{
+    struct dead_letter *letter = dead_letter_find(&letters, add_blob());
+
+    dead_letter_take(&letters, letter);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 0);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_MEMORY], 0);
+    dead_letter_put(&letters, letter);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 1);
+}
+END_TEST
+
+START_TEST(filters_narrow_and_add_up)
+{
+    struct dead_letter_facts about = facts(DEAD_GONE);
+    struct dead_letter_filter filter = DEAD_LETTER_FILTER_ANY;
+
+    add(DEAD_GONE, "");      /* 1 */
+    add(DEAD_UNHANDLED, ""); /* 2 */
+    add(DEAD_ERROR, "");     /* 3 */
+    about.recipient = "stocks";
+    about.sender = NULL;
+    about.topic = (struct topic){.type = "orders", .type_size = 6};
+    dead_letter_add(&letters, &about, NULL); /* 4 */
+    about.reason = DEAD_JOB;
+    about.job = "j-1";
+    about.recipient = "stock";
+    dead_letter_add(&letters, &about, NULL); /* 5 */
+
+    filter.recipient = "stock";
+    ck_assert_str_eq(ids(&filter, 0), "1 2 3 5");
+    filter.recipient = "stock/0";
+    ck_assert_str_eq(ids(&filter, 0), "1 2 3");
+    filter.reason = DEAD_UNHANDLED;
+    ck_assert_str_eq(ids(&filter, 0), "2");
+    filter = (struct dead_letter_filter)DEAD_LETTER_FILTER_ANY;
+    filter.sender = "shop";
+    ck_assert_str_eq(ids(&filter, 1), "2 3");
+    filter = (struct dead_letter_filter)DEAD_LETTER_FILTER_ANY;
+    filter.type = "order";
+    ck_assert_str_eq(ids(&filter, 0), "1 2 3");
+    filter.type = "order.created.now";
+    ck_assert_str_eq(ids(&filter, 0), "");
+    filter = (struct dead_letter_filter)DEAD_LETTER_FILTER_ANY;
+    filter.job = "j-1";
+    ck_assert_str_eq(ids(&filter, 0), "5");
+    filter = (struct dead_letter_filter)DEAD_LETTER_FILTER_ANY;
+    filter.since = dead_letter_find(&letters, 5)->at + 1;
+    ck_assert_str_eq(ids(&filter, 0), "");
+}
+END_TEST
+
+START_TEST(purging_removes_what_matches_and_counts_it)
+{
+    const struct dead_letter_filter errors = {.queue = DEAD_ERRORS, .reason = -1};
+
+    add(DEAD_GONE, "");
+    add(DEAD_ERROR, "");
+    add(DEAD_CRASH, "");
+    ck_assert_uint_eq(dead_letters_purge(&letters, &errors), 2);
+    ck_assert_str_eq(ids(ANY, 0), "1");
+    ck_assert_uint_eq(dead_letters_purge(&letters, ANY), 1);
+    ck_assert_uint_eq(dead_letters_purge(&letters, ANY), 0);
+    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_MEMORY], 0);
+    ck_assert_uint_eq(add(DEAD_GONE, ""), 4);
+}
+END_TEST
+
+START_TEST(a_dead_job_keeps_the_last_death_reports_for_as_long_as_it_is_kept)
+{
+    struct death *deaths[DEAD_LETTER_DEATHS_MAX + 2];
+    struct dead_letter_facts about = facts(DEAD_JOB);
+    const size_t n = sizeof(deaths) / sizeof(*deaths);
+    const struct dead_letter *letter;
+
+    for (size_t i = 0; i < n; i++) {
+        deaths[i] = death_new();
+        ck_assert_ptr_nonnull(deaths[i]);
+    }
+    about.deaths = deaths;
+    about.n_deaths = n;
+    letter = dead_letter_find(&letters, dead_letter_add(&letters, &about, NULL));
+    ck_assert_uint_eq(letter->n_deaths, DEAD_LETTER_DEATHS_MAX);
+    ck_assert_ptr_eq(letter->deaths[0], deaths[2]);
+    ck_assert_ptr_eq(letter->deaths[DEAD_LETTER_DEATHS_MAX - 1], deaths[n - 1]);
+    ck_assert_uint_eq(deaths[1]->references, 1);
+    ck_assert_uint_eq(deaths[2]->references, 2);
+    dead_letters_purge(&letters, ANY);
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_uint_eq(deaths[i]->references, 1);
+        death_unref(deaths[i]);
+    }
+}
+END_TEST
+
+START_TEST(reasons_have_names)
+{
+    enum dead_letter_reason reason;
+
+    for (unsigned i = 0; i < _DEAD_N_REASONS; i++) {
+        ck_assert_int_eq(dead_letter_reason_from_string(
+                             &reason, dead_letter_reason_to_string((enum dead_letter_reason)i)),
+                         0);
+        ck_assert_uint_eq(reason, i);
+    }
+    ck_assert_int_eq(dead_letter_reason_from_string(&reason, "bored"), -EINVAL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("dead-letter");
+    TCase *tcase = tcase_create("dead-letter");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, everything_about_a_letter_is_kept);
+    tcase_add_test(tcase,
+                   no_key_stays_different_from_an_empty_one_and_no_sender_from_an_unnamed_one);
+    tcase_add_test(tcase,
+                   errors_and_crashes_go_to_the_error_queue_everything_else_to_the_dead_letters);
+    tcase_add_test(tcase, a_full_ring_drops_its_oldest_and_leaves_the_other_alone);
+    tcase_add_test(tcase, memory_is_bounded_over_both_rings_and_the_oldest_of_both_goes_first);
+    tcase_add_test(tcase, a_payload_larger_than_the_whole_memory_is_dropped_and_the_letter_says_so);
+    tcase_add_test(tcase, smaller_bounds_take_effect_at_once);
+    tcase_add_test(tcase, the_oldest_blobs_beyond_their_bound_lose_their_payload_and_descriptor);
+    tcase_add_test(tcase, a_flood_of_one_group_displaces_only_its_own_letters);
+    tcase_add_test(tcase, a_flood_of_large_letters_displaces_only_the_floods_own);
+    tcase_add_test(tcase, a_flood_of_blobs_takes_only_its_own_payloads);
+    tcase_add_test(tcase, blobs_of_moderate_size_are_copied_and_all_kept);
+    tcase_add_test(tcase, a_letter_that_was_taken_is_not_found_and_can_be_put_back_in_its_place);
+    tcase_add_test(tcase, a_blob_that_was_put_back_counts_again);
+    tcase_add_test(tcase, filters_narrow_and_add_up);
+    tcase_add_test(tcase, purging_removes_what_matches_and_counts_it);
+    tcase_add_test(tcase, a_dead_job_keeps_the_last_death_reports_for_as_long_as_it_is_kept);
+    tcase_add_test(tcase, reasons_have_names);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,1075 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/context.h"
+#include "supervisor/event/complaint.h"
+#include "supervisor/message/delivery.h"
+#include "supervisor/message/router.h"
+#include "supervisor/message/stand-in.h"
+#include "supervisor/message/watch.h"
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct context context;
+static usec_t wall;
+
+static usec_t fake_realtime(void)
+{
+    return wall;
+}
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    context = (struct context){0};
+    registry_init(&context.registry);
+    ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    ck_assert_int_eq(event_bus_init(&context.events), 0);
+    dead_letters_init(&context.dead_letters, 1000, 1 << 20);
+    alarms_init(&context.alarms, context.loop);
+    context.alarms.realtime = fake_realtime;
+    wall = 1000 * USEC_PER_SEC;
+    ask_table_init(&context.asks);
+    schedule_table_init(&context.schedules);
+}
+
+static void teardown(void)
+{
+    struct actor *actor;
+    size_t cursor = 0;
+
+    while ((actor = actor_next(&context.actors, &cursor)))
+        router_remove(actor, "the test is over");
+    actor_table_deinit(&context.actors);
+    ask_table_deinit(&context.asks);
+    schedule_table_deinit(&context.schedules);
+    alarms_deinit(&context.alarms);
+    dead_letters_deinit(&context.dead_letters);
+    event_bus_deinit(&context.events);
+    loop_free(context.loop);
+}
+
+/* One without rings: everything waits in its postbox. */
+static struct actor *new_actor(const char *name)
+{
+    struct actor *actor;
+
+    ck_assert_int_eq(actor_new(&actor, &context, ACTOR_CLIENT, name), 0);
+    return actor;
+}
+
+static struct topic topic_of(const char *type)
+{
+    return (struct topic){.type = type, .type_size = (uint32_t)strlen(type)};
+}
+
+static int tell(uint64_t to, const char *type)
+{
+    const struct router_message message = {.to = to, .topic = topic_of(type)};
+
+    return router_tell(&context, &message);
+}
+
+/* The types of what waits for it, in order, each followed by a space. */
+static const char *waiting(const struct actor *actor)
+{
+    static char text[1024];
+    size_t size = 0;
+
+    text[0] = '\0';
+    list_for_each (node, &actor->postbox.messages) {
+        const struct letter *letter = list_entry(node, struct letter, link);
+        size += (size_t)snprintf(text + size, sizeof(text) - size, "%.*s ",
+                                 (int)letter->topic.type_size, letter->topic.type);
+    }
+    return text;
+}
+
+static uint64_t dead(enum dead_letter_reason reason)
+{
+    return context.dead_letters.counts[reason];
+}
+
+/* ---- references ---- */
+
+START_TEST(a_reference_outlives_its_actor_and_never_finds_another)
+{
+    struct actor *first = new_actor("first");
+    uint64_t reference = first->reference;
+
+    ck_assert_ptr_eq(actor_get(&context.actors, reference), first);
+    ck_assert_ptr_null(actor_get(&context.actors, 0));
+    router_remove(first, "gone");
+    struct actor *second = new_actor("second");
+    ck_assert_uint_eq((uint32_t)second->reference, (uint32_t)reference);
+    ck_assert_ptr_null(actor_get(&context.actors, reference));
+    ck_assert_int_eq(tell(reference, "x"), ROUTER_E_GONE);
+    ck_assert_uint_eq(dead(DEAD_GONE), 1);
+    ck_assert_str_eq(waiting(second), "");
+}
+END_TEST
+
+START_TEST(what_waits_for_an_actor_that_goes_away_becomes_dead_letters)
+{
+    struct actor *actor = new_actor("actor");
+
+    ck_assert_int_eq(tell(actor->reference, "a"), 0);
+    ck_assert_int_eq(tell(actor->reference, "b"), 0);
+    ck_assert_str_eq(waiting(actor), "a b ");
+    router_remove(actor, "gone");
+    ck_assert_uint_eq(dead(DEAD_GONE), 2);
+}
+END_TEST
+
+/* ---- names ---- */
+
+START_TEST(names_are_taken_once_and_go_with_their_actor)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b");
+    uint64_t found;
+
+    ck_assert_int_eq(actor_register(a, "bank"), 0);
+    ck_assert_int_eq(actor_register(a, "bank"), 0);
+    ck_assert_int_eq(actor_register(b, "bank"), ACTOR_E_EXISTS);
+    ck_assert(!actor_deregister(b, "bank"));
+    ck_assert_int_eq(router_find(&context, "bank", &found), 0);
+    ck_assert_uint_eq(found, a->reference);
+    router_remove(a, "gone");
+    ck_assert_int_eq(router_find(&context, "bank", &found), ROUTER_E_GONE);
+    ck_assert_int_eq(actor_register(b, "bank"), 0);
+    ck_assert(actor_deregister(b, "bank"));
+    ck_assert(!actor_deregister(b, "bank"));
+}
+END_TEST
+
+START_TEST(names_that_could_be_taken_for_addresses_are_refused)
+{
+    static const char *const bad[] = {"", "a/b", "@1", "-a", ".a", "a b", "\xc3\xa4"};
+    struct actor *actor = new_actor("a");
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        ck_assert_int_eq(actor_register(actor, bad[i]), ACTOR_E_BAD_NAME);
+}
+END_TEST
+
+/* ---- mailboxes ---- */
+
+START_TEST(a_full_mailbox_refuses)
+{
+    struct actor *actor = new_actor("actor");
+
+    for (unsigned i = 0; i < actor_policy(actor).mailbox_max; i++)
+        ck_assert_int_eq(tell(actor->reference, "x"), 0);
+    ck_assert_int_eq(tell(actor->reference, "y"), ROUTER_E_FULL);
+    ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 1);
+}
+END_TEST
+
+START_TEST(answers_and_messages_go_in_the_order_in_which_they_were_sent)
+{
+    struct postbox postbox;
+    struct topic none = topic_of("");
+    struct letter *letters[3];
+
+    postbox_init(&postbox);
+    for (unsigned i = 0; i < 3; i++) {
+        letters[i] = letter_new(PROTOCOL_MESSAGE, &none);
+        letters[i]->id = i + 1;
+    }
+    postbox_add(&postbox, letters[0]);
+    postbox_add_answer(&postbox, letters[1]);
+    postbox_add(&postbox, letters[2]);
+    ck_assert_ptr_eq(postbox_next(&postbox, true), letters[1]);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_ptr_eq(postbox_next(&postbox, false), letters[i]);
+        postbox_take(&postbox, letters[i]);
+        letter_free(letters[i]);
+    }
+    ck_assert(postbox_idle(&postbox));
+    ck_assert_uint_eq(postbox.n + postbox.bytes + postbox.answer_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_letter_larger_than_the_whole_memory_is_let_in_alone)
+{
+    struct postbox postbox;
+    struct topic none = topic_of("");
+    struct letter *letter = letter_new(PROTOCOL_MESSAGE, &none);
+
+    postbox_init(&postbox);
+    ck_assert(postbox_has_room(&postbox, 1000, 10, 100));
+    postbox_add_stash(&postbox, letter);
+    ck_assert(!postbox_has_room(&postbox, 1000, 10, 100));
+    ck_assert(!postbox_has_room(&postbox, 0, 1, 1 << 20));
+    ck_assert_ptr_eq(postbox_stashed(&postbox, 0), letter);
+    postbox_take(&postbox, letter);
+    letter_free(letter);
+}
+END_TEST
+
+/* ---- exchanges ---- */
+
+START_TEST(an_exchange_keeps_what_comes_while_it_is_paused)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
+    const struct topic all = topic_of("");
+
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
+                     0);
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_SINGLE, false, &b),
+                     ACTOR_E_EXISTS);
+    b = new_actor("b");
+    ck_assert_int_eq(tell(exchange->reference, "early"), ROUTER_E_NO_MATCH);
+    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
+    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
+    router_pause(exchange);
+    ck_assert_int_eq(tell(exchange->reference, "x"), 0);
+    ck_assert_str_eq(waiting(a), "");
+    router_resume(exchange);
+    delivery_on_turn(&exchange->feed);
+    ck_assert_str_eq(waiting(a), "x ");
+    ck_assert_str_eq(waiting(b), "x ");
+    router_remove(exchange, "deleted");
+    ck_assert(list_empty(&a->subscriptions.subscriptions));
+}
+END_TEST
+
+START_TEST(an_exchange_that_goes_on_hands_out_a_part_in_each_turn)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
+    const struct topic all = topic_of("");
+    unsigned turns = 0;
+
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
+                     0);
+    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
+    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
+    router_pause(exchange);
+    for (unsigned i = 0; i < 1000; i++)
+        ck_assert_int_eq(tell(exchange->reference, "x"), 0);
+    router_resume(exchange);
+    delivery_on_turn(&exchange->feed);
+    ck_assert_uint_le(a->postbox.n, 125);
+    ck_assert_int_eq(tell(exchange->reference, "last"), 0);
+    for (; !postbox_idle(&exchange->postbox); turns++)
+        delivery_on_turn(&exchange->feed);
+    ck_assert_uint_ge(turns, 7);
+    ck_assert_uint_eq(a->postbox.n, 1001);
+    ck_assert_uint_eq(b->postbox.n, 1001);
+    ck_assert_mem_eq(list_entry(a->postbox.messages.prev, struct letter, link)->topic.type, "last",
+                     4);
+    router_remove(exchange, "deleted");
+}
+END_TEST
+
+START_TEST(there_are_only_so_many_exchanges)
+{
+    struct actor *exchange = NULL, *more;
+    char name[16];
+
+    for (unsigned i = 0; i < ACTOR_EXCHANGES_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "x%u", i);
+        ck_assert_int_eq(router_add_exchange(&context, name, EXCHANGE_SINGLE, false, &exchange), 0);
+    }
+    ck_assert_int_eq(router_add_exchange(&context, "more", EXCHANGE_SINGLE, false, &more),
+                     ACTOR_E_TOO_MANY);
+    router_remove(exchange, "gone");
+    ck_assert_int_eq(router_add_exchange(&context, "more", EXCHANGE_SINGLE, false, &more), 0);
+}
+END_TEST
+
+START_TEST(exchanges_in_a_circle_end)
+{
+    struct actor *a, *b;
+    const struct topic all = topic_of("");
+
+    ck_assert_int_eq(router_add_exchange(&context, "a", EXCHANGE_TYPED_MULTI, false, &a), 0);
+    ck_assert_int_eq(router_add_exchange(&context, "b", EXCHANGE_TYPED_MULTI, false, &b), 0);
+    exchange_subscribe(a->exchange, &b->subscriptions, &all);
+    exchange_subscribe(b->exchange, &a->subscriptions, &all);
+    (void)tell(a->reference, "x");
+    ck_assert_uint_eq(dead(DEAD_LOOP), 1);
+}
+END_TEST
+
+/* ---- asks ---- */
+
+static struct {
+    unsigned n;
+    int error;
+    char type[32];
+} answered;
+
+static void on_done(void *userdata, const struct letter *reply, int error, const char *reason)
+{
+    (void)userdata;
+    (void)reason;
+    answered.n++;
+    answered.error = error;
+    snprintf(answered.type, sizeof(answered.type), "%.*s", reply ? (int)reply->topic.type_size : 0,
+             reply ? reply->topic.type : "");
+}
+
+static int ask(uint64_t to, const char *wanted, usec_t timeout, uint64_t *ret)
+{
+    const struct router_message message = {.to = to, .topic = topic_of("question")};
+
+    memset(&answered, 0, sizeof(answered));
+    return router_ask(&context, &message, wanted, timeout, on_done, NULL, ret);
+}
+
+START_TEST(an_ask_ends_with_the_first_reply_that_fits)
+{
+    struct actor *actor = new_actor("actor");
+    struct topic right = topic_of("answer.yes");
+    struct ask *entry;
+    uint64_t handle;
+
+    ck_assert_int_eq(ask(actor->reference, "answer", USEC_INFINITY, &handle), 0);
+    entry = ask_get(&context.asks, handle);
+    ck_assert_ptr_nonnull(entry);
+    ck_assert(!ask_wants(entry, &(struct topic){.type = "other", .type_size = 5}));
+    ck_assert(ask_wants(entry, &right));
+    ck_assert(!ask_may_reply(entry, actor->reference)); /* it has not got it yet */
+    ask_answer(entry, letter_new(PROTOCOL_REPLIED, &right));
+    ck_assert_uint_eq(answered.n, 1);
+    ck_assert_str_eq(answered.type, "answer.yes");
+    ck_assert_ptr_null(ask_get(&context.asks, handle));
+}
+END_TEST
+
+START_TEST(an_ask_of_nobody_fails_and_tells_once)
+{
+    struct actor *actor = new_actor("actor");
+    uint64_t handle, gone = actor->reference;
+
+    ck_assert_int_eq(ask(gone, "", USEC_INFINITY, &handle), 0);
+    router_remove(actor, "gone");
+    ck_assert_uint_eq(answered.n, 1);
+    ck_assert_int_eq(answered.error, ENOENT);
+    ck_assert_int_eq(ask(gone, "", USEC_INFINITY, &handle), ROUTER_E_GONE);
+    ck_assert_uint_eq(answered.n, 0);
+}
+END_TEST
+
+START_TEST(an_ask_through_an_exchange_fails_with_its_last_copy)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
+    const struct topic all = topic_of("");
+    uint64_t handle;
+
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
+                     0);
+    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
+    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
+    ck_assert_int_eq(ask(exchange->reference, "", USEC_INFINITY, &handle), 0);
+    router_remove(a, "gone");
+    ck_assert_uint_eq(answered.n, 0);
+    router_remove(b, "gone");
+    ck_assert_uint_eq(answered.n, 1);
+}
+END_TEST
+
+START_TEST(only_those_who_got_it_may_reply_to_an_ask_through_an_exchange)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
+    const struct topic all = topic_of("");
+    uint64_t handle;
+    struct ask *entry;
+
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
+                     0);
+    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
+    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
+    ck_assert_int_eq(ask(exchange->reference, "", USEC_INFINITY, &handle), 0);
+    entry = ask_get(&context.asks, handle);
+    ck_assert(!ask_may_reply(entry, a->reference)); /* it waits for it */
+    ask_handed(entry, a->reference);
+    ask_handed(entry, b->reference);
+    ck_assert(ask_may_reply(entry, a->reference));
+    ck_assert(ask_may_reply(entry, b->reference));
+    ck_assert(!ask_may_reply(entry, exchange->reference));
+    ck_assert(!ask_may_reply(entry, 0));
+    ask_drop(entry);
+}
+END_TEST
+
+START_TEST(an_ask_counts_for_each_who_gets_it)
+{
+    struct actor *asker = new_actor("asker"), *subscriber, *exchange;
+    const struct ask_options options = {
+        .asker = asker, .wanted = topic_of(""), .timeout = USEC_INFINITY};
+    struct ask *first, *second;
+
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
+                     0);
+    subscriber = new_actor("subscriber");
+    ck_assert_int_eq(ask_new(&first, &context, &options), 0);
+    ck_assert_int_eq(ask_share(first, 2 * ACTOR_ASKS_MAX), 0); /* alone */
+    ck_assert_uint_eq(asker->n_asks, 2 * ACTOR_ASKS_MAX);
+    ck_assert_int_eq(ask_new(&second, &context, &options), 0);
+    ck_assert_int_eq(ask_share(second, 2), -EBUSY);
+    ask_drop(first);
+    ck_assert_uint_eq(asker->n_asks, 1);
+    ck_assert_int_eq(ask_share(second, 2), 0);
+    ask_swap_all(asker, subscriber);
+    ck_assert_uint_eq(asker->n_asks, 0);
+    ck_assert_uint_eq(subscriber->n_asks, 2);
+    ask_drop(second);
+    ck_assert_uint_eq(subscriber->n_asks, 0);
+}
+END_TEST
+
+START_TEST(an_audience_knows_its_own_however_many_they_are)
+{
+    struct audience *audience = NULL;
+
+    ck_assert(!audience_has(audience, 1));
+    for (uint64_t i = 1; i <= 10000; i++)
+        for (int twice = 0; twice < 2; twice++)
+            ck_assert_int_eq(audience_add(&audience, i << 32 | i), 0);
+    ck_assert_uint_eq(audience->n, 10000);
+    ck_assert_uint_ge(audience->n_places, 20000);
+    for (uint64_t i = 1; i <= 10000; i++) {
+        ck_assert(audience_has(audience, i << 32 | i));
+        ck_assert(!audience_has(audience, i));
+    }
+    free(audience);
+}
+END_TEST
+
+START_TEST(an_ask_times_out)
+{
+    struct actor *actor = new_actor("actor");
+    usec_t now = loop_now(context.loop);
+    uint64_t handle;
+
+    ck_assert_int_eq(ask(actor->reference, "", 1000, &handle), 0);
+    timer_queue_run(loop_timers(context.loop), now + 999, SIZE_MAX);
+    ck_assert_uint_eq(answered.n, 0);
+    timer_queue_run(loop_timers(context.loop), now + 1000, SIZE_MAX);
+    ck_assert_uint_eq(answered.n, 1);
+    ck_assert_int_eq(answered.error, ETIMEDOUT);
+}
+END_TEST
+
+/* How many entries a look-up in it may have to pass. */
+static unsigned longest(const struct index *index)
+{
+    unsigned most = 0;
+
+    for (uint32_t i = 0; i <= index->n_more; i++) {
+        const struct index_entry *entry = i == 0 ? index->first : index->more[i - 1];
+        unsigned n = 0;
+
+        for (; entry; entry = entry->next)
+            n++;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+START_TEST(an_ask_is_dropped_by_its_cookie_however_many_there_are)
+{
+    struct actor *asker = new_actor("asker"), *other = new_actor("other");
+    struct ask_options options = {.asker = asker, .wanted = topic_of(""), .timeout = USEC_INFINITY};
+    struct ask *entry;
+
+    for (options.cookie = 0; options.cookie < ACTOR_ASKS_MAX; options.cookie++)
+        ck_assert_int_eq(ask_new(&entry, &context, &options), 0);
+    ck_assert_uint_le(longest(&asker->asks_by_cookie), 24);
+    ask_drop_cookie(asker, ACTOR_ASKS_MAX);
+    ck_assert_uint_eq(asker->n_asks, ACTOR_ASKS_MAX);
+    ask_swap_all(asker, other);
+    for (uint64_t cookie = 0; cookie < ACTOR_ASKS_MAX; cookie++) {
+        ask_drop_cookie(asker, cookie);
+        ask_drop_cookie(other, cookie);
+    }
+    ck_assert_uint_eq(other->n_asks, 0);
+}
+END_TEST
+
+START_TEST(a_watch_is_found_however_many_there_are)
+{
+    struct actor *watcher = new_actor("watcher"), *other = new_actor("other");
+    struct actor *watched[ACTOR_WATCHES_MAX];
+
+    for (unsigned i = 0; i < ACTOR_WATCHES_MAX; i++) {
+        watched[i] = new_actor("watched");
+        ck_assert_int_eq(watch_add(watcher, watched[i]->reference), 0);
+    }
+    ck_assert_int_eq(watch_add(watcher, other->reference), WATCH_E_TOO_MANY);
+    ck_assert_uint_le(longest(&watcher->watching_by_reference), 16);
+    watch_swap_all(watcher, other);
+    for (unsigned i = 0; i < ACTOR_WATCHES_MAX; i++) {
+        ck_assert(!watch_remove(watcher, watched[i]->reference));
+        ck_assert(watch_remove(other, watched[i]->reference));
+    }
+}
+END_TEST
+
+START_TEST(a_stand_in_that_outlives_its_place_is_on_its_own)
+{
+    struct actor *place = new_actor("place"), *stand_in = new_actor("place");
+
+    stand_in_set(stand_in, place);
+    ck_assert_ptr_eq(actor_self(stand_in), place);
+    stand_in_swap(stand_in, false);
+    ck_assert_ptr_null(place->waits_for);
+    router_remove(place, "the test wants it");
+    ck_assert_ptr_eq(actor_self(stand_in), stand_in);
+}
+END_TEST
+
+START_TEST(a_stashed_letter_is_found_however_many_there_are)
+{
+    const struct topic none = topic_of("");
+    struct postbox postbox;
+    struct letter *letter;
+
+    postbox_init(&postbox);
+    for (uint64_t id = 1; id <= 100000; id++) {
+        letter = letter_new(PROTOCOL_MESSAGE, &none);
+        letter->id = id;
+        postbox_add_stash(&postbox, letter);
+        postbox_set_in_hand(&postbox, letter, id % 2);
+    }
+    ck_assert_uint_eq(postbox.n_in_hand, 50000);
+    ck_assert_uint_le(longest(&postbox.stash_by_id), 24);
+    ck_assert_ptr_null(postbox_stashed(&postbox, 0));
+    for (uint64_t id = 100000; id >= 1; id--) {
+        letter = postbox_stashed(&postbox, id);
+        ck_assert_ptr_nonnull(letter);
+        postbox_take(&postbox, letter);
+        letter_free(letter);
+        ck_assert_ptr_null(postbox_stashed(&postbox, id));
+    }
+    ck_assert_uint_eq(postbox.n_in_hand + postbox.n_stashed + postbox.n, 0);
+    postbox_deinit(&postbox);
+}
+END_TEST
+
+/* ---- watches ---- */
+
+START_TEST(P8_a_death_notice_about_something_unknown_is_a_dead_letter)
+{
+    struct actor *watcher = new_actor("watcher"), *watched = new_actor("watched");
+    uint64_t reference = watched->reference;
+
+    ck_assert_int_eq(watch_add(watcher, reference), 0);
+    ck_assert(watch_remove(watcher, reference));
+    ck_assert(!watch_remove(watcher, reference)); /* who is alive has no notice */
+    ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 0);
+    ck_assert_int_eq(watch_add(watcher, reference), 0);
+    router_remove(watched, "gone");
+    ck_assert(!watch_remove(watcher, reference));
+    ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 1);
+    ck_assert(!watch_remove(watcher, 0));
+    ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 2);
+}
+END_TEST
+
+START_TEST(a_watch_tells_once_and_at_once_of_what_is_gone)
+{
+    struct actor *watcher = new_actor("watcher"), *watched = new_actor("watched");
+    struct mailbox *never_read = (struct mailbox *)(uintptr_t)&context;
+    uint64_t reference = watched->reference;
+
+    watcher->mailbox = never_read; /* only looked at for being there */
+    ck_assert_int_eq(watch_add(watcher, reference), 0);
+    ck_assert_int_eq(watch_add(watcher, reference), 0);
+    ck_assert(list_empty(&watcher->postbox.answers));
+    watch_tell(watched, "gone");
+    watch_tell(watched, "gone");
+    ck_assert_ptr_nonnull(postbox_next(&watcher->postbox, true));
+    struct letter *letter = postbox_next(&watcher->postbox, true);
+    ck_assert_uint_eq(letter->sender, reference);
+    postbox_take(&watcher->postbox, letter);
+    letter_free(letter);
+    ck_assert(list_empty(&watcher->postbox.answers));
+    router_remove(watched, "gone");
+    ck_assert_int_eq(watch_add(watcher, reference), 0);
+    letter = postbox_next(&watcher->postbox, true);
+    ck_assert_ptr_nonnull(letter);
+    postbox_take(&watcher->postbox, letter);
+    letter_free(letter);
+    ck_assert(!watch_remove(watcher, reference));
+    watcher->mailbox = NULL;
+}
+END_TEST
+
+/* ---- what is said about them ---- */
+
+static unsigned n_lines;
+
+static void count_line(enum log_level level, struct log_fields fields, const char *message)
+{
+    (void)level;
+    (void)fields;
+    (void)message;
+    n_lines++;
+}
+
+START_TEST(who_gives_reason_for_many_lines_is_heard_no_more_and_others_are)
+{
+    struct actor *loud = new_actor("loud");
+
+    ck_assert_int_eq(log_limits_init(&context.log_limits, context.loop), 0);
+    n_lines = 0;
+    log_set_sink(count_line);
+    for (int i = 0; i < 10000; i++)
+        (void)watch_remove(loud, 0);
+    ck_assert_uint_eq(n_lines, LOG_LIMIT_BURST);
+    complain_of_group(&context, "other", LOG_LEVEL_NOTICE, "something");
+    ck_assert_uint_eq(n_lines, LOG_LIMIT_BURST + 1);
+    for (int i = 0; i < 10000; i++)
+        complain_outside(&context, LOG_LEVEL_NOTICE, "nobody cares");
+    ck_assert_uint_eq(n_lines, 2 * LOG_LIMIT_BURST + 1);
+    log_limits_deinit(&context.log_limits);
+    ck_assert_uint_eq(n_lines, 2 * LOG_LIMIT_BURST + 3); /* summed up */
+    log_set_sink(NULL);
+}
+END_TEST
+
+START_TEST(a_rate_lets_so_many_through_in_each_second)
+{
+    struct rate rate = RATE_NULL;
+    unsigned left_out;
+
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_int_eq(rate_take(&rate, 5 * USEC_PER_SEC, 3, &left_out), i < 3);
+    ck_assert(!rate_take(&rate, 6 * USEC_PER_SEC - 1, 3, &left_out));
+    ck_assert(rate_take(&rate, 6 * USEC_PER_SEC, 3, &left_out));
+    ck_assert_uint_eq(left_out, 8);
+    ck_assert(rate_take(&rate, 6 * USEC_PER_SEC, 3, &left_out));
+    ck_assert_uint_eq(left_out, 0);
+}
+END_TEST
+
+/* ---- timers ---- */
+
+static uint64_t schedule(struct actor *to, usec_t at, usec_t period, bool realtime,
+                         const char *type)
+{
+    const struct topic topic = topic_of(type);
+    const struct schedule_options options = {
+        .to = to, .at = at, .period = period, .realtime = realtime, .topic = &topic};
+    uint64_t id;
+
+    ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
+    return id;
+}
+
+/* As many turns as it takes for all that is due. The clock of the loop stands still. */
+static void run_timers(usec_t now)
+{
+    for (unsigned i = 0; i < 1000 && timer_queue_next(loop_timers(context.loop)) <= now; i++)
+        timer_queue_run(loop_timers(context.loop), now, SIZE_MAX);
+}
+
+START_TEST(a_timer_tells_once_at_its_time)
+{
+    struct actor *actor = new_actor("actor");
+    usec_t now = loop_now(context.loop);
+    uint64_t id = schedule(actor, 1000, 0, false, "once");
+
+    run_timers(now + 999);
+    ck_assert_str_eq(waiting(actor), "");
+    run_timers(now + 1000);
+    run_timers(now + 5000);
+    ck_assert_str_eq(waiting(actor), "once ");
+    ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 0);
+}
+END_TEST
+
+START_TEST(timers_are_cancelled_by_id_and_by_type)
+{
+    struct actor *actor = new_actor("actor"), *other = new_actor("other");
+    uint64_t id = schedule(actor, 1000, 1000, false, "a");
+
+    schedule(actor, 1000, 0, false, "b");
+    schedule(actor, 1000, 0, false, "b.c");
+    schedule(actor, 1000, 1000, false, "b");
+    schedule(other, 1000, 0, false, "b");
+    ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 1);
+    ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 0);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1, NULL), 2);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1, NULL), 0);
+    ck_assert_uint_eq(context.schedules.n_armed, 2);
+}
+END_TEST
+
+START_TEST(a_timer_is_cancelled_by_who_set_it_and_by_its_recipient)
+{
+    struct actor *to = new_actor("to"), *setter = new_actor("setter"), *other = new_actor("other");
+    uint64_t ids[3];
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct schedule_options options = {.to = to, .sender = setter->reference, .at = 1000};
+        const struct topic topic = topic_of("t");
+
+        options.topic = &topic;
+        ck_assert_int_eq(schedule_add(&context, &options, &ids[i]), 0);
+        ck_assert_uint_eq(ids[i], i + 1);
+    }
+    ck_assert_uint_eq(schedule_cancel(&context, ids[0], other), 0);
+    ck_assert_uint_eq(schedule_cancel_type(to, "t", 1, other), 0);
+    ck_assert_uint_eq(schedule_cancel(&context, ids[0], setter), 1);
+    ck_assert_uint_eq(schedule_cancel(&context, ids[1], to), 1);
+    ck_assert_uint_eq(schedule_cancel_type(to, "t", 1, setter), 1);
+}
+END_TEST
+
+START_TEST(what_timers_are_to_tell_is_bounded)
+{
+    static const char megabyte[1 << 20];
+    struct actor *to = new_actor("to"), *setters[9];
+    const struct topic topic = topic_of("tick");
+    uint64_t id, n = 0;
+    int r = 0;
+
+    for (unsigned i = 0; i < 9; i++)
+        setters[i] = new_actor("setter");
+
+    while (r == 0 && n <= SCHEDULES_MEMORY_MAX >> 20) {
+        struct parcel payload = PARCEL_NULL;
+        ck_assert_int_eq(parcel_set(&payload, megabyte, sizeof(megabyte)), 0);
+        r = schedule_add(&context,
+                         &(struct schedule_options){.to = to,
+                                                    .sender = setters[n % 9]->reference,
+                                                    .at = USEC_PER_SEC,
+                                                    .topic = &topic,
+                                                    .payload = &payload},
+                         &id);
+        n++;
+    }
+    ck_assert_int_eq(r, SCHEDULE_E_TOO_MANY);
+    ck_assert_uint_gt(n, 500);
+    ck_assert_uint_eq(schedule_cancel_type(to, "tick", 4, NULL), n - 1);
+    ck_assert_uint_eq(context.schedules.bytes, 0);
+}
+END_TEST
+
+static int schedule_for(struct actor *setter, struct actor *to, usec_t period, size_t size,
+                        uint64_t *ret)
+{
+    static const char data[1 << 20];
+    const struct topic topic = topic_of("tick");
+    struct parcel payload = PARCEL_NULL;
+    const struct schedule_options options = {.to = to,
+                                             .sender = setter ? setter->reference : 0,
+                                             .at = 1000,
+                                             .period = period,
+                                             .topic = &topic,
+                                             .payload = &payload};
+
+    ck_assert_int_eq(parcel_set(&payload, data, size), 0);
+    return schedule_add(&context, &options, ret);
+}
+
+START_TEST(no_actor_takes_the_timers_of_others)
+{
+    struct actor *greedy = new_actor("greedy"), *modest = new_actor("modest");
+    usec_t now = loop_now(context.loop);
+    uint64_t id;
+
+    for (unsigned i = 0; i < SCHEDULES_PER_ACTOR_MAX; i++)
+        ck_assert_int_eq(schedule_for(greedy, modest, 0, 0, &id), 0);
+    ck_assert_int_eq(schedule_for(greedy, modest, 0, 0, &id), SCHEDULE_E_SHARE);
+    ck_assert_int_eq(schedule_for(greedy, greedy, 0, 0, &id), SCHEDULE_E_SHARE);
+    ck_assert_int_eq(schedule_for(modest, greedy, 1000, 0, &id), 0);
+    ck_assert_int_eq(schedule_for(NULL, greedy, 1000, 0, &id), 0);
+    run_timers(now + 1000); /* they go off, for the last time but for those with a period */
+    ck_assert_uint_eq(greedy->timers.n, 0);
+    ck_assert_uint_eq(greedy->timers.bytes, 0);
+    ck_assert_uint_eq(modest->timers.n, 1);
+    ck_assert_uint_eq(context.schedules.outside.n, 1);
+    ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 1);
+    ck_assert_uint_eq(context.schedules.outside.n, 0);
+    ck_assert_uint_eq(schedule_cancel_type(greedy, "tick", 4, NULL), 1);
+    ck_assert_uint_eq(modest->timers.n, 0);
+}
+END_TEST
+
+START_TEST(no_actor_takes_the_memory_of_others_timers)
+{
+    struct actor *greedy = new_actor("greedy"), *modest = new_actor("modest");
+    uint64_t id;
+    unsigned n = 0;
+
+    while (schedule_for(greedy, modest, 0, 1 << 20, &id) == 0)
+        n++;
+    ck_assert_uint_eq(n, (SCHEDULES_PER_ACTOR_MEMORY_MAX >> 20) - 1);
+    ck_assert_int_eq(schedule_for(greedy, modest, 0, 1 << 20, &id), SCHEDULE_E_SHARE);
+    ck_assert_int_eq(schedule_for(modest, modest, 0, 1 << 20, &id), 0);
+    router_remove(greedy, "gone"); /* what it has set goes on, and counts for all alone */
+    ck_assert_uint_eq(context.schedules.n_armed, n + 1);
+    ck_assert_uint_eq(schedule_cancel_type(modest, "tick", 4, NULL), n + 1);
+    ck_assert_uint_eq(context.schedules.bytes, 0);
+    ck_assert_uint_eq(modest->timers.bytes, 0);
+}
+END_TEST
+
+START_TEST(timers_end_with_their_recipient)
+{
+    struct actor *actor = new_actor("actor");
+
+    schedule(actor, 1000, 1000, false, "a");
+    schedule(actor, wall + 1000, 0, true, "b");
+    router_remove(actor, "gone");
+    ck_assert_uint_eq(context.schedules.n_armed, 0);
+}
+END_TEST
+
+START_TEST(a_date_follows_the_wall_clock)
+{
+    struct actor *actor = new_actor("actor");
+    usec_t now = loop_now(context.loop);
+
+    schedule(actor, wall + 3600 * USEC_PER_SEC, 0, true, "date");
+    run_timers(now + USEC_PER_SEC);
+    ck_assert_str_eq(waiting(actor), "");
+    wall += 3600 * USEC_PER_SEC;
+    alarms_review(&context.alarms);
+    run_timers(now + 2 * USEC_PER_SEC);
+    ck_assert_str_eq(waiting(actor), "date ");
+}
+END_TEST
+
+START_TEST(a_type_is_cancelled_by_looking_at_its_own_timers)
+{
+    struct actor *actor = new_actor("actor");
+    char type[16];
+
+    for (unsigned i = 0; i < 10000; i++) {
+        (void)snprintf(type, sizeof(type), "type.%u", i);
+        schedule(actor, 1000, 0, false, type);
+    }
+    schedule(actor, 2000, 0, false, "type.17");
+    ck_assert_uint_le(longest(&actor->schedules_by_type), 24);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL), 2);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL), 0);
+    ck_assert_uint_eq(context.schedules.n_armed, 9999);
+}
+END_TEST
+
+START_TEST(C6_a_periodic_timer_does_not_catch_up_on_missed_periods)
+{
+    struct actor *actor = new_actor("actor");
+    usec_t now = loop_now(context.loop);
+    uint64_t id = schedule(actor, wall + 1000, 1000, true, "beat");
+
+    wall += 10500; /* nine and a half periods too late */
+    alarms_review(&context.alarms);
+    run_timers(now + 20000);
+    ck_assert_str_eq(waiting(actor), "beat ");
+    wall += 499;
+    run_timers(now + 40000);
+    ck_assert_str_eq(waiting(actor), "beat ");
+    wall += 1; /* in step with the beginning */
+    run_timers(now + 60000);
+    ck_assert_str_eq(waiting(actor), "beat beat ");
+    ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 1);
+}
+END_TEST
+
+/* What periodic timers with a period of 1 ms, set by `owner`, tell `to` in three seconds. */
+static uint64_t beats_in_three_seconds(struct actor *owner, struct actor *to, unsigned n)
+{
+    const struct topic topic = topic_of("beat");
+    const struct schedule_options options = {.to = to,
+                                             .sender = owner ? owner->reference : 0,
+                                             .at = wall + 1000,
+                                             .period = 1000,
+                                             .realtime = true,
+                                             .topic = &topic};
+    const usec_t now = loop_now(context.loop);
+    const uint64_t before = actor_next_id(&context);
+    uint64_t id;
+
+    for (unsigned i = 0; i < n; i++)
+        ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
+    for (unsigned ms = 0; ms < 3000; ms++) {
+        wall += 1000;
+        timer_queue_run(loop_timers(context.loop), now + 1000000, 1);
+    }
+    ck_assert_uint_eq(context.schedules.n_armed, n);
+    schedule_forget(to);
+    return actor_next_id(&context) - before - 1;
+}
+
+START_TEST(periodic_timers_of_one_owner_go_off_so_often_and_no_more)
+{
+    struct actor *owner = new_actor("owner"), *to = new_actor("to");
+
+    ck_assert_uint_eq(beats_in_three_seconds(owner, to, 9), 9 * 3000);
+    ck_assert_uint_le(beats_in_three_seconds(owner, to, 2000), 3 * BEATS_PER_OWNER + 2000);
+    ck_assert_uint_ge(beats_in_three_seconds(NULL, to, 2000), 2 * BEATS_PER_OWNER);
+    ck_assert_uint_eq(context.schedules.beats.granted, 0);
+}
+END_TEST
+
+START_TEST(periodic_timers_whose_owner_is_gone_are_bounded_as_well)
+{
+    struct actor *owner = new_actor("owner"), *to = new_actor("to");
+    const struct topic topic = topic_of("beat");
+    const struct schedule_options options = {
+        .to = to, .sender = owner->reference, .at = 1000, .period = 1000, .topic = &topic};
+    uint64_t id;
+
+    for (unsigned i = 0; i < 100; i++)
+        ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
+    ck_assert_uint_eq(owner->timers.beats.wanted, 100 * UINT64_C(1000000));
+    router_remove(owner, "gone");
+    ck_assert_uint_eq(context.schedules.beats.granted, 0);
+    timer_queue_run(loop_timers(context.loop), loop_now(context.loop) + 1000, SIZE_MAX);
+    ck_assert_uint_eq(context.schedules.orphans.wanted, 100 * UINT64_C(1000000));
+    schedule_forget(to);
+    ck_assert_uint_eq(context.schedules.beats.granted, 0);
+}
+END_TEST
+
+START_TEST(many_owners_share_what_there_is_and_the_modest_are_not_slowed_down)
+{
+    struct beats_total total = {0};
+    struct beats greedy[20] = {{0}}, modest = {0};
+
+    beats_add(&total, &modest, 1000); /* a thousand a second */
+    for (unsigned i = 0; i < 20; i++)
+        for (unsigned j = 0; j < 10; j++)
+            beats_add(&total, &greedy[i], 1000);
+    ck_assert_uint_eq(beats_stride(&total, &modest), 1);
+    /* 20 × 10,000 a second and the thousand are within five times BEATS_MAX. */
+    ck_assert_uint_eq(beats_stride(&total, &greedy[0]), 5);
+    for (unsigned i = 5; i < 20; i++)
+        beats_forget(&total, &greedy[i]);
+    ck_assert_uint_eq(beats_stride(&total, &greedy[0]), 2);
+    beats_remove(&total, &modest, 1000);
+    ck_assert_uint_eq(beats_stride(&total, &greedy[0]), 1);
+}
+END_TEST
+
+/* ---- the message log ---- */
+
+static char logged[1024];
+
+/* "LEVEL NAME=VALUE …" of each line, and a newline. */
+static void note_line(enum log_level level, struct log_fields fields, const char *message)
+{
+    size_t used = strlen(logged);
+
+    (void)message;
+    used += (size_t)snprintf(logged + used, sizeof(logged) - used, "%d", (int)level);
+    for (size_t i = 0; i < fields.n_fields; i++)
+        if (fields.fields[i].value)
+            used += (size_t)snprintf(logged + used, sizeof(logged) - used, " %s=%s",
+                                     fields.fields[i].name, fields.fields[i].value);
+    (void)snprintf(logged + used, sizeof(logged) - used, "\n");
+}
+
+START_TEST(C8_the_message_log_is_structured_fields_and_off_until_it_is_switched_on)
+{
+    struct actor *from = new_actor("from"), *to = new_actor("to");
+    const struct router_message message = {
+        .sender = from->reference, .to = to->reference, .topic = topic_of("order.new")};
+
+    log_init("test", LOG_LEVEL_DEBUG);
+    log_set_sink(note_line);
+    logged[0] = '\0';
+    ck_assert_int_eq(router_tell(&context, &message), 0);
+    ck_assert_str_eq(logged, "");
+    to->log = ACTOR_LOG_ENQUEUED;
+    ck_assert_int_eq(router_tell(&context, &message), 0);
+    ck_assert_str_eq(logged, "7 TROUPE_ACTOR=to TROUPE_SENDER=from TROUPE_MESSAGE=2 "
+                             "TROUPE_TYPE=order.new\n");
+    to->log = 0;
+    ck_assert_int_eq(router_tell(&context, &message), 0);
+    log_set_sink(NULL);
+    log_init("test", LOG_LEVEL_ERROR);
+    ck_assert_ptr_eq(strchr(logged, '\n'), strrchr(logged, '\n'));
+}
+END_TEST
+
+START_TEST(a_hundred_thousand_timers_go_off_and_are_cancelled)
+{
+    enum {
+        N = 100000,
+        FANS = 20
+    };
+    struct actor *actors[FANS];
+    usec_t now = loop_now(context.loop);
+    static uint64_t ids[N];
+
+    for (unsigned i = 0; i < FANS; i++)
+        actors[i] = new_actor("fan");
+    for (unsigned i = 0; i < N; i++)
+        ids[i] = schedule(actors[i % FANS], (i * UINT64_C(2654435761)) % 1000000, 0, false, "tick");
+    ck_assert_uint_eq(context.schedules.n_armed, N);
+    for (unsigned i = 0; i < N; i += 2)
+        ck_assert_uint_eq(schedule_cancel(&context, ids[i], NULL), 1);
+    run_timers(now + 1000000);
+    ck_assert_uint_eq(context.schedules.n_armed, 0);
+    for (unsigned i = 0; i < FANS; i++)
+        ck_assert_uint_eq(actors[i]->postbox.n, i % 2 == 0 ? 0 : N / FANS);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("router");
+    TCase *tc = tcase_create("all");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_reference_outlives_its_actor_and_never_finds_another);
+    tcase_add_test(tc, what_waits_for_an_actor_that_goes_away_becomes_dead_letters);
+    tcase_add_test(tc, names_are_taken_once_and_go_with_their_actor);
+    tcase_add_test(tc, names_that_could_be_taken_for_addresses_are_refused);
+    tcase_add_test(tc, a_full_mailbox_refuses);
+    tcase_add_test(tc, answers_and_messages_go_in_the_order_in_which_they_were_sent);
+    tcase_add_test(tc, a_letter_larger_than_the_whole_memory_is_let_in_alone);
+    tcase_add_test(tc, an_exchange_keeps_what_comes_while_it_is_paused);
+    tcase_add_test(tc, an_exchange_that_goes_on_hands_out_a_part_in_each_turn);
+    tcase_add_test(tc, there_are_only_so_many_exchanges);
+    tcase_add_test(tc, exchanges_in_a_circle_end);
+    tcase_add_test(tc, an_ask_ends_with_the_first_reply_that_fits);
+    tcase_add_test(tc, an_ask_of_nobody_fails_and_tells_once);
+    tcase_add_test(tc, an_ask_through_an_exchange_fails_with_its_last_copy);
+    tcase_add_test(tc, only_those_who_got_it_may_reply_to_an_ask_through_an_exchange);
+    tcase_add_test(tc, an_ask_counts_for_each_who_gets_it);
+    tcase_add_test(tc, an_audience_knows_its_own_however_many_they_are);
+    tcase_add_test(tc, an_ask_times_out);
+    tcase_add_test(tc, an_ask_is_dropped_by_its_cookie_however_many_there_are);
+    tcase_add_test(tc, a_watch_is_found_however_many_there_are);
+    tcase_add_test(tc, a_stand_in_that_outlives_its_place_is_on_its_own);
+    tcase_add_test(tc, a_stashed_letter_is_found_however_many_there_are);
+    tcase_add_test(tc, P8_a_death_notice_about_something_unknown_is_a_dead_letter);
+    tcase_add_test(tc, a_watch_tells_once_and_at_once_of_what_is_gone);
+    tcase_add_test(tc, who_gives_reason_for_many_lines_is_heard_no_more_and_others_are);
+    tcase_add_test(tc, a_rate_lets_so_many_through_in_each_second);
+    tcase_add_test(tc, a_timer_tells_once_at_its_time);
+    tcase_add_test(tc, timers_are_cancelled_by_id_and_by_type);
+    tcase_add_test(tc, a_timer_is_cancelled_by_who_set_it_and_by_its_recipient);
+    tcase_add_test(tc, what_timers_are_to_tell_is_bounded);
+    tcase_add_test(tc, no_actor_takes_the_timers_of_others);
+    tcase_add_test(tc, no_actor_takes_the_memory_of_others_timers);
+    tcase_add_test(tc, timers_end_with_their_recipient);
+    tcase_add_test(tc, a_date_follows_the_wall_clock);
+    tcase_add_test(tc, a_type_is_cancelled_by_looking_at_its_own_timers);
+    tcase_add_test(tc, C6_a_periodic_timer_does_not_catch_up_on_missed_periods);
+    tcase_add_test(tc, periodic_timers_of_one_owner_go_off_so_often_and_no_more);
+    tcase_add_test(tc, periodic_timers_whose_owner_is_gone_are_bounded_as_well);
+    tcase_add_test(tc, many_owners_share_what_there_is_and_the_modest_are_not_slowed_down);
+    tcase_add_test(tc, C8_the_message_log_is_structured_fields_and_off_until_it_is_switched_on);
+    tcase_add_test(tc, a_hundred_thousand_timers_go_off_and_are_cancelled);
+    suite_add_tcase(suite, tc);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

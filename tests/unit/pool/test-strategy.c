@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/pool/strategy.h"
+#include <check.h>
+#include <stdlib.h>
+
+/* The slots out of six that go when slot 2 dies, as bits. */
+static unsigned taken(enum config_strategy strategy)
+{
+    unsigned set = 0;
+
+    for (unsigned i = 0; i < 6; i++)
+        set |= (unsigned)strategy_takes(strategy, 2, i) << i;
+    return set;
+}
+
+START_TEST(one_for_one_takes_nobody_along)
+{
+    ck_assert_uint_eq(taken(CONFIG_ONE_FOR_ONE), 0);
+}
+END_TEST
+
+START_TEST(one_for_all_takes_all_others_along)
+{
+    ck_assert_uint_eq(taken(CONFIG_ONE_FOR_ALL), 0x3b);
+}
+END_TEST
+
+START_TEST(rest_for_one_takes_those_above_along)
+{
+    ck_assert_uint_eq(taken(CONFIG_REST_FOR_ONE), 0x38);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("strategy");
+    TCase *tcase = tcase_create("strategy");
+
+    tcase_add_test(tcase, one_for_one_takes_nobody_along);
+    tcase_add_test(tcase, one_for_all_takes_all_others_along);
+    tcase_add_test(tcase, rest_for_one_takes_those_above_along);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

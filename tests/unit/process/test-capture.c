@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/cleanup.h"
+#include "supervisor/process/capture.h"
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+static char lines[1024][CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)];
+static size_t n_lines;
+static struct loop *loop;
+static struct capture capture;
+
+static void on_line(void *userdata, const char *line)
+{
+    ck_assert_ptr_eq(userdata, &capture);
+    ck_assert_uint_lt(n_lines, ELEMENTS(lines));
+    strcpy(lines[n_lines++], line);
+}
+
+static void set_up(void)
+{
+    capture_init(&capture, NULL, on_line, &capture);
+}
+
+static void set_up_loop(void)
+{
+    const char *reason = "";
+    ck_assert_msg(loop_new(&loop, &(struct loop_options){0}, &reason) == 0, "%s", reason);
+    capture_init(&capture, loop, on_line, &capture);
+}
+
+static void tear_down(void)
+{
+    capture_deinit(&capture);
+    capture_deinit(&capture);
+    loop_free(loop);
+}
+
+static void feed(const char *text, usec_t now)
+{
+    ck_assert_int_eq(capture_feed(&capture, text, strlen(text), now), 0);
+}
+
+START_TEST(lines_are_put_together_from_pieces)
+{
+    feed("one\ntw", 0);
+    ck_assert_uint_eq(n_lines, 1);
+    feed("o\r\n\n\nthree", 0);
+    ck_assert_uint_eq(n_lines, 2);
+    ck_assert_str_eq(lines[0], "one");
+    ck_assert_str_eq(lines[1], "two");
+    capture_finish(&capture);
+    ck_assert_uint_eq(n_lines, 3);
+    ck_assert_str_eq(lines[2], "three");
+}
+END_TEST
+
+START_TEST(a_line_without_end_is_delivered_in_bounded_pieces)
+{
+    char text[CAPTURE_LINE_MAX * 3 + 10];
+    memset(text, 'x', sizeof(text));
+    ck_assert_int_eq(capture_feed(&capture, text, sizeof(text), 0), 0);
+    ck_assert_uint_eq(n_lines, 3);
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_uint_eq(strlen(lines[i]), CAPTURE_LINE_MAX);
+    capture_finish(&capture);
+    ck_assert_uint_eq(strlen(lines[3]), 10);
+}
+END_TEST
+
+START_TEST(control_characters_and_bad_utf8_are_escaped)
+{
+    feed("a\x1b[31mred\x07\ttab \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xff \xc0\xaf \xed\xa0\x80 "
+         "\xc2\x85 \xe2\x82\n",
+         0);
+    ck_assert_str_eq(lines[0],
+                     "a\\x1b[31mred\\x07\ttab \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \\xff "
+                     "\\xc0\\xaf \\xed\\xa0\\x80 \\xc2\\x85 \\xe2\\x82");
+    ck_assert_int_eq(capture_feed(&capture, "nul\0byte\n", 9, 0), 0);
+    ck_assert_str_eq(lines[1], "nul\\x00byte");
+}
+END_TEST
+
+START_TEST(escaping_never_writes_past_its_buffer)
+{
+    char buffer[8];
+    for (size_t size = 1; size <= sizeof(buffer); size++) {
+        memset(buffer, 'z', sizeof(buffer));
+        size_t n = capture_escape(buffer, size, "a\x01\xe2\x82\xac", 5);
+        ck_assert_uint_lt(n, size);
+        ck_assert_int_eq(buffer[n], '\0');
+        for (size_t i = size; i < sizeof(buffer); i++)
+            ck_assert_int_eq(buffer[i], 'z');
+    }
+}
+END_TEST
+
+START_TEST(the_tail_keeps_the_last_bytes)
+{
+    char text[32], tail[CAPTURE_TAIL_MAX + 1], small[5];
+    ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 0);
+    ck_assert_str_eq(tail, "");
+    for (int i = 0; i < 2000; i++) {
+        (void)snprintf(text, sizeof(text), "line %06d\n", i);
+        feed(text, 0);
+    }
+    ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), CAPTURE_TAIL_MAX);
+    ck_assert_str_eq(tail + CAPTURE_TAIL_MAX - 24, "line 001998\nline 001999\n");
+    ck_assert_uint_eq(capture_tail(&capture, 0, small, sizeof(small)), 4);
+    ck_assert_str_eq(small, "999\n");
+}
+END_TEST
+
+START_TEST(the_tail_begins_with_a_whole_character)
+{
+    char tail[4];
+    feed("\xe2\x82\xac!!", 0);
+    ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 2);
+    ck_assert_str_eq(tail, "!!");
+}
+END_TEST
+
+START_TEST(a_flood_is_cut_off_and_summed_up_in_one_line)
+{
+    for (int i = 0; i < 1000; i++)
+        feed("noise\n", 5 * USEC_PER_SEC + (usec_t)i);
+    ck_assert_uint_eq(n_lines, CAPTURE_LINES_PER_SEC);
+    feed("later\n", 6 * USEC_PER_SEC);
+    ck_assert_uint_eq(n_lines, CAPTURE_LINES_PER_SEC + 2);
+    ck_assert_ptr_nonnull(strstr(lines[n_lines - 2], " 800 lines suppressed"));
+    ck_assert_str_eq(lines[n_lines - 1], "later");
+}
+END_TEST
+
+START_TEST(what_was_suppressed_is_told_at_the_end)
+{
+    for (int i = 0; i < CAPTURE_LINES_PER_SEC + 3; i++)
+        feed("noise\n", 1);
+    capture_finish(&capture);
+    ck_assert_uint_eq(n_lines, CAPTURE_LINES_PER_SEC + 1);
+    ck_assert_ptr_nonnull(strstr(lines[n_lines - 1], " 3 lines suppressed"));
+}
+END_TEST
+
+static void on_line_deinit(void *userdata, const char *line)
+{
+    (void)line;
+    n_lines++;
+    capture_deinit(userdata);
+}
+
+START_TEST(the_callback_may_tear_it_down)
+{
+    capture_init(&capture, NULL, on_line_deinit, &capture);
+    feed("one\ntwo\nthree\n", 0);
+    ck_assert_uint_eq(n_lines, 1);
+}
+END_TEST
+
+static void on_line_stop(void *userdata, const char *line)
+{
+    on_line(userdata, line);
+    if (strcmp(line, "stop") == 0 || strstr(line, "suppressed"))
+        loop_stop(loop);
+}
+
+START_TEST(the_pipe_is_read_by_the_loop)
+{
+    int fd;
+    capture.fn = on_line_stop;
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    ck_assert_int_eq(write(fd, "go\nstop\n", 8), 8);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_lines, 2);
+    close_fd(fd);
+}
+END_TEST
+
+static void on_stop_timer(struct timer *timer, usec_t now)
+{
+    (void)timer;
+    (void)now;
+    loop_stop(loop);
+}
+
+START_TEST(the_end_of_the_pipe_closes_it_and_the_rest_comes_with_finish)
+{
+    struct timer timer;
+    int fd;
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    ck_assert_int_eq(write(fd, "rest", 4), 4);
+    close_fd(fd);
+    timer_init(&timer, on_stop_timer);
+    ck_assert_int_eq(timer_arm(loop_timers(loop), &timer, clock_now() + 5000), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_int_eq(capture.fd, -1);
+    ck_assert_uint_eq(n_lines, 0);
+    capture_finish(&capture);
+    ck_assert_str_eq(lines[0], "rest");
+}
+END_TEST
+
+START_TEST(finish_reads_what_is_left_though_others_hold_the_pipe)
+{
+    char tail[CAPTURE_TAIL_MAX + 1];
+    int fd;
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    ck_assert_int_eq(write(fd, "last words", 10), 10);
+    capture_finish(&capture);
+    ck_assert_str_eq(lines[0], "last words");
+    ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 10);
+    ck_assert_int_eq(capture.fd, -1);
+    close_fd(fd);
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 0);
+    close_fd(fd);
+}
+END_TEST
+
+START_TEST(the_summary_of_a_flood_comes_by_itself)
+{
+    int fd;
+    capture.fn = on_line_stop;
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    for (int i = 0; i < CAPTURE_LINES_PER_SEC + 10; i++)
+        ck_assert_int_eq(write(fd, "noise\n", 6), 6);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_lines, CAPTURE_LINES_PER_SEC + 1);
+    close_fd(fd);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("capture");
+    TCase *plain = tcase_create("lines"), *looped = tcase_create("pipe");
+    tcase_add_checked_fixture(plain, set_up, tear_down);
+    tcase_add_test(plain, lines_are_put_together_from_pieces);
+    tcase_add_test(plain, a_line_without_end_is_delivered_in_bounded_pieces);
+    tcase_add_test(plain, control_characters_and_bad_utf8_are_escaped);
+    tcase_add_test(plain, escaping_never_writes_past_its_buffer);
+    tcase_add_test(plain, the_tail_keeps_the_last_bytes);
+    tcase_add_test(plain, the_tail_begins_with_a_whole_character);
+    tcase_add_test(plain, a_flood_is_cut_off_and_summed_up_in_one_line);
+    tcase_add_test(plain, what_was_suppressed_is_told_at_the_end);
+    tcase_add_test(plain, the_callback_may_tear_it_down);
+    suite_add_tcase(suite, plain);
+    tcase_add_checked_fixture(looped, set_up_loop, tear_down);
+    tcase_add_test(looped, the_pipe_is_read_by_the_loop);
+    tcase_add_test(looped, the_end_of_the_pipe_closes_it_and_the_rest_comes_with_finish);
+    tcase_add_test(looped, finish_reads_what_is_left_though_others_hold_the_pipe);
+    tcase_add_test(looped, the_summary_of_a_flood_comes_by_itself);
+    suite_add_tcase(suite, looped);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

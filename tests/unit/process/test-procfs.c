@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/process/procfs.h"
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+START_TEST(a_process_that_lives_is_told_with_its_kin)
+{
+    struct procfs_stat stat;
+
+    ck_assert_int_eq(procfs_stat(getpid(), &stat), 0);
+    ck_assert_int_eq(stat.parent, getppid());
+    ck_assert_int_eq(stat.group, getpgrp());
+    ck_assert(!stat.exiting);
+}
+END_TEST
+
+START_TEST(a_zombie_is_on_its_way_out_and_then_nothing)
+{
+    struct procfs_stat stat;
+    siginfo_t info;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(0);
+    ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    ck_assert_int_eq(procfs_stat(pid, &stat), 0);
+    ck_assert(stat.exiting);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    ck_assert_int_eq(procfs_stat(pid, &stat), -ESRCH);
+}
+END_TEST
+
+START_TEST(only_a_cgroup_and_what_is_below_it_is_within_it)
+{
+    static const char own[] = "/system.slice/trouped.service/supervisor";
+
+    ck_assert(procfs_is_within(own, "web:0", "/system.slice/trouped.service/web:0"));
+    ck_assert(procfs_is_within(own, "web:0", "/system.slice/trouped.service/web:0/below"));
+    ck_assert(procfs_is_within("/supervisor", "web:0", "/web:0"));
+    ck_assert(!procfs_is_within(own, "web:0", "/system.slice/trouped.service/web:01"));
+    ck_assert(!procfs_is_within(own, "web:0", "/system.slice/trouped.service/a/web:0"));
+    ck_assert(!procfs_is_within(own, "web:0", "/system.slice/trouped.servicf/web:0"));
+    ck_assert(!procfs_is_within(own, "web:0", "/system.slice/trouped.service"));
+    ck_assert(!procfs_is_within(own, "web:0", "/"));
+    ck_assert(!procfs_is_within("", "web:0", ""));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("procfs");
+    TCase *tests = tcase_create("procfs");
+
+    tcase_add_test(tests, a_process_that_lives_is_told_with_its_kin);
+    tcase_add_test(tests, a_zombie_is_on_its_way_out_and_then_nothing);
+    tcase_add_test(tests, only_a_cgroup_and_what_is_below_it_is_within_it);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

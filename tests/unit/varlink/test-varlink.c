@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The protocol without a socket: reading calls, writing answers, and the encodings of bytes. */
+
+#include "supervisor/varlink/encoding.h"
+#include "supervisor/varlink/reply.h"
+#include "supervisor/varlink/varlink.h"
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- calls ---- */
+
+static struct varlink_call call;
+static const char *bad;
+
+static int parse(const char *text)
+{
+    varlink_call_deinit(&call);
+    bad = NULL;
+    return varlink_parse(&call, text, strlen(text), &bad);
+}
+
+START_TEST(a_call_is_taken_apart)
+{
+    ck_assert_int_eq(parse("{\"method\":\"a.b.C\",\"parameters\":{\"x\":1},\"more\":true}"), 0);
+    ck_assert_str_eq(call.method, "a.b.C");
+    ck_assert_int_eq(json_integer_value(json_object_get(call.parameters, "x")), 1);
+    ck_assert(call.more && !call.oneway && !call.upgrade);
+}
+END_TEST
+
+START_TEST(absent_and_null_members_are_the_same)
+{
+    ck_assert_int_eq(parse("{\"method\":\"a.b.C\",\"parameters\":null,\"oneway\":null}"), 0);
+    ck_assert_ptr_null(call.parameters);
+    ck_assert(!call.oneway);
+}
+END_TEST
+
+START_TEST(what_is_no_object_is_malformed)
+{
+    static const char *const texts[] = {
+        "",
+        "{",
+        "[]",
+        "7",
+        "null",
+        "{\"method\":\"a.b.C\"}x",
+        "{\"method\":\"a\",\"method\":\"b\"}",
+        "{\"method\":\"\xff\"}",
+        "{\"a\":99999999999999999999}",
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        ck_assert_msg(parse(texts[i]) == VARLINK_E_MALFORMED, "%s", texts[i]);
+}
+END_TEST
+
+START_TEST(members_of_a_wrong_type_are_named)
+{
+    static const char *const texts[][2] = {
+        {"{\"parameters\":{}}", "method"},
+        {"{\"method\":7}", "method"},
+        {"{\"method\":\"a\\u0000b\"}", "method"},
+        {"{\"method\":\"a.b.C\",\"parameters\":[]}", "parameters"},
+        {"{\"method\":\"a.b.C\",\"more\":1}", "more"},
+        {"{\"method\":\"a.b.C\",\"surprise\":1}", "surprise"},
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        ck_assert_msg(parse(texts[i][0]) == VARLINK_E_INVALID, "%s", texts[i][0]);
+        ck_assert_str_eq(bad, texts[i][1]);
+    }
+}
+END_TEST
+
+START_TEST(a_wrong_call_that_wants_no_answer_says_so)
+{
+    ck_assert_int_eq(parse("{\"method\":7,\"oneway\":true}"), VARLINK_E_INVALID);
+    ck_assert(call.oneway);
+}
+END_TEST
+
+START_TEST(more_values_than_any_call_has_are_not_even_parsed)
+{
+    char text[8192] = "{\"method\":\"a.b.C\",\"parameters\":{\"x\":[0";
+
+    for (unsigned i = 0; i < VARLINK_VALUES_MAX; i++)
+        strcat(text, ",0");
+    strcat(text, "]}}");
+    ck_assert_int_eq(parse(text), VARLINK_E_MALFORMED);
+    ck_assert_ptr_null(call.root);
+}
+END_TEST
+
+START_TEST(commas_and_brackets_inside_strings_are_no_values)
+{
+    char text[8192] = "{\"method\":\"a.b.C\",\"parameters\":{\"x\":\"\\\"";
+    size_t length = strlen(text);
+
+    memset(text + length, ',', 4000);
+    strcpy(text + length + 4000, "\"}}");
+    ck_assert_int_eq(parse(text), 0);
+}
+END_TEST
+
+START_TEST(a_method_is_split_at_its_last_dot)
+{
+    ck_assert_uint_eq(varlink_interface_length("io.troupe.Jobs.Do"), strlen("io.troupe.Jobs"));
+    ck_assert_uint_eq(varlink_interface_length("Do"), 0);
+    ck_assert_uint_eq(varlink_interface_length("io.troupe.Jobs."), 0);
+    ck_assert_uint_eq(varlink_interface_length(""), 0);
+}
+END_TEST
+
+struct taken {
+    const char *name;
+    struct varlink_bytes bytes;
+    struct varlink_int number;
+    bool flag;
+    json_t *object;
+};
+
+static const struct varlink_parameter table[] = {
+    {"name", VARLINK_STRING, true, offsetof(struct taken, name)},
+    {"bytes", VARLINK_BYTES, false, offsetof(struct taken, bytes)},
+    {"number", VARLINK_INT, false, offsetof(struct taken, number)},
+    {"flag", VARLINK_BOOL, false, offsetof(struct taken, flag)},
+    {"object", VARLINK_OBJECT, false, offsetof(struct taken, object)},
+    {0},
+};
+
+static int take(const char *parameters, struct taken *ret)
+{
+    char text[512];
+
+    *ret = (struct taken){0};
+    snprintf(text, sizeof(text), "{\"method\":\"a.b.C\",\"parameters\":%s}", parameters);
+    ck_assert_int_eq(parse(text), 0);
+    return varlink_take(call.parameters, table, ret, &bad);
+}
+
+START_TEST(parameters_are_stored_by_type)
+{
+    struct taken taken;
+
+    ck_assert_int_eq(take("{\"name\":\"n\",\"bytes\":\"a\\u0000b\",\"number\":-5,\"flag\":true,"
+                          "\"object\":{}}",
+                          &taken),
+                     0);
+    ck_assert_str_eq(taken.name, "n");
+    ck_assert_uint_eq(taken.bytes.size, 3);
+    ck_assert_mem_eq(taken.bytes.data, "a\0b", 3);
+    ck_assert(taken.number.set && taken.number.value == -5);
+    ck_assert(taken.flag);
+    ck_assert_ptr_nonnull(taken.object);
+}
+END_TEST
+
+START_TEST(parameters_that_are_missing_unknown_or_of_a_wrong_type_are_named)
+{
+    static const char *const texts[][2] = {
+        {"{}", "name"},
+        {"{\"name\":null}", "name"},
+        {"{\"name\":\"n\",\"nmae\":1}", "nmae"},
+        {"{\"name\":\"n\",\"number\":1.5}", "number"},
+        {"{\"name\":\"n\",\"flag\":0}", "flag"},
+        {"{\"name\":\"n\",\"object\":[]}", "object"},
+        {"{\"name\":\"a\\u0000\"}", "name"},
+    };
+    struct taken taken;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        ck_assert_msg(take(texts[i][0], &taken) == VARLINK_E_INVALID, "%s", texts[i][0]);
+        ck_assert_str_eq(bad, texts[i][1]);
+    }
+}
+END_TEST
+
+/* ---- answers ---- */
+
+static struct reply reply;
+
+static void setup(void)
+{
+    reply_init(&reply, 1 << 20);
+}
+
+static void teardown(void)
+{
+    reply_deinit(&reply);
+    varlink_call_deinit(&call);
+}
+
+static const char *text(void)
+{
+    reply_raw(&reply, "", 1);
+    ck_assert_int_eq(reply.error, 0);
+    return reply.data;
+}
+
+START_TEST(members_are_separated_and_nested)
+{
+    reply_object(&reply, NULL);
+    reply_int(&reply, "a", INT64_MIN);
+    reply_array(&reply, "b");
+    reply_bool(&reply, NULL, true);
+    reply_object(&reply, NULL);
+    reply_end_object(&reply);
+    reply_end_array(&reply);
+    reply_uint(&reply, "c", UINT64_MAX);
+    reply_uint_if(&reply, "d", 0);
+    reply_string_if(&reply, "e", NULL);
+    reply_end_object(&reply);
+    ck_assert_str_eq(text(), "{\"a\":-9223372036854775808,\"b\":[true,{}],"
+                             "\"c\":9223372036854775807}");
+}
+END_TEST
+
+START_TEST(every_byte_string_becomes_a_string_that_parses)
+{
+    char bytes[256];
+    json_t *parsed;
+
+    for (int i = 0; i < 256; i++)
+        bytes[i] = (char)i;
+    reply_array(&reply, NULL);
+    reply_text(&reply, NULL, bytes, sizeof(bytes));
+    reply_end_array(&reply);
+    parsed = json_loadb(reply.data, reply.size, 0, NULL);
+    ck_assert_ptr_nonnull(parsed);
+    /* 1 to 127 as they are; NUL and the 128 others are replacement characters of three bytes. */
+    ck_assert_uint_eq(json_string_length(json_array_get(parsed, 0)), 127 + 3 * 129);
+    ck_assert_mem_eq(json_string_value(json_array_get(parsed, 0)), "\xef\xbf\xbd", 3);
+    ck_assert_mem_eq(json_string_value(json_array_get(parsed, 0)) + 3, bytes + 1, 127);
+    json_decref(parsed);
+}
+END_TEST
+
+START_TEST(text_is_left_readable_and_bytes_become_base64)
+{
+    reply_object(&reply, NULL);
+    reply_payload(&reply, "t", "gr\xc3\xbc\xc3\x9f\x65\n", 8);
+    reply_payload(&reply, "b", "a\0b", 3);
+    reply_payload(&reply, "e", "", 0);
+    reply_end_object(&reply);
+    ck_assert_str_eq(text(), "{\"t\":{\"encoding\":\"utf8\",\"data\":\"gr\xc3\xbc\xc3\x9f"
+                             "e\\n\"},"
+                             "\"b\":{\"encoding\":\"base64\",\"data\":\"YQBi\"},"
+                             "\"e\":{\"encoding\":\"utf8\",\"data\":\"\"}}");
+}
+END_TEST
+
+START_TEST(a_reply_beyond_its_limit_fails_and_can_be_taken_back)
+{
+    struct reply_mark mark;
+    char large[200];
+
+    memset(large, 1, sizeof(large));
+    reply_deinit(&reply);
+    reply_init(&reply, 100);
+    reply_object(&reply, NULL);
+    reply_int(&reply, "a", 1);
+    mark = reply_mark(&reply);
+    reply_payload(&reply, "b", large, sizeof(large));
+    ck_assert_int_eq(reply.error, -EMSGSIZE);
+    reply_rewind(&reply, mark);
+    reply_int(&reply, "c", 2);
+    reply_end_object(&reply);
+    ck_assert_str_eq(text(), "{\"a\":1,\"c\":2}");
+}
+END_TEST
+
+/* ---- encodings ---- */
+
+START_TEST(base64_of_every_length_comes_back)
+{
+    unsigned char bytes[64], back[64];
+    char encoded[96];
+    size_t size;
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (unsigned char)(i * 37 + 200);
+    for (size_t n = 0; n <= sizeof(bytes); n++) {
+        encoding_base64(encoded, bytes, n);
+        ck_assert_int_eq(encoding_from_base64(back, &size, encoded, encoding_base64_size(n)), 0);
+        ck_assert_uint_eq(size, n);
+        ck_assert_mem_eq(back, bytes, n);
+    }
+}
+END_TEST
+
+START_TEST(base64_is_that_of_the_standard)
+{
+    char encoded[8];
+
+    encoding_base64(encoded, "\xfb\xff\xbf", 3);
+    ck_assert_mem_eq(encoded, "+/+/", 4);
+    encoding_base64(encoded, "foob", 4);
+    ck_assert_mem_eq(encoded, "Zm9vYg==", 8);
+}
+END_TEST
+
+START_TEST(what_is_not_quite_base64_is_refused)
+{
+    static const char *const texts[] = {
+        "A",    "AA",   "AAA",   "====", "A===",     "AA=A", "AB==",
+        "AAB=", "AA A", "AA\nA", "AAA-", "AA==AAAA", "!!!!", "AAAAA===",
+    };
+    char back[16];
+    size_t size;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        ck_assert_msg(encoding_from_base64(back, &size, texts[i], strlen(texts[i])) == -EINVAL,
+                      "%s", texts[i]);
+}
+END_TEST
+
+START_TEST(utf8_is_strict)
+{
+    static const char *const wrong[] = {
+        "\x80",
+        "\xc0\x80",
+        "\xc1\xbf",
+        "\xc3",
+        "\xe0\x9f\xbf",
+        "\xed\xa0\x80",
+        "\xe2\x82",
+        "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80",
+        "\xf5\x80\x80\x80",
+        "\xff",
+    };
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        ck_assert_msg(!encoding_is_text(wrong[i], strlen(wrong[i])), "%zu", i);
+    ck_assert(encoding_is_text("\x7f\xc2\x80\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", 13));
+    ck_assert(encoding_is_text("", 0));
+    ck_assert(!encoding_is_text("a\0b", 3));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("varlink");
+    TCase *tcase = tcase_create("varlink");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_call_is_taken_apart);
+    tcase_add_test(tcase, absent_and_null_members_are_the_same);
+    tcase_add_test(tcase, what_is_no_object_is_malformed);
+    tcase_add_test(tcase, members_of_a_wrong_type_are_named);
+    tcase_add_test(tcase, a_wrong_call_that_wants_no_answer_says_so);
+    tcase_add_test(tcase, more_values_than_any_call_has_are_not_even_parsed);
+    tcase_add_test(tcase, commas_and_brackets_inside_strings_are_no_values);
+    tcase_add_test(tcase, a_method_is_split_at_its_last_dot);
+    tcase_add_test(tcase, parameters_are_stored_by_type);
+    tcase_add_test(tcase, parameters_that_are_missing_unknown_or_of_a_wrong_type_are_named);
+    tcase_add_test(tcase, members_are_separated_and_nested);
+    tcase_add_test(tcase, every_byte_string_becomes_a_string_that_parses);
+    tcase_add_test(tcase, text_is_left_readable_and_bytes_become_base64);
+    tcase_add_test(tcase, a_reply_beyond_its_limit_fails_and_can_be_taken_back);
+    tcase_add_test(tcase, base64_of_every_length_comes_back);
+    tcase_add_test(tcase, base64_is_that_of_the_standard);
+    tcase_add_test(tcase, what_is_not_quite_base64_is_refused);
+    tcase_add_test(tcase, utf8_is_strict);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
