@@ -35,4 +35,5 @@ static inline usec_t usec_sub(usec_t a, usec_t b)
     return a > b ? a - b : 0;
 }
 
+/* The same span as seconds and nanoseconds. */
 struct timespec usec_to_timespec(usec_t usec);

@@ -41,8 +41,9 @@ const char *show_state_dot(const char *state);
 void show_quoted(const struct terminal *terminal, const char *indent, const char *text,
                  unsigned limit);
 
-/* What the supervisor left out, since the user may not read it: a line that says so, if it did. */
 #define SHOW_RESTRICTED "(restricted: not for this user, see ReadGroup= in troupe.conf(5))"
+
+/* Prints SHOW_RESTRICTED after `label` if the supervisor left contents out of `object`. */
 void show_restricted(const struct terminal *terminal, const char *label, const json_t *object);
 
 /* The last line of a text that is not empty, into `buffer`; "" if there is none. */

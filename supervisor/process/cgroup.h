@@ -100,8 +100,9 @@ int cgroup_write(int directory, const char *name, const char *text);
 int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
                       const struct config_group *group);
 
-/* The keys that ask for a limit, by number: "MemoryMax=". */
 #define CGROUP_LIMITS 5u
+
+/* The key that asks for limit 0 … CGROUP_LIMITS - 1: "MemoryMax=". Static. */
 const char *cgroup_limit_key(unsigned limit);
 
 /* `group` asks for that limit, and its controller is not among those that are there (bits of enum
