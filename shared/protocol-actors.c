@@ -161,7 +161,7 @@ int protocol_put_forward(void *body, uint32_t size, const struct protocol_forwar
 {
     struct message_writer writer = message_writer(body, size);
 
-    message_put_u64(&writer, forward->letter);
+    message_put_u64(&writer, forward->message);
     message_put_u64(&writer, forward->to);
     message_put_u8(&writer, forward->new_key);
     message_put_u8(&writer, forward->key != NULL);
@@ -174,7 +174,7 @@ int protocol_get_forward(const void *body, uint32_t size, struct protocol_forwar
     struct message_reader reader = message_reader(body, size);
     bool has_key;
 
-    ret->letter = message_get_u64(&reader);
+    ret->message = message_get_u64(&reader);
     ret->to = message_get_u64(&reader);
     ret->new_key = part_get_bool(&reader);
     has_key = part_get_bool(&reader);
@@ -204,7 +204,7 @@ int protocol_put_verdict(void *body, uint32_t size, const struct protocol_verdic
 {
     struct message_writer writer = message_writer(body, size);
 
-    message_put_u64(&writer, verdict->letter);
+    message_put_u64(&writer, verdict->message);
     message_put_i32(&writer, verdict->code);
     part_put_bounded(&writer, verdict->text, verdict->text_size, PROTOCOL_REASON_MAX);
     return (int)message_written(&writer);
@@ -214,7 +214,7 @@ int protocol_get_verdict(const void *body, uint32_t size, struct protocol_verdic
 {
     struct message_reader reader = message_reader(body, size);
 
-    ret->letter = message_get_u64(&reader);
+    ret->message = message_get_u64(&reader);
     ret->code = message_get_i32(&reader);
     ret->text_size = part_get_text(&reader, &ret->text, PROTOCOL_REASON_MAX);
     return message_end(&reader);
@@ -224,7 +224,7 @@ int protocol_put_stash(void *body, uint32_t size, const struct protocol_stash *s
 {
     struct message_writer writer = message_writer(body, size);
 
-    message_put_u64(&writer, stash->letter);
+    message_put_u64(&writer, stash->message);
     part_put_flags(&writer, stash->flags);
     return (int)message_written(&writer);
 }
@@ -233,7 +233,7 @@ int protocol_get_stash(const void *body, uint32_t size, struct protocol_stash *r
 {
     struct message_reader reader = message_reader(body, size);
 
-    ret->letter = message_get_u64(&reader);
+    ret->message = message_get_u64(&reader);
     ret->flags = part_get_flags(&reader, PROTOCOL_STASH_IN_HAND);
     return message_end(&reader);
 }

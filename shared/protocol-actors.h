@@ -4,7 +4,7 @@
 /*
  * The records by which actors talk to each other through the supervisor. See protocol.h for what
  * put and get promise. Requests with a cookie are answered with ANSWER or REFUSED (FIND: with FOUND
- * or REFUSED); TELL, REPLY, FORWARD and what a worker says about a letter are not answered: what
+ * or REFUSED); TELL, REPLY, FORWARD and what a worker says about a message are not answered: what
  * cannot be done with them becomes a dead letter.
  *
  *   actor → supervisor   FIND TELL ASK REPLY FORWARD, UNHANDLED ERRED STASHED UNSTASHED,
@@ -16,9 +16,9 @@
  * A reference names an actor for good: generation << 32 | index; 0 = nobody. The supervisor alone
  * says who sent a MESSAGE.
  *
- * What actors say to each other and of letters is here, what they ask the supervisor for (from FIND
- * and WATCH_ACTOR to ANSWER) in protocol-requests.h. Steps for changing a record: as in protocol.h;
- * the tests are in test-protocol-actors.c.
+ * What actors say to each other and of messages is here, what they ask the supervisor for (from
+ * FIND and WATCH_ACTOR to ANSWER) in protocol-requests.h. Steps for changing a record: as in
+ * protocol.h; the tests are in test-protocol-actors.c.
  */
 
 #include "shared/protocol.h"
@@ -92,14 +92,14 @@ struct protocol_reply {
 };
 
 /*
- * A letter is named by the id of its MESSAGE (in ERRED, 0 = none: a failure that nobody looked at,
+ * A message is named by the id of its MESSAGE (in ERRED, 0 = none: a failure that nobody looked at,
  * for the log), and only while it is in hand or stashed: reports come
  * in the order of the ring, and whatever is to be named later is STASHED first.
  */
 struct protocol_forward {
-    uint64_t letter;
+    uint64_t message;
     uint64_t to;
-    bool new_key;    /* `key` takes the place of the letter's */
+    bool new_key;    /* `key` takes the place of the message's */
     const char *key; /* at most TOPIC_KEY_MAX; NULL = none */
     uint32_t key_size;
 };
@@ -110,9 +110,9 @@ struct protocol_leave {
     uint32_t reason_size;
 };
 
-/* UNHANDLED (code 0) and ERRED: the letter's end at this actor. */
+/* UNHANDLED (code 0) and ERRED: the message's end at this actor. */
 struct protocol_verdict {
-    uint64_t letter;
+    uint64_t message;
     int32_t code;
     const char *text; /* at most PROTOCOL_REASON_MAX */
     uint32_t text_size;
@@ -124,12 +124,12 @@ enum protocol_stash_flags {
 };
 
 /*
- * STASHED: the supervisor keeps the letter until UNSTASHED (or a verdict, or FORWARD) says that it
+ * STASHED: the supervisor keeps the message until UNSTASHED (or a verdict, or FORWARD) says that it
  * is done; said again with other flags, these replace the former ones. Published before the head
- * goes past the letter. `flags` is 0 in UNSTASHED.
+ * goes past the message. `flags` is 0 in UNSTASHED.
  */
 struct protocol_stash {
-    uint64_t letter;
+    uint64_t message;
     uint32_t flags;
 };
 

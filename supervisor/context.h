@@ -49,7 +49,7 @@ struct context {
     struct death_log deaths;
     struct dead_letters dead_letters;
     struct log_limits log_limits;
-    struct pacer starts, burials;
+    struct pacer starts, reaps;
     struct spawner spawner;
     struct pacer answers; /* long ones, in parts */
     struct backoff_random random;

@@ -151,7 +151,7 @@ static int open_context(struct supervisor *supervisor)
                      &context->starts);
     if (r < 0)
         return failed("watch the channel to the keeper", r);
-    pacer_init(&context->burials, context->loop);
+    pacer_init(&context->reaps, context->loop);
     pacer_init(&context->answers, context->loop);
     alarms_init(&context->alarms, context->loop);
     context->started_at = clock_realtime();

@@ -191,7 +191,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         if (context->starts.loop) {
             spawner_deinit(&context->spawner);
             pacer_deinit(&context->starts);
-            pacer_deinit(&context->burials);
+            pacer_deinit(&context->reaps);
             pacer_deinit(&context->answers);
         }
         job_table_deinit(&context->jobs);

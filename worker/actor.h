@@ -98,9 +98,9 @@ int actor_request(struct troupe_actor *actor, struct troupe_future *future, uint
 
 /* ---- records to the supervisor (worker/send.c) ---- */
 
-int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t letter,
+int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                uint32_t flags);
-int send_verdict(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t letter,
+int send_verdict(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                  int code, const char *text);
 /* What a message is about. -EINVAL. NULL is the empty type. */
 int send_topic(struct topic *ret, const char *type, const void *key, size_t key_size);

@@ -22,21 +22,21 @@ static int commit(struct troupe_actor *actor, enum protocol_actor_kind kind, int
 
 /* ---- about messages received ---- */
 
-int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t letter,
+int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                uint32_t flags)
 {
-    struct protocol_stash stash = {.letter = letter, .flags = flags};
+    struct protocol_stash stash = {.message = message, .flags = flags};
     void *body;
     int r = reserve(actor, FIXED_FIELDS, &body);
 
     return r < 0 ? r : commit(actor, kind, protocol_put_stash(body, FIXED_FIELDS, &stash));
 }
 
-int send_verdict(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t letter,
+int send_verdict(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                  int code, const char *text)
 {
     struct protocol_verdict verdict = {
-        .letter = letter,
+        .message = message,
         .code = code,
         .text = text ? text : "",
         .text_size = text ? (uint32_t)strnlen(text, PROTOCOL_REASON_MAX) : 0,
@@ -77,7 +77,7 @@ static int forward_to(struct troupe_message *message, const struct protocol_forw
 
 int troupe_forward(struct troupe_message *message, troupe_ref to)
 {
-    const struct protocol_forward forward = {.letter = message->wire.id, .to = to};
+    const struct protocol_forward forward = {.message = message->wire.id, .to = to};
 
     return forward_to(message, &forward);
 }
@@ -86,7 +86,7 @@ int troupe_forward_with_key(struct troupe_message *message, troupe_ref to, const
                             size_t key_size)
 {
     const struct protocol_forward forward = {
-        .letter = message->wire.id,
+        .message = message->wire.id,
         .to = to,
         .new_key = true,
         .key = key,

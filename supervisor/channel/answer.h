@@ -4,24 +4,24 @@
 /*
  * The short answers to requests that came by ring, from workers and attached clients alike.
  *
- * Each writes one record into the peer's inbox: 0, MAILBOX_E_FULL (nothing is written; the request
- * is read again once there is room), or -errno as mailbox_reserve().
+ * Each writes one record into the peer's inbox: 0, ENDPOINT_E_FULL (nothing is written; the request
+ * is read again once there is room), or -errno as endpoint_reserve().
  */
 
 #include "shared/protocol.h"
-#include "supervisor/channel/mailbox.h"
+#include "supervisor/channel/endpoint.h"
 
 /* REFUSED: `error` is an errno, positive; `reason` a sentence, copied. */
-int answer_refuse(struct mailbox *mailbox, uint64_t cookie, int error, const char *reason);
+int answer_refuse(struct endpoint *endpoint, uint64_t cookie, int error, const char *reason);
 
 /* The same for -errno, in its own words. */
-int answer_errno(struct mailbox *mailbox, uint64_t cookie, int r);
+int answer_errno(struct endpoint *endpoint, uint64_t cookie, int r);
 
 /* FOUND, with the reference of an actor or a group. */
-int answer_found(struct mailbox *mailbox, const struct protocol_found *found);
+int answer_found(struct endpoint *endpoint, const struct protocol_found *found);
 
 /* ACCEPTED: the job with this id exists, or is being cancelled. */
-int answer_accept(struct mailbox *mailbox, uint64_t cookie, const struct protocol_id *id);
+int answer_accept(struct endpoint *endpoint, uint64_t cookie, const struct protocol_id *id);
 
 /* ANSWER: a count, an id or a reference, as the request has it. */
-int answer_value(struct mailbox *mailbox, uint64_t cookie, uint64_t value);
+int answer_value(struct endpoint *endpoint, uint64_t cookie, uint64_t value);

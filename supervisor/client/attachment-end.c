@@ -28,7 +28,7 @@ static enum protocol_end end_of(const struct job *job)
     }
 }
 
-/* 0, MAILBOX_E_FULL, or -errno. */
+/* 0, ENDPOINT_E_FULL, or -errno. */
 static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
                                 const struct job *job)
 {
@@ -47,11 +47,11 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
 
     if (job->result.fd < 0 && job->result.size <= ATTACHMENT_INLINE)
         room += (uint32_t)job->result.size;
-    r = mailbox_reserve(&attachment->mailbox, room, &body);
+    r = endpoint_reserve(&attachment->endpoint, room, &body);
     if (r != 0)
         return r;
-    r = mailbox_give(&attachment->mailbox, &job->result, &done.payload);
-    if (r == MAILBOX_E_FULL)
+    r = endpoint_give(&attachment->endpoint, &job->result, &done.payload);
+    if (r == ENDPOINT_E_FULL)
         return r;
     if (r < 0) {
         /* Out of descriptors or memory for a large result: the end itself must be told all the
@@ -64,8 +64,8 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
     if (r < 0)
         return r;
     /* A death comes alone, and what follows it takes the loop longer. */
-    mailbox_commit_of_many(&attachment->mailbox, PROTOCOL_DONE, (uint32_t)r,
-                           job->state == JOB_DEAD ? 0 : attachment->n_waiters);
+    endpoint_commit_of_many(&attachment->endpoint, PROTOCOL_DONE, (uint32_t)r,
+                            job->state == JOB_DEAD ? 0 : attachment->n_waiters);
     return 0;
 }
 
@@ -91,8 +91,8 @@ void attachment_on_change(struct job_waiter *waiter, struct job *job)
     if (!job_ended(job))
         return;
     r = list_empty(&attachment->owed) ? attachment_send_done(attachment, waiter->cookie, job)
-                                      : MAILBOX_E_FULL;
-    if (r != MAILBOX_E_FULL) {
+                                      : ENDPOINT_E_FULL;
+    if (r != ENDPOINT_E_FULL) {
         /* Anything else than success means that the mailbox is broken: the client is on its way
          * out. */
         waiter_release(waiter, job);
@@ -111,7 +111,7 @@ int attachment_send_owed(struct attachment *attachment)
         struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
         struct job *job = waiter->job;
         int r = attachment_send_done(attachment, waiter->cookie, job);
-        if (r == MAILBOX_E_FULL)
+        if (r == ENDPOINT_E_FULL)
             return r;
         waiter_release(waiter, job);
         job_unref(&attachment->context->jobs, job);
@@ -139,17 +139,17 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
         return r;
     job = job_by_id(&attachment->context->jobs, &watch.id);
     if (!job)
-        return answer_refuse(&attachment->mailbox, watch.cookie, ESRCH, "no such job");
+        return answer_refuse(&attachment->endpoint, watch.cookie, ESRCH, "no such job");
     if (!may_read(attachment, job))
-        return answer_refuse(&attachment->mailbox, watch.cookie, EPERM, "not permitted");
+        return answer_refuse(&attachment->endpoint, watch.cookie, EPERM, "not permitted");
     if (job_ended(job))
         return attachment_send_done(attachment, watch.cookie, job);
     if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
-        return answer_refuse(&attachment->mailbox, watch.cookie, EBUSY,
+        return answer_refuse(&attachment->endpoint, watch.cookie, EBUSY,
                              "too many jobs are waited for");
     waiter = malloc(sizeof(*waiter));
     if (!waiter)
-        return answer_refuse(&attachment->mailbox, watch.cookie, ENOMEM, "out of memory");
+        return answer_refuse(&attachment->endpoint, watch.cookie, ENOMEM, "out of memory");
     *waiter = (struct job_waiter){
         .changed = attachment_on_change, .owner = attachment, .cookie = watch.cookie};
     list_init(&waiter->link);

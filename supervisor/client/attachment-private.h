@@ -20,7 +20,7 @@
 #define attachment_of(pointer, member) list_entry(pointer, struct attachment, member)
 
 struct attachment {
-    struct mailbox mailbox;
+    struct endpoint endpoint;
     struct context *context;
     struct actor *actor;
     const struct peer *peer;
@@ -33,7 +33,7 @@ struct attachment {
     struct cell_waiter room; /* for the job whose record is next in the ring */
     bool named_waits;        /* a SUBMIT that chooses its id waits in the ring */
     bool has_blob;           /* of the request that waits for room: */
-    struct parcel blob;      /* that job's, once fetched */
+    struct payload blob;     /* that job's, once fetched */
     uint64_t blob_serial;
     void (*broken)(void *userdata, const char *what);
     void *userdata;
@@ -41,7 +41,7 @@ struct attachment {
 
 /* ---- attachment-submit.c ---- */
 
-/* As struct mailbox_handler's record(). */
+/* As struct endpoint_handler's record(). */
 int attachment_on_submit(struct attachment *attachment, const struct ring_record *record);
 
 /* The next record in the ring has been answered: nothing is kept for it any more. */
@@ -52,14 +52,14 @@ void attachment_on_turn(struct cell_waiter *waiter);
 
 /* ---- attachment-end.c ---- */
 
-/* As struct mailbox_handler's record(). */
+/* As struct endpoint_handler's record(). */
 int attachment_on_watch(struct attachment *attachment, const struct ring_record *record);
 
 /* The waiter, which is on a live job, is this client's; it calls attachment_on_change(). */
 void attachment_wait(struct attachment *attachment, struct job_waiter *waiter);
 void attachment_on_change(struct job_waiter *waiter, struct job *job);
 
-/* What it is owed, as far as there is room: 0 = all of it, or MAILBOX_E_FULL. */
+/* What it is owed, as far as there is room: 0 = all of it, or ENDPOINT_E_FULL. */
 int attachment_send_owed(struct attachment *attachment);
 
 /* Nobody waits for anything any more; the jobs go on. */

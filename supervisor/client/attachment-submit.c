@@ -13,31 +13,31 @@ static int attachment_refuse_submit(struct attachment *attachment, uint64_t cook
 {
     switch (r) {
     case CELL_E_BUSY:
-        return answer_refuse(&attachment->mailbox, cookie, EBUSY,
+        return answer_refuse(&attachment->endpoint, cookie, EBUSY,
                              "the queue is full (QueueMax=, QueueMemoryMax=)");
     case CELL_E_TOO_LARGE:
-        return answer_refuse(&attachment->mailbox, cookie, EMSGSIZE,
+        return answer_refuse(&attachment->endpoint, cookie, EMSGSIZE,
                              "the payload is above QueueMemoryMax= of the group");
     case CELL_E_EXISTS:
-        return answer_refuse(&attachment->mailbox, cookie, EEXIST, "a job with this id exists");
+        return answer_refuse(&attachment->endpoint, cookie, EEXIST, "a job with this id exists");
     case CELL_E_BAD_ID:
-        return answer_refuse(&attachment->mailbox, cookie, EINVAL,
+        return answer_refuse(&attachment->endpoint, cookie, EINVAL,
                              "malformed id: 1 to 64 characters of A-Z a-z 0-9 . _ : @ -");
     case CELL_E_NO_KEY:
-        return answer_refuse(&attachment->mailbox, cookie, EINVAL,
+        return answer_refuse(&attachment->endpoint, cookie, EINVAL,
                              "the group has a cell for each key (Cells=by-key): a key is needed");
     case CELL_E_BAD_KEY:
         return answer_refuse(
-            &attachment->mailbox, cookie, EINVAL,
+            &attachment->endpoint, cookie, EINVAL,
             "malformed key: with Cells=by-key 1 to 64 characters of A-Z a-z 0-9 . _ : @ -");
     case CELL_E_TOO_MANY:
-        return answer_refuse(&attachment->mailbox, cookie, ENOSPC,
+        return answer_refuse(&attachment->endpoint, cookie, ENOSPC,
                              "no new cell for this key: the group has as many as CellsMax=");
     case CELL_E_STOPPING:
-        return answer_refuse(&attachment->mailbox, cookie, ESHUTDOWN,
+        return answer_refuse(&attachment->endpoint, cookie, ESHUTDOWN,
                              "no new jobs: it is stopping");
     default:
-        return answer_errno(&attachment->mailbox, cookie, r);
+        return answer_errno(&attachment->endpoint, cookie, r);
     }
 }
 
@@ -105,13 +105,13 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
 void attachment_forget_submit(struct attachment *attachment)
 {
     cell_waiter_reset(&attachment->room);
-    parcel_deinit(&attachment->blob);
+    payload_deinit(&attachment->blob);
     attachment->has_blob = false;
 }
 
 void attachment_on_turn(struct cell_waiter *waiter)
 {
-    mailbox_resume(&attachment_of(waiter, room)->mailbox);
+    endpoint_resume(&attachment_of(waiter, room)->endpoint);
 }
 
 /*
@@ -130,7 +130,7 @@ static int attachment_take_blob(struct attachment *attachment, const struct prot
                    : -EBADMSG;
     if (submit->payload.form != PAYLOAD_BLOB)
         return 0;
-    r = mailbox_take(&attachment->mailbox, &submit->payload, &attachment->blob);
+    r = endpoint_take(&attachment->endpoint, &submit->payload, &attachment->blob);
     attachment->blob_serial = submit->payload.serial;
     attachment->has_blob = r == 0;
     return r;
@@ -151,35 +151,35 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
     if (submit.name_size >= PROTOCOL_ID_TEXT || submit.key_size > PROTOCOL_KEY_MAX)
         return -EBADMSG;
     /* No job is accepted whose acceptance cannot be told. */
-    r = mailbox_reserve(&attachment->mailbox, PROTOCOL_BODY_MAX, &room);
+    r = endpoint_reserve(&attachment->endpoint, PROTOCOL_BODY_MAX, &room);
     if (r != 0)
         return r;
     r = attachment_take_blob(attachment, &submit);
     if (r == -EMFILE)
-        return answer_refuse(&attachment->mailbox, submit.cookie, EBUSY,
+        return answer_refuse(&attachment->endpoint, submit.cookie, EBUSY,
                              "too many large payloads are kept");
     if (r == -ENOMEM)
-        return answer_errno(&attachment->mailbox, submit.cookie, r);
+        return answer_errno(&attachment->endpoint, submit.cookie, r);
     if (r < 0)
         return r;
     if (!attachment->may_change)
-        return answer_refuse(&attachment->mailbox, submit.cookie, EPERM, "not permitted");
+        return answer_refuse(&attachment->endpoint, submit.cookie, EPERM, "not permitted");
     if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
-        return answer_refuse(&attachment->mailbox, submit.cookie, EBUSY,
+        return answer_refuse(&attachment->endpoint, submit.cookie, EBUSY,
                              "too many jobs are waited for");
     group = registry_get(&attachment->context->registry, submit.group);
     problem = bad_option(&submit);
     if (problem)
-        return answer_refuse(&attachment->mailbox, submit.cookie, EINVAL, problem);
+        return answer_refuse(&attachment->endpoint, submit.cookie, EINVAL, problem);
     if (!group || group->config->type != CONFIG_ACTOR)
-        return answer_refuse(&attachment->mailbox, submit.cookie, ENOENT, "the group is gone");
+        return answer_refuse(&attachment->endpoint, submit.cookie, ENOENT, "the group is gone");
     r = attachment_submit(attachment, group, &submit, &job);
     if (r == CELL_E_WAIT)
-        return MAILBOX_E_FULL;
+        return ENDPOINT_E_FULL;
     if (r != 0)
         return attachment_refuse_submit(attachment, submit.cookie, r);
     if (job->keep_result)
-        return answer_accept(&attachment->mailbox, submit.cookie, &job->id);
+        return answer_accept(&attachment->endpoint, submit.cookie, &job->id);
     attachment_wait(attachment, &job->submitter);
     return 0;
 }

@@ -6,9 +6,9 @@
 #include "supervisor/context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
+#include "supervisor/message/actor-request.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/router.h"
-#include "supervisor/message/talk.h"
 #include "supervisor/varlink/peer.h"
 #include <errno.h>
 #include <stdio.h>
@@ -34,12 +34,12 @@ static int attachment_on_lookup(struct attachment *attachment, const struct ring
         memcpy(name, lookup.name, lookup.name_size);
     group = registry_find(&attachment->context->registry, name);
     if (!group)
-        return answer_refuse(&attachment->mailbox, lookup.cookie, ENOENT, "no such group");
+        return answer_refuse(&attachment->endpoint, lookup.cookie, ENOENT, "no such group");
     if (group->config->type != CONFIG_ACTOR)
-        return answer_refuse(&attachment->mailbox, lookup.cookie, EOPNOTSUPP,
+        return answer_refuse(&attachment->endpoint, lookup.cookie, EOPNOTSUPP,
                              "a service takes no jobs (Type=actor does)");
     found = (struct protocol_found){.cookie = lookup.cookie, .group = group->reference};
-    return answer_found(&attachment->mailbox, &found);
+    return answer_found(&attachment->endpoint, &found);
 }
 
 static int attachment_on_cancel(struct attachment *attachment, const struct ring_record *record)
@@ -52,17 +52,17 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
     if (r < 0)
         return r;
     if (!attachment->may_change)
-        return answer_refuse(&attachment->mailbox, cancel.cookie, EPERM, "not permitted");
+        return answer_refuse(&attachment->endpoint, cancel.cookie, EPERM, "not permitted");
     job = job_by_id(&attachment->context->jobs, &cancel.id);
     if (!job)
-        return answer_refuse(&attachment->mailbox, cancel.cookie, ESRCH, "no such job");
+        return answer_refuse(&attachment->endpoint, cancel.cookie, ESRCH, "no such job");
     if (job_ended(job))
-        return answer_refuse(&attachment->mailbox, cancel.cookie, ESRCH, "the job has ended");
+        return answer_refuse(&attachment->endpoint, cancel.cookie, ESRCH, "the job has ended");
     if (job->cancel_requested)
-        return answer_refuse(&attachment->mailbox, cancel.cookie, EALREADY,
+        return answer_refuse(&attachment->endpoint, cancel.cookie, EALREADY,
                              "cancellation already requested");
     /* Answered first: what cancelling tells this very client may take the room. */
-    r = answer_accept(&attachment->mailbox, cancel.cookie, &cancel.id);
+    r = answer_accept(&attachment->endpoint, cancel.cookie, &cancel.id);
     if (r == 0) {
         job->canceller_known = true;
         job->canceller = attachment->peer->uid;
@@ -74,7 +74,7 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
 static int attachment_handle(struct attachment *attachment, const struct ring_record *record)
 {
     if (!list_empty(&attachment->owed))
-        return MAILBOX_E_FULL;
+        return ENDPOINT_E_FULL;
     switch (record->kind) {
     case PROTOCOL_LOOKUP:
         return attachment_on_lookup(attachment, record);
@@ -85,16 +85,16 @@ static int attachment_handle(struct attachment *attachment, const struct ring_re
     case PROTOCOL_WATCH:
         return attachment_on_watch(attachment, record);
     default:
-        return talk_on_record(attachment->actor, record, attachment->may_change);
+        return actor_request_on_record(attachment->actor, record, attachment->may_change);
     }
 }
 
 /* It needs no room for an answer, so nothing that is owed keeps it waiting. */
-static int attachment_on_letter(struct mailbox *mailbox, const struct ring_record *record)
+static int attachment_on_envelope(struct endpoint *endpoint, const struct ring_record *record)
 {
-    struct attachment *attachment = attachment_of(mailbox, mailbox);
+    struct attachment *attachment = attachment_of(endpoint, endpoint);
 
-    return talk_on_record(attachment->actor, record, attachment->may_change);
+    return actor_request_on_record(attachment->actor, record, attachment->may_change);
 }
 
 /* Whether the job may be that of a SUBMIT which waits before this record. */
@@ -109,9 +109,9 @@ static bool attachment_may_be_waiting(const struct attachment *attachment,
 }
 
 /* Behind a SUBMIT that waits for room: a CANCEL may be what makes some. */
-static int attachment_look(struct mailbox *mailbox, const struct ring_record *record, bool first)
+static int attachment_look(struct endpoint *endpoint, const struct ring_record *record, bool first)
 {
-    struct attachment *attachment = attachment_of(mailbox, mailbox);
+    struct attachment *attachment = attachment_of(endpoint, endpoint);
     struct protocol_submit submit;
 
     if (first)
@@ -124,47 +124,47 @@ static int attachment_look(struct mailbox *mailbox, const struct ring_record *re
     if (record->kind != PROTOCOL_CANCEL)
         return 0;
     if (!list_empty(&attachment->owed) || attachment_may_be_waiting(attachment, record))
-        return MAILBOX_E_FULL;
+        return ENDPOINT_E_FULL;
     return attachment_on_cancel(attachment, record);
 }
 
-static int attachment_on_record(struct mailbox *mailbox, const struct ring_record *record)
+static int attachment_on_record(struct endpoint *endpoint, const struct ring_record *record)
 {
-    struct attachment *attachment = attachment_of(mailbox, mailbox);
+    struct attachment *attachment = attachment_of(endpoint, endpoint);
     int r = attachment_handle(attachment, record);
 
-    if (r != MAILBOX_E_FULL && (attachment->room.deadline != 0 || attachment->has_blob))
+    if (r != ENDPOINT_E_FULL && (attachment->room.deadline != 0 || attachment->has_blob))
         attachment_forget_submit(attachment);
     else if (attachment->room.called)
         cell_waiter_stop(&attachment->room); /* called, but what it is told would have no room */
     return r;
 }
 
-static void attachment_on_space(struct mailbox *mailbox)
+static void attachment_on_space(struct endpoint *endpoint)
 {
-    struct attachment *attachment = attachment_of(mailbox, mailbox);
+    struct attachment *attachment = attachment_of(endpoint, endpoint);
 
     delivery_on_space(attachment->actor);
-    if (attachment_send_owed(attachment) != MAILBOX_E_FULL)
-        mailbox_resume(mailbox);
+    if (attachment_send_owed(attachment) != ENDPOINT_E_FULL)
+        endpoint_resume(endpoint);
 }
 
-static void attachment_on_consumed(struct mailbox *mailbox, const struct ring_record *record,
+static void attachment_on_consumed(struct endpoint *endpoint, const struct ring_record *record,
                                    uint32_t cursor)
 {
-    delivery_on_consumed(attachment_of(mailbox, mailbox)->actor, record, cursor);
+    delivery_on_consumed(attachment_of(endpoint, endpoint)->actor, record, cursor);
 }
 
-static void attachment_on_broken(struct mailbox *mailbox, const char *what)
+static void attachment_on_broken(struct endpoint *endpoint, const char *what)
 {
-    struct attachment *attachment = attachment_of(mailbox, mailbox);
+    struct attachment *attachment = attachment_of(endpoint, endpoint);
 
     attachment->broken(attachment->userdata, what);
 }
 
-static const struct mailbox_handler ATTACHMENT_MAILBOX = {
+static const struct endpoint_handler ATTACHMENT_ENDPOINT = {
     .record = attachment_on_record,
-    .letter = attachment_on_letter,
+    .envelope = attachment_on_envelope,
     .look = attachment_look,
     .urgent_kind = PROTOCOL_CANCEL,
     .space = attachment_on_space,
@@ -185,15 +185,15 @@ static int attachment_new_actor(struct attachment *attachment)
     if (r < 0)
         return r;
     attachment->actor->client = attachment;
-    delivery_attach(attachment->actor, &attachment->mailbox);
+    delivery_attach(attachment->actor, &attachment->endpoint);
     delivery_set_up(attachment->actor, true);
     return actor_publish(attachment->actor);
 }
 
 int attachment_new(struct attachment **ret, struct context *context,
-                   const struct attachment_options *client, struct mailbox_fds *ret_fds)
+                   const struct attachment_options *client, struct endpoint_fds *ret_fds)
 {
-    const struct mailbox_options options = {
+    const struct endpoint_options options = {
         .ring_size = ATTACHMENT_RING,
         .inline_max = ATTACHMENT_INLINE,
         .spin_usec = (uint32_t)context->config->spin,
@@ -212,17 +212,18 @@ int attachment_new(struct attachment **ret, struct context *context,
     list_init(&attachment->waiting);
     list_init(&attachment->owed);
     cell_waiter_init(&attachment->room, attachment_on_turn);
-    attachment->blob = (struct parcel)PARCEL_NULL;
-    r = mailbox_init(&attachment->mailbox, context->loop, &options, &ATTACHMENT_MAILBOX, ret_fds);
+    attachment->blob = (struct payload)PAYLOAD_NULL;
+    r = endpoint_init(&attachment->endpoint, context->loop, &options, &ATTACHMENT_ENDPOINT,
+                      ret_fds);
     if (r < 0) {
         free(attachment);
         return r;
     }
     r = attachment_new_actor(attachment);
     if (r == 0)
-        r = mailbox_open(&attachment->mailbox);
+        r = endpoint_open(&attachment->endpoint);
     if (r < 0) {
-        mailbox_forget_fds(&attachment->mailbox, ret_fds);
+        endpoint_forget_fds(&attachment->endpoint, ret_fds);
         (void)attachment_free(attachment);
         return r;
     }
@@ -235,9 +236,9 @@ const char *attachment_address(const struct attachment *attachment)
     return attachment->actor->name;
 }
 
-void attachment_sent(struct attachment *attachment, struct mailbox_fds *fds)
+void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds)
 {
-    mailbox_forget_fds(&attachment->mailbox, fds);
+    endpoint_forget_fds(&attachment->endpoint, fds);
 }
 
 void attachment_set_may_change(struct attachment *attachment, bool may_change)
@@ -253,7 +254,7 @@ struct attachment *attachment_free(struct attachment *attachment)
     attachment_forget_submit(attachment);
     if (attachment->actor)
         router_remove(attachment->actor, "the client has gone away");
-    mailbox_deinit(&attachment->mailbox);
+    endpoint_deinit(&attachment->endpoint);
     free(attachment);
     return NULL;
 }

@@ -6,7 +6,7 @@
  * submits, cancels and watches; what it is owed and does not fetch is bounded by what it submitted.
  */
 
-#include "supervisor/channel/mailbox.h"
+#include "supervisor/channel/endpoint.h"
 
 struct attachment;
 struct context;
@@ -26,8 +26,8 @@ struct attachment_options {
  * (attachment_set_may_change()). 0 or -errno.
  */
 int attachment_new(struct attachment **ret, struct context *context,
-                   const struct attachment_options *client, struct mailbox_fds *ret_fds);
-void attachment_sent(struct attachment *attachment, struct mailbox_fds *fds);
+                   const struct attachment_options *client, struct endpoint_fds *ret_fds);
+void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds);
 
 /* From now on; requests that wait for room are judged anew. */
 void attachment_set_may_change(struct attachment *attachment, bool may_change);

@@ -24,7 +24,7 @@ static int check_order(struct config_draft *draft, const char *section, const ch
         min / USEC_PER_MSEC, max_name, max / USEC_PER_MSEC, max_name);
 }
 
-static int check_mailbox(struct config_draft *draft, struct config_group *group)
+static int check_endpoint(struct config_draft *draft, struct config_group *group)
 {
     uint32_t size = 1, limit;
 
@@ -76,7 +76,7 @@ int config_check_group(struct config_draft *draft, struct config_group *group)
     if (r == 0)
         r = check_order(draft, "Restart", "MinSec", group->min, "MaxSec", group->max);
     if (r == 0)
-        r = check_mailbox(draft, group);
+        r = check_endpoint(draft, group);
     if (r == 0)
         r = check_cells(draft, group);
     if (r == 0)

@@ -57,8 +57,9 @@ typedef char **config_strv;
 struct config_draft;
 
 struct config_group {
-    char *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a letter or digit
-                 */
+    char
+        *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a message or digit
+                */
     char *path;
 
     /* [Group] */
@@ -116,7 +117,7 @@ struct config_group {
     uint32_t mailbox_size;         /* ring size, a power of two: rounded up; default 256K */
     uint32_t inline_max;           /* default 32K, at most mailbox_size / 4 */
     usec_t spin;                   /* SpinUsec=, before it sleeps; 0 = not; default 50 µs */
-    uint64_t mailbox_max;          /* letters that wait for one actor; 10000 */
+    uint64_t mailbox_max;          /* messages that wait for one actor; 10000 */
     uint64_t mailbox_memory_max;   /* bytes; 64M */
     enum config_overflow overflow; /* reject */
     enum config_on_crash on_crash; /* retry */

@@ -36,7 +36,7 @@ void control_create_exchange(struct request *request);
 void control_delete_exchange(struct request *request);
 void control_list_exchanges(struct request *request);
 void control_list_subscriptions(struct request *request);
-/* control-letter.c */
+/* control-message.c */
 void control_list_dead_letters(struct request *request);
 void control_get_dead_letter(struct request *request);
 void control_requeue(struct request *request);
@@ -47,10 +47,10 @@ struct control_message {
     const char *to;
     struct actor *actor;
     struct topic topic;
-    struct parcel payload;
+    struct payload payload;
 };
 /* clang-format off */
-#define CONTROL_MESSAGE_NULL {.payload = PARCEL_NULL}
+#define CONTROL_MESSAGE_NULL {.payload = PAYLOAD_NULL}
 /* clang-format on */
 
 struct control_message_parameters {

@@ -223,7 +223,7 @@ static void fail_version(struct request *request, int64_t version)
     request_end(request);
 }
 
-static int send_descriptors(struct request *request, const struct mailbox_fds *fds)
+static int send_descriptors(struct request *request, const struct endpoint_fds *fds)
 {
     const int all[] = {fds->channel.inbox, fds->channel.outbox, fds->control, fds->channel.wait_fd,
                        fds->channel.wake_fd};
@@ -247,7 +247,7 @@ static void attach(struct request *request)
                                                .broken = on_broken,
                                                .userdata = request};
     struct attach_parameters parameters = {0};
-    struct mailbox_fds fds;
+    struct endpoint_fds fds;
     int r;
 
     if (!request_take(request, table, &parameters) || control_refuse_stopping(request))

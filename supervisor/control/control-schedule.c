@@ -123,18 +123,18 @@ struct timers {
 
 static void report_schedule(struct reply *reply, const struct schedule *schedule)
 {
-    const struct letter *letter = schedule->letter;
+    const struct envelope *envelope = schedule->envelope;
 
     reply_object(reply, NULL);
     reply_uint(reply, "id", schedule->id);
     reply_string(reply, "to", schedule->to->name);
-    reply_text(reply, "type", letter->topic.type, letter->topic.type_size);
-    if (letter->topic.key)
-        reply_text(reply, "key", letter->topic.key, letter->topic.key_size);
+    reply_text(reply, "type", envelope->topic.type, envelope->topic.type_size);
+    if (envelope->topic.key)
+        reply_text(reply, "key", envelope->topic.key, envelope->topic.key_size);
     reply_uint(reply, "next_at", schedule_due(schedule));
     reply_uint_if(reply, "period_usec", schedule->period);
-    reply_string_if(reply, "owner", actor_name_of(&schedule->context->actors, letter->sender));
-    reply_uint(reply, "payload_bytes", letter->payload.size);
+    reply_string_if(reply, "owner", actor_name_of(&schedule->context->actors, envelope->sender));
+    reply_uint(reply, "payload_bytes", envelope->payload.size);
     reply_end_object(reply);
 }
 

@@ -17,7 +17,7 @@
 
 void control_message_deinit(struct control_message *message)
 {
-    parcel_deinit(&message->payload);
+    payload_deinit(&message->payload);
 }
 
 /* troupe-exec takes jobs, and would let every message die: its sender is to know. */
@@ -57,7 +57,7 @@ bool control_take_message(struct request *request,
     ret->actor = control_find_actor(request, parameters->to);
     if (!ret->actor || refuse_commands(request, ret->actor))
         return false;
-    if (parcel_set(&ret->payload, payload.data, payload.size) < 0) {
+    if (payload_set(&ret->payload, payload.data, payload.size) < 0) {
         request_internal(request, -ENOMEM);
         return false;
     }
@@ -110,14 +110,14 @@ static void drop_ask(struct request *request)
         ask_drop(request->state);
 }
 
-static void answer_reply(struct request *request, const struct letter *letter)
+static void answer_reply(struct request *request, const struct envelope *envelope)
 {
     struct reply *reply = request_begin(request);
     int r;
 
-    reply_string(reply, "from", actor_name_of(&request->context->actors, letter->sender));
-    reply_text(reply, "type", letter->topic.type, letter->topic.type_size);
-    r = report_parcel(reply, "payload", &letter->payload, REPORT_SINGLE_MAX);
+    reply_string(reply, "from", actor_name_of(&request->context->actors, envelope->sender));
+    reply_text(reply, "type", envelope->topic.type, envelope->topic.type_size);
+    r = report_payload(reply, "payload", &envelope->payload, REPORT_SINGLE_MAX);
     if (r == -EMSGSIZE)
         request_fail_int(request, "TooLarge", "maximum", REPORT_SINGLE_MAX);
     else if (r < 0)
@@ -126,15 +126,15 @@ static void answer_reply(struct request *request, const struct letter *letter)
         request_end(request);
 }
 
-static void on_done(void *userdata, const struct letter *letter, int error, const char *reason)
+static void on_done(void *userdata, const struct envelope *envelope, int error, const char *reason)
 {
     struct request *request = userdata;
     const char *code = strerrorname_np(error);
     struct reply *reply;
 
     request->state = NULL;
-    if (letter) {
-        answer_reply(request, letter);
+    if (envelope) {
+        answer_reply(request, envelope);
     } else if (error == ETIMEDOUT) {
         request_fail(request, "TimedOut");
     } else {

@@ -27,9 +27,9 @@ void report_actor(struct reply *reply, const char *key, const struct actor *acto
     if (actor->kind == ACTOR_SLOT || actor->kind == ACTOR_CLIENT)
         reply_bool(reply, "ready", actor->up);
     reply_bool(reply, "paused", actor->paused);
-    reply_uint(reply, "waiting", actor->postbox.n);
-    reply_uint(reply, "waiting_bytes", actor->postbox.bytes);
-    reply_uint(reply, "stashed", actor->postbox.n_stashed);
+    reply_uint(reply, "waiting", actor->mailbox.n);
+    reply_uint(reply, "waiting_bytes", actor->mailbox.bytes);
+    reply_uint(reply, "stashed", actor->mailbox.n_stashed);
     reply_uint(reply, "accepted", counters->accepted);
     reply_uint(reply, "delivered", counters->delivered);
     reply_uint(reply, "consumed", delivery_consumed(actor));
@@ -83,7 +83,7 @@ static void report_details(struct reply *reply, const struct access *access,
                            const struct dead_letter *letter)
 {
     if (!letter->payload_dropped && access_letter(access, letter))
-        (void)report_parcel(reply, "payload", &letter->payload, REPORT_SINGLE_MAX);
+        (void)report_payload(reply, "payload", &letter->payload, REPORT_SINGLE_MAX);
     reply_array(reply, "deaths");
     for (size_t i = 0; i < letter->n_deaths; i++)
         report_death(reply, NULL, access, letter->deaths[i]);

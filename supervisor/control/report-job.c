@@ -12,22 +12,23 @@
 #include <string.h>
 #include <sys/mman.h>
 
-int report_parcel(struct reply *reply, const char *key, const struct parcel *parcel, size_t limit)
+int report_payload(struct reply *reply, const char *key, const struct payload *payload,
+                   size_t limit)
 {
     const struct reply_mark mark = reply_mark(reply);
-    size_t size = (size_t)parcel->size;
-    const void *data = parcel_data(parcel);
+    size_t size = (size_t)payload->size;
+    const void *data = payload_data(payload);
     int r = 0;
 
-    if (reply->size >= limit || parcel->size > limit - reply->size)
+    if (reply->size >= limit || payload->size > limit - reply->size)
         return -EMSGSIZE;
     if (!data && size > 0) {
-        r = payload_blob_map(parcel->fd, size, &data);
+        r = payload_blob_map(payload->fd, size, &data);
         if (r < 0)
             return r;
     }
     reply_payload(reply, key, data ? data : "", size);
-    if (parcel->fd >= 0 && size > 0)
+    if (payload->fd >= 0 && size > 0)
         munmap((void *)(uintptr_t)data, size);
     if (reply->error == 0 && reply->size <= limit)
         return 0;
@@ -116,7 +117,7 @@ static const char *report_outcome(struct reply *reply, const struct job *job, si
 
     if (job->state != JOB_SUCCEEDED && job->state != JOB_FAILED)
         return NULL;
-    r = report_parcel(reply, "result", &job->result, limit);
+    r = report_payload(reply, "result", &job->result, limit);
     if (r == 0)
         return NULL;
     if (r == -EMSGSIZE)

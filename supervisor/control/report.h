@@ -21,7 +21,7 @@ struct death;
 struct event;
 struct group;
 struct job;
-struct parcel;
+struct payload;
 struct slot;
 
 #define REPORT_DETAIL_MAX ((size_t)2 << 20)
@@ -51,9 +51,10 @@ void report_event(struct reply *reply, const struct access *access, const struct
 void report_job(struct reply *reply, const char *key, const struct access *access,
                 const struct job *job, size_t limit);
 
-/* The bytes of a parcel as a Payload, if the answer stays within `limit`. 0, -EMSGSIZE (nothing is
+/* The bytes of a payload as a Payload, if the answer stays within `limit`. 0, -EMSGSIZE (nothing is
  * written), or -errno of mapping a blob. */
-int report_parcel(struct reply *reply, const char *key, const struct parcel *parcel, size_t limit);
+int report_payload(struct reply *reply, const char *key, const struct payload *payload,
+                   size_t limit);
 
 /* Whether an event or a death is about `target` (a group, a cell or a worker; NULL = everything).
  */

@@ -58,7 +58,7 @@ static void requeue_message(struct context *context, struct dead_letter *letter,
                             struct requeue_result *result)
 {
     const struct actor *actor = find_recipient(context, letter, to);
-    struct parcel payload = PARCEL_NULL;
+    struct payload payload = PAYLOAD_NULL;
     int r;
 
     if (!actor) {
@@ -66,7 +66,7 @@ static void requeue_message(struct context *context, struct dead_letter *letter,
         return;
     }
     dead_letter_take(&context->dead_letters, letter);
-    parcel_move(&payload, &letter->payload);
+    payload_move(&payload, &letter->payload);
     r = router_tell(context, &(struct router_message){
                                  .sender = letter->sender_ref,
                                  .to = actor->reference,
@@ -74,7 +74,7 @@ static void requeue_message(struct context *context, struct dead_letter *letter,
                                  .payload = &payload,
                              });
     if (r == -ENOMEM) {
-        parcel_move(&letter->payload, &payload);
+        payload_move(&letter->payload, &payload);
         dead_letter_put(&context->dead_letters, letter);
         fail(result, refusal(r));
         return;
@@ -121,7 +121,7 @@ static struct group *find_group(const struct context *context, const char *addre
 
 static int submit(struct group *group, struct dead_letter *letter, struct job **ret)
 {
-    struct parcel *payload = &letter->payload;
+    struct payload *payload = &letter->payload;
     const struct cell_request wanted = {
         .name = "",
         .key = letter->topic.key,
@@ -129,7 +129,7 @@ static int submit(struct group *group, struct dead_letter *letter, struct job **
         .keep_result = true,
         .submitter_uid = letter->submitter_uid,
         .options = letter->options,
-        .data = payload->fd >= 0 ? NULL : parcel_data(payload),
+        .data = payload->fd >= 0 ? NULL : payload_data(payload),
         .size = payload->size,
         .blob = payload->fd >= 0 ? payload : NULL,
     };

@@ -22,7 +22,7 @@ struct requeue_result {
     char job[PROTOCOL_ID_TEXT]; /* the new id of the last job */
 };
 
-/* `to`: an address, NULL = the recipient. The letter is gone unless it failed. */
+/* `to`: an address, NULL = the recipient. The message is gone unless it failed. */
 void requeue_letter(struct context *context, struct dead_letter *letter, const char *to,
                     struct requeue_result *result);
 

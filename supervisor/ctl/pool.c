@@ -80,7 +80,7 @@ static int compare_entries(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-int pool_init(struct pool *pool, const json_t *group, usec_t now)
+int least_loaded_init(struct pool *pool, const json_t *group, usec_t now)
 {
     const json_t *workers = json_object_get(group, "workers");
     size_t n = json_array_size(workers);

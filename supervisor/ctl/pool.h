@@ -35,7 +35,7 @@ struct pool {
 };
 
 /* In the order of the slots. 0 or -ENOMEM; `group` must outlive it. */
-int pool_init(struct pool *pool, const json_t *group, usec_t now);
+int least_loaded_init(struct pool *pool, const json_t *group, usec_t now);
 void pool_deinit(struct pool *pool);
 
 /*

@@ -296,7 +296,7 @@ static void show_pool(const struct terminal *terminal, const json_t *group, usec
     struct pool pool;
     bool last_shown;
 
-    if (pool_init(&pool, group, now) < 0)
+    if (least_loaded_init(&pool, group, now) < 0)
         return;
     show_title(terminal, group, &pool, now);
     show_workers_line(terminal, group, &pool);

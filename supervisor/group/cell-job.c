@@ -89,7 +89,7 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
     cell->queue_bytes -= job->payload.size;
     cell->group->queue_bytes -= job->payload.size;
     if (state == JOB_DEAD)
-        cell_write_letter(cell, job);
+        cell_write_envelope(cell, job);
     job_drop_payload(job);
     cell->group->n_live--;
     job_event_ended(job);
@@ -230,9 +230,9 @@ void cell_job_started(struct cell *cell, struct job *job)
 }
 
 static void cell_job_erred(struct cell *cell, struct job *job, const char *worker,
-                           const struct parcel *text)
+                           const struct payload *text)
 {
-    const char *bytes = parcel_data(text);
+    const char *bytes = payload_data(text);
     char detail[160];
     int size = text->size > sizeof(detail) - 1 ? (int)sizeof(detail) - 1 : (int)text->size;
 
@@ -241,7 +241,7 @@ static void cell_job_erred(struct cell *cell, struct job *job, const char *worke
 }
 
 void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
-                       enum protocol_outcome outcome, int32_t code, struct parcel *result)
+                       enum protocol_outcome outcome, int32_t code, struct payload *result)
 {
     cell_add_running(cell, -1);
     job->code = code;

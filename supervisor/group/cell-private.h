@@ -33,7 +33,7 @@ void cell_enqueue(struct cell *cell, struct job *job, bool first);
 /* ---- cell-job.c ---- */
 
 /* A dead job becomes a dead letter, which takes its payload over. */
-void cell_write_letter(struct cell *cell, struct job *job);
+void cell_write_envelope(struct cell *cell, struct job *job);
 
 /* A job that is in none of the cell's lists reaches its end. `reason` NULL = nothing to say. */
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason);

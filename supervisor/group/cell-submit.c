@@ -66,7 +66,7 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
         job->key_size = request->key_size;
     }
     if (!request->blob)
-        return parcel_set(&job->payload, request->data, (size_t)request->size);
+        return payload_set(&job->payload, request->data, (size_t)request->size);
     return 0;
 }
 

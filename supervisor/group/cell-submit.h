@@ -53,7 +53,7 @@ struct cell_request {
     struct cell_waiter *waiter;
     const void *data; /* inline payload */
     uint64_t size;
-    struct parcel *blob; /* NULL = inline; moved out of it on success */
+    struct payload *blob; /* NULL = inline; moved out of it on success */
 };
 
 enum {

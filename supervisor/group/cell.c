@@ -91,7 +91,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     }
     cell_add_running(cell, -1);
     job->attempt--; /* nobody has seen it */
-    if (r == MAILBOX_E_FULL && slot_is_up(slot)) {
+    if (r == ENDPOINT_E_FULL && slot_is_up(slot)) {
         /* Its inbox holds no more (Prefetch=, messages): it asks again once there is room. */
         job_set_state(job, JOB_QUEUED);
         cell_enqueue(cell, job, true);

@@ -172,7 +172,7 @@ void cell_slot_stopped(struct cell *cell, struct slot *slot);
 void cell_job_started(struct cell *cell, struct job *job);
 /* The worker's answer to the running attempt. `result` is moved from. */
 void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
-                       enum protocol_outcome outcome, int32_t code, struct parcel *result);
+                       enum protocol_outcome outcome, int32_t code, struct payload *result);
 /* The worker died before it began this job (Prefetch=): no attempt was made. */
 void cell_job_returned(struct cell *cell, struct job *job);
 /* The worker died (or was killed) with this job in hand. */

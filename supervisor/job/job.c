@@ -172,8 +172,8 @@ static void job_reset(struct job *job)
 
     memset(job, 0, offsetof(struct job, payload));
     job->handle = handle;
-    parcel_init(&job->payload);
-    parcel_init(&job->result);
+    payload_init(&job->payload);
+    payload_init(&job->result);
     list_init(&job->link);
     list_init(&job->blob_link);
     list_init(&job->waiters);
@@ -212,35 +212,35 @@ struct job *job_ref(struct job *job)
     return job;
 }
 
-static void job_move_in(struct parcel *to, struct parcel *from)
+static void job_move_in(struct payload *to, struct payload *from)
 {
-    parcel_deinit(to);
-    parcel_move(to, from);
+    payload_deinit(to);
+    payload_move(to, from);
 }
 
-void job_set_payload(struct job *job, struct parcel *from)
+void job_set_payload(struct job *job, struct payload *from)
 {
     job_move_in(&job->payload, from);
 }
 
-void job_set_result(struct job *job, struct parcel *from)
+void job_set_result(struct job *job, struct payload *from)
 {
     job_move_in(&job->result, from);
 }
 
-void job_take_payload(struct job *job, struct parcel *to)
+void job_take_payload(struct job *job, struct payload *to)
 {
-    parcel_move(to, &job->payload);
+    payload_move(to, &job->payload);
 }
 
 void job_drop_payload(struct job *job)
 {
-    parcel_deinit(&job->payload);
+    payload_deinit(&job->payload);
 }
 
 void job_drop_result(struct job *job)
 {
-    parcel_deinit(&job->result);
+    payload_deinit(&job->result);
 }
 
 void job_unref(struct job_table *table, struct job *job)
@@ -251,8 +251,8 @@ void job_unref(struct job_table *table, struct job *job)
     assert(!list_linked(&job->link));
     if (job->id.name[0] != '\0')
         (void)tdelete(job, &table->names, compare_names);
-    parcel_deinit(&job->payload);
-    parcel_deinit(&job->result);
+    payload_deinit(&job->payload);
+    payload_deinit(&job->result);
     free(job->key);
     free(job->reason);
     free(job->attempts);

@@ -11,7 +11,7 @@
 #include "shared/clock.h"
 #include "shared/list.h"
 #include "shared/protocol.h"
-#include "supervisor/channel/parcel.h"
+#include "supervisor/channel/payload.h"
 #include "supervisor/job/job-options.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/loop/timer.h"
@@ -103,8 +103,8 @@ struct job {
     size_t n_attempts; /* the last JOB_ATTEMPTS_KEPT ones */
     struct list waiters;
     struct job_waiter submitter; /* saves an allocation for the usual single waiter */
-    struct parcel payload;       /* from here on nothing is cleared that is not in use */
-    struct parcel result;
+    struct payload payload;      /* from here on nothing is cleared that is not in use */
+    struct payload result;
 };
 
 #define JOB_ATTEMPTS_KEPT 8
@@ -143,11 +143,11 @@ void job_unref(struct job_table *table, struct job *job);
 
 /* Move a payload or result in (it counts if it is a blob); let go of one, or move the payload out.
  */
-void job_set_payload(struct job *job, struct parcel *from);
-void job_set_result(struct job *job, struct parcel *from);
+void job_set_payload(struct job *job, struct payload *from);
+void job_set_result(struct job *job, struct payload *from);
 void job_drop_payload(struct job *job);
 void job_drop_result(struct job *job);
-void job_take_payload(struct job *job, struct parcel *to);
+void job_take_payload(struct job *job, struct payload *to);
 
 /* Places in the table, in use or not; a job keeps its own for life. */
 uint32_t job_table_size(const struct job_table *table);

@@ -122,10 +122,10 @@ usec_t actor_realtime(struct context *context)
 int actor_new(struct actor **ret, struct context *context, enum actor_kind kind, const char *name)
 {
     struct actor *actor = calloc(1, sizeof(*actor));
-    struct list *lists[] = {&actor->blobs,     &actor->pool_link,    &actor->watchers,
-                            &actor->watching,  &actor->asks,         &actor->names,
-                            &actor->schedules, &actor->blocked,      &actor->blocked_link,
-                            &actor->stand_ins, &actor->stand_in_link};
+    struct list *lists[] = {&actor->blobs,      &actor->pool_link,    &actor->observers,
+                            &actor->monitoring, &actor->asks,         &actor->names,
+                            &actor->schedules,  &actor->blocked,      &actor->blocked_link,
+                            &actor->stand_ins,  &actor->stand_in_link};
     int r = -ENOMEM;
 
     if (!actor)
@@ -134,8 +134,8 @@ int actor_new(struct actor **ret, struct context *context, enum actor_kind kind,
         list_init(lists[i]);
     actor->context = context;
     actor->kind = kind;
-    postbox_init(&actor->postbox);
-    pool_init(&actor->pool);
+    mailbox_init(&actor->mailbox);
+    least_loaded_init(&actor->pool);
     loop_deferred_init(&actor->feed, delivery_on_turn);
     actor->name = strdup(name);
     if (actor->name)
@@ -155,11 +155,11 @@ struct actor *actor_free(struct actor *actor)
     struct actor_table *table = table_of(actor);
     const uint32_t index = (uint32_t)actor->reference;
 
-    assert(actor->n_asks == 0 && postbox_idle(&actor->postbox) && list_empty(&actor->names));
+    assert(actor->n_asks == 0 && mailbox_idle(&actor->mailbox) && list_empty(&actor->names));
     loop_undefer(&actor->feed);
-    postbox_deinit(&actor->postbox);
+    mailbox_deinit(&actor->mailbox);
     index_deinit(&actor->asks_by_cookie);
-    index_deinit(&actor->watching_by_reference);
+    index_deinit(&actor->monitoring_by_reference);
     index_deinit(&actor->schedules_by_type);
     index_deinit(&actor->schedules_by_setter);
     list_unlink(&actor->pool_link);

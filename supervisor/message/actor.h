@@ -21,8 +21,8 @@
 #include "supervisor/config/config.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/message/exchange.h"
-#include "supervisor/message/pool.h"
-#include "supervisor/message/postbox.h"
+#include "supervisor/message/least-loaded.h"
+#include "supervisor/message/mailbox.h"
 #include "supervisor/message/schedule.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ struct cell;
 struct context;
 struct exchange;
 struct group;
-struct mailbox;
+struct endpoint;
 struct slot;
 
 enum actor_kind {
@@ -49,9 +49,9 @@ enum actor_kind {
 #define ACTOR_NAME_FIRST "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 /* Open asks and watches of one actor, at most. */
-#define ACTOR_ASKS_MAX    16384u
-#define ACTOR_WATCHES_MAX 1024u
-#define ACTOR_NAMES_MAX   1024u
+#define ACTOR_ASKS_MAX     16384u
+#define ACTOR_MONITORS_MAX 1024u
+#define ACTOR_NAMES_MAX    1024u
 /* Exchanges, all together: anybody may make some, and they outlive whoever did. */
 #define ACTOR_EXCHANGES_MAX 10000u
 
@@ -63,7 +63,7 @@ enum actor_log {
 };
 
 struct actor_counters {
-    uint64_t accepted;  /* letters taken in, whichever way they went */
+    uint64_t accepted;  /* messages taken in, whichever way they went */
     uint64_t delivered; /* written to its inbox */
     uint64_t consumed;  /* by its workers */
     uint64_t dead;      /* accepted and never handled */
@@ -85,18 +85,18 @@ struct actor {
     struct actor *identity;  /* the place that this one stands in at (stand-in.h); else NULL */
     struct actor *waits_for; /* messages wait for the end of this stand-in's worker; or NULL */
     struct list stand_ins, stand_in_link; /* those at this place; in the place's list */
-    struct mailbox *mailbox; /* the rings of its worker or client; NULL while it has none */
-    struct postbox postbox;  /* what waits for it here */
-    bool up;                 /* somebody is ready to read the inbox */
-    bool paused;             /* takes letters, hands none on */
-    bool full;               /* the inbox is: space() will come */
-    bool held_up;            /* not read from until it has read what it was answered */
-    bool tells_clock;        /* a slot: its clock is to hear of the next message */
-    bool owes;               /* an answer finds no room in it: messages are not to take that */
-    uint8_t log;             /* enum actor_log: what the message log is to say */
-    bool failed;             /* its watchers were told; whoever watches it now is told at once */
-    bool exchange_declared;  /* by a file, not at run time */
-    uint64_t owner;          /* an exchange: the actor that made it; 0 = a file, or outside */
+    struct endpoint *endpoint; /* the rings of its worker or client; NULL while it has none */
+    struct mailbox mailbox;    /* what waits for it here */
+    bool up;                   /* somebody is ready to read the inbox */
+    bool paused;               /* takes messages, hands none on */
+    bool full;                 /* the inbox is: space() will come */
+    bool held_up;              /* not read from until it has read what it was answered */
+    bool tells_clock;          /* a slot: its clock is to hear of the next message */
+    bool owes;                 /* an answer finds no room in it: messages are not to take that */
+    uint8_t log;               /* enum actor_log: what the message log is to say */
+    bool failed;               /* its watchers were told; whoever watches it now is told at once */
+    bool exchange_declared;    /* by a file, not at run time */
+    uint64_t owner;            /* an exchange: the actor that made it; 0 = a file, or outside */
     struct actor_counters counters;
     struct loop_deferred feed;
 
@@ -105,22 +105,22 @@ struct actor {
     uint32_t n_inbox;      /* messages, not known to be consumed */
     uint32_t n_pooled;     /* messages of the pool, not known to be consumed */
     uint32_t settled;      /* cursor behind the last record that was reported on */
-    struct list blobs;     /* letters sent with a descriptor, oldest first */
+    struct list blobs;     /* messages sent with a descriptor, oldest first */
     struct list pool_link; /* slots: in its pool's bucket */
     uint32_t recent[16];   /* cursors of the last messages taken: the flight recorder */
     uint32_t n_recent;     /* ever */
 
-    struct pool pool; /* kind pool only */
+    struct least_loaded pool; /* kind pool only */
 
-    struct list watchers; /* watches of this actor */
-    struct list watching; /* its own */
-    struct list asks;     /* its open ones */
-    struct index asks_by_cookie, watching_by_reference, schedules_by_type, schedules_by_setter;
+    struct list observers;  /* watches of this actor */
+    struct list monitoring; /* its own */
+    struct list asks;       /* its open ones */
+    struct index asks_by_cookie, monitoring_by_reference, schedules_by_type, schedules_by_setter;
     struct list names;            /* actor_name, that it gave itself */
     struct list schedules;        /* timers that will tell it something */
     struct schedule_share timers; /* that it has set */
     struct exchange_subscriber subscriptions;
-    unsigned n_asks, n_watching, n_names;
+    unsigned n_asks, n_monitoring, n_names;
     struct list blocked;      /* actors that wait for room here (Overflow=block): blocked_link */
     struct list blocked_link; /* in the recipient's list */
 };
@@ -139,8 +139,8 @@ struct actor_table {
     uint32_t n_exchanges;
     void *names;          /* tree of actor_name */
     uint64_t last_client; /* "@N" */
-    uint64_t last_id;     /* of a letter */
-    struct rate told;     /* events of letters' ends */
+    uint64_t last_id;     /* of a message */
+    struct rate told;     /* events of messages' ends */
     usec_t turn;          /* loop_now() when `realtime` was read: once a turn is enough */
     usec_t realtime;
 };
@@ -166,7 +166,7 @@ struct actor *actor_next(const struct actor_table *table, size_t *cursor);
 enum {
     _ACTOR_E_SUCCESS,
     ACTOR_E_EXISTS,   /* a group, an exchange or another actor has that name */
-    ACTOR_E_BAD_NAME, /* not 1 to 255 characters of [A-Za-z0-9._:-], the first a letter or digit */
+    ACTOR_E_BAD_NAME, /* not 1 to 255 characters of [A-Za-z0-9._:-], the first a message or digit */
     ACTOR_E_TOO_MANY,
 };
 
@@ -189,7 +189,7 @@ const char *actor_name_of(const struct actor_table *table, uint64_t reference);
 /* Who it is to others. */
 struct actor *actor_self(struct actor *actor);
 
-/* For a letter that begins its way now. */
+/* For a message that begins its way now. */
 uint64_t actor_next_id(struct context *context);
 usec_t actor_realtime(struct context *context);
 

@@ -141,8 +141,8 @@ void ask_drop(struct ask *ask)
         index_remove(&ask->asker->asks_by_cookie, &ask->by_cookie);
         ask->asker->n_asks -= ask->weight;
     }
-    free(ask->audience);
-    ask->audience = NULL;
+    free(ask->recipients);
+    ask->recipients = NULL;
     ask->handle = 0;
     ask->asker = NULL;
     table->n_open--;
@@ -198,7 +198,7 @@ int ask_share(struct ask *ask, uint32_t n)
     /* One that is alone may be as large as it likes: what it asks could not be asked at all. */
     if (asker && asker->n_asks > ask->weight && asker->n_asks - 1 + n > ACTOR_ASKS_MAX)
         return -EBUSY;
-    r = audience_reserve(&ask->audience, n);
+    r = recipients_reserve(&ask->recipients, n);
     if (r < 0)
         return r;
     ask->copies += n - 1;
@@ -211,16 +211,16 @@ int ask_share(struct ask *ask, uint32_t n)
 void ask_handed(struct ask *ask, uint64_t actor)
 {
     ask->recipient = actor;
-    if (ask->audience && audience_add(&ask->audience, actor) < 0)
+    if (ask->recipients && recipients_add(&ask->recipients, actor) < 0)
         log_error("a reply to an ask will be refused: out of memory");
 }
 
 bool ask_may_reply(const struct ask *ask, uint64_t actor)
 {
-    return ask->audience ? audience_has(ask->audience, actor) : ask->recipient == actor;
+    return ask->recipients ? recipients_has(ask->recipients, actor) : ask->recipient == actor;
 }
 
-void ask_answer(struct ask *ask, struct letter *reply)
+void ask_answer(struct ask *ask, struct envelope *reply)
 {
     struct actor *asker = ask->asker;
     const ask_done_fn done = ask->done;
@@ -233,7 +233,7 @@ void ask_answer(struct ask *ask, struct letter *reply)
         return;
     }
     done(userdata, reply, 0, NULL);
-    letter_free(reply);
+    envelope_free(reply);
 }
 
 void ask_fail(struct ask *ask, int error, const char *reason)
@@ -243,7 +243,7 @@ void ask_fail(struct ask *ask, int error, const char *reason)
     struct actor *asker = ask->asker;
     const ask_done_fn done = ask->quiet ? NULL : ask->done;
     void *userdata = ask->userdata;
-    struct letter *letter;
+    struct envelope *envelope;
     const uint64_t cookie = ask->cookie;
     const size_t size = strnlen(reason, PROTOCOL_REASON_MAX);
 
@@ -253,18 +253,18 @@ void ask_fail(struct ask *ask, int error, const char *reason)
             done(userdata, NULL, error, reason);
         return;
     }
-    letter = letter_new(PROTOCOL_ASK_FAILED, &NONE);
-    if (!letter)
+    envelope = envelope_new(PROTOCOL_ASK_FAILED, &NONE);
+    if (!envelope)
         return; /* the library's own time-out is what is left */
-    letter->id = actor_next_id(context);
-    letter->cookie = cookie;
-    letter->error = (uint32_t)error;
-    if (parcel_set(&letter->payload, reason, size) < 0)
-        letter->payload.size = 0;
-    delivery_answer(asker, letter);
+    envelope->id = actor_next_id(context);
+    envelope->cookie = cookie;
+    envelope->error = (uint32_t)error;
+    if (payload_set(&envelope->payload, reason, size) < 0)
+        envelope->payload.size = 0;
+    delivery_answer(asker, envelope);
 }
 
-void ask_letter_died(struct context *context, uint64_t handle, int error, const char *reason)
+void ask_envelope_died(struct context *context, uint64_t handle, int error, const char *reason)
 {
     struct ask *ask = ask_get(&context->asks, handle);
 

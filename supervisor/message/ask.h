@@ -12,8 +12,8 @@
 #include "shared/list.h"
 #include "shared/topic.h"
 #include "supervisor/loop/timer.h"
-#include "supervisor/message/audience.h"
-#include "supervisor/message/letter.h"
+#include "supervisor/message/envelope.h"
+#include "supervisor/message/recipients.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,9 +21,9 @@
 struct actor;
 struct context;
 
-/* `reply` is a PROTOCOL_REPLIED letter to be looked at, or NULL: then `error` (errno) and
+/* `reply` is a PROTOCOL_REPLIED message to be looked at, or NULL: then `error` (errno) and
  * `reason`. */
-typedef void (*ask_done_fn)(void *userdata, const struct letter *reply, int error,
+typedef void (*ask_done_fn)(void *userdata, const struct envelope *reply, int error,
                             const char *reason);
 
 struct ask {
@@ -37,9 +37,9 @@ struct ask {
     uint64_t asked_by;   /* its reference, also when it has ended; 0 = nobody's */
     uint64_t cookie;     /* the asker's own */
     uint64_t recipient;  /* to whom it was handed: who may reply; 0 = not handed over yet */
-    uint32_t copies;     /* letters on their way: exchanges make more */
+    uint32_t copies;     /* messages on their way: exchanges make more */
     uint32_t weight;     /* so many asks it counts for its asker */
-    struct audience *audience; /* there are, or were, several: all to whom it was handed */
+    struct recipients *recipients; /* there are, or were, several: all to whom it was handed */
     struct timer timer;
     ask_done_fn done;
     void *userdata;
@@ -83,9 +83,9 @@ void ask_drop_all(struct actor *asker);
 /* Two askers swap their open asks, as their workers swap places. */
 void ask_swap_all(struct actor *a, struct actor *b);
 
-/* There are `n` letters of it instead of one. 0, -EBUSY (its asker has too many open), -ENOMEM. */
+/* There are `n` messages of it instead of one. 0, -EBUSY (its asker has too many open), -ENOMEM. */
 int ask_share(struct ask *ask, uint32_t n);
-/* One of its letters was written into an inbox: who may reply. */
+/* One of its messages was written into an inbox: who may reply. */
 void ask_handed(struct ask *ask, uint64_t actor);
 
 /* Whether a reply of this type, from this actor, is what is waited for. */
@@ -93,8 +93,8 @@ bool ask_wants(const struct ask *ask, const struct topic *topic);
 bool ask_may_reply(const struct ask *ask, uint64_t actor);
 
 /* Ends it with a reply (moved from; frees it), or with a failure. */
-void ask_answer(struct ask *ask, struct letter *reply);
+void ask_answer(struct ask *ask, struct envelope *reply);
 void ask_fail(struct ask *ask, int error, const char *reason);
 
-/* One of its letters will be handled by nobody: fails the ask if it was the last. */
-void ask_letter_died(struct context *context, uint64_t handle, int error, const char *reason);
+/* One of its messages will be handled by nobody: fails the ask if it was the last. */
+void ask_envelope_died(struct context *context, uint64_t handle, int error, const char *reason);

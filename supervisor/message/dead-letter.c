@@ -57,7 +57,7 @@ void dead_letter_free(struct dead_letter *letter)
     share_unref(letter->share);
     for (size_t i = 0; i < letter->n_deaths; i++)
         death_unref(letter->deaths[i]);
-    parcel_deinit(&letter->payload);
+    payload_deinit(&letter->payload);
     free(letter);
 }
 
@@ -194,14 +194,14 @@ void dead_letters_deinit(struct dead_letters *letters)
     shares_deinit(&letters->shares);
 }
 
-/* Of a letter in its ring. */
+/* Of a message in its ring. */
 static void drop_payload(struct dead_letter *letter)
 {
     unlink_blob(letter);
     letter->payload_dropped = letter->payload_size > 0;
     letter->memory -= (size_t)letter->payload.size;
     share_sub(letter->share, DEAD_SHARE_MEMORY, letter->payload.size);
-    parcel_deinit(&letter->payload);
+    payload_deinit(&letter->payload);
 }
 
 /* The oldest of a share in that ring; NULL when it has none. */
@@ -251,7 +251,7 @@ void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t me
     evict(letters);
 }
 
-/* Ids only count up: but for a letter that is put back, the end is the place. */
+/* Ids only count up: but for a message that is put back, the end is the place. */
 static void link_in_order(struct dead_letters *letters, struct dead_letter *letter)
 {
     const enum dead_letter_queue queue = dead_letter_queue_of(letter->reason);
@@ -279,12 +279,12 @@ void dead_letter_put(struct dead_letters *letters, struct dead_letter *letter)
 }
 
 /* A descriptor is dearer than its bytes. What cannot be copied stays a blob. */
-static void copy_blob(struct parcel *payload)
+static void copy_blob(struct payload *payload)
 {
     const size_t size = (size_t)payload->size;
     uint8_t *copy;
 
-    if (payload->fd < 0 || payload->size > DEAD_LETTER_COPY_MAX || size <= PARCEL_SMALL)
+    if (payload->fd < 0 || payload->size > DEAD_LETTER_COPY_MAX || size <= PAYLOAD_SMALL)
         return;
     copy = malloc(size);
     if (!copy)
@@ -293,24 +293,24 @@ static void copy_blob(struct parcel *payload)
         free(copy);
         return;
     }
-    parcel_deinit(payload);
+    payload_deinit(payload);
     payload->heap = copy;
     payload->size = size;
 }
 
 static void set_payload(const struct dead_letters *letters, struct dead_letter *letter,
-                        struct parcel *payload)
+                        struct payload *payload)
 {
     letter->payload_size = payload->size;
     if (payload->size > letters->memory_max ||
         letter->memory > letters->memory_max - payload->size) {
         letter->payload_dropped = payload->size > 0;
-        parcel_deinit(payload);
+        payload_deinit(payload);
         return;
     }
     copy_blob(payload);
     letter->memory += (size_t)payload->size;
-    parcel_move(&letter->payload, payload);
+    payload_move(&letter->payload, payload);
 }
 
 /* Whose share it is: the sender's group's, if there is one, else the recipient's. */
@@ -324,7 +324,7 @@ static struct share *share_for(struct dead_letters *letters, const struct dead_l
 }
 
 uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
-                         struct parcel *payload)
+                         struct payload *payload)
 {
     struct dead_letter *letter;
 
@@ -336,7 +336,7 @@ uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_
     if (!letter || !letter->share) {
         dead_letter_free(letter);
         if (payload)
-            parcel_deinit(payload);
+            payload_deinit(payload);
         return 0;
     }
     letter->id = letters->last_id;

@@ -5,9 +5,9 @@
  * What nobody will handle, kept for people to look at: dead letters (messages that could not be
  * delivered or were not handled, jobs whose retries are exhausted) and the error queue (messages
  * whose handler failed). Two rings with one bound on their number each, and one on the memory of
- * both. Each letter belongs to the group of its sender, or without one to that of its recipient;
- * where a bound is reached, the oldest letter of a group that has at least an equal share goes. Ids
- * count up over both.
+ * both. Each message belongs to the group of its sender, or without one to that of its recipient;
+ * where a bound is reached, the oldest message of a group that has at least an equal share goes.
+ * Ids count up over both.
  */
 
 #include "shared/clock.h"
@@ -15,7 +15,7 @@
 #include "shared/list.h"
 #include "shared/share.h"
 #include "shared/topic.h"
-#include "supervisor/channel/parcel.h"
+#include "supervisor/channel/payload.h"
 #include "supervisor/job/job-options.h"
 #include "supervisor/process/death.h"
 #include <stdbool.h>
@@ -54,7 +54,7 @@ enum dead_letter_queue {
 #define DEAD_LETTER_BLOBS_MAX  64
 #define DEAD_LETTER_DEATHS_MAX 8
 
-/* What is shared: the number of letters in each ring (enum dead_letter_queue), bytes, blobs. */
+/* What is shared: the number of messages in each ring (enum dead_letter_queue), bytes, blobs. */
 enum {
     DEAD_SHARE_MEMORY = _DEAD_N_QUEUES,
     DEAD_SHARE_BLOBS,
@@ -66,7 +66,7 @@ struct dead_letter_facts {
     const char *sender, *recipient; /* as addresses */
     uint64_t sender_ref, recipient_ref;
     struct topic topic;
-    uint64_t message;           /* id of the letter; 0 = it never got one */
+    uint64_t message;           /* id of the message; 0 = it never got one */
     usec_t sent_at;             /* realtime */
     const char *job;            /* id, for DEAD_JOB */
     struct job_options options; /* that job's */
@@ -96,7 +96,7 @@ struct dead_letter {
     uint32_t attempts;
     size_t n_deaths;
     struct death *deaths[DEAD_LETTER_DEATHS_MAX];
-    struct parcel payload;
+    struct payload payload;
     bool payload_dropped; /* there was no room for it; payload.size is 0 */
     uint64_t payload_size;
     size_t memory;
@@ -131,7 +131,7 @@ void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t me
  * memory is kept without its payload. Its id, or 0 when out of memory (counted nevertheless).
  */
 uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
-                         struct parcel *payload);
+                         struct payload *payload);
 
 /* NULL if there is none (any more). O(log n) is not promised: for people, not for work. */
 struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id);
@@ -161,7 +161,7 @@ struct dead_letter_filter {
 bool dead_letter_matches(const struct dead_letter *letter, const struct dead_letter_filter *filter);
 
 /*
- * Walks both rings in the order of ids, from behind id `after`. To be used up before the letters
+ * Walks both rings in the order of ids, from behind id `after`. To be used up before the messages
  * change.
  */
 struct dead_letter_cursor {

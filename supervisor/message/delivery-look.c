@@ -7,17 +7,17 @@
 
 bool delivery_has_unhandled(const struct actor *actor, bool begun_too)
 {
-    const struct mailbox *mailbox = actor->mailbox;
+    const struct endpoint *endpoint = actor->endpoint;
     struct ring_record record;
     uint32_t at, head, taken, flags;
 
-    if (!mailbox)
+    if (!endpoint)
         return false;
-    at = delivery_gate_of(mailbox);
+    at = delivery_gate_of(endpoint);
     /* Partners: the worker's stores around each handler. Compared, not followed. */
-    head = atomic_load_explicit(&mailbox->channel.theirs.header->head, memory_order_acquire);
-    taken = atomic_load_explicit(&mailbox->channel.theirs.header->taken, memory_order_relaxed);
-    while (ring_look(&mailbox->channel.out, &at, &record) == 0) {
+    head = atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_acquire);
+    taken = atomic_load_explicit(&endpoint->channel.theirs.header->taken, memory_order_relaxed);
+    while (ring_look(&endpoint->channel.out, &at, &record) == 0) {
         if (record.kind != PROTOCOL_MESSAGE || !delivery_is_behind(at, actor->settled) ||
             !delivery_is_behind(at, head) || (at == taken && !begun_too))
             continue;
@@ -26,26 +26,26 @@ bool delivery_has_unhandled(const struct actor *actor, bool begun_too)
         if (!(flags & PROTOCOL_MESSAGE_POOL))
             return true;
     }
-    return begun_too && actor->postbox.n_in_hand > 0;
+    return begun_too && actor->mailbox.n_in_hand > 0;
 }
 
-static uint64_t count_unnoticed(const struct mailbox *mailbox)
+static uint64_t count_unnoticed(const struct endpoint *endpoint)
 {
-    uint32_t at = delivery_gate_of(mailbox);
+    uint32_t at = delivery_gate_of(endpoint);
     struct ring_record record;
     uint64_t n = 0;
     /* Partner: the release store in the peer's ring_release(). Compared, not followed. */
     const uint32_t head =
-        atomic_load_explicit(&mailbox->channel.theirs.header->head, memory_order_acquire);
+        atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_acquire);
 
-    while (delivery_is_behind(head, at) && ring_look(&mailbox->channel.out, &at, &record) == 0)
+    while (delivery_is_behind(head, at) && ring_look(&endpoint->channel.out, &at, &record) == 0)
         n += record.kind == PROTOCOL_MESSAGE && !delivery_is_behind(at, head);
     return n;
 }
 
 static uint64_t count_consumed(const struct actor *actor)
 {
-    return actor->counters.consumed + (actor->mailbox ? count_unnoticed(actor->mailbox) : 0);
+    return actor->counters.consumed + (actor->endpoint ? count_unnoticed(actor->endpoint) : 0);
 }
 
 uint64_t delivery_consumed(const struct actor *actor)
@@ -59,20 +59,20 @@ uint64_t delivery_consumed(const struct actor *actor)
 
 bool delivery_is_quiet(const struct actor *actor)
 {
-    const struct mailbox *mailbox = actor->mailbox;
+    const struct endpoint *endpoint = actor->endpoint;
 
-    if (!postbox_idle(&actor->postbox) || actor->postbox.n_stashed > 0)
+    if (!mailbox_idle(&actor->mailbox) || actor->mailbox.n_stashed > 0)
         return false;
-    return !mailbox || mailbox->dead ||
-           atomic_load_explicit(&mailbox->channel.theirs.header->head, memory_order_relaxed) ==
-               mailbox->channel.out.tail;
+    return !endpoint || endpoint->dead ||
+           atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_relaxed) ==
+               endpoint->channel.out.tail;
 }
 
 /* ---- flight recorder ---- */
 
-static bool read_taken(const struct mailbox *mailbox, uint32_t start, struct delivery_taken *ret)
+static bool read_taken(const struct endpoint *endpoint, uint32_t start, struct delivery_taken *ret)
 {
-    const struct ring_producer *ring = &mailbox->channel.out;
+    const struct ring_producer *ring = &endpoint->channel.out;
     struct protocol_message message;
     struct ring_record record;
 
@@ -103,16 +103,16 @@ static bool is_listed(const struct delivery_taken *taken, size_t n, uint64_t id)
 static size_t add_waiting(const struct actor *actor, struct delivery_taken *ret, size_t n,
                           size_t max)
 {
-    list_for_each (node, &actor->postbox.stash) {
-        const struct letter *letter = list_entry(node, struct letter, link);
+    list_for_each (node, &actor->mailbox.stash) {
+        const struct envelope *envelope = list_entry(node, struct envelope, link);
 
         if (n == max)
             break;
-        if (letter->in_hand && !is_listed(ret, n, letter->id))
-            ret[n++] = (struct delivery_taken){.id = letter->id,
-                                               .sender = letter->sender,
-                                               .sent_at = letter->sent_at,
-                                               .topic = letter->topic,
+        if (envelope->in_hand && !is_listed(ret, n, envelope->id))
+            ret[n++] = (struct delivery_taken){.id = envelope->id,
+                                               .sender = envelope->sender,
+                                               .sent_at = envelope->sent_at,
+                                               .topic = envelope->topic,
                                                .in_hand = true};
     }
     return n;
@@ -120,25 +120,25 @@ static size_t add_waiting(const struct actor *actor, struct delivery_taken *ret,
 
 size_t delivery_flight_recorder(struct actor *actor, struct delivery_taken *ret, size_t max)
 {
-    const struct mailbox *mailbox = actor->mailbox;
+    const struct endpoint *endpoint = actor->endpoint;
     uint32_t at, start;
     struct ring_record record;
     size_t n = 0;
 
     delivery_settle(actor);
-    at = delivery_gate_of(mailbox);
-    if (max > 0 && ring_look(&mailbox->channel.out, &at, &record) == 0) {
+    at = delivery_gate_of(endpoint);
+    if (max > 0 && ring_look(&endpoint->channel.out, &at, &record) == 0) {
         start = delivery_start_of(&record, at);
         ret[0].in_hand = false;
-        if (at == atomic_load_explicit(&mailbox->channel.theirs.header->taken,
+        if (at == atomic_load_explicit(&endpoint->channel.theirs.header->taken,
                                        memory_order_relaxed) &&
-            read_taken(mailbox, start, &ret[0]))
+            read_taken(endpoint, start, &ret[0]))
             ret[n++].in_hand = true;
     }
     n = add_waiting(actor, ret, n, max);
     for (uint32_t i = 0; i < actor->n_recent && i < DELIVERY_RECENT && n < max; i++) {
         start = actor->recent[(actor->n_recent - 1 - i) % DELIVERY_RECENT];
-        if (!read_taken(mailbox, start, &ret[n]))
+        if (!read_taken(endpoint, start, &ret[n]))
             break;
         n += !is_listed(ret, n, ret[n].id);
     }

@@ -5,12 +5,12 @@
  * Shared by the parts of delivery:
  *
  *   delivery.c          from an actor to its inbox
- *   delivery-record.c   a letter as a record
+ *   delivery-record.c   a message as a record
  *   delivery-recover.c  from the inbox back to the actor
  *   delivery-look.c     what the inbox holds
  */
 
-#include "supervisor/channel/mailbox.h"
+#include "supervisor/channel/endpoint.h"
 #include "supervisor/message/delivery.h"
 
 #define DELIVERY_RECENT (sizeof(((struct actor *)0)->recent) / sizeof(uint32_t))
@@ -32,9 +32,9 @@ static inline bool delivery_is_behind(uint32_t a, uint32_t b)
     return (int32_t)(a - b) > 0;
 }
 
-static inline uint32_t delivery_gate_of(const struct mailbox *mailbox)
+static inline uint32_t delivery_gate_of(const struct endpoint *endpoint)
 {
-    return atomic_load_explicit(&mailbox->gate, memory_order_relaxed);
+    return atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
 }
 
 /* ---- delivery-recover.c ---- */
@@ -45,8 +45,8 @@ void delivery_settle(struct actor *actor);
 /* ---- delivery-record.c ---- */
 
 /*
- * Writes a letter into the inbox as the record that its kind says; `*wire` = how its payload went,
- * if it has one. 0, MAILBOX_E_FULL, or -errno: nothing is written then. The letter stays the
+ * Writes a message into the inbox as the record that its kind says; `*wire` = how its payload went,
+ * if it has one. 0, ENDPOINT_E_FULL, or -errno: nothing is written then. The message stays the
  * caller's.
  */
-int delivery_write(struct actor *actor, const struct letter *letter, struct payload_wire *wire);
+int delivery_write(struct actor *actor, const struct envelope *envelope, struct payload_wire *wire);

@@ -4,85 +4,86 @@
 /* Fields of ASK_FAILED and TERMINATED beside their text. */
 #define TEXT_RECORD_FIXED 32u
 
-static uint32_t content_room(const struct letter *letter, uint32_t inline_size)
+static uint32_t content_room(const struct envelope *envelope, uint32_t inline_size)
 {
-    const uint32_t names = letter->topic.type_size + letter->topic.key_size;
+    const uint32_t names = envelope->topic.type_size + envelope->topic.key_size;
 
     return 24u + ((names + 7u) & ~7u) + inline_size + 1u;
 }
 
-static int put_message(void *body, uint32_t room, const struct letter *letter,
+static int put_message(void *body, uint32_t room, const struct envelope *envelope,
                        const struct payload_wire *wire)
 {
     const struct protocol_message message = {
-        .id = letter->id,
-        .sender = letter->sender,
-        .ask = letter->ask,
-        .timer = letter->timer,
-        .sent_at = letter->sent_at,
-        .flags = letter->flags,
-        .attempt = letter->attempt,
-        .content = {.topic = letter->topic, .payload = *wire},
+        .id = envelope->id,
+        .sender = envelope->sender,
+        .ask = envelope->ask,
+        .timer = envelope->timer,
+        .sent_at = envelope->sent_at,
+        .flags = envelope->flags,
+        .attempt = envelope->attempt,
+        .content = {.topic = envelope->topic, .payload = *wire},
     };
 
     return protocol_put_message(body, room, &message);
 }
 
-static int put_replied(void *body, uint32_t room, const struct letter *letter,
+static int put_replied(void *body, uint32_t room, const struct envelope *envelope,
                        const struct payload_wire *wire)
 {
     const struct protocol_replied replied = {
-        .cookie = letter->cookie,
-        .from = letter->sender,
-        .content = {.topic = letter->topic, .payload = *wire},
+        .cookie = envelope->cookie,
+        .from = envelope->sender,
+        .content = {.topic = envelope->topic, .payload = *wire},
     };
 
     return protocol_put_replied(body, room, &replied);
 }
 
-static int put_text(void *body, uint32_t room, const struct letter *letter)
+static int put_text(void *body, uint32_t room, const struct envelope *envelope)
 {
-    const char *text = parcel_data(&letter->payload);
-    const uint32_t size = (uint32_t)letter->payload.size;
+    const char *text = payload_data(&envelope->payload);
+    const uint32_t size = (uint32_t)envelope->payload.size;
 
-    if (letter->kind == PROTOCOL_TERMINATED) {
+    if (envelope->kind == PROTOCOL_TERMINATED) {
         const struct protocol_terminated terminated = {
-            .reference = letter->sender, .cause = text, .cause_size = size};
+            .reference = envelope->sender, .cause = text, .cause_size = size};
         return protocol_put_terminated(body, room, &terminated);
     }
     const struct protocol_refused refused = {
-        .cookie = letter->cookie, .error = letter->error, .reason = text, .reason_size = size};
+        .cookie = envelope->cookie, .error = envelope->error, .reason = text, .reason_size = size};
     return protocol_put_refused(body, room, &refused);
 }
 
-int delivery_write(struct actor *actor, const struct letter *letter, struct payload_wire *wire)
+int delivery_write(struct actor *actor, const struct envelope *envelope, struct payload_wire *wire)
 {
-    struct mailbox *mailbox = actor->mailbox;
-    const bool text = letter->kind == PROTOCOL_ASK_FAILED || letter->kind == PROTOCOL_TERMINATED;
-    const uint32_t inline_max = mailbox->channel.mine.header->inline_max;
-    const bool blob = letter->payload.fd >= 0 || letter->payload.size > inline_max;
-    const uint32_t size = !text && blob ? 0 : (uint32_t)letter->payload.size;
+    struct endpoint *endpoint = actor->endpoint;
+    const bool text =
+        envelope->kind == PROTOCOL_ASK_FAILED || envelope->kind == PROTOCOL_TERMINATED;
+    const uint32_t inline_max = endpoint->channel.mine.header->inline_max;
+    const bool blob = envelope->payload.fd >= 0 || envelope->payload.size > inline_max;
+    const uint32_t size = !text && blob ? 0 : (uint32_t)envelope->payload.size;
     const uint32_t room =
-        text ? TEXT_RECORD_FIXED + size : PROTOCOL_MESSAGE_CONTENT + content_room(letter, size);
+        text ? TEXT_RECORD_FIXED + size : PROTOCOL_MESSAGE_CONTENT + content_room(envelope, size);
     void *body;
     int r;
 
-    r = mailbox_reserve(mailbox, room, &body);
+    r = endpoint_reserve(endpoint, room, &body);
     if (r != 0)
         return r;
     if (!text) {
-        r = mailbox_give(mailbox, &letter->payload, wire);
+        r = endpoint_give(endpoint, &envelope->payload, wire);
         if (r != 0)
             return r;
     }
     if (text)
-        r = put_text(body, room, letter);
-    else if (letter->kind == PROTOCOL_REPLIED)
-        r = put_replied(body, room, letter, wire);
+        r = put_text(body, room, envelope);
+    else if (envelope->kind == PROTOCOL_REPLIED)
+        r = put_replied(body, room, envelope, wire);
     else
-        r = put_message(body, room, letter, wire);
+        r = put_message(body, room, envelope, wire);
     if (r < 0)
         return r;
-    mailbox_commit(mailbox, letter->kind, (uint32_t)r);
+    endpoint_commit(endpoint, envelope->kind, (uint32_t)r);
     return 0;
 }

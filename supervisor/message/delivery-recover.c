@@ -3,95 +3,95 @@
 #include "supervisor/context.h"
 #include "supervisor/event/complaint.h"
 #include "supervisor/message/delivery-private.h"
+#include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
 #include "supervisor/message/stand-in.h"
-#include "supervisor/message/watch.h"
 #include "supervisor/process/death.h"
 #include <errno.h>
 #include <string.h>
 
-/* ---- a letter out of its record ---- */
+/* ---- a message out of its record ---- */
 
-/* Those before it are not taken any more: letters are reported on in their order. */
-static struct letter *take_kept(struct actor *actor, uint32_t cursor)
+/* Those before it are not taken any more: messages are reported on in their order. */
+static struct envelope *take_kept(struct actor *actor, uint32_t cursor)
 {
     struct list *node;
 
     while ((node = list_first(&actor->blobs))) {
-        struct letter *letter = list_entry(node, struct letter, link);
+        struct envelope *envelope = list_entry(node, struct envelope, link);
 
-        if (delivery_is_behind(letter->cursor, cursor))
+        if (delivery_is_behind(envelope->cursor, cursor))
             return NULL;
         list_unlink(node);
-        if (letter->cursor == cursor)
-            return letter;
-        letter_free(letter);
+        if (envelope->cursor == cursor)
+            return envelope;
+        envelope_free(envelope);
     }
     return NULL;
 }
 
-static struct letter *letter_of(struct actor *actor, const struct protocol_message *message,
-                                uint32_t cursor)
+static struct envelope *envelope_of(struct actor *actor, const struct protocol_message *message,
+                                    uint32_t cursor)
 {
-    struct letter *letter;
+    struct envelope *envelope;
 
     if (message->content.payload.form == PAYLOAD_BLOB)
         return take_kept(actor, cursor);
-    letter = letter_new(PROTOCOL_MESSAGE, &message->content.topic);
-    if (!letter)
+    envelope = envelope_new(PROTOCOL_MESSAGE, &message->content.topic);
+    if (!envelope)
         return NULL;
-    if (parcel_set(&letter->payload, message->content.payload.data,
-                   (size_t)message->content.payload.size) < 0)
-        return letter_free(letter);
-    letter->id = message->id;
-    letter->sender = message->sender;
-    letter->ask = message->ask;
-    letter->timer = message->timer;
-    letter->sent_at = message->sent_at;
-    letter->flags = message->flags;
-    letter->attempt = message->attempt;
-    return letter;
+    if (payload_set(&envelope->payload, message->content.payload.data,
+                    (size_t)message->content.payload.size) < 0)
+        return envelope_free(envelope);
+    envelope->id = message->id;
+    envelope->sender = message->sender;
+    envelope->ask = message->ask;
+    envelope->timer = message->timer;
+    envelope->sent_at = message->sent_at;
+    envelope->flags = message->flags;
+    envelope->attempt = message->attempt;
+    return envelope;
 }
 
-/* There is no memory to make it a letter. */
+/* There is no memory to make it a message. */
 static void lose(struct actor *actor, const struct protocol_message *message)
 {
     complain(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
-    ask_letter_died(actor->context, message->ask, ENOMEM, "out of memory");
+    ask_envelope_died(actor->context, message->ask, ENOMEM, "out of memory");
 }
 
-/* ---- what a worker says about its letters ---- */
+/* ---- what a worker says about its messages ---- */
 
 /* There is more room afterwards: whoever waits for that goes on, also what is for the pool. */
-static void take_stashed(struct actor *actor, struct letter *letter)
+static void take_stashed(struct actor *actor, struct envelope *envelope)
 {
     struct actor *pool = delivery_pool_of(actor);
 
-    postbox_take(&actor->postbox, letter);
+    mailbox_take(&actor->mailbox, envelope);
     delivery_wake(actor);
-    if (pool && !postbox_idle(&pool->postbox))
+    if (pool && !mailbox_idle(&pool->mailbox))
         delivery_wake(pool);
 }
 
-int delivery_claim(struct actor *actor, uint64_t id, struct letter **ret)
+int delivery_claim(struct actor *actor, uint64_t id, struct envelope **ret)
 {
-    const uint32_t gate = delivery_gate_of(actor->mailbox);
+    const uint32_t gate = delivery_gate_of(actor->endpoint);
     uint32_t at = delivery_is_behind(actor->settled, gate) ? actor->settled : gate;
     struct protocol_message message;
     struct ring_record record;
 
-    *ret = postbox_stashed(&actor->postbox, id);
+    *ret = mailbox_stashed(&actor->mailbox, id);
     if (*ret) {
         take_stashed(actor, *ret);
         return 0;
     }
     /* Forward only: every record is passed once, whatever a worker says. */
-    while (ring_look(&actor->mailbox->channel.out, &at, &record) == 0) {
+    while (ring_look(&actor->endpoint->channel.out, &at, &record) == 0) {
         if (record.kind != PROTOCOL_MESSAGE ||
             protocol_get_message(record.body, record.size, &message) < 0 || message.id != id)
             continue;
         actor->settled = at;
-        *ret = letter_of(actor, &message, at);
+        *ret = envelope_of(actor, &message, at);
         if (!*ret)
             lose(actor, &message);
         return *ret ? 0 : -ENOMEM;
@@ -101,27 +101,27 @@ int delivery_claim(struct actor *actor, uint64_t id, struct letter **ret)
 
 int delivery_stash(struct actor *actor, const struct protocol_stash *stash)
 {
-    struct letter *letter = postbox_stashed(&actor->postbox, stash->letter);
+    struct envelope *envelope = mailbox_stashed(&actor->mailbox, stash->message);
     int r;
 
-    if (!letter) {
-        r = delivery_claim(actor, stash->letter, &letter);
+    if (!envelope) {
+        r = delivery_claim(actor, stash->message, &envelope);
         if (r < 0)
             return r;
-        postbox_add_stash(&actor->postbox, letter);
+        mailbox_add_stash(&actor->mailbox, envelope);
     }
-    postbox_set_in_hand(&actor->postbox, letter, stash->flags & PROTOCOL_STASH_IN_HAND);
+    mailbox_set_in_hand(&actor->mailbox, envelope, stash->flags & PROTOCOL_STASH_IN_HAND);
     return 0;
 }
 
 int delivery_unstash(struct actor *actor, uint64_t id)
 {
-    struct letter *letter = postbox_stashed(&actor->postbox, id);
+    struct envelope *envelope = mailbox_stashed(&actor->mailbox, id);
 
-    if (!letter)
+    if (!envelope)
         return -EBADMSG;
-    take_stashed(actor, letter);
-    letter_free(letter);
+    take_stashed(actor, envelope);
+    envelope_free(envelope);
     return 0;
 }
 
@@ -129,30 +129,31 @@ int delivery_unstash(struct actor *actor, uint64_t id)
 
 void delivery_settle(struct actor *actor)
 {
-    struct mailbox *mailbox = actor->mailbox;
-    uint32_t at = delivery_gate_of(mailbox);
+    struct endpoint *endpoint = actor->endpoint;
+    uint32_t at = delivery_gate_of(endpoint);
     struct ring_record record;
     /* Partner: the release store in the peer's ring_release(); it is dead, the order is certain. */
     const uint32_t head =
-        atomic_load_explicit(&mailbox->channel.theirs.header->head, memory_order_acquire);
+        atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_acquire);
 
     while (delivery_is_behind(head, at)) {
         uint32_t next = at;
-        if (ring_look(&mailbox->channel.out, &next, &record) != 0 || delivery_is_behind(next, head))
+        if (ring_look(&endpoint->channel.out, &next, &record) != 0 ||
+            delivery_is_behind(next, head))
             break;
         delivery_on_consumed(actor, &record, next);
         at = next;
     }
-    atomic_store_explicit(&mailbox->gate, at, memory_order_relaxed);
-    mailbox->checking = false;
+    atomic_store_explicit(&endpoint->gate, at, memory_order_relaxed);
+    endpoint->checking = false;
 }
 
 /* Of the workers that had it in hand, the last one first in the log. Their number. */
-static size_t find_killed(const struct actor *actor, const struct letter *letter,
+static size_t find_killed(const struct actor *actor, const struct envelope *envelope,
                           struct death *death, struct death *ret[DEAD_LETTER_DEATHS_MAX])
 {
     const size_t n =
-        death_log_find_message(&actor->context->deaths, letter->id, ret, DEAD_LETTER_DEATHS_MAX);
+        death_log_find_message(&actor->context->deaths, envelope->id, ret, DEAD_LETTER_DEATHS_MAX);
 
     if (n > 0 || !death)
         return n;
@@ -161,19 +162,19 @@ static size_t find_killed(const struct actor *actor, const struct letter *letter
 }
 
 /* By the policy for what was in hand: it is in `back` afterwards, or in the error queue. */
-static void retry_or_bury(struct actor *actor, struct letter *letter, struct list *back,
+static void retry_or_drop(struct actor *actor, struct envelope *envelope, struct list *back,
                           struct death *death)
 {
     const struct actor_policy policy = actor_policy(actor);
     struct death *deaths[DEAD_LETTER_DEATHS_MAX];
     struct actor *self = actor_self(actor);
 
-    letter->attempt++;
-    letter->in_hand = false;
-    if (policy.on_crash == CONFIG_ON_CRASH_RETRY && letter->attempt <= policy.message_retries) {
-        letter->flags |= PROTOCOL_MESSAGE_REDELIVERED;
+    envelope->attempt++;
+    envelope->in_hand = false;
+    if (policy.on_crash == CONFIG_ON_CRASH_RETRY && envelope->attempt <= policy.message_retries) {
+        envelope->flags |= PROTOCOL_MESSAGE_REDELIVERED;
         self->counters.redelivered++;
-        list_push_back(back, &letter->link);
+        list_push_back(back, &envelope->link);
         return;
     }
     const struct router_verdict verdict = {
@@ -181,50 +182,50 @@ static void retry_or_bury(struct actor *actor, struct letter *letter, struct lis
         .error = ECONNRESET,
         .text = death ? death->detail : NULL,
         .deaths = deaths,
-        .n_deaths = find_killed(actor, letter, death, deaths),
+        .n_deaths = find_killed(actor, envelope, death, deaths),
     };
-    router_bury(actor->context, letter, self, &verdict);
+    router_undeliverable(actor->context, envelope, self, &verdict);
 }
 
 static void collect_stash(struct actor *actor, struct list *back, struct death *death)
 {
     struct list *node;
 
-    while ((node = list_first(&actor->postbox.stash))) {
-        struct letter *letter = list_entry(node, struct letter, link);
-        postbox_take(&actor->postbox, letter);
-        if (letter->in_hand)
-            retry_or_bury(actor, letter, back, death);
+    while ((node = list_first(&actor->mailbox.stash))) {
+        struct envelope *envelope = list_entry(node, struct envelope, link);
+        mailbox_take(&actor->mailbox, envelope);
+        if (envelope->in_hand)
+            retry_or_drop(actor, envelope, back, death);
         else
-            list_push_back(back, &letter->link);
+            list_push_back(back, &envelope->link);
     }
 }
 
 static void collect_ring(struct actor *actor, struct list *back, struct death *death)
 {
-    const struct mailbox *mailbox = actor->mailbox;
-    uint32_t at = delivery_gate_of(mailbox);
+    const struct endpoint *endpoint = actor->endpoint;
+    uint32_t at = delivery_gate_of(endpoint);
     /* Partner: the worker's store before each handler. Compared, not followed. */
     const uint32_t taken =
-        atomic_load_explicit(&mailbox->channel.theirs.header->taken, memory_order_relaxed);
+        atomic_load_explicit(&endpoint->channel.theirs.header->taken, memory_order_relaxed);
     struct protocol_message message;
     struct ring_record record;
 
-    while (ring_look(&mailbox->channel.out, &at, &record) == 0) {
-        struct letter *letter;
+    while (ring_look(&endpoint->channel.out, &at, &record) == 0) {
+        struct envelope *envelope;
 
         if (record.kind != PROTOCOL_MESSAGE || !delivery_is_behind(at, actor->settled) ||
             protocol_get_message(record.body, record.size, &message) < 0)
             continue;
-        letter = letter_of(actor, &message, at);
-        if (!letter) {
+        envelope = envelope_of(actor, &message, at);
+        if (!envelope) {
             lose(actor, &message);
             continue;
         }
         if (taken == at)
-            retry_or_bury(actor, letter, back, death);
+            retry_or_drop(actor, envelope, back, death);
         else
-            list_push_back(back, &letter->link);
+            list_push_back(back, &envelope->link);
     }
 }
 
@@ -232,10 +233,10 @@ static void drop_answers(struct actor *actor)
 {
     struct list *node;
 
-    while ((node = list_first(&actor->postbox.answers))) {
-        struct letter *letter = list_entry(node, struct letter, link);
-        postbox_take(&actor->postbox, letter);
-        letter_free(letter);
+    while ((node = list_first(&actor->mailbox.answers))) {
+        struct envelope *envelope = list_entry(node, struct envelope, link);
+        mailbox_take(&actor->mailbox, envelope);
+        envelope_free(envelope);
     }
 }
 
@@ -247,30 +248,30 @@ void delivery_recover(struct actor *actor, struct death *death)
 
     delivery_set_up(actor, false);
     ask_drop_all(actor);
-    watch_drop_all(actor);
+    monitor_drop_all(actor);
     drop_answers(actor);
     list_unlink(&actor->blocked_link);
-    if (!actor->mailbox)
+    if (!actor->endpoint)
         return;
     delivery_settle(actor);
     collect_stash(actor, &back, death);
     collect_ring(actor, &back, death);
     /* The last one first: each goes before all others. */
     while ((node = list_first(&back))) {
-        struct letter *letter = list_entry(back.prev, struct letter, link);
-        struct actor *to = pool && (letter->flags & PROTOCOL_MESSAGE_POOL) ? pool : self;
+        struct envelope *envelope = list_entry(back.prev, struct envelope, link);
+        struct actor *to = pool && (envelope->flags & PROTOCOL_MESSAGE_POOL) ? pool : self;
 
-        list_unlink(&letter->link);
-        postbox_add_front(&to->postbox, letter);
+        list_unlink(&envelope->link);
+        mailbox_add_front(&to->mailbox, envelope);
         if (to != actor)
             delivery_wake(to);
     }
     while ((node = list_first(&actor->blobs))) {
         list_unlink(node);
-        letter_free(list_entry(node, struct letter, link));
+        envelope_free(list_entry(node, struct envelope, link));
     }
     actor->n_inbox = actor->n_pooled = 0;
-    actor->mailbox = NULL;
+    actor->endpoint = NULL;
     if (self == actor)
         return;
     self->counters.consumed += actor->counters.consumed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/delivery.h"
 
-#include "supervisor/channel/mailbox.h"
+#include "supervisor/channel/endpoint.h"
 #include "supervisor/context.h"
 #include "supervisor/event/complaint.h"
 #include "supervisor/group/cell.h"
@@ -25,7 +25,7 @@ static void review_in_pool(struct actor *actor)
     struct actor *pool = delivery_pool_of(actor);
 
     if (pool)
-        pool_review(&pool->pool, actor);
+        least_loaded_review(&pool->pool, actor);
 }
 
 bool delivery_takes_messages(const struct actor *actor)
@@ -35,42 +35,42 @@ bool delivery_takes_messages(const struct actor *actor)
 
 bool delivery_is_direct(const struct actor *actor)
 {
-    const struct postbox *postbox = &actor->postbox;
+    const struct mailbox *mailbox = &actor->mailbox;
 
-    if (!delivery_takes_messages(actor) || !postbox_idle(postbox))
+    if (!delivery_takes_messages(actor) || !mailbox_idle(mailbox))
         return false;
-    if (postbox->n_stashed == 0)
+    if (mailbox->n_stashed == 0)
         return true;
     /* What it stashes of what it gets counts, too. */
     const struct actor_policy policy = actor_policy(actor);
-    return postbox_has_room(postbox, 0, policy.mailbox_max, policy.mailbox_memory_max);
+    return mailbox_has_room(mailbox, 0, policy.mailbox_max, policy.mailbox_memory_max);
 }
 
 /* ---- writing records ---- */
 
-int delivery_send(struct actor *actor, struct letter *letter)
+int delivery_send(struct actor *actor, struct envelope *envelope)
 {
     struct payload_wire wire = {.form = PAYLOAD_INLINE};
     int r;
 
-    r = delivery_write(actor, letter, &wire);
-    if (r == MAILBOX_E_FULL)
+    r = delivery_write(actor, envelope, &wire);
+    if (r == ENDPOINT_E_FULL)
         actor->full = true;
     if (r != 0)
         return r;
-    if (letter->kind == PROTOCOL_MESSAGE)
-        delivery_note_sent(actor, &(struct protocol_message){.id = letter->id,
-                                                             .sender = letter->sender,
-                                                             .ask = letter->ask,
-                                                             .flags = letter->flags,
-                                                             .content.topic = letter->topic});
-    if (wire.form == PAYLOAD_INLINE || letter->kind != PROTOCOL_MESSAGE) {
-        letter_free(letter);
+    if (envelope->kind == PROTOCOL_MESSAGE)
+        delivery_note_sent(actor, &(struct protocol_message){.id = envelope->id,
+                                                             .sender = envelope->sender,
+                                                             .ask = envelope->ask,
+                                                             .flags = envelope->flags,
+                                                             .content.topic = envelope->topic});
+    if (wire.form == PAYLOAD_INLINE || envelope->kind != PROTOCOL_MESSAGE) {
+        envelope_free(envelope);
         return 0;
     }
     /* The descriptor is needed again should the worker die before it has read the message. */
-    letter->cursor = actor->mailbox->channel.out.tail;
-    list_push_back(&actor->blobs, &letter->link);
+    envelope->cursor = actor->endpoint->channel.out.tail;
+    list_push_back(&actor->blobs, &envelope->link);
     return 0;
 }
 
@@ -106,40 +106,40 @@ bool delivery_must_read_first(struct actor *actor)
 
 static void let_go_on(struct actor *actor)
 {
-    if (!actor->held_up || !actor->mailbox || !router_answer_fits(actor, 0))
+    if (!actor->held_up || !actor->endpoint || !router_answer_fits(actor, 0))
         return;
     actor->held_up = false;
-    mailbox_resume(actor->mailbox);
+    endpoint_resume(actor->endpoint);
 }
 
 /* Ours is the fault (memory, descriptors): it cannot be handed over, and says so. */
-static void give_up(struct actor *actor, struct letter *letter, int error)
+static void give_up(struct actor *actor, struct envelope *envelope, int error)
 {
     const struct router_verdict verdict = {
         .reason = DEAD_NO_MEMORY, .error = -error, .text = strerror(-error)};
 
     complain(actor, LOG_LEVEL_WARNING, "a message cannot be handed over: %s", strerror(-error));
-    router_bury(actor->context, letter, actor, &verdict);
+    router_undeliverable(actor->context, envelope, actor, &verdict);
 }
 
 /* Whether it went, one way or another. */
-static bool feed_one(struct actor *from, struct actor *to, struct letter *letter)
+static bool feed_one(struct actor *from, struct actor *to, struct envelope *envelope)
 {
-    const bool answer = letter->place == LETTER_ANSWERS;
+    const bool answer = envelope->place == ENVELOPE_ANSWERS;
     int r;
 
-    postbox_take(&from->postbox, letter);
-    r = delivery_send(to, letter);
+    mailbox_take(&from->mailbox, envelope);
+    r = delivery_send(to, envelope);
     if (r == 0)
         return true;
-    if (r < 0 && !to->mailbox->dead) {
-        give_up(from, letter, r);
+    if (r < 0 && !to->endpoint->dead) {
+        give_up(from, envelope, r);
         return true;
     }
     if (answer)
-        postbox_add_answer_front(&from->postbox, letter);
+        mailbox_add_answer_front(&from->mailbox, envelope);
     else
-        postbox_add_front(&from->postbox, letter);
+        mailbox_add_front(&from->mailbox, envelope);
     return false;
 }
 
@@ -151,15 +151,15 @@ static bool others_first(const struct actor *actor)
 
 static void feed_inbox(struct actor *actor)
 {
-    struct letter *letter;
+    struct envelope *envelope;
 
     if (actor->full && others_first(actor))
         return;
-    if (actor->mailbox && !actor->mailbox->wants_space)
+    if (actor->endpoint && !actor->endpoint->wants_space)
         actor->full = false;
-    while (actor->mailbox && !actor->full &&
-           (letter = postbox_next(&actor->postbox, !delivery_takes_messages(actor))))
-        if (!feed_one(actor, actor, letter))
+    while (actor->endpoint && !actor->full &&
+           (envelope = mailbox_next(&actor->mailbox, !delivery_takes_messages(actor))))
+        if (!feed_one(actor, actor, envelope))
             break;
     let_go_on(actor);
     review_in_pool(actor);
@@ -168,13 +168,13 @@ static void feed_inbox(struct actor *actor)
 static void feed_pool(struct actor *actor)
 {
     const unsigned batch_max = actor->cell->config->batch_max;
-    struct letter *letter;
+    struct envelope *envelope;
     struct actor *slot;
 
-    while (!actor->paused && (letter = postbox_oldest(&actor->postbox)) &&
-           (slot = pool_pick(&actor->pool, batch_max))) {
-        letter->flags |= PROTOCOL_MESSAGE_POOL;
-        if (!feed_one(actor, slot, letter))
+    while (!actor->paused && (envelope = mailbox_oldest(&actor->mailbox)) &&
+           (slot = least_loaded_pick(&actor->pool, batch_max))) {
+        envelope->flags |= PROTOCOL_MESSAGE_POOL;
+        if (!feed_one(actor, slot, envelope))
             review_in_pool(slot);
     }
 }
@@ -184,15 +184,16 @@ static void feed_others(struct actor *actor)
 {
     const size_t copies =
         1 + (actor->kind == ACTOR_EXCHANGE ? actor->exchange->n_subscriptions : 0);
-    struct letter *letter;
+    struct envelope *envelope;
 
-    for (size_t n = 0; !actor->paused && (letter = postbox_oldest(&actor->postbox)); n += copies) {
+    for (size_t n = 0; !actor->paused && (envelope = mailbox_oldest(&actor->mailbox));
+         n += copies) {
         if (n >= COPIES_PER_TURN) {
             delivery_wake(actor); /* what comes meanwhile waits behind these */
             return;
         }
-        postbox_take(&actor->postbox, letter);
-        router_hand_on(actor, letter);
+        mailbox_take(&actor->mailbox, envelope);
+        router_hand_on(actor, envelope);
     }
 }
 
@@ -202,11 +203,11 @@ static void unblock_senders(struct actor *actor)
     const struct actor_policy policy = actor_policy(actor);
 
     while (!list_empty(&actor->blocked) &&
-           postbox_has_room(&actor->postbox, 0, policy.mailbox_max, policy.mailbox_memory_max)) {
+           mailbox_has_room(&actor->mailbox, 0, policy.mailbox_max, policy.mailbox_memory_max)) {
         struct list *node = list_first(&actor->blocked);
         struct actor *sender = list_entry(node, struct actor, blocked_link);
         list_unlink(node);
-        mailbox_resume(sender->mailbox);
+        endpoint_resume(sender->endpoint);
     }
 }
 
@@ -234,13 +235,13 @@ void delivery_wake(struct actor *actor)
     loop_defer(actor->context->loop, &actor->feed);
 }
 
-void delivery_answer(struct actor *actor, struct letter *letter)
+void delivery_answer(struct actor *actor, struct envelope *envelope)
 {
-    if (!actor->mailbox) {
-        letter_free(letter); /* whoever asked is gone */
+    if (!actor->endpoint) {
+        envelope_free(envelope); /* whoever asked is gone */
         return;
     }
-    postbox_add_answer(&actor->postbox, letter);
+    mailbox_add_answer(&actor->mailbox, envelope);
     delivery_wake(actor);
 }
 
@@ -250,9 +251,9 @@ void delivery_on_space(struct actor *actor)
 {
     struct actor *pool = delivery_pool_of(actor);
 
-    (void)mailbox_advance(actor->mailbox);
+    (void)endpoint_advance(actor->endpoint);
     delivery_wake(actor); /* at the end of the turn: jobs come first */
-    if (pool && !postbox_idle(&pool->postbox))
+    if (pool && !mailbox_idle(&pool->mailbox))
         delivery_wake(pool);
 }
 
@@ -269,9 +270,9 @@ void delivery_on_consumed(struct actor *actor, const struct ring_record *record,
     actor->counters.consumed++;
     actor->n_inbox--;
     actor->recent[actor->n_recent++ % DELIVERY_RECENT] = delivery_start_of(record, cursor);
-    if (kept && list_entry(kept, struct letter, link)->cursor == cursor) {
+    if (kept && list_entry(kept, struct envelope, link)->cursor == cursor) {
         list_unlink(kept);
-        letter_free(list_entry(kept, struct letter, link));
+        envelope_free(list_entry(kept, struct envelope, link));
     }
     memcpy(&flags, (const uint8_t *)record->body + offsetof(struct protocol_message, flags),
            sizeof(flags));
@@ -283,16 +284,16 @@ void delivery_on_consumed(struct actor *actor, const struct ring_record *record,
 
 /* ---- its rings ---- */
 
-void delivery_attach(struct actor *actor, struct mailbox *mailbox)
+void delivery_attach(struct actor *actor, struct endpoint *endpoint)
 {
-    actor->mailbox = mailbox;
+    actor->endpoint = endpoint;
     actor->settled = 0;
     actor->n_inbox = actor->n_pooled = 0;
     actor->n_recent = 0;
     actor->full = actor->owes = actor->held_up = false;
     actor->control = actor->paused ? MEMORY_CONTROL_PAUSE : 0;
     if (actor->control != 0)
-        mailbox_set_control(mailbox, actor->control);
+        endpoint_set_control(endpoint, actor->control);
 }
 
 void delivery_set_up(struct actor *actor, bool up)

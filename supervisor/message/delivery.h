@@ -2,22 +2,23 @@
 #pragma once
 
 /*
- * Between an actor's postbox and the inbox of whoever fills its place: feeding, knowing what was
- * consumed, finding a letter in the inbox again, and taking everything back when a worker has died.
+ * Between an actor's mailbox and the inbox of whoever fills its place: feeding, knowing what was
+ * consumed, finding a message in the inbox again, and taking everything back when a worker has
+ * died.
  */
 
 #include "shared/protocol-actors.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/letter.h"
+#include "supervisor/message/envelope.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 struct death;
-struct mailbox;
+struct endpoint;
 struct ring_record;
 
 /* New rings, nothing in them; then whether somebody is ready to read them. */
-void delivery_attach(struct actor *actor, struct mailbox *mailbox);
+void delivery_attach(struct actor *actor, struct endpoint *endpoint);
 void delivery_set_up(struct actor *actor, bool up);
 
 /* Whether messages may go to its worker now; answers go to it whenever it has rings. */
@@ -27,35 +28,35 @@ bool delivery_takes_messages(const struct actor *actor);
 bool delivery_is_direct(const struct actor *actor);
 
 /*
- * Writes a letter into the inbox. 0 and it is taken over (also out of its postbox), or
- * MAILBOX_E_FULL (the actor is fed once there is room), or -errno.
+ * Writes a message into the inbox. 0 and it is taken over (also out of its mailbox), or
+ * ENDPOINT_E_FULL (the actor is fed once there is room), or -errno.
  */
-int delivery_send(struct actor *actor, struct letter *letter);
+int delivery_send(struct actor *actor, struct envelope *envelope);
 
 /* A message was written into its inbox: by delivery_send(), or past it. */
 void delivery_note_sent(struct actor *actor, const struct protocol_message *message);
 
 /* An answer for the worker or client of now; taken over. */
-void delivery_answer(struct actor *actor, struct letter *letter);
+void delivery_answer(struct actor *actor, struct envelope *envelope);
 
 /* So many answers wait for it that it may cause no more before it has read some: its reading is to
- * be held up (MAILBOX_E_FULL), and goes on by itself. */
+ * be held up (ENDPOINT_E_FULL), and goes on by itself. */
 bool delivery_must_read_first(struct actor *actor);
 
 /* Feeds it at the end of this turn, and now. */
 void delivery_wake(struct actor *actor);
 void delivery_on_turn(struct loop_deferred *deferred);
 
-/* As in struct mailbox_handler. */
+/* As in struct endpoint_handler. */
 void delivery_on_space(struct actor *actor);
 void delivery_on_consumed(struct actor *actor, const struct ring_record *record, uint32_t cursor);
 
 /*
- * The letter with this id that its worker has in hand or has stashed. The caller owns it; nothing
- * of it is left here. 0, -EBADMSG (it has no such letter), or -ENOMEM (it is lost, which the log
+ * The message with this id that its worker has in hand or has stashed. The caller owns it; nothing
+ * of it is left here. 0, -EBADMSG (it has no such message), or -ENOMEM (it is lost, which the log
  * says and who asked learns).
  */
-int delivery_claim(struct actor *actor, uint64_t id, struct letter **ret);
+int delivery_claim(struct actor *actor, uint64_t id, struct envelope **ret);
 
 /* STASHED and UNSTASHED. As above. */
 int delivery_stash(struct actor *actor, const struct protocol_stash *stash);

@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 
-/* How letters and actors end. */
+/* How messages and actors end. */
 
 #include "shared/cleanup.h"
 #include "shared/log.h"
-#include "supervisor/channel/mailbox.h"
+#include "supervisor/channel/endpoint.h"
 #include "supervisor/context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/message-log.h"
+#include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
 #include "supervisor/message/schedule.h"
 #include "supervisor/message/stand-in.h"
-#include "supervisor/message/watch.h"
 #include "supervisor/pool/slot.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- letters ---- */
+/* ---- messages ---- */
 
-/* Events of letters' ends in one second: a flood of those is to leave room for others. */
+/* Events of messages' ends in one second: a flood of those is to leave room for others. */
 #define ANNOUNCED_MAX 50u
 
-static void announce(struct context *context, const struct letter *letter, const char *recipient,
-                     const struct router_verdict *verdict)
+static void announce(struct context *context, const struct envelope *envelope,
+                     const char *recipient, const struct router_verdict *verdict)
 {
     const bool error = dead_letter_queue_of(verdict->reason) == DEAD_ERRORS;
     char message[512];
 
     (void)snprintf(message, sizeof(message), "message %llu for %s, type '%.*s': %s%s%s",
-                   (unsigned long long)letter->id, recipient, (int)letter->topic.type_size,
-                   letter->topic.type, dead_letter_reason_to_string(verdict->reason),
+                   (unsigned long long)envelope->id, recipient, (int)envelope->topic.type_size,
+                   envelope->topic.type, dead_letter_reason_to_string(verdict->reason),
                    verdict->text ? ": " : "", verdict->text ? verdict->text : "");
     event_emit(&context->events, (struct event){
                                      .level = error ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG,
@@ -42,58 +42,58 @@ static void announce(struct context *context, const struct letter *letter, const
                                  });
 }
 
-void router_bury(struct context *context, struct letter *letter, const struct actor *recipient,
-                 const struct router_verdict *verdict)
+void router_undeliverable(struct context *context, struct envelope *envelope,
+                          const struct actor *recipient, const struct router_verdict *verdict)
 {
-    const char *name = recipient ? recipient->name : actor_name_of(&context->actors, letter->to);
-    const char *sender = actor_name_of(&context->actors, letter->sender);
+    const char *name = recipient ? recipient->name : actor_name_of(&context->actors, envelope->to);
+    const char *sender = actor_name_of(&context->actors, envelope->sender);
     const struct dead_letter_facts facts = {
         .reason = verdict->reason,
         .sender = sender[0] != '\0' ? sender : NULL,
         .recipient = name,
-        .sender_ref = letter->sender,
-        .recipient_ref = recipient ? recipient->reference : letter->to,
-        .topic = letter->topic,
-        .message = letter->id,
-        .sent_at = letter->sent_at,
+        .sender_ref = envelope->sender,
+        .recipient_ref = recipient ? recipient->reference : envelope->to,
+        .topic = envelope->topic,
+        .message = envelope->id,
+        .sent_at = envelope->sent_at,
         .code = verdict->code,
         .text = verdict->text,
-        .attempts = letter->attempt,
+        .attempts = envelope->attempt,
         .deaths = verdict->deaths,
         .n_deaths = verdict->n_deaths,
     };
-    const uint64_t ask = letter->kind == PROTOCOL_MESSAGE ? letter->ask : 0;
+    const uint64_t ask = envelope->kind == PROTOCOL_MESSAGE ? envelope->ask : 0;
 
     if (recipient && (recipient->log & ACTOR_LOG_UNHANDLED))
         message_log(recipient, ACTOR_LOG_UNHANDLED,
                     &(struct message_log_entry){
-                        .id = letter->id,
-                        .sender = letter->sender,
-                        .topic = &letter->topic,
+                        .id = envelope->id,
+                        .sender = envelope->sender,
+                        .topic = &envelope->topic,
                         .text = verdict->text ? verdict->text
                                               : dead_letter_reason_to_string(verdict->reason)});
     if (rate_take(&context->actors.told, loop_now(context->loop), ANNOUNCED_MAX, NULL))
-        announce(context, letter, name, verdict);
-    (void)dead_letter_add(&context->dead_letters, &facts, &letter->payload);
-    letter_free(letter);
+        announce(context, envelope, name, verdict);
+    (void)dead_letter_add(&context->dead_letters, &facts, &envelope->payload);
+    envelope_free(envelope);
     if (ask != 0)
-        ask_letter_died(context, ask, verdict->error,
-                        verdict->text ? verdict->text
-                                      : dead_letter_reason_to_string(verdict->reason));
+        ask_envelope_died(context, ask, verdict->error,
+                          verdict->text ? verdict->text
+                                        : dead_letter_reason_to_string(verdict->reason));
 }
 
 /* ---- actors ---- */
 
-static void bury_all(struct actor *actor, struct list *list, const char *cause)
+static void drop_all(struct actor *actor, struct list *list, const char *cause)
 {
     const struct router_verdict verdict = {.reason = DEAD_GONE, .error = ENOENT, .text = cause};
     struct list *node;
 
     while ((node = list_first(list))) {
-        struct letter *letter = list_entry(node, struct letter, link);
-        postbox_take(&actor->postbox, letter);
+        struct envelope *envelope = list_entry(node, struct envelope, link);
+        mailbox_take(&actor->mailbox, envelope);
         actor->counters.dead++;
-        router_bury(actor->context, letter, actor, &verdict);
+        router_undeliverable(actor->context, envelope, actor, &verdict);
     }
 }
 
@@ -104,7 +104,7 @@ static void release_blocked(struct actor *actor)
     while ((node = list_first(&actor->blocked))) {
         struct actor *sender = list_entry(node, struct actor, blocked_link);
         list_unlink(node);
-        mailbox_resume(sender->mailbox);
+        endpoint_resume(sender->endpoint);
     }
 }
 
@@ -113,8 +113,8 @@ void router_remove(struct actor *actor, const char *cause)
     struct list *node;
 
     delivery_recover(actor, NULL);
-    bury_all(actor, &actor->postbox.messages, cause);
-    watch_tell(actor, cause);
+    drop_all(actor, &actor->mailbox.messages, cause);
+    monitor_notify(actor, cause);
     while ((node = list_first(&actor->names))) {
         struct actor_name *name = list_entry(node, struct actor_name, link);
         (void)actor_deregister(actor, name->name);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Who gets a letter, and what becomes of one that nobody gets. The sender is always what the
+ * Who gets a message, and what becomes of one that nobody gets. The sender is always what the
  * supervisor knows it to be. Everything that is accepted is delivered, waits in a bounded mailbox,
  * or becomes a dead letter.
  */
@@ -12,8 +12,8 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/ask.h"
 #include "supervisor/message/dead-letter.h"
+#include "supervisor/message/envelope.h"
 #include "supervisor/message/exchange.h"
-#include "supervisor/message/letter.h"
 #include <stdint.h>
 
 struct context;
@@ -34,13 +34,13 @@ enum {
  */
 int router_find(struct context *context, const char *address, uint64_t *ret);
 
-/* What goes into a letter. The payload (NULL = none) is moved from, unless the result is -ENOMEM.
+/* What goes into a message. The payload (NULL = none) is moved from, unless the result is -ENOMEM.
  */
 struct router_message {
     uint64_t sender; /* 0 = nobody */
     uint64_t to;
     struct topic topic; /* checked by the caller */
-    struct parcel *payload;
+    struct payload *payload;
     uint64_t timer; /* id; 0 = none */
 };
 
@@ -62,20 +62,20 @@ bool router_is_stopped(const struct actor *actor);
 bool router_is_open(const struct actor *actor);
 /* The actor of a group's cell, made if need be; NULL if there can be none. */
 struct actor *router_cell_of(const struct actor *group, const char *key, uint32_t key_size);
-/* A letter that has waited in a group or an exchange, to those whom it is for; moved from. */
-void router_hand_on(struct actor *actor, struct letter *letter);
+/* A message that has waited in a group or an exchange, to those whom it is for; moved from. */
+void router_hand_on(struct actor *actor, struct envelope *envelope);
 
-/* Whether its postbox takes one more of that many bytes. */
+/* Whether its mailbox takes one more of that many bytes. */
 bool router_has_room(const struct actor *to, uint64_t bytes);
 
 /* Whether an answer of that many bytes may wait for an actor. */
 bool router_answer_fits(const struct actor *asker, uint64_t bytes);
 
-/* A letter of ours on its way; moved from. As router_tell(). */
-int router_send(struct actor *to, struct letter *letter);
+/* A message of ours on its way; moved from. As router_tell(). */
+int router_send(struct actor *to, struct envelope *envelope);
 
 /*
- * The end of a letter that nobody will handle: its ask fails with `error` (errno), it goes to the
+ * The end of a message that nobody will handle: its ask fails with `error` (errno), it goes to the
  * dead letters or the error queue, and the message log says so. `recipient` NULL = by its
  * reference alone. Frees it.
  */
@@ -87,8 +87,8 @@ struct router_verdict {
     struct death *const *deaths; /* of workers that had it in hand, oldest first */
     size_t n_deaths;
 };
-void router_bury(struct context *context, struct letter *letter, const struct actor *recipient,
-                 const struct router_verdict *verdict);
+void router_undeliverable(struct context *context, struct envelope *envelope,
+                          const struct actor *recipient, const struct router_verdict *verdict);
 
 /* Holds back, or lets go on, what comes for an actor. */
 void router_pause(struct actor *actor);

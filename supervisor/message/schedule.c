@@ -113,7 +113,7 @@ static void schedule_end(struct schedule *schedule)
     index_remove(&schedule->to->schedules_by_type, &schedule->by_type);
     index_remove(&schedule->to->schedules_by_setter, &schedule->by_setter);
     index_remove(&table->by_id, &schedule->by_id);
-    schedule->letter = letter_free(schedule->letter);
+    schedule->envelope = envelope_free(schedule->envelope);
     schedule->id = 0;
     schedule->to = NULL;
     schedule_count(schedule, false);
@@ -173,29 +173,29 @@ static void schedule_on_alarm(struct alarm *alarm)
     struct schedule *schedule = schedule_of(alarm, alarm);
     struct context *context = schedule->context;
     struct actor *to = schedule->to;
-    struct letter *letter;
+    struct envelope *envelope;
 
     if (schedule->period > 0 && router_is_stopped(to)) {
         schedule_go_on(schedule, STOPPED_PAUSE);
         return;
     }
     if (schedule->period > 0) {
-        letter = letter_copy(schedule->letter);
+        envelope = envelope_copy(schedule->envelope);
         schedule_go_on(schedule, 0);
     } else {
-        letter = schedule->letter;
-        schedule->letter = NULL;
+        envelope = schedule->envelope;
+        schedule->envelope = NULL;
         schedule_end(schedule);
     }
-    if (!letter) {
+    if (!envelope) {
         complain(to, LOG_LEVEL_ERROR, "a timer's message is lost: out of memory or descriptors");
         return;
     }
-    letter->id = actor_next_id(context);
-    letter->sent_at = actor_realtime(context);
-    if (!actor_get(&context->actors, letter->sender))
-        letter->sender = 0;
-    (void)router_send(to, letter);
+    envelope->id = actor_next_id(context);
+    envelope->sent_at = actor_realtime(context);
+    if (!actor_get(&context->actors, envelope->sender))
+        envelope->sender = 0;
+    (void)router_send(to, envelope);
 }
 
 /* ---- setting ---- */
@@ -222,17 +222,17 @@ static int schedule_table_grow(struct schedule_table *table, struct context *con
     return 0;
 }
 
-static struct letter *schedule_letter(const struct schedule_options *options)
+static struct envelope *schedule_envelope(const struct schedule_options *options)
 {
-    struct letter *letter = letter_new(PROTOCOL_MESSAGE, options->topic);
+    struct envelope *envelope = envelope_new(PROTOCOL_MESSAGE, options->topic);
 
-    if (letter)
-        letter->sender = options->sender;
-    if (letter && options->payload)
-        parcel_move(&letter->payload, options->payload);
+    if (envelope)
+        envelope->sender = options->sender;
+    if (envelope && options->payload)
+        payload_move(&envelope->payload, options->payload);
     else if (options->payload)
-        parcel_deinit(options->payload);
-    return letter;
+        payload_deinit(options->payload);
+    return envelope;
 }
 
 static uint64_t setter_key(uint64_t setter, uint64_t type_key)
@@ -243,16 +243,16 @@ static uint64_t setter_key(uint64_t setter, uint64_t type_key)
 int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret)
 {
     struct schedule_table *table = &context->schedules;
-    struct letter *letter = schedule_letter(options);
+    struct envelope *envelope = schedule_envelope(options);
     struct schedule *schedule;
-    int r = letter ? 0 : -ENOMEM;
+    int r = envelope ? 0 : -ENOMEM;
 
     if (r == 0)
-        r = check_room(context, options->sender, letter_bytes(letter));
+        r = check_room(context, options->sender, envelope_bytes(envelope));
     if (r == 0 && list_empty(&table->free))
         r = schedule_table_grow(table, context);
     if (r != 0) {
-        letter_free(letter);
+        envelope_free(envelope);
         return r;
     }
     schedule = schedule_of(list_first(&table->free), link);
@@ -266,16 +266,16 @@ int schedule_add(struct context *context, const struct schedule_options *options
     schedule->id = ++table->last_id;
     index_add(&table->by_id, &schedule->by_id, schedule->id);
     schedule->to = options->to;
-    schedule->letter = letter;
-    schedule->bytes = letter_bytes(letter);
+    schedule->envelope = envelope;
+    schedule->bytes = envelope_bytes(envelope);
     schedule->setter = options->sender;
     schedule->period = options->period;
     schedule->realtime = options->realtime;
     schedule->orphan = false;
     schedule_count(schedule, true);
     schedule_count_beats(schedule, true);
-    letter->timer = schedule->id;
-    letter->flags = PROTOCOL_MESSAGE_TIMER;
+    envelope->timer = schedule->id;
+    envelope->flags = PROTOCOL_MESSAGE_TIMER;
     alarm_init(&schedule->alarm, &context->alarms, schedule_on_alarm);
     schedule->due = options->realtime ? options->at : usec_add(schedule_now(schedule), options->at);
     r = schedule_arm(schedule);
@@ -311,7 +311,7 @@ unsigned schedule_cancel(struct context *context, uint64_t id, const struct acto
 
 static bool schedule_has_type(const struct schedule *schedule, const char *type, uint32_t size)
 {
-    const struct topic *topic = &schedule->letter->topic;
+    const struct topic *topic = &schedule->envelope->topic;
 
     return topic->type_size == size && (size == 0 || memcmp(topic->type, type, size) == 0);
 }

@@ -16,18 +16,18 @@
 #include "shared/topic.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/message/beats.h"
-#include "supervisor/message/letter.h"
+#include "supervisor/message/envelope.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct actor;
 struct context;
-struct parcel;
+struct payload;
 
 /* All together, at most. */
 #define SCHEDULES_MAX 1000000u
-/* What they are to tell, all together, by letter_bytes(). */
+/* What they are to tell, all together, by envelope_bytes(). */
 #define SCHEDULES_MEMORY_MAX (UINT64_C(512) << 20)
 /* Of these, who sets them may have so many, an actor by itself; those from outside (who may do
  * anything) half of all, together. What was set by one who is gone for good counts for nobody. */
@@ -55,9 +55,9 @@ struct schedule {
     usec_t due;    /* as `realtime` says: a date, or monotonic */
     usec_t period; /* 0 = once */
     bool realtime;
-    bool orphan;           /* a periodic one whose setter is gone, and known to be */
-    struct letter *letter; /* what it tells; owned */
-    uint64_t bytes;        /* what that counts */
+    bool orphan;               /* a periodic one whose setter is gone, and known to be */
+    struct envelope *envelope; /* what it tells; owned */
+    uint64_t bytes;            /* what that counts */
 };
 
 struct schedule_table {
@@ -67,7 +67,7 @@ struct schedule_table {
     struct index by_id;
     uint64_t last_id;
     uint64_t n_armed;
-    uint64_t bytes; /* of all their letters */
+    uint64_t bytes; /* of all their messages */
     struct schedule_share outside;
     struct beats_total beats;
     struct beats orphans; /* the beats of those whose setters are gone */
@@ -83,7 +83,7 @@ struct schedule_options {
     usec_t period;   /* 0 = once */
     bool realtime;
     const struct topic *topic; /* valid; copied */
-    struct parcel *payload;    /* moved from, whatever the result; NULL = none */
+    struct payload *payload;   /* moved from, whatever the result; NULL = none */
 };
 
 enum {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/stand-in.h"
 
-#include "supervisor/channel/mailbox.h"
+#include "supervisor/channel/endpoint.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/ask.h"
 #include "supervisor/message/delivery.h"
+#include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
-#include "supervisor/message/watch.h"
 #include <string.h>
 
 #define SWAP(a, b)                                                                                 \
@@ -59,14 +59,14 @@ static void try_again(struct actor *actor)
     if (!list_linked(&actor->blocked_link))
         return;
     list_unlink(&actor->blocked_link);
-    mailbox_resume(actor->mailbox);
+    endpoint_resume(actor->endpoint);
 }
 
 static void swap_workers(struct actor *a, struct actor *b)
 {
     try_again(a);
     try_again(b);
-    SWAP(a->mailbox, b->mailbox);
+    SWAP(a->endpoint, b->endpoint);
     SWAP(a->full, b->full);
     SWAP(a->held_up, b->held_up);
     SWAP(a->owes, b->owes);
@@ -76,9 +76,9 @@ static void swap_workers(struct actor *a, struct actor *b)
     SWAP(a->settled, b->settled);
     list_swap(&a->blobs, &b->blobs);
     swap_recent(a, b);
-    postbox_swap_worker(&a->postbox, &b->postbox);
+    mailbox_swap_worker(&a->mailbox, &b->mailbox);
     ask_swap_all(a, b);
-    watch_swap_all(a, b);
+    monitor_swap_all(a, b);
 }
 
 void stand_in_swap(struct actor *stand_in, bool dying)

@@ -32,7 +32,7 @@ enum lifecycle_event {
     LIFECYCLE_EVENT_WATCHDOG,
     LIFECYCLE_EVENT_VIOLATION,    /* it broke the protocol */
     LIFECYCLE_EVENT_LOST,         /* it is said to be dying; that is no proof */
-    LIFECYCLE_EVENT_CONDEMNED,    /* its process is to end now, whatever it has in hand */
+    LIFECYCLE_EVENT_TERMINATED,   /* its process is to end now, whatever it has in hand */
     LIFECYCLE_EVENT_STOP,         /* nobody wants it to run any more */
     LIFECYCLE_EVENT_STOP_TIMEOUT, /* a rung of the stop ladder is over */
     LIFECYCLE_EVENT_EXITED,       /* the process is provably dead */
@@ -54,7 +54,7 @@ enum lifecycle_action {
     LIFECYCLE_ACTION_TERMINATE = 1u << 6, /* KillSignal, next rung armed */
     LIFECYCLE_ACTION_ABORT = 1u << 7,     /* SIGABRT, next rung armed */
     LIFECYCLE_ACTION_KILL = 1u << 8,      /* SIGKILL to all of it */
-    LIFECYCLE_ACTION_BURY = 1u << 9,      /* death report, release process, lose its jobs */
+    LIFECYCLE_ACTION_REAP = 1u << 9,      /* death report, release process, lose its jobs */
     LIFECYCLE_ACTION_SCHEDULE = 1u << 10, /* ask the restart policy */
     LIFECYCLE_ACTION_DOWN = 1u << 11,     /* reached stopped: tell whoever waits for it */
 };

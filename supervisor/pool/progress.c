@@ -44,8 +44,8 @@ static struct progress_view progress_view(const struct cell *cell)
             continue; /* moves nothing */
         view.may_move = view.may_move || slot_is_up(slot) || slot->state == LIFECYCLE_STOPPING;
         /* Pairs with the worker's stores: any change will do, none is ordered. */
-        if (slot->mailbox_open)
-            view.mark += atomic_load_explicit(&slot->mailbox.channel.theirs.header->state_sequence,
+        if (slot->endpoint_open)
+            view.mark += atomic_load_explicit(&slot->endpoint.channel.theirs.header->state_sequence,
                                               memory_order_relaxed);
     }
     view.may_move = view.may_move && !cell->paused;

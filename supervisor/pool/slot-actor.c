@@ -5,9 +5,9 @@
 #include "supervisor/group/group.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery.h"
+#include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
 #include "supervisor/message/stand-in.h"
-#include "supervisor/message/watch.h"
 #include "supervisor/pool/slot-private.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void slot_review_failure(struct slot *slot)
         return;
     (void)snprintf(cause, sizeof(cause), "failed: %s",
                    slot->last_death ? slot->last_death->detail : "it cannot be started");
-    watch_tell(slot->actor, cause);
+    monitor_notify(slot->actor, cause);
 }
 
 void slot_review_actor(struct slot *slot)
@@ -64,7 +64,7 @@ void slot_report_messages(struct slot *slot, struct death *death)
     const struct actor_table *actors = &slot_context(slot)->actors;
     size_t n;
 
-    if (!slot->actor || !slot->actor->mailbox)
+    if (!slot->actor || !slot->actor->endpoint)
         return;
     n = delivery_flight_recorder(slot->actor, taken, DEATH_MESSAGES_MAX);
     death->messages = n > 0 ? calloc(n, sizeof(*death->messages)) : NULL;
@@ -84,7 +84,7 @@ void slot_report_messages(struct slot *slot, struct death *death)
 
 void slot_recover_messages(struct slot *slot, struct death *death)
 {
-    if (slot->actor && slot->actor->mailbox)
+    if (slot->actor && slot->actor->endpoint)
         delivery_recover(slot->actor, death);
 }
 

@@ -32,7 +32,7 @@ static bool slot_has_messages(const struct slot *slot)
 {
     const struct actor *actor = slot->actor;
 
-    if (!actor || !slot->mailbox_open || !slot_is_up(slot))
+    if (!actor || !slot->endpoint_open || !slot_is_up(slot))
         return false;
     return slot_has_message_in_hand(slot) || (actor->n_inbox > 0 && !actor->paused);
 }
@@ -61,9 +61,9 @@ static bool slot_gave_sign_of_life(struct slot *slot)
     const struct memory_header *header;
     uint64_t mark;
 
-    if (!slot->mailbox_open)
+    if (!slot->endpoint_open)
         return false;
-    header = slot->mailbox.channel.theirs.header;
+    header = slot->endpoint.channel.theirs.header;
     /* Pairs with the stores of the worker: any change will do, none is ordered. */
     mark = atomic_load_explicit(&header->mark, memory_order_relaxed) +
            atomic_load_explicit(&header->head, memory_order_relaxed) +
@@ -167,8 +167,8 @@ void slot_review_clock(struct slot *slot)
 
 void slot_catch_up(struct slot *slot)
 {
-    for (unsigned n = 0; slot->mailbox_open && n < CATCH_UP_BATCHES; n++)
-        if (!mailbox_catch_up(&slot->mailbox))
+    for (unsigned n = 0; slot->endpoint_open && n < CATCH_UP_BATCHES; n++)
+        if (!endpoint_catch_up(&slot->endpoint))
             break;
     notify_server_catch_up(&slot->notify);
 }
@@ -197,9 +197,9 @@ static void slot_ran_out_of_time(struct slot *slot)
 {
     const struct job *job = list_entry(list_first(&slot->jobs), struct job, link);
 
-    mailbox_mark(&slot->mailbox, job->handle);
+    endpoint_mark(&slot->endpoint, job->handle);
     slot->job_deadline = USEC_INFINITY;
-    slot_condemn(slot, DEATH_JOB_TIMEOUT);
+    slot_terminate(slot, DEATH_JOB_TIMEOUT);
     slot_event(slot, LIFECYCLE_EVENT_JOB_TIMEOUT);
 }
 
@@ -226,12 +226,12 @@ void slot_on_clock(struct timer *timer, usec_t now)
         return;
     }
     /* What it has consumed is noticed when there is a reason to: here is one. */
-    if (slot->mailbox_open && slot_is_up(slot))
-        (void)mailbox_advance(&slot->mailbox);
+    if (slot->endpoint_open && slot_is_up(slot))
+        (void)endpoint_advance(&slot->endpoint);
     if (slot_gave_sign_of_life(slot))
         slot->watchdog_seen = now;
     if (slot_is_watched(slot) && now >= slot_watchdog_deadline(slot)) {
-        slot_condemn(slot, DEATH_WATCHDOG);
+        slot_terminate(slot, DEATH_WATCHDOG);
         slot_event(slot, LIFECYCLE_EVENT_WATCHDOG);
         return;
     }

@@ -24,10 +24,10 @@ static enum death_cause slot_cause_of_death(struct slot *slot)
                        "marked itself as dead while it ran");
         return DEATH_VIOLATION;
     }
-    if (slot->death_sentence == DEATH_STOP && how->signalled && !ours && how->code != SIGKILL)
+    if (slot->kill_reason == DEATH_STOP && how->signalled && !ours && how->code != SIGKILL)
         return DEATH_SIGNAL;
-    if (slot->death_sentence != DEATH_EXIT)
-        return slot->death_sentence;
+    if (slot->kill_reason != DEATH_EXIT)
+        return slot->kill_reason;
     return how->signalled ? DEATH_SIGNAL : DEATH_EXIT;
 }
 
@@ -48,12 +48,12 @@ static void slot_write_report(struct slot *slot, struct death *death)
 }
 
 /* What it answered before it died counts; what it still has in hand is lost to it. */
-void slot_action_bury(struct slot *slot)
+void slot_action_reap(struct slot *slot)
 {
     struct death fallback = {.references = 2, .cause = DEATH_EXIT}, *death;
 
-    if (slot->mailbox_open)
-        mailbox_drain(&slot->mailbox);
+    if (slot->endpoint_open)
+        endpoint_drain(&slot->endpoint);
     slot_health_note_death(slot);
     capture_finish(&slot->process.output);
     slot->died_of = slot_cause_of_death(slot);
@@ -71,7 +71,7 @@ void slot_action_bury(struct slot *slot)
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->age_timer);
     process_release(&slot->process);
     slot_recover_messages(slot, death);
-    slot_close_mailbox(slot);
+    slot_close_endpoint(slot);
     notify_server_deinit(&slot->notify);
     slot_lose_jobs(slot, death ? death : &fallback);
     death_unref(death);
@@ -81,7 +81,7 @@ void slot_action_bury(struct slot *slot)
 
 static bool slot_exit_was_clean(const struct slot *slot)
 {
-    return slot->death_sentence == DEATH_EXIT && !slot->exit.unknown && !slot->exit.signalled &&
+    return slot->kill_reason == DEATH_EXIT && !slot->exit.unknown && !slot->exit.signalled &&
            slot->exit.code == 0;
 }
 
@@ -148,7 +148,7 @@ void slot_hand_over(struct slot *slot)
 
     if (!spare_is_ready(slot) || !slot_restart_wanted(slot))
         return;
-    (void)mailbox_advance(&slot->mailbox); /* what it has consumed is its merit */
+    (void)endpoint_advance(&slot->endpoint); /* what it has consumed is its merit */
     if (!restart_is_immediate(&slot->tally, &policy, slot_health_judge(slot), slot_now(slot)) ||
         slot_restart_delay(slot, &delay) != 0)
         return;

@@ -17,11 +17,11 @@ bool slot_has_message_in_hand(const struct slot *slot)
     const struct actor *actor = slot->actor;
     const struct memory_header *theirs;
 
-    if (!actor || !slot->mailbox_open)
+    if (!actor || !slot->endpoint_open)
         return false;
-    if (actor->postbox.n_in_hand > 0)
+    if (actor->mailbox.n_in_hand > 0)
         return true;
-    theirs = slot->mailbox.channel.theirs.header;
+    theirs = slot->endpoint.channel.theirs.header;
     /* Partners: the worker's stores around each handler. Compared, not followed. */
     return actor->n_inbox > 0 && atomic_load_explicit(&theirs->taken, memory_order_relaxed) !=
                                      atomic_load_explicit(&theirs->head, memory_order_relaxed);

@@ -17,7 +17,7 @@ static bool slot_owner_died(const struct slot *slot)
 {
     /* Partner: the kernel's mark, or whatever the worker has put there. */
     uint32_t word =
-        atomic_load_explicit(&slot->mailbox.channel.theirs.header->owner, memory_order_relaxed);
+        atomic_load_explicit(&slot->endpoint.channel.theirs.header->owner, memory_order_relaxed);
 
     return (word & FUTEX_OWNER_DIED) != 0;
 }
@@ -52,7 +52,7 @@ static void slot_on_owner(void *userdata, uint32_t events)
     (void)events;
     if (!slot_owner_died(slot))
         return;
-    mailbox_catch_up(&slot->mailbox); /* what it answered before counts */
+    endpoint_catch_up(&slot->endpoint); /* what it answered before counts */
     if (!slot_is_up(slot))
         return;
     /* Before it is killed for it: afterwards both look alike. */
@@ -64,11 +64,11 @@ static void slot_on_owner(void *userdata, uint32_t events)
 
 void slot_watch_owner(struct slot *slot)
 {
-    const _Atomic uint32_t *owner = &slot->mailbox.channel.theirs.header->owner;
+    const _Atomic uint32_t *owner = &slot->endpoint.channel.theirs.header->owner;
     /* Partner: lifeline_hold(), before the worker said that it is ready. */
     uint32_t held = atomic_load_explicit(owner, memory_order_relaxed);
 
-    if (slot->mailbox.channel.backend != WAKE_FUTEX || !(held & FUTEX_WAITERS) ||
+    if (slot->endpoint.channel.backend != WAKE_FUTEX || !(held & FUTEX_WAITERS) ||
         (held & FUTEX_TID_MASK) == 0)
         return;
     /* Best effort: without memory for it the death is known a little later. */

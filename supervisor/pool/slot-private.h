@@ -43,7 +43,7 @@ void slot_disarm(struct slot *slot);
 void slot_event(struct slot *slot, enum lifecycle_event event);
 
 /* Remembers why the worker is to go; the first verdict stands. */
-void slot_condemn(struct slot *slot, enum death_cause cause);
+void slot_terminate(struct slot *slot, enum death_cause cause);
 
 /* Has it started, or started again, as soon as its turn among all comes. */
 void slot_start_in_turn(struct slot *slot);
@@ -62,11 +62,11 @@ void slot_uncount(struct slot *slot);
 /* ---- slot-start.c ---- */
 
 void slot_action_spawn(struct slot *slot);
-void slot_close_mailbox(struct slot *slot);
+void slot_close_endpoint(struct slot *slot);
 
 /* ---- slot-death.c ---- */
 
-void slot_action_bury(struct slot *slot);
+void slot_action_reap(struct slot *slot);
 void slot_action_schedule(struct slot *slot);
 
 /* It is dying and not dead yet: its spare takes over now if it would at its burial. The death
@@ -141,9 +141,9 @@ void slot_recover_messages(struct slot *slot, struct death *death);
 void slot_is_ready(struct slot *slot);
 
 /* The handler of every actor's mailbox. */
-extern const struct mailbox_handler SLOT_MAILBOX;
+extern const struct endpoint_handler SLOT_ENDPOINT;
 
-/* The stop message. 0, MAILBOX_E_FULL, or -errno. */
+/* The stop message. 0, ENDPOINT_E_FULL, or -errno. */
 int slot_send_stop(struct slot *slot);
 
 /* The job that a record means if the slot has it in hand in this attempt; else NULL, and it is

@@ -13,10 +13,10 @@ static void slot_report_state(struct slot *slot, struct death *death)
     uint8_t page[MEMORY_STATE_MAX];
     size_t size = 0;
 
-    if (!slot->mailbox_open)
+    if (!slot->endpoint_open)
         return;
     /* A write that death interrupted leaves a torn page: still better than nothing. */
-    (void)memory_state_read(&slot->mailbox.channel.theirs, page, &size);
+    (void)memory_state_read(&slot->endpoint.channel.theirs, page, &size);
     if (size == 0)
         return;
     death->state = malloc(size);
@@ -34,7 +34,7 @@ static void slot_report_job(const struct slot *slot, struct death *death)
     if (!node)
         return;
     job = list_entry(node, struct job, link);
-    if (!job->started && slot->death_sentence != DEATH_JOB_TIMEOUT)
+    if (!job->started && slot->kill_reason != DEATH_JOB_TIMEOUT)
         return; /* never begun: it has nothing to do with it */
     protocol_id_format(&job->id, death->job);
     death->attempt = job->attempt;

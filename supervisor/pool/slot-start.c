@@ -43,7 +43,7 @@ static void slot_spawn_failed(struct slot *slot, const char *step, int error)
     char text[sizeof(slot->status_text)];
 
     slot_disarm(slot);
-    slot_close_mailbox(slot);
+    slot_close_endpoint(slot);
     notify_server_deinit(&slot->notify);
     (void)snprintf(text, sizeof(text), "could not be started: %s: %s", step, strerror(-error));
     slot_tell(slot, LOG_LEVEL_WARNING, "worker.spawn-failed", NULL, NULL, text);
@@ -147,25 +147,25 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
 static int slot_start_actor(struct slot *slot, const char **ret_step)
 {
     const struct config_group *config = slot->cell->config;
-    const struct mailbox_options options = {
+    const struct endpoint_options options = {
         .ring_size = config->mailbox_size,
         .inline_max = config->inline_max,
         .spin_usec = (uint32_t)config->spin,
         .blobs = slot->cell->group->blobs,
     };
     struct slot_environment environment = {.n = 0};
-    struct mailbox_fds fds;
+    struct endpoint_fds fds;
     struct spawn_fd list[5];
     size_t n = 0;
     int r;
 
     *ret_step = "mailbox";
-    r = mailbox_init(&slot->mailbox, slot_context(slot)->loop, &options, &SLOT_MAILBOX, &fds);
+    r = endpoint_init(&slot->endpoint, slot_context(slot)->loop, &options, &SLOT_ENDPOINT, &fds);
     if (r < 0)
         return r;
-    slot->mailbox_open = true;
+    slot->endpoint_open = true;
     slot->wants_room = false;
-    delivery_attach(slot->actor, &slot->mailbox);
+    delivery_attach(slot->actor, &slot->endpoint);
     slot_describe_to_worker(slot, &environment);
     list[n++] = (struct spawn_fd){fds.channel.inbox, WORKER_INBOX};
     list[n++] = (struct spawn_fd){fds.channel.outbox, WORKER_OUTBOX};
@@ -179,10 +179,10 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
         slot_setenv_number(&environment, "TROUPE_WAIT", WORKER_WAIT);
         slot_setenv_number(&environment, "TROUPE_WAKE", WORKER_WAKE);
     }
-    r = mailbox_open(&slot->mailbox);
+    r = endpoint_open(&slot->endpoint);
     if (r == 0)
         r = slot_launch(slot, list, n, &environment, ret_step);
-    mailbox_forget_fds(&slot->mailbox, &fds);
+    endpoint_forget_fds(&slot->endpoint, &fds);
     return r;
 }
 
@@ -212,14 +212,14 @@ static int slot_start_service(struct slot *slot, const char **ret_step)
     return slot_launch(slot, NULL, 0, &environment, ret_step);
 }
 
-void slot_close_mailbox(struct slot *slot)
+void slot_close_endpoint(struct slot *slot)
 {
-    if (!slot->mailbox_open)
+    if (!slot->endpoint_open)
         return;
     loop_unwatch(slot_context(slot)->loop, &slot->owner_watch);
     slot_recover_messages(slot, NULL);
-    mailbox_deinit(&slot->mailbox);
-    slot->mailbox_open = false;
+    endpoint_deinit(&slot->endpoint);
+    slot->endpoint_open = false;
 }
 
 /* Above those of all who have, or had, to do with its place. */
@@ -247,7 +247,7 @@ void slot_action_spawn(struct slot *slot)
     slot->came_up = false;
     slot->generation = slot_next_generation(slot);
     slot->jobs_done = 0;
-    slot->death_sentence = DEATH_EXIT;
+    slot->kill_reason = DEATH_EXIT;
     slot->signalled = false;
     slot->feigned = false;
     slot->leave_reason[0] = '\0';

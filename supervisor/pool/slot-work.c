@@ -7,9 +7,9 @@
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job.h"
+#include "supervisor/message/actor-request.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery.h"
-#include "supervisor/message/talk.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,29 +98,29 @@ static void slot_next_in_hand(struct slot *slot)
 }
 
 /* Ours is the fault: the attempt has failed, and says why. */
-static void slot_lose_result(struct slot *slot, int error, struct parcel *reason)
+static void slot_lose_result(struct slot *slot, int error, struct payload *reason)
 {
-    char text[PARCEL_SMALL];
+    char text[PAYLOAD_SMALL];
 
     complain(slot->actor, LOG_LEVEL_ERROR, "a result is lost: %s", strerror(-error));
     (void)snprintf(text, sizeof(text), "its result is lost: the supervisor: %s", strerror(-error));
-    (void)parcel_set(reason, text, strlen(text)); /* small: takes no memory */
+    (void)payload_set(reason, text, strlen(text)); /* small: takes no memory */
 }
 
 static int slot_on_result(struct slot *slot, const struct ring_record *record)
 {
     struct protocol_result result;
-    struct parcel parcel;
+    struct payload payload;
     struct job *job;
     int r;
 
-    parcel_init(&parcel);
+    payload_init(&payload);
     r = protocol_get_result(record->body, record->size, &result);
     if (r < 0)
         return r;
-    r = mailbox_take(&slot->mailbox, &result.payload, &parcel);
+    r = endpoint_take(&slot->endpoint, &result.payload, &payload);
     if (r == -ENOMEM || r == -EMFILE)
-        slot_lose_result(slot, r, &parcel);
+        slot_lose_result(slot, r, &payload);
     else if (r < 0)
         return r;
     job = slot_job_in_hand(slot, result.handle, result.attempt);
@@ -134,14 +134,14 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
         slot->n_jobs--;
         slot->jobs_done++;
         cell_job_answered(slot->cell, job, slot->name, r < 0 ? PROTOCOL_ERROR : result.outcome,
-                          result.code, &parcel);
+                          result.code, &payload);
         if (slot->n_jobs == 0)
             slot_event(slot, LIFECYCLE_EVENT_JOB_ENDED);
         else
             slot_next_in_hand(slot);
         slot_after_work(slot);
     }
-    parcel_deinit(&parcel);
+    payload_deinit(&payload);
     return 0;
 }
 
@@ -160,7 +160,7 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
     r = protocol_get_leave(record->body, record->size, &leave);
     if (r < 0)
         return r;
-    if (!slot->came_up || slot->death_sentence != DEATH_EXIT ||
+    if (!slot->came_up || slot->kill_reason != DEATH_EXIT ||
         usec_sub(slot_now(slot), slot->started_at) < config->min)
         return 0;
     if (leave.reason_size > 0)
@@ -169,7 +169,7 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
     (void)snprintf(text, sizeof(text), "ends itself: %s", slot->leave_reason);
     slot_tell(slot, LOG_LEVEL_INFO, "worker.left", NULL, NULL, text);
     if (!slot_is_up(slot)) { /* its burial is under way */
-        slot_condemn(slot, DEATH_STOP);
+        slot_terminate(slot, DEATH_STOP);
         slot->restart_asked = again;
     } else if (again) {
         slot_restart(slot);
@@ -179,9 +179,9 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
     return 0;
 }
 
-static int slot_on_record(struct mailbox *mailbox, const struct ring_record *record)
+static int slot_on_record(struct endpoint *endpoint, const struct ring_record *record)
 {
-    struct slot *slot = slot_of(mailbox, mailbox);
+    struct slot *slot = slot_of(endpoint, endpoint);
 
     switch (record->kind) {
     case PROTOCOL_READY:
@@ -195,40 +195,40 @@ static int slot_on_record(struct mailbox *mailbox, const struct ring_record *rec
     case PROTOCOL_CRASHED:
         return slot_on_crashed(slot, record);
     default:
-        return talk_on_record(slot->actor, record, true);
+        return actor_request_on_record(slot->actor, record, true);
     }
 }
 
-static void slot_on_space(struct mailbox *mailbox)
+static void slot_on_space(struct endpoint *endpoint)
 {
-    struct slot *slot = slot_of(mailbox, mailbox);
+    struct slot *slot = slot_of(endpoint, endpoint);
 
     /* Jobs first: messages would take the room again and again. */
     if (slot->wants_room && slot_is_up(slot))
         cell_slot_has_room(slot->cell, slot);
     loop_defer(slot->cell->context->loop, &slot->cell->dispatch);
     delivery_on_space(slot->actor);
-    mailbox_resume(mailbox);
+    endpoint_resume(endpoint);
 }
 
-static void slot_on_consumed(struct mailbox *mailbox, const struct ring_record *record,
+static void slot_on_consumed(struct endpoint *endpoint, const struct ring_record *record,
                              uint32_t cursor)
 {
-    delivery_on_consumed(slot_of(mailbox, mailbox)->actor, record, cursor);
+    delivery_on_consumed(slot_of(endpoint, endpoint)->actor, record, cursor);
 }
 
-static void slot_on_broken(struct mailbox *mailbox, const char *what)
+static void slot_on_broken(struct endpoint *endpoint, const char *what)
 {
-    struct slot *slot = slot_of(mailbox, mailbox);
+    struct slot *slot = slot_of(endpoint, endpoint);
 
     (void)snprintf(slot->violation, sizeof(slot->violation), "%s", what);
     complain_of_group(slot_context(slot), slot->cell->group->name, LOG_LEVEL_ERROR,
                       "%s: protocol violation: %s; it is killed", slot->name, what);
-    slot_condemn(slot, DEATH_VIOLATION);
+    slot_terminate(slot, DEATH_VIOLATION);
     slot_event(slot, LIFECYCLE_EVENT_VIOLATION);
 }
 
-const struct mailbox_handler SLOT_MAILBOX = {
+const struct endpoint_handler SLOT_ENDPOINT = {
     .record = slot_on_record,
     .space = slot_on_space,
     .consumed = slot_on_consumed,
@@ -240,7 +240,7 @@ const struct mailbox_handler SLOT_MAILBOX = {
 static int slot_send_job(struct slot *slot, const struct job *job)
 {
     /* What this worker was started with; the configuration may have changed since. */
-    const uint32_t inline_max = slot->mailbox.channel.mine.header->inline_max;
+    const uint32_t inline_max = slot->endpoint.channel.mine.header->inline_max;
     const uint32_t inline_size = job->payload.size > inline_max ? 0 : (uint32_t)job->payload.size;
     const uint32_t room = JOB_RECORD_FIXED + job->key_size + inline_size;
     struct protocol_job record = {
@@ -255,16 +255,16 @@ static int slot_send_job(struct slot *slot, const struct job *job)
     void *body;
     int r;
 
-    r = mailbox_reserve(&slot->mailbox, room, &body);
+    r = endpoint_reserve(&slot->endpoint, room, &body);
     if (r != 0)
         return r;
-    r = mailbox_give(&slot->mailbox, &job->payload, &record.payload);
+    r = endpoint_give(&slot->endpoint, &job->payload, &record.payload);
     if (r != 0)
         return r;
     r = protocol_put_job(body, room, &record);
     if (r < 0)
         return r;
-    mailbox_commit(&slot->mailbox, PROTOCOL_JOB, (uint32_t)r);
+    endpoint_commit(&slot->endpoint, PROTOCOL_JOB, (uint32_t)r);
     return 0;
 }
 
@@ -285,12 +285,12 @@ int slot_assign(struct slot *slot, struct job *job)
     r = slot_send_job(slot, job);
     if (slot->wants_room)
         delivery_wake(slot->actor);
-    slot->wants_room = r == MAILBOX_E_FULL;
+    slot->wants_room = r == ENDPOINT_E_FULL;
     slot->actor->full = slot->actor->full || slot->wants_room;
     /* What it has just answered, one record and padding always fit (InlineMax= is bounded by that).
      */
-    if (r == MAILBOX_E_FULL && slot->n_jobs == 0 && slot->actor->n_inbox == 0)
-        mailbox_break(&slot->mailbox, "answers, but never gives back what it has read");
+    if (r == ENDPOINT_E_FULL && slot->n_jobs == 0 && slot->actor->n_inbox == 0)
+        endpoint_break(&slot->endpoint, "answers, but never gives back what it has read");
     if (r != 0)
         return r;
     job->slot = slot;
@@ -313,7 +313,7 @@ void slot_cancel(struct slot *slot, struct job *job)
      */
     if (job != slot_job_at_work(slot))
         return;
-    mailbox_mark(&slot->mailbox, job->handle);
+    endpoint_mark(&slot->endpoint, job->handle);
     if (grace < slot->job_deadline)
         slot->job_deadline = grace;
     slot_arm_clock(slot);
@@ -325,11 +325,11 @@ int slot_send_stop(struct slot *slot)
     int r;
 
     slot->actor->control |= MEMORY_CONTROL_STOP;
-    mailbox_set_control(&slot->mailbox, slot->actor->control);
-    r = mailbox_reserve(&slot->mailbox, 0, &body);
+    endpoint_set_control(&slot->endpoint, slot->actor->control);
+    r = endpoint_reserve(&slot->endpoint, 0, &body);
     if (r != 0)
         return r;
-    mailbox_commit(&slot->mailbox, PROTOCOL_STOP, 0);
+    endpoint_commit(&slot->endpoint, PROTOCOL_STOP, 0);
     return 0;
 }
 

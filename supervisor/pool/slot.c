@@ -127,15 +127,15 @@ static usec_t slot_rung(const struct slot *slot)
 {
     usec_t whole = slot->cell->config->timeout_stop;
 
-    bool two = slot_is_actor(slot) && slot->death_sentence == DEATH_STOP;
+    bool two = slot_is_actor(slot) && slot->kill_reason == DEATH_STOP;
 
     return two && whole != USEC_INFINITY ? whole / 2 : whole;
 }
 
-void slot_condemn(struct slot *slot, enum death_cause cause)
+void slot_terminate(struct slot *slot, enum death_cause cause)
 {
-    if (slot->death_sentence == DEATH_EXIT || slot->death_sentence == DEATH_STOP)
-        slot->death_sentence = cause;
+    if (slot->kill_reason == DEATH_EXIT || slot->kill_reason == DEATH_STOP)
+        slot->kill_reason = cause;
 }
 
 static void slot_action_kill(struct slot *slot)
@@ -183,7 +183,7 @@ static void slot_on_ladder_timer(struct timer *timer, usec_t now)
     if (slot->process.ended || slot->state != state || timer_armed(timer))
         return; /* it did in time what it was to do */
     if (state == LIFECYCLE_STARTING) {
-        slot_condemn(slot, DEATH_START_TIMEOUT);
+        slot_terminate(slot, DEATH_START_TIMEOUT);
         slot_event(slot, LIFECYCLE_EVENT_START_TIMEOUT);
     } else {
         slot_event(slot, LIFECYCLE_EVENT_STOP_TIMEOUT);
@@ -223,7 +223,7 @@ static void (*const ACTIONS[])(struct slot *) = {
     ACTION(ANNOUNCE) = slot_action_announce,   ACTION(WITHDRAW) = slot_action_withdraw,
     ACTION(SEND_STOP) = slot_action_send_stop, ACTION(TERMINATE) = slot_action_terminate,
     ACTION(ABORT) = slot_action_abort,         ACTION(KILL) = slot_action_kill,
-    ACTION(BURY) = slot_action_bury,           ACTION(CANCEL_RESTART) = slot_action_cancel_restart,
+    ACTION(REAP) = slot_action_reap,           ACTION(CANCEL_RESTART) = slot_action_cancel_restart,
     ACTION(RESET) = slot_action_reset,         ACTION(SCHEDULE) = slot_action_schedule,
     ACTION(SPAWN) = slot_action_spawn,         ACTION(DOWN) = slot_action_down,
 };
@@ -355,7 +355,7 @@ void slot_stop(struct slot *slot, bool hurry)
     replacement_forget(slot);
     strategy_forget(slot);
     spare_dismiss(slot, hurry);
-    slot_condemn(slot, DEATH_STOP);
+    slot_terminate(slot, DEATH_STOP);
     slot_event(slot, LIFECYCLE_EVENT_STOP);
     if (hurry && slot->state == LIFECYCLE_STOPPING && !timer_armed(&slot->ladder_timer))
         slot_arm(slot, slot_rung(slot));
@@ -399,8 +399,8 @@ bool slot_kill(struct slot *slot, enum death_cause cause)
     if (slot_is_down(slot) || slot->state == LIFECYCLE_KILLING || slot->state == LIFECYCLE_BACKOFF)
         return false;
     replacement_forget(slot);
-    slot_condemn(slot, cause);
-    slot_event(slot, LIFECYCLE_EVENT_CONDEMNED);
+    slot_terminate(slot, cause);
+    slot_event(slot, LIFECYCLE_EVENT_TERMINATED);
     return true;
 }
 
@@ -414,7 +414,7 @@ void slot_notify(struct slot *slot, const struct notify_message *message)
     if (message->ready && slot->state == LIFECYCLE_STARTING)
         slot_event(slot, LIFECYCLE_EVENT_READY);
     if (message->watchdog_trigger) {
-        slot_condemn(slot, DEATH_WATCHDOG);
+        slot_terminate(slot, DEATH_WATCHDOG);
         slot_event(slot, LIFECYCLE_EVENT_WATCHDOG);
     }
 }
@@ -422,8 +422,8 @@ void slot_notify(struct slot *slot, const struct notify_message *message)
 int slot_read_state(struct slot *slot, void *data, size_t *ret_size)
 {
     *ret_size = 0;
-    if (slot->mailbox_open)
-        return memory_state_read(&slot->mailbox.channel.theirs, data, ret_size);
+    if (slot->endpoint_open)
+        return memory_state_read(&slot->endpoint.channel.theirs, data, ret_size);
     if (!slot->last_death || slot->last_death->state_size == 0)
         return 0;
     *ret_size = slot->last_death->state_size;
@@ -435,9 +435,9 @@ bool slot_has_published(const struct slot *slot, const struct job *job)
 {
     const struct memory_header *header;
 
-    if (!slot->mailbox_open || !job->started)
+    if (!slot->endpoint_open || !job->started)
         return false;
-    header = slot->mailbox.channel.theirs.header;
+    header = slot->endpoint.channel.theirs.header;
     /* Pairs with the stores in memory_state_write(); what is read of the page is checked there. */
     return atomic_load_explicit(&header->state_sequence, memory_order_relaxed) !=
            job->state_sequence;

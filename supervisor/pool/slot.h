@@ -8,7 +8,7 @@
 
 #include "shared/clock.h"
 #include "shared/list.h"
-#include "supervisor/channel/mailbox.h"
+#include "supervisor/channel/endpoint.h"
 #include "supervisor/loop/notify.h"
 #include "supervisor/loop/pacer.h"
 #include "supervisor/loop/timer.h"
@@ -65,25 +65,25 @@ struct slot {
     unsigned n_jobs;
 
     struct process process;
-    struct actor *actor;    /* NULL for services; the place's, or a stand-in (stand-in.h) */
-    struct mailbox mailbox; /* actors only */
-    bool mailbox_open;
+    struct actor *actor;      /* NULL for services; the place's, or a stand-in (stand-in.h) */
+    struct endpoint endpoint; /* actors only */
+    bool endpoint_open;
     bool wants_room;               /* a job found none in its inbox */
     struct loop_watch owner_watch; /* actors: hears of the worker's death early */
     struct notify_server notify;   /* services only */
     usec_t started_at;             /* monotonic, of the process */
     uint64_t jobs_done;            /* by this worker */
     uint64_t n_restarts;
-    uint64_t n_recycled;             /* replaced by a successor that was ready */
-    enum death_cause death_sentence; /* why we are killing it; DEATH_EXIT = we are not */
-    bool signalled;                  /* KillSignal was sent: the next rung is SIGKILL */
-    bool feigned;                    /* its lifeline was marked as a dead one's while it ran */
-    bool spawn_failed;               /* no process came of the last spawn */
-    enum death_cause died_of;        /* the last one */
-    struct spawn_exit exit;          /* how the process ended, for its burial */
-    char violation[64];              /* what it broke */
-    char leave_reason[96];           /* why it ends itself; empty = it does not */
-    char status_text[128];           /* a service's STATUS=, or why it could not be started */
+    uint64_t n_recycled;          /* replaced by a successor that was ready */
+    enum death_cause kill_reason; /* why we are killing it; DEATH_EXIT = we are not */
+    bool signalled;               /* KillSignal was sent: the next rung is SIGKILL */
+    bool feigned;                 /* its lifeline was marked as a dead one's while it ran */
+    bool spawn_failed;            /* no process came of the last spawn */
+    enum death_cause died_of;     /* the last one */
+    struct spawn_exit exit;       /* how the process ended, for its burial */
+    char violation[64];           /* what it broke */
+    char leave_reason[96];        /* why it ends itself; empty = it does not */
+    char status_text[128];        /* a service's STATUS=, or why it could not be started */
     struct restart_tally tally;
     struct slot_health health;
     usec_t restart_at; /* realtime; 0 = none scheduled */
@@ -120,7 +120,7 @@ void slot_take_config(struct slot *slot);
 /* There are messages for it to handle, and were none. */
 void slot_clock_messages(struct slot *slot);
 
-/* Hands a job over. 0; otherwise (MAILBOX_E_FULL, -errno) the caller keeps it, and the slot may be
+/* Hands a job over. 0; otherwise (ENDPOINT_E_FULL, -errno) the caller keeps it, and the slot may be
  * going. */
 int slot_assign(struct slot *slot, struct job *job);
 /* Whether a job waits for room in its inbox. */

@@ -69,10 +69,10 @@ static void process_on_line(void *userdata, const char *line)
 #define OVERDUE_FIRST (15 * USEC_PER_MSEC)
 #define OVERDUE_MAX   6
 
-static void process_bury(struct process *process)
+static void process_queue_reap(struct process *process)
 {
     timer_disarm(loop_timers(process->context->loop), &process->overdue);
-    pacer_add(&process->context->burials, &process->burial);
+    pacer_add(&process->context->reaps, &process->reap);
 }
 
 static void process_on_overdue(struct timer *timer, usec_t now)
@@ -91,7 +91,7 @@ static void process_on_overdue(struct timer *timer, usec_t now)
     spawner_forget(&process->context->spawner, &process->client);
     (void)process_confirm(process);
     process->exit = (struct spawn_exit){.unknown = true};
-    process_bury(process);
+    process_queue_reap(process);
 }
 
 static void process_end(struct process *process)
@@ -123,12 +123,12 @@ static void process_on_reaped(struct spawner_client *client, const struct spawn_
     process->exit = *how;
     (void)process_confirm(process);
     process_end(process);
-    process_bury(process);
+    process_queue_reap(process);
 }
 
-static void process_on_burial(struct pacer_wish *wish)
+static void process_on_reap(struct pacer_wish *wish)
 {
-    struct process *process = list_entry(wish, struct process, burial);
+    struct process *process = list_entry(wish, struct process, reap);
     const struct spawn_report error = process->error;
 
     process->pidfd = close_fd(process->pidfd);
@@ -225,7 +225,7 @@ void process_init(struct process *process, struct context *context, const char *
         .group = group,
         .worker = worker,
     };
-    pacer_wish_init(&process->burial, process_on_burial);
+    pacer_wish_init(&process->reap, process_on_reap);
     timer_init(&process->overdue, process_on_overdue);
     capture_init(&process->output, context->loop, process_on_line, process);
 }

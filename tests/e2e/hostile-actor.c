@@ -2,16 +2,16 @@
 /*
  * hostile-actor HOW: a worker that breaks the rules of messages. What it does at the first one:
  *
- *   wrong-letter     a verdict about a letter that it never got     wrong-unstash  the same of a
- * stash settled-letter   two verdicts about the same letter             odd-type       a type with
- * a line break in it short-tell       a TELL that lacks its content                  cookie-less a
- * FIND of three bytes head-in-record   claims to have consumed half a record          head-ahead …
- * more than there is stray-blob       tells a blob that was never sent These are violations.
- * Allowed, for they harm nobody but itself: forged-reply     replies to asks that are not its own,
- * then handles on forged-reference tells, watches and cancels what there never was taken-anywhere
- * says that it has things in hand that are none, and dies log-flood        gives reason for log
- * lines, then handles on ask-flood        asks for ever and reads
- * no answer tell-flood       tells itself for ever, and handles nothing
+ *   wrong-letter     a verdict about a message that it never got     wrong-unstash  the same of a
+ * stash settled-letter   two verdicts about the same message             odd-type       a type
+ * with a line break in it short-tell       a TELL that lacks its content cookie-less a FIND of
+ * three bytes head-in-record   claims to have consumed half a record          head-ahead … more
+ * than there is stray-blob       tells a blob that was never sent These are violations. Allowed,
+ * for they harm nobody but itself: forged-reply     replies to asks that are not its own, then
+ * handles on forged-reference tells, watches and cancels what there never was taken-anywhere says
+ * that it has things in hand that are none, and dies log-flood        gives reason for log lines,
+ * then handles on ask-flood        asks for ever and reads no answer tell-flood       tells itself
+ * for ever, and handles nothing
  */
 #include "shared/channel.h"
 #include "shared/protocol-requests.h"
@@ -38,17 +38,17 @@ static void send_record(uint16_t kind, int size)
     channel_publish(&channel);
 }
 
-static void send_verdict(uint64_t letter)
+static void send_verdict(uint64_t message)
 {
-    const struct protocol_verdict verdict = {.letter = letter, .text = "so", .text_size = 2};
+    const struct protocol_verdict verdict = {.message = message, .text = "so", .text_size = 2};
     void *body = reserve(PROTOCOL_BODY_MAX);
 
     send_record(PROTOCOL_UNHANDLED, protocol_put_verdict(body, PROTOCOL_BODY_MAX, &verdict));
 }
 
-static void send_unstash(uint64_t letter)
+static void send_unstash(uint64_t message)
 {
-    const struct protocol_stash stash = {.letter = letter};
+    const struct protocol_stash stash = {.message = message};
     void *body = reserve(PROTOCOL_BODY_MAX);
 
     send_record(PROTOCOL_UNSTASHED, protocol_put_stash(body, PROTOCOL_BODY_MAX, &stash));

@@ -103,7 +103,7 @@ class Shortages(TestCase):
         return s.start()
 
     def test_a_letter_that_cannot_be_requeued_for_want_of_memory_is_kept(self):
-        s = self.faulty("letter:3")  # as told, as refused, as requeued
+        s = self.faulty("envelope:3")  # as told, as refused, as requeued
         s.call("io.troupe.Actors.Tell", to="actor/0", type="do.refuse", payload=text(500 * "x"))
         letter = s.until(lambda: s.call("io.troupe.Actors.ListDeadLetters")["letters"])[0]
         with self.assertRaises(VarlinkError) as error:
@@ -114,7 +114,7 @@ class Shortages(TestCase):
         self.assertEqual(s.call("io.troupe.Actors.Requeue", id=letter["id"])["requeued"], 1)
 
     def test_an_exchange_without_memory_for_a_copy_leaves_a_dead_letter(self):
-        s = self.faulty("letter:2")
+        s = self.faulty("envelope:2")
         s.call("io.troupe.Actors.CreateExchange", name="post", kind="single")
         s.call("io.troupe.Actors.Subscribe", exchange="post", actor="actor/0")
         with self.assertRaises(VarlinkError) as error:
@@ -124,7 +124,7 @@ class Shortages(TestCase):
         self.assertEqual((letter["reason"], letter["recipient"]), ("no-memory", "post"))
 
     def test_a_result_that_is_lost_for_want_of_memory_says_so(self):
-        s = self.faulty("parcel:1", ACTOR, Jobs={"MaxRetries": 0})
+        s = self.faulty("payload:1", ACTOR, Jobs={"MaxRetries": 0})
         job = s.do("actor", "environment LONG")
         self.assertEqual(job["state"], "dead")
         self.assertIn("its result is lost: the supervisor: Cannot allocate memory", job["reason"])

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from actor_model import Model, Program, Wrong
-from test_letters import ACTORS, Letters
+from test_dead_letters import ACTORS, Letters
 from troupe import LIMIT, ini, helper
 
 PROGRAMS = int(os.environ.get("TESTS_PROGRAMS", "30"))

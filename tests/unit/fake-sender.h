@@ -159,7 +159,7 @@ static inline void fake_expect_stash(struct fake *fake, unsigned kind, uint64_t 
     struct protocol_stash stash;
 
     ck_assert_int_eq(protocol_get_stash(record.body, record.size, &stash), 0);
-    ck_assert_uint_eq(stash.letter, id);
+    ck_assert_uint_eq(stash.message, id);
     ck_assert_uint_eq(stash.flags, flags);
 }
 
@@ -170,7 +170,7 @@ static inline void fake_expect_verdict(struct fake *fake, unsigned kind, uint64_
     struct protocol_verdict verdict;
 
     ck_assert_int_eq(protocol_get_verdict(record.body, record.size, &verdict), 0);
-    ck_assert_uint_eq(verdict.letter, id);
+    ck_assert_uint_eq(verdict.message, id);
     ck_assert_int_eq(verdict.code, code);
     ck_assert_uint_eq(verdict.text_size, strlen(text));
     ck_assert_mem_eq(verdict.text, text, strlen(text));

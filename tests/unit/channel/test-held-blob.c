@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/channel/held-blob.h"
-#include "supervisor/message/letter.h"
+#include "supervisor/message/envelope.h"
 #include <check.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -72,25 +72,25 @@ START_TEST(a_high_number_shows_that_few_descriptors_are_left)
 }
 END_TEST
 
-START_TEST(the_copies_of_a_letter_share_one_descriptor)
+START_TEST(the_copies_of_a_message_share_one_descriptor)
 {
     const struct topic topic = {.type = "t", .type_size = 1};
-    struct letter *letter = letter_new(0, &topic), *copies[8];
+    struct envelope *envelope = envelope_new(0, &topic), *copies[8];
     struct held_blob *blob;
     int fd = new_fd();
 
     ck_assert_int_eq(held_blob_new(&blob, share, fd, 1 << 20, true), 0);
-    parcel_set_shared(&letter->payload, blob);
+    payload_set_shared(&envelope->payload, blob);
     for (int i = 0; i < 8; i++) {
-        copies[i] = letter_copy(letter);
+        copies[i] = envelope_copy(envelope);
         ck_assert_int_eq(copies[i]->payload.fd, fd);
         ck_assert_uint_eq(copies[i]->payload.size, 1 << 20);
     }
     ck_assert_uint_eq(quota.n, 1);
-    (void)letter_free(letter);
+    (void)envelope_free(envelope);
     for (int i = 0; i < 8; i++) {
         ck_assert_int_ge(fcntl(fd, F_GETFD), 0);
-        (void)letter_free(copies[i]);
+        (void)envelope_free(copies[i]);
     }
     ck_assert_int_lt(fcntl(fd, F_GETFD), 0);
 }
@@ -118,7 +118,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_sender_leaves_as_much_as_it_takes);
     tcase_add_test(tcase, a_high_number_shows_that_few_descriptors_are_left);
-    tcase_add_test(tcase, the_copies_of_a_letter_share_one_descriptor);
+    tcase_add_test(tcase, the_copies_of_a_message_share_one_descriptor);
     tcase_add_test(tcase, a_share_outlives_its_owner_until_its_last_blob_is_gone);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);

@@ -195,7 +195,7 @@ START_TEST(dead_letters_are_listed_page_by_page_over_many_turns)
 }
 END_TEST
 
-/* Letters are evicted while they are listed: those at the cursor too, and in whatever order. */
+/* Messages are evicted while they are listed: those at the cursor too, and in whatever order. */
 START_TEST(dead_letters_that_go_while_they_are_listed_take_nothing_along)
 {
     struct dead_letters *letters = &fake_context.dead_letters;

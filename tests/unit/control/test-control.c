@@ -557,7 +557,7 @@ START_TEST(payloads_arrive_decoded)
                               "\"data\":\"AAEC/w==\"}}"));
     job = queue_first(&fake_group->cell->queue);
     ck_assert_uint_eq(job->payload.size, 4);
-    ck_assert_mem_eq(parcel_data(&job->payload), "\0\1\2\xff", 4);
+    ck_assert_mem_eq(payload_data(&job->payload), "\0\1\2\xff", 4);
 }
 END_TEST
 

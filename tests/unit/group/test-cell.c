@@ -167,7 +167,7 @@ static void setup(void)
     context.runtime_directory = "/tmp";
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     pacer_init(&context.starts, context.loop);
-    pacer_init(&context.burials, context.loop);
+    pacer_init(&context.reaps, context.loop);
     ck_assert_int_eq(spawner_init(&context.spawner, context.loop, ends.channel, &context.starts),
                      0);
     alarms_init(&context.alarms, context.loop);
@@ -308,7 +308,7 @@ START_TEST(a_job_succeeds_with_its_result)
     ck_assert_int_eq(job->state, JOB_SUCCEEDED);
     ck_assert_uint_eq(job->attempt, 1);
     ck_assert_uint_eq(job->result.size, 5);
-    ck_assert_int_eq(memcmp(parcel_data(&job->result), "hello", 5), 0);
+    ck_assert_int_eq(memcmp(payload_data(&job->result), "hello", 5), 0);
     ck_assert_uint_eq(group->cell->counters.succeeded, 1);
     ck_assert_uint_eq(group->cell->queue_bytes, 0);
 }
@@ -352,26 +352,26 @@ START_TEST(J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports)
     const struct job *crash = accepted("crash"), *error = accepted("error");
     const struct dead_letter_filter any = DEAD_LETTER_FILTER_ANY;
     struct dead_letter_cursor cursor;
-    const struct dead_letter *letter;
+    const struct dead_letter *envelope;
     char id[PROTOCOL_ID_TEXT];
     unsigned n = 0;
 
     group_start(group);
     run_jobs();
     dead_letters_begin(&context.dead_letters, 0, &cursor);
-    for (; (letter = dead_letter_next(&context.dead_letters, &any, &cursor)); n++) {
-        const bool crashed = strcmp(letter->job, protocol_id_format(&crash->id, id)) == 0;
+    for (; (envelope = dead_letter_next(&context.dead_letters, &any, &cursor)); n++) {
+        const bool crashed = strcmp(envelope->job, protocol_id_format(&crash->id, id)) == 0;
 
-        ck_assert_int_eq(letter->reason, DEAD_JOB);
-        ck_assert_str_eq(letter->recipient, "test");
-        ck_assert_uint_eq(letter->attempts, config->max_retries + 1);
+        ck_assert_int_eq(envelope->reason, DEAD_JOB);
+        ck_assert_str_eq(envelope->recipient, "test");
+        ck_assert_uint_eq(envelope->attempts, config->max_retries + 1);
         if (!crashed)
-            ck_assert_str_eq(letter->job, protocol_id_format(&error->id, id));
-        ck_assert_str_eq(letter->text, crashed ? "killed by SIGKILL" : "it is broken");
-        ck_assert_mem_eq(parcel_data(&letter->payload), crashed ? "crash" : "error", 5);
-        ck_assert_uint_eq(letter->n_deaths, crashed ? config->max_retries + 1 : 0);
-        for (uint32_t i = 0; i < letter->n_deaths; i++)
-            ck_assert_uint_eq(letter->deaths[i]->attempt, i + 1);
+            ck_assert_str_eq(envelope->job, protocol_id_format(&error->id, id));
+        ck_assert_str_eq(envelope->text, crashed ? "killed by SIGKILL" : "it is broken");
+        ck_assert_mem_eq(payload_data(&envelope->payload), crashed ? "crash" : "error", 5);
+        ck_assert_uint_eq(envelope->n_deaths, crashed ? config->max_retries + 1 : 0);
+        for (uint32_t i = 0; i < envelope->n_deaths; i++)
+            ck_assert_uint_eq(envelope->deaths[i]->attempt, i + 1);
     }
     ck_assert_uint_eq(n, 2);
 }

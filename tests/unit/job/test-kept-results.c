@@ -37,7 +37,7 @@ static void teardown(void)
 /* An ended job with this id, and a blob of this share as its result if there is one. */
 static struct job *ended(const char *name, struct blob_share *share)
 {
-    struct parcel parcel = PARCEL_NULL;
+    struct payload payload = PAYLOAD_NULL;
     struct held_blob *blob;
     struct job *job;
 
@@ -47,8 +47,8 @@ static struct job *ended(const char *name, struct blob_share *share)
     if (share) {
         ck_assert_int_eq(
             held_blob_new(&blob, share, open("/dev/null", O_RDONLY | O_CLOEXEC), 1 << 20, true), 0);
-        parcel_set_shared(&parcel, blob);
-        job_set_result(job, &parcel);
+        payload_set_shared(&payload, blob);
+        job_set_result(job, &payload);
     }
     return job;
 }
@@ -76,12 +76,12 @@ END_TEST
 
 static struct job *sized(const char *name, size_t size)
 {
-    struct parcel parcel = PARCEL_NULL;
+    struct payload payload = PAYLOAD_NULL;
     struct job *job = ended(name, NULL);
     static const char zeros[1000];
 
-    ck_assert_int_eq(parcel_set(&parcel, zeros, size), 0);
-    job_set_result(job, &parcel);
+    ck_assert_int_eq(payload_set(&payload, zeros, size), 0);
+    job_set_result(job, &payload);
     return job;
 }
 

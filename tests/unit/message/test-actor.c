@@ -222,7 +222,7 @@ static int on_neglect(struct troupe_actor *actor, struct troupe_message *message
     return 0;
 }
 
-static int on_watch(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+static int on_monitor(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     struct troupe_future *first, *second;
 
@@ -333,7 +333,7 @@ static const struct {
     {"any-of", on_any_of, NULL},
     {"then", on_then, NULL},
     {"neglect", on_neglect, NULL},
-    {"watch", on_watch, NULL},
+    {"watch", on_monitor, NULL},
     {"silence", on_silence, NULL},
     {"listen", on_listen, NULL},
     {"services", on_services, NULL},
@@ -471,7 +471,7 @@ START_TEST(test_reply_and_forward_name_what_they_are_about)
     fake_tell(&fake, 2, "forward", "");
     record = fake_expect_kind(&fake, PROTOCOL_FORWARD);
     ck_assert_int_eq(protocol_get_forward(record.body, record.size, &forward), 0);
-    ck_assert_uint_eq(forward.letter, 2);
+    ck_assert_uint_eq(forward.message, 2);
     ck_assert_uint_eq(forward.to, 42);
     fake_stop(&fake);
 }
@@ -886,7 +886,7 @@ END_TEST
 
 /* ---- the supervisor's services ---- */
 
-START_TEST(test_watch_ends_with_the_cause)
+START_TEST(test_monitor_ends_with_the_cause)
 {
     start(0);
     fake_tell(&fake, 1, "watch", "");
@@ -899,7 +899,7 @@ START_TEST(test_watch_ends_with_the_cause)
 }
 END_TEST
 
-START_TEST(test_last_watch_of_an_actor_freed_ends_it_at_the_supervisor)
+START_TEST(test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor)
 {
     struct protocol_by_reference by;
     struct ring_record record;
@@ -992,8 +992,8 @@ static Suite *suite(void)
     tcase_add_loop_test(awaiting, test_stop_overtakes_messages_but_not_the_one_in_hand, 0, n);
     tcase_add_loop_test(awaiting, test_pause_lets_messages_wait_and_jobs_pass, 0, n);
     tcase_add_loop_test(awaiting, test_job_asks_while_messages_and_jobs_wait, 0, n);
-    tcase_add_test(services, test_watch_ends_with_the_cause);
-    tcase_add_test(services, test_last_watch_of_an_actor_freed_ends_it_at_the_supervisor);
+    tcase_add_test(services, test_monitor_ends_with_the_cause);
+    tcase_add_test(services, test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor);
     tcase_add_test(services, test_services_ask_and_return_what_is_answered);
     suite_add_tcase(s, handling);
     suite_add_tcase(s, asks);

@@ -39,13 +39,13 @@ static struct dead_letter_facts facts(enum dead_letter_reason reason)
     };
 }
 
-static uint64_t add(enum dead_letter_reason reason, const char *payload)
+static uint64_t add(enum dead_letter_reason reason, const char *bytes)
 {
-    struct parcel parcel = PARCEL_NULL;
+    struct payload payload = PAYLOAD_NULL;
     const struct dead_letter_facts about = facts(reason);
 
-    ck_assert_int_eq(parcel_set(&parcel, payload, strlen(payload)), 0);
-    return dead_letter_add(&letters, &about, &parcel);
+    ck_assert_int_eq(payload_set(&payload, bytes, strlen(bytes)), 0);
+    return dead_letter_add(&letters, &about, &payload);
 }
 
 /* Ids of what matches, as text such as "1 3 4". */
@@ -83,7 +83,7 @@ START_TEST(everything_about_a_letter_is_kept)
     ck_assert_uint_eq(letter->topic.key_size, 1);
     ck_assert_mem_eq(letter->topic.key, "k", 1);
     ck_assert_uint_eq(letter->payload.size, 7);
-    ck_assert_mem_eq(parcel_data(&letter->payload), "payload", 7);
+    ck_assert_mem_eq(payload_data(&letter->payload), "payload", 7);
     ck_assert(!letter->payload_dropped);
     ck_assert_uint_gt(letter->at, 0);
 }
@@ -182,12 +182,12 @@ END_TEST
 
 static uint64_t add_blob(void)
 {
-    struct parcel parcel = PARCEL_NULL;
+    struct payload payload = PAYLOAD_NULL;
     const struct dead_letter_facts about = facts(DEAD_GONE);
 
-    parcel_set_blob(&parcel, open("/dev/null", O_RDONLY | O_CLOEXEC), 1000);
-    ck_assert_int_ge(parcel.fd, 0);
-    return dead_letter_add(&letters, &about, &parcel);
+    payload_set_blob(&payload, open("/dev/null", O_RDONLY | O_CLOEXEC), 1000);
+    ck_assert_int_ge(payload.fd, 0);
+    return dead_letter_add(&letters, &about, &payload);
 }
 
 START_TEST(the_oldest_blobs_beyond_their_bound_lose_their_payload_and_descriptor)
@@ -242,7 +242,7 @@ END_TEST
 
 START_TEST(a_flood_of_large_letters_displaces_only_the_floods_own)
 {
-    struct parcel parcel = PARCEL_NULL;
+    struct payload payload = PAYLOAD_NULL;
     struct dead_letter_facts about = facts(DEAD_UNHANDLED);
     static const char ZEROS[1 << 17];
 
@@ -250,8 +250,8 @@ START_TEST(a_flood_of_large_letters_displaces_only_the_floods_own)
     add(DEAD_GONE, "kept");
     about.sender = "mill/0";
     for (unsigned i = 0; i < 100; i++) {
-        ck_assert_int_eq(parcel_set(&parcel, ZEROS, sizeof(ZEROS)), 0);
-        dead_letter_add(&letters, &about, &parcel);
+        ck_assert_int_eq(payload_set(&payload, ZEROS, sizeof(ZEROS)), 0);
+        dead_letter_add(&letters, &about, &payload);
     }
     ck_assert_ptr_nonnull(dead_letter_find(&letters, 1));
     ck_assert_uint_le(letters.shares.used[DEAD_SHARE_MEMORY], 1 << 20);
@@ -262,14 +262,14 @@ START_TEST(a_flood_of_blobs_takes_only_its_own_payloads)
 {
     const struct dead_letter_facts about = facts(DEAD_UNHANDLED);
     struct dead_letter_facts flood = about;
-    struct parcel parcel = PARCEL_NULL;
+    struct payload payload = PAYLOAD_NULL;
 
     flood.sender = "mill/0";
     dead_letters_resize(&letters, 1000, 1 << 30);
     add_blob();
     for (unsigned i = 0; i < 2 * DEAD_LETTER_BLOBS_MAX; i++) {
-        parcel_set_blob(&parcel, open("/dev/null", O_RDONLY | O_CLOEXEC), 1000);
-        dead_letter_add(&letters, &flood, &parcel);
+        payload_set_blob(&payload, open("/dev/null", O_RDONLY | O_CLOEXEC), 1000);
+        dead_letter_add(&letters, &flood, &payload);
     }
     ck_assert(!dead_letter_find(&letters, 1)->payload_dropped);
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], DEAD_LETTER_BLOBS_MAX);
@@ -279,7 +279,7 @@ END_TEST
 START_TEST(blobs_of_moderate_size_are_copied_and_all_kept)
 {
     const struct dead_letter_facts about = facts(DEAD_JOB);
-    struct parcel parcel = PARCEL_NULL;
+    struct payload payload = PAYLOAD_NULL;
     char bytes[40000];
 
     memset(bytes, 'x', sizeof(bytes));
@@ -287,14 +287,14 @@ START_TEST(blobs_of_moderate_size_are_copied_and_all_kept)
     for (unsigned i = 0; i < 200; i++) {
         int fd = memfd_create("payload", MFD_CLOEXEC);
         ck_assert_int_eq(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
-        parcel_set_blob(&parcel, fd, sizeof(bytes));
-        dead_letter_add(&letters, &about, &parcel);
+        payload_set_blob(&payload, fd, sizeof(bytes));
+        dead_letter_add(&letters, &about, &payload);
     }
     for (uint64_t id = 1; id <= 200; id++) {
         const struct dead_letter *letter = dead_letter_find(&letters, id);
         ck_assert(!letter->payload_dropped);
         ck_assert_uint_eq(letter->payload.size, sizeof(bytes));
-        ck_assert_mem_eq(parcel_data(&letter->payload), bytes, sizeof(bytes));
+        ck_assert_mem_eq(payload_data(&letter->payload), bytes, sizeof(bytes));
     }
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/cleanup.h"
-#include "supervisor/channel/mailbox.h"
+#include "supervisor/channel/endpoint.h"
 #include "supervisor/context.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/router.h"
@@ -16,29 +16,29 @@
 #define FILLER_KIND 5
 
 static struct context context;
-static struct mailbox mailbox;
+static struct endpoint endpoint;
 static struct channel peer;
 static struct actor *actor;
 
-static void on_consumed(struct mailbox *self, const struct ring_record *record, uint32_t cursor)
+static void on_consumed(struct endpoint *self, const struct ring_record *record, uint32_t cursor)
 {
     (void)self;
     delivery_on_consumed(actor, record, cursor);
 }
 
-static void on_broken(struct mailbox *self, const char *what)
+static void on_broken(struct endpoint *self, const char *what)
 {
     (void)self;
     ck_abort_msg("%s", what);
 }
 
-static const struct mailbox_handler HANDLER = {.consumed = on_consumed, .broken = on_broken};
+static const struct endpoint_handler HANDLER = {.consumed = on_consumed, .broken = on_broken};
 
 static void setup(void)
 {
     const struct loop_options options = {0};
-    const struct mailbox_options sizes = {.ring_size = RING_SIZE, .inline_max = FILLER_SIZE};
-    struct mailbox_fds fds;
+    const struct endpoint_options sizes = {.ring_size = RING_SIZE, .inline_max = FILLER_SIZE};
+    struct endpoint_fds fds;
     struct channel_fds theirs;
     const char *reason;
 
@@ -49,24 +49,24 @@ static void setup(void)
     alarms_init(&context.alarms, context.loop);
     ask_table_init(&context.asks);
     schedule_table_init(&context.schedules);
-    ck_assert_int_eq(mailbox_init(&mailbox, context.loop, &sizes, &HANDLER, &fds), 0);
+    ck_assert_int_eq(endpoint_init(&endpoint, context.loop, &sizes, &HANDLER, &fds), 0);
     theirs = (struct channel_fds){
         .inbox = fcntl(fds.channel.inbox, F_DUPFD_CLOEXEC, 0),
         .outbox = fcntl(fds.channel.outbox, F_DUPFD_CLOEXEC, 0),
         .wait_fd = fds.channel.wait_fd < 0 ? -1 : fcntl(fds.channel.wait_fd, F_DUPFD_CLOEXEC, 0),
         .wake_fd = fds.channel.wake_fd < 0 ? -1 : fcntl(fds.channel.wake_fd, F_DUPFD_CLOEXEC, 0),
     };
-    mailbox_forget_fds(&mailbox, &fds);
+    endpoint_forget_fds(&endpoint, &fds);
     ck_assert_int_eq(channel_open(&peer, &theirs), 0);
     ck_assert_int_eq(actor_new(&actor, &context, ACTOR_CLIENT, "actor"), 0);
-    delivery_attach(actor, &mailbox);
+    delivery_attach(actor, &endpoint);
     delivery_set_up(actor, true);
 }
 
 static void teardown(void)
 {
     router_remove(actor, "the test is over");
-    mailbox_deinit(&mailbox);
+    endpoint_deinit(&endpoint);
     channel_deinit(&peer);
     actor_table_deinit(&context.actors);
     ask_table_deinit(&context.asks);
@@ -82,11 +82,11 @@ static void consume_all(void)
 {
     struct ring_record record;
 
-    channel_publish(&mailbox.channel);
+    channel_publish(&endpoint.channel);
     while (ring_next(&peer.in, &record) == 0)
         ;
     channel_release(&peer);
-    ck_assert(mailbox_advance(&mailbox));
+    ck_assert(endpoint_advance(&endpoint));
 }
 
 /* Lets that many bytes go through its inbox. */
@@ -95,8 +95,8 @@ static void pass(uint64_t bytes)
     void *body;
 
     for (uint64_t done = 0; done < bytes; done += FILLER_SIZE) {
-        ck_assert_int_eq(mailbox_reserve(&mailbox, FILLER_SIZE, &body), 0);
-        mailbox_commit(&mailbox, FILLER_KIND, FILLER_SIZE);
+        ck_assert_int_eq(endpoint_reserve(&endpoint, FILLER_SIZE, &body), 0);
+        endpoint_commit(&endpoint, FILLER_KIND, FILLER_SIZE);
         consume_all();
     }
 }
@@ -105,12 +105,12 @@ static void pass(uint64_t bytes)
 static uint64_t send_message(const char *type)
 {
     const struct topic topic = {.type = type, .type_size = (uint32_t)strlen(type)};
-    struct letter *letter = letter_new(PROTOCOL_MESSAGE, &topic);
+    struct envelope *envelope = envelope_new(PROTOCOL_MESSAGE, &topic);
     const uint64_t id = actor_next_id(&context);
 
-    ck_assert_ptr_nonnull(letter);
-    letter->id = id;
-    ck_assert_int_eq(delivery_send(actor, letter), 0);
+    ck_assert_ptr_nonnull(envelope);
+    envelope->id = id;
+    ck_assert_int_eq(delivery_send(actor, envelope), 0);
     return id;
 }
 
@@ -120,31 +120,31 @@ static void send_and_consume(const char *type)
     consume_all();
 }
 
-START_TEST(a_letter_in_hand_is_found_once_and_those_before_it_no_more)
+START_TEST(a_message_in_hand_is_found_once_and_those_before_it_no_more)
 {
     const uint64_t first = send_message("first"), second = send_message("second");
-    struct letter *letter;
+    struct envelope *envelope;
 
-    ck_assert_int_eq(delivery_claim(actor, second, &letter), 0);
-    ck_assert_mem_eq(letter->topic.type, "second", 6);
-    letter_free(letter);
-    ck_assert_int_eq(delivery_claim(actor, second, &letter), -EBADMSG);
-    ck_assert_int_eq(delivery_claim(actor, first, &letter), -EBADMSG);
+    ck_assert_int_eq(delivery_claim(actor, second, &envelope), 0);
+    ck_assert_mem_eq(envelope->topic.type, "second", 6);
+    envelope_free(envelope);
+    ck_assert_int_eq(delivery_claim(actor, second, &envelope), -EBADMSG);
+    ck_assert_int_eq(delivery_claim(actor, first, &envelope), -EBADMSG);
 }
 END_TEST
 
 /* Cursors run freely and come round: after 2 GiB what was never set lies ahead. */
-START_TEST(a_letter_in_hand_is_found_however_much_came_before_it)
+START_TEST(a_message_in_hand_is_found_however_much_came_before_it)
 {
     for (unsigned i = 0; i < 3; i++) {
-        struct letter *letter;
+        struct envelope *envelope;
         uint64_t id;
 
         pass((UINT64_C(1) << 31) + FILLER_SIZE);
         id = send_message("late");
-        ck_assert_int_eq(delivery_claim(actor, id, &letter), 0);
-        ck_assert_uint_eq(letter->id, id);
-        letter_free(letter);
+        ck_assert_int_eq(delivery_claim(actor, id, &envelope), 0);
+        ck_assert_uint_eq(envelope->id, id);
+        envelope_free(envelope);
         consume_all();
     }
 }
@@ -156,7 +156,7 @@ START_TEST(what_a_dead_worker_left_waits_for_the_next_however_much_came_before_i
     pass((UINT64_C(1) << 31) + FILLER_SIZE);
     (void)send_message("late");
     delivery_recover(actor, NULL);
-    ck_assert_uint_eq(actor->postbox.n, 1);
+    ck_assert_uint_eq(actor->mailbox.n, 1);
 }
 END_TEST
 
@@ -169,8 +169,8 @@ int main(void)
 
     tcase_set_timeout(cases, 120);
     tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, a_letter_in_hand_is_found_once_and_those_before_it_no_more);
-    tcase_add_test(cases, a_letter_in_hand_is_found_however_much_came_before_it);
+    tcase_add_test(cases, a_message_in_hand_is_found_once_and_those_before_it_no_more);
+    tcase_add_test(cases, a_message_in_hand_is_found_however_much_came_before_it);
     tcase_add_test(cases, what_a_dead_worker_left_waits_for_the_next_however_much_came_before_it);
     suite_add_tcase(suite, cases);
     runner = srunner_create(suite);

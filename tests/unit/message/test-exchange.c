@@ -73,7 +73,7 @@ static void deliver(void *userdata, uint64_t actor)
     delivered[size] = (char)('A' + (uint32_t)actor);
 }
 
-/* Who gets it, as letters, in order; "" = no match. */
+/* Who gets it, as messages, in order; "" = no match. */
 static const char *route(const char *type, const char *key)
 {
     const struct topic about = topic(type, key);
@@ -386,10 +386,10 @@ static bool matches_by_the_rules(const char *pattern, const char *key)
 
 static void random_words(char *words, char *dotted, const char *alphabet)
 {
-    const size_t n = (size_t)rand() % 8, n_letters = strlen(alphabet);
+    const size_t n = (size_t)rand() % 8, n_envelopes = strlen(alphabet);
 
     for (size_t i = 0; i < n; i++) {
-        words[i] = alphabet[(size_t)rand() % n_letters];
+        words[i] = alphabet[(size_t)rand() % n_envelopes];
         dotted[2 * i] = words[i];
         dotted[2 * i + 1] = '.';
     }

@@ -2,9 +2,9 @@
 #include "supervisor/context.h"
 #include "supervisor/event/complaint.h"
 #include "supervisor/message/delivery.h"
+#include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
 #include "supervisor/message/stand-in.h"
-#include "supervisor/message/watch.h"
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static void teardown(void)
     loop_free(context.loop);
 }
 
-/* One without rings: everything waits in its postbox. */
+/* One without rings: everything waits in its mailbox. */
 static struct actor *new_actor(const char *name)
 {
     struct actor *actor;
@@ -80,10 +80,10 @@ static const char *waiting(const struct actor *actor)
     size_t size = 0;
 
     text[0] = '\0';
-    list_for_each (node, &actor->postbox.messages) {
-        const struct letter *letter = list_entry(node, struct letter, link);
+    list_for_each (node, &actor->mailbox.messages) {
+        const struct envelope *envelope = list_entry(node, struct envelope, link);
         size += (size_t)snprintf(text + size, sizeof(text) - size, "%.*s ",
-                                 (int)letter->topic.type_size, letter->topic.type);
+                                 (int)envelope->topic.type_size, envelope->topic.type);
     }
     return text;
 }
@@ -170,43 +170,43 @@ END_TEST
 
 START_TEST(answers_and_messages_go_in_the_order_in_which_they_were_sent)
 {
-    struct postbox postbox;
+    struct mailbox mailbox;
     struct topic none = topic_of("");
-    struct letter *letters[3];
+    struct envelope *envelopes[3];
 
-    postbox_init(&postbox);
+    mailbox_init(&mailbox);
     for (unsigned i = 0; i < 3; i++) {
-        letters[i] = letter_new(PROTOCOL_MESSAGE, &none);
-        letters[i]->id = i + 1;
+        envelopes[i] = envelope_new(PROTOCOL_MESSAGE, &none);
+        envelopes[i]->id = i + 1;
     }
-    postbox_add(&postbox, letters[0]);
-    postbox_add_answer(&postbox, letters[1]);
-    postbox_add(&postbox, letters[2]);
-    ck_assert_ptr_eq(postbox_next(&postbox, true), letters[1]);
+    mailbox_add(&mailbox, envelopes[0]);
+    mailbox_add_answer(&mailbox, envelopes[1]);
+    mailbox_add(&mailbox, envelopes[2]);
+    ck_assert_ptr_eq(mailbox_next(&mailbox, true), envelopes[1]);
     for (unsigned i = 0; i < 3; i++) {
-        ck_assert_ptr_eq(postbox_next(&postbox, false), letters[i]);
-        postbox_take(&postbox, letters[i]);
-        letter_free(letters[i]);
+        ck_assert_ptr_eq(mailbox_next(&mailbox, false), envelopes[i]);
+        mailbox_take(&mailbox, envelopes[i]);
+        envelope_free(envelopes[i]);
     }
-    ck_assert(postbox_idle(&postbox));
-    ck_assert_uint_eq(postbox.n + postbox.bytes + postbox.answer_bytes, 0);
+    ck_assert(mailbox_idle(&mailbox));
+    ck_assert_uint_eq(mailbox.n + mailbox.bytes + mailbox.answer_bytes, 0);
 }
 END_TEST
 
-START_TEST(a_letter_larger_than_the_whole_memory_is_let_in_alone)
+START_TEST(a_message_larger_than_the_whole_memory_is_let_in_alone)
 {
-    struct postbox postbox;
+    struct mailbox mailbox;
     struct topic none = topic_of("");
-    struct letter *letter = letter_new(PROTOCOL_MESSAGE, &none);
+    struct envelope *envelope = envelope_new(PROTOCOL_MESSAGE, &none);
 
-    postbox_init(&postbox);
-    ck_assert(postbox_has_room(&postbox, 1000, 10, 100));
-    postbox_add_stash(&postbox, letter);
-    ck_assert(!postbox_has_room(&postbox, 1000, 10, 100));
-    ck_assert(!postbox_has_room(&postbox, 0, 1, 1 << 20));
-    ck_assert_ptr_eq(postbox_stashed(&postbox, 0), letter);
-    postbox_take(&postbox, letter);
-    letter_free(letter);
+    mailbox_init(&mailbox);
+    ck_assert(mailbox_has_room(&mailbox, 1000, 10, 100));
+    mailbox_add_stash(&mailbox, envelope);
+    ck_assert(!mailbox_has_room(&mailbox, 1000, 10, 100));
+    ck_assert(!mailbox_has_room(&mailbox, 0, 1, 1 << 20));
+    ck_assert_ptr_eq(mailbox_stashed(&mailbox, 0), envelope);
+    mailbox_take(&mailbox, envelope);
+    envelope_free(envelope);
 }
 END_TEST
 
@@ -252,15 +252,15 @@ START_TEST(an_exchange_that_goes_on_hands_out_a_part_in_each_turn)
         ck_assert_int_eq(tell(exchange->reference, "x"), 0);
     router_resume(exchange);
     delivery_on_turn(&exchange->feed);
-    ck_assert_uint_le(a->postbox.n, 125);
+    ck_assert_uint_le(a->mailbox.n, 125);
     ck_assert_int_eq(tell(exchange->reference, "last"), 0);
-    for (; !postbox_idle(&exchange->postbox); turns++)
+    for (; !mailbox_idle(&exchange->mailbox); turns++)
         delivery_on_turn(&exchange->feed);
     ck_assert_uint_ge(turns, 7);
-    ck_assert_uint_eq(a->postbox.n, 1001);
-    ck_assert_uint_eq(b->postbox.n, 1001);
-    ck_assert_mem_eq(list_entry(a->postbox.messages.prev, struct letter, link)->topic.type, "last",
-                     4);
+    ck_assert_uint_eq(a->mailbox.n, 1001);
+    ck_assert_uint_eq(b->mailbox.n, 1001);
+    ck_assert_mem_eq(list_entry(a->mailbox.messages.prev, struct envelope, link)->topic.type,
+                     "last", 4);
     router_remove(exchange, "deleted");
 }
 END_TEST
@@ -303,7 +303,7 @@ static struct {
     char type[32];
 } answered;
 
-static void on_done(void *userdata, const struct letter *reply, int error, const char *reason)
+static void on_done(void *userdata, const struct envelope *reply, int error, const char *reason)
 {
     (void)userdata;
     (void)reason;
@@ -334,7 +334,7 @@ START_TEST(an_ask_ends_with_the_first_reply_that_fits)
     ck_assert(!ask_wants(entry, &(struct topic){.type = "other", .type_size = 5}));
     ck_assert(ask_wants(entry, &right));
     ck_assert(!ask_may_reply(entry, actor->reference)); /* it has not got it yet */
-    ask_answer(entry, letter_new(PROTOCOL_REPLIED, &right));
+    ask_answer(entry, envelope_new(PROTOCOL_REPLIED, &right));
     ck_assert_uint_eq(answered.n, 1);
     ck_assert_str_eq(answered.type, "answer.yes");
     ck_assert_ptr_null(ask_get(&context.asks, handle));
@@ -423,21 +423,21 @@ START_TEST(an_ask_counts_for_each_who_gets_it)
 }
 END_TEST
 
-START_TEST(an_audience_knows_its_own_however_many_they_are)
+START_TEST(recipients_know_their_own_however_many_they_are)
 {
-    struct audience *audience = NULL;
+    struct recipients *recipients = NULL;
 
-    ck_assert(!audience_has(audience, 1));
+    ck_assert(!recipients_has(recipients, 1));
     for (uint64_t i = 1; i <= 10000; i++)
         for (int twice = 0; twice < 2; twice++)
-            ck_assert_int_eq(audience_add(&audience, i << 32 | i), 0);
-    ck_assert_uint_eq(audience->n, 10000);
-    ck_assert_uint_ge(audience->n_places, 20000);
+            ck_assert_int_eq(recipients_add(&recipients, i << 32 | i), 0);
+    ck_assert_uint_eq(recipients->n, 10000);
+    ck_assert_uint_ge(recipients->n_places, 20000);
     for (uint64_t i = 1; i <= 10000; i++) {
-        ck_assert(audience_has(audience, i << 32 | i));
-        ck_assert(!audience_has(audience, i));
+        ck_assert(recipients_has(recipients, i << 32 | i));
+        ck_assert(!recipients_has(recipients, i));
     }
-    free(audience);
+    free(recipients);
 }
 END_TEST
 
@@ -492,21 +492,21 @@ START_TEST(an_ask_is_dropped_by_its_cookie_however_many_there_are)
 }
 END_TEST
 
-START_TEST(a_watch_is_found_however_many_there_are)
+START_TEST(a_monitor_is_found_however_many_there_are)
 {
-    struct actor *watcher = new_actor("watcher"), *other = new_actor("other");
-    struct actor *watched[ACTOR_WATCHES_MAX];
+    struct actor *observer = new_actor("watcher"), *other = new_actor("other");
+    struct actor *monitored[ACTOR_MONITORS_MAX];
 
-    for (unsigned i = 0; i < ACTOR_WATCHES_MAX; i++) {
-        watched[i] = new_actor("watched");
-        ck_assert_int_eq(watch_add(watcher, watched[i]->reference), 0);
+    for (unsigned i = 0; i < ACTOR_MONITORS_MAX; i++) {
+        monitored[i] = new_actor("watched");
+        ck_assert_int_eq(monitor_add(observer, monitored[i]->reference), 0);
     }
-    ck_assert_int_eq(watch_add(watcher, other->reference), WATCH_E_TOO_MANY);
-    ck_assert_uint_le(longest(&watcher->watching_by_reference), 16);
-    watch_swap_all(watcher, other);
-    for (unsigned i = 0; i < ACTOR_WATCHES_MAX; i++) {
-        ck_assert(!watch_remove(watcher, watched[i]->reference));
-        ck_assert(watch_remove(other, watched[i]->reference));
+    ck_assert_int_eq(monitor_add(observer, other->reference), MONITOR_E_TOO_MANY);
+    ck_assert_uint_le(longest(&observer->monitoring_by_reference), 16);
+    monitor_swap_all(observer, other);
+    for (unsigned i = 0; i < ACTOR_MONITORS_MAX; i++) {
+        ck_assert(!monitor_remove(observer, monitored[i]->reference));
+        ck_assert(monitor_remove(other, monitored[i]->reference));
     }
 }
 END_TEST
@@ -524,31 +524,31 @@ START_TEST(a_stand_in_that_outlives_its_place_is_on_its_own)
 }
 END_TEST
 
-START_TEST(a_stashed_letter_is_found_however_many_there_are)
+START_TEST(a_stashed_message_is_found_however_many_there_are)
 {
     const struct topic none = topic_of("");
-    struct postbox postbox;
-    struct letter *letter;
+    struct mailbox mailbox;
+    struct envelope *envelope;
 
-    postbox_init(&postbox);
+    mailbox_init(&mailbox);
     for (uint64_t id = 1; id <= 100000; id++) {
-        letter = letter_new(PROTOCOL_MESSAGE, &none);
-        letter->id = id;
-        postbox_add_stash(&postbox, letter);
-        postbox_set_in_hand(&postbox, letter, id % 2);
+        envelope = envelope_new(PROTOCOL_MESSAGE, &none);
+        envelope->id = id;
+        mailbox_add_stash(&mailbox, envelope);
+        mailbox_set_in_hand(&mailbox, envelope, id % 2);
     }
-    ck_assert_uint_eq(postbox.n_in_hand, 50000);
-    ck_assert_uint_le(longest(&postbox.stash_by_id), 24);
-    ck_assert_ptr_null(postbox_stashed(&postbox, 0));
+    ck_assert_uint_eq(mailbox.n_in_hand, 50000);
+    ck_assert_uint_le(longest(&mailbox.stash_by_id), 24);
+    ck_assert_ptr_null(mailbox_stashed(&mailbox, 0));
     for (uint64_t id = 100000; id >= 1; id--) {
-        letter = postbox_stashed(&postbox, id);
-        ck_assert_ptr_nonnull(letter);
-        postbox_take(&postbox, letter);
-        letter_free(letter);
-        ck_assert_ptr_null(postbox_stashed(&postbox, id));
+        envelope = mailbox_stashed(&mailbox, id);
+        ck_assert_ptr_nonnull(envelope);
+        mailbox_take(&mailbox, envelope);
+        envelope_free(envelope);
+        ck_assert_ptr_null(mailbox_stashed(&mailbox, id));
     }
-    ck_assert_uint_eq(postbox.n_in_hand + postbox.n_stashed + postbox.n, 0);
-    postbox_deinit(&postbox);
+    ck_assert_uint_eq(mailbox.n_in_hand + mailbox.n_stashed + mailbox.n, 0);
+    mailbox_deinit(&mailbox);
 }
 END_TEST
 
@@ -556,48 +556,48 @@ END_TEST
 
 START_TEST(P8_a_death_notice_about_something_unknown_is_a_dead_letter)
 {
-    struct actor *watcher = new_actor("watcher"), *watched = new_actor("watched");
-    uint64_t reference = watched->reference;
+    struct actor *observer = new_actor("watcher"), *monitored = new_actor("watched");
+    uint64_t reference = monitored->reference;
 
-    ck_assert_int_eq(watch_add(watcher, reference), 0);
-    ck_assert(watch_remove(watcher, reference));
-    ck_assert(!watch_remove(watcher, reference)); /* who is alive has no notice */
+    ck_assert_int_eq(monitor_add(observer, reference), 0);
+    ck_assert(monitor_remove(observer, reference));
+    ck_assert(!monitor_remove(observer, reference)); /* who is alive has no notice */
     ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 0);
-    ck_assert_int_eq(watch_add(watcher, reference), 0);
-    router_remove(watched, "gone");
-    ck_assert(!watch_remove(watcher, reference));
+    ck_assert_int_eq(monitor_add(observer, reference), 0);
+    router_remove(monitored, "gone");
+    ck_assert(!monitor_remove(observer, reference));
     ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 1);
-    ck_assert(!watch_remove(watcher, 0));
+    ck_assert(!monitor_remove(observer, 0));
     ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 2);
 }
 END_TEST
 
-START_TEST(a_watch_tells_once_and_at_once_of_what_is_gone)
+START_TEST(a_monitor_tells_once_and_at_once_of_what_is_gone)
 {
-    struct actor *watcher = new_actor("watcher"), *watched = new_actor("watched");
-    struct mailbox *never_read = (struct mailbox *)(uintptr_t)&context;
-    uint64_t reference = watched->reference;
+    struct actor *observer = new_actor("watcher"), *monitored = new_actor("watched");
+    struct endpoint *never_read = (struct endpoint *)(uintptr_t)&context;
+    uint64_t reference = monitored->reference;
 
-    watcher->mailbox = never_read; /* only looked at for being there */
-    ck_assert_int_eq(watch_add(watcher, reference), 0);
-    ck_assert_int_eq(watch_add(watcher, reference), 0);
-    ck_assert(list_empty(&watcher->postbox.answers));
-    watch_tell(watched, "gone");
-    watch_tell(watched, "gone");
-    ck_assert_ptr_nonnull(postbox_next(&watcher->postbox, true));
-    struct letter *letter = postbox_next(&watcher->postbox, true);
-    ck_assert_uint_eq(letter->sender, reference);
-    postbox_take(&watcher->postbox, letter);
-    letter_free(letter);
-    ck_assert(list_empty(&watcher->postbox.answers));
-    router_remove(watched, "gone");
-    ck_assert_int_eq(watch_add(watcher, reference), 0);
-    letter = postbox_next(&watcher->postbox, true);
-    ck_assert_ptr_nonnull(letter);
-    postbox_take(&watcher->postbox, letter);
-    letter_free(letter);
-    ck_assert(!watch_remove(watcher, reference));
-    watcher->mailbox = NULL;
+    observer->endpoint = never_read; /* only looked at for being there */
+    ck_assert_int_eq(monitor_add(observer, reference), 0);
+    ck_assert_int_eq(monitor_add(observer, reference), 0);
+    ck_assert(list_empty(&observer->mailbox.answers));
+    monitor_notify(monitored, "gone");
+    monitor_notify(monitored, "gone");
+    ck_assert_ptr_nonnull(mailbox_next(&observer->mailbox, true));
+    struct envelope *envelope = mailbox_next(&observer->mailbox, true);
+    ck_assert_uint_eq(envelope->sender, reference);
+    mailbox_take(&observer->mailbox, envelope);
+    envelope_free(envelope);
+    ck_assert(list_empty(&observer->mailbox.answers));
+    router_remove(monitored, "gone");
+    ck_assert_int_eq(monitor_add(observer, reference), 0);
+    envelope = mailbox_next(&observer->mailbox, true);
+    ck_assert_ptr_nonnull(envelope);
+    mailbox_take(&observer->mailbox, envelope);
+    envelope_free(envelope);
+    ck_assert(!monitor_remove(observer, reference));
+    observer->endpoint = NULL;
 }
 END_TEST
 
@@ -621,7 +621,7 @@ START_TEST(who_gives_reason_for_many_lines_is_heard_no_more_and_others_are)
     n_lines = 0;
     log_set_sink(count_line);
     for (int i = 0; i < 10000; i++)
-        (void)watch_remove(loud, 0);
+        (void)monitor_remove(loud, 0);
     ck_assert_uint_eq(n_lines, LOG_LIMIT_BURST);
     complain_of_group(&context, "other", LOG_LEVEL_NOTICE, "something");
     ck_assert_uint_eq(n_lines, LOG_LIMIT_BURST + 1);
@@ -735,8 +735,8 @@ START_TEST(what_timers_are_to_tell_is_bounded)
         setters[i] = new_actor("setter");
 
     while (r == 0 && n <= SCHEDULES_MEMORY_MAX >> 20) {
-        struct parcel payload = PARCEL_NULL;
-        ck_assert_int_eq(parcel_set(&payload, megabyte, sizeof(megabyte)), 0);
+        struct payload payload = PAYLOAD_NULL;
+        ck_assert_int_eq(payload_set(&payload, megabyte, sizeof(megabyte)), 0);
         r = schedule_add(&context,
                          &(struct schedule_options){.to = to,
                                                     .sender = setters[n % 9]->reference,
@@ -758,7 +758,7 @@ static int schedule_for(struct actor *setter, struct actor *to, usec_t period, s
 {
     static const char data[1 << 20];
     const struct topic topic = topic_of("tick");
-    struct parcel payload = PARCEL_NULL;
+    struct payload payload = PAYLOAD_NULL;
     const struct schedule_options options = {.to = to,
                                              .sender = setter ? setter->reference : 0,
                                              .at = 1000,
@@ -766,7 +766,7 @@ static int schedule_for(struct actor *setter, struct actor *to, usec_t period, s
                                              .topic = &topic,
                                              .payload = &payload};
 
-    ck_assert_int_eq(parcel_set(&payload, data, size), 0);
+    ck_assert_int_eq(payload_set(&payload, data, size), 0);
     return schedule_add(&context, &options, ret);
 }
 
@@ -1013,7 +1013,7 @@ START_TEST(a_hundred_thousand_timers_go_off_and_are_cancelled)
     run_timers(now + 1000000);
     ck_assert_uint_eq(context.schedules.n_armed, 0);
     for (unsigned i = 0; i < FANS; i++)
-        ck_assert_uint_eq(actors[i]->postbox.n, i % 2 == 0 ? 0 : N / FANS);
+        ck_assert_uint_eq(actors[i]->mailbox.n, i % 2 == 0 ? 0 : N / FANS);
 }
 END_TEST
 
@@ -1030,7 +1030,7 @@ int main(void)
     tcase_add_test(tc, names_that_could_be_taken_for_addresses_are_refused);
     tcase_add_test(tc, a_full_mailbox_refuses);
     tcase_add_test(tc, answers_and_messages_go_in_the_order_in_which_they_were_sent);
-    tcase_add_test(tc, a_letter_larger_than_the_whole_memory_is_let_in_alone);
+    tcase_add_test(tc, a_message_larger_than_the_whole_memory_is_let_in_alone);
     tcase_add_test(tc, an_exchange_keeps_what_comes_while_it_is_paused);
     tcase_add_test(tc, an_exchange_that_goes_on_hands_out_a_part_in_each_turn);
     tcase_add_test(tc, there_are_only_so_many_exchanges);
@@ -1040,14 +1040,14 @@ int main(void)
     tcase_add_test(tc, an_ask_through_an_exchange_fails_with_its_last_copy);
     tcase_add_test(tc, only_those_who_got_it_may_reply_to_an_ask_through_an_exchange);
     tcase_add_test(tc, an_ask_counts_for_each_who_gets_it);
-    tcase_add_test(tc, an_audience_knows_its_own_however_many_they_are);
+    tcase_add_test(tc, recipients_know_their_own_however_many_they_are);
     tcase_add_test(tc, an_ask_times_out);
     tcase_add_test(tc, an_ask_is_dropped_by_its_cookie_however_many_there_are);
-    tcase_add_test(tc, a_watch_is_found_however_many_there_are);
+    tcase_add_test(tc, a_monitor_is_found_however_many_there_are);
     tcase_add_test(tc, a_stand_in_that_outlives_its_place_is_on_its_own);
-    tcase_add_test(tc, a_stashed_letter_is_found_however_many_there_are);
+    tcase_add_test(tc, a_stashed_message_is_found_however_many_there_are);
     tcase_add_test(tc, P8_a_death_notice_about_something_unknown_is_a_dead_letter);
-    tcase_add_test(tc, a_watch_tells_once_and_at_once_of_what_is_gone);
+    tcase_add_test(tc, a_monitor_tells_once_and_at_once_of_what_is_gone);
     tcase_add_test(tc, who_gives_reason_for_many_lines_is_heard_no_more_and_others_are);
     tcase_add_test(tc, a_rate_lets_so_many_through_in_each_second);
     tcase_add_test(tc, a_timer_tells_once_at_its_time);

@@ -94,7 +94,7 @@ START_TEST(a_process_is_spawned_only_where_there_is_none_and_buried_exactly_when
             bool before = has_process((enum lifecycle_state)s), after = has_process(next.state);
             ck_assert_int_eq((actions & A(SPAWN)) != 0, !before && after);
             bool no_spawn = e == E(SPAWN_FAILED);
-            ck_assert_int_eq((actions & A(BURY)) != 0, before && !after && !no_spawn);
+            ck_assert_int_eq((actions & A(REAP)) != 0, before && !after && !no_spawn);
             if (before && !after && !no_spawn)
                 ck_assert_int_eq(e, E(EXITED));
         }
@@ -136,8 +136,8 @@ START_TEST(an_old_restart_is_cancelled_and_the_tally_forgotten_before_a_new_spaw
 {
     ck_assert_uint_lt(A(RESET), A(SPAWN));
     ck_assert_uint_lt(A(CANCEL_RESTART), A(SPAWN));
-    ck_assert_uint_lt(A(BURY), A(SCHEDULE));
-    ck_assert_uint_lt(A(BURY), A(DOWN));
+    ck_assert_uint_lt(A(REAP), A(SCHEDULE));
+    ck_assert_uint_lt(A(REAP), A(DOWN));
 }
 END_TEST
 
@@ -148,7 +148,7 @@ START_TEST(an_idle_worker_stops_now_a_busy_one_after_its_job_and_asking_twice_ch
     ck_assert(ignored(S(STOPPING), E(STOP)));
     ck_assert(ignored(S(KILLING), E(STOP)));
     expect(S(STOPPING), E(JOB_ENDED), S(STOPPING), A(SEND_STOP));
-    expect(S(STOPPING), E(EXITED), S(STOPPED), A(BURY) | A(DOWN));
+    expect(S(STOPPING), E(EXITED), S(STOPPED), A(REAP) | A(DOWN));
 }
 END_TEST
 
@@ -178,27 +178,27 @@ END_TEST
 
 START_TEST(one_that_is_condemned_goes_down_the_ladder_whatever_it_has_in_hand)
 {
-    expect(S(STARTING), E(CONDEMNED), S(KILLING), A(TERMINATE));
-    expect(S(IDLE), E(CONDEMNED), S(KILLING), A(WITHDRAW) | A(TERMINATE));
-    expect(S(BUSY), E(CONDEMNED), S(KILLING), A(WITHDRAW) | A(TERMINATE));
-    expect(S(STOPPING), E(CONDEMNED), S(KILLING), A(TERMINATE));
-    ck_assert(ignored(S(KILLING), E(CONDEMNED)));
-    ck_assert(ignored(S(BACKOFF), E(CONDEMNED)));
-    ck_assert(ignored(S(STOPPED), E(CONDEMNED)));
-    ck_assert(ignored(S(FAILED), E(CONDEMNED)));
+    expect(S(STARTING), E(TERMINATED), S(KILLING), A(TERMINATE));
+    expect(S(IDLE), E(TERMINATED), S(KILLING), A(WITHDRAW) | A(TERMINATE));
+    expect(S(BUSY), E(TERMINATED), S(KILLING), A(WITHDRAW) | A(TERMINATE));
+    expect(S(STOPPING), E(TERMINATED), S(KILLING), A(TERMINATE));
+    ck_assert(ignored(S(KILLING), E(TERMINATED)));
+    ck_assert(ignored(S(BACKOFF), E(TERMINATED)));
+    ck_assert(ignored(S(STOPPED), E(TERMINATED)));
+    ck_assert(ignored(S(FAILED), E(TERMINATED)));
 }
 END_TEST
 
 START_TEST(a_killed_worker_that_nobody_wants_ends_in_stopped_without_a_restart)
 {
-    expect(S(KILLING), E(EXITED), S(BACKOFF), A(BURY) | A(SCHEDULE));
+    expect(S(KILLING), E(EXITED), S(BACKOFF), A(REAP) | A(SCHEDULE));
     expect(S(BACKOFF), E(NOT_WANTED), S(STOPPED), A(DOWN));
 }
 END_TEST
 
 START_TEST(a_death_is_followed_by_backoff_and_too_many_by_failed_until_a_reset)
 {
-    expect(S(BUSY), E(EXITED), S(BACKOFF), A(WITHDRAW) | A(BURY) | A(SCHEDULE));
+    expect(S(BUSY), E(EXITED), S(BACKOFF), A(WITHDRAW) | A(REAP) | A(SCHEDULE));
     expect(S(BACKOFF), E(RESTART_OVER), S(STARTING), A(SPAWN));
     expect(S(STARTING), E(SPAWN_FAILED), S(BACKOFF), A(SCHEDULE));
     expect(S(KILLING), E(SPAWN_FAILED), S(BACKOFF), A(SCHEDULE));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/channel/parcel.h"
+#include "supervisor/channel/payload.h"
 #include "supervisor/event/event.h"
 #include "supervisor/process/death.h"
 #include <check.h>
@@ -153,22 +153,22 @@ START_TEST(events_reach_subscribers_until_they_leave_and_the_last_ones_are_kept)
 }
 END_TEST
 
-START_TEST(a_parcel_holds_small_and_large_payloads_alike)
+START_TEST(small_and_large_payloads_are_held_alike)
 {
-    static const size_t SIZES[] = {0, 1, PARCEL_SMALL, PARCEL_SMALL + 1, 100000};
+    static const size_t SIZES[] = {0, 1, PAYLOAD_SMALL, PAYLOAD_SMALL + 1, 100000};
     static uint8_t bytes[100000];
 
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (uint8_t)(i * 7);
     for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++) {
-        struct parcel from = PARCEL_NULL, to = PARCEL_NULL;
-        ck_assert_int_eq(parcel_set(&from, bytes, SIZES[i]), 0);
-        parcel_move(&to, &from);
+        struct payload from = PAYLOAD_NULL, to = PAYLOAD_NULL;
+        ck_assert_int_eq(payload_set(&from, bytes, SIZES[i]), 0);
+        payload_move(&to, &from);
         ck_assert_uint_eq(from.size, 0);
         ck_assert_uint_eq(to.size, SIZES[i]);
-        ck_assert_int_eq(memcmp(parcel_data(&to), bytes, SIZES[i]), 0);
-        parcel_deinit(&from);
-        parcel_deinit(&to);
+        ck_assert_int_eq(memcmp(payload_data(&to), bytes, SIZES[i]), 0);
+        payload_deinit(&from);
+        payload_deinit(&to);
         ck_assert_uint_eq(to.size, 0);
     }
 }
@@ -177,14 +177,14 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("death");
-    TCase *tcase = tcase_create("death, event, parcel");
+    TCase *tcase = tcase_create("death, event, payload");
 
     tcase_add_test(tcase, the_log_keeps_the_newest_first_and_drops_the_oldest);
     tcase_add_test(tcase, a_group_that_crashes_all_the_time_leaves_the_reports_of_others);
     tcase_add_test(tcase, a_report_that_somebody_holds_outlives_the_log);
     tcase_add_test(tcase, the_description_says_cause_and_end);
     tcase_add_test(tcase, events_reach_subscribers_until_they_leave_and_the_last_ones_are_kept);
-    tcase_add_test(tcase, a_parcel_holds_small_and_large_payloads_alike);
+    tcase_add_test(tcase, small_and_large_payloads_are_held_alike);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

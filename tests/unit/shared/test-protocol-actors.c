@@ -139,19 +139,19 @@ START_TEST(an_ask_and_its_reply_come_back)
 }
 END_TEST
 
-START_TEST(what_is_said_about_a_letter_comes_back)
+START_TEST(what_is_said_about_a_message_comes_back)
 {
-    struct protocol_forward forward = {.letter = 1, .to = 2}, forward_copy;
-    struct protocol_verdict verdict = {.letter = 3, .code = -5, .text = "no", .text_size = 2};
+    struct protocol_forward forward = {.message = 1, .to = 2}, forward_copy;
+    struct protocol_verdict verdict = {.message = 3, .code = -5, .text = "no", .text_size = 2};
     struct protocol_verdict verdict_copy;
-    struct protocol_stash stash = {.letter = 4, .flags = PROTOCOL_STASH_IN_HAND}, stash_copy;
+    struct protocol_stash stash = {.message = 4, .flags = PROTOCOL_STASH_IN_HAND}, stash_copy;
     struct protocol_leave leave = {.reason = "done", .reason_size = 4}, leave_copy;
 
     ROUND_TRIP(leave, &leave, &leave_copy);
     ck_assert_uint_eq(leave_copy.reason_size, 4);
     ck_assert_mem_eq(leave_copy.reason, "done", 4);
     ROUND_TRIP(forward, &forward, &forward_copy);
-    ck_assert_uint_eq(forward_copy.letter, 1);
+    ck_assert_uint_eq(forward_copy.message, 1);
     ck_assert_uint_eq(forward_copy.to, 2);
     ck_assert(!forward_copy.new_key);
     ck_assert_ptr_null(forward_copy.key);
@@ -163,11 +163,11 @@ START_TEST(what_is_said_about_a_letter_comes_back)
     ck_assert_uint_eq(forward_copy.key_size, 5);
     ck_assert_mem_eq(forward_copy.key, "other", 5);
     ROUND_TRIP(verdict, &verdict, &verdict_copy);
-    ck_assert_uint_eq(verdict_copy.letter, 3);
+    ck_assert_uint_eq(verdict_copy.message, 3);
     ck_assert_int_eq(verdict_copy.code, -5);
     ck_assert_mem_eq(verdict_copy.text, "no", 2);
     ROUND_TRIP(stash, &stash, &stash_copy);
-    ck_assert_uint_eq(stash_copy.letter, 4);
+    ck_assert_uint_eq(stash_copy.message, 4);
     ck_assert_uint_eq(stash_copy.flags, PROTOCOL_STASH_IN_HAND);
 }
 END_TEST
@@ -286,7 +286,7 @@ int main(void)
     tcase_add_test(tc, the_bytes_of_a_content_are_the_same_in_a_tell_and_in_its_message);
     tcase_add_test(tc, no_key_and_an_empty_key_differ);
     tcase_add_test(tc, an_ask_and_its_reply_come_back);
-    tcase_add_test(tc, what_is_said_about_a_letter_comes_back);
+    tcase_add_test(tc, what_is_said_about_a_message_comes_back);
     tcase_add_test(tc, timers_come_back);
     tcase_add_test(tc, requests_and_answers_come_back);
     tcase_add_test(tc, fields_beyond_their_bounds_are_refused_on_both_sides);

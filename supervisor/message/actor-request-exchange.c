@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/talk-private.h"
+#include "supervisor/message/actor-request-private.h"
 
 #include "shared/protocol-requests.h"
 #include "supervisor/channel/answer.h"
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-int talk_on_subscription(struct actor *actor, const struct ring_record *record)
+int actor_request_on_subscription(struct actor *actor, const struct ring_record *record)
 {
     char type[TOPIC_TYPE_MAX], key[TOPIC_KEY_MAX];
     struct protocol_subscription wish;
@@ -28,24 +28,24 @@ int talk_on_subscription(struct actor *actor, const struct ring_record *record)
         wish.topic.key = key;
     exchange = actor_get(&actor->context->actors, wish.exchange);
     if (!topic_type_valid(type, wish.topic.type_size))
-        return answer_refuse(actor->mailbox, wish.cookie, EINVAL,
+        return answer_refuse(actor->endpoint, wish.cookie, EINVAL,
                              "malformed type: at most 128 characters of A-Z a-z 0-9 . _ -");
     if (!exchange || exchange->kind != ACTOR_EXCHANGE)
-        return answer_refuse(actor->mailbox, wish.cookie, ENOENT, "no such exchange");
+        return answer_refuse(actor->endpoint, wish.cookie, ENOENT, "no such exchange");
     if (record->kind == PROTOCOL_UNSUBSCRIBE)
         return answer_value(
-            actor->mailbox, wish.cookie,
+            actor->endpoint, wish.cookie,
             exchange_unsubscribe(exchange->exchange, &self->subscriptions, &wish.topic));
     r = exchange_subscribe(exchange->exchange, &self->subscriptions, &wish.topic);
     if (r < 0)
-        return answer_errno(actor->mailbox, wish.cookie, r);
+        return answer_errno(actor->endpoint, wish.cookie, r);
     if (r != 0)
-        return answer_refuse(actor->mailbox, wish.cookie, EBUSY,
+        return answer_refuse(actor->endpoint, wish.cookie, EBUSY,
                              "the exchange has too many subscriptions");
-    return answer_value(actor->mailbox, wish.cookie, 1);
+    return answer_value(actor->endpoint, wish.cookie, 1);
 }
 
-int talk_on_exchange(struct actor *actor, const struct ring_record *record)
+int actor_request_on_exchange(struct actor *actor, const struct ring_record *record)
 {
     char name[PROTOCOL_ACTOR_NAME_MAX + 1];
     struct protocol_exchange wish;
@@ -60,14 +60,14 @@ int talk_on_exchange(struct actor *actor, const struct ring_record *record)
     r = router_add_exchange(actor->context, name, (enum exchange_kind)wish.type, wish.wildcards,
                             &exchange);
     if (r != 0)
-        return talk_refuse_name(actor, wish.cookie, r);
+        return actor_request_refuse_name(actor, wish.cookie, r);
     exchange->owner = actor_self(actor)->reference;
-    return answer_value(actor->mailbox, wish.cookie, exchange->reference);
+    return answer_value(actor->endpoint, wish.cookie, exchange->reference);
 }
 
-int talk_on_exchange_delete(struct actor *actor, const struct ring_record *record)
+int actor_request_on_exchange_delete(struct actor *actor, const struct ring_record *record)
 {
-    const struct actor *owner = talk_owner(actor);
+    const struct actor *owner = actor_request_owner(actor);
     struct protocol_by_reference by;
     struct actor *exchange;
     int r;
@@ -77,12 +77,12 @@ int talk_on_exchange_delete(struct actor *actor, const struct ring_record *recor
         return r;
     exchange = actor_get(&actor->context->actors, by.reference);
     if (!exchange || exchange->kind != ACTOR_EXCHANGE)
-        return answer_refuse(actor->mailbox, by.cookie, ENOENT, "no such exchange");
+        return answer_refuse(actor->endpoint, by.cookie, ENOENT, "no such exchange");
     if (exchange->exchange_declared)
-        return answer_refuse(actor->mailbox, by.cookie, EPERM,
+        return answer_refuse(actor->endpoint, by.cookie, EPERM,
                              "a file declares it: remove that, and reload");
     if (owner && exchange->owner != owner->reference)
-        return answer_refuse(actor->mailbox, by.cookie, EPERM, "another actor made it");
+        return answer_refuse(actor->endpoint, by.cookie, EPERM, "another actor made it");
     router_remove(exchange, "it was deleted");
-    return answer_value(actor->mailbox, by.cookie, 1);
+    return answer_value(actor->endpoint, by.cookie, 1);
 }

@@ -2,38 +2,38 @@
 #include "shared/protocol-requests.h"
 #include "supervisor/context.h"
 #include "supervisor/event/complaint.h"
+#include "supervisor/message/actor-request-private.h"
 #include "supervisor/message/ask.h"
 #include "supervisor/message/delivery.h"
-#include "supervisor/message/passage.h"
+#include "supervisor/message/fast-path.h"
 #include "supervisor/message/router.h"
-#include "supervisor/message/talk-private.h"
 #include <errno.h>
 #include <string.h>
 
-/* ---- as letters ---- */
+/* ---- as messages ---- */
 
-int talk_take_letter(struct actor *from, uint16_t kind, const struct protocol_content *content,
-                     struct letter **ret)
+int actor_request_take_envelope(struct actor *from, uint16_t kind,
+                                const struct protocol_content *content, struct envelope **ret)
 {
-    struct letter *letter = letter_new(kind, &content->topic);
+    struct envelope *envelope = envelope_new(kind, &content->topic);
     int r;
 
-    if (!letter)
+    if (!envelope)
         return -ENOMEM;
-    r = mailbox_take(from->mailbox, &content->payload, &letter->payload);
+    r = endpoint_take(from->endpoint, &content->payload, &envelope->payload);
     /* Copied before it is looked at. */
-    if (r == 0 && !topic_type_valid(letter->topic.type, letter->topic.type_size))
+    if (r == 0 && !topic_type_valid(envelope->topic.type, envelope->topic.type_size))
         r = -EBADMSG;
     if (r < 0) {
         if (r == -ENOMEM || r == -EMFILE)
             complain(from, LOG_LEVEL_ERROR, "a message of its is lost: %s", strerror(-r));
-        letter_free(letter);
+        envelope_free(envelope);
         return r;
     }
-    letter->id = actor_next_id(from->context);
-    letter->sender = actor_self(from)->reference;
-    letter->sent_at = actor_realtime(from->context);
-    *ret = letter;
+    envelope->id = actor_next_id(from->context);
+    envelope->sender = actor_self(from)->reference;
+    envelope->sent_at = actor_realtime(from->context);
+    *ret = envelope;
     return 0;
 }
 
@@ -46,14 +46,14 @@ static bool must_wait(struct actor *from, struct actor *to, const struct topic *
 {
     char key[TOPIC_KEY_MAX];
 
-    if (from->mailbox->draining || actor_policy(to).overflow != CONFIG_OVERFLOW_BLOCK)
+    if (from->endpoint->draining || actor_policy(to).overflow != CONFIG_OVERFLOW_BLOCK)
         return false;
     if (to->kind == ACTOR_GROUP && router_is_open(to)) {
         if (topic->key_size > 0)
             memcpy(key, topic->key, topic->key_size);
         to = router_cell_of(to, topic->key ? key : NULL, topic->key_size);
     }
-    if (!to || router_has_room(to, bytes + sizeof(struct letter)))
+    if (!to || router_has_room(to, bytes + sizeof(struct envelope)))
         return false;
     list_unlink(&from->blocked_link);
     list_push_back(&to->blocked, &from->blocked_link);
@@ -63,19 +63,19 @@ static bool must_wait(struct actor *from, struct actor *to, const struct topic *
 /* Subscribers from which on handing a message to all of them is much for one turn. */
 #define MANY_SUBSCRIBERS 500u
 
-static int send_letter(struct actor *from, uint64_t to, struct letter *letter)
+static int send_envelope(struct actor *from, uint64_t to, struct envelope *envelope)
 {
     static const struct router_verdict GONE = {.reason = DEAD_GONE, .error = ENOENT};
     struct actor *actor = actor_get(&from->context->actors, to);
 
     if (actor) {
         if (actor->kind == ACTOR_EXCHANGE && actor->exchange->n_subscriptions >= MANY_SUBSCRIBERS)
-            mailbox_end_batch(from->mailbox);
-        (void)router_send(actor, letter);
+            endpoint_end_batch(from->endpoint);
+        (void)router_send(actor, envelope);
         return 0;
     }
-    letter->to = to;
-    router_bury(from->context, letter, NULL, &GONE);
+    envelope->to = to;
+    router_undeliverable(from->context, envelope, NULL, &GONE);
     return 0;
 }
 
@@ -90,18 +90,18 @@ static int forgive(int r)
 static int tell_slowly(struct actor *from, struct actor *to, const struct ring_record *record)
 {
     struct protocol_tell tell;
-    struct letter *letter;
+    struct envelope *envelope;
     int r;
 
     r = protocol_get_tell(record->body, record->size, &tell);
     if (r < 0)
         return r;
     if (to && must_wait(from, to, &tell.content.topic, record->size))
-        return MAILBOX_E_FULL;
-    r = talk_take_letter(from, PROTOCOL_MESSAGE, &tell.content, &letter);
+        return ENDPOINT_E_FULL;
+    r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &tell.content, &envelope);
     if (r < 0)
         return forgive(r);
-    return send_letter(from, to ? to->reference : tell.to, letter);
+    return send_envelope(from, to ? to->reference : tell.to, envelope);
 }
 
 static struct protocol_message new_message(struct actor *from, uint32_t flags)
@@ -116,29 +116,29 @@ static struct protocol_message new_message(struct actor *from, uint32_t flags)
 
 static int on_tell(struct actor *from, const struct ring_record *record)
 {
-    struct passage passage;
+    struct fast_path fast_path;
     struct actor *to, *inbox;
     uint64_t reference;
     uint32_t flags;
-    int r = PASSAGE_E_CLOSED;
+    int r = FAST_PATH_E_CLOSED;
 
     if (record->size < PROTOCOL_TELL_CONTENT)
         return -EBADMSG;
     memcpy(&reference, record->body, sizeof(reference));
     to = actor_get(&from->context->actors, reference);
-    inbox = to && !to->identity ? passage_find_inbox(to, &flags) : NULL;
+    inbox = to && !to->identity ? fast_path_find_inbox(to, &flags) : NULL;
     if (inbox)
-        r = passage_begin(&passage, inbox, PROTOCOL_MESSAGE_CONTENT,
-                          (const uint8_t *)record->body + PROTOCOL_TELL_CONTENT,
-                          record->size - PROTOCOL_TELL_CONTENT);
+        r = fast_path_begin(&fast_path, inbox, PROTOCOL_MESSAGE_CONTENT,
+                            (const uint8_t *)record->body + PROTOCOL_TELL_CONTENT,
+                            record->size - PROTOCOL_TELL_CONTENT);
     if (r < 0)
         return r;
-    if (r == PASSAGE_E_CLOSED)
+    if (r == FAST_PATH_E_CLOSED)
         return tell_slowly(from, to, record);
-    if (passage.size != record->size - PROTOCOL_TELL_CONTENT)
+    if (fast_path.size != record->size - PROTOCOL_TELL_CONTENT)
         return -EBADMSG;
     struct protocol_message message = new_message(from, flags);
-    passage_end_message(&passage, &message);
+    fast_path_end_message(&fast_path, &message);
     return 0;
 }
 
@@ -160,7 +160,7 @@ static int on_ask(struct actor *from, const struct ring_record *record)
     char wanted[TOPIC_TYPE_MAX];
     struct ask_options options = {.asker = from};
     struct protocol_ask ask;
-    struct letter *letter;
+    struct envelope *envelope;
     struct actor *to;
     struct ask *entry;
     int r;
@@ -174,11 +174,11 @@ static int on_ask(struct actor *from, const struct ring_record *record)
         return -EBADMSG;
     /* Each that fails at once adds to what waits for it. */
     if (delivery_must_read_first(from))
-        return MAILBOX_E_FULL;
+        return ENDPOINT_E_FULL;
     to = actor_get(&from->context->actors, ask.to);
     if (to && must_wait(from, to, &ask.content.topic, record->size))
-        return MAILBOX_E_FULL;
-    r = talk_take_letter(from, PROTOCOL_MESSAGE, &ask.content, &letter);
+        return ENDPOINT_E_FULL;
+    r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &ask.content, &envelope);
     if (r < 0)
         return forgive(r) != 0 ? r : fail_ask(from, ask.cookie, -r, strerror(-r));
     options.cookie = ask.cookie;
@@ -186,11 +186,11 @@ static int on_ask(struct actor *from, const struct ring_record *record)
     options.wanted = (struct topic){.type = wanted, .type_size = ask.wanted_size};
     r = from->n_asks >= ACTOR_ASKS_MAX ? -EBUSY : ask_new(&entry, from->context, &options);
     if (r < 0) {
-        letter_free(letter);
+        envelope_free(envelope);
         return fail_ask(from, ask.cookie, -r, r == -EBUSY ? "too many open asks" : strerror(-r));
     }
-    letter->ask = entry->handle;
-    return send_letter(from, ask.to, letter);
+    envelope->ask = entry->handle;
+    return send_envelope(from, ask.to, envelope);
 }
 
 static int on_ask_drop(struct actor *from, const struct ring_record *record)
@@ -211,42 +211,42 @@ static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_r
 {
     struct router_verdict verdict = {.reason = DEAD_LATE_REPLY, .text = "nobody waits for it"};
     struct protocol_reply reply;
-    struct letter *letter;
+    struct envelope *envelope;
     int r;
 
     r = protocol_get_reply(record->body, record->size, &reply);
     if (r < 0)
         return r;
-    r = talk_take_letter(from, PROTOCOL_REPLIED, &reply.content, &letter);
+    r = actor_request_take_envelope(from, PROTOCOL_REPLIED, &reply.content, &envelope);
     if (r < 0)
         return forgive(r);
-    letter->to = ask_asked_by(&from->context->asks, reply.ask);
-    if (ask && !ask_wants(ask, &letter->topic))
+    envelope->to = ask_asked_by(&from->context->asks, reply.ask);
+    if (ask && !ask_wants(ask, &envelope->topic))
         verdict = (struct router_verdict){.reason = DEAD_WRONG_REPLY,
                                           .text = "its type is not the one that was asked for"};
-    else if (ask && (!ask->asker || router_answer_fits(ask->asker, letter_bytes(letter)))) {
-        ask_answer(ask, letter);
+    else if (ask && (!ask->asker || router_answer_fits(ask->asker, envelope_bytes(envelope)))) {
+        ask_answer(ask, envelope);
         return 0;
     } else if (ask) {
         verdict = (struct router_verdict){.reason = DEAD_MAILBOX_FULL,
                                           .text = "its asker reads no answers"};
-        letter->to = ask->asker->reference;
+        envelope->to = ask->asker->reference;
         ask_fail(ask, ENOBUFS, "the reply found no room in the mailbox");
     }
-    router_bury(from->context, letter, NULL, &verdict);
+    router_undeliverable(from->context, envelope, NULL, &verdict);
     return 0;
 }
 
 /* Whether an answer may overtake nothing by being written at once. */
 static bool is_direct_for_answers(const struct actor *asker)
 {
-    return asker && asker->mailbox && list_empty(&asker->postbox.answers) &&
-           (!delivery_takes_messages(asker) || list_empty(&asker->postbox.messages));
+    return asker && asker->endpoint && list_empty(&asker->mailbox.answers) &&
+           (!delivery_takes_messages(asker) || list_empty(&asker->mailbox.messages));
 }
 
 static int on_reply(struct actor *from, const struct ring_record *record)
 {
-    struct passage passage;
+    struct fast_path fast_path;
     uint64_t handle;
     struct ask *ask;
     int r;
@@ -259,23 +259,23 @@ static int on_reply(struct actor *from, const struct ring_record *record)
         ask = NULL;
     if (!ask || !is_direct_for_answers(ask->asker))
         return reply_slowly(from, ask, record);
-    r = passage_begin(&passage, ask->asker, PROTOCOL_REPLIED_CONTENT,
-                      (const uint8_t *)record->body + PROTOCOL_REPLY_CONTENT,
-                      record->size - PROTOCOL_REPLY_CONTENT);
+    r = fast_path_begin(&fast_path, ask->asker, PROTOCOL_REPLIED_CONTENT,
+                        (const uint8_t *)record->body + PROTOCOL_REPLY_CONTENT,
+                        record->size - PROTOCOL_REPLY_CONTENT);
     if (r < 0)
         return r;
-    if (r == PASSAGE_E_CLOSED || !ask_wants(ask, &passage.content.topic))
+    if (r == FAST_PATH_E_CLOSED || !ask_wants(ask, &fast_path.content.topic))
         return reply_slowly(from, ask, record);
-    if (passage.size != record->size - PROTOCOL_REPLY_CONTENT)
+    if (fast_path.size != record->size - PROTOCOL_REPLY_CONTENT)
         return -EBADMSG;
-    passage_end_reply(&passage, ask->cookie, actor_self(from)->reference);
+    fast_path_end_reply(&fast_path, ask->cookie, actor_self(from)->reference);
     ask_drop(ask);
     return 0;
 }
 
 /* ---- all of them ---- */
 
-int talk_on_record(struct actor *actor, const struct ring_record *record, bool permitted)
+int actor_request_on_record(struct actor *actor, const struct ring_record *record, bool permitted)
 {
     if (!permitted && record->kind >= PROTOCOL_TELL && record->kind <= PROTOCOL_FORWARD)
         return -EPERM;
@@ -289,14 +289,14 @@ int talk_on_record(struct actor *actor, const struct ring_record *record, bool p
     case PROTOCOL_REPLY:
         return on_reply(actor, record);
     case PROTOCOL_FORWARD:
-        return talk_on_forward(actor, record);
+        return actor_request_on_forward(actor, record);
     case PROTOCOL_UNHANDLED:
     case PROTOCOL_ERRED:
-        return talk_on_verdict(actor, record);
+        return actor_request_on_verdict(actor, record);
     case PROTOCOL_STASHED:
     case PROTOCOL_UNSTASHED:
-        return talk_on_stash(actor, record);
+        return actor_request_on_stash(actor, record);
     default:
-        return talk_on_request(actor, record, permitted);
+        return actor_request_on_request(actor, record, permitted);
     }
 }

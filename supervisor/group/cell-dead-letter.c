@@ -38,11 +38,11 @@ static size_t find_deaths(const struct death_log *log, const struct job *job,
     return n;
 }
 
-void cell_write_letter(struct cell *cell, struct job *job)
+void cell_write_envelope(struct cell *cell, struct job *job)
 {
     struct context *context = cell->context;
     struct death *deaths[DEAD_LETTER_DEATHS_MAX];
-    struct parcel payload = PARCEL_NULL;
+    struct payload payload = PAYLOAD_NULL;
     char id[PROTOCOL_ID_TEXT];
     const struct dead_letter_facts facts = {
         .reason = DEAD_JOB,

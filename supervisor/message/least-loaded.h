@@ -13,20 +13,20 @@
 struct actor;
 
 /* Those with more share the last one. */
-#define POOL_BUCKETS 32u
+#define LEAST_LOADED_BUCKETS 32u
 
-struct pool {
-    struct list buckets[POOL_BUCKETS]; /* actors by n_pooled, struct actor.pool_link */
-    unsigned lowest;                   /* no bucket below it has anybody */
+struct least_loaded {
+    struct list buckets[LEAST_LOADED_BUCKETS]; /* actors by n_pooled, struct actor.pool_link */
+    unsigned lowest;                           /* no bucket below it has anybody */
 };
 
-void pool_init(struct pool *pool);
+void least_loaded_init(struct least_loaded *pool);
 
 /* A slot's place after a change: in its bucket if it can take a message, else nowhere. */
-void pool_review(struct pool *pool, struct actor *slot);
+void least_loaded_review(struct least_loaded *pool, struct actor *slot);
 
 /*
  * Whom to give the next message; NULL = all have their share: those are asked to tell when they
  * have consumed something (delivery_on_space() follows).
  */
-struct actor *pool_pick(struct pool *pool, unsigned batch_max);
+struct actor *least_loaded_pick(struct least_loaded *pool, unsigned batch_max);

@@ -2,62 +2,62 @@
 #include "shared/protocol-actors.h"
 #include "supervisor/context.h"
 #include "supervisor/event/complaint.h"
+#include "supervisor/message/actor-request-private.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/router.h"
-#include "supervisor/message/talk-private.h"
 #include "supervisor/process/capture.h"
 #include <errno.h>
 #include <string.h>
 
-/* A letter with the key that FORWARD brings in the place of its own; everything else as it was. On
+/* A message with the key that FORWARD brings in the place of its own; everything else as it was. On
  * failure it is lost, which the log says. */
-static int change_key(struct actor *actor, struct letter **letter,
+static int change_key(struct actor *actor, struct envelope **envelope,
                       const struct protocol_forward *forward)
 {
     char key[TOPIC_KEY_MAX];
-    struct topic topic = (*letter)->topic;
-    struct letter *changed;
+    struct topic topic = (*envelope)->topic;
+    struct envelope *changed;
 
     if (forward->key_size > 0)
         memcpy(key, forward->key, forward->key_size);
     topic.key = forward->key ? key : NULL;
     topic.key_size = forward->key_size;
-    changed = letter_new_like(*letter, &topic);
+    changed = envelope_new_like(*envelope, &topic);
     if (!changed) {
         complain(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
-        ask_letter_died(actor->context, (*letter)->ask, ENOMEM, "out of memory");
+        ask_envelope_died(actor->context, (*envelope)->ask, ENOMEM, "out of memory");
     }
-    letter_free(*letter);
-    *letter = changed;
+    envelope_free(*envelope);
+    *envelope = changed;
     return changed ? 0 : -ENOMEM;
 }
 
-int talk_on_forward(struct actor *actor, const struct ring_record *record)
+int actor_request_on_forward(struct actor *actor, const struct ring_record *record)
 {
     static const struct router_verdict GONE = {.reason = DEAD_GONE, .error = ENOENT};
     struct protocol_forward forward;
-    struct letter *letter;
+    struct envelope *envelope;
     struct actor *to;
     int r;
 
     r = protocol_get_forward(record->body, record->size, &forward);
     if (r < 0)
         return r;
-    r = delivery_claim(actor, forward.letter, &letter);
+    r = delivery_claim(actor, forward.message, &envelope);
     if (r == 0 && forward.new_key)
-        r = change_key(actor, &letter, &forward);
+        r = change_key(actor, &envelope, &forward);
     if (r < 0)
         return r == -ENOMEM ? 0 : r;
-    letter->flags &= ~(uint32_t)(PROTOCOL_MESSAGE_POOL | PROTOCOL_MESSAGE_REDELIVERED);
-    letter->attempt = 0;
-    letter->in_hand = false;
+    envelope->flags &= ~(uint32_t)(PROTOCOL_MESSAGE_POOL | PROTOCOL_MESSAGE_REDELIVERED);
+    envelope->attempt = 0;
+    envelope->in_hand = false;
     to = actor_get(&actor->context->actors, forward.to);
     if (to) {
-        (void)router_send(to, letter);
+        (void)router_send(to, envelope);
         return 0;
     }
-    letter->to = forward.to;
-    router_bury(actor->context, letter, NULL, &GONE);
+    envelope->to = forward.to;
+    router_undeliverable(actor->context, envelope, NULL, &GONE);
     return 0;
 }
 
@@ -67,12 +67,12 @@ static int error_of(int32_t code)
     return code > 0 && code < 4096 ? (int)code : EIO;
 }
 
-int talk_on_verdict(struct actor *actor, const struct ring_record *record)
+int actor_request_on_verdict(struct actor *actor, const struct ring_record *record)
 {
     const bool erred = record->kind == PROTOCOL_ERRED;
     char bytes[PROTOCOL_REASON_MAX], text[2 * PROTOCOL_REASON_MAX + 1];
     struct protocol_verdict said;
-    struct letter *letter;
+    struct envelope *envelope;
     int r;
 
     r = protocol_get_verdict(record->body, record->size, &said);
@@ -81,11 +81,11 @@ int talk_on_verdict(struct actor *actor, const struct ring_record *record)
     if (said.text_size > 0)
         memcpy(bytes, said.text, said.text_size);
     (void)capture_escape(text, sizeof(text), bytes, said.text_size);
-    if (said.letter == 0) {
+    if (said.message == 0) {
         complain(actor, LOG_LEVEL_WARNING, "a failure that nobody looked at: %s", text);
         return 0;
     }
-    r = delivery_claim(actor, said.letter, &letter);
+    r = delivery_claim(actor, said.message, &envelope);
     if (r < 0)
         return r == -ENOMEM ? 0 : r;
     const struct router_verdict verdict = {
@@ -95,11 +95,11 @@ int talk_on_verdict(struct actor *actor, const struct ring_record *record)
         .text = text[0] != '\0' ? text : NULL,
     };
     actor_self(actor)->counters.dead++;
-    router_bury(actor->context, letter, actor_self(actor), &verdict);
+    router_undeliverable(actor->context, envelope, actor_self(actor), &verdict);
     return 0;
 }
 
-int talk_on_stash(struct actor *actor, const struct ring_record *record)
+int actor_request_on_stash(struct actor *actor, const struct ring_record *record)
 {
     struct protocol_stash stash;
     int r;
@@ -108,6 +108,6 @@ int talk_on_stash(struct actor *actor, const struct ring_record *record)
     if (r < 0)
         return r;
     r = record->kind == PROTOCOL_STASHED ? delivery_stash(actor, &stash)
-                                         : delivery_unstash(actor, stash.letter);
+                                         : delivery_unstash(actor, stash.message);
     return r == -ENOMEM ? 0 : r;
 }

@@ -9,61 +9,61 @@
  */
 
 #include "shared/channel.h"
-#include "supervisor/channel/parcel.h"
+#include "supervisor/channel/payload.h"
 #include "supervisor/loop/loop.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-struct mailbox;
+struct endpoint;
 
 enum {
-    _MAILBOX_E_SUCCESS,
-    MAILBOX_E_FULL, /* no room now: space() will be called when that may have changed */
+    _ENDPOINT_E_SUCCESS,
+    ENDPOINT_E_FULL, /* no room now: space() will be called when that may have changed */
 };
 
-struct mailbox_handler {
+struct endpoint_handler {
     /*
-     * One record; its body may change under the reader. 0 = taken; MAILBOX_E_FULL = the answer has
-     * no room: present it again after mailbox_resume(); negative = violation. Must not deinit the
-     * mailbox.
+     * One record; its body may change under the reader. 0 = taken; ENDPOINT_E_FULL = the answer has
+     * no room: present it again after endpoint_resume(); negative = violation. Must not deinit the
+     * endpoint.
      */
-    int (*record)(struct mailbox *mailbox, const struct ring_record *record);
+    int (*record)(struct endpoint *endpoint, const struct ring_record *record);
     /*
      * A record that speaks of one of ours, read before its turn because reading is suspended. 0 or
-     * negative, never MAILBOX_E_FULL. NULL = record() takes it.
+     * negative, never ENDPOINT_E_FULL. NULL = record() takes it.
      */
-    int (*letter)(struct mailbox *mailbox, const struct ring_record *record);
+    int (*envelope)(struct endpoint *endpoint, const struct ring_record *record);
     /*
      * Looks at each record that is published while reading is suspended, and takes those of
      * `urgent_kind` before their turn. `first` = none before it has been looked at. 0, negative, or
-     * MAILBOX_E_FULL = this one has to wait for its turn. NULL = nothing is urgent.
+     * ENDPOINT_E_FULL = this one has to wait for its turn. NULL = nothing is urgent.
      */
-    int (*look)(struct mailbox *mailbox, const struct ring_record *record, bool first);
+    int (*look)(struct endpoint *endpoint, const struct ring_record *record, bool first);
     uint16_t urgent_kind;
-    /* There may be room again after MAILBOX_E_FULL: try. */
-    void (*space)(struct mailbox *mailbox);
+    /* There may be room again after ENDPOINT_E_FULL: try. */
+    void (*space)(struct endpoint *endpoint);
     /*
      * The peer has consumed this record of ours for good, and said all that it will say about it;
      * `cursor` is just behind it. NULL = nobody wants to know.
      */
-    void (*consumed)(struct mailbox *mailbox, const struct ring_record *record, uint32_t cursor);
+    void (*consumed)(struct endpoint *endpoint, const struct ring_record *record, uint32_t cursor);
     /*
      * The peer broke the protocol; nothing more is read. Called once, from within whatever found
      * out: must not deinit.
      */
-    void (*broken)(struct mailbox *mailbox, const char *what);
+    void (*broken)(struct endpoint *endpoint, const char *what);
 };
 
 /* Up to where records of some kinds were taken before their turn. */
-struct mailbox_ahead {
+struct endpoint_ahead {
     bool is;
     uint32_t end;
 };
 
-struct mailbox {
+struct endpoint {
     struct loop *loop;
     struct channel channel;
-    const struct mailbox_handler *handler;
+    const struct endpoint_handler *handler;
     int control;              /* our end of the control socket */
     struct blob_share *blobs; /* the peer's */
     uint64_t blobs_sent, blobs_received;
@@ -72,7 +72,7 @@ struct mailbox {
     bool wants_space;
     bool space_due; /* there is some: space() comes with the next turn */
     bool suspended;
-    bool batch_ended; /* by mailbox_end_batch() */
+    bool batch_ended; /* by endpoint_end_batch() */
     unsigned n_late;  /* committed and not yet shown */
     bool draining;    /* the peer is dead; what it has published is read to the end */
     /*
@@ -85,84 +85,87 @@ struct mailbox {
     uint32_t check_head, check_tail; /* there; and how far its ring has to be read first */
     bool reading;                    /* a handler has a record of the peer's in hand */
     bool urgent_waits;               /* what look() would take next has to wait for its turn */
-    struct mailbox_ahead letters, urgent;
+    struct endpoint_ahead envelopes, urgent;
     struct loop_hot hot;
     struct loop_watch tail_watch, head_watch;
     struct loop_deferred publish, read_ahead;
 };
 
-struct mailbox_options {
+struct endpoint_options {
     uint32_t ring_size, inline_max;
     uint32_t spin_usec;       /* how long the peer may spin before it sleeps */
     struct blob_share *blobs; /* what the peer's blobs count for, borrowed; NULL = no bound */
 };
 
-/* Descriptors for the peer; close the control end and call mailbox_forget_fds() after handing them
+/* Descriptors for the peer; close the control end and call endpoint_forget_fds() after handing them
  * over. */
-struct mailbox_fds {
+struct endpoint_fds {
     struct channel_fds channel;
     int control;
 };
 
-/* 0 or -errno, nothing left behind. Reading starts with mailbox_open(). */
-int mailbox_init(struct mailbox *mailbox, struct loop *loop, const struct mailbox_options *options,
-                 const struct mailbox_handler *handler, struct mailbox_fds *ret_fds);
-void mailbox_forget_fds(struct mailbox *mailbox, struct mailbox_fds *fds);
-void mailbox_deinit(struct mailbox *mailbox);
+/* 0 or -errno, nothing left behind. Reading starts with endpoint_open(). */
+int endpoint_init(struct endpoint *endpoint, struct loop *loop,
+                  const struct endpoint_options *options, const struct endpoint_handler *handler,
+                  struct endpoint_fds *ret_fds);
+void endpoint_forget_fds(struct endpoint *endpoint, struct endpoint_fds *fds);
+void endpoint_deinit(struct endpoint *endpoint);
 
 /* Begins to read. 0 or -errno. */
-int mailbox_open(struct mailbox *mailbox);
+int endpoint_open(struct endpoint *endpoint);
 
 /* Reads what a dead peer has published to the end, then nothing any more. */
-void mailbox_drain(struct mailbox *mailbox);
+void endpoint_drain(struct endpoint *endpoint);
 
 /* Reads now what the peer has published by now, as far as one turn goes. Whether there is more. */
-bool mailbox_catch_up(struct mailbox *mailbox);
+bool endpoint_catch_up(struct endpoint *endpoint);
 
 /* What record() has just been given cost a whole turn: the next one is read in the next turn. */
-void mailbox_end_batch(struct mailbox *mailbox);
+void endpoint_end_batch(struct endpoint *endpoint);
 
-/* Reads on after MAILBOX_E_FULL from record(). */
-void mailbox_resume(struct mailbox *mailbox);
+/* Reads on after ENDPOINT_E_FULL from record(). */
+void endpoint_resume(struct endpoint *endpoint);
 
-/* Room for a record's body. 0, MAILBOX_E_FULL, -EMSGSIZE, or -EPROTO (broken() follows). */
-int mailbox_reserve(struct mailbox *mailbox, uint32_t size, void **ret);
-void mailbox_commit(struct mailbox *mailbox, uint16_t kind, uint32_t size);
+/* Room for a record's body. 0, ENDPOINT_E_FULL, -EMSGSIZE, or -EPROTO (broken() follows). */
+int endpoint_reserve(struct endpoint *endpoint, uint32_t size, void **ret);
+void endpoint_commit(struct endpoint *endpoint, uint16_t kind, uint32_t size);
 /*
  * The same for one of several that are under way: `more` = how many still are. It is shown together
  * with the next ones, a few microseconds later if need be, so that the peer wakes up less often.
  */
-void mailbox_commit_of_many(struct mailbox *mailbox, uint16_t kind, uint32_t size, unsigned more);
+void endpoint_commit_of_many(struct endpoint *endpoint, uint16_t kind, uint32_t size,
+                             unsigned more);
 
 /*
  * Takes notice of what the peer has consumed. Whether there was anything. What it said about it is
  * read before; where that cannot be done at once, space() follows at the end of the turn.
  */
-bool mailbox_advance(struct mailbox *mailbox);
+bool endpoint_advance(struct endpoint *endpoint);
 
 /*
  * Has space() called once the peer has consumed something. False if it has by now: then it is not
  * called.
  */
-bool mailbox_await(struct mailbox *mailbox);
+bool endpoint_await(struct endpoint *endpoint);
 
 /* The control word of the inbox, enum memory_control; a peer that sleeps on it is woken. */
-void mailbox_set_control(struct mailbox *mailbox, uint32_t bits);
+void endpoint_set_control(struct endpoint *endpoint, uint32_t bits);
 
-/* The peer broke a rule that only the mailbox's owner knows: broken() follows. */
-void mailbox_break(struct mailbox *mailbox, const char *what);
+/* The peer broke a rule that only the endpoint's owner knows: broken() follows. */
+void endpoint_break(struct endpoint *endpoint, const char *what);
 
 /* Raises the mark in the inbox header: the handle of the job to cancel. Seen without a wake-up. */
-void mailbox_mark(struct mailbox *mailbox, uint64_t handle);
+void endpoint_mark(struct endpoint *endpoint, uint64_t handle);
 
 /*
- * A payload from a record into a parcel: copied, or its blob fetched from the control socket and
+ * A payload from a record into a payload: copied, or its blob fetched from the control socket and
  * checked. 0, -EPROTO, or -ENOMEM or -EMFILE: then this one is lost, and the next one comes.
  */
-int mailbox_take(struct mailbox *mailbox, const struct payload_wire *wire, struct parcel *ret);
+int endpoint_take(struct endpoint *endpoint, const struct payload_wire *wire, struct payload *ret);
 
 /*
- * How a parcel goes out: fills `ret` for the put of a record. A blob (or what exceeds InlineMax) is
- * sent over the control socket first. 0, MAILBOX_E_FULL (socket full), or -errno.
+ * How a payload goes out: fills `ret` for the put of a record. A blob (or what exceeds InlineMax)
+ * is sent over the control socket first. 0, ENDPOINT_E_FULL (socket full), or -errno.
  */
-int mailbox_give(struct mailbox *mailbox, const struct parcel *parcel, struct payload_wire *ret);
+int endpoint_give(struct endpoint *endpoint, const struct payload *payload,
+                  struct payload_wire *ret);

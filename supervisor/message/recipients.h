@@ -9,16 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct audience {
+struct recipients {
     uint32_t n, n_places; /* a power of two, and at least twice as many */
     uint64_t places[];    /* 0 = free */
 };
 
 /* Makes room for `n` more; NULL is an empty one. 0 or -ENOMEM, and then nothing has changed. */
-int audience_reserve(struct audience **audience, uint32_t n);
+int recipients_reserve(struct recipients **recipients, uint32_t n);
 
 /* As above; not 0. Twice is once. */
-int audience_add(struct audience **audience, uint64_t reference);
+int recipients_add(struct recipients **recipients, uint64_t reference);
 
 /* NULL has nobody, and nobody is 0. */
-bool audience_has(const struct audience *audience, uint64_t reference);
+bool recipients_has(const struct recipients *recipients, uint64_t reference);

@@ -13,30 +13,30 @@
 
 struct actor;
 
-struct watch {
+struct monitor {
     struct list link;     /* in the watched one's list */
     struct list own_link; /* in the watcher's */
-    struct index_entry by_watched;
-    struct actor *watched, *watcher;
+    struct index_entry by_monitored;
+    struct actor *monitored, *observer;
 };
 
 enum {
     _WATCH_E_SUCCESS,
-    WATCH_E_TOO_MANY,
+    MONITOR_E_TOO_MANY,
 };
 
-/* Twice is once. Who watches what is gone is told at once. 0, WATCH_E_TOO_MANY or -ENOMEM. */
-int watch_add(struct actor *watcher, uint64_t reference);
+/* Twice is once. Who watches what is gone is told at once. 0, MONITOR_E_TOO_MANY or -ENOMEM. */
+int monitor_add(struct actor *observer, uint64_t reference);
 /*
  * Whether there was one. If not, and the watched one is dead, a notice is or was under way that
  * nobody knows what to do with: a warning, and a dead letter.
  */
-bool watch_remove(struct actor *watcher, uint64_t reference);
+bool monitor_remove(struct actor *observer, uint64_t reference);
 /* All that this actor watches. */
-void watch_drop_all(struct actor *watcher);
+void monitor_drop_all(struct actor *observer);
 
 /* Two watchers swap what they watch, as their workers swap places. */
-void watch_swap_all(struct actor *a, struct actor *b);
+void monitor_swap_all(struct actor *a, struct actor *b);
 
 /* Tells all that watch it, and ends their watches. */
-void watch_tell(struct actor *watched, const char *cause);
+void monitor_notify(struct actor *monitored, const char *cause);

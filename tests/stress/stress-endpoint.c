@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A mailbox for whose waiting there is no memory: it is broken and says so, rather than to wait for
- * something that never comes. Needs a build with -DTROUPE_FAULTS.
+ * A endpoint for whose waiting there is no memory: it is broken and says so, rather than to wait
+ * for something that never comes. Needs a build with -DTROUPE_FAULTS.
  */
 
 #ifndef TROUPE_FAULTS
@@ -11,7 +11,7 @@
 
 #include "shared/cleanup.h"
 #include "shared/fault.h"
-#include "supervisor/channel/mailbox.h"
+#include "supervisor/channel/endpoint.h"
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,33 +22,33 @@
 #define WATCHES_MAX 1024
 
 static struct loop *loop;
-static struct mailbox mailbox;
+static struct endpoint endpoint;
 static int peer_control, dummy;
 static struct loop_watch watches[WATCHES_MAX];
 static size_t n_watches;
 static unsigned n_broken;
 
-static int on_record(struct mailbox *self, const struct ring_record *record)
+static int on_record(struct endpoint *self, const struct ring_record *record)
 {
     (void)self;
     (void)record;
     return 0;
 }
 
-static void on_space(struct mailbox *self)
+static void on_space(struct endpoint *self)
 {
     (void)self;
     ck_abort_msg("there is no room");
 }
 
-static void on_broken(struct mailbox *self, const char *what)
+static void on_broken(struct endpoint *self, const char *what)
 {
-    ck_assert_ptr_eq(self, &mailbox);
+    ck_assert_ptr_eq(self, &endpoint);
     ck_assert_ptr_nonnull(strstr(what, "memory"));
     n_broken++;
 }
 
-static const struct mailbox_handler HANDLER = {
+static const struct endpoint_handler HANDLER = {
     .record = on_record,
     .space = on_space,
     .broken = on_broken,
@@ -71,15 +71,15 @@ static void use_up_watches(void)
 static void setup(bool force_eventfd)
 {
     const struct loop_options loop_options = {.force_eventfd = force_eventfd};
-    const struct mailbox_options options = {.ring_size = 4096, .inline_max = 1024};
-    struct mailbox_fds fds;
+    const struct endpoint_options options = {.ring_size = 4096, .inline_max = 1024};
+    struct endpoint_fds fds;
     const char *reason;
 
     ck_assert_int_eq(loop_new(&loop, &loop_options, &reason), 0);
-    ck_assert_int_eq(mailbox_init(&mailbox, loop, &options, &HANDLER, &fds), 0);
+    ck_assert_int_eq(endpoint_init(&endpoint, loop, &options, &HANDLER, &fds), 0);
     peer_control = fcntl(fds.control, F_DUPFD_CLOEXEC, 0);
-    mailbox_forget_fds(&mailbox, &fds);
-    ck_assert_int_eq(mailbox_open(&mailbox), 0);
+    endpoint_forget_fds(&endpoint, &fds);
+    ck_assert_int_eq(endpoint_open(&endpoint), 0);
     dummy = eventfd(0, EFD_CLOEXEC);
     use_up_watches();
 }
@@ -99,7 +99,7 @@ static void teardown(void)
     fault_arm(NULL);
     for (size_t i = 0; i < n_watches; i++)
         loop_unwatch(loop, &watches[i]);
-    mailbox_deinit(&mailbox);
+    endpoint_deinit(&endpoint);
     close_fd(peer_control);
     close_fd(dummy);
     loop_free(loop);
@@ -108,16 +108,16 @@ static void teardown(void)
 static int send_record(void)
 {
     void *body;
-    int r = mailbox_reserve(&mailbox, 500, &body);
+    int r = endpoint_reserve(&endpoint, 500, &body);
 
     if (r == 0) {
         memset(body, 'x', 500);
-        mailbox_commit(&mailbox, 5, 500);
+        endpoint_commit(&endpoint, 5, 500);
     }
     return r;
 }
 
-START_TEST(a_full_ring_that_cannot_be_waited_for_breaks_the_mailbox)
+START_TEST(a_full_ring_that_cannot_be_waited_for_breaks_the_endpoint)
 {
     unsigned n = 0;
     int r;
@@ -133,9 +133,9 @@ START_TEST(a_full_ring_that_cannot_be_waited_for_breaks_the_mailbox)
 }
 END_TEST
 
-START_TEST(a_full_control_socket_that_cannot_be_waited_for_breaks_the_mailbox)
+START_TEST(a_full_control_socket_that_cannot_be_waited_for_breaks_the_endpoint)
 {
-    struct parcel blob = PARCEL_NULL;
+    struct payload blob = PAYLOAD_NULL;
     struct payload_wire wire;
     unsigned n = 0;
     void *data;
@@ -143,15 +143,15 @@ START_TEST(a_full_control_socket_that_cannot_be_waited_for_breaks_the_mailbox)
 
     ck_assert_int_eq(payload_blob_new(100, &fd, &data), 0);
     ck_assert_int_eq(payload_blob_seal(fd, data, 100), 0);
-    parcel_set_blob(&blob, fd, 100);
-    while ((r = mailbox_give(&mailbox, &blob, &wire)) == 0)
+    payload_set_blob(&blob, fd, 100);
+    while ((r = endpoint_give(&endpoint, &blob, &wire)) == 0)
         n++;
     ck_assert_uint_ge(n, 1);
     ck_assert_int_eq(r, -EPROTO);
     ck_assert_uint_eq(n_broken, 1);
     ck_assert_int_eq(send_record(), -EPROTO);
     ck_assert_uint_eq(n_broken, 1);
-    parcel_deinit(&blob);
+    payload_deinit(&blob);
 }
 END_TEST
 
@@ -162,10 +162,10 @@ int main(void)
 
     tcase_add_checked_fixture(futex, setup_futex, teardown);
     tcase_add_checked_fixture(eventfd_case, setup_eventfd, teardown);
-    tcase_add_test(futex, a_full_ring_that_cannot_be_waited_for_breaks_the_mailbox);
-    tcase_add_test(futex, a_full_control_socket_that_cannot_be_waited_for_breaks_the_mailbox);
+    tcase_add_test(futex, a_full_ring_that_cannot_be_waited_for_breaks_the_endpoint);
+    tcase_add_test(futex, a_full_control_socket_that_cannot_be_waited_for_breaks_the_endpoint);
     tcase_add_test(eventfd_case,
-                   a_full_control_socket_that_cannot_be_waited_for_breaks_the_mailbox);
+                   a_full_control_socket_that_cannot_be_waited_for_breaks_the_endpoint);
     suite_add_tcase(suite, futex);
     suite_add_tcase(suite, eventfd_case);
     SRunner *runner = srunner_create(suite);

@@ -2,7 +2,7 @@
 #include "shared/cleanup.h"
 #include "shared/protocol-actors.h"
 #include "shared/protocol.h"
-#include "supervisor/channel/mailbox.h"
+#include "supervisor/channel/endpoint.h"
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,44 +20,44 @@
 #define RING_SIZE UINT32_C(4096)
 
 static struct loop *loop;
-static struct mailbox mailbox;
+static struct endpoint endpoint;
 static struct channel peer;
 static int peer_control;
 static unsigned n_records, n_broken, n_space;
 static uint32_t last_value;
 static int record_answer;
-static const struct parcel *given_on_space; /* what the handler tries to give when there is room */
+static const struct payload *given_on_space; /* what the handler tries to give when there is room */
 static int given_answer;
 static struct timer give_up;
 
 static bool ends_batch;
 
-static int on_record(struct mailbox *self, const struct ring_record *record)
+static int on_record(struct endpoint *self, const struct ring_record *record)
 {
-    ck_assert_ptr_eq(self, &mailbox);
+    ck_assert_ptr_eq(self, &endpoint);
     if (record_answer != 0) {
         loop_stop(loop);
         return record_answer;
     }
     n_records++;
     if (ends_batch)
-        mailbox_end_batch(self);
+        endpoint_end_batch(self);
     memcpy(&last_value, record->body, sizeof(last_value));
     loop_stop(loop);
     return 0;
 }
 
-static void on_space(struct mailbox *self)
+static void on_space(struct endpoint *self)
 {
     struct payload_wire wire;
 
     n_space++;
     if (given_on_space)
-        given_answer = mailbox_give(self, given_on_space, &wire);
+        given_answer = endpoint_give(self, given_on_space, &wire);
     loop_stop(loop);
 }
 
-static void on_broken(struct mailbox *self, const char *what)
+static void on_broken(struct endpoint *self, const char *what)
 {
     (void)self;
     ck_assert_ptr_nonnull(what);
@@ -65,7 +65,7 @@ static void on_broken(struct mailbox *self, const char *what)
     loop_stop(loop);
 }
 
-static const struct mailbox_handler HANDLER = {
+static const struct endpoint_handler HANDLER = {
     .record = on_record,
     .space = on_space,
     .broken = on_broken,
@@ -81,13 +81,13 @@ static void on_give_up(struct timer *timer, usec_t now)
 static void setup(bool force_eventfd)
 {
     const struct loop_options loop_options = {.force_eventfd = force_eventfd};
-    const struct mailbox_options options = {.ring_size = RING_SIZE, .inline_max = 1024};
-    struct mailbox_fds fds;
+    const struct endpoint_options options = {.ring_size = RING_SIZE, .inline_max = 1024};
+    struct endpoint_fds fds;
     struct channel_fds theirs;
     const char *reason;
 
     ck_assert_int_eq(loop_new(&loop, &loop_options, &reason), 0);
-    ck_assert_int_eq(mailbox_init(&mailbox, loop, &options, &HANDLER, &fds), 0);
+    ck_assert_int_eq(endpoint_init(&endpoint, loop, &options, &HANDLER, &fds), 0);
     theirs = (struct channel_fds){
         .inbox = fcntl(fds.channel.inbox, F_DUPFD_CLOEXEC, 0),
         .outbox = fcntl(fds.channel.outbox, F_DUPFD_CLOEXEC, 0),
@@ -95,9 +95,9 @@ static void setup(bool force_eventfd)
         .wake_fd = fds.channel.wake_fd < 0 ? -1 : fcntl(fds.channel.wake_fd, F_DUPFD_CLOEXEC, 0),
     };
     peer_control = fcntl(fds.control, F_DUPFD_CLOEXEC, 0);
-    mailbox_forget_fds(&mailbox, &fds);
+    endpoint_forget_fds(&endpoint, &fds);
     ck_assert_int_eq(channel_open(&peer, &theirs), 0);
-    ck_assert_int_eq(mailbox_open(&mailbox), 0);
+    ck_assert_int_eq(endpoint_open(&endpoint), 0);
     timer_init(&give_up, on_give_up);
     ck_assert_int_eq(timer_arm(loop_timers(loop), &give_up, clock_now() + 10 * USEC_PER_SEC), 0);
 }
@@ -114,7 +114,7 @@ static void setup_eventfd(void)
 
 static void teardown(void)
 {
-    mailbox_deinit(&mailbox);
+    endpoint_deinit(&endpoint);
     channel_deinit(&peer);
     close_fd(peer_control);
     timer_disarm(loop_timers(loop), &give_up);
@@ -136,14 +136,14 @@ static void run(void)
     ck_assert_int_eq(loop_run(loop), 0);
 }
 
-static int mailbox_send(uint32_t size)
+static int endpoint_send(uint32_t size)
 {
     void *body;
-    int r = mailbox_reserve(&mailbox, size, &body);
+    int r = endpoint_reserve(&endpoint, size, &body);
 
     if (r == 0) {
         memset(body, 'x', size);
-        mailbox_commit(&mailbox, 5, size);
+        endpoint_commit(&endpoint, 5, size);
     }
     return r;
 }
@@ -153,7 +153,7 @@ static unsigned fill(void)
 {
     unsigned n = 0;
 
-    while (mailbox_send(1000) == 0)
+    while (endpoint_send(1000) == 0)
         n++;
     return n;
 }
@@ -182,13 +182,13 @@ START_TEST(a_record_that_costs_a_whole_turn_is_the_last_of_its_turn)
 {
     for (uint32_t i = 1; i <= 20; i++)
         peer_send(i);
-    mailbox_catch_up(&mailbox);
+    endpoint_catch_up(&endpoint);
     ck_assert_uint_eq(n_records, 20);
     ends_batch = true;
     for (uint32_t i = 1; i <= 20; i++)
         peer_send(i);
     for (uint32_t i = 1; i <= 20; i++) {
-        mailbox_catch_up(&mailbox);
+        endpoint_catch_up(&endpoint);
         ck_assert_uint_eq(n_records, 20 + i);
         ck_assert_uint_eq(last_value, i);
     }
@@ -200,7 +200,7 @@ START_TEST(what_is_sent_reaches_the_peer_at_the_end_of_the_turn)
 {
     struct ring_record record;
 
-    ck_assert_int_eq(mailbox_send(24), 0);
+    ck_assert_int_eq(endpoint_send(24), 0);
     ck_assert_int_eq(ring_next(&peer.in, &record), RING_E_EMPTY);
     peer_send(1);
     run();
@@ -214,9 +214,9 @@ static void send_one_of(unsigned more)
 {
     void *body;
 
-    ck_assert_int_eq(mailbox_reserve(&mailbox, 8, &body), 0);
+    ck_assert_int_eq(endpoint_reserve(&endpoint, 8, &body), 0);
     memset(body, 'x', 8);
-    mailbox_commit_of_many(&mailbox, 5, 8, more);
+    endpoint_commit_of_many(&endpoint, 5, 8, more);
 }
 
 static unsigned peer_count(void)
@@ -252,7 +252,7 @@ START_TEST(the_last_of_many_is_shown_in_its_turn_with_those_before_it)
 }
 END_TEST
 
-START_TEST(a_wild_cursor_breaks_the_mailbox_once)
+START_TEST(a_wild_cursor_breaks_the_endpoint_once)
 {
     atomic_store(&peer.mine.header->tail, UINT32_C(0x7ffffff8));
     wake_futex_wake(&peer.mine.header->tail);
@@ -261,12 +261,12 @@ START_TEST(a_wild_cursor_breaks_the_mailbox_once)
     run();
     ck_assert_uint_eq(n_broken, 1);
     ck_assert_uint_eq(n_records, 0);
-    ck_assert_int_eq(mailbox_send(8), -EPROTO);
+    ck_assert_int_eq(endpoint_send(8), -EPROTO);
     ck_assert_uint_eq(n_broken, 1);
 }
 END_TEST
 
-START_TEST(a_record_that_its_handler_rejects_breaks_the_mailbox)
+START_TEST(a_record_that_its_handler_rejects_breaks_the_endpoint)
 {
     record_answer = -EBADMSG;
     peer_send(1);
@@ -278,7 +278,7 @@ END_TEST
 START_TEST(a_wild_read_cursor_is_noticed_when_sending)
 {
     atomic_store(&peer.mine.header->head, UINT32_C(12345));
-    while (n_broken == 0 && mailbox_send(1000) == 0)
+    while (n_broken == 0 && endpoint_send(1000) == 0)
         ;
     ck_assert_uint_eq(n_broken, 1);
 }
@@ -291,25 +291,25 @@ START_TEST(a_full_ring_says_so_and_tells_once_the_peer_has_read)
     ck_assert_uint_ge(fill(), 3);
     peer_send(1);
     run(); /* its end shows the peer what was sent */
-    ck_assert_int_eq(mailbox_send(1000), MAILBOX_E_FULL);
+    ck_assert_int_eq(endpoint_send(1000), ENDPOINT_E_FULL);
     ck_assert_int_eq(ring_next(&peer.in, &record), 0);
     peer_read_all();
     n_space = 0;
     run();
     ck_assert_uint_eq(n_space, 1);
-    ck_assert_int_eq(mailbox_send(1000), 0);
+    ck_assert_int_eq(endpoint_send(1000), 0);
 }
 END_TEST
 
 START_TEST(a_record_whose_answer_has_no_room_is_presented_again)
 {
-    record_answer = MAILBOX_E_FULL;
+    record_answer = ENDPOINT_E_FULL;
     peer_send(41);
     peer_send(42);
     run();
     ck_assert_uint_eq(n_records, 0);
     record_answer = 0;
-    mailbox_resume(&mailbox);
+    endpoint_resume(&endpoint);
     run();
     ck_assert_uint_ge(n_records, 1);
     while (n_records < 2)
@@ -322,7 +322,7 @@ START_TEST(what_a_dead_peer_has_published_is_still_read)
 {
     for (uint32_t i = 1; i <= 5; i++)
         peer_send(i);
-    mailbox_drain(&mailbox);
+    endpoint_drain(&endpoint);
     ck_assert_uint_eq(n_records, 5);
     ck_assert_uint_eq(last_value, 5);
 }
@@ -330,71 +330,71 @@ END_TEST
 
 START_TEST(a_blob_goes_through_by_descriptor_and_back)
 {
-    struct parcel out = PARCEL_NULL, in = PARCEL_NULL;
+    struct payload out = PAYLOAD_NULL, in = PAYLOAD_NULL;
     struct payload_wire wire;
     char text[2000];
     const void *mapped;
     int fd;
 
     memset(text, 'b', sizeof(text));
-    ck_assert_int_eq(parcel_set(&out, text, sizeof(text)), 0); /* above InlineMax */
-    ck_assert_int_eq(mailbox_give(&mailbox, &out, &wire), 0);
+    ck_assert_int_eq(payload_set(&out, text, sizeof(text)), 0); /* above InlineMax */
+    ck_assert_int_eq(endpoint_give(&endpoint, &out, &wire), 0);
     ck_assert_int_eq(wire.form, PAYLOAD_BLOB);
     ck_assert_int_eq(payload_receive_fd(peer_control, wire.serial, payload_drop_fd, &fd), 0);
     ck_assert_int_eq(payload_blob_check(fd, sizeof(text)), 0);
     ck_assert_int_eq(payload_send_fd(peer_control, fd, 1), 0);
     wire = (struct payload_wire){.form = PAYLOAD_BLOB, .size = sizeof(text), .serial = 1};
-    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), 0);
+    ck_assert_int_eq(endpoint_take(&endpoint, &wire, &in), 0);
     ck_assert_int_eq(payload_blob_map(in.fd, sizeof(text), &mapped), 0);
     ck_assert_int_eq(memcmp(mapped, text, sizeof(text)), 0);
     munmap((void *)(uintptr_t)mapped, sizeof(text));
     close_fd(fd);
-    parcel_deinit(&in);
-    parcel_deinit(&out);
+    payload_deinit(&in);
+    payload_deinit(&out);
 }
 END_TEST
 
 START_TEST(a_blob_that_is_not_sealed_is_refused)
 {
     struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
-    struct parcel in = PARCEL_NULL;
+    struct payload in = PAYLOAD_NULL;
     _cleanup_close_ int fd = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     ck_assert_int_eq(ftruncate(fd, 100), 0);
     ck_assert_int_eq(payload_send_fd(peer_control, fd, 1), 0);
-    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), -EPROTO);
+    ck_assert_int_eq(endpoint_take(&endpoint, &wire, &in), -EPROTO);
 }
 END_TEST
 
 START_TEST(a_blob_that_never_came_is_a_violation)
 {
     struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
-    struct parcel in = PARCEL_NULL;
+    struct payload in = PAYLOAD_NULL;
 
-    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), -EPROTO);
+    ck_assert_int_eq(endpoint_take(&endpoint, &wire, &in), -EPROTO);
 }
 END_TEST
 
 /* Until the control socket takes no more. Returns what refused the last one. */
-static int give_until_refused(const struct parcel *parcel)
+static int give_until_refused(const struct payload *payload)
 {
     struct payload_wire wire;
     int r;
 
     do
-        r = mailbox_give(&mailbox, parcel, &wire);
+        r = endpoint_give(&endpoint, payload, &wire);
     while (r == 0);
     return r;
 }
 
-static void set_blob(struct parcel *parcel)
+static void set_blob(struct payload *payload)
 {
     void *data;
     int fd;
 
     ck_assert_int_eq(payload_blob_new(100, &fd, &data), 0);
     ck_assert_int_eq(payload_blob_seal(fd, data, 100), 0);
-    parcel_set_blob(parcel, fd, 100);
+    payload_set_blob(payload, fd, 100);
 }
 
 static unsigned turns_left;
@@ -423,33 +423,33 @@ static void run_turns(unsigned n)
 /* One eventfd tells of data and of room alike: it ends a wait that something else was armed for. */
 START_TEST(a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind)
 {
-    struct parcel blob = PARCEL_NULL;
+    struct payload blob = PAYLOAD_NULL;
 
     set_blob(&blob);
-    ck_assert_int_eq(give_until_refused(&blob), MAILBOX_E_FULL);
+    ck_assert_int_eq(give_until_refused(&blob), ENDPOINT_E_FULL);
     given_on_space = &blob;
     for (unsigned i = 1; i <= 2; i++) {
         wake_eventfd_wake(peer.wake_fd);
         run();
         ck_assert_uint_eq(n_space, i);
-        ck_assert_int_eq(given_answer, MAILBOX_E_FULL);
+        ck_assert_int_eq(given_answer, ENDPOINT_E_FULL);
     }
-    mailbox_deinit(&mailbox);
+    endpoint_deinit(&endpoint);
     peer_control = close_fd(peer_control);
     run_turns(5);
     ck_assert_uint_eq(n_space, 2);
-    parcel_deinit(&blob);
+    payload_deinit(&blob);
 }
 END_TEST
 
 START_TEST(a_peer_that_fetches_its_blobs_is_told_to_have_room_again)
 {
-    struct parcel blob = PARCEL_NULL;
+    struct payload blob = PAYLOAD_NULL;
     uint64_t serial = 0;
     int fd;
 
     set_blob(&blob);
-    ck_assert_int_eq(give_until_refused(&blob), MAILBOX_E_FULL);
+    ck_assert_int_eq(give_until_refused(&blob), ENDPOINT_E_FULL);
     while (payload_receive_fd(peer_control, serial + 1, payload_drop_fd, &fd) == 0) {
         close_fd(fd);
         serial++;
@@ -460,14 +460,14 @@ START_TEST(a_peer_that_fetches_its_blobs_is_told_to_have_room_again)
     ck_assert_int_eq(given_answer, 0);
     ck_assert_int_eq(payload_receive_fd(peer_control, serial + 1, payload_drop_fd, &fd), 0);
     close_fd(fd);
-    parcel_deinit(&blob);
+    payload_deinit(&blob);
 }
 END_TEST
 
 START_TEST(a_blob_for_which_there_is_no_descriptor_is_lost_and_the_next_one_comes)
 {
     struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
-    struct parcel blob = PARCEL_NULL, in = PARCEL_NULL;
+    struct payload blob = PAYLOAD_NULL, in = PAYLOAD_NULL;
     struct rlimit limit, none;
 
     set_blob(&blob);
@@ -476,13 +476,13 @@ START_TEST(a_blob_for_which_there_is_no_descriptor_is_lost_and_the_next_one_come
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), -EMFILE);
+    ck_assert_int_eq(endpoint_take(&endpoint, &wire, &in), -EMFILE);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     wire.serial = 2;
-    ck_assert_int_eq(mailbox_take(&mailbox, &wire, &in), 0);
+    ck_assert_int_eq(endpoint_take(&endpoint, &wire, &in), 0);
     ck_assert_uint_eq(in.size, 100);
-    parcel_deinit(&in);
-    parcel_deinit(&blob);
+    payload_deinit(&in);
+    payload_deinit(&blob);
 }
 END_TEST
 
@@ -511,7 +511,7 @@ static void wake_tail(void)
 /* Outside of a turn, so that what the handler stopped has to be begun again. */
 static void catch_up(void)
 {
-    ck_assert(!mailbox_catch_up(&mailbox));
+    ck_assert(!endpoint_catch_up(&endpoint));
     run();
 }
 
@@ -523,7 +523,7 @@ START_TEST(one_that_caught_up_while_it_slept_sleeps_again_on_one_watch)
         ck_assert_uint_eq(n_records, i);
         run_turns(UNTIL_COOL);
     }
-    mailbox_deinit(&mailbox);
+    endpoint_deinit(&endpoint);
     wake_tail();
     run_turns(5);
 }
@@ -531,13 +531,13 @@ END_TEST
 
 START_TEST(one_that_was_held_up_while_it_caught_up_sleeps_again_on_one_watch)
 {
-    record_answer = MAILBOX_E_FULL;
+    record_answer = ENDPOINT_E_FULL;
     run_turns(UNTIL_COOL);
     peer_send_kind(77, 1);
     catch_up();
     run_turns(UNTIL_COOL);
     record_answer = 0;
-    mailbox_resume(&mailbox);
+    endpoint_resume(&endpoint);
     run();
     run_turns(UNTIL_COOL);
     ck_assert_uint_eq(n_records, 1);
@@ -549,24 +549,24 @@ END_TEST
 
 /* ---- before their turn ---- */
 
-static unsigned n_letters, n_looked, n_urgent;
-static uint32_t letters[8];
+static unsigned n_envelopes, n_looked, n_urgent;
+static uint32_t envelopes[8];
 
 /* As FORWARD to oneself: it leads back to the very inbox that is full. */
-static int on_letter(struct mailbox *self, const struct ring_record *record)
+static int on_envelope(struct endpoint *self, const struct ring_record *record)
 {
-    int r = mailbox_send(1000);
+    int r = endpoint_send(1000);
 
-    ck_assert_ptr_eq(self, &mailbox);
-    ck_assert(r == 0 || r == MAILBOX_E_FULL);
-    ck_assert_uint_lt(n_letters, 8);
-    memcpy(&letters[n_letters++], record->body, sizeof(uint32_t));
+    ck_assert_ptr_eq(self, &endpoint);
+    ck_assert(r == 0 || r == ENDPOINT_E_FULL);
+    ck_assert_uint_lt(n_envelopes, 8);
+    memcpy(&envelopes[n_envelopes++], record->body, sizeof(uint32_t));
     return 0;
 }
 
 #define URGENT 99
 
-static int on_look(struct mailbox *self, const struct ring_record *record, bool first)
+static int on_look(struct endpoint *self, const struct ring_record *record, bool first)
 {
     (void)self;
     ck_assert(first == (n_looked == 0));
@@ -575,9 +575,9 @@ static int on_look(struct mailbox *self, const struct ring_record *record, bool 
     return 0;
 }
 
-static const struct mailbox_handler AHEAD = {
+static const struct endpoint_handler AHEAD = {
     .record = on_record,
-    .letter = on_letter,
+    .envelope = on_envelope,
     .look = on_look,
     .urgent_kind = URGENT,
     .space = on_space,
@@ -586,52 +586,52 @@ static const struct mailbox_handler AHEAD = {
 
 START_TEST(what_it_reads_ahead_may_lead_back_to_itself)
 {
-    mailbox.handler = &AHEAD;
+    endpoint.handler = &AHEAD;
     ck_assert_uint_ge(fill(), 3);
-    record_answer = MAILBOX_E_FULL;
+    record_answer = ENDPOINT_E_FULL;
     peer_send(1); /* suspends */
     run();
     for (uint32_t i = 1; i <= 4; i++)
         peer_send_kind(PROTOCOL_FORWARD, i);
     peer_read_all();
     n_space = 0;
-    ck_assert_int_eq(mailbox_send(1000), MAILBOX_E_FULL);
+    ck_assert_int_eq(endpoint_send(1000), ENDPOINT_E_FULL);
     run();
-    ck_assert_uint_eq(n_letters, 4);
+    ck_assert_uint_eq(n_envelopes, 4);
     for (uint32_t i = 1; i <= 4; i++)
-        ck_assert_uint_eq(letters[i - 1], i);
+        ck_assert_uint_eq(envelopes[i - 1], i);
     ck_assert_uint_eq(n_space, 1);
     ck_assert_uint_eq(n_broken, 0);
     /* And not once more when their turn comes. */
     record_answer = 0;
-    mailbox_resume(&mailbox);
+    endpoint_resume(&endpoint);
     run_turns(5);
     ck_assert_uint_eq(n_records, 1);
-    ck_assert_uint_eq(n_letters, 4);
+    ck_assert_uint_eq(n_envelopes, 4);
 }
 END_TEST
 
-START_TEST(a_tail_that_goes_back_while_it_reads_ahead_breaks_the_mailbox)
+START_TEST(a_tail_that_goes_back_while_it_reads_ahead_breaks_the_endpoint)
 {
-    mailbox.handler = &AHEAD;
+    endpoint.handler = &AHEAD;
     ck_assert_uint_ge(fill(), 3);
-    record_answer = MAILBOX_E_FULL;
+    record_answer = ENDPOINT_E_FULL;
     peer_send(1);
     run();
     peer_send_kind(PROTOCOL_FORWARD, 1);
     peer_read_all();
-    ck_assert_int_eq(mailbox_send(1000), MAILBOX_E_FULL);
+    ck_assert_int_eq(endpoint_send(1000), ENDPOINT_E_FULL);
     atomic_store(&peer.mine.header->tail, peer.out.tail - 16);
     while (n_broken == 0)
         run();
-    ck_assert_uint_eq(n_letters, 0);
+    ck_assert_uint_eq(n_envelopes, 0);
 }
 END_TEST
 
 START_TEST(what_is_urgent_passes_a_record_that_waits_whenever_it_comes)
 {
-    mailbox.handler = &AHEAD;
-    record_answer = MAILBOX_E_FULL;
+    endpoint.handler = &AHEAD;
+    record_answer = ENDPOINT_E_FULL;
     peer_send(1);
     peer_send_kind(URGENT, 2);
     run();
@@ -646,7 +646,7 @@ START_TEST(what_is_urgent_passes_a_record_that_waits_whenever_it_comes)
             run_turns(1);
     }
     record_answer = 0;
-    mailbox_resume(&mailbox);
+    endpoint_resume(&endpoint);
     while (n_records < 4)
         run_turns(1);
     ck_assert_uint_eq(n_urgent, 4);
@@ -664,15 +664,15 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, one_that_caught_up_while_it_slept_sleeps_again_on_one_watch);
     tcase_add_test(tcase, one_that_was_held_up_while_it_caught_up_sleeps_again_on_one_watch);
     tcase_add_test(tcase, what_it_reads_ahead_may_lead_back_to_itself);
-    tcase_add_test(tcase, a_tail_that_goes_back_while_it_reads_ahead_breaks_the_mailbox);
+    tcase_add_test(tcase, a_tail_that_goes_back_while_it_reads_ahead_breaks_the_endpoint);
     tcase_add_test(tcase, what_is_urgent_passes_a_record_that_waits_whenever_it_comes);
     tcase_add_test(tcase, records_arrive_one_by_one_however_long_the_peer_was_silent);
     tcase_add_test(tcase, a_record_that_costs_a_whole_turn_is_the_last_of_its_turn);
     tcase_add_test(tcase, what_is_sent_reaches_the_peer_at_the_end_of_the_turn);
     tcase_add_test(tcase, one_of_many_waits_for_its_like_but_not_beyond_the_end_of_the_work);
     tcase_add_test(tcase, the_last_of_many_is_shown_in_its_turn_with_those_before_it);
-    tcase_add_test(tcase, a_wild_cursor_breaks_the_mailbox_once);
-    tcase_add_test(tcase, a_record_that_its_handler_rejects_breaks_the_mailbox);
+    tcase_add_test(tcase, a_wild_cursor_breaks_the_endpoint_once);
+    tcase_add_test(tcase, a_record_that_its_handler_rejects_breaks_the_endpoint);
     tcase_add_test(tcase, a_wild_read_cursor_is_noticed_when_sending);
     tcase_add_test(tcase, a_full_ring_says_so_and_tells_once_the_peer_has_read);
     tcase_add_test(tcase, a_record_whose_answer_has_no_room_is_presented_again);
@@ -686,7 +686,7 @@ static void add_tests(TCase *tcase)
 
 int main(void)
 {
-    Suite *suite = suite_create("mailbox");
+    Suite *suite = suite_create("endpoint");
     TCase *futex = tcase_create("futex"), *eventfd = tcase_create("eventfd");
 
     tcase_add_checked_fixture(futex, setup_futex, teardown);

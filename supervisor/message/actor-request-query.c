@@ -3,11 +3,11 @@
 #include "supervisor/channel/answer.h"
 #include "supervisor/context.h"
 #include "supervisor/event/complaint.h"
+#include "supervisor/message/actor-request-private.h"
 #include "supervisor/message/delivery.h"
+#include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
 #include "supervisor/message/schedule.h"
-#include "supervisor/message/talk-private.h"
-#include "supervisor/message/watch.h"
 #include "supervisor/pool/slot.h"
 #include <errno.h>
 #include <string.h>
@@ -40,31 +40,31 @@ static int on_find(struct actor *actor, const struct ring_record *record)
     found.group = actor_self(actor)->reference; /* by no name at all one finds oneself */
     r = *name == '\0' ? 0 : router_find(actor->context, name, &found.group);
     if (r != 0)
-        return answer_refuse(actor->mailbox, named.cookie, ENOENT,
+        return answer_refuse(actor->endpoint, named.cookie, ENOENT,
                              "no such group, exchange or name");
-    return answer_found(actor->mailbox, &found);
+    return answer_found(actor->endpoint, &found);
 }
 
-struct actor *talk_owner(struct actor *actor)
+struct actor *actor_request_owner(struct actor *actor)
 {
     return actor->kind == ACTOR_CLIENT ? NULL : actor_self(actor);
 }
 
-int talk_refuse_name(struct actor *actor, uint64_t cookie, int r)
+int actor_request_refuse_name(struct actor *actor, uint64_t cookie, int r)
 {
     switch (r) {
     case ACTOR_E_EXISTS:
-        return answer_refuse(actor->mailbox, cookie, EEXIST,
+        return answer_refuse(actor->endpoint, cookie, EEXIST,
                              "a group, an exchange or an actor has that name");
     case ACTOR_E_BAD_NAME:
         return answer_refuse(
-            actor->mailbox, cookie, EINVAL,
+            actor->endpoint, cookie, EINVAL,
             "malformed name: 1 to 255 characters of A-Z a-z 0-9 . _ : -, the first a "
             "letter or digit");
     case ACTOR_E_TOO_MANY:
-        return answer_refuse(actor->mailbox, cookie, EBUSY, "too many names, or exchanges");
+        return answer_refuse(actor->endpoint, cookie, EBUSY, "too many names, or exchanges");
     default:
-        return answer_errno(actor->mailbox, cookie, r);
+        return answer_errno(actor->endpoint, cookie, r);
     }
 }
 
@@ -78,8 +78,8 @@ static int on_register(struct actor *actor, const struct ring_record *record)
     if (r < 0)
         return r;
     r = actor_register(actor_self(actor), name);
-    return r == 0 ? answer_value(actor->mailbox, named.cookie, 1)
-                  : talk_refuse_name(actor, named.cookie, r);
+    return r == 0 ? answer_value(actor->endpoint, named.cookie, 1)
+                  : actor_request_refuse_name(actor, named.cookie, r);
 }
 
 static int on_deregister(struct actor *actor, const struct ring_record *record)
@@ -97,12 +97,12 @@ static int on_deregister(struct actor *actor, const struct ring_record *record)
     if (!had)
         complain(actor, LOG_LEVEL_WARNING, "deregisters a name that it has not: %s",
                  valid ? name : "(malformed)");
-    return answer_value(actor->mailbox, named.cookie, had);
+    return answer_value(actor->endpoint, named.cookie, had);
 }
 
 /* ---- watches ---- */
 
-static int on_watch(struct actor *actor, const struct ring_record *record)
+static int on_monitor(struct actor *actor, const struct ring_record *record)
 {
     struct protocol_by_reference by;
     int r;
@@ -110,15 +110,15 @@ static int on_watch(struct actor *actor, const struct ring_record *record)
     r = protocol_get_by_reference(record->body, record->size, &by);
     if (r < 0)
         return r;
-    r = watch_add(actor, by.reference);
+    r = monitor_add(actor, by.reference);
     if (r < 0)
-        return answer_errno(actor->mailbox, by.cookie, r);
+        return answer_errno(actor->endpoint, by.cookie, r);
     if (r != 0)
-        return answer_refuse(actor->mailbox, by.cookie, EBUSY, "too many watches");
-    return answer_value(actor->mailbox, by.cookie, 0);
+        return answer_refuse(actor->endpoint, by.cookie, EBUSY, "too many watches");
+    return answer_value(actor->endpoint, by.cookie, 0);
 }
 
-static int on_unwatch(struct actor *actor, const struct ring_record *record)
+static int on_unmonitor(struct actor *actor, const struct ring_record *record)
 {
     struct protocol_by_reference by;
     int r;
@@ -126,12 +126,13 @@ static int on_unwatch(struct actor *actor, const struct ring_record *record)
     r = protocol_get_by_reference(record->body, record->size, &by);
     if (r < 0)
         return r;
-    return answer_value(actor->mailbox, by.cookie, watch_remove(actor, by.reference));
+    return answer_value(actor->endpoint, by.cookie, monitor_remove(actor, by.reference));
 }
 
 /* ---- timers ---- */
 
-static int set_timer(struct actor *actor, const struct protocol_timer *timer, struct letter *letter)
+static int set_timer(struct actor *actor, const struct protocol_timer *timer,
+                     struct envelope *envelope)
 {
     struct context *context = actor->context;
     const struct schedule_options options = {
@@ -140,44 +141,44 @@ static int set_timer(struct actor *actor, const struct protocol_timer *timer, st
         .at = timer->at,
         .period = timer->period,
         .realtime = timer->flags & PROTOCOL_TIMER_REALTIME,
-        .topic = &letter->topic,
-        .payload = &letter->payload,
+        .topic = &envelope->topic,
+        .payload = &envelope->payload,
     };
     uint64_t id;
     int r;
 
     if (!options.to)
-        return answer_refuse(actor->mailbox, timer->cookie, ENOENT, "its recipient is gone");
+        return answer_refuse(actor->endpoint, timer->cookie, ENOENT, "its recipient is gone");
     if (timer->period > 0 && timer->period < SCHEDULE_PERIOD_MIN)
-        return answer_refuse(actor->mailbox, timer->cookie, EINVAL, "period: 0, or 1ms and more");
+        return answer_refuse(actor->endpoint, timer->cookie, EINVAL, "period: 0, or 1ms and more");
     r = schedule_add(context, &options, &id);
     if (r < 0)
-        return answer_errno(actor->mailbox, timer->cookie, r);
+        return answer_errno(actor->endpoint, timer->cookie, r);
     if (r == SCHEDULE_E_SHARE)
-        return answer_refuse(actor->mailbox, timer->cookie, EBUSY,
+        return answer_refuse(actor->endpoint, timer->cookie, EBUSY,
                              "too many timers of its own: at most 100000, with 64 MiB to tell");
     if (r != 0)
-        return answer_refuse(actor->mailbox, timer->cookie, EBUSY,
+        return answer_refuse(actor->endpoint, timer->cookie, EBUSY,
                              "too many timers: at most 1000000 of all, with 512 MiB to tell");
-    return answer_value(actor->mailbox, timer->cookie, id);
+    return answer_value(actor->endpoint, timer->cookie, id);
 }
 
 static int on_timer(struct actor *actor, const struct ring_record *record)
 {
     struct protocol_timer timer;
-    struct letter *letter;
+    struct envelope *envelope;
     int r;
 
     r = protocol_get_timer(record->body, record->size, &timer);
     if (r < 0)
         return r;
-    r = talk_take_letter(actor, PROTOCOL_MESSAGE, &timer.content, &letter);
+    r = actor_request_take_envelope(actor, PROTOCOL_MESSAGE, &timer.content, &envelope);
     if (r == -ENOMEM || r == -EMFILE)
-        return answer_errno(actor->mailbox, timer.cookie, r);
+        return answer_errno(actor->endpoint, timer.cookie, r);
     if (r < 0)
         return r;
-    r = set_timer(actor, &timer, letter);
-    letter_free(letter);
+    r = set_timer(actor, &timer, envelope);
+    envelope_free(envelope);
     return r;
 }
 
@@ -185,7 +186,7 @@ static int on_timer_cancel(struct actor *actor, const struct ring_record *record
 {
     struct protocol_timer_cancel cancel;
     char type[TOPIC_TYPE_MAX];
-    const struct actor *by = talk_owner(actor);
+    const struct actor *by = actor_request_owner(actor);
     struct actor *to;
     unsigned n = 0;
     int r;
@@ -200,7 +201,7 @@ static int on_timer_cancel(struct actor *actor, const struct ring_record *record
         n = schedule_cancel(actor->context, cancel.timer, by);
     else if (to)
         n = schedule_cancel_type(to, type, cancel.type_size, by);
-    return answer_value(actor->mailbox, cancel.cookie, n);
+    return answer_value(actor->endpoint, cancel.cookie, n);
 }
 
 /* ---- pause ---- */
@@ -233,16 +234,16 @@ static int on_pause(struct actor *actor, const struct ring_record *record)
         return r;
     which = actor_get(&actor->context->actors, by.reference);
     if (!which)
-        return answer_refuse(actor->mailbox, by.cookie, ENOENT, "no such actor");
+        return answer_refuse(actor->endpoint, by.cookie, ENOENT, "no such actor");
     which = actor_self(which);
-    if (!may_pause(talk_owner(actor), which))
-        return answer_refuse(actor->mailbox, by.cookie, EPERM,
+    if (!may_pause(actor_request_owner(actor), which))
+        return answer_refuse(actor->endpoint, by.cookie, EPERM,
                              "it belongs neither to this cell nor to this worker");
     if (record->kind == PROTOCOL_PAUSE)
         router_pause(which);
     else
         router_resume(which);
-    return answer_value(actor->mailbox, by.cookie, 1);
+    return answer_value(actor->endpoint, by.cookie, 1);
 }
 
 /* ---- all of them ---- */
@@ -253,21 +254,21 @@ static const struct {
     int (*fn)(struct actor *actor, const struct ring_record *record);
 } REQUESTS[] = {
     {PROTOCOL_FIND, false, on_find},
-    {PROTOCOL_WATCH_ACTOR, false, on_watch},
-    {PROTOCOL_UNWATCH, false, on_unwatch},
+    {PROTOCOL_WATCH_ACTOR, false, on_monitor},
+    {PROTOCOL_UNWATCH, false, on_unmonitor},
     {PROTOCOL_TIMER, true, on_timer},
     {PROTOCOL_TIMER_CANCEL, true, on_timer_cancel},
-    {PROTOCOL_SUBSCRIBE, true, talk_on_subscription},
-    {PROTOCOL_UNSUBSCRIBE, true, talk_on_subscription},
+    {PROTOCOL_SUBSCRIBE, true, actor_request_on_subscription},
+    {PROTOCOL_UNSUBSCRIBE, true, actor_request_on_subscription},
     {PROTOCOL_REGISTER, true, on_register},
     {PROTOCOL_DEREGISTER, true, on_deregister},
-    {PROTOCOL_EXCHANGE, true, talk_on_exchange},
-    {PROTOCOL_EXCHANGE_DELETE, true, talk_on_exchange_delete},
+    {PROTOCOL_EXCHANGE, true, actor_request_on_exchange},
+    {PROTOCOL_EXCHANGE_DELETE, true, actor_request_on_exchange_delete},
     {PROTOCOL_PAUSE, true, on_pause},
     {PROTOCOL_RESUME, true, on_pause},
 };
 
-int talk_on_request(struct actor *actor, const struct ring_record *record, bool permitted)
+int actor_request_on_request(struct actor *actor, const struct ring_record *record, bool permitted)
 {
     uint64_t cookie;
     void *room;
@@ -279,16 +280,16 @@ int talk_on_request(struct actor *actor, const struct ring_record *record, bool 
         /* All begin with their cookie. */
         if (record->size < sizeof(cookie))
             return -EBADMSG;
-        r = mailbox_reserve(actor->mailbox, PROTOCOL_BODY_MAX, &room);
-        actor->full = actor->full || r == MAILBOX_E_FULL;
+        r = endpoint_reserve(actor->endpoint, PROTOCOL_BODY_MAX, &room);
+        actor->full = actor->full || r == ENDPOINT_E_FULL;
         if (actor->owes)
             delivery_wake(actor);
-        actor->owes = r == MAILBOX_E_FULL;
+        actor->owes = r == ENDPOINT_E_FULL;
         if (r != 0)
             return r;
         memcpy(&cookie, record->body, sizeof(cookie));
         if (REQUESTS[i].changes && !permitted)
-            return answer_refuse(actor->mailbox, cookie, EPERM, "not permitted");
+            return answer_refuse(actor->endpoint, cookie, EPERM, "not permitted");
         return REQUESTS[i].fn(actor, record);
     }
     return -EBADMSG;

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/channel/endpoint-private.h"
+
+#include "shared/protocol-actors.h"
+#include <errno.h>
+
+/*
+ * Records that are taken before their turn, while one before them waits: those that speak of our
+ * records, because room depends on them, and those that the handler calls urgent. Each is skipped
+ * when its turn comes.
+ */
+
+static bool names_envelope(uint16_t kind)
+{
+    return kind >= PROTOCOL_FORWARD && kind <= PROTOCOL_UNSTASHED;
+}
+
+/* Whether the record just read lies before the end of what was taken ahead. */
+static bool covers(struct endpoint_ahead *ahead, const struct ring_consumer *in)
+{
+    const int32_t left = (int32_t)(ahead->end - in->head);
+
+    if (!ahead->is)
+        return false;
+    ahead->is = left > 0;
+    return left >= 0;
+}
+
+bool endpoint_is_passed(struct endpoint *endpoint, uint16_t kind)
+{
+    const struct ring_consumer *in = &endpoint->channel.in;
+    bool envelope, urgent;
+
+    if (!endpoint->envelopes.is && !endpoint->urgent.is)
+        return false;
+    envelope = covers(&endpoint->envelopes, in);
+    urgent = covers(&endpoint->urgent, in);
+    return (envelope && names_envelope(kind)) || (urgent && kind == endpoint->handler->urgent_kind);
+}
+
+/* Reads on from where it was taken ahead to. */
+static struct ring_consumer reader_behind(const struct endpoint *endpoint,
+                                          const struct endpoint_ahead *ahead)
+{
+    struct ring_consumer in = endpoint->channel.in;
+
+    if (ahead->is)
+        in.head = in.tail = ahead->end;
+    return in;
+}
+
+static void set_ahead(struct endpoint_ahead *ahead, const struct endpoint *endpoint, uint32_t end)
+{
+    *ahead = (struct endpoint_ahead){.is = end != endpoint->channel.in.head, .end = end};
+}
+
+/* ---- what speaks of our records ---- */
+
+static int take_envelope(struct endpoint *endpoint, const struct ring_record *record)
+{
+    const struct endpoint_handler *handler = endpoint->handler;
+    int r;
+
+    if (!names_envelope(record->kind))
+        return 0;
+    endpoint->reading = true;
+    r = handler->envelope ? handler->envelope(endpoint, record) : handler->record(endpoint, record);
+    endpoint->reading = false;
+    return r;
+}
+
+/* A turn's share. 0 or negative = violation; the mark was published, so there must be a record. */
+static int read_envelopes(struct endpoint *endpoint)
+{
+    struct ring_consumer in = reader_behind(endpoint, &endpoint->envelopes);
+    struct ring_record record;
+
+    for (unsigned n = 0; n < ENDPOINT_BATCH && (int32_t)(in.head - endpoint->check_tail) < 0; n++) {
+        if (ring_next(&in, &record) != 0 || take_envelope(endpoint, &record) != 0)
+            return -EPROTO;
+        set_ahead(&endpoint->envelopes, endpoint, in.head);
+    }
+    return 0;
+}
+
+static bool envelopes_are_read(const struct endpoint *endpoint)
+{
+    const struct endpoint_ahead *envelopes = &endpoint->envelopes;
+    const uint32_t end = envelopes->is ? envelopes->end : endpoint->channel.in.head;
+
+    return (int32_t)(end - endpoint->check_tail) >= 0;
+}
+
+void endpoint_on_read_ahead(struct loop_deferred *deferred)
+{
+    struct endpoint *endpoint = list_entry(deferred, struct endpoint, read_ahead);
+
+    if (endpoint->dead || !endpoint->suspended || !endpoint->checking)
+        return;
+    if (read_envelopes(endpoint) < 0)
+        endpoint_break(endpoint, "record that makes no sense");
+    if (endpoint->dead || !endpoint->checking)
+        return;
+    if (envelopes_are_read(endpoint))
+        (void)endpoint_pass(endpoint);
+    else
+        loop_defer(endpoint->loop, &endpoint->read_ahead);
+}
+
+/* ---- what is urgent ---- */
+
+uint32_t endpoint_urgent_end(const struct endpoint *endpoint)
+{
+    return endpoint->urgent.is ? endpoint->urgent.end : endpoint->channel.in.head;
+}
+
+/* As the handler's look(). */
+static int look_at(struct endpoint *endpoint, const struct ring_record *record)
+{
+    int r;
+
+    endpoint->reading = true;
+    r = endpoint->handler->look(endpoint, record, !endpoint->urgent.is);
+    endpoint->reading = false;
+    endpoint->urgent_waits = r == ENDPOINT_E_FULL;
+    return r;
+}
+
+bool endpoint_read_urgent(struct endpoint *endpoint)
+{
+    struct ring_consumer in = reader_behind(endpoint, &endpoint->urgent);
+    struct ring_record record;
+    bool found = false;
+
+    for (unsigned n = 0; n < ENDPOINT_BATCH && !endpoint->urgent_waits && !endpoint->dead; n++) {
+        int r = ring_next(&in, &record);
+
+        if (r == RING_E_EMPTY) {
+            set_ahead(&endpoint->urgent, endpoint, in.head); /* behind a padding record */
+            break;
+        }
+        if (r == 0)
+            r = look_at(endpoint, &record);
+        if (r < 0)
+            endpoint_break(endpoint, "record that makes no sense");
+        if (r != 0)
+            break;
+        found = true;
+        set_ahead(&endpoint->urgent, endpoint, in.head);
+    }
+    return found;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/channel/endpoint-private.h"
+
+/*
+ * Whether everything up to the mark is read, as far as it speaks of our records. Where reading is
+ * suspended it is read ahead: whoever waits for room must not be denied it for that very reason.
+ * That happens at the end of the turn and never from here, since those who ask for room may
+ * themselves be called by somebody who reads, and their own records lead to the next one.
+ */
+static bool endpoint_has_read_to_mark(struct endpoint *endpoint)
+{
+    if (endpoint->reading)
+        return false; /* the record in hand may still speak of ours; advances afterwards */
+    if ((int32_t)(endpoint->channel.in.head - endpoint->check_tail) >= 0)
+        return true;
+    if (endpoint->suspended)
+        loop_defer(endpoint->loop, &endpoint->read_ahead);
+    return false;
+}
+
+static bool endpoint_look_at_head(struct endpoint *endpoint)
+{
+    const struct channel *channel = &endpoint->channel;
+    /* Partner: the release store in the peer's ring_release(). */
+    const uint32_t head = atomic_load_explicit(&channel->theirs.header->head, memory_order_acquire);
+    const uint32_t gate = atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
+    const uint32_t ahead = head - gate;
+
+    if (ahead == 0)
+        return false;
+    if ((head & (RING_ALIGNMENT - 1)) != 0 || ahead > channel->out.published - gate) {
+        endpoint_break(endpoint, "read cursor out of range");
+        return false;
+    }
+    endpoint->check_head = head;
+    /* Partner: ring_publish(). Loaded after its head: what was published before is within. */
+    endpoint->check_tail =
+        atomic_load_explicit(&channel->theirs.header->tail, memory_order_acquire);
+    endpoint->checking = true;
+    return true;
+}
+
+/* The mark must be the end of a record. */
+bool endpoint_pass(struct endpoint *endpoint)
+{
+    uint32_t at = atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
+    struct ring_record record;
+
+    endpoint->checking = false;
+    while ((int32_t)(endpoint->check_head - at) > 0) {
+        if (ring_look(&endpoint->channel.out, &at, &record) != 0)
+            break;
+        if (endpoint->handler->consumed && (int32_t)(endpoint->check_head - at) >= 0)
+            endpoint->handler->consumed(endpoint, &record, at);
+    }
+    if (at != endpoint->check_head) {
+        endpoint_break(endpoint, "read cursor within a record");
+        return false;
+    }
+    /* Read by our own ring_reserve() alone. */
+    atomic_store_explicit(&endpoint->gate, at, memory_order_relaxed);
+    /* Whoever noticed it: those who wait are told, but not from within this call. */
+    if (endpoint->wants_space) {
+        endpoint->space_due = true;
+        endpoint_heat(endpoint);
+    }
+    return true;
+}
+
+bool endpoint_advance(struct endpoint *endpoint)
+{
+    if (endpoint->dead || (!endpoint->checking && !endpoint_look_at_head(endpoint)))
+        return false;
+    return endpoint_has_read_to_mark(endpoint) && endpoint_pass(endpoint);
+}

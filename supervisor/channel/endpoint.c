@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/channel/endpoint-private.h"
+
+#include "shared/cleanup.h"
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* Records that are shown together at most. */
+#define ENDPOINT_LATE_MAX 32
+
+#define endpoint_of(pointer, member) list_entry(pointer, struct endpoint, member)
+
+static void endpoint_wake_peer(struct channel *channel, const _Atomic uint32_t *word)
+{
+    struct endpoint *endpoint = endpoint_of(channel, channel);
+
+    if (channel->backend == WAKE_FUTEX)
+        loop_wake_word(endpoint->loop, word);
+    else
+        loop_wake_eventfd(endpoint->loop, channel->wake_fd);
+}
+
+static void endpoint_publish(struct loop_deferred *deferred)
+{
+    struct endpoint *endpoint = endpoint_of(deferred, publish);
+
+    endpoint->n_late = 0;
+    channel_publish(&endpoint->channel);
+    loop_told(endpoint->loop, &endpoint->hot);
+}
+
+void endpoint_break(struct endpoint *endpoint, const char *what)
+{
+    if (endpoint->dead)
+        return;
+    endpoint->dead = true;
+    loop_unwatch(endpoint->loop, &endpoint->tail_watch);
+    loop_unwatch(endpoint->loop, &endpoint->head_watch);
+    loop_unheat(endpoint->loop, &endpoint->hot);
+    loop_undefer(&endpoint->read_ahead);
+    endpoint->handler->broken(endpoint, what);
+}
+
+void endpoint_heat(struct endpoint *endpoint)
+{
+    /* Armed again when it cools. The eventfd's watch lasts as long as the endpoint. */
+    if (endpoint->channel.backend == WAKE_FUTEX)
+        loop_unwatch(endpoint->loop, &endpoint->tail_watch);
+    channel_end_sleep(&endpoint->channel);
+    loop_heat(endpoint->loop, &endpoint->hot);
+}
+
+/* The next record to its handler. 0, positive = no more now, or negative: `*ret_what` was broken.
+ */
+static int endpoint_read_one(struct endpoint *endpoint, const char **ret_what)
+{
+    const uint32_t head = endpoint->channel.in.head;
+    struct ring_record record;
+    int r;
+
+    r = ring_next(&endpoint->channel.in, &record);
+    if (r < 0) {
+        *ret_what = "ring cursor or record length out of range";
+        return r;
+    }
+    if (r != 0)
+        return r;
+    if (endpoint_is_passed(endpoint, record.kind))
+        return 0;
+    endpoint->reading = true;
+    r = endpoint->handler->record(endpoint, &record);
+    endpoint->reading = false;
+    if (r == ENDPOINT_E_FULL && endpoint->draining)
+        return 0; /* the answer for which there is no room would reach nobody */
+    if (r == ENDPOINT_E_FULL) {
+        endpoint->channel.in.head = head;
+        endpoint->suspended = true;
+    }
+    if (r < 0)
+        *ret_what = "record that makes no sense";
+    return r;
+}
+
+/* The one place that ends waiting for room, whatever it was that told of it. */
+static void endpoint_space_came(struct endpoint *endpoint)
+{
+    loop_unwatch(endpoint->loop, &endpoint->head_watch);
+    channel_end_block(&endpoint->channel);
+    endpoint->wants_space = endpoint->space_due = false;
+    endpoint->handler->space(endpoint);
+}
+
+static bool endpoint_poll(struct loop_hot *hot)
+{
+    struct endpoint *endpoint = endpoint_of(hot, hot);
+    const char *what = NULL;
+    unsigned n;
+    int r = 0;
+
+    endpoint->batch_ended = false;
+    for (n = 0; n < ENDPOINT_BATCH && !endpoint->suspended && !endpoint->dead; n++) {
+        if (endpoint->batch_ended)
+            break;
+        r = endpoint_read_one(endpoint, &what);
+        if (r != 0)
+            break;
+    }
+    channel_release(&endpoint->channel);
+    if (r < 0) {
+        endpoint_break(endpoint, what);
+        return true;
+    }
+    if (endpoint->suspended && endpoint->handler->look && endpoint_read_urgent(endpoint))
+        n++;
+    if (endpoint->wants_space && endpoint->checking)
+        (void)endpoint_advance(endpoint);
+    if (endpoint->wants_space && endpoint->space_due && !endpoint->dead)
+        endpoint_space_came(endpoint);
+    return n > 0;
+}
+
+static void endpoint_on_tail(void *userdata, uint32_t events)
+{
+    struct endpoint *endpoint = userdata;
+
+    if (events & POLLERR) {
+        endpoint_break(endpoint, "eventfd that cannot be read any more");
+        return;
+    }
+    endpoint_heat(endpoint);
+    /* One eventfd tells of data and of space alike. */
+    if (endpoint->channel.backend == WAKE_EVENTFD && endpoint->wants_space)
+        endpoint_space_came(endpoint);
+}
+
+/* As channel_prepare_sleep(), for one that is suspended and looks at what comes behind. */
+static bool endpoint_prepare_look(struct endpoint *endpoint, uint32_t *ret_expected)
+{
+    const struct memory_header *theirs = endpoint->channel.theirs.header;
+
+    *ret_expected = endpoint_urgent_end(endpoint);
+    /* Partners: the load in the peer's channel_publish(), and ring_publish(). */
+    atomic_store_explicit(&endpoint->channel.mine.header->sleeping, 1, memory_order_relaxed);
+    wake_fence();
+    if (atomic_load_explicit(&theirs->tail, memory_order_acquire) == *ret_expected)
+        return true;
+    channel_end_sleep(&endpoint->channel);
+    return false;
+}
+
+static bool endpoint_cool(struct loop_hot *hot)
+{
+    struct endpoint *endpoint = endpoint_of(hot, hot);
+    uint32_t expected;
+    int r;
+
+    if (endpoint->suspended && (!endpoint->handler->look || endpoint->urgent_waits))
+        return true;
+    if (!(endpoint->suspended ? endpoint_prepare_look(endpoint, &expected)
+                              : channel_prepare_sleep(&endpoint->channel, &expected)))
+        return false;
+    if (endpoint->channel.backend == WAKE_EVENTFD)
+        return true;
+    r = loop_watch_word(endpoint->loop, &endpoint->tail_watch,
+                        &endpoint->channel.theirs.header->tail, expected, endpoint_on_tail,
+                        endpoint);
+    if (r < 0) {
+        /* Out of memory: polling on costs time, sleeping unarmed would cost the worker. */
+        channel_end_sleep(&endpoint->channel);
+        return false;
+    }
+    return true;
+}
+
+int endpoint_init(struct endpoint *endpoint, struct loop *loop,
+                  const struct endpoint_options *options, const struct endpoint_handler *handler,
+                  struct endpoint_fds *ret_fds)
+{
+    const struct channel_options channel_options = {
+        .ring_size = options->ring_size,
+        .inline_max = options->inline_max,
+        .spin_usec = options->spin_usec,
+        .backend = loop_wake_backend(loop),
+    };
+    int sockets[2], r;
+
+    *endpoint = (struct endpoint){.loop = loop, .handler = handler, .control = -1};
+    loop_hot_init(&endpoint->hot, endpoint_poll, endpoint_cool);
+    loop_deferred_init(&endpoint->publish, endpoint_publish);
+    loop_deferred_init(&endpoint->read_ahead, endpoint_on_read_ahead);
+    r = channel_create(&endpoint->channel, &channel_options, &ret_fds->channel);
+    if (r < 0)
+        return r;
+    endpoint->channel.wake = endpoint_wake_peer;
+    endpoint->channel.out.shared_head = &endpoint->gate;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) < 0) {
+        r = -errno;
+        channel_deinit(&endpoint->channel);
+        return r;
+    }
+    endpoint->control = sockets[0];
+    if (options->blobs) {
+        endpoint->blobs = options->blobs;
+        endpoint->blobs->references++;
+    }
+    ret_fds->control = sockets[1];
+    return 0;
+}
+
+void endpoint_forget_fds(struct endpoint *endpoint, struct endpoint_fds *fds)
+{
+    fds->control = close_fd(fds->control);
+    channel_close_fds(&endpoint->channel);
+}
+
+/* A peer that filled its eventfd has the kernel's threads wait in our writes: they may go home now.
+ */
+static void endpoint_empty_eventfd(const struct endpoint *endpoint)
+{
+    uint64_t count;
+    struct iovec into = {.iov_base = &count, .iov_len = sizeof(count)};
+
+    if (endpoint->channel.wake_fd >= 0 &&
+        preadv2(endpoint->channel.wake_fd, &into, 1, -1, RWF_NOWAIT) < 0)
+        return; /* nobody waits: it was empty */
+}
+
+void endpoint_deinit(struct endpoint *endpoint)
+{
+    endpoint->dead = true;
+    loop_unwatch(endpoint->loop, &endpoint->tail_watch);
+    loop_unwatch(endpoint->loop, &endpoint->head_watch);
+    loop_unheat(endpoint->loop, &endpoint->hot);
+    loop_undefer(&endpoint->publish);
+    loop_undefer(&endpoint->read_ahead);
+    endpoint_empty_eventfd(endpoint);
+    channel_deinit(&endpoint->channel);
+    loop_close(endpoint->loop, TAKE_FD(endpoint->control));
+    endpoint->blobs = blob_share_unref(endpoint->blobs);
+}
+
+int endpoint_open(struct endpoint *endpoint)
+{
+    int r;
+
+    if (endpoint->channel.backend == WAKE_EVENTFD) {
+        r = loop_watch_eventfd(endpoint->loop, &endpoint->tail_watch, endpoint->channel.wait_fd,
+                               endpoint_on_tail, endpoint);
+        if (r < 0)
+            return r;
+    }
+    if (!endpoint_cool(&endpoint->hot))
+        loop_heat(endpoint->loop, &endpoint->hot);
+    return 0;
+}
+
+void endpoint_drain(struct endpoint *endpoint)
+{
+    const char *what;
+
+    endpoint->draining = true;
+    while (!endpoint->dead && endpoint_read_one(endpoint, &what) == 0)
+        ;
+    endpoint->dead = true;
+}
+
+bool endpoint_catch_up(struct endpoint *endpoint)
+{
+    const bool found = !endpoint->dead && !endpoint->reading && endpoint_poll(&endpoint->hot);
+
+    if (endpoint->dead)
+        return false;
+    if (found)
+        endpoint_heat(endpoint);
+    return !endpoint->suspended && ring_pending(&endpoint->channel.in);
+}
+
+void endpoint_end_batch(struct endpoint *endpoint)
+{
+    endpoint->batch_ended = true;
+}
+
+void endpoint_resume(struct endpoint *endpoint)
+{
+    if (!endpoint->suspended)
+        return;
+    endpoint->suspended = endpoint->urgent_waits = false;
+    if (!endpoint->dead)
+        endpoint_heat(endpoint);
+}
+
+static void endpoint_on_space(void *userdata, uint32_t events)
+{
+    (void)events;
+    endpoint_space_came(userdata);
+}
+
+/* Waiting that could not be armed would be a hang that nobody notices: better to lose the peer. */
+static int endpoint_cannot_wait(struct endpoint *endpoint)
+{
+    endpoint_break(endpoint, "cannot be waited for: out of memory");
+    return -EPROTO;
+}
+
+static int endpoint_await_space(struct endpoint *endpoint)
+{
+    const uint32_t expected = atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
+
+    /* What was seen but must not be believed yet comes with the peer's ring: endpoint_poll(). */
+    if (endpoint->head_watch.id == 0 && endpoint->channel.backend == WAKE_FUTEX &&
+        !endpoint->checking &&
+        loop_watch_word(endpoint->loop, &endpoint->head_watch,
+                        &endpoint->channel.theirs.header->head, expected, endpoint_on_space,
+                        endpoint) < 0)
+        return endpoint_cannot_wait(endpoint);
+    endpoint->wants_space = true;
+    return ENDPOINT_E_FULL;
+}
+
+int endpoint_await_socket(struct endpoint *endpoint)
+{
+    if (!endpoint->wants_space &&
+        loop_watch_fd(endpoint->loop, &endpoint->head_watch, endpoint->control, POLLOUT,
+                      endpoint_on_space, endpoint) < 0)
+        return endpoint_cannot_wait(endpoint);
+    endpoint->wants_space = true;
+    return ENDPOINT_E_FULL;
+}
+
+bool endpoint_await(struct endpoint *endpoint)
+{
+    if (endpoint->dead || endpoint_advance(endpoint))
+        return false;
+    if (endpoint->wants_space && (endpoint->checking || endpoint->head_watch.id != 0 ||
+                                  endpoint->channel.backend == WAKE_EVENTFD))
+        return true;
+    /* Nobody makes room by consuming what was never shown. */
+    channel_publish(&endpoint->channel);
+    /* Partner: the load in the peer's channel_release(). */
+    atomic_store_explicit(&endpoint->channel.mine.header->blocked, 1, memory_order_relaxed);
+    wake_fence();
+    if (endpoint_advance(endpoint)) {
+        if (!endpoint->wants_space)
+            channel_end_block(&endpoint->channel);
+        return false;
+    }
+    return !endpoint->dead && endpoint_await_space(endpoint) == ENDPOINT_E_FULL;
+}
+
+int endpoint_reserve(struct endpoint *endpoint, uint32_t size, void **ret)
+{
+    int r;
+
+    if (endpoint->dead)
+        return -EPROTO;
+    for (;;) {
+        r = ring_reserve(&endpoint->channel.out, size, ret);
+        if (r != RING_E_FULL)
+            return r;
+        if (endpoint_await(endpoint))
+            return ENDPOINT_E_FULL;
+        if (endpoint->dead)
+            return -EPROTO;
+    }
+}
+
+void endpoint_commit(struct endpoint *endpoint, uint16_t kind, uint32_t size)
+{
+    ring_commit(&endpoint->channel.out, kind, size);
+    loop_defer(endpoint->loop, &endpoint->publish);
+}
+
+void endpoint_commit_of_many(struct endpoint *endpoint, uint16_t kind, uint32_t size, unsigned more)
+{
+    ring_commit(&endpoint->channel.out, kind, size);
+    endpoint->n_late++;
+    if (endpoint->n_late >= more || endpoint->n_late >= ENDPOINT_LATE_MAX)
+        loop_defer(endpoint->loop, &endpoint->publish);
+    else
+        loop_defer_late(endpoint->loop, &endpoint->publish);
+}
+
+void endpoint_mark(struct endpoint *endpoint, uint64_t handle)
+{
+    /* Pairs with the acquire load in the worker's troupe_job_is_cancelled(). */
+    atomic_store_explicit(&endpoint->channel.mine.header->mark, handle, memory_order_release);
+}
+
+void endpoint_set_control(struct endpoint *endpoint, uint32_t bits)
+{
+    _Atomic uint32_t *word = &endpoint->channel.mine.header->control;
+
+    /* Pairs with the acquire load in the worker's loop, before each message. */
+    atomic_store_explicit(word, bits, memory_order_release);
+    endpoint_wake_peer(&endpoint->channel, word);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/envelope.h"
+
+#include "shared/fault.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct envelope_block {
+    struct envelope envelope;
+    char bytes[]; /* type, then key */
+};
+
+struct envelope *envelope_new(uint16_t kind, const struct topic *topic)
+{
+    const uint32_t key_size = topic->key ? topic->key_size : 0;
+    struct envelope_block *block = NULL;
+    struct envelope *envelope;
+
+    if (fault_inject("envelope") == 0)
+        block = calloc(1, sizeof(*block) + topic->type_size + key_size + 1);
+    if (!block)
+        return NULL;
+    envelope = &block->envelope;
+    list_init(&envelope->link);
+    envelope->kind = kind;
+    envelope->payload = (struct payload)PAYLOAD_NULL;
+    if (topic->type_size > 0)
+        memcpy(block->bytes, topic->type, topic->type_size);
+    if (key_size > 0)
+        memcpy(block->bytes + topic->type_size, topic->key, key_size);
+    envelope->topic = (struct topic){
+        .type = block->bytes,
+        .type_size = topic->type_size,
+        .key = topic->key ? block->bytes + topic->type_size : NULL,
+        .key_size = key_size,
+    };
+    return envelope;
+}
+
+/* All fields but link, topic and payload. */
+static struct envelope *new_like(const struct envelope *envelope, const struct topic *topic)
+{
+    struct envelope *copy = envelope_new(envelope->kind, topic);
+    const struct topic own = copy ? copy->topic : (struct topic){0};
+
+    if (!copy)
+        return NULL;
+    *copy = *envelope;
+    list_init(&copy->link);
+    copy->topic = own;
+    copy->payload = (struct payload)PAYLOAD_NULL;
+    return copy;
+}
+
+struct envelope *envelope_copy(const struct envelope *envelope)
+{
+    struct envelope *copy = new_like(envelope, &envelope->topic);
+
+    if (copy && payload_copy(&copy->payload, &envelope->payload) < 0)
+        return envelope_free(copy);
+    return copy;
+}
+
+struct envelope *envelope_new_like(struct envelope *envelope, const struct topic *topic)
+{
+    struct envelope *changed = new_like(envelope, topic);
+
+    if (changed)
+        payload_move(&changed->payload, &envelope->payload);
+    return changed;
+}
+
+struct envelope *envelope_free(struct envelope *envelope)
+{
+    if (!envelope)
+        return NULL;
+    payload_deinit(&envelope->payload);
+    free(list_entry(envelope, struct envelope_block, envelope));
+    return NULL;
+}
+
+/* A descriptor is dearer than its bytes: there are few of them, and workers need some to start. */
+#define ENVELOPE_BLOB_COST (UINT64_C(64) << 10)
+
+uint64_t envelope_bytes(const struct envelope *envelope)
+{
+    const uint64_t blob = envelope->payload.fd >= 0 ? ENVELOPE_BLOB_COST : 0;
+
+    return blob + sizeof(*envelope) + envelope->topic.type_size + envelope->topic.key_size +
+           envelope->payload.size;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A message: what one actor is to get, while the supervisor holds it. Most never become one: they
+ * go from ring to ring. Kind is that of the record it will be sent as: PROTOCOL_MESSAGE,
+ * PROTOCOL_REPLIED, PROTOCOL_ASK_FAILED or PROTOCOL_TERMINATED.
+ */
+
+#include "shared/clock.h"
+#include "shared/index.h"
+#include "shared/list.h"
+#include "shared/protocol-actors.h"
+#include "supervisor/channel/payload.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum envelope_place {
+    ENVELOPE_NOWHERE, /* in somebody's hand */
+    ENVELOPE_WAITS,
+    ENVELOPE_ANSWERS,
+    ENVELOPE_STASHED,
+};
+
+struct envelope {
+    struct list link;          /* in the one list that owns it */
+    struct index_entry by_id;  /* in the stash */
+    enum envelope_place place; /* in a mailbox; its own */
+    uint16_t kind;
+    uint64_t id;     /* counts up over all messages and messages; also their order */
+    uint64_t sender; /* reference; 0 = nobody. REPLIED: who answered. TERMINATED: who is gone */
+    uint64_t to;     /* reference; for a message whose recipient is not there */
+    uint64_t ask;    /* handle; 0 = tell */
+    uint64_t timer;  /* id; 0 = none */
+    uint64_t cookie; /* answers: the asker's own number */
+    usec_t sent_at;  /* realtime */
+    uint32_t flags;  /* enum protocol_message_flags */
+    uint32_t attempt;
+    uint32_t error;         /* ASK_FAILED: errno */
+    uint32_t hops;          /* exchanges it came through */
+    uint32_t cursor;        /* in the inbox, just behind it: messages kept for their blob */
+    bool in_hand;           /* in the stash: its handler has begun */
+    struct topic topic;     /* bytes owned */
+    struct payload payload; /* ASK_FAILED and TERMINATED: a text */
+};
+
+/* A message in no list, without payload; the topic is copied. NULL when out of memory. */
+struct envelope *envelope_new(uint16_t kind, const struct topic *topic);
+/* Also in all other fields but link, with a copy of the payload (a blob is shared).
+ * NULL when out of memory or descriptors. */
+struct envelope *envelope_copy(const struct envelope *envelope);
+/* Another one with this topic, and the payload moved into it. NULL when out of memory: nothing has
+ * changed. The other message stays the caller's. */
+struct envelope *envelope_new_like(struct envelope *envelope, const struct topic *topic);
+struct envelope *
+envelope_free(struct envelope *envelope); /* in no list; NULL allowed; returns NULL */
+
+/* What it counts towards MailboxMemoryMax=, bytes; a blob counts 64 KiB more for its descriptor. */
+uint64_t envelope_bytes(const struct envelope *envelope);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/mailbox.h"
+
+#include <assert.h>
+
+void mailbox_init(struct mailbox *mailbox)
+{
+    *mailbox = (struct mailbox){0};
+    list_init(&mailbox->messages);
+    list_init(&mailbox->answers);
+    list_init(&mailbox->stash);
+}
+
+void mailbox_deinit(struct mailbox *mailbox)
+{
+    assert(mailbox->n == 0 && list_empty(&mailbox->answers));
+    index_deinit(&mailbox->stash_by_id);
+}
+
+bool mailbox_has_room(const struct mailbox *mailbox, uint64_t bytes, uint64_t max,
+                      uint64_t memory_max)
+{
+    /* One that is larger than the whole memory is let in alone, rather than never. */
+    return mailbox->n < max &&
+           (mailbox->n == 0 || (bytes <= memory_max && mailbox->bytes <= memory_max - bytes));
+}
+
+static void mailbox_count(struct mailbox *mailbox, const struct envelope *envelope)
+{
+    assert(!list_linked(&envelope->link));
+    mailbox->n++;
+    mailbox->bytes += envelope_bytes(envelope);
+}
+
+void mailbox_add(struct mailbox *mailbox, struct envelope *envelope)
+{
+    mailbox_count(mailbox, envelope);
+    envelope->place = ENVELOPE_WAITS;
+    list_push_back(&mailbox->messages, &envelope->link);
+}
+
+void mailbox_add_front(struct mailbox *mailbox, struct envelope *envelope)
+{
+    mailbox_count(mailbox, envelope);
+    envelope->place = ENVELOPE_WAITS;
+    list_push_front(&mailbox->messages, &envelope->link);
+}
+
+static void mailbox_count_answer(struct mailbox *mailbox, struct envelope *envelope)
+{
+    assert(!list_linked(&envelope->link));
+    envelope->place = ENVELOPE_ANSWERS;
+    mailbox->answer_bytes += envelope_bytes(envelope);
+}
+
+void mailbox_add_answer(struct mailbox *mailbox, struct envelope *envelope)
+{
+    mailbox_count_answer(mailbox, envelope);
+    list_push_back(&mailbox->answers, &envelope->link);
+}
+
+void mailbox_add_answer_front(struct mailbox *mailbox, struct envelope *envelope)
+{
+    mailbox_count_answer(mailbox, envelope);
+    list_push_front(&mailbox->answers, &envelope->link);
+}
+
+void mailbox_add_stash(struct mailbox *mailbox, struct envelope *envelope)
+{
+    mailbox_count(mailbox, envelope);
+    mailbox->n_stashed++;
+    index_add(&mailbox->stash_by_id, &envelope->by_id, envelope->id);
+    envelope->place = ENVELOPE_STASHED;
+    envelope->in_hand = false;
+    list_push_back(&mailbox->stash, &envelope->link);
+}
+
+void mailbox_set_in_hand(struct mailbox *mailbox, struct envelope *envelope, bool in_hand)
+{
+    if (envelope->in_hand != in_hand)
+        mailbox->n_in_hand += in_hand ? 1 : UINT64_MAX;
+    envelope->in_hand = in_hand;
+}
+
+/* All of it at `from` goes to the end of that of `to`, which keeps what it has. */
+static void move_stash(struct mailbox *from, struct mailbox *to, struct list *stash)
+{
+    struct list *node;
+
+    while ((node = list_first(stash))) {
+        struct envelope *envelope = list_entry(node, struct envelope, link);
+        const bool in_hand = envelope->in_hand;
+
+        mailbox_take(from, envelope);
+        mailbox_add_stash(to, envelope);
+        mailbox_set_in_hand(to, envelope, in_hand);
+    }
+}
+
+void mailbox_swap_worker(struct mailbox *a, struct mailbox *b)
+{
+    const uint64_t bytes = a->answer_bytes;
+    struct list stash = LIST_INIT(stash);
+
+    list_swap(&a->answers, &b->answers);
+    a->answer_bytes = b->answer_bytes;
+    b->answer_bytes = bytes;
+    list_swap(&a->stash, &stash);
+    move_stash(b, a, &b->stash);
+    move_stash(a, b, &stash);
+}
+
+struct envelope *mailbox_oldest(const struct mailbox *mailbox)
+{
+    struct list *node = list_first(&mailbox->messages);
+
+    return node ? list_entry(node, struct envelope, link) : NULL;
+}
+
+struct envelope *mailbox_next(const struct mailbox *mailbox, bool paused)
+{
+    struct list *node = list_first(&mailbox->answers);
+    struct envelope *answer = node ? list_entry(node, struct envelope, link) : NULL;
+    struct envelope *message = paused ? NULL : mailbox_oldest(mailbox);
+
+    if (!answer || !message)
+        return answer ? answer : message;
+    return answer->id < message->id ? answer : message;
+}
+
+struct envelope *mailbox_stashed(const struct mailbox *mailbox, uint64_t id)
+{
+    struct index_entry *entry = index_find(&mailbox->stash_by_id, id);
+
+    return entry ? list_entry(entry, struct envelope, by_id) : NULL;
+}
+
+void mailbox_take(struct mailbox *mailbox, struct envelope *envelope)
+{
+    list_unlink(&envelope->link);
+    if (envelope->place == ENVELOPE_ANSWERS) {
+        mailbox->answer_bytes -= envelope_bytes(envelope);
+    } else {
+        mailbox->n--;
+        mailbox->bytes -= envelope_bytes(envelope);
+    }
+    if (envelope->place == ENVELOPE_STASHED) {
+        index_remove(&mailbox->stash_by_id, &envelope->by_id);
+        mailbox->n_stashed--;
+        mailbox->n_in_hand -= envelope->in_hand;
+    }
+    envelope->place = ENVELOPE_NOWHERE;
+}
+
+bool mailbox_idle(const struct mailbox *mailbox)
+{
+    return list_empty(&mailbox->messages) && list_empty(&mailbox->answers);
+}

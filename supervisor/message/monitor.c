@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/monitor.h"
+
+#include "supervisor/context.h"
+#include "supervisor/event/complaint.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/delivery.h"
+#include "supervisor/message/router.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void monitor_free(struct monitor *monitor)
+{
+    monitor->observer->n_monitoring--;
+    index_remove(&monitor->observer->monitoring_by_reference, &monitor->by_monitored);
+    list_unlink(&monitor->link);
+    list_unlink(&monitor->own_link);
+    free(monitor);
+}
+
+static int send_notice(struct actor *observer, uint64_t reference, const char *cause)
+{
+    static const struct topic NONE = {.type = ""};
+    struct envelope *envelope = envelope_new(PROTOCOL_TERMINATED, &NONE);
+
+    if (!envelope)
+        return -ENOMEM;
+    envelope->id = actor_next_id(observer->context);
+    envelope->sender = reference;
+    if (payload_set(&envelope->payload, cause, strnlen(cause, PROTOCOL_REASON_MAX)) < 0)
+        envelope->payload.size = 0;
+    delivery_answer(observer, envelope);
+    return 0;
+}
+
+static struct monitor *monitor_find(const struct actor *observer, const struct actor *monitored)
+{
+    struct index_entry *entry =
+        index_find(&observer->monitoring_by_reference, monitored->reference);
+
+    return entry ? list_entry(entry, struct monitor, by_monitored) : NULL;
+}
+
+int monitor_add(struct actor *observer, uint64_t reference)
+{
+    struct actor *monitored = actor_get(&observer->context->actors, reference);
+    struct monitor *monitor;
+
+    if (!monitored)
+        return send_notice(observer, reference, "it is gone");
+    if (monitored->failed)
+        return send_notice(observer, reference, "it has failed: its workers died too often");
+    if (monitor_find(observer, monitored))
+        return 0;
+    if (observer->n_monitoring >= ACTOR_MONITORS_MAX)
+        return MONITOR_E_TOO_MANY;
+    monitor = calloc(1, sizeof(*monitor));
+    if (!monitor)
+        return -ENOMEM;
+    monitor->monitored = monitored;
+    monitor->observer = observer;
+    list_push_back(&monitored->observers, &monitor->link);
+    list_push_front(&observer->monitoring, &monitor->own_link);
+    index_add(&observer->monitoring_by_reference, &monitor->by_monitored, reference);
+    observer->n_monitoring++;
+    return 0;
+}
+
+/* It is on its way to somebody who has ended the watch without having seen it, or never watched. */
+static void drop_notice(struct actor *observer, uint64_t reference)
+{
+    static const struct topic TOPIC = {.type = "terminated", .type_size = sizeof("terminated") - 1};
+    const struct router_verdict verdict = {.reason = DEAD_UNKNOWN_DEATH,
+                                           .text = "it does not watch who is gone"};
+    struct envelope *envelope = envelope_new(PROTOCOL_TERMINATED, &TOPIC);
+
+    complain(observer, LOG_LEVEL_WARNING, "a death notice for it is about something unknown");
+    if (!envelope)
+        return;
+    envelope->id = actor_next_id(observer->context);
+    envelope->sender = reference;
+    envelope->to = actor_self(observer)->reference;
+    router_undeliverable(observer->context, envelope, actor_self(observer), &verdict);
+}
+
+bool monitor_remove(struct actor *observer, uint64_t reference)
+{
+    const struct actor *monitored = actor_get(&observer->context->actors, reference);
+    struct monitor *monitor = monitored ? monitor_find(observer, monitored) : NULL;
+
+    if (!monitor) {
+        if (!monitored || monitored->failed)
+            drop_notice(observer, reference);
+        return false;
+    }
+    monitor_free(monitor);
+    return true;
+}
+
+void monitor_drop_all(struct actor *observer)
+{
+    struct list *node;
+
+    while ((node = list_first(&observer->monitoring)))
+        monitor_free(list_entry(node, struct monitor, own_link));
+}
+
+static void monitor_adopt_all(struct actor *observer)
+{
+    list_for_each (node, &observer->monitoring)
+        list_entry(node, struct monitor, own_link)->observer = observer;
+}
+
+void monitor_swap_all(struct actor *a, struct actor *b)
+{
+    const struct index by_reference = a->monitoring_by_reference;
+    const unsigned n = a->n_monitoring;
+
+    list_swap(&a->monitoring, &b->monitoring);
+    a->monitoring_by_reference = b->monitoring_by_reference;
+    b->monitoring_by_reference = by_reference;
+    a->n_monitoring = b->n_monitoring;
+    b->n_monitoring = n;
+    monitor_adopt_all(a);
+    monitor_adopt_all(b);
+}
+
+void monitor_notify(struct actor *monitored, const char *cause)
+{
+    struct list *node;
+
+    while ((node = list_first(&monitored->observers))) {
+        struct monitor *monitor = list_entry(node, struct monitor, link);
+        if (send_notice(monitor->observer, monitored->reference, cause) < 0)
+            complain(monitor->observer, LOG_LEVEL_ERROR, "a death notice is lost: out of memory");
+        monitor_free(monitor);
+    }
+}
