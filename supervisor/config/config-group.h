@@ -58,7 +58,7 @@ struct config_draft;
 
 struct config_group {
     char
-        *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a message or digit
+        *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a letter or digit
                 */
     char *path;
 

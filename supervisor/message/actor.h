@@ -166,7 +166,7 @@ struct actor *actor_next(const struct actor_table *table, size_t *cursor);
 enum {
     _ACTOR_E_SUCCESS,
     ACTOR_E_EXISTS,   /* a group, an exchange or another actor has that name */
-    ACTOR_E_BAD_NAME, /* not 1 to 255 characters of [A-Za-z0-9._:-], the first a message or digit */
+    ACTOR_E_BAD_NAME, /* not 1 to 255 characters of [A-Za-z0-9._:-], the first a letter or digit */
     ACTOR_E_TOO_MANY,
 };
 
