@@ -67,10 +67,23 @@ static int inherited_socket(int n)
     return -EPROTOTYPE;
 }
 
+static int check_notify_socket(int fd)
+{
+    if (fd >= 0 || fd == -ENOENT)
+        return 0;
+    log_error("NOTIFY_SOCKET=%s: cannot tell the service manager: %s", getenv("NOTIFY_SOCKET"),
+              strerror(-fd));
+    return fd;
+}
+
 static int open_notify(struct supervisor *supervisor)
 {
     const char *watchdog = getenv("WATCHDOG_USEC");
-    int r = notify_init(&supervisor->notify, loop_timers(loop_of(supervisor)), clock_now(),
+    int r = check_notify_socket(supervisor->options->notify_fd);
+
+    if (r < 0)
+        return r;
+    r = notify_init(&supervisor->notify, loop_timers(loop_of(supervisor)), clock_now(),
                         supervisor->options->notify_fd);
 
     if (r < 0)

@@ -20,7 +20,7 @@ struct supervisor_options {
     enum log_level log_level;
     pid_t keeper;  /* the main process; 0 = none */
     int channel;   /* to the keeper */
-    int notify_fd; /* to the service manager; -1 = there is none */
+    int notify_fd; /* to the service manager; -ENOENT = there is none; -errno */
 };
 
 /*

@@ -371,6 +371,7 @@ static _Noreturn void be_supervisor(keeper_supervisor_fn supervisor, void *userd
     (void)sigaddset(&asking, SIGHUP);
     (void)sigprocmask(SIG_SETMASK, &asking, NULL);
     take_over_variable("LISTEN_PID", parent);
+    (void)unsetenv("LISTEN_PIDFDID"); /* names the keeper, too; LISTEN_PID is enough */
     take_over_variable("WATCHDOG_PID", parent);
     close_fd(keeper.channel);
     close_fd(keeper.signals);
@@ -431,14 +432,8 @@ static int become_keeper(keeper_supervisor_fn supervisor, void *userdata, struct
 
 int keeper_run(keeper_supervisor_fn supervisor, void *userdata)
 {
-    struct keeper_ends ends = {.channel = -1};
-    int r = relay_open(&keeper.relay, &ends.notify_fd);
-    if (r < 0) {
-        log_error("NOTIFY_SOCKET=%s: cannot tell the service manager: %s", getenv("NOTIFY_SOCKET"),
-                  strerror(-r));
-        return EXIT_FAILURE;
-    }
-    r = become_keeper(supervisor, userdata, ends);
+    struct keeper_ends ends = {.channel = -1, .notify_fd = relay_open(&keeper.relay)};
+    int r = become_keeper(supervisor, userdata, ends);
     if (r < 0) {
         log_error("cannot start the supervisor: %s", strerror(-r));
         return EXIT_FAILURE;

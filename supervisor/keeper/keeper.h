@@ -24,7 +24,7 @@
 /* What the supervisor gets from the keeper. Both close-on-exec, the supervisor's. */
 struct keeper_ends {
     int channel;   /* see message.h */
-    int notify_fd; /* datagrams for the service manager; -1 = there is none */
+    int notify_fd; /* datagrams for the service manager; -errno of relay_open() */
 };
 
 /* Runs as the supervisor process, and executes the supervisor's program there. Returns an exit

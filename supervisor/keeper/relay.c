@@ -20,14 +20,13 @@ static int address_from(struct relay *relay, const char *path)
     return 0;
 }
 
-int relay_open(struct relay *relay, int *ret_supervisor_fd)
+int relay_open(struct relay *relay)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     int fds[2];
     *relay = (struct relay){.from = -1, .to = -1};
-    *ret_supervisor_fd = -1;
     if (!path || path[0] == '\0')
-        return 0;
+        return -ENOENT;
     int r = address_from(relay, path);
     if (r < 0)
         return r;
@@ -39,8 +38,7 @@ int relay_open(struct relay *relay, int *ret_supervisor_fd)
         return -errno;
     }
     relay->from = fds[0];
-    *ret_supervisor_fd = fds[1];
-    return 0;
+    return fds[1];
 }
 
 /* Whether there is room for the next text: a manager that went away is as good as one that took it.

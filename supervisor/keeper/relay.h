@@ -25,10 +25,10 @@ struct relay {
 };
 
 /*
- * From $NOTIFY_SOCKET. `*ret_supervisor_fd` (close-on-exec, the caller's) is where the supervisor
- * writes; -1 when there is no manager. 0; -EAFNOSUPPORT or -ENAMETOOLONG for a path of a kind that
- * is not known; -errno.
+ * Returns the descriptor to which the supervisor writes (close-on-exec, the caller's). -ENOENT if
+ * $NOTIFY_SOCKET names no manager, -EAFNOSUPPORT or -ENAMETOOLONG if it names one in a way that is
+ * not supported, or -errno. After an error relay_run() does nothing.
  */
-int relay_open(struct relay *relay, int *ret_supervisor_fd);
+int relay_open(struct relay *relay);
 /* Without blocking: passes on what there is. */
 void relay_run(struct relay *relay);

@@ -170,12 +170,12 @@ class Forbidden(TestCase):
 class Environments(TestCase):
     """What the service manager hands over is used, or refused in one line."""
 
-    def refused_start(self, sockets):
+    def start_with(self, sockets, **environment):
+        """As a service manager does: descriptors from 3 on, and the pid of whoever executes it."""
         s = self.supervisor({"actor": actor()})
-        # Descriptors from 3 on, and the pid of whoever executes it.
         inherit = "import os, sys; os.environ['LISTEN_PID'] = str(os.getpid()); os.execv(sys.argv[1], sys.argv[1:])"
         s.command = [sys.executable, "-c", inherit, *s.command]
-        s.environment["LISTEN_FDS"] = str(len(sockets))
+        s.environment.update(LISTEN_FDS=str(len(sockets)), **environment)
         place = {3 + i: one.fileno() for i, one in enumerate(sockets)}
 
         def prepare():
@@ -183,10 +183,30 @@ class Environments(TestCase):
             for to, fd in spare.items():
                 os.dup2(fd, to)
                 os.set_inheritable(to, True)
-        s.spawn(preexec_fn=prepare, close_fds=False)
+        return s.spawn(preexec_fn=prepare, close_fds=False)
+
+    def refused_start(self, sockets):
+        s = self.start_with(sockets)
         self.assertEqual(s.wait_end(), 1)
         [line] = [line for line in s.log().split("\n") if "error" in line]
         return line
+
+    def test_a_socket_of_the_service_manager_is_served(self):
+        listener = self.listening(socket.AF_UNIX, socket.SOCK_STREAM)
+        s = self.start_with([listener], LISTEN_PIDFDID="1")
+        s.wait_told("READY=1")
+        with open(f"/proc/{s.supervisor_pid}/environ", encoding="utf-8") as file:
+            variables = dict(line.split("=", 1) for line in file.read().split("\0") if line)
+        self.assertEqual(variables["LISTEN_PID"], str(s.supervisor_pid))
+        self.assertIsNone(variables.get("LISTEN_PIDFDID"))  # it names the main process
+        with Varlink(listener.getsockname()) as client:
+            self.assertEqual(client.call("GetInfo")["state"], "running")
+
+    def test_the_version_is_said_without_looking_at_the_environment(self):
+        environment = {**os.environ, "NOTIFY_SOCKET": "vsock:2:1", "WATCHDOG_USEC": "soon"}
+        said = subprocess.run([TROUPED, "--version"], env=environment, capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual((said.returncode, said.stderr), (0, ""))
+        self.assertRegex(said.stdout, r"^trouped \d")
 
     def test_an_unsupported_notify_socket_is_told(self):
         self.assertIn("NOTIFY_SOCKET=vsock:2:1", self.told_start("NOTIFY_SOCKET", "vsock:2:1"))
