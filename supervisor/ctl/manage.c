@@ -155,8 +155,7 @@ static size_t print_problems(const json_t *reply, const char *what)
     return json_array_size(lines);
 }
 
-/* EXIT_INVALID if something in the files could not be taken. */
-static int show_reload(const struct invocation *invocation, const json_t *reply)
+static void show_reload(const struct invocation *invocation, const json_t *reply)
 {
     const struct terminal *out = &invocation->out;
     const size_t n_left_out = print_problems(reply, "left_out");
@@ -178,7 +177,12 @@ static int show_reload(const struct invocation *invocation, const json_t *reply)
         if (n == 0)
             terminal_print(out, "no group has changed");
     }
-    return n_left_out + n_missing > 0 ? EXIT_INVALID : EXIT_OK;
+}
+
+/* The configuration is in force when a program is missing; a file that is left out is not. */
+static int reload_status(const json_t *reply)
+{
+    return json_array_size(json_object_get(reply, "left_out")) > 0 ? EXIT_INVALID : EXIT_OK;
 }
 
 int verb_reload(struct invocation *invocation)
@@ -196,7 +200,9 @@ int verb_reload(struct invocation *invocation)
     if (options->json)
         r = call_print_json(invocation, reply);
     else
-        r = show_reload(invocation, reply);
+        show_reload(invocation, reply);
+    if (r == EXIT_OK)
+        r = reload_status(reply);
     json_decref(reply);
     return r;
 }

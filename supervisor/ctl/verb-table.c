@@ -270,7 +270,8 @@ const struct verb verb_table[] = {
         .summary = "Has the configuration read again",
         .details =
             "Nothing changes when there is a problem in it; all are printed, exit status 7.\n"
-            "A program, user or file that is missing on this machine concerns its own group only.\n",
+            "A program, user or file that is missing on this machine keeps its own group from starting,\n"
+            "and is printed; the configuration is in force then, and the exit status 0.\n",
         .options = OPTIONS_CONNECT | OPTIONS_RELOAD, .run = verb_reload,
         .examples = "  troupectl reload\n"
                     "  troupectl reload --partial\n",
