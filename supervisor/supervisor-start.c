@@ -84,7 +84,7 @@ static int open_notify(struct supervisor *supervisor)
     if (r < 0)
         return r;
     r = notify_init(&supervisor->notify, loop_timers(loop_of(supervisor)), clock_now(),
-                        supervisor->options->notify_fd);
+                    supervisor->options->notify_fd);
 
     if (r < 0)
         log_error("WATCHDOG_USEC=%s: cannot tell the service manager: %s", watchdog ? watchdog : "",
