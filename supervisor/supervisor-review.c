@@ -7,6 +7,7 @@
 #include "supervisor/supervisor-private.h"
 #include <stdio.h>
 
+/* Many events make one line: each line is a signal on the system bus. */
 #define STATUS_DELAY (200 * USEC_PER_MSEC)
 
 /* Places of groups that cannot start: nobody stopped them, and none of them is wanted just now. */
@@ -29,30 +30,6 @@ static void describe_workers(char *buffer, size_t size, const struct registry *r
 
     (void)snprintf(buffer, size, "%zu of %zu workers up in %zu groups", census->n[CENSUS_UP],
                    census->n[CENSUS_WANTED] + count_blocked(registry), registry->n_groups);
-}
-
-/* Ready = every worker has come up once or has been seen to fail: the pools' health is status, not
- * start. */
-static void review_readiness(struct supervisor *supervisor)
-{
-    const struct registry *registry = &supervisor->context.registry;
-    const struct census *census = &registry->census;
-    char workers[96], message[128];
-
-    if (supervisor->ready || census->n[CENSUS_UNDECIDED] > 0 || !list_empty(&registry->pending))
-        return;
-    supervisor->ready = true;
-    supervisor->context.state = CONTEXT_RUNNING;
-    notify_ready(&supervisor->notify, loop_now(loop_of(supervisor)));
-    describe_workers(workers, sizeof(workers), registry);
-    (void)snprintf(message, sizeof(message), "ready: %s", workers);
-    event_emit(&supervisor->context.events, (struct event){
-                                                .level = LOG_LEVEL_NOTICE,
-                                                .type = "supervisor.ready",
-                                                .message_id = EVENT_ID_READY,
-                                                .message = message,
-                                            });
-    supervisor_resume_reload(supervisor);
 }
 
 /* Groups that should work and do not. The first of them in `*ret_first`. */
@@ -87,6 +64,31 @@ static void tell_status(struct supervisor *supervisor)
         (void)snprintf(trouble, sizeof(trouble), "; %zu groups are in trouble", n);
     notify_status(&supervisor->notify, loop_now(loop_of(supervisor)), "%s%s%s", workers, trouble,
                   n > 0 ? ", see troupectl status" : "");
+}
+
+/* Ready = every worker has come up once or has been seen to fail: the pools' health is status, not
+ * start. */
+static void review_readiness(struct supervisor *supervisor)
+{
+    const struct registry *registry = &supervisor->context.registry;
+    const struct census *census = &registry->census;
+    char workers[96], message[128];
+
+    if (supervisor->ready || census->n[CENSUS_UNDECIDED] > 0 || !list_empty(&registry->pending))
+        return;
+    supervisor->ready = true;
+    supervisor->context.state = CONTEXT_RUNNING;
+    tell_status(supervisor);
+    notify_ready(&supervisor->notify, loop_now(loop_of(supervisor)));
+    describe_workers(workers, sizeof(workers), registry);
+    (void)snprintf(message, sizeof(message), "ready: %s", workers);
+    event_emit(&supervisor->context.events, (struct event){
+                                                .level = LOG_LEVEL_NOTICE,
+                                                .type = "supervisor.ready",
+                                                .message_id = EVENT_ID_READY,
+                                                .message = message,
+                                            });
+    supervisor_resume_reload(supervisor);
 }
 
 void supervisor_on_status_due(struct timer *timer, usec_t now)
@@ -126,11 +128,8 @@ void supervisor_review(struct loop_deferred *deferred)
     }
     reap_groups(supervisor);
     order_start(&supervisor->context.registry);
-    if (!supervisor->ready) {
-        tell_status(supervisor);
-        review_readiness(supervisor);
-    } else if (notify_wanted(&supervisor->notify) && !timer_armed(&supervisor->status_timer)) {
+    review_readiness(supervisor);
+    if (notify_wanted(&supervisor->notify) && !timer_armed(&supervisor->status_timer))
         (void)timer_arm(loop_timers(loop), &supervisor->status_timer,
                         usec_add(loop_now(loop), STATUS_DELAY));
-    }
 }

@@ -267,7 +267,7 @@ static int retry_ms(void)
 {
     if (keeper.reply_later)
         return REPLY_RETRY_MS;
-    return keeper.relay.held > 0 ? RELAY_RETRY_MS : -1;
+    return relay_wait_ms(&keeper.relay);
 }
 
 static int timeout_ms(void)
@@ -294,13 +294,15 @@ static void wait_for_something(void)
     struct pollfd fds[] = {
         {.fd = keeper.signals, .events = POLLIN},
         {.fd = keeper.channel, .events = channel_events()},
-        {.fd = keeper.relay.held > 0 ? -1 : keeper.relay.from, .events = POLLIN},
+        relay_wait(&keeper.relay),
     };
     (void)poll(fds, ELEMENTS(fds), timeout_ms());
     if (fds[0].revents != 0)
         take_signals();
     if (keeper.reply_waits)
         flush_reply();
+    if (fds[2].revents != 0 || relay_wait_ms(&keeper.relay) >= 0)
+        relay_run(&keeper.relay);
 }
 
 static void run_turn(void)
@@ -311,7 +313,6 @@ static void run_turn(void)
     for (int i = 0; i < REQUESTS_PER_TURN && keeper.channel >= 0 && !keeper.reply_waits; i++)
         if (keeper.supervisor == 0 || !take_request())
             break;
-    relay_run(&keeper.relay);
     if (keeper.orphans_at != USEC_INFINITY && clock_now() >= keeper.orphans_at)
         end_orphans();
 }

@@ -4,6 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
+/* For a kernel without memory, or a manager that just went away: nothing tells when that is over.
+ */
+#define RETRY_MS 100
+
 static int address_from(struct relay *relay, const char *path)
 {
     size_t size = strlen(path);
@@ -41,18 +45,30 @@ int relay_open(struct relay *relay)
     return fds[1];
 }
 
-/* Whether there is room for the next text: a manager that went away is as good as one that took it.
+/*
+ * The manager's socket is full. poll() tells when the manager has read from it, but only of a
+ * socket that is connected to it.
  */
+static void expect_room(struct relay *relay)
+{
+    relay->connected =
+        connect(relay->to, (const struct sockaddr *)&relay->address, relay->address_size) == 0;
+}
+
+/* Whether the next text can be taken. A text for a manager that went away is dropped. */
 static bool pass_on(struct relay *relay)
 {
     if (relay->held == 0)
         return true;
     ssize_t n = sendto(relay->to, relay->text, relay->held, MSG_DONTWAIT | MSG_NOSIGNAL,
                        (const struct sockaddr *)&relay->address, relay->address_size);
-    if (n < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == EINTR))
-        return false;
-    relay->held = 0;
-    return true;
+    const int error = n < 0 ? errno : 0;
+    relay->connected = false;
+    if (error == EAGAIN)
+        expect_room(relay);
+    else if (error != ENOBUFS && error != EINTR)
+        relay->held = 0;
+    return relay->held == 0;
 }
 
 void relay_run(struct relay *relay)
@@ -65,4 +81,16 @@ void relay_run(struct relay *relay)
             return;
         relay->held = (size_t)n;
     }
+}
+
+struct pollfd relay_wait(const struct relay *relay)
+{
+    if (relay->held == 0)
+        return (struct pollfd){.fd = relay->from, .events = POLLIN};
+    return (struct pollfd){.fd = relay->connected ? relay->to : -1, .events = POLLOUT};
+}
+
+int relay_wait_ms(const struct relay *relay)
+{
+    return relay->held > 0 && !relay->connected ? RETRY_MS : -1;
 }

@@ -7,20 +7,21 @@
  * the rest waits in the socket, and once that is full the supervisor's own retry takes over.
  */
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #define RELAY_TEXT_MAX 4096
-#define RELAY_RETRY_MS 100
 
 struct relay {
     int from; /* datagrams of the supervisor; -1 = nothing to do */
-    int to;   /* unconnected: a manager that re-executes itself binds its socket anew */
+    int to;   /* each text names its address: a restarted manager binds its socket anew */
     struct sockaddr_un address;
     socklen_t address_size;
-    size_t held; /* bytes of `text` that the manager has not taken yet */
+    bool connected; /* `to`, to the socket that had no room: poll() tells when it has */
+    size_t held;    /* bytes of `text` that the manager has not taken yet */
     char text[RELAY_TEXT_MAX];
 };
 
@@ -32,3 +33,7 @@ struct relay {
 int relay_open(struct relay *relay);
 /* Without blocking: passes on what there is. */
 void relay_run(struct relay *relay);
+/* What to wait for before the next relay_run(), */
+struct pollfd relay_wait(const struct relay *relay);
+/* and for how long at most: milliseconds, -1 = forever. */
+int relay_wait_ms(const struct relay *relay);

@@ -11,6 +11,7 @@ import socket
 import struct
 import tempfile
 import termios
+import time
 import unittest
 
 from test_life import actor, service
@@ -335,6 +336,14 @@ class Main(TestCase):
             [sender] = [struct.unpack("iII", data)[0] for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
             self.assertEqual(sender, s.process.pid)
         s.stop()
+
+    def test_the_manager_hears_of_many_starts_in_few_texts(self):
+        s = self.supervisor({"actor": ini(ACTOR, Pool={"Size": 150})})
+        begin = time.monotonic()
+        s.start()
+        n = sum(line.startswith("STATUS=") for line in s.told)
+        self.assertIn("STATUS=150 of 150 workers up in 1 groups", s.told)
+        self.assertLessEqual(n, 2 + (time.monotonic() - begin) / 0.2)
 
     def test_it_reaps_whatever_it_inherits(self):
         script = "for i in 1 2 3 4 5; do (true & exec sleep 0.01) & done; wait; exec sleep infinity"
