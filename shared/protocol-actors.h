@@ -8,7 +8,7 @@
  * cannot be done with them becomes a dead letter.
  *
  *   actor → supervisor   FIND TELL ASK REPLY FORWARD, UNHANDLED ERRED STASHED UNSTASHED,
- *                        WATCH_ACTOR UNWATCH, TIMER TIMER_CANCEL, SUBSCRIBE UNSUBSCRIBE,
+ *                        MONITOR UNMONITOR, TIMER TIMER_CANCEL, SUBSCRIBE UNSUBSCRIBE,
  *                        REGISTER DEREGISTER, EXCHANGE EXCHANGE_DELETE, ASK_DROP, PAUSE RESUME,
  *                        LEAVE
  *   supervisor → actor   MESSAGE, REPLIED ASK_FAILED, TERMINATED, ANSWER, FOUND, REFUSED
@@ -17,7 +17,7 @@
  * says who sent a MESSAGE.
  *
  * What actors say to each other and of messages is here, what they ask the supervisor for (from
- * FIND and WATCH_ACTOR to ANSWER) in protocol-requests.h. Steps for changing a record: as in
+ * FIND and MONITOR to ANSWER) in protocol-requests.h. Steps for changing a record: as in
  * protocol.h; the tests are in test-protocol-actors.c.
  */
 
@@ -34,8 +34,8 @@ enum protocol_actor_kind {
     PROTOCOL_ERRED,
     PROTOCOL_STASHED,
     PROTOCOL_UNSTASHED,
-    PROTOCOL_WATCH_ACTOR,
-    PROTOCOL_UNWATCH,
+    PROTOCOL_MONITOR,
+    PROTOCOL_UNMONITOR,
     PROTOCOL_TIMER,
     PROTOCOL_TIMER_CANCEL,
     PROTOCOL_SUBSCRIBE,
@@ -158,7 +158,7 @@ struct protocol_replied {
     struct protocol_content content;
 };
 
-/* Once for every WATCH_ACTOR. */
+/* Once for every MONITOR. */
 struct protocol_terminated {
     uint64_t reference;
     const char *cause; /* text, at most PROTOCOL_REASON_MAX */

@@ -3,7 +3,7 @@
 
 /*
  * The records by which an actor asks something of the supervisor itself, and ANSWER: names,
- * watches, timers, exchanges. Their kinds, and what each is answered with, stand in
+ * monitors, timers, exchanges. Their kinds, and what each is answered with, stand in
  * protocol-actors.h.
  */
 
@@ -19,7 +19,7 @@ struct protocol_named {
 };
 
 /*
- * WATCH_ACTOR, UNWATCH (ANSWER 1 if it was watched), EXCHANGE_DELETE, PAUSE, RESUME. ASK_DROP:
+ * MONITOR, UNMONITOR (ANSWER 1 if it was watched), EXCHANGE_DELETE, PAUSE, RESUME. ASK_DROP:
  * nobody waits for the ask of that cookie any more (reference 0; not answered): a reply that still
  * comes is late.
  */

@@ -9,7 +9,7 @@
  *
  *   worker → supervisor    READY, STARTED, CRASHED, RESULT
  *   supervisor → worker    JOB, STOP
- *   client → supervisor    LOOKUP, SUBMIT, CANCEL, WATCH
+ *   client → supervisor    LOOKUP, SUBMIT, CANCEL, WAIT
  *   supervisor → client    FOUND, ACCEPTED, REFUSED, DONE
  *
  * Steps for changing a record: raise MEMORY_VERSION (shared/memory.h); change struct, put and get
@@ -31,7 +31,7 @@ enum protocol_kind {
     PROTOCOL_LOOKUP = 32,
     PROTOCOL_SUBMIT,
     PROTOCOL_CANCEL,
-    PROTOCOL_WATCH,
+    PROTOCOL_WAIT,
     PROTOCOL_FOUND = 48,
     PROTOCOL_ACCEPTED,
     PROTOCOL_REFUSED,
@@ -41,15 +41,15 @@ enum protocol_kind {
 /* What a handler made of one attempt. */
 enum protocol_outcome {
     PROTOCOL_SUCCESS = 0,
-    PROTOCOL_UNSUCCESSFUL = 1, /* final: the work was done, the answer is no */
-    PROTOCOL_ERROR = 2,        /* retried under the job's policy */
-    PROTOCOL_CANCELLED = 3,    /* the handler honoured the cancel flag */
+    PROTOCOL_REJECT = 1,    /* final */
+    PROTOCOL_RETRY = 2,     /* retried under the job's policy */
+    PROTOCOL_CANCELLED = 3, /* the handler honoured the cancel flag */
 };
 
 /* How a job ended: what its asker is told. */
 enum protocol_end {
     PROTOCOL_END_SUCCEEDED = 0,
-    PROTOCOL_END_FAILED = 1, /* unsuccessful */
+    PROTOCOL_END_REJECTED = 1, /* by the worker: final */
     PROTOCOL_END_CANCELLED = 2,
     PROTOCOL_END_DEAD = 3,      /* retries exhausted */
     PROTOCOL_END_TIMED_OUT = 4, /* cancelled, since its deadline was over */

@@ -216,7 +216,7 @@ bool actor_silent(struct troupe_actor *actor)
     return true;
 }
 
-int troupe_leave(struct troupe_actor *actor, const char *reason)
+int troupe_actor_leave(struct troupe_actor *actor, const char *reason)
 {
     if (!actor->carrier.class->leave)
         return -EINVAL;
@@ -230,25 +230,26 @@ int troupe_actor_turn(struct troupe_actor *actor, uint64_t timeout_usec)
 
 /* ---- what the program sets ---- */
 
-int troupe_on(struct troupe_actor *actor, const char *type, troupe_message_fn fn, void *userdata)
+int troupe_actor_on_message(struct troupe_actor *actor, const char *type, troupe_message_fn fn,
+                            void *userdata)
 {
     return handlers_set(&actor->handlers, type, fn, userdata);
 }
 
-void troupe_become(struct troupe_actor *actor, troupe_message_fn fn, void *userdata)
+void troupe_actor_become(struct troupe_actor *actor, troupe_message_fn fn, void *userdata)
 {
     actor->became = true;
     actor->behaviour = fn;
     actor->behaviour_userdata = userdata;
 }
 
-void troupe_become_default(struct troupe_actor *actor)
+void troupe_actor_become_default(struct troupe_actor *actor)
 {
     actor->became = false;
 }
 
-void troupe_on_silence(struct troupe_actor *actor, uint64_t timeout_usec, troupe_silence_fn fn,
-                       void *userdata)
+void troupe_actor_on_silence(struct troupe_actor *actor, uint64_t timeout_usec,
+                             troupe_silence_fn fn, void *userdata)
 {
     bool wanted = timeout_usec != 0 && timeout_usec != USEC_INFINITY && fn;
 
@@ -258,7 +259,7 @@ void troupe_on_silence(struct troupe_actor *actor, uint64_t timeout_usec, troupe
     actor->silence_userdata = userdata;
 }
 
-int troupe_stash(struct troupe_message *message)
+int troupe_message_stash(struct troupe_message *message)
 {
     struct troupe_actor *actor = message->actor;
     int r;
@@ -285,7 +286,7 @@ static bool is_in_hand(const struct troupe_actor *actor, const struct troupe_mes
     return one;
 }
 
-int troupe_unstash_all(struct troupe_actor *actor)
+int troupe_actor_unstash_all(struct troupe_actor *actor)
 {
     int n = 0;
 

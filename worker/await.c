@@ -77,8 +77,8 @@ static int wait_for_more(struct troupe_actor *actor, usec_t timeout)
     return r == -ESHUTDOWN ? -EPIPE : r;
 }
 
-int troupe_await_any(struct troupe_future *const *futures, size_t count, enum troupe_await mode,
-                     uint64_t timeout_usec)
+int troupe_future_await_any(struct troupe_future *const *futures, size_t count,
+                            enum troupe_await mode, uint64_t timeout_usec)
 {
     usec_t deadline = USEC_INFINITY, left = timeout_usec;
     struct troupe_actor *actor;
@@ -114,25 +114,25 @@ static bool waits_for_itself(struct troupe_future *future, enum troupe_await mod
     if (mode != TROUPE_AWAIT_STASH || future->kind != FUTURE_ASK || future->state == FUTURE_ENDED)
         return false;
     if (!actor->self_known) {
-        (void)troupe_self(actor, &actor->self);
+        (void)troupe_actor_self(actor, &actor->self);
         actor->self_known = true;
     }
     return future->to == actor->self && future->state != FUTURE_ENDED;
 }
 
-int troupe_await(struct troupe_future *future, enum troupe_await mode)
+int troupe_future_await(struct troupe_future *future, enum troupe_await mode)
 {
     int r;
 
     if (waits_for_itself(future, mode))
         return -EDEADLK;
-    r = troupe_await_any(&future, 1, mode, USEC_INFINITY);
+    r = troupe_future_await_any(&future, 1, mode, USEC_INFINITY);
     return r < 0 ? r : troupe_future_error(future);
 }
 
 int actor_request(struct troupe_actor *actor, struct troupe_future *future, uint64_t *ret_value)
 {
-    int r = troupe_await(future, TROUPE_AWAIT_STASH);
+    int r = troupe_future_await(future, TROUPE_AWAIT_STASH);
 
     if (r == 0)
         *ret_value = future->value;
@@ -151,18 +151,18 @@ void troupe_future_then(struct troupe_future *future, troupe_future_fn fn, void 
 
 /* ---- letting go ---- */
 
-/* The supervisor knows one watch of an actor by another; the last one here ends it there. */
-static void unwatch(struct troupe_future *watch)
+/* The supervisor knows one monitor of an actor by another; the last one here ends it there. */
+static void unmonitor(struct troupe_future *monitor)
 {
-    struct troupe_actor *actor = watch->actor;
+    struct troupe_actor *actor = monitor->actor;
 
-    list_for_each (node, &actor->futures.watches) {
+    list_for_each (node, &actor->futures.monitors) {
         struct troupe_future *other = list_entry(node, struct troupe_future, link);
 
-        if (other != watch && other->state == FUTURE_WAITING && other->to == watch->to)
+        if (other != monitor && other->state == FUTURE_WAITING && other->to == monitor->to)
             return;
     }
-    (void)send_by_reference(actor, PROTOCOL_UNWATCH, watch->cookie, watch->to);
+    (void)send_by_reference(actor, PROTOCOL_UNMONITOR, monitor->cookie, monitor->to);
 }
 
 void troupe_future_free(struct troupe_future *future)
@@ -176,8 +176,8 @@ void troupe_future_free(struct troupe_future *future)
     list_unlink(&future->then_link);
     if (future->state == FUTURE_ENDED) {
         dispose(actor, future);
-    } else if (future->kind == FUTURE_WATCH) {
-        unwatch(future);
+    } else if (future->kind == FUTURE_MONITOR) {
+        unmonitor(future);
         future_delete(&actor->futures, future);
     } else
         future->abandoned = true;
@@ -197,7 +197,7 @@ void troupe_future_drop(struct troupe_future *future)
         troupe_future_free(future);
 }
 
-void troupe_on_failure(struct troupe_actor *actor, troupe_failure_fn fn, void *userdata)
+void troupe_actor_on_failure(struct troupe_actor *actor, troupe_failure_fn fn, void *userdata)
 {
     actor->on_failure = fn;
     actor->failure_userdata = userdata;

@@ -270,13 +270,13 @@ int troupe_client_submit(struct troupe_client *client, uint64_t group,
     return client->over ? -EPIPE : request_submit(client, &job, &number);
 }
 
-int troupe_client_watch(struct troupe_client *client, const char *id, uint64_t cookie)
+int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t cookie)
 {
     uint64_t number;
 
     if (client->over)
         return -EPIPE;
-    return request_by_id(client, PROTOCOL_WATCH, id, cookie, false, &number);
+    return request_by_id(client, PROTOCOL_WAIT, id, cookie, false, &number);
 }
 
 int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,

@@ -9,7 +9,7 @@ void futures_init(struct futures *futures)
 {
     *futures = (struct futures){0};
     list_init(&futures->asks);
-    list_init(&futures->watches);
+    list_init(&futures->monitors);
 }
 
 static void delete_all(struct futures *futures, struct list *list)
@@ -21,7 +21,7 @@ static void delete_all(struct futures *futures, struct list *list)
 void futures_deinit(struct futures *futures)
 {
     delete_all(futures, &futures->asks);
-    delete_all(futures, &futures->watches);
+    delete_all(futures, &futures->monitors);
     pending_deinit(&futures->pending);
 }
 
@@ -43,7 +43,7 @@ int future_new(struct troupe_future **ret, struct troupe_actor *actor, struct fu
     }
     future->cookie = number | FUTURE_COOKIE;
     list_init(&future->then_link);
-    list_push_back(kind == FUTURE_WATCH ? &futures->watches : &futures->asks, &future->link);
+    list_push_back(kind == FUTURE_MONITOR ? &futures->monitors : &futures->asks, &future->link);
     *ret = future;
     return 0;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What an actor has been promised: the end of an ask, of a watch, of a request to the supervisor. A
- * number that goes over the wire names it, so that an answer to nothing is seen.
+ * What an actor has been promised: the end of an ask, of a monitor, of a request to the supervisor.
+ * A number that goes over the wire names it, so that an answer to nothing is seen.
  */
 
 #include "shared/list.h"
@@ -16,7 +16,7 @@
 
 enum future_kind {
     FUTURE_ASK,
-    FUTURE_WATCH,
+    FUTURE_MONITOR,
     FUTURE_REQUEST, /* the library's own */
 };
 
@@ -26,7 +26,7 @@ enum future_state {
 };
 
 struct troupe_future {
-    struct list link; /* in futures.asks or futures.watches */
+    struct list link; /* in futures.asks or futures.monitors */
     struct list then_link;
     struct troupe_actor *actor;
     enum future_kind kind;
@@ -49,7 +49,7 @@ struct troupe_future {
 struct futures {
     struct pending pending;
     struct list asks; /* and requests */
-    struct list watches;
+    struct list monitors;
 };
 
 void futures_init(struct futures *futures);

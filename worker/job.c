@@ -122,12 +122,12 @@ int troupe_job_succeed(struct troupe_job *job, const void *data, size_t size)
     return job_end(job, PROTOCOL_SUCCESS, 0, data, size);
 }
 
-int troupe_job_unsuccessful(struct troupe_job *job, int code, const void *data, size_t size)
+int troupe_job_reject(struct troupe_job *job, int code, const void *data, size_t size)
 {
-    return job_end(job, PROTOCOL_UNSUCCESSFUL, code, data, size);
+    return job_end(job, PROTOCOL_REJECT, code, data, size);
 }
 
-int troupe_job_fail(struct troupe_job *job, int code, const char *text)
+int troupe_job_retry(struct troupe_job *job, int code, const char *text)
 {
     size_t max = PROTOCOL_REASON_MAX, size;
 
@@ -141,7 +141,7 @@ int troupe_job_fail(struct troupe_job *job, int code, const char *text)
         while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
             size--;
     }
-    return job_end(job, PROTOCOL_ERROR, code, text, size);
+    return job_end(job, PROTOCOL_RETRY, code, text, size);
 }
 
 int troupe_job_cancelled(struct troupe_job *job)
@@ -288,7 +288,7 @@ static int job_settle(struct troupe_job *job, int result)
     if (result >= 0)
         result = troupe_job_succeed(job, NULL, 0);
     if (!job->ended)
-        result = troupe_job_fail(job, -result, strerrordesc_np(-result));
+        result = troupe_job_retry(job, -result, strerrordesc_np(-result));
     return job->ended ? 0 : result;
 }
 
@@ -297,7 +297,7 @@ static int no_handler(struct troupe_job *job)
 {
     static const char text[] = "this worker handles messages, not jobs";
 
-    return troupe_job_unsuccessful(job, EOPNOTSUPP, text, strlen(text));
+    return troupe_job_reject(job, EOPNOTSUPP, text, strlen(text));
 }
 
 int job_handle(struct troupe_worker *worker, const struct ring_record *record, int blob)

@@ -99,7 +99,7 @@ static int receive_value(struct troupe_actor *actor, uint64_t cookie, uint64_t v
 {
     struct troupe_future *future = future_find(&actor->futures, cookie);
 
-    /* That a watch is set is no news; that it has fired comes later. */
+    /* That a monitor is set is no news; that it has fired comes later. */
     if (!future || future->kind != FUTURE_REQUEST)
         return 0;
     future_value(&actor->futures, future, value);
@@ -116,7 +116,7 @@ static int receive_terminated(struct troupe_actor *actor, const struct ring_reco
         return -EPROTO;
     cause.payload =
         (struct payload_wire){.form = PAYLOAD_INLINE, .data = what.cause, .size = what.cause_size};
-    list_for_each_safe (node, &actor->futures.watches) {
+    list_for_each_safe (node, &actor->futures.monitors) {
         struct troupe_future *future = list_entry(node, struct troupe_future, link);
 
         if (future->state != FUTURE_WAITING || future->to != what.reference)

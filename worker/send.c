@@ -75,15 +75,15 @@ static int forward_to(struct troupe_message *message, const struct protocol_forw
     return r;
 }
 
-int troupe_forward(struct troupe_message *message, troupe_ref to)
+int troupe_message_forward(struct troupe_message *message, troupe_ref to)
 {
     const struct protocol_forward forward = {.message = message->wire.id, .to = to};
 
     return forward_to(message, &forward);
 }
 
-int troupe_forward_with_key(struct troupe_message *message, troupe_ref to, const void *key,
-                            size_t key_size)
+int troupe_message_forward_with_key(struct troupe_message *message, troupe_ref to, const void *key,
+                                    size_t key_size)
 {
     const struct protocol_forward forward = {
         .message = message->wire.id,
@@ -146,8 +146,8 @@ static int begin(struct troupe_actor *actor, struct outgoing *out, uint32_t *ret
     return blob ? carrier_send_blob(&actor->carrier, out->data, out->size, payload) : 0;
 }
 
-int troupe_tell_with(struct troupe_actor *actor, troupe_ref to,
-                     const struct troupe_message_options *options)
+int troupe_actor_tell_with(struct troupe_actor *actor, troupe_ref to,
+                           const struct troupe_message_options *options)
 {
     struct protocol_tell tell = {.to = to};
     struct outgoing out;
@@ -164,8 +164,8 @@ int troupe_tell_with(struct troupe_actor *actor, troupe_ref to,
     return commit(actor, PROTOCOL_TELL, protocol_put_tell(body, room, &tell));
 }
 
-int troupe_reply_to(struct troupe_actor *actor, uint64_t ask, const char *type, const void *data,
-                    size_t size)
+int troupe_actor_reply(struct troupe_actor *actor, uint64_t ask, const char *type, const void *data,
+                       size_t size)
 {
     struct protocol_reply reply = {.ask = ask};
     struct outgoing out;
@@ -182,9 +182,10 @@ int troupe_reply_to(struct troupe_actor *actor, uint64_t ask, const char *type, 
     return commit(actor, PROTOCOL_REPLY, protocol_put_reply(body, room, &reply));
 }
 
-int troupe_reply(struct troupe_message *message, const char *type, const void *data, size_t size)
+int troupe_message_reply(struct troupe_message *message, const char *type, const void *data,
+                         size_t size)
 {
-    return troupe_reply_to(message->actor, message->wire.ask, type, data, size);
+    return troupe_actor_reply(message->actor, message->wire.ask, type, data, size);
 }
 
 /* ---- asks ---- */
@@ -231,8 +232,8 @@ static int put_ask(struct troupe_actor *actor, struct troupe_future *future, str
     return commit(actor, PROTOCOL_ASK, protocol_put_ask(body, room, &ask));
 }
 
-int troupe_ask_with(struct troupe_actor *actor, troupe_ref to, struct troupe_future **ret,
-                    const struct troupe_message_options *options)
+int troupe_actor_ask_with(struct troupe_actor *actor, troupe_ref to, struct troupe_future **ret,
+                          const struct troupe_message_options *options)
 {
     struct troupe_future *future;
     struct outgoing out;
@@ -284,16 +285,16 @@ static int timer(struct troupe_actor *actor, struct protocol_timer *timer, uint6
     return send_request(actor, future, r, ret_id ? ret_id : &ignored);
 }
 
-int troupe_timer_after_with(struct troupe_actor *actor, troupe_ref to, uint64_t delay_usec,
-                            uint64_t *ret_id, const struct troupe_message_options *options)
+int troupe_actor_timer_after_with(struct troupe_actor *actor, troupe_ref to, uint64_t delay_usec,
+                                  uint64_t *ret_id, const struct troupe_message_options *options)
 {
     struct protocol_timer what = {.to = to, .at = delay_usec};
 
     return timer(actor, &what, ret_id, options);
 }
 
-int troupe_timer_at_with(struct troupe_actor *actor, troupe_ref to, uint64_t realtime_usec,
-                         uint64_t *ret_id, const struct troupe_message_options *options)
+int troupe_actor_timer_at_with(struct troupe_actor *actor, troupe_ref to, uint64_t realtime_usec,
+                               uint64_t *ret_id, const struct troupe_message_options *options)
 {
     struct protocol_timer what = {.to = to, .at = realtime_usec, .flags = PROTOCOL_TIMER_REALTIME};
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /*
- * What the supervisor does for an actor and answers: addresses, names, watches, timers, exchanges.
+ * What the supervisor does for an actor and answers: addresses, names, monitors, timers, exchanges.
  * Each of these calls is one question and its answer.
  */
 
@@ -79,12 +79,12 @@ static int named(struct troupe_actor *actor, enum protocol_actor_kind kind, cons
     return put(&q, kind, protocol_put_named(q.body, q.room, &what), ret_value);
 }
 
-int troupe_lookup(struct troupe_actor *actor, const char *address, troupe_ref *ret)
+int troupe_actor_lookup(struct troupe_actor *actor, const char *address, troupe_ref *ret)
 {
     return *address == '\0' ? -EINVAL : named(actor, PROTOCOL_FIND, address, ret);
 }
 
-int troupe_self(struct troupe_actor *actor, troupe_ref *ret)
+int troupe_actor_self(struct troupe_actor *actor, troupe_ref *ret)
 {
     int r;
 
@@ -99,14 +99,14 @@ int troupe_self(struct troupe_actor *actor, troupe_ref *ret)
     return 0;
 }
 
-int troupe_register(struct troupe_actor *actor, const char *name)
+int troupe_actor_register(struct troupe_actor *actor, const char *name)
 {
     uint64_t ignored;
 
     return named(actor, PROTOCOL_REGISTER, name, &ignored);
 }
 
-int troupe_deregister(struct troupe_actor *actor, const char *name)
+int troupe_actor_deregister(struct troupe_actor *actor, const char *name)
 {
     uint64_t count = 0;
     int r = named(actor, PROTOCOL_DEREGISTER, name, &count);
@@ -114,18 +114,18 @@ int troupe_deregister(struct troupe_actor *actor, const char *name)
     return r < 0 ? r : count > 0;
 }
 
-/* ---- watches ---- */
+/* ---- monitors ---- */
 
-int troupe_watch(struct troupe_actor *actor, troupe_ref who, struct troupe_future **ret)
+int troupe_actor_monitor(struct troupe_actor *actor, troupe_ref who, struct troupe_future **ret)
 {
     struct troupe_future *future;
     int r;
 
-    r = future_new(&future, actor, &actor->futures, FUTURE_WATCH);
+    r = future_new(&future, actor, &actor->futures, FUTURE_MONITOR);
     if (r < 0)
         return r;
     future->to = who;
-    r = send_by_reference(actor, PROTOCOL_WATCH_ACTOR, future->cookie, who);
+    r = send_by_reference(actor, PROTOCOL_MONITOR, future->cookie, who);
     if (r < 0)
         future_delete(&actor->futures, future);
     else
@@ -153,20 +153,20 @@ static int cancel(struct troupe_actor *actor, uint64_t id, troupe_ref to, const 
     return put_count(&q, PROTOCOL_TIMER_CANCEL, protocol_put_timer_cancel(q.body, q.room, &what));
 }
 
-int troupe_timer_cancel(struct troupe_actor *actor, uint64_t id)
+int troupe_actor_timer_cancel(struct troupe_actor *actor, uint64_t id)
 {
     return id == 0 ? 0 : cancel(actor, id, TROUPE_NOBODY, "");
 }
 
-int troupe_timer_cancel_type(struct troupe_actor *actor, troupe_ref to, const char *type)
+int troupe_actor_timer_cancel_type(struct troupe_actor *actor, troupe_ref to, const char *type)
 {
     return cancel(actor, 0, to, type);
 }
 
 /* ---- exchanges ---- */
 
-int troupe_exchange_new(struct troupe_actor *actor, const char *name,
-                        enum troupe_exchange_kind kind, troupe_ref *ret)
+int troupe_actor_exchange_new(struct troupe_actor *actor, const char *name,
+                              enum troupe_exchange_kind kind, troupe_ref *ret)
 {
     size_t length = strnlen(name, PROTOCOL_ACTOR_NAME_MAX + 1);
     struct protocol_exchange what = {.name = name, .name_size = (uint32_t)length};
@@ -199,22 +199,22 @@ static int about(struct troupe_actor *actor, enum protocol_actor_kind kind, trou
     return put(&q, kind, protocol_put_by_reference(q.body, q.room, &by), &ignored);
 }
 
-int troupe_exchange_delete(struct troupe_actor *actor, troupe_ref exchange)
+int troupe_actor_exchange_delete(struct troupe_actor *actor, troupe_ref exchange)
 {
     return about(actor, PROTOCOL_EXCHANGE_DELETE, exchange);
 }
 
-int troupe_pause(struct troupe_actor *actor, troupe_ref which)
+int troupe_actor_pause(struct troupe_actor *actor, troupe_ref which)
 {
     return about(actor, PROTOCOL_PAUSE, which);
 }
 
-int troupe_resume(struct troupe_actor *actor, troupe_ref which)
+int troupe_actor_resume(struct troupe_actor *actor, troupe_ref which)
 {
     return about(actor, PROTOCOL_RESUME, which);
 }
 
-const char *troupe_address(const struct troupe_actor *actor)
+const char *troupe_actor_address(const struct troupe_actor *actor)
 {
     return actor->carrier.address;
 }
@@ -233,8 +233,8 @@ static int subscription(struct troupe_actor *actor, enum protocol_actor_kind kin
     return put_count(&q, kind, protocol_put_subscription(q.body, q.room, &what));
 }
 
-int troupe_subscribe(struct troupe_actor *actor, troupe_ref exchange, const char *type,
-                     const void *key, size_t key_size)
+int troupe_actor_subscribe(struct troupe_actor *actor, troupe_ref exchange, const char *type,
+                           const void *key, size_t key_size)
 {
     struct topic topic;
     int r = send_topic(&topic, type, key, key_size);
@@ -244,8 +244,8 @@ int troupe_subscribe(struct troupe_actor *actor, troupe_ref exchange, const char
     return r < 0 ? r : 0;
 }
 
-int troupe_unsubscribe(struct troupe_actor *actor, troupe_ref exchange, const char *type,
-                       const void *key, size_t key_size)
+int troupe_actor_unsubscribe(struct troupe_actor *actor, troupe_ref exchange, const char *type,
+                             const void *key, size_t key_size)
 {
     struct topic topic;
     int r = send_topic(&topic, type, key, key_size);

@@ -92,11 +92,11 @@ const char *troupe_worker_name(const struct troupe_worker *worker);
 uint64_t troupe_worker_generation(const struct troupe_worker *worker);
 
 /*
- * Handles one job. It must end the job with exactly one of troupe_job_succeed(), _unsuccessful(),
- * _fail() or _cancelled() (or _succeed_blob()). One that returns 0 without having tried has
+ * Handles one job. It must end the job with exactly one of troupe_job_succeed(), _reject(),
+ * _retry() or _cancelled() (or _succeed_blob()). One that returns 0 without having tried has
  * succeeded with an empty result. One that returns a negative errno without having ended the job
- * has failed (an error, retried) with that errno as code and its text; so has one whose only try to
- * end the job was refused.
+ * asks for another attempt, with that errno as code and its text; so does one whose only try to end
+ * the job was refused.
  */
 typedef int (*troupe_job_fn)(struct troupe_job *job, void *userdata);
 
@@ -187,10 +187,10 @@ bool troupe_job_is_cancelled(const struct troupe_job *job);
  * result.
  */
 int troupe_job_succeed(struct troupe_job *job, const void *data, size_t size);
-/* Done, and the answer is no: final, not retried; `code` is for the asker. */
-int troupe_job_unsuccessful(struct troupe_job *job, int code, const void *data, size_t size);
-/* An error: retried under the job's policy; `text` says why (NULL = ""; cut after 1024 bytes). */
-int troupe_job_fail(struct troupe_job *job, int code, const char *text);
+/* Rejected: final, never retried; `code` is for the asker. */
+int troupe_job_reject(struct troupe_job *job, int code, const void *data, size_t size);
+/* To be tried again under the job's policy; `text` says why (NULL = ""; cut after 1024 bytes). */
+int troupe_job_retry(struct troupe_job *job, int code, const char *text);
 /* The cancel flag was honoured. */
 int troupe_job_cancelled(struct troupe_job *job);
 
@@ -208,7 +208,7 @@ struct troupe_crash {
  * Reports that a process which this worker ran for the job was killed by a signal: it is told as a
  * death, like that of a worker, with what this worker has passed on to standard error since the job
  * began. At most once per job, before its end, which is still to be told: as a rule with
- * troupe_job_fail(). -EALREADY; -EINVAL for a pid or signal that cannot be.
+ * troupe_job_retry(). -EALREADY; -EINVAL for a pid or signal that cannot be.
  */
 int troupe_job_crashed(struct troupe_job *job, const struct troupe_crash *crash);
 
@@ -230,12 +230,12 @@ struct troupe_client;
 /* How a job ended. */
 enum troupe_end {
     TROUPE_SUCCEEDED = 0,
-    TROUPE_FAILED = 1, /* unsuccessful: final, by the worker's own word */
+    TROUPE_REJECTED = 1, /* final, by the worker's own word */
     TROUPE_CANCELLED = 2,
-    TROUPE_DEAD = 3, /* every attempt crashed, failed or ran out of time */
+    TROUPE_DEAD = 3, /* no attempt is left */
 };
 
-/* "succeeded", "failed", "cancelled", "dead"; "unknown" for anything else. Static. */
+/* "succeeded", "rejected", "cancelled", "dead"; "unknown" for anything else. Static. */
 const char *troupe_end_name(enum troupe_end end);
 
 /* Options of a job. TROUPE_JOB_DEFAULTS leaves everything to the group's configuration. */
@@ -336,8 +336,8 @@ int troupe_client_create(struct troupe_client *client, uint64_t group,
 
 /*
  * Does a job and waits for its end. The result is valid until troupe_result_release() (or the
- * client is freed). Errors as troupe_client_create(); 0 also for a job that failed or died: look at
- * `end`.
+ * client is freed). Errors as troupe_client_create(); 0 also for a job that was rejected or is
+ * dead: look at `end`.
  */
 int troupe_client_do(struct troupe_client *client, uint64_t group,
                      const struct troupe_job_options *options, const void *data, size_t size,
@@ -383,7 +383,7 @@ int troupe_client_cancel(struct troupe_client *client, const char *id);
  * at once if it has ended and its result is still kept. `error` is -ESRCH there when no such job is
  * known.
  */
-int troupe_client_watch(struct troupe_client *client, const char *id, uint64_t cookie);
+int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t cookie);
 
 /* "1.0.0". Static. */
 const char *troupe_version(void);

@@ -11,8 +11,8 @@ const char *troupe_end_name(enum troupe_end end)
     switch (end) {
     case TROUPE_SUCCEEDED:
         return "succeeded";
-    case TROUPE_FAILED:
-        return "failed";
+    case TROUPE_REJECTED:
+        return "rejected";
     case TROUPE_CANCELLED:
         return "cancelled";
     case TROUPE_DEAD:

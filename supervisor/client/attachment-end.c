@@ -19,8 +19,8 @@ static enum protocol_end end_of(const struct job *job)
     switch (job->state) {
     case JOB_SUCCEEDED:
         return PROTOCOL_END_SUCCEEDED;
-    case JOB_FAILED:
-        return PROTOCOL_END_FAILED;
+    case JOB_REJECTED:
+        return PROTOCOL_END_REJECTED;
     case JOB_CANCELLED:
         return job->timed_out ? PROTOCOL_END_TIMED_OUT : PROTOCOL_END_CANCELLED;
     default:

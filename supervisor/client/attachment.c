@@ -82,7 +82,7 @@ static int attachment_handle(struct attachment *attachment, const struct ring_re
         return attachment_on_submit(attachment, record);
     case PROTOCOL_CANCEL:
         return attachment_on_cancel(attachment, record);
-    case PROTOCOL_WATCH:
+    case PROTOCOL_WAIT:
         return attachment_on_watch(attachment, record);
     default:
         return actor_request_on_record(attachment->actor, record, attachment->may_change);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATES_ALLOWED "queued, running, backoff, delayed, succeeded, failed, cancelled, dead"
+#define STATES_ALLOWED "queued, running, backoff, delayed, succeeded, rejected, cancelled, dead"
 
 struct jobs_parameters {
     const char *group, *state;

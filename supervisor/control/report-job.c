@@ -91,7 +91,7 @@ static void report_attempts(struct reply *reply, const struct job *job, bool ope
         reply_string(reply, "worker", attempt->worker);
         reply_uint(reply, "at", attempt->at);
         reply_string(reply, "cause", attempt->cause);
-        if (open || strcmp(attempt->cause, "error") != 0)
+        if (open || strcmp(attempt->cause, "retry") != 0)
             reply_string(reply, "detail", attempt->detail);
         else
             reply_bool(reply, "restricted", true);
@@ -115,7 +115,7 @@ static const char *report_outcome(struct reply *reply, const struct job *job, si
 {
     int r;
 
-    if (job->state != JOB_SUCCEEDED && job->state != JOB_FAILED)
+    if (job->state != JOB_SUCCEEDED && job->state != JOB_REJECTED)
         return NULL;
     r = report_payload(reply, "result", &job->result, limit);
     if (r == 0)
@@ -171,7 +171,7 @@ void report_job(struct reply *reply, const char *key, const struct access *acces
     if (job->timed_out)
         reply_bool(reply, "timed_out", true);
     report_attempts(reply, job, open, limit);
-    if (job->state == JOB_SUCCEEDED || job->state == JOB_FAILED)
+    if (job->state == JOB_SUCCEEDED || job->state == JOB_REJECTED)
         reply_int(reply, "code", job->code);
     if (open)
         report_contents(reply, access->context, job, limit);

@@ -205,7 +205,7 @@ static void report_last_dead(struct reply *reply, const struct access *access,
 static void report_counters(struct reply *reply, const struct cell_counters *counters)
 {
     reply_uint(reply, "succeeded", counters->succeeded);
-    reply_uint(reply, "unsuccessful", counters->unsuccessful);
+    reply_uint(reply, "rejected", counters->rejected);
     reply_uint(reply, "cancelled", counters->cancelled);
     reply_uint(reply, "dead", counters->dead);
     reply_uint(reply, "retries", counters->retries);

@@ -85,8 +85,8 @@ int explain_status(const struct troupe_result *result)
 static const char *end_phrase(enum troupe_end end)
 {
     switch (end) {
-    case TROUPE_FAILED:
-        return "was unsuccessful";
+    case TROUPE_REJECTED:
+        return "was rejected";
     case TROUPE_CANCELLED:
         return "was cancelled";
     case TROUPE_DEAD:

@@ -137,7 +137,7 @@ int verb_jobs(struct invocation *invocation)
 /* Live jobs and successes are fine. */
 static int job_exit_status(const json_t *job)
 {
-    return field_is(job, "state", "failed") || field_is(job, "state", "dead") ||
+    return field_is(job, "state", "rejected") || field_is(job, "state", "dead") ||
                    field_is(job, "state", "cancelled")
                ? EXIT_FAILED
                : EXIT_OK;

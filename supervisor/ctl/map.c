@@ -282,7 +282,7 @@ static void run(struct map *map)
 static void summarize(struct map *map)
 {
     usec_t elapsed = clock_now() - map->started_at;
-    uint64_t n = count_ended(map), failed = map->n_ended[TROUPE_FAILED],
+    uint64_t n = count_ended(map), rejected = map->n_ended[TROUPE_REJECTED],
              cancelled = map->n_ended[TROUPE_CANCELLED], dead = map->n_ended[TROUPE_DEAD];
     double rate = elapsed > 0 ? (double)n * (double)USEC_PER_SEC / (double)elapsed : 0;
 
@@ -295,8 +295,8 @@ static void summarize(struct map *map)
         return;
     fprintf(stderr, "%s job%s in %s (%s/s): %s succeeded", COUNT(n), plural(n), SPAN(elapsed),
             COUNT((uint64_t)rate), COUNT(map->n_ended[TROUPE_SUCCEEDED]));
-    if (failed > 0)
-        fprintf(stderr, ", %s unsuccessful", COUNT(failed));
+    if (rejected > 0)
+        fprintf(stderr, ", %s rejected", COUNT(rejected));
     if (cancelled > 0)
         fprintf(stderr, ", %s cancelled", COUNT(cancelled));
     if (dead > 0)

@@ -84,7 +84,7 @@ static void write_jobs(FILE *file, const json_t *group)
         separator = "; ";
     add_count(file, &separator, field_count(group, "dead"), "dead", RED);
     add_count(file, &separator, field_count(group, "succeeded"), "succeeded", "");
-    add_count(file, &separator, field_count(group, "unsuccessful"), "unsuccessful", "");
+    add_count(file, &separator, field_count(group, "rejected"), "rejected", "");
     add_count(file, &separator, field_count(group, "cancelled"), "cancelled", "");
     if (*separator)
         separator = "; ";

@@ -10,7 +10,7 @@ static size_t count_deaths(const struct job *job)
     size_t n = 0;
 
     for (size_t i = 0; i < job->n_attempts; i++)
-        n += strcmp(job->attempts[i].cause, "error") != 0;
+        n += strcmp(job->attempts[i].cause, "retry") != 0;
     return n;
 }
 

@@ -32,8 +32,8 @@ static void cell_count_end(struct cell *cell, enum job_state state)
     case JOB_SUCCEEDED:
         CELL_COUNT(cell, succeeded);
         break;
-    case JOB_FAILED:
-        CELL_COUNT(cell, unsuccessful);
+    case JOB_REJECTED:
+        CELL_COUNT(cell, rejected);
         break;
     case JOB_CANCELLED:
         CELL_COUNT(cell, cancelled);
@@ -49,7 +49,7 @@ static void cell_note_latency(struct cell *cell, const struct job *job)
     usec_t took = usec_sub(job->ended_at, job->created_at);
     usec_t worked = job->started_at > 0 ? usec_sub(job->ended_at, job->started_at) : 0;
 
-    if (job->put_off || (job->state != JOB_SUCCEEDED && job->state != JOB_FAILED))
+    if (job->put_off || (job->state != JOB_SUCCEEDED && job->state != JOB_REJECTED))
         return;
     latency_add(&cell->latency, took);
     latency_add(&cell->work, worked);
@@ -237,7 +237,7 @@ static void cell_job_erred(struct cell *cell, struct job *job, const char *worke
     int size = text->size > sizeof(detail) - 1 ? (int)sizeof(detail) - 1 : (int)text->size;
 
     (void)snprintf(detail, sizeof(detail), "%.*s", bytes ? size : 0, bytes ? bytes : "");
-    cell_attempt_failed(cell, job, worker, job->crash ? job->crash : "error", detail);
+    cell_attempt_failed(cell, job, worker, job->crash ? job->crash : "retry", detail);
 }
 
 void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
@@ -245,20 +245,20 @@ void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
 {
     cell_add_running(cell, -1);
     job->code = code;
-    if (job->cancel_requested && outcome != PROTOCOL_ERROR) {
+    if (job->cancel_requested && outcome != PROTOCOL_RETRY) {
         cell_end_cancelled(cell, job);
         return;
     }
     switch (outcome) {
     case PROTOCOL_SUCCESS:
-    case PROTOCOL_UNSUCCESSFUL:
+    case PROTOCOL_REJECT:
         job_set_result(job, result);
-        cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_FAILED, NULL);
+        cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_REJECTED, NULL);
         break;
     case PROTOCOL_CANCELLED:
-        cell_attempt_failed(cell, job, worker, "error", "given up by its handler");
+        cell_attempt_failed(cell, job, worker, "retry", "given up by its handler");
         break;
-    case PROTOCOL_ERROR:
+    case PROTOCOL_RETRY:
         cell_job_erred(cell, job, worker, result);
         break;
     }

@@ -36,7 +36,7 @@ struct group;
 struct slot;
 
 struct cell_counters {
-    uint64_t succeeded, unsuccessful, cancelled, dead;
+    uint64_t succeeded, rejected, cancelled, dead;
     uint64_t retries, refused, deaths, stale_answers;
 };
 

@@ -20,7 +20,7 @@
 /* Which states may follow. Ends are followed by nothing. */
 static const unsigned FOLLOWING[_JOB_N_STATES] = {
     [JOB_QUEUED] = BIT(JOB_RUNNING) | BIT(JOB_DELAYED) | BIT(JOB_CANCELLED),
-    [JOB_RUNNING] = BIT(JOB_QUEUED) | BIT(JOB_BACKOFF) | BIT(JOB_SUCCEEDED) | BIT(JOB_FAILED) |
+    [JOB_RUNNING] = BIT(JOB_QUEUED) | BIT(JOB_BACKOFF) | BIT(JOB_SUCCEEDED) | BIT(JOB_REJECTED) |
                     BIT(JOB_CANCELLED) | BIT(JOB_DEAD),
     [JOB_BACKOFF] = BIT(JOB_QUEUED) | BIT(JOB_CANCELLED),
     [JOB_DELAYED] = BIT(JOB_QUEUED) | BIT(JOB_CANCELLED),
@@ -28,7 +28,7 @@ static const unsigned FOLLOWING[_JOB_N_STATES] = {
 
 static const char *const STATES[_JOB_N_STATES] = {
     [JOB_QUEUED] = "queued",       [JOB_RUNNING] = "running",     [JOB_BACKOFF] = "backoff",
-    [JOB_DELAYED] = "delayed",     [JOB_SUCCEEDED] = "succeeded", [JOB_FAILED] = "failed",
+    [JOB_DELAYED] = "delayed",     [JOB_SUCCEEDED] = "succeeded", [JOB_REJECTED] = "rejected",
     [JOB_CANCELLED] = "cancelled", [JOB_DEAD] = "dead",
 };
 

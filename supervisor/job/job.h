@@ -31,7 +31,7 @@ enum job_state {
     JOB_BACKOFF, /* between two attempts */
     JOB_DELAYED, /* its time has not come */
     JOB_SUCCEEDED,
-    JOB_FAILED, /* unsuccessful, by the worker's word */
+    JOB_REJECTED, /* by the worker: final */
     JOB_CANCELLED,
     JOB_DEAD,
     _JOB_N_STATES,
@@ -42,7 +42,7 @@ struct job_attempt {
     uint32_t number;
     char worker[DEATH_WORKER_MAX];
     usec_t at;      /* realtime */
-    char cause[24]; /* death cause, "error" */
+    char cause[24]; /* death cause, "retry" */
     char detail[160];
 };
 

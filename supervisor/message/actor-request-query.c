@@ -254,8 +254,8 @@ static const struct {
     int (*fn)(struct actor *actor, const struct ring_record *record);
 } REQUESTS[] = {
     {PROTOCOL_FIND, false, on_find},
-    {PROTOCOL_WATCH_ACTOR, false, on_monitor},
-    {PROTOCOL_UNWATCH, false, on_unmonitor},
+    {PROTOCOL_MONITOR, false, on_monitor},
+    {PROTOCOL_UNMONITOR, false, on_unmonitor},
     {PROTOCOL_TIMER, true, on_timer},
     {PROTOCOL_TIMER_CANCEL, true, on_timer_cancel},
     {PROTOCOL_SUBSCRIBE, true, actor_request_on_subscription},

@@ -126,14 +126,14 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     job = slot_job_in_hand(slot, result.handle, result.attempt);
     /* A worker that was sent KillSignal= is about to die, and its death says why. An error that it
      * still reports says only that it was killed, and is no attempt of a job whose worker stops. */
-    if (job && slot->signalled && result.outcome == PROTOCOL_ERROR)
+    if (job && slot->signalled && result.outcome == PROTOCOL_RETRY)
         job = NULL;
     if (job) {
         list_unlink(&job->link);
         job->slot = NULL;
         slot->n_jobs--;
         slot->jobs_done++;
-        cell_job_answered(slot->cell, job, slot->name, r < 0 ? PROTOCOL_ERROR : result.outcome,
+        cell_job_answered(slot->cell, job, slot->name, r < 0 ? PROTOCOL_RETRY : result.outcome,
                           result.code, &payload);
         if (slot->n_jobs == 0)
             slot_event(slot, LIFECYCLE_EVENT_JOB_ENDED);

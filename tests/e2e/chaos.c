@@ -131,11 +131,11 @@ int main(int argc, char **argv)
         r = run(client, group, strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10), &counts);
     troupe_client_free(client);
     printf("{\"error\": \"%s\", \"accepted\": %llu, \"refused\": %llu, \"succeeded\": %llu, "
-           "\"failed\": %llu, \"cancelled\": %llu, \"dead\": %llu, \"retried\": %llu, "
+           "\"rejected\": %llu, \"cancelled\": %llu, \"dead\": %llu, \"retried\": %llu, "
            "\"doubled\": %llu, \"wrong\": %llu}\n",
            r < 0 ? strerror(-r) : "", (unsigned long long)counts.accepted,
            (unsigned long long)counts.refused, (unsigned long long)counts.ends[TROUPE_SUCCEEDED],
-           (unsigned long long)counts.ends[TROUPE_FAILED],
+           (unsigned long long)counts.ends[TROUPE_REJECTED],
            (unsigned long long)counts.ends[TROUPE_CANCELLED],
            (unsigned long long)counts.ends[TROUPE_DEAD], (unsigned long long)counts.retried,
            (unsigned long long)counts.doubled, (unsigned long long)counts.wrong);

@@ -46,7 +46,7 @@ static int round_trip(struct flood *flood)
 static int ask(struct flood *flood)
 {
     if (flood->watch)
-        return troupe_client_watch(flood->client, flood->target, flood->asked);
+        return troupe_client_wait(flood->client, flood->target, flood->asked);
     return troupe_client_submit(flood->client, flood->group, NULL, flood->payload, flood->size,
                                 flood->asked);
 }
@@ -87,10 +87,11 @@ static unsigned long answered(const struct flood *flood)
 
 static void say(const struct flood *flood)
 {
-    printf("{\"asked\": %lu, \"busy\": %lu, \"others\": %lu, \"succeeded\": %lu, \"failed\": %lu, "
-           "\"cancelled\": %lu, \"dead\": %lu}\n",
-           flood->asked, flood->busy, flood->others, flood->ends[TROUPE_SUCCEEDED],
-           flood->ends[TROUPE_FAILED], flood->ends[TROUPE_CANCELLED], flood->ends[TROUPE_DEAD]);
+    printf(
+        "{\"asked\": %lu, \"busy\": %lu, \"others\": %lu, \"succeeded\": %lu, \"rejected\": %lu, "
+        "\"cancelled\": %lu, \"dead\": %lu}\n",
+        flood->asked, flood->busy, flood->others, flood->ends[TROUPE_SUCCEEDED],
+        flood->ends[TROUPE_REJECTED], flood->ends[TROUPE_CANCELLED], flood->ends[TROUPE_DEAD]);
     fflush(stdout);
 }
 

@@ -114,7 +114,7 @@ static void forge(uint64_t self)
         tell(wild, "forged", (struct payload_wire){.form = PAYLOAD_INLINE});
         reply(wild);
         reply(i << 32);
-        by_reference(PROTOCOL_UNWATCH, wild);
+        by_reference(PROTOCOL_UNMONITOR, wild);
         by_reference(PROTOCOL_EXCHANGE_DELETE, self);
         by_reference(PROTOCOL_ASK_DROP, wild);
         channel_release(&channel);
@@ -135,7 +135,7 @@ static void complain(void)
         send_record(PROTOCOL_ERRED, protocol_put_verdict(body, PROTOCOL_BODY_MAX, &failure));
         body = reserve(PROTOCOL_BODY_MAX);
         send_record(PROTOCOL_DEREGISTER, protocol_put_named(body, PROTOCOL_BODY_MAX, &named));
-        by_reference(PROTOCOL_UNWATCH, 0);
+        by_reference(PROTOCOL_UNMONITOR, 0);
         channel_release(&channel);
         for (struct ring_record record; ring_next(&channel.in, &record) == 0;)
             ;

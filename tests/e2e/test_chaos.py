@@ -129,7 +129,7 @@ class Chaos(TestCase):
                                        Restart={"MinSec": "1ms", "MaxSec": "10ms", "StartLimitBurst": 0},
                                        Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 2,
                                              "TimeoutSec": "50ms", "ResultsMax": 100000})})
-        kinds = ["echo fine"] * 20 + ["unsuccessful 3 no", "fail 1 broken", "crash kill", "exit 3", "until-cancelled",
+        kinds = ["echo fine"] * 20 + ["reject 3 no", "fail 1 broken", "crash kill", "exit 3", "until-cancelled",
                                       "before 2 crash kill\necho second", "crash abort"]
         jobs = 1500
         ids = []
@@ -144,11 +144,11 @@ class Chaos(TestCase):
             for id in ids:
                 connection.send("Wait", {"id": id})
                 ends[id] = connection.reply()[0]["job"]["state"]
-        counted = {state: list(ends.values()).count(state) for state in ("succeeded", "failed", "cancelled", "dead")}
+        counted = {state: list(ends.values()).count(state) for state in ("succeeded", "rejected", "cancelled", "dead")}
         print(counted)
         self.assertEqual(sum(counted.values()), jobs)
         status = s.group("actor")
-        self.assertEqual({"succeeded": status["succeeded"], "failed": status["unsuccessful"],
+        self.assertEqual({"succeeded": status["succeeded"], "rejected": status["rejected"],
                           "cancelled": status["cancelled"], "dead": status["dead"]}, counted)
         self.assertEqual((status["queued"], status["running"], status["waiting"]), (0, 0, 0))
         for state, number in counted.items():

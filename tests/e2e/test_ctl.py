@@ -287,13 +287,13 @@ class Jobs(Ctl):
 
     def test_a_job_is_followed_to_its_end(self):
         bell = Bell(self.s, "bell")
-        self.s.create("actor", f"wait {bell.path}\nunsuccessful 7", id="mine")
+        self.s.create("actor", f"wait {bell.path}\nreject 7", id="mine")
         self.s.wait_job_state("mine", "running")
         follower = self.spawn("job", "mine", "--follow", "--json")
         self.assertEqual(json.loads(follower.stdout.readline())["job"]["state"], "running")
         bell.ring()
         states = [json.loads(line)["job"]["state"] for line in follower.stdout]
-        self.assertEqual([state for state in states if state != "running"], ["failed"])
+        self.assertEqual([state for state in states if state != "running"], ["rejected"])
         self.assertEqual(follower.wait(LIMIT), 1)
 
     def test_do_hands_out_exactly_what_came_back(self):
@@ -316,12 +316,12 @@ class Jobs(Ctl):
         process = self.exits(1, "do", "actor", "--data", "crash abort")
         self.assertRegex(process.stderr, r"job \S+ is dead after 2 attempts: killed by SIGABRT")
         self.assertEqual(process.stdout, "")
-        self.assertIn("was unsuccessful (code 7)", self.exits(1, "do", "actor", "--data", "unsuccessful 7 no").stderr)
+        self.assertIn("was rejected (code 7)", self.exits(1, "do", "actor", "--data", "reject 7 no").stderr)
 
     def test_only_a_result_goes_to_standard_output_and_reasons_to_standard_error(self):
         """A small.png with a reason in it is worse than an empty one."""
         exec_ = os.path.join(os.path.dirname(TROUPECTL), "troupe-exec")
-        for name, options in (("final", "--unsuccessful 3 "), ("retried", "")):
+        for name, options in (("final", "--reject 3 "), ("retried", "")):
             self.s.write(f"{name}.group", ini(
                 f"{exec_} {options}-- /bin/sh -c 'echo half; echo first words >&2; echo last words >&2; exit 3'", Jobs=FAST))
         self.exits(0, "reload")
@@ -335,10 +335,10 @@ class Jobs(Ctl):
                 self.assertIn(words, process.stderr)
                 self.assertEqual(self.exits(1, "map", group, "--null", input="x").stdout, "\0")
 
-    def test_an_unsuccessful_answer_is_shown_as_it_is_once(self):
-        process = self.exits(1, "do", "actor", "--data", "unsuccessful 7 no")
+    def test_a_rejecting_answer_is_shown_as_it_is_once(self):
+        process = self.exits(1, "do", "actor", "--data", "reject 7 no")
         self.assertEqual((process.stdout, process.stderr.count("no\n")), ("", 1))
-        self.assertRegex(process.stderr, r"was unsuccessful \(code 7\): no\n$")
+        self.assertRegex(process.stderr, r"was rejected \(code 7\): no\n$")
         self.assertEqual(self.exits(1, "do", "actor", "--data", "fail 5 words", "--retries", "0").stderr.count("words"), 1)
 
     def test_a_message_for_a_service_is_refused_with_the_reason(self):
@@ -399,10 +399,10 @@ class Map(Ctl):
         self.assertIn("2 succeeded; 1 retried", process.stderr)
 
     def test_it_stops_at_the_first_that_did_not_succeed(self):
-        process = self.exits(1, "map", "actor", "--window", "1", input="echo a\nunsuccessful 3\necho b\n")
+        process = self.exits(1, "map", "actor", "--window", "1", input="echo a\nreject 3\necho b\n")
         self.assertEqual(process.stdout, "a\n\n")
-        self.assertRegex(process.stderr, r"line 2: job \S+ was unsuccessful \(code 3\)")
-        self.assertIn("1 succeeded, 1 unsuccessful; 0 retried; stopped early", process.stderr)
+        self.assertRegex(process.stderr, r"line 2: job \S+ was rejected \(code 3\)")
+        self.assertIn("1 succeeded, 1 rejected; 0 retried; stopped early", process.stderr)
 
     def test_keep_going_goes_on(self):
         process = self.exits(1, "map", "actor", "--keep-going", "--json", input="crash kill\necho b\n")

@@ -18,8 +18,8 @@ SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange
 STEPS = int(os.environ.get("TESTS_DISORDER", "0")) or (60 if SANITIZED else 150)
 
 MS, HOUR = 1000, 3600 * 1000000
-ENDS = {"succeeded": "succeeded", "failed": "unsuccessful", "cancelled": "cancelled", "dead": "dead"}
-PAYLOADS = (["echo fine"] * 12 + ["state here\necho fine"] * 2 + ["unsuccessful 3 no", "fail 1 broken", "crash kill", "exit 3"]
+ENDS = {"succeeded": "succeeded", "rejected": "rejected", "cancelled": "cancelled", "dead": "dead"}
+PAYLOADS = (["echo fine"] * 12 + ["state here\necho fine"] * 2 + ["reject 3 no", "fail 1 broken", "crash kill", "exit 3"]
             + ["before 2 exit 1\necho second"] * 2 + ["until-cancelled", "deaf\nuntil-cancelled", "leak 500000\necho more"])
 KEYED = ("mail", "after", "guest")
 LASTING = ("mail", "pool", "after")  # the guest is removed now and then, and takes what it counted along

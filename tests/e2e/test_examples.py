@@ -27,9 +27,9 @@ class Count(TestCase):
     def test_J1_it_counts(self):
         self.assertEqual(self.s.do("count", "5")["state"], "succeeded")
 
-    def test_J3_unsuccessful_counting_is_final(self):
-        job = self.s.do("count", "5 unsuccessful")
-        self.assertEqual((job["state"], job["attempt"]), ("failed", 1))
+    def test_J3_rejected_counting_is_final(self):
+        job = self.s.do("count", "5 reject")
+        self.assertEqual((job["state"], job["attempt"]), ("rejected", 1))
 
     @unittest.skipIf(SANITIZED, "it crashes on purpose, which is what a sanitizer is there to find")
     def test_J3_a_crash_and_an_error_are_retried(self):
@@ -143,7 +143,7 @@ class Installed(TestCase):
             group = ini(program, Group={"Environment": f"LD_LIBRARY_PATH={os.path.dirname(pkgconfig)}"})
             s = self.started({"echo": group})
             self.assertEqual(s.do("echo", "hello")["result"], text("hello"))
-            self.assertEqual(s.do("echo", "")["state"], "failed")
+            self.assertEqual(s.do("echo", "")["state"], "rejected")
             s.stop()
 
     def test_every_symbol_of_the_header_is_exported_with_a_version_and_nothing_else_is(self):

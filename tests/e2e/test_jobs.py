@@ -71,9 +71,9 @@ class Ends(TestCase):
         self.assertEqual(self.s.do("actor", "echo 1", id="one")["result"], text("1"))
         self.assertEqual(self.s.do("actor", "echo 2", id="one")["result"], text("2"))
 
-    def test_J3_unsuccessful_is_final_and_not_retried(self):
-        job = self.s.do("actor", "unsuccessful 42 not today")
-        self.assertEqual((job["state"], job["attempt"], job["code"]), ("failed", 1, 42))
+    def test_J3_a_rejected_job_is_final_and_not_retried(self):
+        job = self.s.do("actor", "reject 42 not today")
+        self.assertEqual((job["state"], job["attempt"], job["code"]), ("rejected", 1, 42))
         self.assertEqual(job["result"], text("not today"))
 
     def test_J3_an_error_is_retried_with_the_same_payload_under_a_new_attempt_number(self):
@@ -204,8 +204,8 @@ class Ends(TestCase):
 
     def test_P10_both_outcomes_leave_the_worker_ready_for_the_next_job(self):
         ends = [self.s.do("actor", data, max_retries=0)["state"] for data in
-                ("echo a", "unsuccessful 1 b", "fail 2 c", "echo d")]
-        self.assertEqual(ends, ["succeeded", "failed", "dead", "succeeded"])
+                ("echo a", "reject 1 b", "fail 2 c", "echo d")]
+        self.assertEqual(ends, ["succeeded", "rejected", "dead", "succeeded"])
         worker = self.s.worker("actor/0")
         self.assertEqual((worker["state"], worker["generation"]), ("idle", 1))
 

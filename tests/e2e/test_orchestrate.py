@@ -89,7 +89,7 @@ class Orchestrate(TestCase):
         checker = Checker(s)
         answers = self.ends(self.start(s, N, f"--size={ITEM}", "--fail-every=10"), 300)
         self.checked(checker)
-        self.assertEqual((answers["succeeded"], answers["failed"]), (N - N // 10, N // 10))
+        self.assertEqual((answers["succeeded"], answers["rejected"]), (N - N // 10, N // 10))
         self.assertEqual(answers["dead"] + answers["cancelled"] + answers["busy"], 0)
         self.assertLessEqual(checker.most_running, 3)
         self.idle(s, 3)
@@ -155,14 +155,14 @@ class Orchestrate(TestCase):
     def test_O4_a_source_that_fails_or_is_gone_or_never_answers_costs_its_item_and_no_more(self):
         s = self.started(orchestrate("--source-timeout=300"))
         answers = self.ends(self.start(s, 30, "--size=100", "--fail-every=5", "--crash-every=7", "--hang-every=11"))
-        self.assertEqual((answers["failed"], answers["succeeded"]), (6 + 4 + 2, 30 - 12))
+        self.assertEqual((answers["rejected"], answers["succeeded"]), (6 + 4 + 2, 30 - 12))
         self.idle(s, 2)
         self.assertEqual(s.group("batch")["deaths"], 0)
         log = "\n".join(s.call("GetLog", target="batch")["lines"])
         for reason in "there is no data for item-5", "the data source is gone", "has not answered in time":
             self.assertIn(reason, log)
         job = s.do("batch", "x 1 hang")
-        self.assertEqual((job["state"], job["attempt"]), ("failed", 1))
+        self.assertEqual((job["state"], job["attempt"]), ("rejected", 1))
         self.assertIn("not answered in time", job["result"]["data"])
 
     def test_O5_no_progress_although_there_is_work_restarts_the_group(self):

@@ -199,7 +199,7 @@ class Engine(Case):
     def check_exactly_once(self, s, count):
         """By the counters, and by the journal of those who did it."""
         group = s.group("provision")
-        self.assertEqual((group["succeeded"], group["unsuccessful"], group["cancelled"], group["dead"]), (count, 0, 0, 0))
+        self.assertEqual((group["succeeded"], group["rejected"], group["cancelled"], group["dead"]), (count, 0, 0, 0))
         self.assertEqual((group["retries"], group["deaths"], group["queued"], group["running"]), (0, 0, 0, 0))
         entries = self.journal(s)
         for what in "begin", "end":
@@ -368,12 +368,12 @@ class Engine(Case):
         self.assertEqual(line["properties"], {"number": "1", "dial": "sip:1@acme.example"})
         for outcome, code, text in ((unknown, 2, "unknown product: castle"), (incomplete, 3, "missing property: number"),
                                     (refused, 4, "not approved: too late")):
-            self.assertEqual((outcome["end"], outcome["code"], outcome["attempts"]), ("failed", code, 1))
+            self.assertEqual((outcome["end"], outcome["code"], outcome["attempts"]), ("rejected", code, 1))
             self.assertEqual([m["text"] for m in outcome["messages"]], [text])
             self.assertRegex(outcome["messages"][0]["at"], TIME)
         self.assertEqual(incomplete["properties"], {"x": "y"})
         malformed = s.do("provision", "?", key="acme")
-        self.assertEqual((malformed["state"], malformed["code"]), ("failed", 1))
+        self.assertEqual((malformed["state"], malformed["code"]), ("rejected", 1))
         worker = s.worker("provision/acme/0")
         self.assertEqual((worker["generation"], worker["jobs_done"], worker["state"]), (1, 6, "idle"))
         self.assertEqual(json.loads(worker["published"]["data"]), {"phase": "idle"})
@@ -435,10 +435,10 @@ class Providers(Case):
         self.assertEqual((job["state"], self.outcome(job)["properties"]["provider"]), ("succeeded", "north/1"))
         os.write(s.north.fd, b"no we are closed\n")
         job = s.do("provision", order(providers="north/1"), key="acme")
-        self.assertEqual((job["state"], job["code"], job["attempt"]), ("failed", 5, 1))
+        self.assertEqual((job["state"], job["code"], job["attempt"]), ("rejected", 5, 1))
         self.assertEqual(self.texts(job), ["north/1: we are closed"])
         job = s.do("provision", order(providers="west"), key="acme")
-        self.assertEqual((job["state"], job["code"]), ("failed", 6))
+        self.assertEqual((job["state"], job["code"]), ("rejected", 6))
         self.check_next(s)
 
     def test_P11_the_death_of_the_current_provider_is_a_communications_error(self):
@@ -447,7 +447,7 @@ class Providers(Case):
         self.wait_asked(s, "north/1")
         os.kill(s.worker("north/1")["pid"], signal.SIGKILL)
         job = s.wait_job("order")
-        self.assertEqual((job["state"], job["code"], job["attempt"]), ("failed", 6, 1))
+        self.assertEqual((job["state"], job["code"], job["attempt"]), ("rejected", 6, 1))
         self.assertEqual(self.texts(job), ["north/1: the provider has died"])
         self.check_next(s)
 
@@ -458,7 +458,7 @@ class Providers(Case):
         s.until(lambda: s.call("io.troupe.Actors.Lookup", name="north/1")["actor"]["waiting"] == 1)
         s.call("Resize", target="north", size=1)
         job = s.wait_job("order")
-        self.assertEqual((job["state"], job["code"], job["attempt"]), ("failed", 6, 1))
+        self.assertEqual((job["state"], job["code"], job["attempt"]), ("rejected", 6, 1))
         [text] = self.texts(job)
         self.assertIn("gone", text)
 

@@ -273,8 +273,8 @@ static bool on_record(const struct ring_record *record)
         on_lookup(record);
         return true;
     case PROTOCOL_CANCEL:
-    case PROTOCOL_WATCH:
-        on_by_id(record, record->kind == PROTOCOL_WATCH);
+    case PROTOCOL_WAIT:
+        on_by_id(record, record->kind == PROTOCOL_WAIT);
         return true;
     default:
         must(false);

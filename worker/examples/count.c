@@ -14,7 +14,7 @@
  *     hang-at=K      is busy for ever and does not look at the cancel flag
  *     stuck-at=K     waits for ever in a system call
  *     attempts=A     does these four only on the first A attempts
- *     unsuccessful   counts, and then says that it was in vain: final
+ *     reject         counts, and then says that it was in vain: final
  *
  * What it has published stays readable in all these cases.
  */
@@ -35,7 +35,7 @@ struct task {
     uint64_t to, pause_msec;
     uint64_t crash_at, error_at, hang_at, stuck_at; /* 0 = never */
     uint64_t attempts;
-    bool unsuccessful;
+    bool reject;
 };
 
 static int parse_number(const char *text, uint64_t *ret)
@@ -60,8 +60,8 @@ static int parse_word(struct task *task, const char *word)
         {"stuck-at=", &task->stuck_at}, {"attempts=", &task->attempts},
     };
 
-    if (strcmp(word, "unsuccessful") == 0) {
-        task->unsuccessful = true;
+    if (strcmp(word, "reject") == 0) {
+        task->reject = true;
         return 0;
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -139,20 +139,20 @@ static int count(struct troupe_job *job, const struct task *task)
         (void)troupe_worker_publish_state(troupe_job_worker(job), text, (size_t)size);
         if (!behave && misbehave(task, step)) {
             snprintf(text, sizeof(text), "error at %" PRIu64 ", as asked", step);
-            return troupe_job_fail(job, 1, text);
+            return troupe_job_retry(job, 1, text);
         }
         if (task->pause_msec > 0)
             (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
     }
-    if (task->unsuccessful)
-        return troupe_job_unsuccessful(job, 1, "counted in vain", strlen("counted in vain"));
+    if (task->reject)
+        return troupe_job_reject(job, 1, "counted in vain", strlen("counted in vain"));
     return troupe_job_succeed(job, text, (size_t)size);
 }
 
 static int handle(struct troupe_job *job, void *userdata)
 {
     static const char problem[] = "not understood: want N [pause=MSEC] [crash-at=K] [error-at=K] "
-                                  "[hang-at=K] [stuck-at=K] [attempts=A] [unsuccessful]";
+                                  "[hang-at=K] [stuck-at=K] [attempts=A] [reject]";
     const char *payload;
     struct task task;
     char text[TEXT_MAX];
@@ -161,11 +161,11 @@ static int handle(struct troupe_job *job, void *userdata)
     (void)userdata;
     payload = troupe_job_payload(job, &size);
     if (size >= sizeof(text))
-        return troupe_job_unsuccessful(job, EINVAL, problem, strlen(problem));
+        return troupe_job_reject(job, EINVAL, problem, strlen(problem));
     memcpy(text, payload, size);
     text[size] = '\0';
     if (strlen(text) != size || parse(&task, text) < 0)
-        return troupe_job_unsuccessful(job, EINVAL, problem, strlen(problem));
+        return troupe_job_reject(job, EINVAL, problem, strlen(problem));
     return count(job, &task);
 }
 

@@ -169,7 +169,7 @@ static int refuse(struct troupe_job *job, const char *path, int error)
 
     snprintf(text, sizeof(text), "%s: %s", path,
              error == -EINVAL ? "not a regular file" : strerror(-error));
-    return troupe_job_unsuccessful(job, -error, text, strlen(text));
+    return troupe_job_reject(job, -error, text, strlen(text));
 }
 
 static int succeed(struct troupe_job *job, const uint8_t digest[SHA256_DIGEST_SIZE])

@@ -74,7 +74,7 @@ static int answer(struct troupe_message *message, const char *type, const char *
     /* Who only told does not want to know. */
     if (troupe_message_ask(message) == 0)
         return 0;
-    return troupe_reply(message, type, text, strlen(text));
+    return troupe_message_reply(message, type, text, strlen(text));
 }
 
 static int answer_number(struct troupe_message *message, int r, uint64_t number)
@@ -123,13 +123,13 @@ static int subscription(struct troupe_actor *actor, struct troupe_message *messa
 
     r = parse(&words, message, 1);
     if (r == 0)
-        r = troupe_lookup(actor, words.word[0], &exchange);
+        r = troupe_actor_lookup(actor, words.word[0], &exchange);
     if (r < 0)
         return r;
     type = words.count > 1 && strcmp(words.word[1], "*") != 0 ? words.word[1] : "";
     key = words.count > 2 ? words.word[2] : NULL;
-    r = wanted ? troupe_subscribe(actor, exchange, type, key, key ? strlen(key) : 0)
-               : troupe_unsubscribe(actor, exchange, type, key, key ? strlen(key) : 0);
+    r = wanted ? troupe_actor_subscribe(actor, exchange, type, key, key ? strlen(key) : 0)
+               : troupe_actor_unsubscribe(actor, exchange, type, key, key ? strlen(key) : 0);
     return answer_number(message, r, wanted ? 1 : (uint64_t)r);
 }
 
@@ -151,7 +151,7 @@ static int take_name(struct troupe_actor *actor, struct troupe_message *message,
     int r = parse(&words, message, 1);
 
     (void)userdata;
-    return r < 0 ? r : answer_number(message, troupe_register(actor, words.word[0]), 1);
+    return r < 0 ? r : answer_number(message, troupe_actor_register(actor, words.word[0]), 1);
 }
 
 static int drop_name(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
@@ -161,7 +161,7 @@ static int drop_name(struct troupe_actor *actor, struct troupe_message *message,
 
     (void)userdata;
     if (r == 0)
-        r = troupe_deregister(actor, words.word[0]);
+        r = troupe_actor_deregister(actor, words.word[0]);
     return answer_number(message, r, (uint64_t)r);
 }
 
@@ -177,12 +177,12 @@ static int remind(struct troupe_actor *actor, struct troupe_message *message, vo
     (void)userdata;
     r = parse(&words, message, 3);
     if (r == 0)
-        r = troupe_self(actor, &self);
+        r = troupe_actor_self(actor, &self);
     if (r < 0)
         return r;
-    r = troupe_timer_after(actor, self, strtoull(words.word[0], NULL, 10) * 1000, &id, "reminder",
-                           .text = words.word[2],
-                           .period_usec = strtoull(words.word[1], NULL, 10) * 1000);
+    r = troupe_actor_timer_after(actor, self, strtoull(words.word[0], NULL, 10) * 1000, &id,
+                                 "reminder", .text = words.word[2],
+                                 .period_usec = strtoull(words.word[1], NULL, 10) * 1000);
     return answer_number(message, r, id);
 }
 
@@ -195,10 +195,10 @@ static int forget(struct troupe_actor *actor, struct troupe_message *message, vo
     (void)userdata;
     r = parse(&words, message, 0);
     if (r == 0)
-        r = troupe_self(actor, &self);
+        r = troupe_actor_self(actor, &self);
     if (r == 0)
-        r = words.count > 0 ? troupe_timer_cancel(actor, strtoull(words.word[0], NULL, 10))
-                            : troupe_timer_cancel_type(actor, self, "reminder");
+        r = words.count > 0 ? troupe_actor_timer_cancel(actor, strtoull(words.word[0], NULL, 10))
+                            : troupe_actor_timer_cancel_type(actor, self, "reminder");
     return answer_number(message, r, (uint64_t)r);
 }
 
@@ -224,16 +224,16 @@ static int consult(struct troupe_actor *actor, struct troupe_message *message, v
 
     r = parse(&words, message, 3);
     if (r == 0)
-        r = troupe_lookup(actor, words.word[0], &other);
+        r = troupe_actor_lookup(actor, words.word[0], &other);
     if (r < 0)
         return r;
-    r = troupe_ask(actor, other, &future, "clerk.question", .text = words.word[2],
-                   .timeout_usec = strtoull(words.word[1], NULL, 10) * 1000, .reply_type = "answer",
-                   .default_type = "answer.none", .default_data = "perhaps",
-                   .default_size = strlen("perhaps"));
+    r = troupe_actor_ask(actor, other, &future, "clerk.question", .text = words.word[2],
+                         .timeout_usec = strtoull(words.word[1], NULL, 10) * 1000,
+                         .reply_type = "answer", .default_type = "answer.none",
+                         .default_data = "perhaps", .default_size = strlen("perhaps"));
     if (r < 0)
         return r;
-    r = troupe_await(future, TROUPE_AWAIT_STASH);
+    r = troupe_future_await(future, TROUPE_AWAIT_STASH);
     if (r == 0) {
         fprintf(stderr, "%s is told %s: %s\n", (char *)userdata, troupe_future_type(future),
                 (const char *)troupe_future_payload(future, &size));
@@ -262,9 +262,9 @@ static int watch(struct troupe_actor *actor, struct troupe_message *message, voi
 
     r = parse(&words, message, 1);
     if (r == 0)
-        r = troupe_lookup(actor, words.word[0], &other);
+        r = troupe_actor_lookup(actor, words.word[0], &other);
     if (r == 0)
-        r = troupe_watch(actor, other, &future);
+        r = troupe_actor_monitor(actor, other, &future);
     if (r < 0)
         return r;
     troupe_future_then(future, mourn, userdata);
@@ -276,7 +276,7 @@ static int watch(struct troupe_actor *actor, struct troupe_message *message, voi
 static int out(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     (void)userdata;
-    troupe_become(actor, NULL, NULL);
+    troupe_actor_become(actor, NULL, NULL);
     return answer_number(message, 0, 1);
 }
 
@@ -284,14 +284,14 @@ static int while_busy(struct troupe_actor *actor, struct troupe_message *message
 {
     (void)userdata;
     if (strcmp(troupe_message_type(message), "clerk.back") != 0)
-        return troupe_stash(message);
-    troupe_become_default(actor);
-    return answer_number(message, 0, (uint64_t)troupe_unstash_all(actor));
+        return troupe_message_stash(message);
+    troupe_actor_become_default(actor);
+    return answer_number(message, 0, (uint64_t)troupe_actor_unstash_all(actor));
 }
 
 static int busy(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    troupe_become(actor, while_busy, userdata);
+    troupe_actor_become(actor, while_busy, userdata);
     return answer_number(message, 0, 1);
 }
 
@@ -329,7 +329,7 @@ int main(void)
     name = (void *)(uintptr_t)troupe_worker_name(worker);
     actor = troupe_worker_actor(worker);
     for (size_t i = 0; r == 0 && i < sizeof(duties) / sizeof(duties[0]); i++)
-        r = troupe_on(actor, duties[i].type, duties[i].fn, name);
+        r = troupe_actor_on_message(actor, duties[i].type, duties[i].fn, name);
     if (r == 0)
         r = troupe_worker_run(worker);
     troupe_worker_free(worker);

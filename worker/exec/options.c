@@ -21,7 +21,7 @@ static const char help[] =
     "{key} and {attempt} by what they say.\n"
     "\n"
     "  --max-output=SIZE       end a command that writes more than this (64M)\n"
-    "  --unsuccessful=STATUS[,STATUS...]\n"
+    "  --reject=STATUS[,STATUS...]\n"
     "                          exit statuses that are an answer, not a failure: final,\n"
     "                          not retried\n"
     "  --kill-after=TIME       from SIGTERM to SIGKILL when a job is cancelled (5s)\n"
@@ -92,7 +92,7 @@ int options_parse_statuses(const char *text, struct outcome_policy *ret)
 
         if (parse_number(text, &status, &text) < 0 || status == 0 || status > 255)
             return -EINVAL;
-        ret->unsuccessful[status] = true;
+        ret->rejected[status] = true;
         if (*text == '\0')
             return 0;
         if (*text++ != ',')
@@ -116,7 +116,7 @@ static int apply(struct exec_options *options, int option)
     case 'u':
         return options_parse_statuses(optarg, &options->policy) == 0
                    ? 0
-                   : bad_value("unsuccessful", optarg, "exit statuses from 1 to 255, as in 1,2");
+                   : bad_value("reject", optarg, "exit statuses from 1 to 255, as in 1,2");
     case 'k':
         return options_parse_time(optarg, &options->kill_after) == 0
                    ? 0
@@ -139,7 +139,7 @@ static int apply(struct exec_options *options, int option)
 int options_parse(struct exec_options *ret, int argc, char *argv[])
 {
     static const struct option longs[] = {{"max-output", required_argument, NULL, 'o'},
-                                          {"unsuccessful", required_argument, NULL, 'u'},
+                                          {"reject", required_argument, NULL, 'u'},
                                           {"kill-after", required_argument, NULL, 'k'},
                                           {"literal", no_argument, NULL, 'l'},
                                           {"help", no_argument, NULL, 'h'},

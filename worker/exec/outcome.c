@@ -61,11 +61,11 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
     return text;
 }
 
-static int tell_unsuccessful(struct troupe_job *job, const struct command_end *end)
+static int tell_reject(struct troupe_job *job, const struct command_end *end)
 {
     if (end->output_size > 0)
-        return troupe_job_unsuccessful(job, end->code, end->output, end->output_size);
-    return troupe_job_unsuccessful(job, end->code, end->tail, end->tail_size);
+        return troupe_job_reject(job, end->code, end->output, end->output_size);
+    return troupe_job_reject(job, end->code, end->tail, end->tail_size);
 }
 
 int outcome_tell(struct troupe_job *job, const struct command_end *end,
@@ -86,11 +86,11 @@ int outcome_tell(struct troupe_job *job, const struct command_end *end,
     default:
         if (!end->signalled && end->code == 0)
             return troupe_job_succeed(job, end->output, end->output_size);
-        if (!end->signalled && policy->unsuccessful[end->code & 255])
-            return tell_unsuccessful(job, end);
+        if (!end->signalled && policy->rejected[end->code & 255])
+            return tell_reject(job, end);
         code = end->signalled ? 128 + end->code : end->code;
     }
-    return troupe_job_fail(job, code, outcome_describe(end, text, sizeof(text)));
+    return troupe_job_retry(job, code, outcome_describe(end, text, sizeof(text)));
 }
 
 /* The words with blanks between them, as much as fits. */
@@ -140,6 +140,6 @@ int outcome_tell_not_started(struct troupe_job *job, const char *program, int er
     else
         snprintf(text, sizeof(text), "cannot run %s: %s", program, strerror(-error));
     if (error == -EINVAL || error == -E2BIG)
-        return troupe_job_unsuccessful(job, -error, text, strlen(text));
-    return troupe_job_fail(job, -error, text);
+        return troupe_job_reject(job, -error, text, strlen(text));
+    return troupe_job_retry(job, -error, text);
 }

@@ -7,20 +7,20 @@
 #include "worker/troupe.h"
 
 struct outcome_policy {
-    bool unsuccessful[256]; /* exit statuses that are a final "no" */
+    bool rejected[256]; /* exit statuses that reject the job */
 };
 
 /*
  * Ends the job:
  *
- *   exit status 0           succeeded with the output
- *   one of `unsuccessful`   unsuccessful, the status as code, with the output, or if there is none,
+ *   exit status 0           succeeded, with the output
+ *   one of `rejected`       rejected, the status as code, with the output, or if there is none,
  *                           the last of standard error
- *   any other               failed, the status as code: "exited with status 3: last words"
- *   death by signal         failed, 128 + signal as code: "killed by SIGSEGV (core dumped): …"
- *   too much output         failed, EFBIG as code
+ *   any other               retried, the status as code: "exited with status 3: last words"
+ *   death by signal         retried, 128 + signal as code: "killed by SIGSEGV (core dumped): …"
+ *   too much output         retried, EFBIG as code
  *   cancelled               cancelled
- *   this process is to end  failed, EINTR as code
+ *   this process is to end  retried, EINTR as code
  *
  * Returns what the troupe_job_*() function returned.
  */

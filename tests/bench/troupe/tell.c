@@ -33,7 +33,7 @@ static int on_count(struct troupe_actor *actor, struct troupe_message *message, 
 
     (void)actor;
     *n = 0;
-    return troupe_reply(message, "counted", &counted, sizeof(counted));
+    return troupe_message_reply(message, "counted", &counted, sizeof(counted));
 }
 
 /* Waits until all that was told before has been handled. */
@@ -42,11 +42,11 @@ static int ask(struct troupe_actor *actor, troupe_ref listener, uint64_t *ret_co
     struct troupe_future *future;
     const void *data;
     size_t size;
-    int r = troupe_ask(actor, listener, &future, "count");
+    int r = troupe_actor_ask(actor, listener, &future, "count");
 
     if (r < 0)
         return r;
-    r = troupe_await(future, TROUPE_AWAIT_STASH);
+    r = troupe_future_await(future, TROUPE_AWAIT_STASH);
     data = troupe_future_payload(future, &size);
     if (r == 0 && size == sizeof(*ret_count))
         memcpy(ret_count, data, size);
@@ -59,13 +59,13 @@ static int talk(struct troupe_actor *actor, uint64_t count, size_t size, double 
     troupe_ref listener;
     uint64_t begin, counted = 0;
     char *data = calloc(1, size + 1);
-    int r = data ? troupe_lookup(actor, "listener/0", &listener) : -ENOMEM;
+    int r = data ? troupe_actor_lookup(actor, "listener/0", &listener) : -ENOMEM;
 
     if (r == 0)
         r = ask(actor, listener, &counted);
     begin = samples_now();
     for (uint64_t i = 0; r == 0 && i < count; i++)
-        r = troupe_tell(actor, listener, "message", .data = data, .size = size);
+        r = troupe_actor_tell(actor, listener, "message", .data = data, .size = size);
     if (r == 0)
         r = ask(actor, listener, &counted);
     *ret_seconds = (double)(samples_now() - begin) / 1e9;
@@ -101,9 +101,9 @@ int main(int argc, char **argv)
     if (r < 0)
         return troupe_worker_start_error(r);
     if (argc > 1 && strcmp(argv[1], "listener") == 0) {
-        r = troupe_on(troupe_worker_actor(worker), "message", on_message, &n);
+        r = troupe_actor_on_message(troupe_worker_actor(worker), "message", on_message, &n);
         if (r == 0)
-            r = troupe_on(troupe_worker_actor(worker), "count", on_count, &n);
+            r = troupe_actor_on_message(troupe_worker_actor(worker), "count", on_count, &n);
     } else {
         (void)troupe_worker_actor(worker);
         troupe_worker_on_job(worker, handle, NULL);

@@ -30,7 +30,7 @@ static int handle(struct troupe_job *job, void *userdata)
     memcpy(&n_bytes, data, sizeof(n_bytes));
     memory = malloc(n_bytes + 1);
     if (!memory)
-        return troupe_job_fail(job, 1, "no memory");
+        return troupe_job_retry(job, 1, "no memory");
     for (uint64_t i = 0; i < n_bytes; i += TOUCH_BYTES)
         memory[i] = 1;
     stamp_write(STAMP_BUSY);

@@ -3,7 +3,7 @@
  * A worker that does what its payload says, one command a line, up to the first empty line:
  *
  *   echo TEXT            ends the job with this result (so do the next ones)
- *   fail CODE TEXT | unsuccessful CODE TEXT | cancelled
+ *   fail CODE TEXT | reject CODE TEXT | cancelled
  *   attempt | pid | name | sum | environment NAME | directory
  *   blob SIZE            a result of that size, byte i = i modulo 251
  *   state TEXT           publishes it
@@ -155,16 +155,16 @@ static int fail(struct troupe_job *job, const char *argument)
     char *rest;
     int code = (int)strtol(argument, &rest, 10);
 
-    return troupe_job_fail(job, code, *rest ? rest + 1 : rest);
+    return troupe_job_retry(job, code, *rest ? rest + 1 : rest);
 }
 
-static int unsuccessful(struct troupe_job *job, const char *argument)
+static int reject(struct troupe_job *job, const char *argument)
 {
     char *rest;
     int code = (int)strtol(argument, &rest, 10);
 
     rest += *rest != '\0';
-    return troupe_job_unsuccessful(job, code, rest, strlen(rest));
+    return troupe_job_reject(job, code, rest, strlen(rest));
 }
 
 static int directory(struct troupe_job *job)
@@ -184,8 +184,8 @@ static int run_end(struct troupe_job *job, const char *line)
         r = succeed(job, argument);
     else if (argument_of(line, "fail", &argument))
         r = fail(job, argument);
-    else if (argument_of(line, "unsuccessful", &argument))
-        r = unsuccessful(job, argument);
+    else if (argument_of(line, "reject", &argument))
+        r = reject(job, argument);
     else if (argument_of(line, "cancelled", &argument))
         r = troupe_job_cancelled(job);
     else if (argument_of(line, "attempt", &argument))

@@ -88,11 +88,11 @@ static int on_become(struct troupe_actor *actor, struct troupe_message *message,
 {
     (void)userdata;
     if (strcmp(troupe_message_type(message), "do.default") == 0)
-        troupe_become_default(actor);
+        troupe_actor_become_default(actor);
     else if (strcmp(text_of(message), "nothing") == 0)
-        troupe_become(actor, NULL, NULL);
+        troupe_actor_become(actor, NULL, NULL);
     else if (strncmp(troupe_message_type(message), "do.", 3) == 0)
-        troupe_become(actor, on_become, NULL);
+        troupe_actor_become(actor, on_become, NULL);
     else
         note("other", "-", text_of(message));
     return 0;
@@ -100,7 +100,7 @@ static int on_become(struct troupe_actor *actor, struct troupe_message *message,
 
 static int on_later(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    return holding ? troupe_stash(message) : on_other(actor, message, userdata);
+    return holding ? troupe_message_stash(message) : on_other(actor, message, userdata);
 }
 
 static int on_unstash(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
@@ -108,7 +108,7 @@ static int on_unstash(struct troupe_actor *actor, struct troupe_message *message
     (void)message;
     (void)userdata;
     holding = false;
-    return troupe_unstash_all(actor) < 0;
+    return troupe_actor_unstash_all(actor) < 0;
 }
 
 /* "TYPE TEXT" */
@@ -120,7 +120,7 @@ static int on_reply(struct troupe_actor *actor, struct troupe_message *message, 
     (void)userdata;
     if (sscanf(text_of(message), "%1023s %1023[^\n]", type, text) < 1)
         return -EINVAL;
-    return troupe_reply(message, type, text, strlen(text));
+    return troupe_message_reply(message, type, text, strlen(text));
 }
 
 /* "TYPE TYPE": replies twice. */
@@ -133,17 +133,17 @@ static int on_two(struct troupe_actor *actor, struct troupe_message *message, vo
     (void)userdata;
     if (sscanf(text_of(message), "%1023s %1023s", types[0], types[1]) != 2)
         return -EINVAL;
-    r = troupe_reply(message, types[0], "x", 1);
-    return r < 0 ? r : troupe_reply(message, types[1], "x", 1);
+    r = troupe_message_reply(message, types[0], "x", 1);
+    return r < 0 ? r : troupe_message_reply(message, types[1], "x", 1);
 }
 
 static int on_forward(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     troupe_ref to;
-    int r = troupe_lookup(actor, text_of(message), &to);
+    int r = troupe_actor_lookup(actor, text_of(message), &to);
 
     (void)userdata;
-    return r < 0 ? r : troupe_forward(message, to);
+    return r < 0 ? r : troupe_message_forward(message, to);
 }
 
 /* "ADDRESS [KEY]": with KEY in the place of the message's own, "-" for none. */
@@ -156,17 +156,17 @@ static int on_rekey(struct troupe_actor *actor, struct troupe_message *message, 
     (void)userdata;
     if (sscanf(text_of(message), "%299s %299s", address, key) < 1)
         return -EINVAL;
-    r = troupe_lookup(actor, address, &to);
+    r = troupe_actor_lookup(actor, address, &to);
     if (r < 0)
         return r;
-    return strcmp(key, "-") == 0 ? troupe_forward_with_key(message, to, NULL, 0)
-                                 : troupe_forward_with_key(message, to, key, strlen(key));
+    return strcmp(key, "-") == 0 ? troupe_message_forward_with_key(message, to, NULL, 0)
+                                 : troupe_message_forward_with_key(message, to, key, strlen(key));
 }
 
 static int on_leave(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     (void)userdata;
-    return troupe_leave(actor, text_of(message));
+    return troupe_actor_leave(actor, text_of(message));
 }
 
 /* Waits for a line from a FIFO, and replies to who has asked. */
@@ -180,7 +180,7 @@ static int on_gate(struct troupe_actor *actor, struct troupe_message *message, v
     if (fd < 0 || read(fd, &c, 1) != 1)
         return -EIO;
     close(fd);
-    return troupe_message_ask(message) != 0 ? troupe_reply(message, "gate", "open", 4) : 0;
+    return troupe_message_ask(message) != 0 ? troupe_message_reply(message, "gate", "open", 4) : 0;
 }
 
 /* "ADDRESS TYPE stash|run TEXT": asks while it handles this, and writes down what came of it. */
@@ -195,13 +195,14 @@ static int on_call(struct troupe_actor *actor, struct troupe_message *message, v
     (void)userdata;
     if (sscanf(text_of(message), "%299s %299s %9s %1023[^\n]", address, type, mode, text) < 3)
         return -EINVAL;
-    r = troupe_lookup(actor, address, &to);
+    r = troupe_actor_lookup(actor, address, &to);
     if (r == 0)
-        r = troupe_ask(actor, to, &future, type, .text = text);
+        r = troupe_actor_ask(actor, to, &future, type, .text = text);
     if (r < 0)
         return r;
     note("calling", "-", "");
-    r = troupe_await(future, strcmp(mode, "run") == 0 ? TROUPE_AWAIT_RUN : TROUPE_AWAIT_STASH);
+    r = troupe_future_await(future,
+                            strcmp(mode, "run") == 0 ? TROUPE_AWAIT_RUN : TROUPE_AWAIT_STASH);
     snprintf(text, sizeof(text), "%s",
              r < 0 ? strerrorname_np(-r) : (const char *)troupe_future_payload(future, &size));
     note("called", "-", text);
@@ -273,8 +274,8 @@ static void end(struct troupe_future *future, int r, char *result)
 static int do_lookup(struct troupe_actor *actor, char **word, char *result)
 {
     troupe_ref ref = 0;
-    int r = strcmp(word[1], "self") == 0 ? troupe_self(actor, &ref)
-                                         : troupe_lookup(actor, word[1], &ref);
+    int r = strcmp(word[1], "self") == 0 ? troupe_actor_self(actor, &ref)
+                                         : troupe_actor_lookup(actor, word[1], &ref);
 
     return number(r, ref, result);
 }
@@ -286,7 +287,8 @@ static int address(struct troupe_actor *actor, const char *word, troupe_ref *ret
         *ret = strtoull(word + 1, NULL, 10);
         return 0;
     }
-    return strcmp(word, "self") == 0 ? troupe_self(actor, ret) : troupe_lookup(actor, word, ret);
+    return strcmp(word, "self") == 0 ? troupe_actor_self(actor, ret)
+                                     : troupe_actor_lookup(actor, word, ret);
 }
 
 static int do_tell(struct troupe_actor *actor, char **word, char *result)
@@ -299,7 +301,7 @@ static int do_tell(struct troupe_actor *actor, char **word, char *result)
     options.text = word[4];
     options.key = key_word(word[3], &options.key_size);
     if (r == 0)
-        r = troupe_tell_with(actor, to, &options);
+        r = troupe_actor_tell_with(actor, to, &options);
     return name(r, result);
 }
 
@@ -315,7 +317,7 @@ static int do_burst(struct troupe_actor *actor, char **word, char *result)
         if (strcmp(word[0], "visit") == 0)
             r = address(actor, word[1], &to);
         if (r == 0)
-            r = troupe_tell(actor, to, word[3], .text = text);
+            r = troupe_actor_tell(actor, to, word[3], .text = text);
     }
     return name(r, result);
 }
@@ -339,9 +341,9 @@ static int do_ask(struct troupe_actor *actor, char **word, char *result)
         options.default_size = strlen("nothing");
     }
     if (r == 0)
-        r = troupe_ask_with(actor, to, &future, &options);
+        r = troupe_actor_ask_with(actor, to, &future, &options);
     if (r == 0)
-        end(future, troupe_await(future, TROUPE_AWAIT_STASH), result);
+        end(future, troupe_future_await(future, TROUPE_AWAIT_STASH), result);
     else
         name(r, result);
     return r;
@@ -357,9 +359,10 @@ static int do_pipeline(struct troupe_actor *actor, char **word, char *result)
     int r = address(actor, word[1], &to);
 
     for (int i = 0; r == 0 && i < 3; i++)
-        r = troupe_ask(actor, to, &futures[i], asks[i][0], .text = asks[i][1]);
+        r = troupe_actor_ask(actor, to, &futures[i], asks[i][0], .text = asks[i][1]);
     for (int i = 2; r == 0 && i >= 0; i--) {
-        end(futures[i], troupe_await(futures[i], TROUPE_AWAIT_STASH), result + strlen(result));
+        end(futures[i], troupe_future_await(futures[i], TROUPE_AWAIT_STASH),
+            result + strlen(result));
         strcat(result, ";");
     }
     return r;
@@ -372,7 +375,7 @@ static int do_neglect(struct troupe_actor *actor, char **word, char *result)
     int r = address(actor, word[1], &to);
 
     if (r == 0)
-        r = troupe_ask(actor, to, &future, "do.error", .text = "neglected");
+        r = troupe_actor_ask(actor, to, &future, "do.error", .text = "neglected");
     if (r == 0)
         troupe_future_free(future);
     return name(r, result);
@@ -386,8 +389,8 @@ static int do_after(struct troupe_actor *actor, char **word, char *result)
     int r = address(actor, word[3], &to);
 
     if (r == 0)
-        r = troupe_timer_after(actor, to, strtoull(word[1], NULL, 10), &id, word[4],
-                               .text = word[5], .period_usec = strtoull(word[2], NULL, 10));
+        r = troupe_actor_timer_after(actor, to, strtoull(word[1], NULL, 10), &id, word[4],
+                                     .text = word[5], .period_usec = strtoull(word[2], NULL, 10));
     return number(r, id, result);
 }
 
@@ -399,7 +402,7 @@ static int do_at(struct troupe_actor *actor, char **word, char *result)
     int r = address(actor, word[2], &to);
 
     if (r == 0)
-        r = troupe_timer_at(actor, to, strtoull(word[1], NULL, 10), &id, word[3]);
+        r = troupe_actor_timer_at(actor, to, strtoull(word[1], NULL, 10), &id, word[3]);
     return number(r, id, result);
 }
 
@@ -409,19 +412,19 @@ static int do_cancel(struct troupe_actor *actor, char **word, char *result)
     int r;
 
     if (!word[2])
-        return count(troupe_timer_cancel(actor, strtoull(word[1], NULL, 10)), result);
+        return count(troupe_actor_timer_cancel(actor, strtoull(word[1], NULL, 10)), result);
     r = address(actor, word[1], &to);
-    return count(r < 0 ? r : troupe_timer_cancel_type(actor, to, word[2]), result);
+    return count(r < 0 ? r : troupe_actor_timer_cancel_type(actor, to, word[2]), result);
 }
 
 static int do_register(struct troupe_actor *actor, char **word, char *result)
 {
-    return count(troupe_register(actor, word[1]), result);
+    return count(troupe_actor_register(actor, word[1]), result);
 }
 
 static int do_deregister(struct troupe_actor *actor, char **word, char *result)
 {
-    return count(troupe_deregister(actor, word[1]), result);
+    return count(troupe_actor_deregister(actor, word[1]), result);
 }
 
 static void on_terminated(struct troupe_actor *actor, struct troupe_future *future, void *userdata)
@@ -441,7 +444,7 @@ static int do_watch(struct troupe_actor *actor, char **word, char *result)
     int r = address(actor, word[1], &who);
 
     if (r == 0)
-        r = troupe_watch(actor, who, &future);
+        r = troupe_actor_monitor(actor, who, &future);
     if (r == 0)
         troupe_future_then(future, on_terminated, NULL);
     return number(r, r == 0 ? who : 0, result);
@@ -451,7 +454,8 @@ static int do_watch(struct troupe_actor *actor, char **word, char *result)
 static int do_exchange(struct troupe_actor *actor, char **word, char *result)
 {
     troupe_ref ref = 0;
-    int r = troupe_exchange_new(actor, word[1], (enum troupe_exchange_kind)atoi(word[2]), &ref);
+    int r =
+        troupe_actor_exchange_new(actor, word[1], (enum troupe_exchange_kind)atoi(word[2]), &ref);
 
     return number(r, ref, result);
 }
@@ -463,8 +467,8 @@ static int do_pause(struct troupe_actor *actor, char **word, char *result)
     int r = address(actor, word[1], &which);
 
     if (r == 0)
-        r = strcmp(word[0], "pause") == 0 ? troupe_pause(actor, which)
-                                          : troupe_resume(actor, which);
+        r = strcmp(word[0], "pause") == 0 ? troupe_actor_pause(actor, which)
+                                          : troupe_actor_resume(actor, which);
     return number(r, 0, result);
 }
 
@@ -472,7 +476,7 @@ static int do_pause(struct troupe_actor *actor, char **word, char *result)
 static int do_address(struct troupe_actor *actor, char **word, char *result)
 {
     (void)word;
-    snprintf(result, TEXT_SIZE, "%s", troupe_address(actor));
+    snprintf(result, TEXT_SIZE, "%s", troupe_actor_address(actor));
     return 0;
 }
 
@@ -482,7 +486,7 @@ static int do_delete(struct troupe_actor *actor, char **word, char *result)
     troupe_ref exchange;
     int r = address(actor, word[1], &exchange);
 
-    return number(r < 0 ? r : troupe_exchange_delete(actor, exchange), 0, result);
+    return number(r < 0 ? r : troupe_actor_exchange_delete(actor, exchange), 0, result);
 }
 
 /* subscribe EXCHANGE TYPE|"" KEY */
@@ -495,8 +499,8 @@ static int do_subscribe(struct troupe_actor *actor, char **word, char *result)
     int r = address(actor, word[1], &to);
 
     if (r == 0)
-        r = *word[0] == 's' ? troupe_subscribe(actor, to, type, key, size)
-                            : troupe_unsubscribe(actor, to, type, key, size);
+        r = *word[0] == 's' ? troupe_actor_subscribe(actor, to, type, key, size)
+                            : troupe_actor_unsubscribe(actor, to, type, key, size);
     return count(r, result);
 }
 
@@ -564,7 +568,7 @@ static int set_up(struct troupe_actor *actor)
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < sizeof(types) / sizeof(types[0]); i++)
-        r = troupe_on(actor, types[i].type, types[i].fn, types[i].userdata);
+        r = troupe_actor_on_message(actor, types[i].type, types[i].fn, types[i].userdata);
     return r;
 }
 

@@ -89,7 +89,7 @@ static void load(const char *path)
 static troupe_ref find(struct troupe_actor *actor, const char *address)
 {
     troupe_ref ref = TROUPE_NOBODY;
-    int r = troupe_lookup(actor, address, &ref);
+    int r = troupe_actor_lookup(actor, address, &ref);
 
     if (r < 0)
         note("unknown %s", address);
@@ -111,10 +111,10 @@ static void ask(struct troupe_actor *actor, const char *to, const char *type, co
 {
     struct troupe_future *future;
     size_t size;
-    int r = troupe_ask(actor, find(actor, to), &future, type, .text = payload);
+    int r = troupe_actor_ask(actor, find(actor, to), &future, type, .text = payload);
 
     if (r == 0) {
-        r = troupe_await(future, TROUPE_AWAIT_STASH);
+        r = troupe_future_await(future, TROUPE_AWAIT_STASH);
         note("asked %s %s", payload,
              r < 0 ? strerrorname_np(-r) : (const char *)troupe_future_payload(future, &size));
         troupe_future_free(future);
@@ -138,7 +138,7 @@ static void watch(struct troupe_actor *actor, const char *to)
 {
     struct troupe_future *future;
 
-    if (troupe_watch(actor, find(actor, to), &future) == 0)
+    if (troupe_actor_monitor(actor, find(actor, to), &future) == 0)
         troupe_future_then(future, on_end, strdup(to));
 }
 
@@ -147,8 +147,8 @@ static void set_timer(struct troupe_actor *actor, char *const words[], bool agai
     const uint64_t usec = strtoull(words[1], NULL, 10);
     uint64_t id;
 
-    if (troupe_timer_after(actor, find(actor, words[2]), usec, &id, words[3], .text = words[4],
-                           .period_usec = again ? usec : 0) < 0)
+    if (troupe_actor_timer_after(actor, find(actor, words[2]), usec, &id, words[3],
+                                 .text = words[4], .period_usec = again ? usec : 0) < 0)
         note("no timer");
 }
 
@@ -169,9 +169,9 @@ static void become(struct troupe_actor *actor, const char *what)
     static char all[] = "all";
 
     if (strcmp(what, "default") == 0)
-        troupe_become_default(actor);
+        troupe_actor_become_default(actor);
     else
-        troupe_become(actor, strcmp(what, "all") == 0 ? on_message : NULL, all);
+        troupe_actor_become(actor, strcmp(what, "all") == 0 ? on_message : NULL, all);
 }
 
 /* False the second time. */
@@ -183,7 +183,7 @@ static bool stash_once(struct troupe_message *message, const char *payload)
     if (n_stashed == sizeof(stashed) / sizeof(*stashed))
         _exit(95);
     stashed[n_stashed++] = strdup(payload);
-    return troupe_stash(message) == 0;
+    return troupe_message_stash(message) == 0;
 }
 
 /* What needs no message in hand. Whether the command was one of these. */
@@ -196,32 +196,33 @@ static bool play_anywhere(struct troupe_actor *actor, char *const words[])
 
         options.type = words[2];
         options.text = words[4];
-        troupe_tell_with(actor, find(actor, words[1]), &options);
+        troupe_actor_tell_with(actor, find(actor, words[1]), &options);
     } else if (strcmp(verb, "ask") == 0) {
         ask(actor, words[1], words[2], words[3]);
     } else if (strcmp(verb, "become") == 0) {
         become(actor, words[1]);
     } else if (strcmp(verb, "unstash") == 0) {
-        troupe_unstash_all(actor);
+        troupe_actor_unstash_all(actor);
     } else if (strcmp(verb, "watch") == 0) {
         watch(actor, words[1]);
     } else if (strcmp(verb, "after") == 0 || strcmp(verb, "every") == 0) {
         set_timer(actor, words, strcmp(verb, "every") == 0);
     } else if (strcmp(verb, "cancel-type") == 0) {
-        note("cancelled %d", troupe_timer_cancel_type(actor, find(actor, words[1]), words[2]));
+        note("cancelled %d",
+             troupe_actor_timer_cancel_type(actor, find(actor, words[1]), words[2]));
     } else if (strcmp(verb, "subscribe") == 0 || strcmp(verb, "unsubscribe") == 0) {
         const struct troupe_message_options options = with_key(words[3]);
         const troupe_ref exchange = find(actor, words[1]);
 
         if (*verb == 's')
-            troupe_subscribe(actor, exchange, words[2], options.key, options.key_size);
+            troupe_actor_subscribe(actor, exchange, words[2], options.key, options.key_size);
         else
-            note("unsubscribed %d",
-                 troupe_unsubscribe(actor, exchange, words[2], options.key, options.key_size));
+            note("unsubscribed %d", troupe_actor_unsubscribe(actor, exchange, words[2], options.key,
+                                                             options.key_size));
     } else if (strcmp(verb, "register") == 0) {
-        note("registered %d", troupe_register(actor, words[1]));
+        note("registered %d", troupe_actor_register(actor, words[1]));
     } else if (strcmp(verb, "deregister") == 0) {
-        note("deregistered %d", troupe_deregister(actor, words[1]));
+        note("deregistered %d", troupe_actor_deregister(actor, words[1]));
     } else if (strcmp(verb, "wait") == 0) {
         wait_fifo(words[1]);
     } else {
@@ -246,9 +247,9 @@ static int play(struct troupe_actor *actor, struct troupe_message *message, cons
     }
     if (strcmp(words[0], "forward") == 0) {
         if (strcmp(words[1], name) != 0)
-            troupe_forward(message, find(actor, words[1]));
+            troupe_message_forward(message, find(actor, words[1]));
     } else if (strcmp(words[0], "reply") == 0)
-        troupe_reply(message, words[1], words[2], strlen(words[2]));
+        troupe_message_reply(message, words[1], words[2], strlen(words[2]));
     else if (strcmp(words[0], "fail") == 0)
         verdict = troupe_message_fail(message, atoi(words[1]), words[2]);
     else if (strcmp(words[0], "unhandled") == 0)
@@ -295,7 +296,7 @@ static int on_message(struct troupe_actor *actor, struct troupe_message *message
 static int on_job(struct troupe_job *job, void *userdata)
 {
     (void)userdata;
-    return troupe_job_fail(job, 3, "no jobs here");
+    return troupe_job_retry(job, 3, "no jobs here");
 }
 
 static void handle_types(struct troupe_actor *actor, const char *types)
@@ -304,11 +305,11 @@ static void handle_types(struct troupe_actor *actor, const char *types)
     bool any = false;
 
     for (char *type = strtok_r(copy, ",", &save); type; type = strtok_r(NULL, ",", &save)) {
-        troupe_on(actor, type, on_message, NULL);
+        troupe_actor_on_message(actor, type, on_message, NULL);
         any = true;
     }
     if (!any)
-        troupe_on(actor, "", on_message, NULL);
+        troupe_actor_on_message(actor, "", on_message, NULL);
     free(copy);
 }
 

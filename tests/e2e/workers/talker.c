@@ -75,14 +75,14 @@ static int query(struct troupe_actor *actor, const char *address)
     struct troupe_future *future;
     troupe_ref to;
     size_t size;
-    int r = troupe_lookup(actor, address, &to);
+    int r = troupe_actor_lookup(actor, address, &to);
 
     if (r < 0)
         return r;
-    r = troupe_ask(actor, to, &future, "echo", .text = "queried");
+    r = troupe_actor_ask(actor, to, &future, "echo", .text = "queried");
     if (r < 0)
         return r;
-    r = troupe_await(future, TROUPE_AWAIT_STASH);
+    r = troupe_future_await(future, TROUPE_AWAIT_STASH);
     note("answer", r < 0 ? strerrorname_np(-r) : troupe_future_payload(future, &size), false);
     troupe_future_free(future);
     return TROUPE_HANDLED;
@@ -111,19 +111,19 @@ static int on_message(struct troupe_actor *actor, struct troupe_message *message
     if (strcmp(type, "unhandled") == 0)
         return TROUPE_NOT_HANDLED;
     if (strcmp(type, "echo") == 0)
-        return troupe_reply(message, "echo", text, size);
+        return troupe_message_reply(message, "echo", text, size);
     if (strcmp(type, "stash") == 0 && !again)
-        return troupe_stash(message);
+        return troupe_message_stash(message);
     if (strcmp(type, "unstash") == 0)
-        return troupe_unstash_all(actor) < 0 ? -EIO : TROUPE_HANDLED;
+        return troupe_actor_unstash_all(actor) < 0 ? -EIO : TROUPE_HANDLED;
     if (strcmp(type, "leak") == 0)
         return leak(strtoul(text, NULL, 10));
     if (strcmp(type, "query") == 0)
         return query(actor, text);
     if (strcmp(type, "pass") == 0 && strcmp(text, name) == 0)
-        return troupe_reply(message, "passed", name, strlen(name));
-    if (strcmp(type, "pass") == 0 && troupe_lookup(actor, text, &to) == 0)
-        return troupe_forward(message, to);
+        return troupe_message_reply(message, "passed", name, strlen(name));
+    if (strcmp(type, "pass") == 0 && troupe_actor_lookup(actor, text, &to) == 0)
+        return troupe_message_forward(message, to);
     return TROUPE_HANDLED;
 }
 
@@ -133,11 +133,11 @@ static int ask(struct troupe_actor *actor, troupe_ref to, char *words[], char *r
 {
     struct troupe_future *future;
     size_t size;
-    int r = troupe_ask(actor, to, &future, words[2], .text = words[3]);
+    int r = troupe_actor_ask(actor, to, &future, words[2], .text = words[3]);
 
     if (r < 0)
         return r;
-    r = troupe_await(future, TROUPE_AWAIT_RUN);
+    r = troupe_future_await(future, TROUPE_AWAIT_RUN);
     if (r == 0)
         snprintf(result, TEXT_SIZE, "%s %s", troupe_future_type(future),
                  (const char *)troupe_future_payload(future, &size));
@@ -164,7 +164,7 @@ static int many(struct troupe_actor *actor, troupe_ref to, char *words[])
 
     for (int i = 0, n = atoi(words[3]), r; i < n; i++) {
         snprintf(text, sizeof(text), "%d", i);
-        r = troupe_tell_with(actor, to, &options);
+        r = troupe_actor_tell_with(actor, to, &options);
         if (r < 0)
             return r;
     }
@@ -175,12 +175,12 @@ static int watch(struct troupe_actor *actor, troupe_ref who, char *result)
 {
     struct troupe_future *future;
     size_t size;
-    int r = troupe_watch(actor, who, &future);
+    int r = troupe_actor_monitor(actor, who, &future);
 
     if (r < 0)
         return r;
     note("watches", "it", false);
-    r = troupe_await(future, TROUPE_AWAIT_RUN);
+    r = troupe_future_await(future, TROUPE_AWAIT_RUN);
     snprintf(result, TEXT_SIZE, "%s", (const char *)troupe_future_payload(future, &size));
     troupe_future_free(future);
     return r;
@@ -191,7 +191,7 @@ static int timer(struct troupe_actor *actor, char *words[], char *result)
     struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     uint64_t delay = strtoull(words[1], NULL, 10), id;
     troupe_ref to;
-    int r = troupe_lookup(actor, words[2], &to);
+    int r = troupe_actor_lookup(actor, words[2], &to);
 
     if (r < 0)
         return r;
@@ -200,9 +200,9 @@ static int timer(struct troupe_actor *actor, char *words[], char *result)
     options.type = words[3];
     if (strcmp(words[0], "beats") == 0)
         for (unsigned long n = strtoul(words[4], NULL, 10); n > 1 && r == 0; n--)
-            r = troupe_timer_after_with(actor, to, delay, &id, &options);
+            r = troupe_actor_timer_after_with(actor, to, delay, &id, &options);
     options.text = words[4];
-    r = troupe_timer_after_with(actor, to, delay, &id, &options);
+    r = troupe_actor_timer_after_with(actor, to, delay, &id, &options);
     snprintf(result, TEXT_SIZE, "%llu", (unsigned long long)id);
     return r;
 }
@@ -215,24 +215,25 @@ static int command(struct troupe_actor *actor, char *words[], char *result)
     int r;
 
     if (strcmp(verb, "register") == 0)
-        return troupe_register(actor, words[1]);
+        return troupe_actor_register(actor, words[1]);
     if (strcmp(verb, "after") == 0 || strcmp(verb, "every") == 0 || strcmp(verb, "beats") == 0)
         return timer(actor, words, result);
     if (strcmp(verb, "deregister") == 0)
-        r = troupe_deregister(actor, words[1]);
+        r = troupe_actor_deregister(actor, words[1]);
     else if (strcmp(verb, "cancel") == 0)
-        r = troupe_timer_cancel(actor, strtoull(words[1], NULL, 10));
+        r = troupe_actor_timer_cancel(actor, strtoull(words[1], NULL, 10));
     else if (strcmp(verb, "exchange") == 0)
-        return troupe_exchange_new(actor, words[1], (enum troupe_exchange_kind)atoi(words[2]), &to);
+        return troupe_actor_exchange_new(actor, words[1], (enum troupe_exchange_kind)atoi(words[2]),
+                                         &to);
     else {
-        r = troupe_lookup(actor, words[1], &to);
+        r = troupe_actor_lookup(actor, words[1], &to);
         if (r < 0)
             return r;
         if (strcmp(verb, "tell") == 0) {
             take_key(words, &options);
             options.type = words[2];
             options.text = words[3];
-            return troupe_tell_with(actor, to, &options);
+            return troupe_actor_tell_with(actor, to, &options);
         }
         if (strcmp(verb, "many") == 0)
             return many(actor, to, words);
@@ -241,9 +242,10 @@ static int command(struct troupe_actor *actor, char *words[], char *result)
         if (strcmp(verb, "watch") == 0)
             return watch(actor, to, result);
         if (strcmp(verb, "cancel-type") == 0)
-            r = troupe_timer_cancel_type(actor, to, words[2]);
+            r = troupe_actor_timer_cancel_type(actor, to, words[2]);
         else if (strcmp(verb, "subscribe") == 0)
-            return troupe_subscribe(actor, to, words[2], words[3], words[3] ? strlen(words[3]) : 0);
+            return troupe_actor_subscribe(actor, to, words[2], words[3],
+                                          words[3] ? strlen(words[3]) : 0);
         else
             return -EINVAL;
     }
@@ -277,7 +279,7 @@ int main(void)
     if (r < 0)
         return troupe_worker_start_error(r);
     name = troupe_worker_name(worker);
-    r = troupe_on(troupe_worker_actor(worker), "", on_message, NULL);
+    r = troupe_actor_on_message(troupe_worker_actor(worker), "", on_message, NULL);
     troupe_worker_on_job(worker, on_job, NULL);
     if (r == 0)
         r = troupe_worker_run(worker);

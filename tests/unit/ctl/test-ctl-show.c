@@ -150,8 +150,8 @@ END_TEST
 START_TEST(queue_and_jobs_are_counted)
 {
     json_t *group = group_of(2, 2, NULL);
-    static const char *const names[] = {"succeeded", "unsuccessful", "cancelled", "dead",
-                                        "retries",   "running",      "waiting",   "refused"};
+    static const char *const names[] = {"succeeded", "rejected", "cancelled", "dead",
+                                        "retries",   "running",  "waiting",   "refused"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         json_object_set_new(group, names[i], json_integer((json_int_t)(i + 1) * 1000));
@@ -163,7 +163,7 @@ START_TEST(queue_and_jobs_are_counted)
         "Queue: 1,204 jobs (38.2 MiB), the oldest waits for 12s; 8,000 refused so far\n");
     ck_assert_shows(
         "Jobs: 6,000 running, 7,000 delayed or between attempts; 4,000 dead, 1,000 succeeded, "
-        "2,000 unsuccessful, 3,000 cancelled; 5,000 retried\n");
+        "2,000 rejected, 3,000 cancelled; 5,000 retried\n");
 }
 END_TEST
 

@@ -138,7 +138,7 @@ START_TEST(test_sizes_times_and_statuses_are_understood)
     ck_assert_int_eq(options_parse_time("2", &time), 0);
     ck_assert_uint_eq(time, 2000000);
     ck_assert_int_eq(options_parse_statuses("1,255", &policy), 0);
-    ck_assert(policy.unsuccessful[1] && policy.unsuccessful[255] && !policy.unsuccessful[2]);
+    ck_assert(policy.rejected[1] && policy.rejected[255] && !policy.rejected[2]);
 }
 END_TEST
 
@@ -442,7 +442,7 @@ static void start(char *const *argv)
     context.options.kill_after = USEC_PER_SEC * 5;
     if (context.options.max_output == 0)
         context.options.max_output = 1 << 20;
-    context.options.policy.unsuccessful[4] = true;
+    context.options.policy.rejected[4] = true;
     ck_assert_int_eq(template_resolve(argv[0], &context.path), 0);
     fake_start(&fake, WAKE_FUTEX, run_worker);
     free(context.path);
@@ -487,17 +487,17 @@ START_TEST(test_exit_statuses_are_failures_or_answers)
 {
     start(ARGV("sh"));
     fake_do_text(&fake, "echo broken >&2; exit 3");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_ERROR);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
     ck_assert_int_eq(fake.code, 3);
     ck_assert_str_eq(fake.data, "exited with status 3: broken");
     fake_do_text(&fake, "echo reason >&2; exit 4");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_UNSUCCESSFUL);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_REJECT);
     ck_assert_int_eq(fake.code, 4);
     ck_assert_str_eq(fake.data, "reason\n");
     fake_do_text(&fake, "echo answer; echo reason >&2; exit 4");
     ck_assert_str_eq(fake.data, "answer\n");
     fake_do_text(&fake, "kill -KILL $$");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_ERROR);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
     ck_assert_int_eq(fake.code, 137);
     ck_assert_str_eq(fake.data, "killed by SIGKILL");
     fake_stop(&fake);
@@ -524,7 +524,7 @@ START_TEST(test_payload_that_no_argument_can_hold_is_final)
 {
     start(ARGV("echo", "{}"));
     fake_do(&fake, "a\0b", 3);
-    ck_assert_int_eq(fake.outcome, PROTOCOL_UNSUCCESSFUL);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_REJECT);
     ck_assert_int_eq(fake.code, EINVAL);
     fake_stop(&fake);
 }
@@ -566,7 +566,7 @@ START_TEST(test_terminated_worker_ends_its_command_tells_and_dies)
     }
     kill(fake.pid, SIGTERM);
     fake_result(&fake);
-    ck_assert_int_eq(fake.outcome, PROTOCOL_ERROR);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
     ck_assert_int_eq(fake.code, EINTR);
     status = fake_wait(&fake);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);

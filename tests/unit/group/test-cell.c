@@ -40,9 +40,9 @@ static int handle(struct troupe_job *job, void *userdata)
         (strcmp(what, "crash once") == 0 && troupe_job_attempt(job) == 1))
         raise(SIGKILL);
     if (strcmp(what, "error") == 0)
-        return troupe_job_fail(job, 7, "it is broken");
+        return troupe_job_retry(job, 7, "it is broken");
     if (strcmp(what, "no") == 0)
-        return troupe_job_unsuccessful(job, 3, "sorry", 5);
+        return troupe_job_reject(job, 3, "sorry", 5);
     if (strcmp(what, "hang") == 0)
         for (;;)
             pause();
@@ -314,13 +314,13 @@ START_TEST(a_job_succeeds_with_its_result)
 }
 END_TEST
 
-START_TEST(J3_unsuccessful_is_final_and_a_crash_is_retried)
+START_TEST(J3_a_rejected_job_is_final_and_a_crash_is_retried)
 {
     struct job *no = accepted("no"), *once = accepted("crash once");
 
     group_start(group);
     run_jobs();
-    ck_assert_int_eq(no->state, JOB_FAILED);
+    ck_assert_int_eq(no->state, JOB_REJECTED);
     ck_assert_int_eq(no->code, 3);
     ck_assert_uint_eq(no->attempt, 1);
     ck_assert_int_eq(once->state, JOB_SUCCEEDED);
@@ -388,7 +388,7 @@ START_TEST(every_accepted_job_ends_exactly_once_among_crashing_ones)
         accepted(i % 10 == 0 ? "crash once" : i % 3 == 0 ? "no" : "yes");
     group_start(group);
     run_jobs();
-    ck_assert_uint_eq(counters->succeeded + counters->unsuccessful, N);
+    ck_assert_uint_eq(counters->succeeded + counters->rejected, N);
     ck_assert_uint_eq(counters->dead + counters->cancelled, 0);
     ck_assert_uint_eq(counters->retries, N / 10);
     ck_assert_uint_eq(cell_live_jobs(group->cell), 0);
@@ -1025,7 +1025,7 @@ static Suite *cell_suite(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_job_succeeds_with_its_result);
-    tcase_add_test(tcase, J3_unsuccessful_is_final_and_a_crash_is_retried);
+    tcase_add_test(tcase, J3_a_rejected_job_is_final_and_a_crash_is_retried);
     tcase_add_test(tcase, J4_a_job_that_fails_on_every_attempt_is_dead_once);
     tcase_add_test(tcase, J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports);
     tcase_add_test(tcase, every_accepted_job_ends_exactly_once_among_crashing_ones);

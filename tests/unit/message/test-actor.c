@@ -12,7 +12,7 @@
 
 static int say(struct troupe_actor *actor, const char *type, const char *text)
 {
-    return troupe_tell(actor, PEER, type, .text = text);
+    return troupe_actor_tell(actor, PEER, type, .text = text);
 }
 
 static const char *payload(struct troupe_message *message)
@@ -69,29 +69,29 @@ static int on_reply(struct troupe_actor *actor, struct troupe_message *message, 
 {
     (void)actor;
     (void)userdata;
-    return troupe_reply(message, "answer", "yes", 3);
+    return troupe_message_reply(message, "answer", "yes", 3);
 }
 
 static int on_forward(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     (void)actor;
     (void)userdata;
-    return troupe_forward(message, 42);
+    return troupe_message_forward(message, 42);
 }
 
 static int on_become(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     (void)userdata;
     if (strcmp(troupe_message_type(message), "default") == 0) {
-        troupe_become_default(actor);
+        troupe_actor_become_default(actor);
         return 0;
     }
     if (strcmp(payload(message), "nothing") == 0)
-        troupe_become(actor, NULL, NULL);
+        troupe_actor_become(actor, NULL, NULL);
     else if (strcmp(payload(message), "become") == 0)
-        troupe_become(actor, on_become, NULL);
+        troupe_actor_become(actor, on_become, NULL);
     else
-        troupe_become(actor, on_named, "another");
+        troupe_actor_become(actor, on_named, "another");
     return 0;
 }
 
@@ -99,7 +99,7 @@ static int on_stash(struct troupe_actor *actor, struct troupe_message *message, 
 {
     (void)actor;
     (void)userdata;
-    if (troupe_stash(message) < 0 || troupe_stash(message) != -EALREADY)
+    if (troupe_message_stash(message) < 0 || troupe_message_stash(message) != -EALREADY)
         return -ENOTRECOVERABLE;
     return 0;
 }
@@ -110,8 +110,8 @@ static int on_unstash(struct troupe_actor *actor, struct troupe_message *message
 
     (void)userdata;
     (void)message;
-    troupe_on(actor, "stash", on_any, NULL);
-    snprintf(text, sizeof(text), "%d", troupe_unstash_all(actor));
+    troupe_actor_on_message(actor, "stash", on_any, NULL);
+    snprintf(text, sizeof(text), "%d", troupe_actor_unstash_all(actor));
     return say(actor, "unstashed", text);
 }
 
@@ -143,10 +143,10 @@ static int on_ask(struct troupe_actor *actor, struct troupe_message *message, vo
     }
     options.type = "question";
     options.text = text;
-    r = troupe_ask_with(actor, strstr(text, "self") ? SELF : PEER, &future, &options);
+    r = troupe_actor_ask_with(actor, strstr(text, "self") ? SELF : PEER, &future, &options);
     if (r < 0)
         return r;
-    r = troupe_await(future, strstr(text, "run") ? TROUPE_AWAIT_RUN : TROUPE_AWAIT_STASH);
+    r = troupe_future_await(future, strstr(text, "run") ? TROUPE_AWAIT_RUN : TROUPE_AWAIT_STASH);
     describe_future(actor, future, r);
     troupe_future_free(future);
     return 0;
@@ -159,10 +159,11 @@ static int on_pipeline(struct troupe_actor *actor, struct troupe_message *messag
     (void)userdata;
     (void)message;
     for (int i = 0; i < 3; i++)
-        if (troupe_ask(actor, PEER, &futures[i], "question", .data = &"012"[i], .size = 1) < 0)
+        if (troupe_actor_ask(actor, PEER, &futures[i], "question", .data = &"012"[i], .size = 1) <
+            0)
             return -ENOTRECOVERABLE;
     for (int i = 2; i >= 0; i--) {
-        describe_future(actor, futures[i], troupe_await(futures[i], TROUPE_AWAIT_STASH));
+        describe_future(actor, futures[i], troupe_future_await(futures[i], TROUPE_AWAIT_STASH));
         troupe_future_free(futures[i]);
     }
     return 0;
@@ -177,13 +178,13 @@ static int on_any_of(struct troupe_actor *actor, struct troupe_message *message,
     (void)userdata;
     (void)message;
     for (int i = 0; i < 2; i++)
-        if (troupe_ask(actor, PEER, &futures[i], "question", .data = &"01"[i], .size = 1) < 0)
+        if (troupe_actor_ask(actor, PEER, &futures[i], "question", .data = &"01"[i], .size = 1) < 0)
             return -ENOTRECOVERABLE;
-    if (troupe_await_any(futures, 2, TROUPE_AWAIT_STASH, 0) != -EAGAIN ||
-        troupe_await_any(futures, 2, TROUPE_AWAIT_STASH, 1000) != -EAGAIN)
+    if (troupe_future_await_any(futures, 2, TROUPE_AWAIT_STASH, 0) != -EAGAIN ||
+        troupe_future_await_any(futures, 2, TROUPE_AWAIT_STASH, 1000) != -EAGAIN)
         return -ENOTRECOVERABLE;
     (void)say(actor, "now", "");
-    r = troupe_await_any(futures, 2, TROUPE_AWAIT_STASH, TROUPE_USEC_INFINITY);
+    r = troupe_future_await_any(futures, 2, TROUPE_AWAIT_STASH, TROUPE_USEC_INFINITY);
     snprintf(text, sizeof(text), "%d", r);
     (void)say(actor, "first", text);
     troupe_future_drop(futures[0]);
@@ -204,7 +205,7 @@ static int on_then(struct troupe_actor *actor, struct troupe_message *message, v
 
     (void)userdata;
     (void)message;
-    if (troupe_ask(actor, PEER, &future, "question") < 0)
+    if (troupe_actor_ask(actor, PEER, &future, "question") < 0)
         return -ENOTRECOVERABLE;
     troupe_future_then(future, on_end, NULL);
     return 0;
@@ -216,7 +217,7 @@ static int on_neglect(struct troupe_actor *actor, struct troupe_message *message
 
     (void)userdata;
     (void)message;
-    if (troupe_ask(actor, PEER, &future, "question") < 0)
+    if (troupe_actor_ask(actor, PEER, &future, "question") < 0)
         return -ENOTRECOVERABLE;
     troupe_future_free(future);
     return 0;
@@ -227,7 +228,7 @@ static int on_monitor(struct troupe_actor *actor, struct troupe_message *message
     struct troupe_future *first, *second;
 
     (void)userdata;
-    if (troupe_watch(actor, 55, &first) < 0 || troupe_watch(actor, 55, &second) < 0)
+    if (troupe_actor_monitor(actor, 55, &first) < 0 || troupe_actor_monitor(actor, 55, &second) < 0)
         return -ENOTRECOVERABLE;
     troupe_future_free(second);
     if (strcmp(payload(message), "free") == 0)
@@ -239,7 +240,7 @@ static int on_monitor(struct troupe_actor *actor, struct troupe_message *message
 
 static void on_quiet(struct troupe_actor *actor, void *userdata)
 {
-    troupe_on_silence(actor, 0, NULL, NULL);
+    troupe_actor_on_silence(actor, 0, NULL, NULL);
     (void)say(actor, "silence", userdata);
 }
 
@@ -247,7 +248,7 @@ static int on_silence(struct troupe_actor *actor, struct troupe_message *message
 {
     (void)userdata;
     (void)message;
-    troupe_on_silence(actor, 1000, on_quiet, "at last");
+    troupe_actor_on_silence(actor, 1000, on_quiet, "at last");
     return 0;
 }
 
@@ -264,7 +265,7 @@ static int on_listen(struct troupe_actor *actor, struct troupe_message *message,
 {
     (void)userdata;
     (void)message;
-    troupe_on_failure(actor, on_failure, NULL);
+    troupe_actor_on_failure(actor, on_failure, NULL);
     return 0;
 }
 
@@ -277,18 +278,19 @@ static int on_services(struct troupe_actor *actor, struct troupe_message *messag
 
     (void)userdata;
     (void)message;
-    n += snprintf(text, sizeof(text), "%d", troupe_lookup(actor, "group/0", &ref));
+    n += snprintf(text, sizeof(text), "%d", troupe_actor_lookup(actor, "group/0", &ref));
     n += snprintf(text + n, sizeof(text) - (size_t)n, " %lu", (unsigned long)ref);
-    n += snprintf(text + n, sizeof(text) - (size_t)n, " %d", troupe_register(actor, "taken"));
-    n += snprintf(text + n, sizeof(text) - (size_t)n, " %d", troupe_deregister(actor, "unknown"));
-    n +=
-        snprintf(text + n, sizeof(text) - (size_t)n, " %d",
-                 troupe_timer_after(actor, PEER, 1000, &id, "tick", .text = "x", .period_usec = 9));
+    n += snprintf(text + n, sizeof(text) - (size_t)n, " %d", troupe_actor_register(actor, "taken"));
+    n += snprintf(text + n, sizeof(text) - (size_t)n, " %d",
+                  troupe_actor_deregister(actor, "unknown"));
+    n += snprintf(
+        text + n, sizeof(text) - (size_t)n, " %d",
+        troupe_actor_timer_after(actor, PEER, 1000, &id, "tick", .text = "x", .period_usec = 9));
     n += snprintf(text + n, sizeof(text) - (size_t)n, " %lu", (unsigned long)id);
     n += snprintf(text + n, sizeof(text) - (size_t)n, " %d",
-                  troupe_timer_cancel_type(actor, PEER, "tick"));
+                  troupe_actor_timer_cancel_type(actor, PEER, "tick"));
     n += snprintf(text + n, sizeof(text) - (size_t)n, " %d",
-                  troupe_unsubscribe(actor, 3, "type", "", 0));
+                  troupe_actor_unsubscribe(actor, 3, "type", "", 0));
     return say(actor, "services", text);
 }
 
@@ -303,9 +305,9 @@ static int on_job(struct troupe_job *job, void *userdata)
     text = troupe_job_payload(job, &size);
     if (size > 100)
         return troupe_job_succeed(job, text + size - 1, 1);
-    r = troupe_ask(actor, PEER, &future, "question", .text = "by job");
+    r = troupe_actor_ask(actor, PEER, &future, "question", .text = "by job");
     if (r == 0)
-        r = troupe_await(future, TROUPE_AWAIT_STASH);
+        r = troupe_future_await(future, TROUPE_AWAIT_STASH);
     if (r == 0)
         r = troupe_job_succeed(job, text, size);
     troupe_future_free(future);
@@ -349,7 +351,7 @@ static int run_worker(void)
         return 90;
     actor = troupe_worker_actor(worker);
     for (size_t i = 0; i < ELEMENTS(table); i++)
-        if (troupe_on(actor, table[i].type, table[i].fn, table[i].userdata) < 0)
+        if (troupe_actor_on_message(actor, table[i].type, table[i].fn, table[i].userdata) < 0)
             return 92;
     troupe_worker_on_job(worker, on_job, actor);
     r = troupe_worker_run(worker);
@@ -890,8 +892,8 @@ START_TEST(test_monitor_ends_with_the_cause)
 {
     start(0);
     fake_tell(&fake, 1, "watch", "");
-    fake_expect_kind(&fake, PROTOCOL_WATCH_ACTOR);
-    fake_expect_kind(&fake, PROTOCOL_WATCH_ACTOR);
+    fake_expect_kind(&fake, PROTOCOL_MONITOR);
+    fake_expect_kind(&fake, PROTOCOL_MONITOR);
     fake_terminated(&fake, 54, "not this one");
     fake_terminated(&fake, 55, "killed");
     fake_expect_tell(&fake, "ended:0  killed ");
@@ -906,9 +908,9 @@ START_TEST(test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor)
 
     start(0);
     fake_tell(&fake, 1, "watch", "free");
-    fake_expect_kind(&fake, PROTOCOL_WATCH_ACTOR);
-    fake_expect_kind(&fake, PROTOCOL_WATCH_ACTOR);
-    record = fake_expect_kind(&fake, PROTOCOL_UNWATCH);
+    fake_expect_kind(&fake, PROTOCOL_MONITOR);
+    fake_expect_kind(&fake, PROTOCOL_MONITOR);
+    record = fake_expect_kind(&fake, PROTOCOL_UNMONITOR);
     ck_assert_int_eq(protocol_get_by_reference(record.body, record.size, &by), 0);
     ck_assert_uint_eq(by.reference, 55);
     fake_answer(&fake, by.cookie, 1);

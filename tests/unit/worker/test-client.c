@@ -216,8 +216,8 @@ START_TEST(test_cancel_and_watch_by_id)
     start(WAKE_FUTEX);
     ck_assert_int_eq(troupe_client_cancel(client, "here"), 0);
     ck_assert_int_eq(troupe_client_cancel(client, "gone"), -ESRCH);
-    ck_assert_int_eq(troupe_client_watch(client, "here", 11), 0);
-    ck_assert_int_eq(troupe_client_watch(client, "gone", 12), 0);
+    ck_assert_int_eq(troupe_client_wait(client, "here", 11), 0);
+    ck_assert_int_eq(troupe_client_wait(client, "gone", 12), 0);
     ck_assert_int_eq(troupe_client_next(client, &result, TROUPE_USEC_INFINITY), 0);
     ck_assert_uint_eq(result.cookie, 11);
     ck_assert_int_eq(result.end, TROUPE_CANCELLED);

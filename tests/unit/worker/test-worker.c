@@ -52,7 +52,7 @@ static int end_twice(struct troupe_job *job)
 {
     if (troupe_job_succeed(job, "first", 5) < 0)
         return -ENOTRECOVERABLE;
-    if (troupe_job_fail(job, 1, "second") != -EALREADY)
+    if (troupe_job_retry(job, 1, "second") != -EALREADY)
         abort();
     return -EIO; /* Too late to matter. */
 }
@@ -73,7 +73,7 @@ static int crash_twice(struct troupe_job *job)
     crash.struct_size = sizeof(crash);
     if (troupe_job_crashed(job, &crash) != 0 || troupe_job_crashed(job, &crash) != -EALREADY)
         abort();
-    return troupe_job_fail(job, 139, "crashed");
+    return troupe_job_retry(job, 139, "crashed");
 }
 
 static int await_cancel(struct troupe_job *job)
@@ -86,9 +86,9 @@ static int await_cancel(struct troupe_job *job)
 static int check_placement(struct troupe_job *job, const char *text, size_t size)
 {
     if ((uintptr_t)text % 8 != 0)
-        return troupe_job_fail(job, 1, "not aligned");
+        return troupe_job_retry(job, 1, "not aligned");
     if (text[size] != '\0')
-        return troupe_job_fail(job, 2, "no NUL");
+        return troupe_job_retry(job, 2, "no NUL");
     return troupe_job_succeed(job, "ok", 2);
 }
 
@@ -101,7 +101,7 @@ static int long_text(struct troupe_job *job)
     for (size_t i = 1; i + 2 < sizeof(text); i += 2)
         memcpy(text + i, "\xc3\xa4", 2);
     text[sizeof(text) - 1] = text[sizeof(text) - 2] = '\0';
-    return troupe_job_fail(job, 9, text);
+    return troupe_job_retry(job, 9, text);
 }
 
 static int handle(struct troupe_job *job, void *userdata)
@@ -122,8 +122,8 @@ static int handle(struct troupe_job *job, void *userdata)
         return end_twice(job);
     if (strcmp(text, "crash") == 0)
         return crash_twice(job);
-    if (strcmp(text, "unsuccessful") == 0)
-        return troupe_job_unsuccessful(job, 42, "no", 2);
+    if (strcmp(text, "reject") == 0)
+        return troupe_job_reject(job, 42, "no", 2);
     if (strcmp(text, "long text") == 0)
         return long_text(job);
     if (strncmp(text, "big ", 4) == 0)
@@ -364,7 +364,7 @@ START_TEST(test_handler_that_returns_an_errno_has_failed_with_its_text)
 {
     start(0);
     fake_do_text(&fake, "errno");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_ERROR);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
     ck_assert_int_eq(fake.code, ENOSPC);
     ck_assert_str_eq(fake.data, "No space left on device");
     fake_stop(&fake);
@@ -375,17 +375,17 @@ START_TEST(test_result_that_could_not_be_sent_is_not_taken_for_an_empty_one)
 {
     start(0);
     fake_do_text(&fake, "refused end");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_ERROR);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
     ck_assert_int_eq(fake.code, EMSGSIZE);
     fake_stop(&fake);
 }
 END_TEST
 
-START_TEST(test_unsuccessful_carries_code_and_data)
+START_TEST(test_reject_carries_code_and_data)
 {
     start(0);
-    fake_do_text(&fake, "unsuccessful");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_UNSUCCESSFUL);
+    fake_do_text(&fake, "reject");
+    ck_assert_int_eq(fake.outcome, PROTOCOL_REJECT);
     ck_assert_int_eq(fake.code, 42);
     ck_assert_str_eq(fake.data, "no");
     fake_stop(&fake);
@@ -399,7 +399,7 @@ START_TEST(test_crash_of_a_process_is_reported_once_before_the_end)
     ck_assert_int_eq(fake.crash.signal, 11);
     ck_assert_int_eq(fake.crash.pid, 4711);
     ck_assert_uint_eq(strlen(fake.command), PROTOCOL_COMMAND_MAX);
-    ck_assert_int_eq(fake.outcome, PROTOCOL_ERROR);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
     ck_assert_int_eq(fake.code, 139);
     fake_stop(&fake);
 }
@@ -421,7 +421,7 @@ START_TEST(test_long_reason_is_cut_between_characters)
 {
     start(0);
     fake_do_text(&fake, "long text");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_ERROR);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
     ck_assert_int_eq(fake.code, 9);
     ck_assert_uint_eq(fake.size, 1023);
     fake_stop(&fake);
@@ -659,7 +659,7 @@ static Suite *suite(void)
     tcase_add_test(jobs, test_handler_that_returns_zero_has_succeeded_with_nothing);
     tcase_add_test(jobs, test_handler_that_returns_an_errno_has_failed_with_its_text);
     tcase_add_test(jobs, test_result_that_could_not_be_sent_is_not_taken_for_an_empty_one);
-    tcase_add_test(jobs, test_unsuccessful_carries_code_and_data);
+    tcase_add_test(jobs, test_reject_carries_code_and_data);
     tcase_add_test(jobs, test_job_ends_once);
     tcase_add_test(jobs, test_crash_of_a_process_is_reported_once_before_the_end);
     tcase_add_test(jobs, test_long_reason_is_cut_between_characters);

@@ -38,7 +38,7 @@ static int open_ledger(struct account *account, struct troupe_message *message)
 
 static int reply(struct troupe_message *message, const char *type, const char *text)
 {
-    return troupe_reply(message, type, text, strlen(text));
+    return troupe_message_reply(message, type, text, strlen(text));
 }
 
 static int reply_entry(const struct account *account, struct troupe_message *message,
@@ -169,19 +169,19 @@ int account_main(const char *directory)
     if (r < 0)
         return troupe_worker_start_error(r);
     actor = troupe_worker_actor(worker);
-    r = troupe_on(actor, "account.deposit", on_deposit, &account);
+    r = troupe_actor_on_message(actor, "account.deposit", on_deposit, &account);
     if (r == 0)
-        r = troupe_on(actor, "account.withdraw", on_withdraw, &account);
+        r = troupe_actor_on_message(actor, "account.withdraw", on_withdraw, &account);
     if (r == 0)
-        r = troupe_on(actor, "account.step.deposit", on_deposit, &account);
+        r = troupe_actor_on_message(actor, "account.step.deposit", on_deposit, &account);
     if (r == 0)
-        r = troupe_on(actor, "account.step.withdraw", on_withdraw, &account);
+        r = troupe_actor_on_message(actor, "account.step.withdraw", on_withdraw, &account);
     if (r == 0)
-        r = troupe_on(actor, "account.step.void", on_void, &account);
+        r = troupe_actor_on_message(actor, "account.step.void", on_void, &account);
     if (r == 0)
-        r = troupe_on(actor, "account.balance", on_balance, &account);
+        r = troupe_actor_on_message(actor, "account.balance", on_balance, &account);
     if (r == 0)
-        r = troupe_on(actor, "account.log", on_log, &account);
+        r = troupe_actor_on_message(actor, "account.log", on_log, &account);
     if (r == 0)
         r = troupe_worker_run(worker);
     ledger_close(&account.ledger);

@@ -40,14 +40,14 @@ static int ask_once(struct bank *bank, const char *account, const char *type, co
     size_t size;
     int r;
 
-    r = troupe_lookup(bank->actor, "account", &accounts);
+    r = troupe_actor_lookup(bank->actor, "account", &accounts);
     if (r == 0)
-        r = troupe_ask(bank->actor, accounts, &future, type, .text = text, .key = account,
-                       .key_size = strlen(account), .timeout_usec = TIMEOUT_USEC,
-                       .reply_type = "account");
+        r = troupe_actor_ask(bank->actor, accounts, &future, type, .text = text, .key = account,
+                             .key_size = strlen(account), .timeout_usec = TIMEOUT_USEC,
+                             .reply_type = "account");
     if (r < 0)
         return r;
-    r = troupe_await(future, TROUPE_AWAIT_STASH);
+    r = troupe_future_await(future, TROUPE_AWAIT_STASH);
     if (r == 0) {
         snprintf(ret->type, sizeof(ret->type), "%s", troupe_future_type(future));
         snprintf(ret->text, sizeof(ret->text), "%s",
@@ -191,14 +191,14 @@ static int recover(struct bank *bank)
 static void on_quiet(struct troupe_actor *actor, void *userdata)
 {
     if (recover(userdata) == 0)
-        troupe_on_silence(actor, 0, NULL, NULL);
+        troupe_actor_on_silence(actor, 0, NULL, NULL);
 }
 
 /* ---- messages ---- */
 
 static int reply(struct troupe_message *message, const char *type, const char *text)
 {
-    return troupe_reply(message, type, text, strlen(text));
+    return troupe_message_reply(message, type, text, strlen(text));
 }
 
 static int reply_state(struct troupe_message *message, const struct transfer *transfer)
@@ -261,7 +261,7 @@ static int transfer(struct bank *bank, struct troupe_message *message, struct tr
     if (r == 0)
         r = advance(bank, wanted);
     if (r < 0) {
-        troupe_on_silence(bank->actor, QUIET_USEC, on_quiet, bank);
+        troupe_actor_on_silence(bank->actor, QUIET_USEC, on_quiet, bank);
         return r;
     }
     bank->recovered = true;
@@ -350,14 +350,14 @@ int bank_main(const char *directory)
     if (r == 0)
         r = claims_open(&bank.transfers.database);
     if (r == 0)
-        r = troupe_on(bank.actor, "bank.claim", on_claim, &bank);
+        r = troupe_actor_on_message(bank.actor, "bank.claim", on_claim, &bank);
     if (r == 0)
-        r = troupe_on(bank.actor, "bank.transfer", on_transfer, &bank);
+        r = troupe_actor_on_message(bank.actor, "bank.transfer", on_transfer, &bank);
     if (r == 0)
-        r = troupe_on(bank.actor, "bank.status", on_status, &bank);
+        r = troupe_actor_on_message(bank.actor, "bank.status", on_status, &bank);
     if (r == 0)
-        r = troupe_on(bank.actor, "bank.recover", on_recover, &bank);
-    troupe_on_silence(bank.actor, QUIET_USEC, on_quiet, &bank);
+        r = troupe_actor_on_message(bank.actor, "bank.recover", on_recover, &bank);
+    troupe_actor_on_silence(bank.actor, QUIET_USEC, on_quiet, &bank);
     if (r == 0)
         r = troupe_worker_run(worker);
     transfers_close(&bank.transfers);

@@ -117,13 +117,13 @@ static int ask(struct troupe_client *client, const struct verb *verb, const char
     troupe_ref to;
     int r;
 
-    r = troupe_lookup(actor, verb->actor, &to);
+    r = troupe_actor_lookup(actor, verb->actor, &to);
     if (r == 0)
-        r = troupe_ask(actor, to, &future, verb->type, .text = text, .key = account,
-                       .key_size = account ? strlen(account) : 0,
-                       .timeout_usec = TROUPE_USEC_INFINITY);
+        r = troupe_actor_ask(actor, to, &future, verb->type, .text = text, .key = account,
+                             .key_size = account ? strlen(account) : 0,
+                             .timeout_usec = TROUPE_USEC_INFINITY);
     if (r == 0) {
-        r = troupe_await(future, TROUPE_AWAIT_STASH);
+        r = troupe_future_await(future, TROUPE_AWAIT_STASH);
         if (r == 0)
             r = tell_reply(future);
         else

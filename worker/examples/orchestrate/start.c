@@ -113,10 +113,10 @@ static int run(struct batch *batch, struct sender *senders, uint64_t n_senders)
 
 static void tell(const struct batch *batch)
 {
-    printf("{\"items\": %llu, \"succeeded\": %llu, \"failed\": %llu, \"cancelled\": %llu, "
+    printf("{\"items\": %llu, \"succeeded\": %llu, \"rejected\": %llu, \"cancelled\": %llu, "
            "\"dead\": %llu, \"busy\": %llu}\n",
            (unsigned long long)batch->n_items, (unsigned long long)batch->ends[TROUPE_SUCCEEDED],
-           (unsigned long long)batch->ends[TROUPE_FAILED],
+           (unsigned long long)batch->ends[TROUPE_REJECTED],
            (unsigned long long)batch->ends[TROUPE_CANCELLED],
            (unsigned long long)batch->ends[TROUPE_DEAD], (unsigned long long)batch->n_busy);
 }

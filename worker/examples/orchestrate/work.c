@@ -50,7 +50,7 @@ static void wait_for_bell(const struct work *work)
 static int refuse(struct troupe_job *job, const char *item, int error, const char *reason)
 {
     fprintf(stderr, "orchestrate: item %s: %s\n", item, reason);
-    return troupe_job_unsuccessful(job, -error, reason, strlen(reason));
+    return troupe_job_reject(job, -error, reason, strlen(reason));
 }
 
 static int handle(struct troupe_job *job, void *userdata)

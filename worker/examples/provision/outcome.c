@@ -79,7 +79,7 @@ int outcome_end(const struct outcome *outcome, const struct order *order, struct
     if (text && outcome->code == PROVISION_DONE)
         r = troupe_job_succeed(job, text, strlen(text));
     else if (text)
-        r = troupe_job_unsuccessful(job, (int)outcome->code, text, strlen(text));
+        r = troupe_job_reject(job, (int)outcome->code, text, strlen(text));
     free(text);
     json_decref(object);
     return r;

@@ -23,7 +23,7 @@ struct desk {
 static int answer(struct troupe_message *message, const char *type, json_t *object)
 {
     char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-    int r = text ? troupe_reply(message, type, text, strlen(text)) : -ENOMEM;
+    int r = text ? troupe_message_reply(message, type, text, strlen(text)) : -ENOMEM;
 
     free(text);
     json_decref(object);
@@ -96,7 +96,7 @@ int provision_provider(int argc, char *argv[])
     if (r < 0)
         return troupe_worker_start_error(r);
     desk.name = troupe_worker_name(worker);
-    r = troupe_on(troupe_worker_actor(worker), "setup", on_setup, &desk);
+    r = troupe_actor_on_message(troupe_worker_actor(worker), "setup", on_setup, &desk);
     if (r == 0)
         r = troupe_worker_run(worker);
     troupe_worker_free(worker);

@@ -35,13 +35,13 @@ static int find(struct providers *providers, const char *address, struct outcome
         return 0;
     }
     (void)snprintf(provider->address, sizeof(provider->address), "%s", address);
-    r = troupe_lookup(providers->actor, address, &provider->ref);
+    r = troupe_actor_lookup(providers->actor, address, &provider->ref);
     if (r == -ENOENT || r == -EINVAL || r == -EMSGSIZE) {
         outcome_fail(outcome, PROVISION_COMMUNICATIONS, "%s: there is no such provider", address);
         return 0;
     }
     if (r == 0)
-        r = troupe_watch(providers->actor, provider->ref, &provider->death);
+        r = troupe_actor_monitor(providers->actor, provider->ref, &provider->death);
     if (r == 0)
         providers->n_known++;
     return r;
@@ -59,7 +59,7 @@ static int await(struct providers *providers, struct troupe_future *answer, stru
 
         for (size_t i = 0; i < n; i++) /* the current one first */
             futures[1 + i] = providers->known[n - 1 - i].death;
-        r = troupe_await_any(futures, 1 + n, TROUPE_AWAIT_RUN, TROUPE_USEC_INFINITY);
+        r = troupe_future_await_any(futures, 1 + n, TROUPE_AWAIT_RUN, TROUPE_USEC_INFINITY);
         if (r <= 1)
             return r;
         n -= (size_t)r;
@@ -140,9 +140,10 @@ static int ask(struct providers *providers, const char *address, uint64_t patien
     question = json_dumps(order->root, JSON_COMPACT);
     if (!question)
         return -ENOMEM;
-    r = troupe_ask(providers->actor, providers->known[providers->n_known - 1].ref, &answer, "setup",
-                   .text = question, .key = order->customer, .key_size = strlen(order->customer),
-                   .timeout_usec = patience_usec, .reply_type = "provider");
+    r = troupe_actor_ask(providers->actor, providers->known[providers->n_known - 1].ref, &answer,
+                         "setup", .text = question, .key = order->customer,
+                         .key_size = strlen(order->customer), .timeout_usec = patience_usec,
+                         .reply_type = "provider");
     free(question);
     if (r == 0)
         r = take_answer(providers, answer, order, outcome);

@@ -58,7 +58,7 @@ static int print_end(struct submission *submission, const struct troupe_result *
 
     if (result->error < 0)
         return print_refusal(submission, result->cookie, strerror(-result->error));
-    if (result->end == TROUPE_SUCCEEDED || result->end == TROUPE_FAILED)
+    if (result->end == TROUPE_SUCCEEDED || result->end == TROUPE_REJECTED)
         outcome = json_loadb(result->data, result->size, 0, NULL);
     if (!outcome)
         outcome = json_pack("{s:s}", "reason", result->reason);
