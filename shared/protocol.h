@@ -163,7 +163,7 @@ struct protocol_submit {
     struct payload_wire payload;
 };
 
-/* CANCEL is answered with ACCEPTED or REFUSED, WATCH with DONE or REFUSED. */
+/* CANCEL is answered with ACCEPTED or REFUSED, WAIT with DONE or REFUSED. */
 struct protocol_by_id {
     uint64_t cookie;
     struct protocol_id id;
