@@ -58,14 +58,15 @@ JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 
 # ---- sources --------------------------------------------------------------------------------------
 
-SHARED := $(wildcard shared/*.c)
-KEEPER := $(filter-out supervisor/keeper/main.c,$(wildcard supervisor/keeper/*.c))
-SUPERVISOR := $(filter-out supervisor/main.c supervisor/keeper/main.c supervisor/ctl/%,$(wildcard supervisor/*.c supervisor/*/*.c))
-CTL := $(filter-out supervisor/ctl/main.c,$(wildcard supervisor/ctl/*.c))
-WORKER := $(wildcard worker/*.c)
+below = $(sort $(shell find $(1) -name '$(2)'))
+SHARED := $(call below,shared,*.c)
+KEEPER := $(filter-out %/main.c,$(call below,supervisor/keeper,*.c))
+SUPERVISOR := $(filter-out %/main.c supervisor/ctl/%,$(call below,supervisor,*.c))
+CTL := $(filter-out %/main.c,$(call below,supervisor/ctl,*.c))
+WORKER := $(filter-out worker/exec/% worker/examples/%,$(call below,worker,*.c))
 EXEC := $(filter-out worker/exec/troupe-exec.c,$(wildcard worker/exec/*.c))
-UNIT_TESTS := $(wildcard tests/unit/*/test-*.c)
-UNIT_HELPERS := $(filter-out $(UNIT_TESTS),$(wildcard tests/unit/*.c tests/unit/*/*.c))
+UNIT_TESTS := $(call below,tests/unit,test-*.c)
+UNIT_HELPERS := $(filter-out $(UNIT_TESTS),$(call below,tests/unit,*.c))
 STRESS_TESTS := $(wildcard tests/stress/stress-*.c)
 STRESS_HELPERS := $(filter-out $(STRESS_TESTS),$(wildcard tests/stress/*.c))
 E2E_PROGRAMS := $(wildcard tests/e2e/*.c)
@@ -79,11 +80,9 @@ FUZZERS := $(wildcard tests/fuzz/fuzz-*.c)
 EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
 	$(notdir $(patsubst %/,%,$(sort $(dir $(wildcard worker/examples/*/*.c)))))
 
-MANUALS := $(wildcard supervisor/*.[1-8] supervisor/*/*.[1-8] worker/*.[1-8] worker/exec/*.[1-8])
+MANUALS := $(call below,supervisor worker,*.[1-8])
 INTERFACES := $(wildcard supervisor/control/*.varlink)
-OURS := $(wildcard shared/*.[ch] supervisor/*.[ch] supervisor/*/*.[ch] worker/*.[ch] worker/exec/*.[ch] \
-	worker/examples/*.[ch] worker/examples/*/*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch] tests/e2e/workers/*.[ch] \
-	tests/bench/*/*.[ch])
+OURS := $(call below,shared supervisor worker tests,*.[ch])
 PRODUCT := $(filter-out tests/%,$(filter %.c,$(OURS)))
 SCRIPTS := $(shell grep -lE '^\#!.*(/| )(ba|da)?sh' .ci/* units/* tests/*/* worker/examples/* 2>/dev/null)
 
@@ -97,7 +96,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
-.PHONY: all run check check-programs check-unit check-stress check-e2e check-clients check-chaos check-asan check-tsan \
+.PHONY: all run check check-programs check-unit check-stress check-e2e check-clients check-layers check-chaos check-asan check-tsan \
 	check-model check-valgrind check-systemd check-vm fuzz lint fmt install install-files uninstall bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
@@ -383,6 +382,11 @@ lint: deps
 	$(if $(MANUALS),mandoc -T lint -W warning $(MANUALS))
 	$(if $(SCRIPTS),shellcheck $(SCRIPTS))
 
+# The folders' order, as CONTRIBUTING.md draws it.
+check-layers: deps
+	+@$(again) all
+	@tests/layers $(BUILD)
+
 fmt:
 	@.ci/deps clang-format
 	clang-format -i $(OURS)
@@ -452,6 +456,7 @@ help:
 	@echo 'make check-valgrind unit tests under valgrind'
 	@echo 'make check-systemd  under a real, booted systemd (root, systemd-nspawn)'
 	@echo 'make check-vm       on a Debian kernel of its own, SUITE=trixie|bookworm (root, qemu, minutes)'
+	@echo 'make check-layers   that no folder knows a later one, and no calls run in circles'
 	@echo 'make check-clients  the socket under python3-varlink and varlinkctl (root, mmdebstrap)'
 	@echo 'make check-chaos    10,000 workers killed while jobs run (minutes)'
 	@echo 'make fuzz           FUZZ_SECONDS=20 per target, with clang'
