@@ -131,7 +131,7 @@ int protocol_get_exchange(const void *body, uint32_t size, struct protocol_excha
     struct message_reader reader = message_reader(body, size);
 
     ret->cookie = message_get_u64(&reader);
-    ret->type = (enum protocol_exchange_type)part_get_enum(&reader, PROTOCOL_EXCHANGE_ROUTING_KEY);
+    ret->type = (enum exchange_kind)part_get_enum(&reader, EXCHANGE_ROUTING_KEY);
     ret->wildcards = part_get_bool(&reader);
     ret->name_size = part_get_text(&reader, &ret->name, PROTOCOL_ACTOR_NAME_MAX);
     return message_end(&reader);

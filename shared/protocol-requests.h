@@ -7,6 +7,7 @@
  * protocol-actors.h.
  */
 
+#include "shared/exchange-kind.h"
 #include "shared/protocol-actors.h"
 
 #define PROTOCOL_ACTOR_NAME_MAX 255
@@ -56,16 +57,9 @@ struct protocol_subscription {
     struct topic topic;
 };
 
-enum protocol_exchange_type {
-    PROTOCOL_EXCHANGE_SINGLE = 0,
-    PROTOCOL_EXCHANGE_TYPED_SINGLE = 1,
-    PROTOCOL_EXCHANGE_TYPED_MULTI = 2,
-    PROTOCOL_EXCHANGE_ROUTING_KEY = 3,
-};
-
 struct protocol_exchange {
     uint64_t cookie;
-    enum protocol_exchange_type type;
+    enum exchange_kind type;
     bool wildcards; /* `*` and `#` in keys (routing-key only) */
     const char *name;
     uint32_t name_size;

@@ -41,3 +41,17 @@ size_t utf8_printable(const void *at, size_t left)
 
     return control ? 0 : length;
 }
+
+bool utf8_is_text(const void *data, size_t size)
+{
+    const uint8_t *s = data;
+
+    for (size_t i = 0; i < size;) {
+        size_t length = utf8_character(s + i, size - i);
+
+        if (length == 0 || s[i] == 0)
+            return false;
+        i += length;
+    }
+    return true;
+}

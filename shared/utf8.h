@@ -13,3 +13,6 @@ size_t utf8_character(const void *at, size_t left);
 /* As utf8_character(), and 0 also for control characters: below U+0020, U+007F to U+009F. A
  * terminal may obey those. */
 size_t utf8_printable(const void *at, size_t left);
+
+/* Whether all of it is valid UTF-8 without NUL. The empty text is. */
+bool utf8_is_text(const void *data, size_t size);

@@ -176,7 +176,7 @@ int troupe_actor_exchange_new(struct troupe_actor *actor, const char *name,
     if (length == 0 || length > PROTOCOL_ACTOR_NAME_MAX || (unsigned)kind > TROUPE_EXCHANGE_PATTERN)
         return -EINVAL;
     what.wildcards = kind == TROUPE_EXCHANGE_PATTERN;
-    what.type = what.wildcards ? PROTOCOL_EXCHANGE_ROUTING_KEY : (enum protocol_exchange_type)kind;
+    what.type = what.wildcards ? EXCHANGE_ROUTING_KEY : (enum exchange_kind)kind;
     r = question(&q, actor, length);
     if (r < 0)
         return r;

@@ -3,7 +3,6 @@
 
 #include "supervisor/channel/answer.h"
 #include "supervisor/context.h"
-#include "supervisor/control/access.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,14 +118,6 @@ int attachment_send_owed(struct attachment *attachment)
     return 0;
 }
 
-/* The end of a job comes with its result. */
-static bool may_read(const struct attachment *attachment, const struct job *job)
-{
-    const struct access access = {.context = attachment->context, .peer = attachment->peer};
-
-    return access_job(&access, job);
-}
-
 int attachment_on_watch(struct attachment *attachment, const struct ring_record *record)
 {
     struct protocol_by_id watch;
@@ -140,7 +131,8 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
     job = job_by_id(&attachment->context->jobs, &watch.id);
     if (!job)
         return answer_refuse(&attachment->endpoint, watch.cookie, ESRCH, "no such job");
-    if (!may_read(attachment, job))
+    /* The end of a job comes with its result. */
+    if (!attachment->may_read(attachment->userdata, job))
         return answer_refuse(&attachment->endpoint, watch.cookie, EPERM, "not permitted");
     if (job_ended(job))
         return attachment_send_done(attachment, watch.cookie, job);

@@ -23,9 +23,8 @@ struct attachment {
     struct endpoint endpoint;
     struct context *context;
     struct actor *actor;
-    const struct peer *peer;
+    uid_t uid; /* of the client's process */
     bool may_change;
-    uid_t uid;           /* of the client */
     unsigned n_waiters;  /* in the two lists */
     struct list waiting; /* waiters on live jobs, struct job_waiter.owner_link */
     struct list
@@ -35,6 +34,7 @@ struct attachment {
     bool has_blob;           /* of the request that waits for room: */
     struct payload blob;     /* that job's, once fetched */
     uint64_t blob_serial;
+    bool (*may_read)(void *userdata, const struct job *job);
     void (*broken)(void *userdata, const char *what);
     void *userdata;
 };

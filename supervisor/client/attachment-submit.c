@@ -5,7 +5,6 @@
 #include "supervisor/channel/answer.h"
 #include "supervisor/context.h"
 #include "supervisor/group/group.h"
-#include "supervisor/varlink/peer.h"
 #include <errno.h>
 #include <string.h>
 
@@ -76,7 +75,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .key = key,
         .key_size = submit->key_size,
         .keep_result = !(submit->flags & PROTOCOL_SUBMIT_DO),
-        .submitter_uid = attachment->peer->uid,
+        .submitter_uid = attachment->uid,
         .options = {.max_retries = submit->max_retries,
                     .timeout = submit->timeout,
                     .backoff_min = submit->backoff_min,

@@ -9,7 +9,6 @@
 #include "supervisor/message/actor-request.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/router.h"
-#include "supervisor/varlink/peer.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +64,7 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
     r = answer_accept(&attachment->endpoint, cancel.cookie, &cancel.id);
     if (r == 0) {
         job->canceller_known = true;
-        job->canceller = attachment->peer->uid;
+        job->canceller = attachment->uid;
         (void)cell_cancel(job);
     }
     return r;
@@ -205,7 +204,8 @@ int attachment_new(struct attachment **ret, struct context *context,
     if (!attachment)
         return -ENOMEM;
     attachment->context = context;
-    attachment->peer = client->peer;
+    attachment->uid = client->uid;
+    attachment->may_read = client->may_read;
     attachment->may_change = true;
     attachment->broken = client->broken;
     attachment->userdata = client->userdata;

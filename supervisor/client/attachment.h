@@ -2,37 +2,42 @@
 #pragma once
 
 /*
- * An attached client: its own pair of rings, for as long as its Varlink connection lives. It
- * submits, cancels and watches; what it is owed and does not fetch is bounded by what it submitted.
+ * An attached client: a pair of rings of its own, for as long as its Varlink connection lives. The
+ * client submits, cancels and watches jobs and sends messages. What it does not fetch is bounded by
+ * what it submitted.
  */
 
 #include "supervisor/channel/endpoint.h"
+#include <stdbool.h>
+#include <sys/types.h>
 
 struct attachment;
 struct context;
-struct peer;
+struct job;
 
 struct attachment_options {
-    const struct peer *peer;  /* borrowed */
+    uid_t uid;                /* of the client's process */
     struct blob_share *blobs; /* what the client's payloads count for */
+    /* Whether the client may read this job's result, asked anew for each job. */
+    bool (*may_read)(void *userdata, const struct job *job);
+    /* From the loop: the client broke the protocol of the rings. The connection is to be closed,
+     * which frees the attachment. */
     void (*broken)(void *userdata, const char *what);
     void *userdata;
 };
 
 /*
- * Makes the rings. `*ret_fds` are for the client: close the control end after sending
- * (attachment_sent()). `broken` is called from the loop when the client broke the protocol: the
- * connection is to be closed (which frees the attachment). It may submit and cancel
- * (attachment_set_may_change()). 0 or -errno.
+ * Makes the rings. `*ret_fds` are for the client; after sending them, call attachment_sent(). The
+ * client may submit and cancel until attachment_set_may_change() says otherwise. 0 or -errno.
  */
 int attachment_new(struct attachment **ret, struct context *context,
                    const struct attachment_options *client, struct endpoint_fds *ret_fds);
 void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds);
 
-/* From now on; requests that wait for room are judged anew. */
+/* Takes effect at once, also for requests that wait for room. */
 void attachment_set_may_change(struct attachment *attachment, bool may_change);
 
-/* The client's as an actor, "@3"; borrowed. */
+/* The client's address as an actor, "@3"; borrowed. */
 const char *attachment_address(const struct attachment *attachment);
 
 /* Its jobs go on without it. NULL allowed; returns NULL. */

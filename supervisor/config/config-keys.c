@@ -2,11 +2,11 @@
 #include "supervisor/config/config-keys.h"
 
 #include "shared/cleanup.h"
+#include "shared/job-bounds.h"
 #include "shared/log.h"
 #include "shared/memory.h"
 #include "shared/spin.h"
 #include "supervisor/config/config-types.h"
-#include "supervisor/job/job-options.h"
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -118,8 +118,8 @@ static const struct config_key GROUP_KEYS[] = {
      .max = SIZE_LIMIT, .live = true, .allowed = "a size such as 64K, 256M, 2G"},
     {IN_JOBS("TimeoutSec", TIMEOUT, timeout), .fallback = "infinity", .max = INT64_MAX,
      .infinity = true, .live = true, .allowed = TIME_ALLOWED ", infinity"},
-    {IN_JOBS("MaxRetries", UNSIGNED, max_retries), .fallback = "3", .max = 1000000, .live = true,
-     .allowed = "a number from 0 to 1000000"},
+    {IN_JOBS("MaxRetries", UNSIGNED, max_retries), .fallback = "3", .max = JOB_RETRIES_MAX,
+     .live = true, .allowed = "a number from 0 to 1000000"},
     {IN_JOBS("BackoffMinSec", TIME, backoff_min), .fallback = "100ms", .max = JOB_BACKOFF_MAX,
      .live = true, .allowed = TIME_ALLOWED ", up to 1d"},
     {IN_JOBS("BackoffMaxSec", TIME, backoff_max), .fallback = "30s", .max = JOB_BACKOFF_MAX,

@@ -9,8 +9,8 @@
  */
 
 #include "shared/clock.h"
+#include "shared/exchange-kind.h"
 #include "supervisor/config/config-group.h"
-#include "supervisor/message/exchange.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>

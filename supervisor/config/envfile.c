@@ -2,8 +2,8 @@
 #include "supervisor/config/envfile.h"
 
 #include "shared/cleanup.h"
+#include "shared/utf8.h"
 #include "supervisor/config/strv.h"
-#include "supervisor/varlink/encoding.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -155,7 +155,7 @@ static int take_assignment(struct reader *reader, config_strv *environment)
     }
     if (!take_value(reader))
         return reader->problem(reader->userdata, line, "a quote is not closed");
-    if (!encoding_is_text(reader->out, reader->size))
+    if (!utf8_is_text(reader->out, reader->size))
         return reader->problem(reader->userdata, line, "the value is not valid UTF-8 without NUL");
     put(reader, '\0');
     if (strv_length((const char *const *)*environment) >= STRV_MAX) {

@@ -2,7 +2,7 @@
 #include "supervisor/config/unitfile.h"
 
 #include "shared/cleanup.h"
-#include "supervisor/varlink/encoding.h"
+#include "shared/utf8.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -127,7 +127,7 @@ static int take_line(struct parser *parser, unsigned line, char *text, char *end
 
     if (memchr(text, '\0', size))
         return problem(parser, line, "contains a NUL byte");
-    if (!encoding_is_text(text, size))
+    if (!utf8_is_text(text, size))
         return problem(parser, line, "is not valid UTF-8");
     text = skip_space(text);
     cut_space(text, end);

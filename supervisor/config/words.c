@@ -2,8 +2,8 @@
 #include "supervisor/config/words.h"
 
 #include "shared/cleanup.h"
+#include "shared/utf8.h"
 #include "supervisor/config/strv.h"
-#include "supervisor/varlink/encoding.h"
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -156,7 +156,7 @@ static int take_words(struct splitter *splitter, config_strv *words)
             return invalid(splitter, "';' would begin a second command, but there is only one "
                                      "(as an argument it is written '\\;')");
         r = take_word(splitter);
-        if (r == 0 && !encoding_is_text(splitter->word, splitter->size))
+        if (r == 0 && !utf8_is_text(splitter->word, splitter->size))
             r = invalid(splitter, "an escape makes the word invalid UTF-8");
         splitter->word[splitter->size] = '\0';
         if (r == 0)

@@ -214,6 +214,13 @@ static void on_broken(void *userdata, const char *what)
     connection_close(request->connection);
 }
 
+static bool may_read(void *userdata, const struct job *job)
+{
+    const struct access access = access_of(userdata);
+
+    return access_job(&access, job);
+}
+
 static void fail_version(struct request *request, int64_t version)
 {
     struct reply *reply = request_begin_error(request, "BadVersion");
@@ -242,8 +249,9 @@ static void attach(struct request *request)
         {"version", VARLINK_INT, true, offsetof(struct attach_parameters, version)},
         {0},
     };
-    const struct attachment_options options = {.peer = &request->connection->peer,
+    const struct attachment_options options = {.uid = request->connection->peer.uid,
                                                .blobs = request->connection->account->blobs,
+                                               .may_read = may_read,
                                                .broken = on_broken,
                                                .userdata = request};
     struct attach_parameters parameters = {0};

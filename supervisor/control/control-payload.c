@@ -2,8 +2,8 @@
 
 #include "supervisor/control/control-payload.h"
 
+#include "shared/base64.h"
 #include "shared/cleanup.h"
-#include "supervisor/varlink/encoding.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static bool take_base64(struct request *request, const struct varlink_bytes *dat
         request_internal(request, -ENOMEM);
         return false;
     }
-    if (encoding_from_base64(buffer, &ret->size, data->data, data->size) < 0) {
+    if (base64_decode(buffer, &ret->size, data->data, data->size) < 0) {
         request_fail_string(request, "BadPayload", "problem",
                             "not base64 (RFC 4648, with padding, without line breaks)");
         return false;

@@ -5,11 +5,11 @@
 #include "supervisor/ctl/explain.h"
 
 #include "shared/cleanup.h"
+#include "shared/utf8.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/exit-status.h"
 #include "supervisor/ctl/format.h"
 #include "supervisor/ctl/show.h"
-#include "supervisor/varlink/encoding.h"
 #include "worker/troupe.h"
 #include <limits.h>
 #include <stdio.h>
@@ -104,7 +104,7 @@ static char *answer_line(const struct troupe_result *result)
 
     while (size > 0 && data[size - 1] == '\n')
         size--;
-    if (size == 0 || size > ANSWER_MAX || memchr(data, '\n', size) || !encoding_is_text(data, size))
+    if (size == 0 || size > ANSWER_MAX || memchr(data, '\n', size) || !utf8_is_text(data, size))
         return NULL;
     return strndup(data, size);
 }
@@ -115,7 +115,7 @@ static void show_answer(const struct troupe_result *result)
     struct terminal terminal;
     _cleanup_free_ char *text = NULL;
 
-    if (result->size > ANSWER_MAX || !encoding_is_text(result->data, result->size)) {
+    if (result->size > ANSWER_MAX || !utf8_is_text(result->data, result->size)) {
         complain("its answer has %s%s; --json shows it", BYTES(result->size),
                  result->size > ANSWER_MAX ? "" : " and is not text");
         return;

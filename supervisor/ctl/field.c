@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/field.h"
 
+#include "shared/base64.h"
 #include "shared/cleanup.h"
-#include "supervisor/varlink/encoding.h"
+#include "shared/utf8.h"
 #include <string.h>
 
 const char *field_text(const json_t *object, const char *name)
@@ -48,18 +49,18 @@ usec_t field_usec(const json_t *object, const char *name)
 
 static json_t *payload_base64(const void *data, size_t size)
 {
-    size_t text_size = encoding_base64_size(size);
+    size_t text_size = base64_size(size);
     _cleanup_free_ char *text = malloc(text_size + 1);
 
     if (!text)
         return NULL;
-    encoding_base64(text, data, size);
+    base64_encode(text, data, size);
     return json_pack("{s:s, s:s%}", "encoding", "base64", "data", text, text_size);
 }
 
 json_t *field_payload_new(const void *data, size_t size)
 {
-    if (!encoding_is_text(data, size))
+    if (!utf8_is_text(data, size))
         return payload_base64(data, size);
     return json_pack("{s:s, s:s%}", "encoding", "utf8", "data", data, size);
 }
@@ -83,7 +84,7 @@ int field_payload(const json_t *object, const char *name, char **ret, size_t *re
         return -ENOMEM;
     if (!field_is(payload, "encoding", "base64"))
         memcpy(bytes, text, size);
-    else if (encoding_from_base64(bytes, &size, text, size) < 0)
+    else if (base64_decode(bytes, &size, text, size) < 0)
         return -EPROTO;
     bytes[size] = '\0';
     *ret_size = size;

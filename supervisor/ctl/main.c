@@ -4,11 +4,11 @@
 
 #include "shared/cleanup.h"
 #include "shared/standard.h"
+#include "shared/utf8.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/help.h"
 #include "supervisor/ctl/invocation.h"
 #include "supervisor/ctl/verb-table.h"
-#include "supervisor/varlink/encoding.h"
 #include "worker/troupe.h"
 #include <locale.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int check_operands(const struct invocation *invocation)
     }
     /* Names go into JSON; files may be called as they like. */
     for (size_t i = 0; !files && i < invocation->n_operands; i++)
-        if (!encoding_is_text(invocation->operands[i], strlen(invocation->operands[i]))) {
+        if (!utf8_is_text(invocation->operands[i], strlen(invocation->operands[i]))) {
             complain("'%s' is no UTF-8", invocation->operands[i]);
             return EXIT_USAGE;
         }

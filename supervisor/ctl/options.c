@@ -2,10 +2,10 @@
 #include "supervisor/ctl/options.h"
 
 #include "shared/cleanup.h"
+#include "shared/utf8.h"
 #include "supervisor/config/suggest.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/value.h"
-#include "supervisor/varlink/encoding.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -184,7 +184,7 @@ static int store(struct options *options, const struct option *option, const cha
         *(bool *)field = true;
         break;
     case OPTION_TEXT:
-        if ((option->set & IN_MESSAGES) && !encoding_is_text(value, strlen(value))) {
+        if ((option->set & IN_MESSAGES) && !utf8_is_text(value, strlen(value))) {
             complain("--%s must be UTF-8", option->name);
             return -EINVAL;
         }

@@ -6,7 +6,7 @@
  * PROTOCOL_DEFAULT_USEC and PROTOCOL_DEFAULT_PRIORITY stand for the group's own value.
  */
 
-#include "shared/clock.h"
+#include "shared/job-bounds.h"
 #include "shared/protocol.h"
 #include <stdint.h>
 
@@ -23,6 +23,3 @@ struct job_options {
         .backoff_min = PROTOCOL_DEFAULT_USEC, .backoff_max = PROTOCOL_DEFAULT_USEC,                \
         .priority = PROTOCOL_DEFAULT_PRIORITY,                                                     \
     }
-
-#define JOB_RETRIES_MAX 1000000u
-#define JOB_BACKOFF_MAX ((usec_t)24 * 3600 * USEC_PER_SEC)

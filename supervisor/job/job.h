@@ -108,8 +108,6 @@ struct job {
 };
 
 #define JOB_ATTEMPTS_KEPT 8
-/* How far ahead a job may be put off. */
-#define JOB_DELAY_MAX ((usec_t)366 * 24 * 3600 * USEC_PER_SEC)
 
 struct job_table {
     struct job **chunks;

@@ -21,20 +21,13 @@
  * may cost together is bounded.
  */
 
+#include "shared/exchange-kind.h"
 #include "shared/list-cursor.h"
 #include "shared/list.h"
 #include "shared/topic.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum exchange_kind {
-    EXCHANGE_SINGLE,
-    EXCHANGE_TYPED_SINGLE,
-    EXCHANGE_TYPED_MULTI,
-    EXCHANGE_ROUTING_KEY,
-    _EXCHANGE_N_KINDS,
-};
 
 enum {
     _EXCHANGE_E_SUCCESS,

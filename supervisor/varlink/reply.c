@@ -2,9 +2,9 @@
 
 #include "supervisor/varlink/reply.h"
 
+#include "shared/base64.h"
 #include "shared/utf8.h"
 #include "supervisor/varlink/account.h"
-#include "supervisor/varlink/encoding.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -220,17 +220,17 @@ void reply_payload(struct reply *reply, const char *key, const void *data, size_
     char *at;
 
     reply_object(reply, key);
-    if (encoding_is_text(data, size)) {
+    if (utf8_is_text(data, size)) {
         reply_string(reply, "encoding", "utf8");
         reply_text(reply, "data", data, size);
     } else {
         reply_string(reply, "encoding", "base64");
         member(reply, "data");
         reply_raw(reply, "\"", 1);
-        at = size <= reply->limit ? reserve(reply, encoding_base64_size(size)) : NULL;
+        at = size <= reply->limit ? reserve(reply, base64_size(size)) : NULL;
         if (at) {
-            encoding_base64(at, data, size);
-            reply->size += encoding_base64_size(size);
+            base64_encode(at, data, size);
+            reply->size += base64_size(size);
         } else if (reply->error == 0) {
             reply->error = -EMSGSIZE;
         }

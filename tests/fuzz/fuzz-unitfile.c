@@ -6,11 +6,11 @@
  * no user database.
  */
 
+#include "shared/utf8.h"
 #include "supervisor/config/config-draft.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/envfile.h"
 #include "supervisor/config/strv.h"
-#include "supervisor/varlink/encoding.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void check_problems(struct config_problems *problems)
     for (size_t i = 0; i < problems->n_problems; i++) {
         const char *text = problems->problems[i].text;
 
-        require(encoding_is_text(text, strlen(text)), "a problem is not text");
+        require(utf8_is_text(text, strlen(text)), "a problem is not text");
         require(!strpbrk(text, "\n\x1b"), "a problem has control characters");
         require(i == 0 || problems->problems[i].line >= problems->problems[i - 1].line,
                 "problems are not in the order of their lines");

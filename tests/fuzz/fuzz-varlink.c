@@ -6,12 +6,12 @@
  * encoders: what they write must be read back as it was.
  */
 
+#include "shared/base64.h"
 #include "shared/log.h"
 #include "supervisor/context.h"
 #include "supervisor/control/control.h"
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
-#include "supervisor/varlink/encoding.h"
 #include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -147,17 +147,17 @@ static void check_answers(int fd)
 
 static void check_encodings(const uint8_t *data, size_t size)
 {
-    char *encoded = malloc(encoding_base64_size(size) + 1);
+    char *encoded = malloc(base64_size(size) + 1);
     uint8_t *decoded = malloc(size + 3);
     size_t decoded_size;
 
-    encoding_base64(encoded, data, size);
-    must(encoding_from_base64(decoded, &decoded_size, encoded, encoding_base64_size(size)) == 0);
+    base64_encode(encoded, data, size);
+    must(base64_decode(decoded, &decoded_size, encoded, base64_size(size)) == 0);
     must(decoded_size == size && memcmp(decoded, data, size) == 0);
-    if (encoding_from_base64(decoded, &decoded_size, (const char *)data, size) == 0) {
+    if (base64_decode(decoded, &decoded_size, (const char *)data, size) == 0) {
         /* There is one spelling only. */
-        must(encoding_base64_size(decoded_size) == size);
-        encoding_base64(encoded, decoded, decoded_size);
+        must(base64_size(decoded_size) == size);
+        base64_encode(encoded, decoded, decoded_size);
         must(memcmp(encoded, data, size) == 0);
     }
     free(decoded);

@@ -2,7 +2,8 @@
 
 /* The protocol without a socket: reading calls, writing answers, and the encodings of bytes. */
 
-#include "supervisor/varlink/encoding.h"
+#include "shared/base64.h"
+#include "shared/utf8.h"
 #include "supervisor/varlink/reply.h"
 #include "supervisor/varlink/varlink.h"
 #include <check.h>
@@ -284,8 +285,8 @@ START_TEST(base64_of_every_length_comes_back)
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (unsigned char)(i * 37 + 200);
     for (size_t n = 0; n <= sizeof(bytes); n++) {
-        encoding_base64(encoded, bytes, n);
-        ck_assert_int_eq(encoding_from_base64(back, &size, encoded, encoding_base64_size(n)), 0);
+        base64_encode(encoded, bytes, n);
+        ck_assert_int_eq(base64_decode(back, &size, encoded, base64_size(n)), 0);
         ck_assert_uint_eq(size, n);
         ck_assert_mem_eq(back, bytes, n);
     }
@@ -296,9 +297,9 @@ START_TEST(base64_is_that_of_the_standard)
 {
     char encoded[8];
 
-    encoding_base64(encoded, "\xfb\xff\xbf", 3);
+    base64_encode(encoded, "\xfb\xff\xbf", 3);
     ck_assert_mem_eq(encoded, "+/+/", 4);
-    encoding_base64(encoded, "foob", 4);
+    base64_encode(encoded, "foob", 4);
     ck_assert_mem_eq(encoded, "Zm9vYg==", 8);
 }
 END_TEST
@@ -313,8 +314,8 @@ START_TEST(what_is_not_quite_base64_is_refused)
     size_t size;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        ck_assert_msg(encoding_from_base64(back, &size, texts[i], strlen(texts[i])) == -EINVAL,
-                      "%s", texts[i]);
+        ck_assert_msg(base64_decode(back, &size, texts[i], strlen(texts[i])) == -EINVAL, "%s",
+                      texts[i]);
 }
 END_TEST
 
@@ -335,10 +336,10 @@ START_TEST(utf8_is_strict)
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-        ck_assert_msg(!encoding_is_text(wrong[i], strlen(wrong[i])), "%zu", i);
-    ck_assert(encoding_is_text("\x7f\xc2\x80\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", 13));
-    ck_assert(encoding_is_text("", 0));
-    ck_assert(!encoding_is_text("a\0b", 3));
+        ck_assert_msg(!utf8_is_text(wrong[i], strlen(wrong[i])), "%zu", i);
+    ck_assert(utf8_is_text("\x7f\xc2\x80\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", 13));
+    ck_assert(utf8_is_text("", 0));
+    ck_assert(!utf8_is_text("a\0b", 3));
 }
 END_TEST
 

@@ -1,36 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-
-#include "supervisor/varlink/encoding.h"
-
-#include "shared/utf8.h"
+#include "shared/base64.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
-bool encoding_is_text(const void *data, size_t size)
-{
-    const uint8_t *s = data;
+static const char DIGITS[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-    for (size_t i = 0; i < size;) {
-        size_t length = utf8_character(s + i, size - i);
-
-        if (length == 0 || s[i] == 0)
-            return false;
-        i += length;
-    }
-    return true;
-}
-
-static const char base64_digits[64] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-size_t encoding_base64_size(size_t size)
+size_t base64_size(size_t size)
 {
     return (size + 2) / 3 * 4;
 }
 
-void encoding_base64(char *to, const void *from, size_t size)
+void base64_encode(char *to, const void *from, size_t size)
 {
     const uint8_t *s = from;
 
@@ -41,15 +23,15 @@ void encoding_base64(char *to, const void *from, size_t size)
             bits |= (uint32_t)s[i + 1] << 8;
         if (i + 2 < size)
             bits |= s[i + 2];
-        *to++ = base64_digits[bits >> 18];
-        *to++ = base64_digits[bits >> 12 & 63];
-        *to++ = i + 1 < size ? base64_digits[bits >> 6 & 63] : '=';
-        *to++ = i + 2 < size ? base64_digits[bits & 63] : '=';
+        *to++ = DIGITS[bits >> 18];
+        *to++ = DIGITS[bits >> 12 & 63];
+        *to++ = i + 1 < size ? DIGITS[bits >> 6 & 63] : '=';
+        *to++ = i + 2 < size ? DIGITS[bits & 63] : '=';
     }
 }
 
-/* -1 for what is no digit. */
-static int base64_value(char c)
+/* -1 for a character that is not a digit. */
+static int digit_value(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -61,12 +43,12 @@ static int base64_value(char c)
 }
 
 /* One group of `n_digits` (2 … 4) digits into n_digits - 1 bytes. */
-static int base64_group(uint8_t *to, const char *text, size_t n_digits)
+static int decode_group(uint8_t *to, const char *text, size_t n_digits)
 {
     uint32_t bits = 0;
 
     for (size_t i = 0; i < 4; i++) {
-        int value = i < n_digits ? base64_value(text[i]) : 0;
+        int value = i < n_digits ? digit_value(text[i]) : 0;
 
         if (value < 0)
             return -EINVAL;
@@ -74,11 +56,11 @@ static int base64_group(uint8_t *to, const char *text, size_t n_digits)
     }
     for (size_t i = 0; i < n_digits - 1; i++)
         to[i] = (uint8_t)(bits >> (16 - 8 * i));
-    /* Unused bits would let one content have several spellings. */
+    /* Unused bits must be zero: each content has one encoding. */
     return (bits & ((1u << (8 * (4 - n_digits))) - 1)) == 0 ? 0 : -EINVAL;
 }
 
-int encoding_from_base64(void *to, size_t *ret_size, const char *text, size_t size)
+int base64_decode(void *to, size_t *ret_size, const char *text, size_t size)
 {
     uint8_t *at = to;
 
@@ -89,7 +71,7 @@ int encoding_from_base64(void *to, size_t *ret_size, const char *text, size_t si
 
         if (i + 4 == size && text[i + 3] == '=')
             n_digits = text[i + 2] == '=' ? 2 : 3;
-        if (base64_group(at, text + i, n_digits) < 0)
+        if (decode_group(at, text + i, n_digits) < 0)
             return -EINVAL;
         at += n_digits - 1;
     }
