@@ -3,7 +3,7 @@
 
 /* The bounds of what the submitter of a job, or its group's file, may ask for. */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 
 #define JOB_RETRIES_MAX 1000000u
 #define JOB_BACKOFF_MAX (24 * 3600 * USEC_PER_SEC)

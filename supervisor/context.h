@@ -6,7 +6,7 @@
  * outlives everybody who holds it; nobody else knows the supervisor itself.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/config/config.h"
 #include "supervisor/event/event.h"
 #include "supervisor/event/log-limit.h"

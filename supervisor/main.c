@@ -2,8 +2,8 @@
 
 /* The supervisor: arguments and start-up. trouped, the keeper, executes it. */
 
-#include "shared/log.h"
-#include "shared/standard.h"
+#include "shared/base/log.h"
+#include "shared/base/standard.h"
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/supervisor.h"
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/reload-exchange.h"
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/strv.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/reload.h"
 
-#include "shared/cleanup.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/strv.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/config/config-resolve.h"
 #include "supervisor/control/control.h"
 #include "supervisor/supervisor-private.h"

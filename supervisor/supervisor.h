@@ -6,7 +6,7 @@
  * ready, what a reload changes, and how all of it stops.
  */
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include <stdbool.h>
 #include <sys/types.h>
 

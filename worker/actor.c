@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/actor.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <string.h>
 
 void actor_init(struct troupe_actor *actor, const struct carrier *carrier)

@@ -11,7 +11,7 @@
  * keep a shadow of the message first: STASHED, until its end.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "worker/carrier.h"
 #include "worker/future.h"
 #include "worker/handlers.h"

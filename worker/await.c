@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/actor.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static void actor_failure(struct troupe_actor *actor, int error, const char *reason)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/blob.h"
 
-#include "shared/cleanup.h"
-#include "shared/payload.h"
+#include "shared/base/cleanup.h"
+#include "shared/protocol/payload.h"
 #include <poll.h>
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/carrier.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/blob.h"
 
 /* The socket that is full of descriptors is looked at so often even if nothing tells of room. */

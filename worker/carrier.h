@@ -3,8 +3,8 @@
 
 /* What carries an actor's records: the end of a channel that a worker or a client holds. */
 
-#include "shared/channel.h"
-#include "shared/payload.h"
+#include "shared/protocol/payload.h"
+#include "shared/ring/channel.h"
 
 struct carrier_class {
     /* Room for a record, waiting for it if need be, and its end; shown to the supervisor at once.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/client.h"
 
 /* A client's end of the channel, as its actor uses it. */

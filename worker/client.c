@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/client.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/connect.h"
 #include <poll.h>
 #include <string.h>

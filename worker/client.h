@@ -3,8 +3,8 @@
 
 /* What the parts of the client know of each other: connection, requests, answers. */
 
-#include "shared/channel.h"
-#include "shared/protocol.h"
+#include "shared/protocol/protocol.h"
+#include "shared/ring/channel.h"
 #include "worker/actor.h"
 #include "worker/blob.h"
 #include "worker/connect.h"

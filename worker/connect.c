@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/connect.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -10,7 +10,7 @@
  * else which error.
  */
 
-#include "shared/channel.h"
+#include "shared/ring/channel.h"
 
 #define CONNECTION_ADDRESS_SIZE 24
 

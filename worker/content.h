@@ -6,7 +6,7 @@
  * is shown it.
  */
 
-#include "shared/protocol-actors.h"
+#include "shared/protocol/protocol-actors.h"
 
 struct content {
     const char *type; /* NUL-terminated */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/future.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static const _Alignas(8) char nothing[8];
 

@@ -6,7 +6,7 @@
  * A number that goes over the wire names it, so that an answer to nothing is seen.
  */
 
-#include "shared/list.h"
+#include "shared/base/list.h"
 #include "worker/content.h"
 #include "worker/pending.h"
 #include "worker/troupe.h"

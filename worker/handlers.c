@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/handlers.h"
 
-#include "shared/topic.h"
+#include "shared/protocol/topic.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/inherit.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>

@@ -10,7 +10,7 @@
  *   TROUPE_WORKER TROUPE_GENERATION             who this process is
  */
 
-#include "shared/channel.h"
+#include "shared/ring/channel.h"
 #include <stdint.h>
 
 struct inherited {

@@ -12,7 +12,7 @@
  * program's own robust mutexes.
  */
 
-#include "shared/memory.h"
+#include "shared/ring/memory.h"
 #include <pthread.h>
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/mail.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 int mail_new(struct troupe_message **ret, const void *body, uint32_t size, int control)
 {

@@ -3,7 +3,7 @@
 
 /* A message an actor has received: copied out of the ring, until its handler is done with it. */
 
-#include "shared/list.h"
+#include "shared/base/list.h"
 #include "worker/content.h"
 #include "worker/troupe.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/troupe-query.h"
 
-#include "shared/cleanup.h"
-#include "shared/clock.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "worker/connect.h"
 #include "worker/json-reader.h"
 #include <errno.h>

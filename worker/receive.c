@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/actor.h"
 
-#include "shared/cleanup.h"
-#include "shared/protocol-requests.h"
+#include "shared/base/cleanup.h"
+#include "shared/protocol/protocol-requests.h"
 
 /* The cookie that FOUND and REFUSED begin with tells whose they are. */
 static bool is_ours(const struct ring_record *record)

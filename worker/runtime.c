@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/runtime.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/inherit.h"
 #include <poll.h>
 #include <stdio.h>

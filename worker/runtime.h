@@ -3,8 +3,8 @@
 
 /* What the loop of a worker and the job in its hand know of each other. */
 
-#include "shared/channel.h"
-#include "shared/protocol.h"
+#include "shared/protocol/protocol.h"
+#include "shared/ring/channel.h"
 #include "worker/actor.h"
 #include "worker/blob.h"
 #include "worker/lifeline.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/actor.h"
 
-#include "shared/cleanup.h"
-#include "shared/protocol-requests.h"
+#include "shared/base/cleanup.h"
+#include "shared/protocol/protocol-requests.h"
 #include <string.h>
 
 /* More than the fields of any record here take beside its content: ASK's, with the wanted type. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/channel/answer.h"
 
-#include "shared/protocol-requests.h"
+#include "shared/protocol/protocol-requests.h"
 #include <string.h>
 
 /* `size` is what the put of the record returned. */

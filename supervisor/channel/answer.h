@@ -8,7 +8,7 @@
  * is read again once there is room), or -errno as endpoint_reserve().
  */
 
-#include "shared/protocol.h"
+#include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
 
 /* REFUSED: `error` is an errno, positive; `reason` a sentence, copied. */

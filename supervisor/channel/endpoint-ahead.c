@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/channel/endpoint-private.h"
 
-#include "shared/protocol-actors.h"
+#include "shared/protocol/protocol-actors.h"
 #include <errno.h>
 
 /*

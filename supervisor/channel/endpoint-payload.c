@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint-private.h"
 #include "supervisor/loop/closer.h"
 #include <errno.h>

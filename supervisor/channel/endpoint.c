@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/channel/endpoint-private.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>

@@ -8,7 +8,7 @@
  * broken().
  */
 
-#include "shared/channel.h"
+#include "shared/ring/channel.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/loop/loop.h"
 #include <stdbool.h>

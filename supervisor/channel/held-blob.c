@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/channel/held-blob.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/loop/closer.h"
 #include <limits.h>
 #include <stdbool.h>

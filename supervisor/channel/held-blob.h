@@ -7,7 +7,7 @@
  * user, has a share of it that leaves room for the others.
  */
 
-#include "shared/list.h"
+#include "shared/base/list.h"
 #include <stdint.h>
 
 struct blob_share;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/channel/payload.h"
 
-#include "shared/cleanup.h"
-#include "shared/fault.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

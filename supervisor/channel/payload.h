@@ -6,8 +6,8 @@
  * sealed descriptor they came in.
  */
 
-#include "shared/cleanup.h"
-#include "shared/payload.h"
+#include "shared/base/cleanup.h"
+#include "shared/protocol/payload.h"
 #include "supervisor/channel/held-blob.h"
 #include <stddef.h>
 #include <stdint.h>

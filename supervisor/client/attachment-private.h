@@ -9,7 +9,7 @@
  *   attachment-end.c     WATCH and DONE: the ends that it waits for, and those it is owed
  */
 
-#include "shared/protocol.h"
+#include "shared/protocol/protocol.h"
 #include "supervisor/client/attachment.h"
 #include "supervisor/group/cell-submit.h"
 

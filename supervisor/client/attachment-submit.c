@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/client/attachment-private.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/channel/answer.h"
 #include "supervisor/context.h"
 #include "supervisor/group/group.h"

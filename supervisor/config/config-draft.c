@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/config-draft.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/strv.h"
 #include "supervisor/config/suggest.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/config-exchange.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/config/config-directory.h"
 #include "supervisor/config/config-draft.h"
 #include "supervisor/config/config-problem.h"

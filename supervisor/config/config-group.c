@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/config-group.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/config/config-draft.h"
 #include "supervisor/config/config-keys.h"
 #include "supervisor/config/strv.h"

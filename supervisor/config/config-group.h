@@ -6,7 +6,7 @@
  * troupe.group(5) the meaning.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -57,9 +57,8 @@ typedef char **config_strv;
 struct config_draft;
 
 struct config_group {
-    char
-        *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a letter or digit
-                */
+    char *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a letter or digit
+                 */
     char *path;
 
     /* [Group] */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/config-keys.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include "shared/job-bounds.h"
-#include "shared/log.h"
-#include "shared/memory.h"
-#include "shared/spin.h"
+#include "shared/ring/memory.h"
+#include "shared/ring/spin.h"
 #include "supervisor/config/config-types.h"
 #include <assert.h>
 #include <errno.h>

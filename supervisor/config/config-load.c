@@ -3,8 +3,8 @@
 /* From a directory to structs: config_read() and config_load(). */
 
 #include "supervisor/config/config-load.h"
-#include "shared/cleanup.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include "supervisor/config/config-check.h"
 #include "supervisor/config/config-directory.h"
 #include "supervisor/config/config-draft.h"

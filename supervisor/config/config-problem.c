@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/config-problem.h"
 
-#include "shared/cleanup.h"
-#include "shared/utf8.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/config-types.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/config/envfile.h"
 #include "supervisor/config/strv.h"
 #include "supervisor/config/values.h"

@@ -2,7 +2,7 @@
 
 /* Single files, and what is wrong with them: config_verify_file(). */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/config/config-check.h"
 #include "supervisor/config/config-directory.h"
 #include "supervisor/config/config-exchange.h"

@@ -8,7 +8,7 @@
  * is allowed, and a configuration with a problem is never used.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "shared/exchange-kind.h"
 #include "supervisor/config/config-group.h"
 #include <stddef.h>

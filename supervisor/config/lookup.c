@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/lookup.h"
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  * Everything that is wanted goes into one table, is looked up, and is found there afterwards.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/config/config-group.h"
 #include <stdbool.h>
 #include <stddef.h>

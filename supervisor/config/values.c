@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/values.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <ctype.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * or one of the results below with `*ret` untouched.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <stdbool.h>
 #include <stdint.h>
 

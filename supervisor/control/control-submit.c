@@ -2,7 +2,7 @@
 
 #include "supervisor/control/control-submit.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/context.h"
 #include "supervisor/control/control-payload.h"
 #include "supervisor/control/control-target.h"

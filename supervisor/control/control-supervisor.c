@@ -2,7 +2,7 @@
 
 /* io.troupe.Supervisor: status, and what changes the life of groups and workers. */
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/config/config.h"
 #include "supervisor/context.h"
 #include "supervisor/control/control-payload.h"

@@ -2,9 +2,9 @@
 
 #include "supervisor/control/control.h"
 
-#include "shared/cleanup.h"
-#include "shared/fault.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
+#include "shared/base/log.h"
 #include "supervisor/client/attachment.h"
 #include "supervisor/context.h"
 #include "supervisor/event/complaint.h"

@@ -2,7 +2,7 @@
 
 #include "supervisor/control/report.h"
 
-#include "shared/payload.h"
+#include "shared/protocol/payload.h"
 #include "supervisor/context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot.h"

@@ -2,7 +2,7 @@
 
 /* Limits that have no effect on this machine, for want of a cgroup controller. */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/context.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"

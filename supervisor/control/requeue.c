@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/control/requeue.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"

@@ -6,7 +6,7 @@
  * What cannot be sent stays a dead letter.
  */
 
-#include "shared/protocol.h"
+#include "shared/protocol/protocol.h"
 #include "supervisor/message/dead-letter.h"
 #include <stdint.h>
 

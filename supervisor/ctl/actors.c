@@ -2,7 +2,7 @@
 
 /* actors, exchanges, subscribe, unsubscribe: who is there, and who gets what. */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/field.h"

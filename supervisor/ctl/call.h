@@ -6,7 +6,7 @@
  * is returned is the exit status that fits it.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/ctl/exit-status.h"
 #include <jansson.h>
 #include <stdbool.h>

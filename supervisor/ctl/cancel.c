@@ -2,7 +2,7 @@
 
 /* cancel: some jobs by their ids, or all of a group. */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call.h"
 #include "supervisor/ctl/explain.h"
 #include "supervisor/ctl/field.h"

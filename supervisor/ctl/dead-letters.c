@@ -2,7 +2,7 @@
 
 /* dead-letters and errors: what nobody handled, to be looked at, sent again, or forgotten. */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/field.h"

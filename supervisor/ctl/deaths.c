@@ -2,7 +2,7 @@
 
 /* What is left of workers: death reports, and what they wrote to standard error. */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call.h"
 #include "supervisor/ctl/field.h"
 #include "supervisor/ctl/format.h"

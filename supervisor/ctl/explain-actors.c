@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/exit-status.h"
 #include "supervisor/ctl/explain-private.h"

@@ -2,7 +2,7 @@
 
 /* What may go wrong with any call: the connection, its bounds, and the supervisor itself. */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/exit-status.h"
 #include "supervisor/ctl/explain-private.h"

@@ -4,8 +4,8 @@
 
 #include "supervisor/ctl/explain.h"
 
-#include "shared/cleanup.h"
-#include "shared/utf8.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/exit-status.h"
 #include "supervisor/ctl/format.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/explain.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/exit-status.h"
 #include "supervisor/ctl/explain-private.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/field.h"
 
+#include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
 #include "shared/base64.h"
-#include "shared/cleanup.h"
-#include "shared/utf8.h"
 #include <string.h>
 
 const char *field_text(const json_t *object, const char *name)

@@ -3,7 +3,7 @@
 
 /* Members of replies, with something harmless in place of what is absent or of another type. */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>

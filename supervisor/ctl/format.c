@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/format.h"
 
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>

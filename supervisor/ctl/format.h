@@ -6,7 +6,7 @@
  * returns it; the macros bring one that lives as long as the enclosing block.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/input.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/invocation.h"

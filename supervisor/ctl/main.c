@@ -2,9 +2,9 @@
 
 /* troupectl: from the command line to a verb. */
 
-#include "shared/cleanup.h"
-#include "shared/standard.h"
-#include "shared/utf8.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/standard.h"
+#include "shared/base/utf8.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/help.h"
 #include "supervisor/ctl/invocation.h"

@@ -2,7 +2,7 @@
 
 /* Orders to the supervisor: to groups and workers, and to read its configuration again. */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/field.h"

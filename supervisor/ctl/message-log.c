@@ -4,7 +4,7 @@
 
 #include "supervisor/ctl/message-log.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/field.h"

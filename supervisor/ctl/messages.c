@@ -2,7 +2,7 @@
 
 /* tell, ask, schedule, unschedule, timers: messages, now and later. */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/field.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/options.h"
 
-#include "shared/cleanup.h"
-#include "shared/utf8.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
 #include "supervisor/config/suggest.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/value.h"

@@ -3,7 +3,7 @@
 
 /* Options of all verbs as one table: parsing, suggestions and the help text come from it. */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/ctl/terminal.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 
 /* The workers of a group, sorted by how much attention they need. `now` is the wall clock. */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 
 /* The progress line of `map`: counts, rate, and a bar with the time left if the end is known. */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/ctl/terminal.h"
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/reader.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/show-why.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/field.h"
 #include "supervisor/ctl/format.h"
 #include "supervisor/ctl/show.h"

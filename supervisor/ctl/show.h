@@ -3,7 +3,7 @@
 
 /* The reports for people: from a reply's JSON to lines. `now` is the wall clock, injected. */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/ctl/terminal.h"
 #include <jansson.h>
 #include <stdbool.h>

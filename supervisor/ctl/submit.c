@@ -5,7 +5,7 @@
  * size, and so `do` takes the rings unless JSON is asked for.
  */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/attach.h"
 #include "supervisor/ctl/call.h"
 #include "supervisor/ctl/complain.h"

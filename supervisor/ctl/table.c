@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/table.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <stdarg.h>
 
 void table_init(struct table *table, size_t n_columns, const char *indent)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/terminal.h"
 
-#include "shared/cleanup.h"
-#include "shared/utf8.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
 #include <langinfo.h>
 #include <stdarg.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/value.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <string.h>
 #include <time.h>
 

@@ -3,7 +3,7 @@
 
 /* Values on the command line. All return 0, or -EINVAL and leave `*ret` alone. */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -6,7 +6,7 @@
  * https://varlink.org
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>

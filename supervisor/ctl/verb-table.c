@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/verb-table.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/config/suggest.h"
 #include "supervisor/ctl/complain.h"
 #include "supervisor/ctl/verbs.h"

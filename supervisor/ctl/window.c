@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/window.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <string.h>
 
 /* A line that needed more than this gives its memory back. */

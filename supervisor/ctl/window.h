@@ -12,7 +12,7 @@
  * succeeded.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "worker/troupe.h"
 #include <stdbool.h>
 #include <stddef.h>

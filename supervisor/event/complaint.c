@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/complaint.h"
 
-#include "shared/index.h"
+#include "shared/base/index.h"
 #include "supervisor/context.h"
 #include "supervisor/event/log-limit.h"
 #include "supervisor/group/cell.h"

@@ -7,7 +7,7 @@
  * clients together.
  */
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 
 struct actor;
 struct context;

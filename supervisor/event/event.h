@@ -7,9 +7,9 @@
  * order.
  */
 
-#include "shared/clock.h"
-#include "shared/list.h"
-#include "shared/log.h"
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
+#include "shared/base/log.h"
 #include "supervisor/process/death.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
  * power of two.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <stdint.h>
 
 #define LATENCY_STEPS   8u

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/log-limit.h"
 
-#include "shared/cleanup.h"
-#include "shared/index.h"
-#include "shared/list.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/index.h"
+#include "shared/base/list.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
  * A timer is armed only while there is something to sum up.
  */
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>

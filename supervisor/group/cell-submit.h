@@ -6,8 +6,8 @@
  * is no room.
  */
 
-#include "shared/clock.h"
-#include "shared/list.h"
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>

@@ -5,7 +5,7 @@
  * The cells of a group by their keys. Finding one costs the same among one and among a thousand.
  */
 
-#include "shared/list.h"
+#include "shared/base/list.h"
 #include <stddef.h>
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 #include "supervisor/event/complaint.h"
 #include "supervisor/group/cell-private.h"
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/message/router.h"

@@ -11,9 +11,9 @@
  * back.
  */
 
-#include "shared/clock.h"
-#include "shared/list.h"
-#include "shared/log.h"
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
+#include "shared/base/log.h"
 #include "supervisor/config/config.h"
 #include "supervisor/event/latency.h"
 #include "supervisor/job/job.h"

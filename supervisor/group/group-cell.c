@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/group.h"
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include <assert.h>
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/group-fault.h"
 
-#include "shared/cleanup.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/config-resolve.h"
 #include "supervisor/config/lookup.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/group-private.h"
 
-#include "shared/cleanup.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include "supervisor/context.h"
 #include "supervisor/message/router.h"
 #include "supervisor/pool/slot.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/registry.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/config/suggest.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"

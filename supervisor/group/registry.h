@@ -6,7 +6,7 @@
  * its group is gone it finds nothing, never another group.
  */
 
-#include "shared/list.h"
+#include "shared/base/list.h"
 #include "supervisor/pool/census.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/job-ids.h"
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/job/job.h"
 #include <inttypes.h>
 #include <string.h>

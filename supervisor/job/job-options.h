@@ -7,7 +7,7 @@
  */
 
 #include "shared/job-bounds.h"
-#include "shared/protocol.h"
+#include "shared/protocol/protocol.h"
 #include <stdint.h>
 
 struct job_options {

@@ -3,7 +3,7 @@
 
 #include "supervisor/job/kept-results.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <assert.h>
 #include <errno.h>
 #include <search.h>

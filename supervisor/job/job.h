@@ -8,9 +8,9 @@
  * A job is freed when it has ended, its result is no longer kept, and nobody holds a reference.
  */
 
-#include "shared/clock.h"
-#include "shared/list.h"
-#include "shared/protocol.h"
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
+#include "shared/protocol/protocol.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/job/job-options.h"
 #include "supervisor/loop/alarm.h"

@@ -6,8 +6,8 @@
  * a cell: a cell may be gone while results of its jobs are still asked for.
  */
 
-#include "shared/clock.h"
-#include "shared/list.h"
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
  * group that is broken from one that works, whatever the totals since the start say.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <stdbool.h>
 #include <stdint.h>
 

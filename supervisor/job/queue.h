@@ -7,8 +7,8 @@
  * those that hold something, so every operation costs the same however many jobs there are.
  */
 
-#include "shared/clock.h"
-#include "shared/list.h"
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
 #include <stdint.h>
 
 struct job;

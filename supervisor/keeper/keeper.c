@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/keeper.h"
-#include "shared/cleanup.h"
-#include "shared/clock.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
+#include "shared/base/log.h"
 #include "supervisor/keeper/children.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/keeper/orphans.h"

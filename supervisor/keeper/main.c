@@ -5,8 +5,8 @@
  * are the supervisor's affair.
  */
 
-#include "shared/log.h"
-#include "shared/standard.h"
+#include "shared/base/log.h"
+#include "shared/base/standard.h"
 #include "supervisor/keeper/keeper.h"
 #include <errno.h>
 #include <fcntl.h>

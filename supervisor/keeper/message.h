@@ -4,7 +4,7 @@
 /*
  * What supervisor and keeper say to each other: one bounded message per datagram of a
  * SOCK_SEQPACKET pair, with the descriptors that belong to it. Both ends are the same program, so
- * numbers are in the machine's own form. Fields are put and taken one by one, and message_end()
+ * numbers are in the machine's own form. Fields are put and taken one by one, and wire_end()
  * says whether everything was consumed.
  *
  *   supervisor → keeper   SPAWN    id, struct spawn_options; its descriptors

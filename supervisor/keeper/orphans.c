@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/orphans.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

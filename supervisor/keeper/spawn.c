@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/spawn.h"
-#include "shared/cleanup.h"
-#include "shared/fault.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
 #include "supervisor/keeper/spawn-child.h"
 #include <errno.h>
 #include <linux/sched.h>

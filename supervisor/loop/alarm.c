@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/alarm.h"
 
-#include "shared/cleanup.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>

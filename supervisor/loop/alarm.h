@@ -9,7 +9,7 @@
  * number go off, and the loop's own timers do not wait for them.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>

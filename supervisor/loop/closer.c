@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/closer.h"
 
-#include "shared/cleanup.h"
-#include "shared/clock.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
+#include "shared/base/log.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

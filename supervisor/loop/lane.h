@@ -7,8 +7,8 @@
  * turn or of the next; who took long the last time waits for that, too, behind those.
  */
 
-#include "shared/clock.h"
-#include "shared/list.h"
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
 #include "supervisor/loop/loop.h"
 #include <stdbool.h>
 

@@ -6,7 +6,7 @@
  * what is waited for, loop-close.c what is to be closed.
  */
 
-#include "shared/spin.h"
+#include "shared/ring/spin.h"
 #include "supervisor/loop/loop-ring.h"
 #include "supervisor/loop/loop.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/loop-ring.h"
-#include "shared/cleanup.h"
-#include "shared/uapi.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/uapi.h"
 #include "supervisor/loop/loop.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/fault.h"
+#include "shared/base/fault.h"
 #include "supervisor/loop/loop-private.h"
 #include <assert.h>
 #include <errno.h>

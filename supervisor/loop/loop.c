@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/loop.h"
-#include "shared/fault.h"
+#include "shared/base/fault.h"
 #include "supervisor/loop/loop-private.h"
 #include <assert.h>
 #include <errno.h>

@@ -13,9 +13,9 @@
  * also after a time in which the process was stopped.
  */
 
-#include "shared/clock.h"
-#include "shared/list.h"
-#include "shared/wake.h"
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
+#include "shared/ring/wake.h"
 #include "supervisor/loop/timer.h"
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/notify.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>

@@ -10,7 +10,7 @@
  * once is kept, the newest of each kind, and sent again by a timer.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>

@@ -7,7 +7,7 @@
  * a few a turn, so that no client waits for all of them.
  */
 
-#include "shared/list.h"
+#include "shared/base/list.h"
 #include "supervisor/loop/loop.h"
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/passrights.h"
 
-#include "shared/fault.h"
-#include "shared/uapi.h"
+#include "shared/base/fault.h"
+#include "shared/base/uapi.h"
 #include <sys/socket.h>
 
 bool passrights_refuse(int fd)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/signals.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <errno.h>
 #include <poll.h>
 #include <sys/signalfd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/timer.h"
-#include "shared/fault.h"
+#include "shared/base/fault.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
  * Times are absolute, in the queue's own clock (monotonic microseconds in the supervisor).
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/actor-request-private.h"
 
-#include "shared/protocol-requests.h"
+#include "shared/protocol/protocol-requests.h"
 #include "supervisor/channel/answer.h"
 #include "supervisor/context.h"
 #include "supervisor/message/exchange.h"

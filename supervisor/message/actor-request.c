@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/protocol-requests.h"
+#include "shared/protocol/protocol-requests.h"
 #include "supervisor/context.h"
 #include "supervisor/event/complaint.h"
 #include "supervisor/message/actor-request-private.h"

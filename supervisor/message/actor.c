@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/actor.h"
 
-#include "shared/cleanup.h"
-#include "shared/protocol-requests.h"
+#include "shared/base/cleanup.h"
+#include "shared/protocol/protocol-requests.h"
 #include "supervisor/context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"

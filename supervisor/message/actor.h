@@ -15,9 +15,9 @@
  * Names: groups stand in the registry; exchanges and names that actors gave themselves stand here.
  */
 
-#include "shared/index.h"
-#include "shared/list.h"
-#include "shared/rate.h"
+#include "shared/base/index.h"
+#include "shared/base/list.h"
+#include "shared/base/rate.h"
 #include "supervisor/config/config.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/message/exchange.h"

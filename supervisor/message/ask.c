@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/ask.h"
 
-#include "shared/log.h"
-#include "shared/protocol-actors.h"
+#include "shared/base/log.h"
+#include "shared/protocol/protocol-actors.h"
 #include "supervisor/context.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery.h"

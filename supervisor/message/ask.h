@@ -7,10 +7,10 @@
  * ended finds nothing.
  */
 
-#include "shared/clock.h"
-#include "shared/index.h"
-#include "shared/list.h"
-#include "shared/topic.h"
+#include "shared/base/clock.h"
+#include "shared/base/index.h"
+#include "shared/base/list.h"
+#include "shared/protocol/topic.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/message/envelope.h"
 #include "supervisor/message/recipients.h"

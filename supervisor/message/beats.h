@@ -8,7 +8,7 @@
  * Beyond that only every second, third, … beat of each of the owner's timers goes off.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <stdint.h>
 
 /* A second. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/dead-letter.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

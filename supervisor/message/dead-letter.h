@@ -10,11 +10,11 @@
  * Ids count up over both.
  */
 
-#include "shared/clock.h"
-#include "shared/list-cursor.h"
-#include "shared/list.h"
-#include "shared/share.h"
-#include "shared/topic.h"
+#include "shared/base/clock.h"
+#include "shared/base/list-cursor.h"
+#include "shared/base/list.h"
+#include "shared/base/share.h"
+#include "shared/protocol/topic.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/job/job-options.h"
 #include "supervisor/process/death.h"

@@ -7,7 +7,7 @@
  * died.
  */
 
-#include "shared/protocol-actors.h"
+#include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/envelope.h"
 #include <stdbool.h>

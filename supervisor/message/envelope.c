@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/envelope.h"
 
-#include "shared/fault.h"
+#include "shared/base/fault.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,10 +7,10 @@
  * PROTOCOL_REPLIED, PROTOCOL_ASK_FAILED or PROTOCOL_TERMINATED.
  */
 
-#include "shared/clock.h"
-#include "shared/index.h"
-#include "shared/list.h"
-#include "shared/protocol-actors.h"
+#include "shared/base/clock.h"
+#include "shared/base/index.h"
+#include "shared/base/list.h"
+#include "shared/protocol/protocol-actors.h"
 #include "supervisor/channel/payload.h"
 #include <stdbool.h>
 #include <stdint.h>

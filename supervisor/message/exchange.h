@@ -21,10 +21,10 @@
  * may cost together is bounded.
  */
 
+#include "shared/base/list-cursor.h"
+#include "shared/base/list.h"
 #include "shared/exchange-kind.h"
-#include "shared/list-cursor.h"
-#include "shared/list.h"
-#include "shared/topic.h"
+#include "shared/protocol/topic.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

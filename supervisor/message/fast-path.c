@@ -48,7 +48,7 @@ int fast_path_begin(struct fast_path *fast_path, struct actor *to, uint32_t head
 
 void fast_path_end_message(struct fast_path *fast_path, struct protocol_message *message)
 {
-    struct message_writer writer = message_writer(fast_path->body, fast_path->head);
+    struct wire_writer writer = wire_writer(fast_path->body, fast_path->head);
     struct actor *to = fast_path->to;
 
     message->content = fast_path->content;

@@ -7,7 +7,7 @@
  * message, through the router.
  */
 
-#include "shared/protocol-actors.h"
+#include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor.h"
 
 enum {

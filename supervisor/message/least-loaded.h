@@ -7,7 +7,7 @@
  * the same whatever the size of the pool.
  */
 
-#include "shared/list.h"
+#include "shared/base/list.h"
 #include <stdbool.h>
 
 struct actor;

@@ -7,7 +7,7 @@
  * Messages and stash count towards MailboxMax= and MailboxMemoryMax=.
  */
 
-#include "shared/list.h"
+#include "shared/base/list.h"
 #include "supervisor/message/envelope.h"
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/message-log.h"
 
-#include "shared/log.h"
-#include "shared/topic.h"
+#include "shared/base/log.h"
+#include "shared/protocol/topic.h"
 #include "supervisor/context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"

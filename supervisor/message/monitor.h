@@ -6,8 +6,8 @@
  * has failed (its workers died too often). A worker's death alone is none: its successor goes on.
  */
 
-#include "shared/index.h"
-#include "shared/list.h"
+#include "shared/base/index.h"
+#include "shared/base/list.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
 
 /* How messages and actors end. */
 
-#include "shared/cleanup.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/context.h"
 #include "supervisor/group/cell.h"

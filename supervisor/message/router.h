@@ -7,8 +7,8 @@
  * or becomes a dead letter.
  */
 
-#include "shared/clock.h"
-#include "shared/topic.h"
+#include "shared/base/clock.h"
+#include "shared/protocol/topic.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/ask.h"
 #include "supervisor/message/dead-letter.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/schedule.h"
 
-#include "shared/protocol-actors.h"
+#include "shared/protocol/protocol-actors.h"
 #include "supervisor/context.h"
 #include "supervisor/event/complaint.h"
 #include "supervisor/message/actor.h"

@@ -10,10 +10,10 @@
  * them while the recipient is stopped.
  */
 
-#include "shared/clock.h"
-#include "shared/index.h"
-#include "shared/list.h"
-#include "shared/topic.h"
+#include "shared/base/clock.h"
+#include "shared/base/index.h"
+#include "shared/base/list.h"
+#include "shared/protocol/topic.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/message/beats.h"
 #include "supervisor/message/envelope.h"

@@ -10,7 +10,7 @@
  * when it fires that it fired too early.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/replacement.h"
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/context.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell-private.h"

@@ -14,7 +14,7 @@
  * succeed), or what is on its way out (replacement.old is NULL).
  */
 
-#include "shared/list.h"
+#include "shared/base/list.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>
 

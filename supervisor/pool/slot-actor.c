@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"

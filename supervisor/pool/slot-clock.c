@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/slot-private.h"
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/context.h"
 #include "supervisor/event/complaint.h"
 #include "supervisor/group/cell.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/protocol.h"
+#include "shared/protocol/protocol.h"
 #include "supervisor/job/job.h"
 #include "supervisor/pool/slot-private.h"
 #include <errno.h>

@@ -8,7 +8,7 @@
  * trouble, also in the short moments in which the next worker is up.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/process/backoff.h"
 #include <stdbool.h>

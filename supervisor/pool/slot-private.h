@@ -18,7 +18,7 @@
  *   slot-death.c  the worker's end, what becomes of the jobs, whether and when there is a successor
  */
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/pool/slot.h"

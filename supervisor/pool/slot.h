@@ -6,8 +6,8 @@
  * the life-cycle table says.
  */
 
-#include "shared/clock.h"
-#include "shared/list.h"
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/loop/notify.h"
 #include "supervisor/loop/pacer.h"

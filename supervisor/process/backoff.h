@@ -6,7 +6,7 @@
  * Used between restarts of a slot and between attempts of a job.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <stdbool.h>
 #include <stdint.h>
 

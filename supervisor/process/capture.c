@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/capture.h"
-#include "shared/cleanup.h"
-#include "shared/fault.h"
-#include "shared/utf8.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
+#include "shared/base/utf8.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

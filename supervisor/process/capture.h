@@ -11,7 +11,7 @@
  * down by its own full pipe, which harms nobody else.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>

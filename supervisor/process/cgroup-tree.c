@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/process/cgroup.h"
 #include <dirent.h>
 #include <errno.h>

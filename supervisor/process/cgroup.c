@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/cgroup.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

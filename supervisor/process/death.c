@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/death.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>

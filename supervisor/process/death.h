@@ -5,13 +5,13 @@
  * Death reports: what is known about a worker's end, and the bounded log of the last ones.
  */
 
-#include "shared/clock.h"
-#include "shared/list-cursor.h"
-#include "shared/list.h"
-#include "shared/memory.h"
-#include "shared/protocol.h"
-#include "shared/share.h"
-#include "shared/topic.h"
+#include "shared/base/clock.h"
+#include "shared/base/list-cursor.h"
+#include "shared/base/list.h"
+#include "shared/base/share.h"
+#include "shared/protocol/protocol.h"
+#include "shared/protocol/topic.h"
+#include "shared/ring/memory.h"
 #include "supervisor/keeper/spawn.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/journal.h"
-#include "shared/cleanup.h"
-#include "shared/uapi.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/uapi.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

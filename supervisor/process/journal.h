@@ -10,7 +10,7 @@
  * entry that gets through. The protocol: https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
  */
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>

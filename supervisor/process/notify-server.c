@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
-#include "shared/uapi.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/uapi.h"
 #include "supervisor/loop/closer.h"
 #include "supervisor/loop/notify.h"
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/process.h"
 
-#include "shared/cleanup.h"
-#include "shared/fault.h"
-#include "shared/index.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
+#include "shared/base/index.h"
+#include "shared/base/log.h"
 #include "supervisor/context.h"
 #include "supervisor/process/journal.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/recycle.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

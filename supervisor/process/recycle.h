@@ -11,7 +11,7 @@
  * that share: a pool that was started as one is not worn out as one, and no limit is exceeded.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/config/config.h"
 #include "supervisor/process/backoff.h"
 #include <stdbool.h>

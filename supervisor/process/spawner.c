@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/spawner.h"
-#include "shared/cleanup.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include "supervisor/keeper/message.h"
 #include <errno.h>
 #include <fcntl.h>

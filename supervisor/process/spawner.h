@@ -7,7 +7,7 @@
  * and while many requests are unanswered the pacer that starts workers is held.
  */
 
-#include "shared/list.h"
+#include "shared/base/list.h"
 #include "supervisor/keeper/spawn.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/pacer.h"

@@ -9,7 +9,7 @@
  * The members of AdminGroup= are told apart from other processes of the same user.
  */
 
-#include "shared/list.h"
+#include "shared/base/list.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>

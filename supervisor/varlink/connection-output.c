@@ -5,7 +5,7 @@
 
 #include "supervisor/varlink/connection.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

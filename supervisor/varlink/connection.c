@@ -2,7 +2,7 @@
 
 #include "supervisor/varlink/connection.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/loop/passrights.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
  * closed at CONNECTION_OUTPUT_MAX.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "supervisor/loop/lane.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"

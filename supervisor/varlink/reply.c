@@ -2,8 +2,8 @@
 
 #include "supervisor/varlink/reply.h"
 
+#include "shared/base/utf8.h"
 #include "shared/base64.h"
-#include "shared/utf8.h"
 #include "supervisor/varlink/account.h"
 
 #include <errno.h>

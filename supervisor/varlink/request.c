@@ -2,7 +2,7 @@
 
 #include "supervisor/varlink/request.h"
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/context.h"
 #include "supervisor/event/complaint.h"
 

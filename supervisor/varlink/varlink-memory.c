@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/varlink/varlink-memory.h"
 
-#include "shared/fault.h"
+#include "shared/base/fault.h"
 #include <errno.h>
 #include <jansson.h>
 #include <stdalign.h>

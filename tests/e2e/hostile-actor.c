@@ -13,8 +13,8 @@
  * then handles on ask-flood        asks for ever and reads no answer tell-flood       tells itself
  * for ever, and handles nothing
  */
-#include "shared/channel.h"
-#include "shared/protocol-requests.h"
+#include "shared/protocol/protocol-requests.h"
+#include "shared/ring/channel.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

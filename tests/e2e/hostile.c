@@ -33,8 +33,8 @@
  *   brief           its second worker gets ready once the FIFO BRIEF_BELL lets it, and exits
  *   slow            the same, but it stays
  */
-#include "shared/channel.h"
-#include "shared/protocol.h"
+#include "shared/protocol/protocol.h"
+#include "shared/ring/channel.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>

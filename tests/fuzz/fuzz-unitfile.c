@@ -6,7 +6,7 @@
  * no user database.
  */
 
-#include "shared/utf8.h"
+#include "shared/base/utf8.h"
 #include "supervisor/config/config-draft.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/envfile.h"

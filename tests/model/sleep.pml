@@ -12,13 +12,13 @@
  *
  * What stands for what:
  *
- *   store, load, fence    atomics in shared memory; wake_fence() in shared/wake.h
+ *   store, load, fence    atomics in shared memory; wake_fence() in shared/ring/wake.h
  *   publish               channel_publish() over ring_publish(): cursor, fence, flag, wake
  *   release               channel_release() over ring_release(): likewise
  *   prepare_sleep         channel_prepare_sleep(): raise flag, fence, re-check the peer's tail
  *   prepare_block         channel_prepare_block(): publish, raise flag, fence, re-check its head
- *   sleep_on              sleep_on() in shared/channel.c: futex(2), or poll and read of the eventfd
- *   wake                  wake_at_once() in shared/channel.c for the worker; for the supervisor
+ *   sleep_on              sleep_on() in shared/ring/channel.c: futex(2), or poll and read of the eventfd
+ *   wake                  wake_at_once() in shared/ring/channel.c for the worker; for the supervisor
  *                         mailbox_wake_peer(): a futex wake goes with the turn's submission
  *   worker                the loop of worker/runtime.c: channel_wait(), ring_next(),
  *                         worker_reserve() with channel_wait_space(), publish, release

@@ -9,8 +9,8 @@
 #error "to be built with -DTROUPE_FAULTS"
 #endif
 
-#include "shared/cleanup.h"
-#include "shared/fault.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
 #include "supervisor/channel/endpoint.h"
 #include <check.h>
 #include <errno.h>

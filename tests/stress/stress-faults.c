@@ -10,10 +10,10 @@
 #error "to be built with -DTROUPE_FAULTS"
 #endif
 
-#include "shared/channel.h"
-#include "shared/cleanup.h"
-#include "shared/fault.h"
-#include "shared/payload.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
+#include "shared/protocol/payload.h"
+#include "shared/ring/channel.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>

@@ -15,8 +15,8 @@
 #error "to be built with -DTROUPE_FAULTS"
 #endif
 
-#include "shared/cleanup.h"
-#include "shared/fault.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
 #include "tests/stress/traffic.h"
 #include <sched.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
  * [RECORDS], per run.
  */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "tests/stress/traffic.h"
 #include <signal.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * would see no races at all. Arguments: [RECORDS], per run.
  */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "tests/stress/traffic.h"
 #include <pthread.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * bytes, so a consumer knows what must come next without being told.
  */
 
-#include "shared/channel.h"
+#include "shared/ring/channel.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
 
 #include "tests/unit/fake-client.h"
 
-#include "shared/cleanup.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include <check.h>
 #include <errno.h>
 #include <poll.h>

@@ -4,9 +4,9 @@
 /* The supervisor as libtroupe's clients see it, for tests: a socket, one client, scripted answers.
  */
 
-#include "shared/channel.h"
-#include "shared/cleanup.h"
-#include "shared/protocol.h"
+#include "shared/base/cleanup.h"
+#include "shared/protocol/protocol.h"
+#include "shared/ring/channel.h"
 #include "worker/troupe.h"
 #include <check.h>
 #include <poll.h>

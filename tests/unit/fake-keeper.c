@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/fake-keeper.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <check.h>
 #include <fcntl.h>
 #include <poll.h>

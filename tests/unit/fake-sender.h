@@ -3,7 +3,7 @@
 
 /* What the supervisor and an actor in a fake worker say to each other about messages, for tests. */
 
-#include "shared/protocol-requests.h"
+#include "shared/protocol/protocol-requests.h"
 #include "tests/unit/fake-supervisor.h"
 #include <string.h>
 

@@ -7,9 +7,9 @@
  * waits in vain.
  */
 
-#include "shared/channel.h"
-#include "shared/cleanup.h"
-#include "shared/protocol.h"
+#include "shared/base/cleanup.h"
+#include "shared/protocol/protocol.h"
+#include "shared/ring/channel.h"
 #include <check.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/exec/command.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/exec/spawn.h"
 #include <poll.h>
 #include <string.h>

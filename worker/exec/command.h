@@ -7,7 +7,7 @@
  * descriptor remains.
  */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

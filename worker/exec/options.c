@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/exec/options.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 /* The command line of troupe-exec. */
 
-#include "shared/clock.h"
+#include "shared/base/clock.h"
 #include "worker/exec/outcome.h"
 #include <stdbool.h>
 #include <stddef.h>

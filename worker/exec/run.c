@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/exec/run.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/exec/template.h"
 #include <signal.h>
 #include <stdio.h>

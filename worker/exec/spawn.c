@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/exec/spawn.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

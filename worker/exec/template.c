@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/exec/template.h"
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 
 /* troupe-exec: the worker for everything that is not linked with libtroupe. See troupe-exec(1). */
 
-#include "shared/cleanup.h"
-#include "shared/standard.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/standard.h"
 #include "worker/exec/run.h"
 #include "worker/exec/template.h"
 #include <fcntl.h>

@@ -10,8 +10,8 @@
  * other
  */
 
-#include "shared/channel.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
+#include "shared/ring/channel.h"
 #include "supervisor/loop/loop-ring.h"
 #include "tests/bench/load/load.h"
 #include <errno.h>

@@ -9,7 +9,7 @@
  * One JSON object.
  */
 
-#include "shared/channel.h"
+#include "shared/ring/channel.h"
 #include "tests/bench/load/samples.h"
 #include <errno.h>
 #include <signal.h>

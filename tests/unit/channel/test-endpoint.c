@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
-#include "shared/protocol-actors.h"
-#include "shared/protocol.h"
+#include "shared/base/cleanup.h"
+#include "shared/protocol/protocol-actors.h"
+#include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
 #include <check.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/config/config-keys.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/strv.h"

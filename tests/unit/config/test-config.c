@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
-#include "shared/log.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/strv.h"

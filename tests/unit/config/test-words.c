@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/config/strv.h"
 #include "supervisor/config/words.h"
 #include <check.h>

@@ -2,8 +2,8 @@
 
 /* The control socket in front of the real core; see fake-client.h. */
 
-#include "shared/log.h"
-#include "shared/memory.h"
+#include "shared/base/log.h"
+#include "shared/ring/memory.h"
 #include "supervisor/pool/slot.h"
 #include "supervisor/varlink/peer.h"
 #include "tests/unit/fake-client.h"

@@ -2,7 +2,7 @@
 
 /* Every error that the interfaces know is a sentence for people, with what is allowed. */
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/exit-status.h"
 #include "supervisor/ctl/explain.h"
 #include <check.h>

@@ -2,7 +2,7 @@
 
 /* Order, delay and room in the queue of a cell whose workers are never started. */
 
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/context.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"

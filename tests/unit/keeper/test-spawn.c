@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "tests/unit/fake-keeper.h"
 #include <check.h>
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
-#include "shared/clock.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "supervisor/loop/closer.h"
 #include "supervisor/loop/loop.h"
 #include <check.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/loop/loop.h"
 #include <check.h>
 #include <fcntl.h>

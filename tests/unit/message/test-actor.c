@@ -2,7 +2,7 @@
 #include "worker/troupe.h"
 #include <sched.h>
 
-#include "shared/protocol-requests.h"
+#include "shared/protocol/protocol-requests.h"
 #include "tests/unit/fake-sender.h"
 
 #define PEER 100u /* whom the worker under test asks */

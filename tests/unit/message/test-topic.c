@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/topic.h"
+#include "shared/protocol/topic.h"
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

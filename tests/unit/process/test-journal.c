@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/context.h"
 #include "supervisor/process/journal.h"
 #include "supervisor/process/process.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/log.h"
+#include "shared/base/log.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/process/spawner.h"
 #include <check.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/lifeline.h"
 #include <check.h>
 #include <linux/futex.h>

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/index.h"
+
+#include "shared/base/clock.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define PLACES_MIN 8u
+
+/* ---- which number goes where ---- */
+
+static uint64_t index_secret(void)
+{
+    static uint64_t secret;
+
+    /* Too early in the life of the machine for random bytes: nobody attacks yet. */
+    if (secret == 0 && getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != sizeof(secret))
+        secret = clock_now();
+    secret |= 1;
+    return secret;
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return x ^ x >> 32;
+}
+
+uint64_t index_key(const void *bytes, size_t size)
+{
+    uint64_t key = mix(size ^ index_secret()), part;
+
+    for (size_t at = 0; at < size; at += sizeof(part)) {
+        part = 0;
+        memcpy(&part, (const uint8_t *)bytes + at,
+               size - at < sizeof(part) ? size - at : sizeof(part));
+        key = mix(key ^ part);
+    }
+    return key;
+}
+
+static uint32_t power_below(uint32_t n)
+{
+    return UINT32_C(1) << (31 - __builtin_clz(n));
+}
+
+/*
+ * There are as many places as there are: those below the last power of two have been parted in two
+ * as far as there are places above it.
+ */
+static struct index_entry **place_of(struct index *index, uint64_t key)
+{
+    const uint32_t n = index->n_more + 1, power = power_below(n);
+    const uint32_t hash = (uint32_t)mix(key ^ index_secret());
+    uint32_t i = hash & (2 * power - 1);
+
+    if (i >= n)
+        i &= power - 1;
+    return i == 0 ? &index->first : &index->more[i - 1];
+}
+
+static void put(struct index_entry **place, struct index_entry *entry)
+{
+    entry->prev = NULL;
+    entry->next = *place;
+    if (*place)
+        (*place)->prev = entry;
+    *place = entry;
+}
+
+/* One more place: it parts the entries of one other. */
+static void index_grow(struct index *index)
+{
+    const uint32_t n = index->n_more + 1, parted = n & (power_below(n) - 1);
+    struct index_entry **place, *entry, *next;
+
+    if (index->n_more == index->n_allocated) {
+        const uint32_t wanted = index->n_allocated ? 2 * index->n_allocated : PLACES_MIN;
+        struct index_entry **more =
+            wanted > UINT32_MAX / 4 ? NULL : realloc(index->more, wanted * sizeof(*more));
+
+        if (!more)
+            return;
+        index->more = more;
+        index->n_allocated = wanted;
+    }
+    index->more[index->n_more++] = NULL;
+    place = parted == 0 ? &index->first : &index->more[parted - 1];
+    entry = *place;
+    *place = NULL;
+    for (; entry; entry = next) {
+        next = entry->next;
+        put(place_of(index, entry->key), entry);
+    }
+}
+
+/* ---- entries ---- */
+
+void index_add(struct index *index, struct index_entry *entry, uint64_t key)
+{
+    if (index->n_entries > index->n_more)
+        index_grow(index);
+    entry->key = key;
+    put(place_of(index, key), entry);
+    index->n_entries++;
+}
+
+void index_remove(struct index *index, struct index_entry *entry)
+{
+    if (entry->next)
+        entry->next->prev = entry->prev;
+    if (entry->prev)
+        entry->prev->next = entry->next;
+    else
+        *place_of(index, entry->key) = entry->next;
+    index->n_entries--;
+}
+
+void index_deinit(struct index *index)
+{
+    assert(index->n_entries == 0);
+    free(index->more);
+    *index = (struct index)INDEX_NULL;
+}
+
+static struct index_entry *find_from(struct index_entry *entry, uint64_t key)
+{
+    while (entry && entry->key != key)
+        entry = entry->next;
+    return entry;
+}
+
+struct index_entry *index_find(const struct index *index, uint64_t key)
+{
+    return find_from(*place_of((struct index *)(uintptr_t)index, key), key);
+}
+
+struct index_entry *index_find_next(const struct index_entry *entry)
+{
+    return find_from(entry->next, entry->key);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A place in a list, for somebody who walks it over several turns of the loop while others change
+ * it. The list's owner keeps the cursors in a list of their own and calls list_cursors_pass()
+ * before it unlinks a node, and list_cursors_end() before the list goes away.
+ */
+
+#include "shared/base/list.h"
+
+struct list_cursor {
+    struct list link; /* in the owner's list of cursors */
+    struct list *at;  /* the next node; the list's head behind the last; NULL once it has ended */
+    bool backward;
+};
+
+static inline void list_cursor_begin(struct list_cursor *cursor, struct list *cursors,
+                                     const struct list *head, bool backward)
+{
+    *cursor = (struct list_cursor){.at = backward ? head->prev : head->next, .backward = backward};
+    list_push_back(cursors, &cursor->link);
+}
+
+static inline void list_cursor_advance(struct list_cursor *cursor)
+{
+    cursor->at = cursor->backward ? cursor->at->prev : cursor->at->next;
+}
+
+/* Idempotent. */
+static inline void list_cursor_end(struct list_cursor *cursor)
+{
+    list_unlink(&cursor->link);
+    cursor->at = NULL;
+}
+
+/* `node` is about to be unlinked: who stands on it moves on. */
+static inline void list_cursors_pass(struct list *cursors, const struct list *node)
+{
+    list_for_each (link, cursors) {
+        struct list_cursor *cursor = list_entry(link, struct list_cursor, link);
+
+        if (cursor->at == node)
+            list_cursor_advance(cursor);
+    }
+}
+
+static inline void list_cursors_end(struct list *cursors)
+{
+    list_for_each_safe (link, cursors)
+        list_cursor_end(list_entry(link, struct list_cursor, link));
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/utf8.h"
+#include <stdint.h>
+
+size_t utf8_character(const void *at, size_t left)
+{
+    const uint8_t *s = at;
+    /* The second byte's range excludes overlong forms, surrogates and what is beyond U+10FFFF. */
+    uint8_t low = 0x80, high = 0xbf;
+    size_t length;
+
+    if (left == 0)
+        return 0;
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    if (s[0] == 0xe0)
+        low = 0xa0;
+    else if (s[0] == 0xed)
+        high = 0x9f;
+    else if (s[0] == 0xf0)
+        low = 0x90;
+    else if (s[0] == 0xf4)
+        high = 0x8f;
+    if (left < length || s[1] < low || s[1] > high)
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+size_t utf8_printable(const void *at, size_t left)
+{
+    const uint8_t *s = at;
+    size_t length = utf8_character(at, left);
+    bool control = (length == 1 && (s[0] < 0x20 || s[0] == 0x7f)) ||
+                   (length == 2 && s[0] == 0xc2 && s[1] < 0xa0);
+
+    return control ? 0 : length;
+}
+
+bool utf8_is_text(const void *data, size_t size)
+{
+    const uint8_t *s = data;
+
+    for (size_t i = 0; i < size;) {
+        size_t length = utf8_character(s + i, size - i);
+
+        if (length == 0 || s[i] == 0)
+            return false;
+        i += length;
+    }
+    return true;
+}

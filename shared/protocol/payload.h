@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The bytes of a message, job or result. Up to InlineMax they travel inside the record; above it as
+ * a sealed memfd ("blob") that is passed along by descriptor and never copied.
+ *
+ * On the wire: u8 form; inline: u32 size, bytes; blob: u64 size, u64 serial. The descriptor of
+ * serial n is the n-th one sent over the control socket of that channel in that direction, counted
+ * from 1; it is sent before the record that names it is published, so that it is there when the
+ * record is read.
+ */
+
+#include "shared/protocol/wire.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum payload_form {
+    PAYLOAD_INLINE = 0,
+    PAYLOAD_BLOB = 1,
+};
+
+#define PAYLOAD_BLOB_MAX ((uint64_t)1 << 40)
+
+/* As it stands in a record. `data` is borrowed from the record. */
+struct payload_wire {
+    enum payload_form form;
+    const void *data; /* inline */
+    uint64_t size;
+    uint64_t serial; /* blob */
+};
+
+/* Bytes that the puts below take for an inline payload of `size`, or for a blob. */
+#define PAYLOAD_INLINE_OVERHEAD 5u
+#define PAYLOAD_BLOB_SIZE       17u
+
+/* The bytes are copied; what does not fit makes the writer fail. `serial`: as above. */
+static inline void payload_put_inline(struct wire_writer *writer, const void *data, uint32_t size)
+{
+    wire_put_u8(writer, PAYLOAD_INLINE);
+    wire_put_bytes(writer, data, size);
+}
+
+/* A blob of `size` bytes whose descriptor was sent as the `serial`-th; the writer keeps neither. */
+void payload_put_blob(struct wire_writer *writer, uint64_t size, uint64_t serial);
+
+/* Borrowed from the record. An unknown form or a size above PAYLOAD_BLOB_MAX makes the reader fail.
+ */
+struct payload_wire payload_get(struct wire_reader *reader);
+
+/*
+ * A blob under construction: a memfd of `size` bytes mapped writable at `*ret_data`.
+ * 0, -EINVAL for size 0 or above PAYLOAD_BLOB_MAX, or -errno. The descriptor is the caller's;
+ * payload_blob_seal() ends the mapping.
+ */
+int payload_blob_new(size_t size, int *ret_fd, void **ret_data);
+
+/* Unmaps, then seals against any change (WRITE, SHRINK, GROW, SEAL). */
+int payload_blob_seal(int fd, void *data, size_t size);
+
+/*
+ * A sealed blob with a copy of `data`; the descriptor is the caller's. Written rather than mapped:
+ * the kernel fills a page in one go instead of clearing it at a fault first, which takes half the
+ * time. 0, -EINVAL as payload_blob_new(), or -errno.
+ */
+int payload_blob_copy(const void *data, size_t size, int *ret_fd);
+
+/*
+ * Whether a descriptor from a stranger is what a blob must be: a memfd with all four seals, of
+ * exactly `size` bytes (at least one), readable, with no memory behind them. 0 or -EPROTO.
+ */
+int payload_blob_check(int fd, uint64_t size);
+
+/* Maps a checked blob read-only. `size` 0 is refused with -EINVAL. munmap(2) ends it. */
+int payload_blob_map(int fd, size_t size, const void **ret_data);
+
+/*
+ * Sends one descriptor (the caller keeps it) with its serial over a SOCK_SEQPACKET control socket.
+ * Does not wait: -EAGAIN when the peer's buffer is full. Never raises SIGPIPE.
+ */
+int payload_send_fd(int socket, int fd, uint64_t serial);
+
+/*
+ * Receives the next descriptor, which must be alone, close-on-exec, and carry `serial`. Does not
+ * wait. 0 and the caller owns `*ret_fd`; -EPROTO for anything else, or for nothing there; -EMFILE
+ * when this process has no descriptor left for it (it is lost then). `drop` closes whatever else
+ * came: payload_drop_fd(), where that may wait.
+ */
+int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *ret_fd);
+
+/* close(2) for those who trust the sender. */
+void payload_drop_fd(int fd);
+
+/* The next descriptor, checked and mapped: as payload_receive_fd(), _blob_check() and _blob_map().
+ */
+int payload_receive_blob(int socket, const struct payload_wire *wire, const void **ret_data);

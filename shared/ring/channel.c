@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/ring/channel.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
+#include <sys/eventfd.h>
+
+static void wake_at_once(struct channel *channel, const _Atomic uint32_t *word)
+{
+    if (channel->backend == WAKE_FUTEX)
+        wake_futex_wake(word);
+    else
+        wake_eventfd_wake(channel->wake_fd);
+}
+
+/* Both rings, from the memories. */
+static int init_rings(struct channel *channel)
+{
+    struct memory_header *mine = channel->mine.header, *theirs = channel->theirs.header;
+    int r;
+
+    /* A predecessor may have died with its flags up. Their partners are the loads in publish and
+     * release; too many wake-ups do no harm. */
+    atomic_store_explicit(&mine->sleeping, 0, memory_order_relaxed);
+    atomic_store_explicit(&mine->blocked, 0, memory_order_relaxed);
+
+    r = ring_producer_init(&channel->out, channel->mine.ring, channel->mine.ring_size, &mine->tail,
+                           &theirs->head);
+    if (r < 0)
+        return r;
+    return ring_consumer_init(&channel->in, channel->theirs.ring, channel->theirs.ring_size,
+                              &mine->head, &theirs->tail);
+}
+
+static int new_eventfd(int flags)
+{
+    int fd, r = fault_inject("eventfd");
+
+    if (r < 0)
+        return r;
+    fd = eventfd(0, EFD_CLOEXEC | flags);
+    return fd < 0 ? -errno : fd;
+}
+
+static int create_eventfds(struct channel *channel)
+{
+    /* Written without waiting, read by io_uring, which waits only for what is in blocking mode. */
+    channel->wake_fd = new_eventfd(EFD_NONBLOCK);
+    if (channel->wake_fd < 0)
+        return channel->wake_fd;
+    channel->wait_fd = new_eventfd(0);
+    return channel->wait_fd < 0 ? channel->wait_fd : 0;
+}
+
+int channel_create(struct channel *ret, const struct channel_options *options,
+                   struct channel_fds *ret_fds)
+{
+    _cleanup_(channel_deinit)
+    struct channel channel = CHANNEL_NULL;
+    struct memory_options memory = {
+        .role = MEMORY_INBOX,
+        .ring_size = options->ring_size,
+        .inline_max = options->inline_max,
+        .wake_backend = options->backend,
+        .spin_usec = options->spin_usec,
+    };
+    int r;
+
+    channel.backend = options->backend;
+    channel.wake = wake_at_once;
+    r = memory_create(&channel.mine, &memory);
+    if (r < 0)
+        return r;
+    memory.role = MEMORY_OUTBOX;
+    r = memory_create(&channel.theirs, &memory);
+    if (r < 0)
+        return r;
+    if (channel.backend == WAKE_EVENTFD) {
+        r = create_eventfds(&channel);
+        if (r < 0)
+            return r;
+    }
+    r = init_rings(&channel);
+    if (r < 0)
+        return r;
+
+    *ret_fds = (struct channel_fds){
+        .inbox = channel.mine.fd,
+        .outbox = channel.theirs.fd,
+        .wait_fd = channel.wake_fd,
+        .wake_fd = channel.wait_fd,
+    };
+    *ret = channel;
+    channel = (struct channel)CHANNEL_NULL;
+    return 0;
+}
+
+void channel_close_fds(struct channel *channel)
+{
+    memory_close_fd(&channel->mine);
+    memory_close_fd(&channel->theirs);
+}
+
+/* Lets go of everything but the descriptors, which are the caller's until channel_open() succeeds.
+ */
+static void open_failed(struct channel *channel)
+{
+    channel->mine.fd = channel->theirs.fd = -1;
+    channel->wake_fd = channel->wait_fd = -1;
+    channel_deinit(channel);
+}
+
+int channel_open(struct channel *ret, const struct channel_fds *fds)
+{
+    _cleanup_(open_failed)
+    struct channel channel = CHANNEL_NULL;
+    int r;
+
+    r = memory_open(&channel.mine, fds->outbox, MEMORY_OUTBOX);
+    if (r < 0)
+        return r;
+    r = memory_open(&channel.theirs, fds->inbox, MEMORY_INBOX);
+    if (r < 0)
+        return r;
+    if (channel.mine.header->wake_backend != channel.theirs.header->wake_backend)
+        return -EPROTO;
+    channel.backend = (enum wake_backend)channel.theirs.header->wake_backend;
+    channel.wake = wake_at_once;
+    spin_init(&channel.spin, channel.theirs.header->spin_usec);
+    if (channel.backend == WAKE_EVENTFD) {
+        if (fds->wait_fd < 0 || fds->wake_fd < 0)
+            return -EPROTO;
+        channel.wait_fd = fds->wait_fd;
+        channel.wake_fd = fds->wake_fd;
+    }
+    r = init_rings(&channel);
+    if (r < 0)
+        return r;
+
+    *ret = channel;
+    channel = (struct channel)CHANNEL_NULL;
+    return 0;
+}
+
+void channel_deinit(struct channel *channel)
+{
+    memory_deinit(&channel->mine);
+    memory_deinit(&channel->theirs);
+    (void)close_fd(channel->wake_fd);
+    (void)close_fd(channel->wait_fd);
+    *channel = (struct channel)CHANNEL_NULL;
+}
+
+void channel_publish(struct channel *channel)
+{
+    if (!ring_publish(&channel->out))
+        return;
+    /* Partner: the fence in channel_prepare_sleep(): we see the flag, or the sleeper sees the tail.
+     */
+    wake_fence();
+    FAULT_POINT("channel.publish.before-wake");
+    if (atomic_load_explicit(&channel->theirs.header->sleeping, memory_order_relaxed) != 0)
+        channel->wake(channel, &channel->mine.header->tail);
+    FAULT_POINT("channel.publish.end");
+}
+
+void channel_release(struct channel *channel)
+{
+    if (!ring_release(&channel->in))
+        return;
+    /* Partner: the fence in channel_prepare_block(): we see the flag, or the sleeper sees the head.
+     */
+    wake_fence();
+    FAULT_POINT("channel.release.before-wake");
+    if (atomic_load_explicit(&channel->theirs.header->blocked, memory_order_relaxed) != 0)
+        channel->wake(channel, &channel->mine.header->head);
+    FAULT_POINT("channel.release.end");
+}
+
+bool channel_prepare_sleep(struct channel *channel, uint32_t *ret_expected)
+{
+    /* Partner: the load in channel_publish(). */
+    atomic_store_explicit(&channel->mine.header->sleeping, 1, memory_order_relaxed);
+    wake_fence();
+    FAULT_POINT("channel.sleep.flag-up");
+    if (ring_pending(&channel->in)) {
+        channel_end_sleep(channel);
+        return false;
+    }
+    *ret_expected = channel->in.head; /* The tail, at the moment when nothing was pending. */
+    return true;
+}
+
+void channel_end_sleep(struct channel *channel)
+{
+    atomic_store_explicit(&channel->mine.header->sleeping, 0, memory_order_relaxed);
+}
+
+bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret_expected)
+{
+    void *ignored;
+
+    /* Nobody makes room by consuming what was never shown. */
+    channel_publish(channel);
+    /* Partner: the load in channel_release(). */
+    atomic_store_explicit(&channel->mine.header->blocked, 1, memory_order_relaxed);
+    wake_fence();
+    FAULT_POINT("channel.block.flag-up");
+    if (ring_reserve(&channel->out, need, &ignored) != RING_E_FULL) {
+        channel_end_block(channel);
+        return false;
+    }
+    *ret_expected = channel->out.head; /* Just loaded, and not enough. */
+    return true;
+}
+
+void channel_end_block(struct channel *channel)
+{
+    atomic_store_explicit(&channel->mine.header->blocked, 0, memory_order_relaxed);
+}
+
+/* One sleep, on the futex or the eventfd. */
+static int sleep_on(struct channel *channel, const _Atomic uint32_t *word, uint32_t expected,
+                    usec_t deadline)
+{
+    usec_t timeout = USEC_INFINITY;
+
+    FAULT_POINT("channel.before-sleep");
+    if (deadline != USEC_INFINITY)
+        timeout = usec_sub(deadline, clock_now());
+    if (channel->backend == WAKE_FUTEX)
+        return wake_futex_wait(word, expected, timeout);
+    return wake_eventfd_wait(channel->wait_fd, timeout);
+}
+
+static usec_t deadline_after(usec_t timeout)
+{
+    return timeout == USEC_INFINITY ? USEC_INFINITY : usec_add(clock_now(), timeout);
+}
+
+bool channel_spin(struct channel *channel)
+{
+    bool found = ring_pending(&channel->in);
+
+    if (found || !spin_begin(&channel->spin, clock_now()))
+        return found;
+    while (!(found = ring_pending(&channel->in)) && spin_more(&channel->spin, clock_now()))
+        ;
+    spin_end(&channel->spin, clock_now(), found);
+    return found;
+}
+
+int channel_wait(struct channel *channel, usec_t timeout)
+{
+    usec_t deadline;
+
+    if (channel_spin(channel))
+        return 0;
+    deadline = deadline_after(timeout);
+    for (;;) {
+        uint32_t expected;
+        int r;
+
+        if (!channel_prepare_sleep(channel, &expected))
+            return 0;
+        r = sleep_on(channel, &channel->theirs.header->tail, expected, deadline);
+        channel_end_sleep(channel);
+        if (ring_pending(&channel->in))
+            return 0;
+        if (r < 0)
+            return r;
+    }
+}
+
+int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout)
+{
+    const _Atomic uint32_t *word = &channel->theirs.header->control;
+    uint32_t expected;
+    int r;
+
+    if (!channel_prepare_sleep(channel, &expected))
+        return 0;
+    /* Partner: the supervisor's store, which it follows up with a wake-up whether we sleep or not.
+     */
+    if (atomic_load_explicit(word, memory_order_relaxed) != control)
+        r = 0;
+    else if (channel->backend == WAKE_FUTEX)
+        r = wake_futex_wait_either(&channel->theirs.header->tail, expected, word, control, timeout);
+    else
+        r = wake_eventfd_wait(channel->wait_fd, timeout);
+    channel_end_sleep(channel);
+    return ring_pending(&channel->in) ? 0 : r;
+}
+
+int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout)
+{
+    usec_t deadline = deadline_after(timeout);
+
+    /* Also if it fits by now: the caller counts on it. */
+    channel_publish(channel);
+    for (;;) {
+        uint32_t expected;
+        void *ignored;
+        int r;
+
+        r = ring_reserve(&channel->out, need, &ignored);
+        if (r != RING_E_FULL)
+            return r;
+        if (!channel_prepare_block(channel, need, &expected))
+            continue;
+        r = sleep_on(channel, &channel->theirs.header->head, expected, deadline);
+        channel_end_block(channel);
+        if (r < 0)
+            return r;
+    }
+}

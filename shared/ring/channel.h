@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * One side's view of an inbox/outbox pair: it produces into the memory it owns ("mine") and
+ * consumes from the other ("theirs"). The supervisor owns inboxes; workers and attached clients own
+ * outboxes.
+ *
+ * The channel knows the sleep/wake protocol but not how this side waits: the supervisor waits in
+ * its io_uring, a worker in channel_wait(). Waking is a callback for the same reason.
+ */
+
+#include "shared/base/clock.h"
+#include "shared/ring/memory.h"
+#include "shared/ring/ring.h"
+#include "shared/ring/spin.h"
+#include "shared/ring/wake.h"
+#include <stdbool.h>
+
+struct channel {
+    struct memory mine, theirs;
+    struct ring_producer out;
+    struct ring_consumer in;
+    enum wake_backend backend;
+    struct spin spin; /* of channel_spin() */
+    int wake_fd;      /* eventfd that wakes the peer; -1 with futexes */
+    int wait_fd;      /* eventfd on which this side sleeps; -1 with futexes */
+    /* Wakes the peer sleeping on `word`, a cursor of ours; the default makes the system call at
+     * once. */
+    void (*wake)(struct channel *channel, const _Atomic uint32_t *word);
+};
+
+/* clang-format off */
+#define CHANNEL_NULL {.mine = MEMORY_NULL, .theirs = MEMORY_NULL, .wake_fd = -1, .wait_fd = -1}
+/* clang-format on */
+
+struct channel_options {
+    uint32_t ring_size;
+    uint32_t inline_max;
+    uint32_t spin_usec; /* of the peer, before it sleeps */
+    enum wake_backend backend;
+};
+
+/* What the other side needs: numbers to inherit or to send. -1 where the back end has none. */
+struct channel_fds {
+    int inbox, outbox;
+    int wait_fd; /* peer sleeps here */
+    int wake_fd; /* peer wakes us here */
+};
+
+/* clang-format off */
+#define CHANNEL_FDS_NULL {.inbox = -1, .outbox = -1, .wait_fd = -1, .wake_fd = -1}
+/* clang-format on */
+
+/*
+ * Supervisor side: makes both memories (and eventfds). `*ret_fds` are descriptors to hand to the
+ * peer: inbox and outbox belong to the channel until channel_close_fds(); the eventfds stay shared.
+ * 0 or -errno; on error nothing is left behind.
+ */
+int channel_create(struct channel *ret, const struct channel_options *options,
+                   struct channel_fds *ret_fds);
+
+/* The memfds are not needed after the peer has its own descriptors; the mappings stay. */
+void channel_close_fds(struct channel *channel);
+
+/*
+ * Peer side: takes all descriptors over on success. -EPROTO if the memories are not what they must
+ * be. After another peer has died, a new one can open the same memories and goes on where that one
+ * stopped (see ring_producer_init()).
+ */
+int channel_open(struct channel *ret, const struct channel_fds *fds);
+
+void channel_deinit(struct channel *channel);
+
+/* Publishes what was committed and wakes the peer if its sleeping flag is up. */
+void channel_publish(struct channel *channel);
+
+/* Gives consumed space back and wakes the peer if it is blocked on a full ring. */
+void channel_release(struct channel *channel);
+
+/*
+ * Before sleeping on the peer's tail: raises the flag and re-checks. True: go to sleep, expecting
+ * `*ret_expected` in the word theirs.header->tail. False: there is something to read, the flag is
+ * down. Release what was read before: a peer that waits for that space publishes nothing.
+ */
+bool channel_prepare_sleep(struct channel *channel, uint32_t *ret_expected);
+void channel_end_sleep(struct channel *channel);
+
+/*
+ * The same for a full ring, on theirs.header->head. `need` = bytes of body that must fit. False: it
+ * fits now, or never will: ring_reserve() says which. Publishes what was committed, since nobody
+ * makes room by consuming what was not shown.
+ */
+bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret_expected);
+void channel_end_block(struct channel *channel);
+
+/* Peer side: looks for something to read for as long as that pays. Whether there is. */
+bool channel_spin(struct channel *channel);
+
+/*
+ * Peer side, plain system calls. Waits until there is something to read, or for `timeout`.
+ * 0, -ETIMEDOUT, -EINTR.
+ */
+int channel_wait(struct channel *channel, usec_t timeout);
+
+/*
+ * The same, and also until the peer's control word is no longer `control`: for a side that leaves
+ * what it has read undone until that changes. The peer wakes the word at every change.
+ */
+int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout);
+
+/*
+ * Waits until a body of `need` bytes fits; publishes what was committed. 0, -ETIMEDOUT, -EINTR,
+ * -EMSGSIZE if it never can, -EPROTO as from ring_reserve().
+ */
+int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/ring/spin.h"
+#include <sched.h>
+#include <time.h>
+
+/* What a sleep that did not happen has saved, both sides together. Cautious: between CPUs it is
+ * more, on virtual ones far more. */
+#define SAVED 20
+/* So much in hand survives a number of tries in vain before it counts as not paying. */
+#define BALANCE_MAX 500
+/* The longest pause between two tries, in sleeps: what they cost then is nothing. */
+#define PAUSE_MAX 1024
+/* How often, in finds, more patience is tried out. Prime, so that it meets everyone whom the same
+ * party waits for in turn. */
+#define PATIENCE_PERIOD 1021
+/* A CPU that is given back later than this was wanted: two switches take longer, and asking takes
+ * less. */
+#define TAKEN_NSEC 750
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+void spin_init(struct spin *spin, uint32_t limit)
+{
+    *spin = (struct spin){
+        .limit = limit < SPIN_USEC_MAX ? limit : SPIN_USEC_MAX,
+        .patience = SPIN_PATIENCE_MAX,
+    };
+}
+
+bool spin_begin(struct spin *spin, usec_t now)
+{
+    if (spin->limit == 0 || spin->paused < spin->pause) {
+        spin->paused++;
+        return false;
+    }
+    spin->paused = 0;
+    spin->began = now;
+    spin->allowed = spin->n_found % PATIENCE_PERIOD == 0 ? SPIN_PATIENCE_MAX : spin->patience;
+    spin->looks = 0;
+    spin->offered = spin->taken = false;
+    return true;
+}
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void offer(struct spin *spin)
+{
+    uint64_t begin = nanoseconds();
+
+    (void)sched_yield();
+    spin->looks = 0;
+    spin->offered = true;
+    spin->taken = nanoseconds() - begin > TAKEN_NSEC;
+}
+
+bool spin_more(struct spin *spin, usec_t now)
+{
+    relax();
+    if (usec_sub(now, spin->began) >= spin->limit)
+        return false;
+    if (++spin->looks < spin->allowed)
+        return true;
+    offer(spin);
+    return true;
+}
+
+/* Who finds something when the CPU comes back shares it with whom he waits for. */
+static void learn_patience(struct spin *spin)
+{
+    spin->n_found++;
+    if (spin->taken && spin->looks == 0)
+        spin->patience = (spin->patience + 1) / 2;
+    else if (!spin->taken && spin->allowed > spin->patience)
+        spin->patience = spin->allowed;
+    else if (!spin->taken && spin->patience < SPIN_PATIENCE_MAX)
+        spin->patience++;
+}
+
+static void keep_account(struct spin *spin, int32_t spent, bool found)
+{
+    spin->balance += (found ? SAVED : 0) - spent;
+    if (spin->balance > BALANCE_MAX)
+        spin->balance = BALANCE_MAX;
+    if (spin->balance >= 0) {
+        spin->pause = 0;
+        return;
+    }
+    /* Debts are not added up: one try that pays is enough to go on. */
+    spin->balance = -1;
+    spin->pause = spin->pause == 0 ? 1 : spin->pause * 2;
+    if (spin->pause > PAUSE_MAX)
+        spin->pause = PAUSE_MAX;
+}
+
+void spin_end(struct spin *spin, usec_t now, bool found)
+{
+    usec_t spent = usec_sub(now, spin->began);
+
+    if (found)
+        learn_patience(spin);
+    /* Longer than the limit: somebody else has had the CPU meanwhile, so it is not idle. */
+    if (spent > spin->limit)
+        keep_account(spin, (int32_t)spin->limit, false);
+    else
+        keep_account(spin, (int32_t)spent, found);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/ring/wake.h"
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The system call wants a plain pointer; it only ever reads the word, which may be mapped
+ * read-only. */
+static long futex(const _Atomic uint32_t *word, int operation, uint32_t value,
+                  const struct timespec *timeout)
+{
+    return syscall(SYS_futex, (uintptr_t)word, operation, value, timeout, NULL, 0);
+}
+
+int wake_futex_wait(const _Atomic uint32_t *word, uint32_t expected, usec_t timeout)
+{
+    struct timespec limit = usec_to_timespec(timeout);
+
+    /* Not FUTEX_PRIVATE_FLAG: the other side is another process. */
+    if (futex(word, FUTEX_WAIT, expected, timeout == USEC_INFINITY ? NULL : &limit) == 0)
+        return 0;
+    return errno == EAGAIN ? 0 : -errno;
+}
+
+/* As in linux/futex.h, which is older than the call in Debian 12's headers or lacks it elsewhere.
+ */
+struct waited_word {
+    uint64_t value, address;
+    uint32_t flags, reserved;
+};
+
+#define WORD_32_BITS   2u
+#define SYSTEM_CALL    449 /* futex_waitv: the same on every architecture */
+#define FALLBACK_SLICE (100 * USEC_PER_MSEC)
+
+int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
+                           const _Atomic uint32_t *other, uint32_t other_expected, usec_t timeout)
+{
+    const struct waited_word words[] = {
+        {.value = expected, .address = (uintptr_t)word, .flags = WORD_32_BITS},
+        {.value = other_expected, .address = (uintptr_t)other, .flags = WORD_32_BITS},
+    };
+    /* This call alone takes a point in time. */
+    struct timespec limit = usec_to_timespec(usec_add(clock_now(), timeout));
+
+    if (syscall(SYSTEM_CALL, words, 2, 0, timeout == USEC_INFINITY ? NULL : &limit,
+                CLOCK_MONOTONIC) >= 0)
+        return 0;
+    if (errno == ENOSYS || errno == EPERM) {
+        int r =
+            wake_futex_wait(word, expected, timeout < FALLBACK_SLICE ? timeout : FALLBACK_SLICE);
+
+        return r == -ETIMEDOUT && timeout > FALLBACK_SLICE ? 0 : r;
+    }
+    return errno == EAGAIN ? 0 : -errno;
+}
+
+void wake_futex_wake(const _Atomic uint32_t *word)
+{
+    (void)futex(word, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+int wake_eventfd_wait(int fd, usec_t timeout)
+{
+    struct timespec limit = usec_to_timespec(timeout);
+    struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+    eventfd_t count;
+    int r;
+
+    r = ppoll(&pollfd, 1, timeout == USEC_INFINITY ? NULL : &limit, NULL);
+    if (r < 0)
+        return -errno;
+    if (r == 0)
+        return -ETIMEDOUT;
+    if (pollfd.revents & POLLNVAL)
+        return -EBADF;
+    if (eventfd_read(fd, &count) < 0 && errno != EAGAIN)
+        return -errno;
+    return 0;
+}
+
+void wake_eventfd_wake(int fd)
+{
+    (void)eventfd_write(fd, 1);
+}

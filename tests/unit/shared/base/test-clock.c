@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/clock.h"
+#include <check.h>
+#include <stdlib.h>
+
+START_TEST(the_monotonic_clock_never_goes_backwards)
+{
+    usec_t before = clock_now();
+
+    for (int i = 0; i < 1000; i++) {
+        usec_t now = clock_now();
+
+        ck_assert_uint_ge(now, before);
+        before = now;
+    }
+    ck_assert_uint_gt(before, 0);
+}
+END_TEST
+
+START_TEST(real_time_is_microseconds_since_1970)
+{
+    usec_t seconds = clock_realtime() / USEC_PER_SEC;
+
+    ck_assert_uint_ge(seconds, (usec_t)time(NULL) - 60);
+    ck_assert_uint_le(seconds, (usec_t)time(NULL) + 60);
+}
+END_TEST
+
+START_TEST(sums_stay_at_infinity)
+{
+    ck_assert_uint_eq(usec_add(1, 2), 3);
+    ck_assert_uint_eq(usec_add(USEC_INFINITY, 1), USEC_INFINITY);
+    ck_assert_uint_eq(usec_add(1, USEC_INFINITY), USEC_INFINITY);
+    ck_assert_uint_eq(usec_add(USEC_INFINITY - 1, 1), USEC_INFINITY);
+    ck_assert_uint_eq(usec_add(USEC_INFINITY - 1, 2), USEC_INFINITY);
+    ck_assert_uint_eq(usec_add(USEC_INFINITY, USEC_INFINITY), USEC_INFINITY);
+}
+END_TEST
+
+START_TEST(differences_stay_at_zero_and_infinity_stays)
+{
+    ck_assert_uint_eq(usec_sub(3, 2), 1);
+    ck_assert_uint_eq(usec_sub(2, 3), 0);
+    ck_assert_uint_eq(usec_sub(0, USEC_INFINITY), 0);
+    ck_assert_uint_eq(usec_sub(USEC_INFINITY, 5), USEC_INFINITY);
+    ck_assert_uint_eq(usec_sub(USEC_INFINITY, USEC_INFINITY), USEC_INFINITY);
+}
+END_TEST
+
+START_TEST(a_span_becomes_seconds_and_nanoseconds)
+{
+    struct timespec time = usec_to_timespec(2 * USEC_PER_SEC + 345678);
+
+    ck_assert_int_eq(time.tv_sec, 2);
+    ck_assert_int_eq(time.tv_nsec, 345678000);
+    time = usec_to_timespec(999999);
+    ck_assert_int_eq(time.tv_sec, 0);
+    ck_assert_int_eq(time.tv_nsec, 999999000);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("clock");
+    TCase *tcase = tcase_create("clock");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tcase, the_monotonic_clock_never_goes_backwards);
+    tcase_add_test(tcase, real_time_is_microseconds_since_1970);
+    tcase_add_test(tcase, sums_stay_at_infinity);
+    tcase_add_test(tcase, differences_stay_at_zero_and_infinity_stays);
+    tcase_add_test(tcase, a_span_becomes_seconds_and_nanoseconds);
+    suite_add_tcase(suite, tcase);
+
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}

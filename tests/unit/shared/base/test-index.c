@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/index.h"
+#include <check.h>
+#include <stdlib.h>
+
+struct thing {
+    struct index_entry entry;
+    uint64_t number;
+};
+
+/* How many entries lie in one place, at most: what a look-up may have to pass. */
+static unsigned longest(const struct index *index)
+{
+    unsigned most = 0;
+
+    for (uint32_t i = 0; i <= index->n_more; i++) {
+        const struct index_entry *entry = i == 0 ? index->first : index->more[i - 1];
+        unsigned n = 0;
+
+        for (; entry; entry = entry->next)
+            n++;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static struct thing *found(const struct index *index, uint64_t key)
+{
+    return (struct thing *)index_find(index, key);
+}
+
+START_TEST(what_was_added_is_found_until_it_is_removed)
+{
+    struct index index = INDEX_NULL;
+    struct thing things[100];
+
+    ck_assert_ptr_null(found(&index, 0));
+    for (uint64_t i = 0; i < 100; i++)
+        index_add(&index, &things[i].entry, i * i);
+    for (uint64_t i = 0; i < 100; i++)
+        ck_assert_ptr_eq(found(&index, i * i), &things[i]);
+    ck_assert_ptr_null(found(&index, 2));
+    for (uint64_t i = 0; i < 100; i += 2)
+        index_remove(&index, &things[i].entry);
+    for (uint64_t i = 0; i < 100; i++)
+        ck_assert_ptr_eq(found(&index, i * i), i % 2 ? &things[i] : NULL);
+    for (uint64_t i = 1; i < 100; i += 2)
+        index_remove(&index, &things[i].entry);
+    index_deinit(&index);
+}
+END_TEST
+
+START_TEST(several_may_have_the_same_key)
+{
+    struct index index = INDEX_NULL;
+    struct thing things[100];
+    struct index_entry *entry;
+    unsigned n = 0;
+
+    for (uint64_t i = 0; i < 100; i++)
+        index_add(&index, &things[i].entry, i % 4);
+    for (entry = index_find(&index, 3); entry; entry = index_find_next(entry), n++)
+        ck_assert_uint_eq(entry->key, 3);
+    ck_assert_uint_eq(n, 25);
+    while ((entry = index_find(&index, 3)))
+        index_remove(&index, entry);
+    ck_assert_uint_eq(index.n_entries, 75);
+    for (uint64_t i = 0; i < 100; i++)
+        if (i % 4 != 3)
+            index_remove(&index, &things[i].entry);
+    index_deinit(&index);
+}
+END_TEST
+
+START_TEST(a_look_up_passes_a_few_whatever_their_number)
+{
+    static struct thing things[200000];
+    struct index index = INDEX_NULL;
+    unsigned most = 0;
+
+    for (uint32_t i = 0; i < 200000; i++) {
+        index_add(&index, &things[i].entry, (uint64_t)i << 32 | i); /* as references are */
+        if ((i & (i - 1)) == 0 || i == 199999)
+            most = longest(&index) > most ? longest(&index) : most;
+    }
+    ck_assert_uint_le(most, 24);
+    for (uint32_t i = 0; i < 200000; i++)
+        ck_assert_ptr_eq(found(&index, (uint64_t)i << 32 | i), &things[i]);
+    for (uint32_t i = 0; i < 200000; i++)
+        index_remove(&index, &things[i].entry);
+    index_deinit(&index);
+}
+END_TEST
+
+START_TEST(a_key_of_bytes_tells_them_apart)
+{
+    ck_assert_uint_eq(index_key("order.created", 13), index_key("order.created", 13));
+    ck_assert_uint_ne(index_key("order.created", 13), index_key("order.createe", 13));
+    ck_assert_uint_ne(index_key("order", 5), index_key("order\0", 6));
+    ck_assert_uint_ne(index_key("", 0), index_key("\0", 1));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("index");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int n_failed;
+
+    tcase_add_test(tc, what_was_added_is_found_until_it_is_removed);
+    tcase_add_test(tc, several_may_have_the_same_key);
+    tcase_add_test(tc, a_look_up_passes_a_few_whatever_their_number);
+    tcase_add_test(tc, a_key_of_bytes_tells_them_apart);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed > 0;
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "shared/protocol/payload.h"
+#include "shared/ring/memory.h"
+#include <check.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+static uint8_t body[256];
+static int sockets[2] = {-1, -1};
+
+static void setup(void)
+{
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+}
+
+static void teardown(void)
+{
+    sockets[0] = close_fd(sockets[0]);
+    sockets[1] = close_fd(sockets[1]);
+}
+
+static unsigned open_descriptors(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    ck_assert_ptr_nonnull(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+static int new_blob(const char *text, size_t size)
+{
+    void *data;
+    int fd;
+
+    ck_assert_int_eq(payload_blob_new(size, &fd, &data), 0);
+    memcpy(data, text, size);
+    ck_assert_int_eq(payload_blob_seal(fd, data, size), 0);
+    return fd;
+}
+
+/* What a stranger may send: any bytes with any number of copies of one descriptor. */
+static void send_raw(const void *data, size_t size, int fd, unsigned count)
+{
+    struct iovec vector = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(253 * sizeof(int))];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+    int fds[253];
+
+    for (unsigned i = 0; i < count; i++)
+        fds[i] = fd;
+    if (count > 0) {
+        struct cmsghdr *header = &control.align;
+
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(header), fds, count * sizeof(int));
+    }
+    ck_assert_int_eq(sendmsg(sockets[0], &message, 0), (ssize_t)size);
+}
+
+START_TEST(an_inline_payload_comes_back)
+{
+    struct wire_writer writer = wire_writer(body, sizeof(body));
+    struct wire_reader reader;
+    struct payload_wire payload;
+
+    payload_put_inline(&writer, "hello", 5);
+    ck_assert_int_eq(wire_written(&writer), PAYLOAD_INLINE_OVERHEAD + 5);
+    reader = wire_reader(body, (uint32_t)wire_written(&writer));
+    payload = payload_get(&reader);
+    ck_assert_int_eq(wire_end(&reader), 0);
+    ck_assert_int_eq(payload.form, PAYLOAD_INLINE);
+    ck_assert_uint_eq(payload.size, 5);
+    ck_assert_mem_eq(payload.data, "hello", 5);
+}
+END_TEST
+
+START_TEST(a_blob_payload_comes_back)
+{
+    struct wire_writer writer = wire_writer(body, sizeof(body));
+    struct wire_reader reader;
+    struct payload_wire payload;
+
+    payload_put_blob(&writer, PAYLOAD_BLOB_MAX, 42);
+    ck_assert_int_eq(wire_written(&writer), PAYLOAD_BLOB_SIZE);
+    reader = wire_reader(body, PAYLOAD_BLOB_SIZE);
+    payload = payload_get(&reader);
+    ck_assert_int_eq(wire_end(&reader), 0);
+    ck_assert_int_eq(payload.form, PAYLOAD_BLOB);
+    ck_assert_uint_eq(payload.size, PAYLOAD_BLOB_MAX);
+    ck_assert_uint_eq(payload.serial, 42);
+    ck_assert_ptr_null(payload.data);
+}
+END_TEST
+
+START_TEST(an_unknown_form_fails_the_reader)
+{
+    struct wire_reader reader = wire_reader(body, PAYLOAD_BLOB_SIZE);
+
+    memset(body, 0, sizeof(body));
+    body[0] = 2;
+    (void)payload_get(&reader);
+    ck_assert_int_eq(wire_end(&reader), -EBADMSG);
+}
+END_TEST
+
+START_TEST(a_blob_above_the_limit_fails_the_reader)
+{
+    struct wire_writer writer = wire_writer(body, sizeof(body));
+    struct wire_reader reader;
+
+    payload_put_blob(&writer, PAYLOAD_BLOB_MAX + 1, 1);
+    reader = wire_reader(body, PAYLOAD_BLOB_SIZE);
+    (void)payload_get(&reader);
+    ck_assert_int_eq(wire_end(&reader), -EBADMSG);
+}
+END_TEST
+
+START_TEST(an_inline_payload_longer_than_its_record_fails_the_reader)
+{
+    struct wire_writer writer = wire_writer(body, sizeof(body));
+    struct wire_reader reader;
+    struct payload_wire payload;
+
+    payload_put_inline(&writer, "hello", 5);
+    reader = wire_reader(body, PAYLOAD_INLINE_OVERHEAD + 4);
+    payload = payload_get(&reader);
+    ck_assert_int_eq(wire_end(&reader), -EBADMSG);
+    ck_assert_ptr_null(payload.data);
+    ck_assert_uint_eq(payload.size, 0);
+}
+END_TEST
+
+START_TEST(a_sealed_blob_passes_the_check_and_can_be_read)
+{
+    int fd = new_blob("some bytes", 10);
+    const void *data;
+
+    ck_assert_int_eq(payload_blob_check(fd, 10), 0);
+    ck_assert_int_eq(payload_blob_map(fd, 10, &data), 0);
+    ck_assert_mem_eq(data, "some bytes", 10);
+    ck_assert_int_eq(munmap((void *)(uintptr_t)data, 10), 0);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    close_fd(fd);
+}
+END_TEST
+
+START_TEST(a_copy_is_a_sealed_blob_that_is_read_from_its_beginning)
+{
+    static char bytes[3 << 20], read_back[sizeof(bytes)];
+    int fd;
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)(i * 7);
+    ck_assert_int_eq(payload_blob_copy(bytes, sizeof(bytes), &fd), 0);
+    ck_assert_int_eq(payload_blob_check(fd, sizeof(bytes)), 0);
+    ck_assert_int_eq(read(fd, read_back, sizeof(read_back)), (ssize_t)sizeof(bytes));
+    ck_assert_mem_eq(read_back, bytes, sizeof(bytes));
+    close_fd(fd);
+}
+END_TEST
+
+START_TEST(nobody_can_change_a_sealed_blob)
+{
+    int fd = new_blob("some bytes", 10);
+
+    ck_assert_int_lt(pwrite(fd, "x", 1, 0), 0);
+    ck_assert_int_eq(errno, EPERM);
+    ck_assert_int_lt(ftruncate(fd, 5), 0);
+    ck_assert_int_lt(ftruncate(fd, 50), 0);
+    ck_assert_ptr_eq(mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+    close_fd(fd);
+}
+END_TEST
+
+START_TEST(a_blob_that_somebody_can_still_write_is_not_sealed)
+{
+    void *data, *other;
+    int fd;
+
+    ck_assert_int_eq(payload_blob_new(10, &fd, &data), 0);
+    other = mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(other, MAP_FAILED);
+    ck_assert_int_eq(payload_blob_seal(fd, data, 10), -EBUSY);
+    ck_assert_int_eq(payload_blob_check(fd, 10), -EPROTO);
+    ck_assert_int_eq(munmap(other, 10), 0);
+    close_fd(fd);
+}
+END_TEST
+
+START_TEST(the_check_refuses_everything_that_is_not_just_so)
+{
+    int sealed = new_blob("some bytes", 10), fd, fds[2];
+    void *data;
+
+    ck_assert_int_eq(payload_blob_check(sealed, 9), -EPROTO);
+    ck_assert_int_eq(payload_blob_check(sealed, 11), -EPROTO);
+    ck_assert_int_eq(payload_blob_check(sealed, UINT64_MAX), -EPROTO);
+    close_fd(sealed);
+
+    ck_assert_int_eq(payload_blob_new(10, &fd, &data), 0);
+    ck_assert_int_eq(payload_blob_check(fd, 10), -EPROTO);
+    ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+    ck_assert_int_eq(payload_blob_check(fd, 10), -EPROTO);
+    ck_assert_int_eq(munmap(data, 10), 0);
+    close_fd(fd);
+
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    ck_assert_int_eq(payload_blob_check(fds[0], 0), -EPROTO);
+    close_fd(fds[0]);
+    close_fd(fds[1]);
+    ck_assert_int_eq(payload_blob_check(-1, 0), -EPROTO);
+}
+END_TEST
+
+START_TEST(a_blob_that_cannot_be_read_is_refused)
+{
+    int blob = new_blob("some bytes", 10), fd;
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", blob);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(payload_blob_check(fd, 10), -EPROTO);
+    close_fd(fd);
+    close_fd(blob);
+}
+END_TEST
+
+START_TEST(a_blob_of_no_bytes_is_refused)
+{
+    int fd = memory_new_fd("test", 0);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+    ck_assert_int_eq(payload_blob_check(fd, 0), -EPROTO);
+    close_fd(fd);
+}
+END_TEST
+
+START_TEST(a_blob_with_memory_behind_its_end_is_refused)
+{
+    int fd = memory_new_fd("test", 1);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 4 << 20), 0);
+    ck_assert_int_eq(
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+    ck_assert_int_eq(payload_blob_check(fd, 1), -EPROTO);
+    close_fd(fd);
+}
+END_TEST
+
+START_TEST(empty_and_endless_blobs_are_refused)
+{
+    const void *mapped;
+    void *data;
+    int fd;
+
+    ck_assert_int_eq(payload_blob_new(0, &fd, &data), -EINVAL);
+    ck_assert_int_eq(payload_blob_new(PAYLOAD_BLOB_MAX + 1, &fd, &data), -EINVAL);
+    ck_assert_int_eq(payload_blob_copy("", 0, &fd), -EINVAL);
+    ck_assert_int_eq(payload_blob_map(0, 0, &mapped), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_descriptor_arrives_with_its_serial)
+{
+    int blob = new_blob("some bytes", 10), fd = -1;
+
+    ck_assert_int_eq(payload_send_fd(sockets[0], blob, 7), 0);
+    ck_assert_int_eq(payload_receive_fd(sockets[1], 7, payload_drop_fd, &fd), 0);
+    ck_assert_int_ne(fd, blob);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    ck_assert_int_eq(payload_blob_check(fd, 10), 0);
+    close_fd(fd);
+    close_fd(blob);
+}
+END_TEST
+
+START_TEST(the_wrong_serial_is_refused_and_its_descriptor_closed)
+{
+    int blob = new_blob("some bytes", 10), fd = -1;
+    unsigned before = open_descriptors();
+
+    ck_assert_int_eq(payload_send_fd(sockets[0], blob, 8), 0);
+    ck_assert_int_eq(payload_receive_fd(sockets[1], 7, payload_drop_fd, &fd), -EPROTO);
+    ck_assert_int_eq(fd, -1);
+    ck_assert_uint_eq(open_descriptors(), before);
+    close_fd(blob);
+}
+END_TEST
+
+START_TEST(nothing_there_is_refused_without_waiting)
+{
+    int fd;
+
+    ck_assert_int_eq(payload_receive_fd(sockets[1], 1, payload_drop_fd, &fd), -EPROTO);
+    sockets[0] = close_fd(sockets[0]);
+    ck_assert_int_eq(payload_receive_fd(sockets[1], 1, payload_drop_fd, &fd), -EPROTO);
+}
+END_TEST
+
+START_TEST(odd_messages_are_refused_and_leave_no_descriptor_behind)
+{
+    static const struct {
+        size_t size;
+        unsigned count;
+    } odd[] = {{8, 0}, {8, 2}, {8, 3}, {8, 253}, {0, 1}, {7, 1}, {9, 1}, {4096, 1}, {4096, 253}};
+    static uint64_t data[512];
+    unsigned before = open_descriptors();
+
+    data[0] = 1;
+    for (size_t i = 0; i < ELEMENTS(odd); i++) {
+        int fd;
+
+        send_raw(data, odd[i].size, STDIN_FILENO, odd[i].count);
+        ck_assert_int_eq(payload_receive_fd(sockets[1], 1, payload_drop_fd, &fd), -EPROTO);
+        ck_assert_uint_eq(open_descriptors(), before);
+    }
+}
+END_TEST
+
+/* Valgrind keeps the limit on descriptors to itself; the kernel then never says that there are none
+ * left. */
+static bool under_valgrind(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    return preload && strstr(preload, "vgpreload");
+}
+
+START_TEST(running_out_of_descriptors_is_not_the_senders_fault)
+{
+    struct rlimit old, limit;
+    int fd, next = dup(STDIN_FILENO);
+
+    ck_assert_int_eq(payload_send_fd(sockets[0], STDIN_FILENO, 1), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    limit = old;
+    limit.rlim_cur = (rlim_t)next + 1; /* the lowest free numbers are all in use below this */
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(payload_receive_fd(sockets[1], 1, payload_drop_fd, &fd), -EMFILE);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    close_fd(next);
+}
+END_TEST
+
+START_TEST(a_peer_that_does_not_read_makes_the_sender_busy_not_stuck)
+{
+    int r;
+
+    do
+        r = payload_send_fd(sockets[0], STDIN_FILENO, 1);
+    while (r == 0);
+    /* Either its buffer is full, or too many descriptors of ours are under way. */
+    ck_assert(r == -EAGAIN || r == -ETOOMANYREFS);
+}
+END_TEST
+
+START_TEST(a_peer_that_is_gone_is_an_error_and_no_signal)
+{
+    sockets[1] = close_fd(sockets[1]);
+    ck_assert_int_eq(payload_send_fd(sockets[0], STDIN_FILENO, 1), -EPIPE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("payload");
+    TCase *tcase = tcase_create("payload");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, an_inline_payload_comes_back);
+    tcase_add_test(tcase, a_blob_payload_comes_back);
+    tcase_add_test(tcase, an_unknown_form_fails_the_reader);
+    tcase_add_test(tcase, a_blob_above_the_limit_fails_the_reader);
+    tcase_add_test(tcase, an_inline_payload_longer_than_its_record_fails_the_reader);
+    tcase_add_test(tcase, a_sealed_blob_passes_the_check_and_can_be_read);
+    tcase_add_test(tcase, a_copy_is_a_sealed_blob_that_is_read_from_its_beginning);
+    tcase_add_test(tcase, nobody_can_change_a_sealed_blob);
+    tcase_add_test(tcase, a_blob_that_somebody_can_still_write_is_not_sealed);
+    tcase_add_test(tcase, the_check_refuses_everything_that_is_not_just_so);
+    tcase_add_test(tcase, a_blob_that_cannot_be_read_is_refused);
+    tcase_add_test(tcase, a_blob_of_no_bytes_is_refused);
+    tcase_add_test(tcase, a_blob_with_memory_behind_its_end_is_refused);
+    tcase_add_test(tcase, empty_and_endless_blobs_are_refused);
+    tcase_add_test(tcase, a_descriptor_arrives_with_its_serial);
+    tcase_add_test(tcase, the_wrong_serial_is_refused_and_its_descriptor_closed);
+    tcase_add_test(tcase, nothing_there_is_refused_without_waiting);
+    tcase_add_test(tcase, odd_messages_are_refused_and_leave_no_descriptor_behind);
+    if (!under_valgrind())
+        tcase_add_test(tcase, running_out_of_descriptors_is_not_the_senders_fault);
+    tcase_add_test(tcase, a_peer_that_does_not_read_makes_the_sender_busy_not_stuck);
+    tcase_add_test(tcase, a_peer_that_is_gone_is_an_error_and_no_signal);
+    suite_add_tcase(suite, tcase);
+
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "shared/ring/channel.h"
+#include <check.h>
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define RING 4096u
+#define KIND 3
+
+static struct channel supervisor = CHANNEL_NULL, worker = CHANNEL_NULL;
+static struct channel_fds fds;
+static unsigned wakes;
+static const _Atomic uint32_t *woken;
+
+static void make(int backend)
+{
+    struct channel_options options = {
+        .ring_size = RING, .inline_max = 512, .backend = (enum wake_backend)backend};
+
+    ck_assert_int_eq(channel_create(&supervisor, &options, &fds), 0);
+}
+
+/* What a worker gets: descriptors of its own for the same memories. */
+static struct channel_fds copies(void)
+{
+    return (struct channel_fds){
+        .inbox = dup(fds.inbox),
+        .outbox = dup(fds.outbox),
+        .wait_fd = fds.wait_fd < 0 ? -1 : dup(fds.wait_fd),
+        .wake_fd = fds.wake_fd < 0 ? -1 : dup(fds.wake_fd),
+    };
+}
+
+static void attach_worker(void)
+{
+    struct channel_fds given = copies();
+
+    ck_assert_int_eq(channel_open(&worker, &given), 0);
+}
+
+static void make_both(int backend)
+{
+    make(backend);
+    attach_worker();
+}
+
+static void teardown(void)
+{
+    channel_deinit(&worker);
+    channel_deinit(&supervisor);
+}
+
+static void count_wake(struct channel *channel, const _Atomic uint32_t *word)
+{
+    (void)channel;
+    wakes++;
+    woken = word;
+}
+
+static int put(struct channel *channel, uint32_t size, char fill)
+{
+    void *body;
+    int r = ring_reserve(&channel->out, size, &body);
+
+    if (r != 0)
+        return r;
+    memset(body, fill, size);
+    ring_commit(&channel->out, KIND, size);
+    return 0;
+}
+
+static void send(struct channel *channel, uint32_t size, char fill)
+{
+    ck_assert_int_eq(put(channel, size, fill), 0);
+    channel_publish(channel);
+}
+
+static void expect(struct channel *channel, uint32_t size, char fill)
+{
+    struct ring_record record;
+
+    ck_assert_int_eq(ring_next(&channel->in, &record), 0);
+    ck_assert_uint_eq(record.size, size);
+    ck_assert_int_eq(*(const char *)record.body, fill);
+}
+
+static void fill(struct channel *channel)
+{
+    while (put(channel, 500, 'f') == 0)
+        ;
+    channel_publish(channel);
+}
+
+static unsigned open_descriptors(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    ck_assert_ptr_nonnull(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+static void wait_until_up(const _Atomic uint32_t *flag)
+{
+    while (atomic_load(flag) == 0)
+        (void)sched_yield();
+}
+
+static int exit_status_of(pid_t pid)
+{
+    int status;
+
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+START_TEST(records_travel_both_ways)
+{
+    make_both(_i);
+    ck_assert_int_eq(worker.backend, _i);
+    send(&supervisor, 10, 'a');
+    send(&worker, 20, 'b');
+    expect(&worker, 10, 'a');
+    expect(&supervisor, 20, 'b');
+}
+END_TEST
+
+START_TEST(a_channel_gives_back_all_its_descriptors)
+{
+    unsigned before = open_descriptors();
+
+    make_both(_i);
+    ck_assert_uint_gt(open_descriptors(), before);
+    channel_close_fds(&supervisor);
+    send(&supervisor, 10, 'a');
+    expect(&worker, 10, 'a');
+    teardown();
+    ck_assert_uint_eq(open_descriptors(), before);
+}
+END_TEST
+
+START_TEST(a_failed_open_leaves_the_descriptors_alone)
+{
+    struct channel_fds given;
+    unsigned before;
+
+    make(_i);
+    given = copies();
+    before = open_descriptors();
+    given.inbox = fds.outbox;
+    ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
+    ck_assert_uint_eq(open_descriptors(), before);
+    given.inbox = fds.inbox;
+    given.outbox = fds.inbox;
+    ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
+    ck_assert_uint_eq(open_descriptors(), before);
+}
+END_TEST
+
+START_TEST(eventfds_must_be_there_when_the_memory_says_so)
+{
+    struct channel_fds given;
+
+    make(WAKE_EVENTFD);
+    given = copies();
+    given.wake_fd = -1;
+    ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
+    given = copies();
+    given.wait_fd = -1;
+    ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
+}
+END_TEST
+
+START_TEST(two_memories_of_different_back_ends_do_not_go_together)
+{
+    struct channel other = CHANNEL_NULL;
+    struct channel_fds given;
+
+    make(WAKE_EVENTFD);
+    other = supervisor;
+    make(WAKE_FUTEX);
+    given = copies();
+    given.outbox = other.theirs.fd;
+    ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
+    channel_deinit(&other);
+}
+END_TEST
+
+START_TEST(A4_publishing_wakes_a_sleeping_peer_only)
+{
+    uint32_t expected;
+
+    make_both(_i);
+    supervisor.wake = count_wake;
+    send(&supervisor, 10, 'a');
+    ck_assert_uint_eq(wakes, 0);
+    expect(&worker, 10, 'a');
+    ck_assert(channel_prepare_sleep(&worker, &expected));
+    ck_assert_uint_eq(expected, worker.theirs.header->tail);
+    send(&supervisor, 10, 'b');
+    ck_assert_uint_eq(wakes, 1);
+    ck_assert_ptr_eq(woken, &supervisor.mine.header->tail);
+    ck_assert_uint_ne(expected, worker.theirs.header->tail);
+    channel_end_sleep(&worker);
+    send(&supervisor, 10, 'c');
+    ck_assert_uint_eq(wakes, 1);
+}
+END_TEST
+
+START_TEST(A4_publishing_nothing_wakes_nobody)
+{
+    uint32_t expected;
+
+    make_both(_i);
+    supervisor.wake = count_wake;
+    ck_assert(channel_prepare_sleep(&worker, &expected));
+    channel_publish(&supervisor);
+    channel_release(&supervisor);
+    ck_assert_uint_eq(wakes, 0);
+}
+END_TEST
+
+START_TEST(A4_nobody_goes_to_sleep_on_something_to_read)
+{
+    uint32_t expected;
+
+    make_both(_i);
+    send(&supervisor, 10, 'a');
+    ck_assert(!channel_prepare_sleep(&worker, &expected));
+    ck_assert_uint_eq(worker.mine.header->sleeping, 0);
+    /* Known to the consumer, but not yet read. */
+    send(&supervisor, 10, 'b');
+    expect(&worker, 10, 'a');
+    ck_assert(!channel_prepare_sleep(&worker, &expected));
+    ck_assert_int_eq(channel_wait(&worker, 0), 0);
+}
+END_TEST
+
+START_TEST(A4_releasing_wakes_a_blocked_peer_only)
+{
+    uint32_t expected;
+
+    make_both(_i);
+    worker.wake = count_wake;
+    fill(&supervisor);
+    expect(&worker, 500, 'f');
+    channel_release(&worker);
+    ck_assert_uint_eq(wakes, 0);
+    fill(&supervisor);
+    ck_assert(channel_prepare_block(&supervisor, 500, &expected));
+    ck_assert_uint_eq(expected, supervisor.theirs.header->head);
+    expect(&worker, 500, 'f');
+    channel_release(&worker);
+    ck_assert_uint_eq(wakes, 1);
+    ck_assert_ptr_eq(woken, &worker.mine.header->head);
+    ck_assert_uint_ne(expected, supervisor.theirs.header->head);
+    channel_end_block(&supervisor);
+    ck_assert_uint_eq(supervisor.mine.header->blocked, 0);
+}
+END_TEST
+
+START_TEST(nobody_blocks_while_there_is_room_or_when_there_never_will_be)
+{
+    uint32_t expected;
+
+    make_both(_i);
+    ck_assert(!channel_prepare_block(&supervisor, 500, &expected));
+    ck_assert_uint_eq(supervisor.mine.header->blocked, 0);
+    ck_assert(!channel_prepare_block(&supervisor, RING, &expected));
+    ck_assert_uint_eq(supervisor.mine.header->blocked, 0);
+}
+END_TEST
+
+START_TEST(waiting_for_nothing_times_out_with_the_flag_down)
+{
+    make_both(_i);
+    ck_assert_int_eq(channel_wait(&worker, 0), -ETIMEDOUT);
+    ck_assert_int_eq(channel_wait(&worker, 1000), -ETIMEDOUT);
+    ck_assert_uint_eq(worker.mine.header->sleeping, 0);
+}
+END_TEST
+
+START_TEST(waiting_for_space_ends_as_its_contract_says)
+{
+    make_both(_i);
+    ck_assert_int_eq(channel_wait_space(&supervisor, 500, 0), 0);
+    ck_assert_int_eq(channel_wait_space(&supervisor, RING, USEC_INFINITY), -EMSGSIZE);
+    fill(&supervisor);
+    ck_assert_int_eq(channel_wait_space(&supervisor, 500, 0), -ETIMEDOUT);
+    ck_assert_int_eq(channel_wait_space(&supervisor, 500, 1000), -ETIMEDOUT);
+    ck_assert_uint_eq(supervisor.mine.header->blocked, 0);
+    worker.mine.header->head = 12;
+    ck_assert_int_eq(channel_wait_space(&supervisor, 500, USEC_INFINITY), -EPROTO);
+}
+END_TEST
+
+START_TEST(whoever_blocks_shows_what_it_committed_first)
+{
+    make_both(_i);
+    while (put(&supervisor, 500, 'f') == 0)
+        ;
+    ck_assert(!ring_pending(&worker.in));
+    ck_assert_int_eq(channel_wait_space(&supervisor, 500, 0), -ETIMEDOUT);
+    ck_assert(ring_pending(&worker.in));
+}
+END_TEST
+
+START_TEST(A4_a_sleeper_in_another_process_is_woken)
+{
+    pid_t pid;
+
+    make(_i);
+    pid = fork();
+    if (pid == 0) {
+        struct channel_fds given = copies();
+
+        _exit(channel_open(&worker, &given) != 0 || channel_wait(&worker, USEC_INFINITY) != 0 ||
+              !ring_pending(&worker.in));
+    }
+    wait_until_up(&supervisor.theirs.header->sleeping);
+    send(&supervisor, 10, 'a');
+    ck_assert_int_eq(exit_status_of(pid), 0);
+}
+END_TEST
+
+START_TEST(A4_a_blocked_producer_in_another_process_is_woken)
+{
+    pid_t pid;
+
+    make(_i);
+    pid = fork();
+    if (pid == 0) {
+        struct channel_fds given = copies();
+
+        if (channel_open(&worker, &given) != 0)
+            _exit(1);
+        fill(&worker);
+        _exit(channel_wait_space(&worker, 500, USEC_INFINITY) != 0 || put(&worker, 500, 'x') != 0);
+    }
+    wait_until_up(&supervisor.theirs.header->blocked);
+    expect(&supervisor, 500, 'f');
+    channel_release(&supervisor);
+    ck_assert_int_eq(exit_status_of(pid), 0);
+}
+END_TEST
+
+static void ignore(int signal)
+{
+    (void)signal;
+}
+
+START_TEST(a_signal_ends_the_wait)
+{
+    int status;
+    pid_t pid;
+
+    make(_i);
+    pid = fork();
+    if (pid == 0) {
+        struct sigaction action = {.sa_handler = ignore}; /* without SA_RESTART */
+        struct channel_fds given = copies();
+
+        if (sigaction(SIGUSR1, &action, NULL) < 0 || channel_open(&worker, &given) != 0)
+            _exit(1);
+        _exit(channel_wait(&worker, USEC_INFINITY) != -EINTR);
+    }
+    /* The flag is up a moment before the sleep begins: signal until one arrives during the sleep.
+     */
+    wait_until_up(&supervisor.theirs.header->sleeping);
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        (void)kill(pid, SIGUSR1);
+        (void)sched_yield();
+    }
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
+START_TEST(the_next_worker_goes_on_where_the_last_one_stopped)
+{
+    uint32_t expected;
+
+    make_both(_i);
+    send(&supervisor, 10, 'a');
+    send(&supervisor, 10, 'b');
+    send(&worker, 10, 'x');
+    expect(&worker, 10, 'a');
+    channel_release(&worker);
+    expect(&worker, 10, 'b');                   /* read and not given back: comes again */
+    ck_assert_int_eq(put(&worker, 10, 'y'), 0); /* committed and not published: never happened */
+    worker.mine.header->sleeping = worker.mine.header->blocked = 1;
+    channel_deinit(&worker);
+
+    attach_worker();
+    ck_assert_uint_eq(worker.mine.header->sleeping, 0);
+    ck_assert_uint_eq(worker.mine.header->blocked, 0);
+    expect(&worker, 10, 'b');
+    send(&worker, 10, 'z');
+    expect(&supervisor, 10, 'x');
+    expect(&supervisor, 10, 'z');
+    ck_assert(channel_prepare_sleep(&supervisor, &expected));
+}
+END_TEST
+
+START_TEST(a_worker_with_wild_cursors_is_found_out_on_either_ring)
+{
+    struct ring_record record;
+    void *body;
+
+    make_both(_i);
+    worker.mine.header->tail = 0xffffff00;
+    ck_assert_int_eq(ring_next(&supervisor.in, &record), -EPROTO);
+    fill(&supervisor);
+    worker.mine.header->head = 0x7ffffff8;
+    ck_assert_int_eq(ring_reserve(&supervisor.out, 500, &body), -EPROTO);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("channel");
+    TCase *tcase = tcase_create("channel");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_add_loop_test(tcase, records_travel_both_ways, WAKE_FUTEX, WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, a_channel_gives_back_all_its_descriptors, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, a_failed_open_leaves_the_descriptors_alone, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_test(tcase, eventfds_must_be_there_when_the_memory_says_so);
+    tcase_add_test(tcase, two_memories_of_different_back_ends_do_not_go_together);
+    tcase_add_loop_test(tcase, A4_publishing_wakes_a_sleeping_peer_only, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, A4_publishing_nothing_wakes_nobody, WAKE_FUTEX, WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, A4_nobody_goes_to_sleep_on_something_to_read, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, A4_releasing_wakes_a_blocked_peer_only, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, nobody_blocks_while_there_is_room_or_when_there_never_will_be,
+                        WAKE_FUTEX, WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, waiting_for_nothing_times_out_with_the_flag_down, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, waiting_for_space_ends_as_its_contract_says, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, whoever_blocks_shows_what_it_committed_first, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, A4_a_sleeper_in_another_process_is_woken, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, A4_a_blocked_producer_in_another_process_is_woken, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, a_signal_ends_the_wait, WAKE_FUTEX, WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, the_next_worker_goes_on_where_the_last_one_stopped, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, a_worker_with_wild_cursors_is_found_out_on_either_ring, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
+    suite_add_tcase(suite, tcase);
+
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "shared/base/uapi.h"
+#include "shared/ring/memory.h"
+#include "shared/ring/wake.h"
+#include <check.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define RING 8192u
+
+static const struct memory_options inbox_options = {
+    .role = MEMORY_INBOX, .ring_size = RING, .inline_max = 1024, .wake_backend = WAKE_FUTEX};
+static const struct memory_options outbox_options = {
+    .role = MEMORY_OUTBOX, .ring_size = RING, .inline_max = 1024, .wake_backend = WAKE_FUTEX};
+
+static struct memory made = MEMORY_NULL, opened = MEMORY_NULL;
+
+static void make(const struct memory_options *options)
+{
+    ck_assert_int_eq(memory_create(&made, options), 0);
+}
+
+static void make_and_open(const struct memory_options *options)
+{
+    make(options);
+    ck_assert_int_eq(memory_open(&opened, dup(made.fd), options->role), 0);
+}
+
+static void teardown(void)
+{
+    memory_deinit(&made);
+    memory_deinit(&opened);
+}
+
+/* A memfd that looks like `made` in everything but what the caller spoils. */
+static int copy_of_made(int seals, size_t size)
+{
+    int fd = memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pwrite(fd, made.header, MEMORY_HEADER_SIZE, 0), MEMORY_HEADER_SIZE);
+    ck_assert_int_eq(ftruncate(fd, (off_t)size), 0);
+    ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, seals), 0);
+    return fd;
+}
+
+START_TEST(a_new_memory_says_what_it_is)
+{
+    make(&outbox_options);
+    ck_assert_uint_eq(made.header->magic, MEMORY_MAGIC);
+    ck_assert_uint_eq(made.header->version, MEMORY_VERSION);
+    ck_assert_uint_eq(made.header->role, MEMORY_OUTBOX);
+    ck_assert_uint_eq(made.header->ring_size, RING);
+    ck_assert_uint_eq(made.header->ring_offset, 8192);
+    ck_assert_uint_eq(made.header->inline_max, 1024);
+    ck_assert_uint_eq(made.header->wake_backend, WAKE_FUTEX);
+    ck_assert_uint_eq(made.header->tail, 0);
+    ck_assert_uint_eq(made.header->head, 0);
+    ck_assert_uint_eq(made.size, 8192 + RING);
+    ck_assert_ptr_eq(made.ring, (uint8_t *)made.header + 8192);
+    ck_assert_ptr_eq(made.state, (uint8_t *)made.header + 4096);
+}
+END_TEST
+
+START_TEST(an_inbox_has_no_state_page)
+{
+    make(&inbox_options);
+    ck_assert_ptr_null(made.state);
+    ck_assert_uint_eq(made.header->ring_offset, 4096);
+    ck_assert_uint_eq(made.size, 4096 + RING);
+}
+END_TEST
+
+START_TEST(both_are_sealed_as_they_must_be)
+{
+    int resize = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+    make(&inbox_options);
+    ck_assert_int_eq(fcntl(made.fd, F_GET_SEALS) & (resize | TROUPE_F_SEAL_FUTURE_WRITE),
+                     resize | TROUPE_F_SEAL_FUTURE_WRITE);
+    ck_assert_int_eq(fcntl(made.fd, F_GETFD), FD_CLOEXEC);
+    memory_deinit(&made);
+    make(&outbox_options);
+    ck_assert_int_eq(fcntl(made.fd, F_GET_SEALS) & (resize | TROUPE_F_SEAL_FUTURE_WRITE), resize);
+    ck_assert_int_eq(fcntl(made.fd, F_GETFD), FD_CLOEXEC);
+}
+END_TEST
+
+START_TEST(the_kernel_refuses_a_worker_every_way_to_write_its_inbox)
+{
+    void *map;
+
+    make_and_open(&inbox_options);
+    map = mmap(NULL, made.size, PROT_READ | PROT_WRITE, MAP_SHARED, opened.fd, 0);
+    ck_assert_ptr_eq(map, MAP_FAILED);
+    ck_assert_int_eq(errno, EPERM);
+    ck_assert_int_lt(mprotect(opened.header, opened.size, PROT_READ | PROT_WRITE), 0);
+    ck_assert_int_eq(errno, EACCES);
+    ck_assert_int_lt(pwrite(opened.fd, "x", 1, 64), 0);
+    ck_assert_int_eq(errno, EPERM);
+    ck_assert_int_lt(ftruncate(opened.fd, 0), 0);
+    ck_assert_int_eq(errno, EPERM);
+}
+END_TEST
+
+START_TEST(nobody_can_shrink_an_outbox_under_the_reader)
+{
+    make_and_open(&outbox_options);
+    ck_assert_int_lt(ftruncate(opened.fd, 0), 0);
+    ck_assert_int_lt(ftruncate(opened.fd, 1 << 20), 0);
+}
+END_TEST
+
+START_TEST(a_worker_sees_what_the_supervisor_writes_into_the_inbox)
+{
+    make_and_open(&inbox_options);
+    ck_assert_ptr_ne(made.header, opened.header);
+    made.ring[RING - 1] = 0x5a;
+    made.header->tail = 77;
+    ck_assert_uint_eq(opened.ring[RING - 1], 0x5a);
+    ck_assert_uint_eq(opened.header->tail, 77);
+}
+END_TEST
+
+START_TEST(the_supervisor_sees_what_a_worker_writes_into_the_outbox)
+{
+    make_and_open(&outbox_options);
+    opened.ring[0] = 0x5a;
+    opened.header->mark = 78;
+    ck_assert_uint_eq(made.ring[0], 0x5a);
+    ck_assert_uint_eq(made.header->mark, 78);
+}
+END_TEST
+
+START_TEST(mappings_outlive_their_descriptors)
+{
+    make_and_open(&outbox_options);
+    memory_close_fd(&made);
+    memory_close_fd(&opened);
+    ck_assert_int_eq(made.fd, -1);
+    opened.ring[3] = 9;
+    ck_assert_uint_eq(made.ring[3], 9);
+}
+END_TEST
+
+START_TEST(impossible_options_are_refused)
+{
+    static const struct memory_options bad[] = {
+        {.role = 0, .ring_size = RING, .wake_backend = WAKE_FUTEX},
+        {.role = 3, .ring_size = RING, .wake_backend = WAKE_FUTEX},
+        {.role = MEMORY_INBOX, .ring_size = 2048, .wake_backend = WAKE_FUTEX},
+        {.role = MEMORY_INBOX, .ring_size = RING + 8, .wake_backend = WAKE_FUTEX},
+        {.role = MEMORY_INBOX, .ring_size = UINT32_C(1) << 31, .wake_backend = WAKE_FUTEX},
+        {.role = MEMORY_INBOX, .ring_size = RING, .inline_max = RING / 4 + 1, .wake_backend = 1},
+        {.role = MEMORY_INBOX, .ring_size = RING, .wake_backend = 0},
+        {.role = MEMORY_INBOX, .ring_size = RING, .wake_backend = 3},
+    };
+
+    for (size_t i = 0; i < ELEMENTS(bad); i++)
+        ck_assert_int_eq(memory_create(&made, &bad[i]), -EINVAL);
+}
+END_TEST
+
+START_TEST(the_wrong_role_is_refused_and_the_descriptor_stays_the_callers)
+{
+    make(&inbox_options);
+    ck_assert_int_eq(memory_open(&opened, made.fd, MEMORY_OUTBOX), -EPROTO);
+    ck_assert_int_ge(fcntl(made.fd, F_GETFD), 0);
+    memory_deinit(&made);
+    make(&outbox_options);
+    ck_assert_int_eq(memory_open(&opened, made.fd, MEMORY_INBOX), -EPROTO);
+    ck_assert_int_ge(fcntl(made.fd, F_GETFD), 0);
+}
+END_TEST
+
+START_TEST(what_is_not_a_memfd_is_refused)
+{
+    int fds[2];
+
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    ck_assert_int_eq(memory_open(&opened, fds[0], MEMORY_INBOX), -EPROTO);
+    close_fd(fds[0]);
+    close_fd(fds[1]);
+    ck_assert_int_eq(memory_open(&opened, -1, MEMORY_INBOX), -EBADF);
+}
+END_TEST
+
+START_TEST(missing_seals_are_refused)
+{
+    static const int seals[] = {
+        0,
+        F_SEAL_SHRINK | F_SEAL_GROW,
+        F_SEAL_SHRINK | F_SEAL_SEAL,
+        F_SEAL_GROW | F_SEAL_SEAL,
+    };
+
+    make(&outbox_options);
+    for (size_t i = 0; i < ELEMENTS(seals); i++) {
+        _cleanup_close_ int fd = copy_of_made(seals[i], made.size);
+
+        ck_assert_int_eq(memory_open(&opened, fd, MEMORY_OUTBOX), -EPROTO);
+    }
+}
+END_TEST
+
+START_TEST(a_header_that_does_not_fit_is_refused)
+{
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    int fd;
+
+    make(&outbox_options);
+    fd = copy_of_made(seals, made.size);
+    ck_assert_int_eq(memory_open(&opened, fd, MEMORY_OUTBOX), 0);
+    memory_deinit(&opened);
+
+#define REFUSED(field, value)                                                                      \
+    do {                                                                                           \
+        __typeof__(made.header->field) saved = made.header->field;                                 \
+        made.header->field = (value);                                                              \
+        fd = copy_of_made(seals, made.size);                                                       \
+        ck_assert_int_eq(memory_open(&opened, fd, MEMORY_OUTBOX), -EPROTO);                        \
+        close_fd(fd);                                                                              \
+        made.header->field = saved;                                                                \
+    } while (0)
+
+    REFUSED(magic, MEMORY_MAGIC + 1);
+    REFUSED(version, MEMORY_VERSION + 1);
+    REFUSED(role, MEMORY_INBOX);
+    REFUSED(ring_size, RING * 2);
+    REFUSED(ring_size, RING / 2);
+    REFUSED(ring_offset, 4096);
+    REFUSED(inline_max, RING);
+    REFUSED(wake_backend, 0);
+#undef REFUSED
+}
+END_TEST
+
+START_TEST(a_file_too_short_or_too_long_is_refused)
+{
+    static const size_t sizes[] = {0, 4096, 8192, 8192 + 2048, (size_t)1 << 31};
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+    make(&outbox_options);
+    for (size_t i = 0; i < ELEMENTS(sizes); i++) {
+        _cleanup_close_ int fd = copy_of_made(seals, sizes[i]);
+
+        ck_assert_int_eq(memory_open(&opened, fd, MEMORY_OUTBOX), -EPROTO);
+    }
+}
+END_TEST
+
+START_TEST(tearing_down_nothing_or_twice_is_harmless)
+{
+    struct memory nothing = MEMORY_NULL;
+
+    memory_deinit(&nothing);
+    make(&inbox_options);
+    memory_deinit(&made);
+    memory_deinit(&made);
+    ck_assert_ptr_null(made.header);
+    ck_assert_int_eq(made.fd, -1);
+}
+END_TEST
+
+START_TEST(a_state_that_was_never_written_is_empty)
+{
+    uint8_t data[MEMORY_STATE_MAX];
+    size_t size = 1;
+
+    make_and_open(&outbox_options);
+    ck_assert_int_eq(memory_state_read(&made, data, &size), 0);
+    ck_assert_uint_eq(size, 0);
+}
+END_TEST
+
+START_TEST(a_state_is_read_as_it_was_written)
+{
+    static const size_t sizes[] = {0, 1, 7, 8, 9, 100, MEMORY_STATE_MAX - 1, MEMORY_STATE_MAX};
+    uint8_t written[MEMORY_STATE_MAX + 1], read[MEMORY_STATE_MAX];
+
+    make_and_open(&outbox_options);
+    for (size_t i = 0; i < ELEMENTS(sizes); i++) {
+        size_t size = 1;
+
+        for (size_t k = 0; k < sizeof(written); k++)
+            written[k] = (uint8_t)(k * 7 + i);
+        ck_assert_int_eq(memory_state_write(&opened, written + 1, sizes[i]), 0);
+        ck_assert_int_eq(memory_state_read(&made, read, &size), (int)sizes[i]);
+        ck_assert_uint_eq(size, sizes[i]);
+        ck_assert_mem_eq(read, written + 1, sizes[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_state_above_the_limit_is_refused_and_the_old_one_stays)
+{
+    uint8_t data[MEMORY_STATE_MAX + 1] = "old";
+    size_t size;
+
+    make_and_open(&outbox_options);
+    ck_assert_int_eq(memory_state_write(&opened, data, 3), 0);
+    ck_assert_int_eq(memory_state_write(&opened, data, sizeof(data)), -EMSGSIZE);
+    ck_assert_int_eq(memory_state_read(&made, data, &size), 3);
+    ck_assert_mem_eq(data, "old", 3);
+}
+END_TEST
+
+START_TEST(the_last_words_of_a_writer_that_died_while_writing_can_be_read)
+{
+    uint8_t data[MEMORY_STATE_MAX];
+    size_t size = 0;
+
+    make_and_open(&outbox_options);
+    ck_assert_int_eq(memory_state_write(&opened, "halfway", 7), 0);
+    opened.header->state_sequence += 1;
+    ck_assert_int_eq(memory_state_read(&made, data, &size), -EAGAIN);
+    ck_assert_uint_eq(size, 7);
+    ck_assert_mem_eq(data, "halfway", 7);
+
+    /* The successor's first write makes it whole again. */
+    ck_assert_int_eq(memory_state_write(&opened, "new", 3), 0);
+    ck_assert_int_eq(memory_state_read(&made, data, &size), 3);
+    ck_assert_mem_eq(data, "new", 3);
+}
+END_TEST
+
+START_TEST(a_sequence_that_wraps_does_not_look_unwritten)
+{
+    uint8_t data[MEMORY_STATE_MAX];
+    size_t size;
+
+    make_and_open(&outbox_options);
+    opened.header->state_sequence = UINT32_MAX - 1;
+    ck_assert_int_eq(memory_state_write(&opened, "wrap", 4), 0);
+    ck_assert_uint_eq(opened.header->state_sequence & 1, 0);
+    ck_assert_int_eq(memory_state_read(&made, data, &size), 4);
+}
+END_TEST
+
+START_TEST(a_wild_state_size_is_bounded)
+{
+    uint8_t data[MEMORY_STATE_MAX];
+    size_t size;
+
+    make_and_open(&outbox_options);
+    opened.header->state_sequence = 2;
+    opened.header->state_size = UINT32_MAX;
+    ck_assert_int_eq(memory_state_read(&made, data, &size), MEMORY_STATE_MAX);
+    ck_assert_uint_eq(size, MEMORY_STATE_MAX);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("memory");
+    TCase *tcase = tcase_create("memory");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_add_test(tcase, a_new_memory_says_what_it_is);
+    tcase_add_test(tcase, an_inbox_has_no_state_page);
+    tcase_add_test(tcase, both_are_sealed_as_they_must_be);
+    tcase_add_test(tcase, the_kernel_refuses_a_worker_every_way_to_write_its_inbox);
+    tcase_add_test(tcase, nobody_can_shrink_an_outbox_under_the_reader);
+    tcase_add_test(tcase, a_worker_sees_what_the_supervisor_writes_into_the_inbox);
+    tcase_add_test(tcase, the_supervisor_sees_what_a_worker_writes_into_the_outbox);
+    tcase_add_test(tcase, mappings_outlive_their_descriptors);
+    tcase_add_test(tcase, impossible_options_are_refused);
+    tcase_add_test(tcase, the_wrong_role_is_refused_and_the_descriptor_stays_the_callers);
+    tcase_add_test(tcase, what_is_not_a_memfd_is_refused);
+    tcase_add_test(tcase, missing_seals_are_refused);
+    tcase_add_test(tcase, a_header_that_does_not_fit_is_refused);
+    tcase_add_test(tcase, a_file_too_short_or_too_long_is_refused);
+    tcase_add_test(tcase, tearing_down_nothing_or_twice_is_harmless);
+    tcase_add_test(tcase, a_state_that_was_never_written_is_empty);
+    tcase_add_test(tcase, a_state_is_read_as_it_was_written);
+    tcase_add_test(tcase, a_state_above_the_limit_is_refused_and_the_old_one_stays);
+    tcase_add_test(tcase, the_last_words_of_a_writer_that_died_while_writing_can_be_read);
+    tcase_add_test(tcase, a_sequence_that_wraps_does_not_look_unwritten);
+    tcase_add_test(tcase, a_wild_state_size_is_bounded);
+    suite_add_tcase(suite, tcase);
+
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}

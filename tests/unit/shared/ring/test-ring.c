@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/ring/ring.h"
+#include <check.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE 128u /* bodies of up to 56 bytes */
+#define KIND 7
+
+/* A ring whose two sides are both at hand, and whose shared words can be scribbled over. */
+struct pair {
+    _Alignas(8) uint8_t data[SIZE];
+    _Atomic uint32_t tail, head;
+    struct ring_producer producer;
+    struct ring_consumer consumer;
+};
+
+static struct pair pair;
+
+static void start_at(uint32_t cursor)
+{
+    memset(pair.data, 0xee, sizeof(pair.data));
+    pair.tail = pair.head = cursor;
+    ck_assert_int_eq(ring_producer_init(&pair.producer, pair.data, SIZE, &pair.tail, &pair.head),
+                     0);
+    ck_assert_int_eq(ring_consumer_init(&pair.consumer, pair.data, SIZE, &pair.head, &pair.tail),
+                     0);
+}
+
+static void setup(void)
+{
+    start_at(0);
+}
+
+/* Commits a body of `size` bytes, all `fill`. */
+static int put(uint32_t size, char fill)
+{
+    void *body;
+    int r = ring_reserve(&pair.producer, size, &body);
+
+    if (r != 0)
+        return r;
+    memset(body, fill, size);
+    ring_commit(&pair.producer, KIND, size);
+    return 0;
+}
+
+static void put_and_publish(uint32_t size, char fill)
+{
+    ck_assert_int_eq(put(size, fill), 0);
+    ck_assert(ring_publish(&pair.producer));
+}
+
+static void expect(uint32_t size, char fill)
+{
+    struct ring_record record;
+
+    ck_assert_int_eq(ring_next(&pair.consumer, &record), 0);
+    ck_assert_uint_eq(record.kind, KIND);
+    ck_assert_uint_eq(record.size, size);
+    for (uint32_t i = 0; i < size; i++)
+        ck_assert_int_eq(((const char *)record.body)[i], fill);
+}
+
+static void expect_next(int result)
+{
+    struct ring_record record;
+
+    ck_assert_int_eq(ring_next(&pair.consumer, &record), result);
+}
+
+/* What a hostile producer does: a header at `position`, and the cursor wherever it likes. */
+static void forge(uint32_t position, struct ring_header header, uint32_t tail)
+{
+    memcpy(pair.data + position, &header, sizeof(header));
+    pair.tail = tail;
+}
+
+START_TEST(a_new_ring_is_empty)
+{
+    ck_assert(!ring_pending(&pair.consumer));
+    expect_next(RING_E_EMPTY);
+    ck_assert(!ring_release(&pair.consumer));
+    ck_assert(!ring_publish(&pair.producer));
+}
+END_TEST
+
+START_TEST(a_record_arrives_as_it_was_sent)
+{
+    put_and_publish(13, 'a');
+    ck_assert(ring_pending(&pair.consumer));
+    expect(13, 'a');
+    ck_assert(!ring_pending(&pair.consumer));
+    expect_next(RING_E_EMPTY);
+}
+END_TEST
+
+START_TEST(an_empty_body_is_a_record_too)
+{
+    put_and_publish(0, 'a');
+    expect(0, 'a');
+    expect_next(RING_E_EMPTY);
+}
+END_TEST
+
+START_TEST(records_arrive_in_the_order_of_their_commits)
+{
+    ck_assert_int_eq(put(1, 'a'), 0);
+    ck_assert_int_eq(put(8, 'b'), 0);
+    ck_assert_int_eq(put(9, 'c'), 0);
+    ck_assert(ring_publish(&pair.producer));
+    expect(1, 'a');
+    expect(8, 'b');
+    expect(9, 'c');
+    expect_next(RING_E_EMPTY);
+}
+END_TEST
+
+START_TEST(what_was_reserved_but_not_committed_is_not_there)
+{
+    void *body;
+
+    ck_assert_int_eq(ring_reserve(&pair.producer, 8, &body), 0);
+    memset(body, 'x', 8);
+    ck_assert(!ring_publish(&pair.producer));
+    expect_next(RING_E_EMPTY);
+}
+END_TEST
+
+START_TEST(what_was_committed_but_not_published_is_not_there)
+{
+    ck_assert_int_eq(put(8, 'a'), 0);
+    ck_assert(!ring_pending(&pair.consumer));
+    expect_next(RING_E_EMPTY);
+    ck_assert(ring_publish(&pair.producer));
+    ck_assert(!ring_publish(&pair.producer));
+    expect(8, 'a');
+}
+END_TEST
+
+START_TEST(a_second_reserve_replaces_the_first)
+{
+    void *first, *second;
+
+    ck_assert_int_eq(ring_reserve(&pair.producer, 40, &first), 0);
+    ck_assert_int_eq(ring_reserve(&pair.producer, 3, &second), 0);
+    ck_assert_ptr_eq(first, second);
+    memset(second, 'b', 3);
+    ring_commit(&pair.producer, KIND, 3);
+    ck_assert(ring_publish(&pair.producer));
+    expect(3, 'b');
+    expect_next(RING_E_EMPTY);
+}
+END_TEST
+
+START_TEST(replacing_a_reserve_that_needed_padding_leaves_no_padding)
+{
+    void *body;
+
+    put_and_publish(48, 'a'); /* 56 bytes */
+    put_and_publish(40, 'b'); /* 48 bytes: 24 left before the end */
+    expect(48, 'a');
+    expect(40, 'b');
+    ck_assert(ring_release(&pair.consumer));
+    ck_assert_int_eq(ring_reserve(&pair.producer, 50, &body), 0);
+    ck_assert_ptr_eq(body, pair.data + 8);
+    ck_assert_int_eq(ring_reserve(&pair.producer, 16, &body), 0);
+    ck_assert_ptr_eq(body, pair.data + 104 + 8);
+    ck_assert(!ring_publish(&pair.producer));
+}
+END_TEST
+
+START_TEST(a_commit_may_be_shorter_than_its_reserve)
+{
+    void *body;
+
+    ck_assert_int_eq(ring_reserve(&pair.producer, 40, &body), 0);
+    memset(body, 'a', 5);
+    ring_commit(&pair.producer, KIND, 5);
+    ck_assert_int_eq(put(6, 'b'), 0);
+    ck_assert(ring_publish(&pair.producer));
+    expect(5, 'a');
+    expect(6, 'b');
+    ck_assert_uint_eq(pair.tail, 32);
+}
+END_TEST
+
+START_TEST(a_record_that_does_not_fit_before_the_end_starts_at_the_front)
+{
+    put_and_publish(48, 'a');
+    put_and_publish(40, 'b');
+    expect(48, 'a');
+    expect(40, 'b');
+    ck_assert(ring_release(&pair.consumer));
+    put_and_publish(50, 'c');
+    ck_assert_int_eq(pair.data[8], 'c');
+    expect(50, 'c');
+    ck_assert(ring_release(&pair.consumer));
+    ck_assert_uint_eq(pair.head, SIZE + 64);
+}
+END_TEST
+
+START_TEST(a_record_that_ends_with_the_ring_needs_no_padding)
+{
+    put_and_publish(56, 'a');
+    put_and_publish(56, 'b');
+    ck_assert_uint_eq(pair.tail, SIZE);
+    expect(56, 'a');
+    expect(56, 'b');
+    expect_next(RING_E_EMPTY);
+}
+END_TEST
+
+START_TEST(eight_bytes_before_the_end_take_a_padding_record)
+{
+    put_and_publish(56, 'a'); /* 64 */
+    put_and_publish(48, 'b'); /* 56: 8 left */
+    expect(56, 'a');
+    expect(48, 'b');
+    ck_assert(ring_release(&pair.consumer));
+    put_and_publish(1, 'c');
+    expect(1, 'c');
+    ck_assert_uint_eq(pair.tail, SIZE + 16);
+}
+END_TEST
+
+START_TEST(a_full_ring_takes_no_more_until_space_is_released)
+{
+    put_and_publish(56, 'a');
+    put_and_publish(56, 'b');
+    ck_assert_int_eq(put(0, 'x'), RING_E_FULL);
+    expect(56, 'a');
+    ck_assert_int_eq(put(0, 'x'), RING_E_FULL);
+    ck_assert(ring_release(&pair.consumer));
+    ck_assert_int_eq(put(56, 'c'), 0);
+    ck_assert_int_eq(put(0, 'x'), RING_E_FULL);
+    ck_assert(ring_publish(&pair.producer));
+    expect(56, 'b');
+    expect(56, 'c');
+}
+END_TEST
+
+START_TEST(a_commit_after_a_full_ring_is_not_mistaken_for_the_old_reserve)
+{
+    void *body;
+
+    put_and_publish(56, 'a');
+    ck_assert_int_eq(put(40, 'b'), 0);
+    ck_assert_int_eq(ring_reserve(&pair.producer, 0, &body), 0);
+    ck_assert_int_eq(ring_reserve(&pair.producer, 56, &body), RING_E_FULL);
+    ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr)); /* nobody needs to read this one */
+    ring_commit(&pair.producer, KIND, 0);                     /* asserts: nothing is reserved */
+}
+END_TEST
+
+START_TEST(the_largest_body_fits_into_an_empty_ring_at_every_position)
+{
+    for (uint32_t position = 0; position < SIZE; position += 8) {
+        start_at(position);
+        put_and_publish(ring_body_max(SIZE), 'z');
+        expect(ring_body_max(SIZE), 'z');
+        ck_assert(ring_release(&pair.consumer));
+    }
+}
+END_TEST
+
+START_TEST(a_body_above_the_largest_is_refused_for_good)
+{
+    ck_assert_int_eq(put(ring_body_max(SIZE) + 1, 'x'), -EMSGSIZE);
+    ck_assert_int_eq(put(UINT32_MAX, 'x'), -EMSGSIZE);
+    ck_assert_int_eq(put(UINT32_MAX - 6, 'x'), -EMSGSIZE);
+}
+END_TEST
+
+START_TEST(cursors_pass_two_to_the_32_unnoticed)
+{
+    start_at(UINT32_MAX - 63); /* 64 bytes before the wrap, mid-ring */
+    for (char c = 'a'; c <= 'z'; c++) {
+        put_and_publish(17, c);
+        expect(17, c);
+        ck_assert(ring_release(&pair.consumer));
+    }
+    ck_assert_uint_lt(pair.head, 4096);
+}
+END_TEST
+
+START_TEST(a_full_ring_across_two_to_the_32_is_still_full)
+{
+    start_at(UINT32_MAX - 63);
+    put_and_publish(56, 'a');
+    put_and_publish(56, 'b');
+    ck_assert_uint_eq(pair.tail, 64);
+    ck_assert_int_eq(put(0, 'x'), RING_E_FULL);
+    expect(56, 'a');
+    expect(56, 'b');
+    expect_next(RING_E_EMPTY);
+}
+END_TEST
+
+START_TEST(a_half_written_record_of_a_dead_producer_is_not_there_for_its_successor)
+{
+    void *body;
+
+    put_and_publish(9, 'a');
+    ck_assert_int_eq(put(9, 'b'), 0); /* committed, not published */
+    ck_assert_int_eq(ring_reserve(&pair.producer, 9, &body), 0);
+    memset(body, 'c', 4); /* half a body */
+
+    ck_assert_int_eq(ring_producer_init(&pair.producer, pair.data, SIZE, &pair.tail, &pair.head),
+                     0);
+    put_and_publish(9, 'd');
+    expect(9, 'a');
+    expect(9, 'd');
+    expect_next(RING_E_EMPTY);
+}
+END_TEST
+
+START_TEST(the_successor_of_a_dead_consumer_gets_what_was_not_released)
+{
+    put_and_publish(9, 'a');
+    put_and_publish(9, 'b');
+    put_and_publish(9, 'c');
+    expect(9, 'a');
+    ck_assert(ring_release(&pair.consumer));
+    expect(9, 'b'); /* read, but not given back */
+
+    ck_assert_int_eq(ring_consumer_init(&pair.consumer, pair.data, SIZE, &pair.head, &pair.tail),
+                     0);
+    expect(9, 'b');
+    expect(9, 'c');
+    expect_next(RING_E_EMPTY);
+}
+END_TEST
+
+START_TEST(nobody_takes_up_a_ring_with_impossible_cursors)
+{
+    static const uint32_t tails[] = {SIZE + 8, UINT32_MAX - 7, 4, 1};
+
+    for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+        pair.tail = tails[i];
+        pair.head = 0;
+        ck_assert_int_eq(
+            ring_producer_init(&pair.producer, pair.data, SIZE, &pair.tail, &pair.head), -EPROTO);
+        ck_assert_int_eq(
+            ring_consumer_init(&pair.consumer, pair.data, SIZE, &pair.head, &pair.tail), -EPROTO);
+    }
+}
+END_TEST
+
+START_TEST(a_cursor_beyond_the_ring_is_a_breach)
+{
+    pair.tail = SIZE + 8;
+    ck_assert(ring_pending(&pair.consumer));
+    expect_next(-EPROTO);
+}
+END_TEST
+
+START_TEST(a_cursor_that_went_backwards_is_a_breach)
+{
+    put_and_publish(8, 'a');
+    expect(8, 'a');
+    pair.tail = 8;
+    expect_next(-EPROTO);
+}
+END_TEST
+
+START_TEST(a_cursor_that_is_not_aligned_is_a_breach)
+{
+    for (uint32_t off = 1; off < 8; off++) {
+        forge(0, (struct ring_header){.size = 8, .kind = KIND}, 16 + off);
+        expect_next(-EPROTO);
+    }
+}
+END_TEST
+
+START_TEST(a_producer_that_overruns_what_was_not_released_is_found_out)
+{
+    put_and_publish(56, 'a');
+    expect(56, 'a');
+    /* 64 bytes are still ours: a full ring's worth on top of them is 64 too many. */
+    forge(64, (struct ring_header){.size = 56, .kind = KIND}, 64 + SIZE);
+    expect_next(-EPROTO);
+    ck_assert(ring_release(&pair.consumer));
+    expect_next(0);
+}
+END_TEST
+
+START_TEST(a_record_past_the_published_end_is_a_breach)
+{
+    forge(0, (struct ring_header){.size = 9, .kind = KIND}, 16);
+    expect_next(-EPROTO);
+    forge(0, (struct ring_header){.size = 8, .kind = KIND}, 16);
+    expect_next(0);
+}
+END_TEST
+
+START_TEST(a_record_across_the_end_of_the_ring_is_a_breach)
+{
+    start_at(SIZE - 16);
+    forge(SIZE - 16, (struct ring_header){.size = 16, .kind = KIND}, SIZE + 64);
+    expect_next(-EPROTO);
+}
+END_TEST
+
+START_TEST(wild_lengths_are_breaches)
+{
+    const uint32_t sizes[] = {ring_body_max(SIZE) + 1, SIZE,           INT32_MAX,
+                              UINT32_MAX - 14,         UINT32_MAX - 7, UINT32_MAX};
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        forge(0, (struct ring_header){.size = sizes[i], .kind = KIND}, SIZE);
+        expect_next(-EPROTO);
+    }
+}
+END_TEST
+
+START_TEST(a_reserved_field_that_is_not_zero_is_a_breach)
+{
+    forge(0, (struct ring_header){.size = 8, .kind = KIND, .reserved = 1}, 16);
+    expect_next(-EPROTO);
+}
+END_TEST
+
+START_TEST(padding_that_does_not_close_the_ring_exactly_is_a_breach)
+{
+    static const struct ring_header bad[] = {
+        {.size = 16}, /* stops before the end */
+        {.size = 32}, /* goes past it */
+        {.size = 24, .reserved = 1},
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        start_at(SIZE - 32);
+        forge(SIZE - 32, bad[i], SIZE);
+        expect_next(-EPROTO);
+    }
+    start_at(SIZE - 32);
+    forge(SIZE - 32, (struct ring_header){.size = 24}, SIZE);
+    expect_next(RING_E_EMPTY);
+}
+END_TEST
+
+START_TEST(padding_past_the_published_end_is_a_breach)
+{
+    start_at(SIZE - 32);
+    forge(0, (struct ring_header){.size = 8, .kind = KIND}, 0);
+    forge(SIZE - 32, (struct ring_header){.size = 24}, SIZE - 8);
+    expect_next(-EPROTO);
+}
+END_TEST
+
+START_TEST(padding_of_half_a_ring_or_more_is_a_breach)
+{
+    forge(0, (struct ring_header){.size = SIZE - 8}, SIZE);
+    expect_next(-EPROTO);
+    start_at(SIZE / 2);
+    forge(SIZE / 2, (struct ring_header){.size = SIZE / 2 - 8}, SIZE);
+    expect_next(-EPROTO);
+}
+END_TEST
+
+START_TEST(a_consumer_that_claims_more_than_it_was_shown_is_found_out)
+{
+    static const uint32_t heads[] = {136, 72, 4, UINT32_MAX - 7};
+
+    put_and_publish(56, 'a');
+    ck_assert_int_eq(put(40, 'b'), 0); /* not published: nobody can have read it */
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        pair.head = heads[i];
+        ck_assert_int_eq(put(56, 'x'), -EPROTO);
+    }
+    pair.head = 64;
+    ck_assert_int_eq(put(56, 'c'), 0);
+    ck_assert_int_eq(put(0, 'x'), RING_E_FULL);
+}
+END_TEST
+
+START_TEST(a_consumer_whose_cursor_goes_backwards_is_found_out)
+{
+    put_and_publish(56, 'a');
+    put_and_publish(56, 'b');
+    expect(56, 'a');
+    ck_assert(ring_release(&pair.consumer));
+    put_and_publish(56, 'c');
+    pair.head = 0;
+    ck_assert_int_eq(put(0, 'x'), -EPROTO);
+}
+END_TEST
+
+START_TEST(what_the_peer_scribbles_over_our_own_cursor_is_never_read_back)
+{
+    put_and_publish(8, 'a');
+    pair.head = 0xdead;
+    expect(8, 'a');
+    ck_assert(ring_release(&pair.consumer));
+    ck_assert_uint_eq(pair.head, 16);
+    pair.tail = 0xdead;
+    put_and_publish(8, 'b');
+    ck_assert_uint_eq(pair.tail, 32);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ring");
+    TCase *order = tcase_create("order"), *space = tcase_create("space");
+    TCase *death = tcase_create("death"), *hostile = tcase_create("hostile");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(order, setup, NULL);
+    tcase_add_test(order, a_new_ring_is_empty);
+    tcase_add_test(order, a_record_arrives_as_it_was_sent);
+    tcase_add_test(order, an_empty_body_is_a_record_too);
+    tcase_add_test(order, records_arrive_in_the_order_of_their_commits);
+    tcase_add_test(order, what_was_reserved_but_not_committed_is_not_there);
+    tcase_add_test(order, what_was_committed_but_not_published_is_not_there);
+    tcase_add_test(order, a_second_reserve_replaces_the_first);
+    tcase_add_test(order, replacing_a_reserve_that_needed_padding_leaves_no_padding);
+    tcase_add_test(order, a_commit_may_be_shorter_than_its_reserve);
+    suite_add_tcase(suite, order);
+
+    tcase_add_checked_fixture(space, setup, NULL);
+    tcase_add_test(space, a_record_that_does_not_fit_before_the_end_starts_at_the_front);
+    tcase_add_test(space, a_record_that_ends_with_the_ring_needs_no_padding);
+    tcase_add_test(space, eight_bytes_before_the_end_take_a_padding_record);
+    tcase_add_test(space, a_full_ring_takes_no_more_until_space_is_released);
+    tcase_add_test_raise_signal(
+        space, a_commit_after_a_full_ring_is_not_mistaken_for_the_old_reserve, SIGABRT);
+    tcase_add_test(space, the_largest_body_fits_into_an_empty_ring_at_every_position);
+    tcase_add_test(space, a_body_above_the_largest_is_refused_for_good);
+    tcase_add_test(space, cursors_pass_two_to_the_32_unnoticed);
+    tcase_add_test(space, a_full_ring_across_two_to_the_32_is_still_full);
+    suite_add_tcase(suite, space);
+
+    tcase_add_checked_fixture(death, setup, NULL);
+    tcase_add_test(death, a_half_written_record_of_a_dead_producer_is_not_there_for_its_successor);
+    tcase_add_test(death, the_successor_of_a_dead_consumer_gets_what_was_not_released);
+    tcase_add_test(death, nobody_takes_up_a_ring_with_impossible_cursors);
+    suite_add_tcase(suite, death);
+
+    tcase_add_checked_fixture(hostile, setup, NULL);
+    tcase_add_test(hostile, a_cursor_beyond_the_ring_is_a_breach);
+    tcase_add_test(hostile, a_cursor_that_went_backwards_is_a_breach);
+    tcase_add_test(hostile, a_cursor_that_is_not_aligned_is_a_breach);
+    tcase_add_test(hostile, a_producer_that_overruns_what_was_not_released_is_found_out);
+    tcase_add_test(hostile, a_record_past_the_published_end_is_a_breach);
+    tcase_add_test(hostile, a_record_across_the_end_of_the_ring_is_a_breach);
+    tcase_add_test(hostile, wild_lengths_are_breaches);
+    tcase_add_test(hostile, a_reserved_field_that_is_not_zero_is_a_breach);
+    tcase_add_test(hostile, padding_that_does_not_close_the_ring_exactly_is_a_breach);
+    tcase_add_test(hostile, padding_past_the_published_end_is_a_breach);
+    tcase_add_test(hostile, padding_of_half_a_ring_or_more_is_a_breach);
+    tcase_add_test(hostile, a_consumer_that_claims_more_than_it_was_shown_is_found_out);
+    tcase_add_test(hostile, a_consumer_whose_cursor_goes_backwards_is_found_out);
+    tcase_add_test(hostile, what_the_peer_scribbles_over_our_own_cursor_is_never_read_back);
+    suite_add_tcase(suite, hostile);
+
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}

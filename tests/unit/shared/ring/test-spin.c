@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/ring/spin.h"
+#include <check.h>
+#include <stdlib.h>
+
+#define LIMIT 50
+
+static struct spin spin;
+static usec_t now;
+
+static void set_up(void)
+{
+    spin_init(&spin, LIMIT);
+    now = 1000000;
+}
+
+/* One try that finds something after so many microseconds, or nothing at all (USEC_INFINITY).
+ * Whether there was one. */
+static bool try(usec_t after)
+{
+    usec_t began = now;
+    bool found = false;
+
+    if (!spin_begin(&spin, now))
+        return false;
+    while (!(found = now - began >= after) && spin_more(&spin, now))
+        now++;
+    spin_end(&spin, now, found);
+    return true;
+}
+
+static unsigned tries_among(unsigned n_sleeps, usec_t after)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < n_sleeps; i++)
+        n += try(after);
+    return n;
+}
+
+START_TEST(test_a_try_in_vain_ends_at_the_limit)
+{
+    usec_t began = now;
+
+    ck_assert(try(USEC_INFINITY));
+    ck_assert_uint_eq(now - began, LIMIT);
+}
+END_TEST
+
+START_TEST(test_a_limit_of_0_means_never)
+{
+    spin_init(&spin, 0);
+    ck_assert(!try(0));
+}
+END_TEST
+
+START_TEST(test_a_limit_is_bounded)
+{
+    usec_t began = now;
+
+    spin_init(&spin, UINT32_MAX);
+    ck_assert(try(USEC_INFINITY));
+    ck_assert_uint_eq(now - began, SPIN_USEC_MAX);
+}
+END_TEST
+
+START_TEST(test_what_pays_goes_on)
+{
+    ck_assert_uint_eq(tries_among(1000, 3), 1000);
+}
+END_TEST
+
+START_TEST(test_what_never_pays_becomes_rare)
+{
+    ck_assert_uint_le(tries_among(10000, USEC_INFINITY), 20);
+}
+END_TEST
+
+START_TEST(test_what_costs_more_than_a_sleep_becomes_rare)
+{
+    ck_assert_uint_le(tries_among(10000, LIMIT - 5), 20);
+}
+END_TEST
+
+START_TEST(test_one_try_that_pays_is_enough_to_go_on)
+{
+    tries_among(10000, USEC_INFINITY);
+    while (!try(1))
+        ;
+    ck_assert_uint_eq(tries_among(1000, 1), 1000);
+}
+END_TEST
+
+START_TEST(test_some_tries_in_vain_are_forgiven)
+{
+    tries_among(1000, 1);
+    ck_assert_uint_eq(tries_among(5, USEC_INFINITY), 5);
+    ck_assert_uint_eq(tries_among(100, 1), 100);
+}
+END_TEST
+
+/* Somebody else had the CPU: whatever was found, it is not idle. */
+START_TEST(test_a_find_after_more_than_the_limit_does_not_pay)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        if (!spin_begin(&spin, now))
+            continue;
+        n++;
+        now += 3000;
+        spin_end(&spin, now, true);
+    }
+    ck_assert_uint_le(n, 20);
+}
+END_TEST
+
+/* Looks until the CPU is offered the first time. */
+static uint32_t looks_before_offer(void)
+{
+    uint32_t n = 0;
+
+    ck_assert(spin_begin(&spin, now));
+    while (!spin.offered) {
+        ck_assert(spin_more(&spin, now));
+        n++;
+    }
+    return n;
+}
+
+START_TEST(test_the_cpu_is_offered_now_and_then)
+{
+    ck_assert_uint_eq(looks_before_offer(), SPIN_PATIENCE_MAX);
+}
+END_TEST
+
+/* Finds that come with the CPU's return, from somebody who had it, or from nobody. */
+static void find_after_offers(int n, bool taken)
+{
+    for (int i = 0; i < n; i++) {
+        looks_before_offer();
+        spin.taken = taken;
+        spin_end(&spin, now, true);
+    }
+}
+
+START_TEST(test_it_is_offered_at_once_where_that_is_what_helps)
+{
+    find_after_offers(10, true);
+    ck_assert_uint_eq(looks_before_offer(), 1);
+}
+END_TEST
+
+START_TEST(test_offers_that_nobody_takes_do_not_help)
+{
+    find_after_offers(10, false);
+    ck_assert_uint_eq(looks_before_offer(), SPIN_PATIENCE_MAX);
+}
+END_TEST
+
+START_TEST(test_patience_returns_when_nobody_takes_the_cpu)
+{
+    find_after_offers(10, true);
+    find_after_offers(SPIN_PATIENCE_MAX, false);
+    ck_assert_uint_eq(looks_before_offer(), SPIN_PATIENCE_MAX);
+}
+END_TEST
+
+/* Who always offers at once never learns that looking once more would have done. */
+START_TEST(test_patience_is_tried_once_in_a_while)
+{
+    unsigned n = 0;
+
+    find_after_offers(10, true);
+    while (looks_before_offer() == 1 && n++ < 10000) {
+        spin.taken = true;
+        spin_end(&spin, now, true);
+    }
+    ck_assert_uint_eq(spin.allowed, SPIN_PATIENCE_MAX);
+    ck_assert_uint_ge(n, 100);
+    spin.offered = spin.taken = false;
+    spin_end(&spin, now, true);
+    ck_assert_uint_eq(looks_before_offer(), SPIN_PATIENCE_MAX);
+}
+END_TEST
+
+START_TEST(test_a_try_of_patience_in_vain_changes_nothing)
+{
+    find_after_offers(10, true);
+    while (looks_before_offer() == 1) {
+        spin.taken = true;
+        spin_end(&spin, now, true);
+    }
+    spin.taken = true;
+    spin_end(&spin, now, true);
+    ck_assert_uint_eq(looks_before_offer(), 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("spin");
+    TCase *tcase = tcase_create("spin");
+    SRunner *runner = srunner_create(suite);
+    int n_failed;
+
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_test(tcase, test_a_try_in_vain_ends_at_the_limit);
+    tcase_add_test(tcase, test_a_limit_of_0_means_never);
+    tcase_add_test(tcase, test_a_limit_is_bounded);
+    tcase_add_test(tcase, test_what_pays_goes_on);
+    tcase_add_test(tcase, test_what_never_pays_becomes_rare);
+    tcase_add_test(tcase, test_what_costs_more_than_a_sleep_becomes_rare);
+    tcase_add_test(tcase, test_one_try_that_pays_is_enough_to_go_on);
+    tcase_add_test(tcase, test_some_tries_in_vain_are_forgiven);
+    tcase_add_test(tcase, test_a_find_after_more_than_the_limit_does_not_pay);
+    tcase_add_test(tcase, test_the_cpu_is_offered_now_and_then);
+    tcase_add_test(tcase, test_it_is_offered_at_once_where_that_is_what_helps);
+    tcase_add_test(tcase, test_offers_that_nobody_takes_do_not_help);
+    tcase_add_test(tcase, test_patience_returns_when_nobody_takes_the_cpu);
+    tcase_add_test(tcase, test_patience_is_tried_once_in_a_while);
+    tcase_add_test(tcase, test_a_try_of_patience_in_vain_changes_nothing);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_ENV);
+    n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
