@@ -5,10 +5,10 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/standard.h"
 #include "shared/base/utf8.h"
-#include "supervisor/ctl/complain.h"
-#include "supervisor/ctl/help.h"
-#include "supervisor/ctl/invocation.h"
-#include "supervisor/ctl/verb-table.h"
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/verb-help.h"
+#include "supervisor/ctl/verb.h"
 #include "worker/troupe.h"
 #include <locale.h>
 #include <stdio.h>

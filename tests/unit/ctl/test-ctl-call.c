@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "supervisor/ctl/call.h"
-#include "supervisor/ctl/explain.h"
-#include "supervisor/ctl/field.h"
-#include "supervisor/ctl/invocation.h"
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/text/field.h"
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/cells.h"
-#include "supervisor/ctl/parts.h"
-#include "supervisor/ctl/show.h"
+#include "supervisor/ctl/call/parts.h"
+#include "supervisor/ctl/show/cells.h"
+#include "supervisor/ctl/show/show.h"
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

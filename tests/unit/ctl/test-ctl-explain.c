@@ -3,8 +3,8 @@
 /* Every error that the interfaces know is a sentence for people, with what is allowed. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/ctl/exit-status.h"
-#include "supervisor/ctl/explain.h"
+#include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/command/exit-status.h"
 #include <check.h>
 #include <glob.h>
 #include <jansson.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/format.h"
-#include "supervisor/ctl/options.h"
-#include "supervisor/ctl/table.h"
-#include "supervisor/ctl/terminal.h"
-#include "supervisor/ctl/value.h"
+#include "supervisor/ctl/command/options.h"
+#include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/table.h"
+#include "supervisor/ctl/text/terminal.h"
+#include "supervisor/ctl/text/value.h"
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/show.h"
+#include "supervisor/ctl/show/show.h"
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

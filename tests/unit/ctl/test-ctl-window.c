@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/reader.h"
-#include "supervisor/ctl/window.h"
+#include "supervisor/ctl/map/reader.h"
+#include "supervisor/ctl/map/window.h"
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>

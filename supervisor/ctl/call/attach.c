@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/call/attach.h"
+
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/command/invocation.h"
+#include <errno.h>
+#include <string.h>
+
+/* libtroupe only says that there is no such group; the socket also knows what was probably meant.
+ */
+static int explain_group(struct invocation *invocation, const char *group, int error)
+{
+    json_t *reply;
+    int r;
+
+    r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", group), false,
+             &reply);
+    if (r != EXIT_OK)
+        return r;
+    json_decref(reply);
+    return explain_refused(group, error, "");
+}
+
+int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret)
+{
+    struct troupe_client *client;
+    int r;
+
+    r = troupe_client_connect(&client, invocation_socket(invocation));
+    if (r < 0)
+        return explain_connect(invocation_socket(invocation), r);
+    r = troupe_client_group(client, group, &ret->group);
+    if (r < 0) {
+        troupe_client_free(client);
+        return r == -EPIPE ? explain_broken(r) : explain_group(invocation, group, r);
+    }
+    ret->client = client;
+    return EXIT_OK;
+}
+
+struct troupe_job_options attach_job_options(const struct invocation *invocation)
+{
+    const struct options *options = &invocation->options;
+    struct troupe_job_options job = TROUPE_JOB_DEFAULTS;
+
+    job.id = options->id;
+    job.key = options->key;
+    job.key_size = options->key ? strlen(options->key) : 0;
+    job.max_retries = options->retries;
+    job.timeout_usec = options->job_timeout;
+    job.backoff_min_usec = options->backoff_min;
+    job.backoff_max_usec = options->backoff_max;
+    job.priority = (int)options->priority;
+    job.delay_usec = options->delay;
+    job.at_usec = options->at;
+    job.wait_usec = options->room_wait;
+    job.deadline_usec = options->deadline;
+    return job;
+}

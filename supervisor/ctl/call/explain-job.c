@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Why a job was refused, or ended without success. */
+
+#include "supervisor/ctl/call/explain.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
+#include "supervisor/ctl/command/exit-status.h"
+#include "supervisor/ctl/show/show.h"
+#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/format.h"
+#include "worker/troupe.h"
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* More than this of an answer is not for reading. */
+#define ANSWER_MAX ((size_t)64 << 10)
+
+static int refused_status(int error)
+{
+    switch (error) {
+    case -EBUSY:
+    case -EEXIST:
+    case -ENOSPC:
+    case -ESHUTDOWN:
+    case -EUSERS:
+        return EXIT_BUSY;
+    case -ENOENT:
+        return EXIT_NOT_FOUND;
+    case -EINVAL:
+    case -EMSGSIZE:
+        return EXIT_USAGE;
+    case -EPERM:
+    case -EACCES:
+        return EXIT_NOT_PERMITTED;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+static const char *refused_text(int error)
+{
+    switch (error) {
+    case -EBUSY:
+        return "its queue is full (QueueMax=, QueueMemoryMax=)";
+    case -EEXIST:
+        return "a job of that id exists: it is live, or its result is still kept";
+    case -ENOENT:
+        return "there is no such group (any more)";
+    case -EINVAL:
+        return "the id, the key or an option is missing or malformed";
+    case -ENOSPC:
+        return "no cell for another key (CellsMax=)";
+    case -EMSGSIZE:
+        return "the payload is too large";
+    case -ESHUTDOWN:
+        return "the supervisor is stopping";
+    case -EOPNOTSUPP:
+        return "it is a plain service (Type=service), which has no queue and takes no jobs";
+    case -EPERM:
+        return "creating jobs needs root, the supervisor's user or AdminGroup=";
+    default:
+        return strerror(-error);
+    }
+}
+
+int explain_refused(const char *group, int error, const char *reason)
+{
+    if (error == -EPIPE)
+        return explain_broken(error);
+    complain("group '%s' refused the job: %s%s%s%s", group, refused_text(error),
+             *reason ? " (" : "", reason, *reason ? ")" : "");
+    return refused_status(error);
+}
+
+int explain_status(const struct troupe_result *result)
+{
+    if (result->error == -EPIPE)
+        return EXIT_UNREACHABLE;
+    return result->error < 0 ? refused_status(result->error) : EXIT_FAILED;
+}
+
+static const char *end_phrase(enum troupe_end end)
+{
+    switch (end) {
+    case TROUPE_REJECTED:
+        return "was rejected";
+    case TROUPE_CANCELLED:
+        return "was cancelled";
+    case TROUPE_DEAD:
+        return "is dead";
+    default:
+        return "ended";
+    }
+}
+
+/* The worker's answer, if it is one line that the sentence can end with; else NULL. */
+static char *answer_line(const struct troupe_result *result)
+{
+    const char *data = result->data;
+    size_t size = result->size;
+
+    while (size > 0 && data[size - 1] == '\n')
+        size--;
+    if (size == 0 || size > ANSWER_MAX || memchr(data, '\n', size) || !utf8_is_text(data, size))
+        return NULL;
+    return strndup(data, size);
+}
+
+/* The worker's answer below the sentence. */
+static void show_answer(const struct troupe_result *result)
+{
+    struct terminal terminal;
+    _cleanup_free_ char *text = NULL;
+
+    if (result->size > ANSWER_MAX || !utf8_is_text(result->data, result->size)) {
+        complain("its answer has %s%s; --json shows it", BYTES(result->size),
+                 result->size > ANSWER_MAX ? "" : " and is not text");
+        return;
+    }
+    text = strndup(result->data, result->size);
+    if (!text)
+        return;
+    terminal_init(&terminal, stderr, TERMINAL_COLOR_NEVER);
+    terminal.width = 0;
+    show_quoted(&terminal, "  ", text, UINT_MAX);
+}
+
+int explain_end(const char *where, const struct troupe_result *result)
+{
+    _cleanup_free_ char *line = answer_line(result);
+    char code[32] = "", attempts[64] = "";
+    /* "cancelled by uid 0" says what the phrase says, and more. */
+    bool named = result->end == TROUPE_CANCELLED && strncmp(result->reason, "cancelled", 9) == 0;
+    const char *reason = named ? "" : result->reason;
+    const char *phrase = named ? result->reason : end_phrase(result->end);
+    /* A worker's error is the reason as well as the answer. */
+    bool repeats = line && strstr(reason, line);
+
+    if (result->code != 0)
+        snprintf(code, sizeof(code), " (code %d)", result->code);
+    if (result->attempts > 1)
+        snprintf(attempts, sizeof(attempts), " after %u attempts", result->attempts);
+    if (line && !repeats && *reason == '\0')
+        reason = line;
+    complain("%sjob %s %s%s%s%s%s%s", where, result->id, named ? "was " : "", phrase, attempts,
+             code, *reason ? ": " : "", reason);
+    if (result->size > 0 && reason != line && !repeats)
+        show_answer(result);
+    return EXIT_FAILED;
+}

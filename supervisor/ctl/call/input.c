@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/call/input.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/text/complain.h"
+#include <fcntl.h>
+#include <string.h>
+
+#define READ_SIZE ((size_t)64 << 10)
+
+/* Reads to the end. */
+static int read_all(int fd, char **ret, size_t *ret_size)
+{
+    _cleanup_free_ char *data = NULL;
+    size_t size = 0, allocated = 0;
+
+    for (;;) {
+        ssize_t n;
+
+        if (allocated - size < READ_SIZE) {
+            char *larger = realloc(data, 2 * allocated + READ_SIZE + 1);
+
+            if (!larger)
+                return -ENOMEM;
+            data = larger;
+            allocated = 2 * allocated + READ_SIZE;
+        }
+        n = read(fd, data + size, allocated - size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        size += (size_t)n;
+    }
+    data[size] = '\0';
+    *ret = TAKE_PTR(data);
+    *ret_size = size;
+    return 0;
+}
+
+static int read_file(const char *path, char **ret, size_t *ret_size)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int r;
+
+    r = fd < 0 ? -errno : read_all(fd, ret, ret_size);
+    if (r < 0) {
+        complain("cannot read %s: %s", path, strerror(-r));
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
+static int read_stdin(char **ret, size_t *ret_size)
+{
+    int r;
+
+    r = read_all(STDIN_FILENO, ret, ret_size);
+    if (r < 0) {
+        complain("cannot read standard input: %s", strerror(-r));
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
+int input_payload(const struct invocation *invocation, const char *operand, char **ret,
+                  size_t *ret_size)
+{
+    const struct options *options = &invocation->options;
+
+    if (operand && strcmp(operand, "-") != 0) {
+        complain("'%s': the payload is given by --data TEXT, --file FILE or - (standard input)",
+                 operand);
+        return EXIT_USAGE;
+    }
+    if ((operand != NULL) + (options->data != NULL) + (options->file != NULL) > 1) {
+        complain("one payload only: --data, --file or -");
+        return EXIT_USAGE;
+    }
+    if (operand || (options->file && strcmp(options->file, "-") == 0))
+        return read_stdin(ret, ret_size);
+    if (options->file)
+        return read_file(options->file, ret, ret_size);
+    *ret = strdup(options->data ? options->data : "");
+    *ret_size = *ret ? strlen(*ret) : 0;
+    return *ret ? EXIT_OK : call_no_memory();
+}

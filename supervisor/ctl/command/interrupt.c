@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/command/interrupt.h"
+
+#include "supervisor/ctl/command/exit-status.h"
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t seen;
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    if (seen)
+        _exit(EXIT_INTERRUPTED);
+    seen = 1;
+}
+
+void interrupt_catch(void)
+{
+    /* Without SA_RESTART: a wait must end for the signal to be looked at. */
+    const struct sigaction action = {.sa_handler = on_signal};
+
+    seen = 0;
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+bool interrupt_seen(void)
+{
+    return seen;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* One run of troupectl: the verb, what was said beside it, and where the answer goes. */
+
+#include "supervisor/ctl/call/varlink-client.h"
+#include "supervisor/ctl/command/exit-status.h"
+#include "supervisor/ctl/command/options.h"
+#include "supervisor/ctl/text/terminal.h"
+
+struct invocation;
+
+struct verb {
+    const char *name;
+    const char *operands; /* "GROUP N"; "" = none */
+    const char *summary;  /* a line for the list of verbs */
+    const char *details;  /* NULL, or paragraphs for --help, each ended by a newline */
+    const char *examples; /* lines for --help */
+    unsigned options;     /* enum option_set, beside the common ones */
+    size_t operands_min, operands_max;
+    int (*run)(struct invocation *invocation); /* an enum exit_status */
+};
+
+struct invocation {
+    const struct verb *verb;
+    struct options options;
+    const char *const *operands;
+    size_t n_operands;
+    struct terminal out;
+    struct varlink_client client; /* opened by the first call */
+    bool lenient; /* whoever calls goes on without the supervisor, and says so: nothing is said here
+                   */
+};
+
+/* The socket to talk to: option, environment, usual place. */
+const char *invocation_socket(const struct invocation *invocation);
+
+/* Operand i, or NULL. */
+const char *invocation_operand(const struct invocation *invocation, size_t i);

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/command/options.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
+#include "supervisor/config/suggest.h"
+#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/value.h"
+#include <stdio.h>
+#include <string.h>
+
+enum option_kind {
+    OPTION_FLAG,   /* bool */
+    OPTION_TEXT,   /* const char * */
+    OPTION_SPAN,   /* usec_t */
+    OPTION_NUMBER, /* int64_t within minimum … maximum */
+    OPTION_BACKOFF,
+    OPTION_DATE,     /* usec_t */
+    OPTION_PATIENCE, /* usec_t; without a value: infinite */
+    OPTION_COLOR,    /* enum terminal_color */
+    OPTION_NO_COLOR, /* the same, without a value */
+};
+
+struct option {
+    unsigned set;
+    enum option_kind kind;
+    char letter; /* 0 = none */
+    const char *name;
+    const char *argument; /* how the help calls its value; NULL = it takes none */
+    const char *help;
+    size_t offset; /* in struct options */
+    int64_t minimum, maximum;
+};
+
+#define FLAG(set_, letter_, name_, field_, help_)                                                  \
+    {                                                                                              \
+        .set = (set_), .kind = OPTION_FLAG, .letter = (letter_), .name = (name_),                  \
+        .offset = offsetof(struct options, field_), .help = (help_)                                \
+    }
+#define VALUE(set_, kind_, letter_, name_, argument_, field_, help_, ...)                          \
+    {                                                                                              \
+        .set = (set_), .kind = (kind_), .letter = (letter_), .name = (name_),                      \
+        .argument = (argument_), .offset = offsetof(struct options, field_), .help = (help_),      \
+        __VA_ARGS__                                                                                \
+    }
+
+/* Their texts go into JSON. */
+#define IN_MESSAGES                                                                                \
+    (OPTIONS_ID | OPTIONS_JOB | OPTIONS_KEY | OPTIONS_REPLY | OPTIONS_WHEN | OPTIONS_OF |          \
+     OPTIONS_LETTERS | OPTIONS_KIND | OPTIONS_MESSAGES | OPTIONS_STATE)
+
+static const struct option table[] = {
+    VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'd', "data", "TEXT", data, "payload: this text", ),
+    VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'f', "file", "FILE", file,
+          "payload: a file's content; \"-\": standard input", ),
+    VALUE(OPTIONS_ID, OPTION_TEXT, 0, "id", "ID", id,
+          "the job's id (default: a random one is made)", ),
+    VALUE(OPTIONS_KEY, OPTION_TEXT, 'k', "key", "KEY", key, "routing key (default: none)", ),
+    VALUE(OPTIONS_REPLY, OPTION_SPAN, 't', "timeout", "SPAN", ask_timeout,
+          "how long the reply may take (default: 25s)", ),
+    VALUE(OPTIONS_REPLY, OPTION_TEXT, 0, "reply-type", "TYPE", reply_type,
+          "wait for a reply of this type or a child of it (default: any)", ),
+    VALUE(OPTIONS_WHEN, OPTION_SPAN, 0, "delay", "SPAN", delay, "after this time", ),
+    VALUE(OPTIONS_WHEN, OPTION_DATE, 0, "at", "TIME", at,
+          "at this time: 18:00, \"2026-11-30 18:00\", @1795975200", ),
+    VALUE(OPTIONS_WHEN, OPTION_SPAN, 0, "every", "SPAN", every, "and again each time after this", ),
+    VALUE(OPTIONS_OF | OPTIONS_LETTERS, OPTION_TEXT, 0, "to", "ACTOR", to,
+          "those for this actor, or below this address", ),
+    VALUE(OPTIONS_OF | OPTIONS_LETTERS, OPTION_TEXT, 0, "type", "TYPE", type,
+          "those of this type (of dead letters: or a child of it)", ),
+    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "from", "ACTOR", from,
+          "those from this actor, or from below this address", ),
+    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "reason", "REASON", reason,
+          "those that died of this: unhandled, gone, job, error ...", ),
+    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "job", "ID", job, "this job", ),
+    VALUE(OPTIONS_LETTERS, OPTION_SPAN, 0, "since", "SPAN", since,
+          "those that died within the last SPAN", ),
+    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "send-to", "ACTOR", send_to,
+          "requeue: to this actor, not to the recipient", ),
+    FLAG(OPTIONS_LETTERS, 'a', "all", everything, "requeue, purge: without a filter, all of them"),
+    VALUE(OPTIONS_KIND, OPTION_TEXT, 0, "kind", "KIND", kind,
+          "those of this kind: slot, pool, group, exchange, client", ),
+    FLAG(OPTIONS_WILDCARDS, 0, "wildcards", wildcards,
+         "create: * and # in keys stand for one word, for any number of words"),
+    FLAG(OPTIONS_ACTOR, 0, "actor", actor, "the messages of an actor or exchange, not jobs"),
+    VALUE(OPTIONS_MESSAGES, OPTION_TEXT, 0, "messages", "WHAT", messages,
+          "switch the message log: enqueued, dispatched, unhandled (with commas), all, none", ),
+    VALUE(OPTIONS_JOB, OPTION_TEXT, 'k', "key", "KEY", key,
+          "routing key; in a group with Cells=by-key it picks the cell", ),
+    VALUE(OPTIONS_JOB, OPTION_TEXT, 0, "cell", "KEY", key, "another name for --key", ),
+    VALUE(OPTIONS_JOB, OPTION_SPAN, 't', "timeout", "SPAN", job_timeout,
+          "how long one attempt may take (default: the group's)", ),
+    VALUE(OPTIONS_JOB, OPTION_NUMBER, 'r', "retries", "N", retries,
+          "attempts after the first (default: the group's)", .minimum = 0, .maximum = 1000000),
+    VALUE(OPTIONS_JOB, OPTION_BACKOFF, 0, "backoff", "MIN..MAX", backoff_min,
+          "pause between attempts (default: the group's)", ),
+    VALUE(OPTIONS_JOB, OPTION_NUMBER, 'p', "priority", "N", priority,
+          "0 (first) to 63 (last) in its queue (default: 32)", .minimum = 0, .maximum = 63),
+    VALUE(OPTIONS_JOB, OPTION_SPAN, 0, "delay", "SPAN", delay, "not before so long from now", ),
+    VALUE(OPTIONS_JOB, OPTION_DATE, 0, "at", "TIME", at,
+          "not before [YYYY-MM-DD] HH:MM[:SS], or @SECONDS since 1970", ),
+    VALUE(OPTIONS_JOB, OPTION_PATIENCE, 0, "wait", "[=SPAN]", room_wait,
+          "wait for room in a full queue (default: do not)", ),
+    VALUE(OPTIONS_JOB, OPTION_SPAN, 0, "deadline", "SPAN", deadline,
+          "for all of it: queue, retries and work; then it is cancelled", ),
+    FLAG(OPTIONS_MAP, '0', "null", null, "NUL instead of newline, in and out"),
+    FLAG(OPTIONS_MAP, 0, "tag", tag, "put the input line and a tab before each result"),
+    FLAG(OPTIONS_MAP, 0, "keep-going", keep_going, "go on after a job that did not succeed"),
+    VALUE(OPTIONS_MAP, OPTION_NUMBER, 'w', "window", "N", window,
+          "lines in memory at most (default: 256)", .minimum = 1, .maximum = 1 << 20),
+    FLAG(OPTIONS_MAP, 0, "progress", progress, "show progress even without a terminal"),
+    FLAG(OPTIONS_MAP, 0, "no-progress", no_progress, "never show progress"),
+    FLAG(OPTIONS_WAIT, 'w', "wait", wait, "return when the change is complete, not when under way"),
+    VALUE(OPTIONS_WITHIN, OPTION_SPAN, 0, "within", "SPAN", within,
+          "end what is still at work after that time; its job is queued again", ),
+    FLAG(OPTIONS_FOLLOW, 'f', "follow", follow, "stay, and show what happens"),
+    FLAG(OPTIONS_REPLAY, 0, "replay", replay, "with --follow: begin with the kept ones"),
+    FLAG(OPTIONS_REPLAY, 0, "jobs", jobs, "with --follow: also every job that begins or ends"),
+    FLAG(OPTIONS_ALL, 'a', "all", all, "every worker, also the healthy ones"),
+    FLAG(OPTIONS_CANCEL, 'a', "all", everything, "all live jobs of these groups or cells"),
+    VALUE(OPTIONS_STATE, OPTION_TEXT, 0, "state", "STATE", state,
+          "those in this state: queued, running, backoff, delayed, succeeded ...", ),
+    FLAG(OPTIONS_ENDED, 'e', "ended", ended, "also the ended ones whose results are kept"),
+    VALUE(OPTIONS_LIMIT, OPTION_NUMBER, 'n', "limit", "N", limit, "at most N of them", .minimum = 1,
+          .maximum = INT32_MAX),
+    FLAG(OPTIONS_RELOAD, 0, "partial", partial,
+         "take the files without a problem, leave the others as they were"),
+    FLAG(OPTIONS_RELOAD, 0, "allow-empty", allow_empty, "also when no group is left"),
+    VALUE(OPTIONS_CONFIG, OPTION_TEXT, 0, "config", "DIR", config,
+          "configuration directory (default: /etc/troupe)", ),
+    VALUE(OPTIONS_CONNECT, OPTION_SPAN, 't', "timeout", "SPAN", timeout,
+          "how long an answer may take (default: 30s)", ),
+    FLAG(OPTIONS_COMMON, 'j', "json", json, "the supervisor's answer as it is, in JSON"),
+    VALUE(OPTIONS_COMMON, OPTION_TEXT, 's', "socket", "PATH", socket,
+          "the supervisor's socket (or $TROUPE_SOCKET)", ),
+    FLAG(OPTIONS_COMMON, 'q', "quiet", quiet, "no remarks, results and errors only"),
+    VALUE(OPTIONS_COMMON, OPTION_COLOR, 0, "color", "WHEN", color,
+          "always, never or auto, which is on terminals without NO_COLOR=1", ),
+    VALUE(OPTIONS_COMMON, OPTION_NO_COLOR, 0, "no-color", NULL, color, "as --color=never", ),
+    FLAG(OPTIONS_COMMON, 'h', "help", help, "this text"),
+    FLAG(OPTIONS_COMMON, 'V', "version", version, "the version of this program"),
+};
+
+static const struct option *find(unsigned sets, const char *name, size_t length, char letter)
+{
+    for (size_t i = 0; i < ELEMENTS(table); i++) {
+        const struct option *option = &table[i];
+
+        if (!(option->set & sets))
+            continue;
+        if (letter != 0 ? option->letter == letter
+                        : strlen(option->name) == length && memcmp(option->name, name, length) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+static int bad_value(const struct option *option, const char *value)
+{
+    if (option->kind == OPTION_NUMBER)
+        complain("--%s=%s: a number from %lld to %lld is wanted", option->name, value,
+                 (long long)option->minimum, (long long)option->maximum);
+    else if (option->kind == OPTION_COLOR)
+        complain("--%s=%s: allowed: always, never, auto", option->name, value);
+    else if (option->kind == OPTION_BACKOFF)
+        complain("--%s=%s: two time spans are wanted, the smaller one first, such as 100ms..30s",
+                 option->name, value);
+    else if (option->kind == OPTION_DATE)
+        complain("--%s=%s: a time is wanted: 18:30, 2030-01-31 06:00:00, or @SECONDS since 1970",
+                 option->name, value);
+    else
+        complain("--%s=%s: a time span is wanted, such as 500ms, 10s, 1min 30s", option->name,
+                 value);
+    return -EINVAL;
+}
+
+static int store(struct options *options, const struct option *option, const char *value)
+{
+    void *field = (char *)options + option->offset;
+    int r = 0;
+
+    switch (option->kind) {
+    case OPTION_FLAG:
+        *(bool *)field = true;
+        break;
+    case OPTION_TEXT:
+        if ((option->set & IN_MESSAGES) && !utf8_is_text(value, strlen(value))) {
+            complain("--%s must be UTF-8", option->name);
+            return -EINVAL;
+        }
+        *(const char **)field = value;
+        break;
+    case OPTION_SPAN:
+        r = value_span(value, field);
+        /* 0 is how the struct says "not given". */
+        if (r == 0 && *(usec_t *)field == 0)
+            r = -EINVAL;
+        break;
+    case OPTION_NUMBER:
+        r = value_number(value, option->minimum, option->maximum, field);
+        break;
+    case OPTION_BACKOFF:
+        r = value_span_range(value, &options->backoff_min, &options->backoff_max);
+        if (r == 0 && options->backoff_min == 0)
+            options->backoff_min = 1;
+        if (r == 0 && options->backoff_max == 0)
+            options->backoff_max = 1;
+        break;
+    case OPTION_DATE:
+        r = value_date(value, clock_realtime(), field);
+        break;
+    case OPTION_COLOR:
+        r = terminal_color_from_string(field, value);
+        break;
+    case OPTION_NO_COLOR:
+        *(enum terminal_color *)field = TERMINAL_COLOR_NEVER;
+        break;
+    case OPTION_PATIENCE:
+        *(usec_t *)field = USEC_INFINITY;
+        if (value)
+            r = value_span(value, field);
+        break;
+    }
+    return r < 0 ? bad_value(option, value) : 0;
+}
+
+static int unknown(unsigned sets, const char *name, size_t length)
+{
+    const char *names[ELEMENTS(table) + 1], *nearest;
+    char given[64], quoted[80];
+    size_t n = 0;
+
+    for (size_t i = 0; i < ELEMENTS(table); i++)
+        if (table[i].set & sets)
+            names[n++] = table[i].name;
+    names[n] = NULL;
+    snprintf(given, sizeof(given), "%.*s", (int)(length < 60 ? length : 60), name);
+    nearest = suggest_nearest(given, names);
+    if (nearest)
+        snprintf(quoted, sizeof(quoted), "--%s", nearest);
+    if (nearest)
+        complain_nearest(quoted, "unknown option '--%s'", given);
+    else
+        complain("unknown option '--%s'; --help lists them", given);
+    return -EINVAL;
+}
+
+/* "--name", "--name=value" or "--name value". */
+static int take_long(struct options *options, unsigned sets, struct arguments *arguments,
+                     const char *name)
+{
+    const char *equals = strchrnul(name, '='), *value = NULL;
+    const struct option *option = find(sets, name, (size_t)(equals - name), 0);
+
+    if (!option)
+        return unknown(sets, name, (size_t)(equals - name));
+    if (!option->argument && *equals == '=') {
+        complain("option '--%s' takes no value", option->name);
+        return -EINVAL;
+    }
+    if (option->argument) {
+        if (*equals == '=')
+            value = equals + 1;
+        else if (option->kind == OPTION_PATIENCE)
+            return store(options, option, NULL);
+        else if (arguments->next < arguments->n_items)
+            value = arguments->items[arguments->next++];
+        if (!value) {
+            complain("option '--%s' needs a value: %s", option->name, option->argument);
+            return -EINVAL;
+        }
+    }
+    return store(options, option, value);
+}
+
+/* "-a", "-abc", "-nVALUE" or "-n VALUE". */
+static int take_short(struct options *options, unsigned sets, struct arguments *arguments,
+                      const char *letters)
+{
+    while (*letters != '\0') {
+        const struct option *option = find(sets, NULL, 0, *letters++);
+        const char *value = NULL;
+        int r;
+
+        if (!option) {
+            complain("unknown option '-%c'; --help lists them", letters[-1]);
+            return -EINVAL;
+        }
+        if (option->argument) {
+            if (*letters != '\0')
+                value = letters;
+            else if (arguments->next < arguments->n_items)
+                value = arguments->items[arguments->next++];
+            letters = "";
+            if (!value) {
+                complain("option '-%c' needs a value: %s", option->letter, option->argument);
+                return -EINVAL;
+            }
+        }
+        r = store(options, option, value);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int options_next(struct options *options, unsigned sets, struct arguments *arguments,
+                 const char **ret)
+{
+    while (arguments->next < arguments->n_items) {
+        const char *item = arguments->items[arguments->next++];
+        int r;
+
+        if (arguments->operands_only || item[0] != '-' || item[1] == '\0') {
+            *ret = item;
+            return 1;
+        }
+        if (strcmp(item, "--") == 0) {
+            arguments->operands_only = true;
+            continue;
+        }
+        if (item[1] == '-')
+            r = take_long(options, sets, arguments, item + 2);
+        else
+            r = take_short(options, sets, arguments, item + 1);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+void options_help(unsigned sets)
+{
+    for (size_t i = 0; i < ELEMENTS(table); i++) {
+        const struct option *option = &table[i];
+        char left[64];
+
+        if (!(option->set & sets))
+            continue;
+        snprintf(left, sizeof(left), "%s--%s%s%s",
+                 option->letter ? (const char[]){'-', option->letter, ',', ' ', '\0'} : "    ",
+                 option->name, option->argument && *option->argument != '[' ? " " : "",
+                 option->argument ? option->argument : "");
+        printf("  %-24s %s\n", left, option->help);
+    }
+}

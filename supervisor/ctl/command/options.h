@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Options of all verbs as one table: parsing, suggestions and the help text come from it. */
+
+#include "shared/base/clock.h"
+#include "supervisor/ctl/text/terminal.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Which options a verb takes. */
+enum option_set {
+    OPTIONS_COMMON = 1u << 0,
+    OPTIONS_CONNECT = 1u << 1, /* --timeout: of an answer */
+    OPTIONS_PAYLOAD = 1u << 2,
+    OPTIONS_ID = 1u << 3,
+    OPTIONS_JOB = 1u << 4, /* with another --timeout: of an attempt */
+    OPTIONS_WAIT = 1u << 5,
+    OPTIONS_FOLLOW = 1u << 6,
+    OPTIONS_REPLAY = 1u << 7,
+    OPTIONS_ALL = 1u << 8,
+    OPTIONS_ENDED = 1u << 9,
+    OPTIONS_LIMIT = 1u << 10,
+    OPTIONS_MAP = 1u << 11,
+    OPTIONS_CONFIG = 1u << 12,
+    OPTIONS_KEY = 1u << 13,       /* --key alone */
+    OPTIONS_REPLY = 1u << 14,     /* of an ask */
+    OPTIONS_WHEN = 1u << 15,      /* of a timer */
+    OPTIONS_OF = 1u << 16,        /* --to, --type: which timers */
+    OPTIONS_LETTERS = 1u << 17,   /* which dead letters */
+    OPTIONS_KIND = 1u << 18,      /* of actors */
+    OPTIONS_WILDCARDS = 1u << 19, /* of an exchange */
+    OPTIONS_ACTOR = 1u << 20,     /* --actor: an actor's messages, not a group's jobs */
+    OPTIONS_MESSAGES = 1u << 21,  /* of the message log */
+    OPTIONS_WITHIN = 1u << 22,    /* of a stop */
+    OPTIONS_STATE = 1u << 23,     /* of jobs */
+    OPTIONS_CANCEL = 1u << 24,    /* of cancel */
+    OPTIONS_RELOAD = 1u << 30,    /* --partial, --allow-empty */
+};
+
+/* Strings are borrowed from the command line. */
+struct options {
+    bool help, version, json, quiet;
+    enum terminal_color color;
+    const char *socket; /* NULL = the usual place */
+    usec_t within;      /* how long jobs in hand may take; 0 = not given */
+    usec_t timeout;     /* of an answer; 0 = the verb's own idea */
+
+    const char *data, *file;
+    const char *id, *key;
+    usec_t job_timeout, backoff_min, backoff_max; /* 0 = the group's */
+    int64_t retries;                              /* -1 = the group's */
+    int64_t priority;                             /* -1 = the usual one */
+    usec_t delay, at, room_wait, deadline;        /* 0 = none */
+
+    bool wait, follow, replay, jobs, all, ended;
+    int64_t limit; /* 0 = the verb's own idea */
+
+    bool null, tag, keep_going, progress, no_progress;
+    int64_t window;
+
+    const char *config;
+
+    const char *reply_type;
+    usec_t ask_timeout, every; /* 0 = not given */
+    const char *from, *to, *type, *reason, *job;
+    usec_t since;
+    const char *send_to;
+    bool everything;
+    const char *kind, *messages, *state;
+    bool wildcards, actor;
+    bool partial, allow_empty; /* of a reload */
+};
+
+#define OPTIONS_DEFAULTS                                                                           \
+    {                                                                                              \
+        .retries = -1, .priority = -1, .window = 256                                               \
+    }
+
+struct arguments {
+    char *const *items;
+    size_t n_items, next;
+    bool operands_only; /* "--" was seen */
+};
+
+/*
+ * The next operand; the options before it are stored. 1 with `*ret`; 0 at the end; -EINVAL after a
+ * complaint. "-" is an operand.
+ */
+int options_next(struct options *options, unsigned sets, struct arguments *arguments,
+                 const char **ret);
+
+/* Prints the options of these sets, two columns, to standard output. */
+void options_help(unsigned sets);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/map/map-failures.h"
+
+#include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/map/window.h"
+#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/format.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Whether others can have the very same thing said of them. */
+static bool is_common(const struct troupe_result *result)
+{
+    return result->error < 0 || result->end == TROUPE_CANCELLED;
+}
+
+static bool continues(const struct map_failures *failures, const struct window_line *line)
+{
+    const struct troupe_result *result = &line->result;
+
+    return failures->n > 0 && failures->first + failures->n == line->number + 1 &&
+           failures->error == result->error &&
+           (result->error < 0 || failures->end == result->end) &&
+           strcmp(failures->reason, result->reason) == 0;
+}
+
+static void begin(struct map_failures *failures, const struct window_line *line)
+{
+    const struct troupe_result *result = &line->result;
+
+    failures->first = line->number + 1;
+    failures->n = 1;
+    failures->end = result->end;
+    failures->error = result->error;
+    snprintf(failures->id, sizeof(failures->id), "%s", result->error < 0 ? "" : result->id);
+    snprintf(failures->reason, sizeof(failures->reason), "%s", result->reason);
+}
+
+static int tell_one(const struct map_failures *failures, const struct troupe_result *result)
+{
+    char where[FORMAT_SIZE];
+
+    if (result->error < 0) {
+        complain("line %" PRIu64 ":", failures->first);
+        return explain_refused(failures->group, result->error, result->reason);
+    }
+    snprintf(where, sizeof(where), "line %" PRIu64 ": ", failures->first);
+    return explain_end(where, result);
+}
+
+static void tell_run(const struct map_failures *failures, bool last)
+{
+    const char *what = failures->error < 0 ? strerror(-failures->error) : "cancelled";
+    bool repeats = strncmp(failures->reason, what, strlen(what)) == 0;
+    char again[FORMAT_SIZE] = "";
+
+    if (last)
+        snprintf(again, sizeof(again), "; begin again with line %" PRIu64, failures->again);
+    complain("lines %" PRIu64 " to %" PRIu64 " were %s%s%s%s%s", failures->first,
+             failures->first + failures->n - 1, failures->error < 0 ? "refused: " : "",
+             repeats ? "" : what, repeats || *failures->reason == '\0' ? "" : ": ",
+             failures->reason, again);
+}
+
+void map_failures_tell(struct map_failures *failures, bool last)
+{
+    struct troupe_result result = {
+        .error = failures->error, .end = failures->end, .reason = failures->reason, .data = ""};
+
+    if (failures->n == 1) {
+        memcpy(result.id, failures->id, sizeof(result.id));
+        (void)tell_one(failures, &result);
+    } else if (failures->n > 1) {
+        tell_run(failures, last);
+    }
+    failures->n = 0;
+}
+
+int map_failures_add(struct map_failures *failures, const struct window_line *line)
+{
+    int r;
+
+    if (failures->again == 0)
+        failures->again = line->number + 1;
+    if (continues(failures, line)) {
+        failures->n++;
+        return explain_status(&line->result);
+    }
+    map_failures_tell(failures, false);
+    begin(failures, line);
+    if (is_common(&line->result))
+        return explain_status(&line->result);
+    r = tell_one(failures, &line->result);
+    failures->n = 0;
+    return r;
+}

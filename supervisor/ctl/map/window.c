@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/map/window.h"
+
+#include "shared/base/cleanup.h"
+#include <string.h>
+
+/* A line that needed more than this gives its memory back. */
+#define KEEP_ALLOCATED ((size_t)64 << 10)
+
+#define HOLD_MIN USEC_PER_MSEC
+#define HOLD_MAX (100 * USEC_PER_MSEC)
+
+int window_init(struct window *window, size_t size)
+{
+    *window = (struct window){.size = size, .limit = size};
+    window->lines = calloc(size, sizeof(*window->lines));
+    return window->lines ? 0 : -ENOMEM;
+}
+
+static struct window_line *line_at(const struct window *window, uint64_t number)
+{
+    return &window->lines[number % window->size];
+}
+
+static void free_line(struct window_line *line)
+{
+    if (line->state == WINDOW_DONE)
+        troupe_result_release(&line->result);
+    line->state = WINDOW_FREE;
+    if (line->allocated > KEEP_ALLOCATED) {
+        free(line->input);
+        line->input = NULL;
+        line->allocated = 0;
+    }
+}
+
+void window_deinit(struct window *window)
+{
+    for (size_t i = 0; window->lines && i < window->size; i++) {
+        free_line(&window->lines[i]);
+        free(window->lines[i].input);
+    }
+    free(window->lines);
+    *window = (struct window){0};
+}
+
+bool window_full(const struct window *window)
+{
+    return window->next - window->first == window->size;
+}
+
+bool window_empty(const struct window *window)
+{
+    return window->next == window->first;
+}
+
+int window_add(struct window *window, const char *input, size_t size)
+{
+    struct window_line *line = line_at(window, window->next);
+
+    if (size + 1 > line->allocated) {
+        char *larger = realloc(line->input, size + 1);
+
+        if (!larger)
+            return -ENOMEM;
+        line->input = larger;
+        line->allocated = size + 1;
+    }
+    memcpy(line->input, input, size);
+    line->input[size] = '\0';
+    line->size = size;
+    line->state = WINDOW_READY;
+    line->number = window->next++;
+    return 0;
+}
+
+static bool window_has_ready(struct window *window)
+{
+    if (window->search < window->first)
+        window->search = window->first;
+    while (window->search < window->next && line_at(window, window->search)->state != WINDOW_READY)
+        window->search++;
+    return window->search < window->next;
+}
+
+struct window_line *window_ready(struct window *window, usec_t now)
+{
+    if (now < window->hold || window->n_submitted >= window->limit || !window_has_ready(window))
+        return NULL;
+    return line_at(window, window->search);
+}
+
+void window_submitted(struct window *window, struct window_line *line)
+{
+    line->state = WINDOW_SUBMITTED;
+    window->n_submitted++;
+}
+
+/*
+ * Refusals come in bursts, one for each job that was on its way when the queue was full: the limit
+ * follows what is still under way, and the hold doubles only once per hold.
+ */
+static void refused(struct window *window, struct window_line *line, usec_t now)
+{
+    size_t limit = window->n_submitted > 0 ? window->n_submitted : 1;
+
+    line->state = WINDOW_READY;
+    if (window->search > line->number)
+        window->search = line->number;
+    if (limit < window->limit)
+        window->limit = limit;
+    window->credit = 0;
+    if (now < window->hold)
+        return;
+    window->hold_for = window->hold_for == 0 ? HOLD_MIN : window->hold_for * 2;
+    if (window->hold_for > HOLD_MAX)
+        window->hold_for = HOLD_MAX;
+    window->hold = now + window->hold_for;
+}
+
+static void succeeded(struct window *window)
+{
+    window->hold_for = 0;
+    if (window->limit < window->size && ++window->credit >= window->limit) {
+        window->limit++;
+        window->credit = 0;
+    }
+}
+
+int window_ended(struct window *window, const struct troupe_result *result, usec_t now)
+{
+    struct window_line *line = line_at(window, result->cookie);
+
+    if (result->cookie < window->first || result->cookie >= window->next ||
+        line->state != WINDOW_SUBMITTED)
+        return WINDOW_E_STRANGE;
+    window->n_submitted--;
+    if (result->error == -EBUSY) {
+        refused(window, line, now);
+        return WINDOW_E_REFUSED;
+    }
+    if (result->error == 0)
+        succeeded(window);
+    line->state = WINDOW_DONE;
+    line->result = *result;
+    return 0;
+}
+
+const struct window_line *window_front(const struct window *window)
+{
+    const struct window_line *line = line_at(window, window->first);
+
+    return !window_empty(window) && line->state == WINDOW_DONE ? line : NULL;
+}
+
+void window_drop(struct window *window)
+{
+    free_line(line_at(window, window->first));
+    window->first++;
+    /* Given-up lines in between have no result to wait for. */
+    while (window->first < window->next && line_at(window, window->first)->state == WINDOW_FREE)
+        window->first++;
+}
+
+size_t window_give_up(struct window *window)
+{
+    size_t n = 0;
+
+    for (; window_has_ready(window); n++)
+        free_line(line_at(window, window->search));
+    while (window->first < window->next && line_at(window, window->first)->state == WINDOW_FREE)
+        window->first++;
+    return n;
+}

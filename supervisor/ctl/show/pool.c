@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/show/pool.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/ctl/text/field.h"
+#include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/terminal.h"
+#include <string.h>
+
+/* Groups of so many workers are shown whole. */
+#define SMALL_POOL 6
+/* Of larger ones: at most so many that need attention, and so many of the longest running jobs. */
+#define NOTABLE_MAX 10
+#define LONGEST_MAX 3
+/* A death that short ago is worth a line even if the worker is well again. */
+#define RECENT_DEATH (60 * USEC_PER_SEC)
+
+static const char *const rank_states[_RANK_N] = {
+    [RANK_FAILED] = "failed",     [RANK_KILLING] = "killing",   [RANK_BACKOFF] = "backoff",
+    [RANK_STOPPING] = "stopping", [RANK_STARTING] = "starting", [RANK_BUSY] = "busy",
+    [RANK_IDLE] = "idle",         [RANK_STOPPED] = "stopped",
+};
+
+/* How the tally calls them, in the order in which it names them. */
+static const struct {
+    const char *state;
+    const char *text;
+    const char *color;
+} tally_words[] = {
+    {"busy", "busy", ""},
+    {"idle", "idle", ""},
+    {"spare", "standing by", ""},
+    {"starting", "starting", YELLOW},
+    {"stopping", "stopping", ""},
+    {"killing", "being killed", RED},
+    {"backoff", "in backoff", YELLOW},
+    {"failed", "failed", RED},
+    {"stopped", "stopped", ""},
+};
+
+bool pool_is_failure(const json_t *death)
+{
+    return json_is_object(death) && !field_is(death, "cause", "stop");
+}
+
+bool pool_is_spare(const json_t *worker)
+{
+    return field_is(worker, "replacement", "spare");
+}
+
+/* What the tally counts it as. */
+static const char *state_of(const json_t *worker)
+{
+    const char *state = field_text(worker, "state");
+
+    return pool_is_spare(worker) && strcmp(state, "idle") == 0 ? "spare" : state;
+}
+
+static enum rank rank_of(const json_t *worker, usec_t now)
+{
+    const json_t *death = json_object_get(worker, "last_death");
+    const char *state = field_text(worker, "state");
+    enum rank rank = RANK_STOPPED;
+
+    for (enum rank i = 0; i < _RANK_N; i++)
+        if (rank_states[i] && strcmp(rank_states[i], state) == 0)
+            rank = i;
+    if ((rank == RANK_BUSY || rank == RANK_IDLE) && pool_is_failure(death) &&
+        usec_sub(now, field_usec(death, "at")) < RECENT_DEATH)
+        return RANK_DIED_RECENTLY;
+    return rank;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+int least_loaded_init(struct pool *pool, const json_t *group, usec_t now)
+{
+    const json_t *workers = json_object_get(group, "workers");
+    size_t n = json_array_size(workers);
+
+    *pool = (struct pool){.entries = calloc(n + 1, sizeof(*pool->entries)),
+                          .n_entries = n,
+                          .service = field_is(group, "type", "service")};
+    if (!pool->entries)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        struct entry *entry = &pool->entries[i];
+
+        entry->worker = json_array_get(workers, i);
+        entry->rank = rank_of(entry->worker, now);
+        entry->order = entry->rank == RANK_BUSY ? field_usec(entry->worker, "job_since_at") : i;
+    }
+    return 0;
+}
+
+void pool_deinit(struct pool *pool)
+{
+    free(pool->entries);
+    *pool = (struct pool){0};
+}
+
+size_t pool_notable(struct pool *pool)
+{
+    size_t n = 0, busy = 0;
+
+    if (pool->n_entries <= SMALL_POOL)
+        return pool->n_entries;
+    qsort(pool->entries, pool->n_entries, sizeof(*pool->entries), compare_entries);
+    while (n < pool->n_entries && n < NOTABLE_MAX && pool->entries[n].rank < RANK_BUSY)
+        n++;
+    /* Those that did not fit must not be passed over by healthy ones. */
+    if (n == NOTABLE_MAX)
+        return n;
+    while (n < pool->n_entries && pool->entries[n].rank == RANK_BUSY && busy < LONGEST_MAX) {
+        n++;
+        busy++;
+    }
+    return n;
+}
+
+const char *pool_state_name(const char *state, bool service)
+{
+    return service && strcmp(state, "idle") == 0 ? "up" : state;
+}
+
+static void tally(const struct pool *pool, size_t first, FILE *file)
+{
+    const char *separator = "";
+
+    for (size_t word = 0; word < ELEMENTS(tally_words); word++) {
+        size_t n = 0;
+
+        for (size_t i = first; i < pool->n_entries; i++)
+            n += strcmp(state_of(pool->entries[i].worker), tally_words[word].state) == 0;
+        if (n == 0)
+            continue;
+        fprintf(file, "%s%s%s %s%s", separator, tally_words[word].color, COUNT(n),
+                pool_state_name(tally_words[word].text, pool->service),
+                *tally_words[word].color ? PLAIN : "");
+        separator = ", ";
+    }
+}
+
+char *pool_tally(const struct pool *pool, size_t first)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+
+    if (!file)
+        return NULL;
+    tally(pool, first, file);
+    fclose(file);
+    return text;
+}

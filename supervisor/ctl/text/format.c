@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/text/format.h"
+
+#include "shared/base/utf8.h"
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SECONDS_PER_MINUTE 60u
+#define SECONDS_PER_HOUR   3600u
+#define SECONDS_PER_DAY    86400u
+
+static char *two_units(char *buffer, size_t size, uint64_t major, const char *major_unit,
+                       uint64_t minor, const char *minor_unit)
+{
+    if (minor > 0)
+        snprintf(buffer, size, "%" PRIu64 "%s %" PRIu64 "%s", major, major_unit, minor, minor_unit);
+    else
+        snprintf(buffer, size, "%" PRIu64 "%s", major, major_unit);
+    return buffer;
+}
+
+static char *format_short_span(char *buffer, size_t size, usec_t span)
+{
+    if (span == 0)
+        snprintf(buffer, size, "0s");
+    else if (span < USEC_PER_MSEC)
+        snprintf(buffer, size, "%" PRIu64 "us", span);
+    else if (span < USEC_PER_SEC)
+        snprintf(buffer, size, "%" PRIu64 "ms", span / USEC_PER_MSEC);
+    else
+        snprintf(buffer, size, "%" PRIu64 ".%" PRIu64 "s", span / USEC_PER_SEC,
+                 span % USEC_PER_SEC / (USEC_PER_SEC / 10));
+    return buffer;
+}
+
+char *format_span(char *buffer, size_t size, usec_t span)
+{
+    uint64_t seconds = span / USEC_PER_SEC;
+
+    /* JSON numbers end at INT64_MAX, which therefore stands for infinity as well. */
+    if (span >= INT64_MAX) {
+        snprintf(buffer, size, "infinity");
+        return buffer;
+    }
+    if (seconds < 10)
+        return format_short_span(buffer, size, span);
+    if (seconds < SECONDS_PER_MINUTE)
+        return two_units(buffer, size, seconds, "s", 0, "");
+    if (seconds < SECONDS_PER_HOUR)
+        return two_units(buffer, size, seconds / SECONDS_PER_MINUTE, "min",
+                         seconds % SECONDS_PER_MINUTE, "s");
+    if (seconds < SECONDS_PER_DAY)
+        return two_units(buffer, size, seconds / SECONDS_PER_HOUR, "h",
+                         seconds % SECONDS_PER_HOUR / SECONDS_PER_MINUTE, "min");
+    return two_units(buffer, size, seconds / SECONDS_PER_DAY, "d",
+                     seconds % SECONDS_PER_DAY / SECONDS_PER_HOUR, "h");
+}
+
+char *format_ago(char *buffer, size_t size, usec_t now, usec_t at)
+{
+    if (usec_sub(now, at) < USEC_PER_SEC)
+        snprintf(buffer, size, "now");
+    else
+        snprintf(buffer, size, "%s ago", SPAN(now - at));
+    return buffer;
+}
+
+char *format_bytes(char *buffer, size_t size, uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes / 1024;
+    size_t unit = 0;
+
+    if (bytes < 1024) {
+        snprintf(buffer, size, "%" PRIu64 " B", bytes);
+        return buffer;
+    }
+    while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(buffer, size, "%.1f %s", value, units[unit]);
+    return buffer;
+}
+
+char *format_count(char *buffer, size_t size, uint64_t count)
+{
+    char digits[32];
+    size_t n = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, count), used = 0;
+
+    for (size_t i = 0; i < n && used + 2 < size; i++) {
+        if (i > 0 && (n - i) % 3 == 0)
+            buffer[used++] = ',';
+        buffer[used++] = digits[i];
+    }
+    buffer[used] = '\0';
+    return buffer;
+}
+
+char *format_time(char *buffer, size_t size, usec_t at)
+{
+    time_t seconds = (time_t)(at / USEC_PER_SEC);
+    struct tm local;
+    size_t used = 0;
+
+    if (localtime_r(&seconds, &local))
+        used = strftime(buffer, size, "%a %Y-%m-%d %H:%M:%S %Z", &local);
+    if (used == 0)
+        snprintf(buffer, size, "%" PRIu64, at);
+    return buffer;
+}
+
+char *format_time_of_day(char *buffer, size_t size, usec_t at)
+{
+    time_t seconds = (time_t)(at / USEC_PER_SEC);
+    struct tm local;
+    size_t used = 0;
+
+    if (localtime_r(&seconds, &local))
+        used = strftime(buffer, size, "%b %d %H:%M:%S", &local);
+    snprintf(buffer + used, size - used, ".%03u", (unsigned)(at % USEC_PER_SEC / USEC_PER_MSEC));
+    return buffer;
+}
+
+char *format_safe(char *buffer, size_t size, const char *text)
+{
+    static const char cut[] = "…";
+    const unsigned char *at = (const unsigned char *)text;
+    size_t left = strlen(text), used = 0;
+
+    while (left > 0) {
+        size_t length = utf8_character(at, left);
+        char escape[8];
+        const void *piece = at;
+        size_t piece_size = length;
+
+        if (*at == '\t') {
+            piece = " ";
+        } else if (utf8_printable(at, left) == 0) {
+            length = length == 0 ? 1 : length;
+            piece_size = (size_t)snprintf(escape, sizeof(escape), "\\x%02x", at[length - 1]);
+            piece = escape;
+        }
+        if (used + piece_size + sizeof(cut) > size) {
+            memcpy(buffer + used, cut, sizeof(cut));
+            return buffer;
+        }
+        memcpy(buffer + used, piece, piece_size);
+        used += piece_size;
+        at += length;
+        left -= length;
+    }
+    buffer[used] = '\0';
+    return buffer;
+}
+
+const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}

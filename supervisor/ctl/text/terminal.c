@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/text/terminal.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
+#include <langinfo.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <wchar.h>
+
+static bool environment_wants_colors(void)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+}
+
+void terminal_measure(struct terminal *terminal)
+{
+    const char *columns = getenv("COLUMNS");
+    struct winsize size;
+    long value;
+
+    terminal->width = 0;
+    if (!terminal->is_terminal)
+        return;
+    value = columns ? strtol(columns, NULL, 10) : 0;
+    if (value > 0 && value < 10000)
+        terminal->width = (unsigned)value;
+    else if (ioctl(fileno(terminal->file), TIOCGWINSZ, &size) == 0)
+        terminal->width = size.ws_col;
+}
+
+int terminal_color_from_string(enum terminal_color *ret, const char *text)
+{
+    static const char *const names[] = {"auto", "always", "never"};
+
+    for (size_t i = 0; i < ELEMENTS(names); i++)
+        if (strcmp(names[i], text) == 0) {
+            *ret = (enum terminal_color)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+void terminal_init(struct terminal *terminal, FILE *file, enum terminal_color color)
+{
+    *terminal = (struct terminal){.file = file, .is_terminal = isatty(fileno(file)) == 1};
+    terminal->colors =
+        color == TERMINAL_COLOR_ALWAYS ||
+        (color == TERMINAL_COLOR_AUTO && terminal->is_terminal && environment_wants_colors());
+    terminal->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    terminal_measure(terminal);
+}
+
+static const char *mark_sequence(char mark)
+{
+    static const char *const sequences[] = {
+        [1] = "\033[0m",  [2] = "\033[1m",  [3] = "\033[2m",
+        [4] = "\033[31m", [5] = "\033[32m", [6] = "\033[33m",
+    };
+    unsigned i = (unsigned char)mark;
+
+    return i < ELEMENTS(sequences) ? sequences[i] : NULL;
+}
+
+/* What stands for a character where there is only ASCII; all are one column wide or meant to be
+ * longer. */
+static const char *ascii_for(const char *character, size_t length)
+{
+    static const char *const pairs[][2] = {
+        {"●", "*"}, {"○", "o"}, {"◐", "~"}, {"✗", "x"}, {"│", "|"}, {"…", "~"},
+        {"–", "-"}, {"→", ">"}, {"·", "-"}, {"━", "="}, {"╺", "-"}, {"─", "-"},
+    };
+
+    for (size_t i = 0; i < ELEMENTS(pairs); i++)
+        if (strlen(pairs[i][0]) == length && memcmp(pairs[i][0], character, length) == 0)
+            return pairs[i][1];
+    return "?";
+}
+
+static int character_width(const char *character, size_t length)
+{
+    wchar_t wide;
+    int width;
+
+    if (length == 1)
+        return 1;
+    if (mbrtowc(&wide, character, length, &(mbstate_t){0}) != length)
+        return 1;
+    width = wcwidth(wide);
+    return width < 0 ? 1 : width;
+}
+
+unsigned terminal_text_width(const char *text)
+{
+    unsigned width = 0;
+
+    for (size_t left = strlen(text); left > 0;) {
+        size_t length = utf8_character(text, left);
+
+        length = length == 0 ? 1 : length;
+        if (!mark_sequence(*text))
+            width += (unsigned)character_width(text, length);
+        text += length;
+        left -= length;
+    }
+    return width;
+}
+
+static void put_character(const struct terminal *terminal, const char *character, size_t length)
+{
+    if (length == 1 || terminal->utf8)
+        fwrite(character, 1, length, terminal->file);
+    else
+        fputs(ascii_for(character, length), terminal->file);
+}
+
+static void put_line(const struct terminal *terminal, const char *text, unsigned limit)
+{
+    bool cut = limit > 0 && terminal_text_width(text) > limit, colored = false;
+    unsigned used = 0;
+
+    for (size_t left = strlen(text), length; left > 0; text += length, left -= length) {
+        const char *sequence = mark_sequence(*text);
+        unsigned width;
+
+        length = utf8_character(text, left);
+        length = length == 0 ? 1 : length;
+        if (sequence) {
+            colored = colored || terminal->colors;
+            fputs(terminal->colors ? sequence : "", terminal->file);
+            continue;
+        }
+        width = (unsigned)character_width(text, length);
+        if (cut && used + width >= limit) {
+            put_character(terminal, "…", strlen("…"));
+            break;
+        }
+        put_character(terminal, text, length);
+        used += width;
+    }
+    if (colored)
+        fputs("\033[0m", terminal->file);
+}
+
+__attribute__((format(printf, 3, 0))) static void put_formatted(const struct terminal *terminal,
+                                                                unsigned limit, const char *format,
+                                                                va_list arguments)
+{
+    _cleanup_free_ char *text = NULL;
+
+    if (vasprintf(&text, format, arguments) < 0) {
+        text = NULL;
+        return;
+    }
+    put_line(terminal, text, limit);
+}
+
+void terminal_print(const struct terminal *terminal, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    put_formatted(terminal, terminal->width, format, arguments);
+    va_end(arguments);
+    fputc('\n', terminal->file);
+}
+
+void terminal_print_over(const struct terminal *terminal, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    put_formatted(terminal, terminal->width > 0 ? terminal->width - 1 : 0, format, arguments);
+    va_end(arguments);
+}

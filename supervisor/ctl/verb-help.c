@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/verb-help.h"
+
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/verb.h"
+#include "supervisor/ctl/verbs/verbs.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Of the left column; what is wider has a line of its own. */
+#define LEFT_WIDTH 22
+
+void help_all(void)
+{
+    puts("Usage: troupectl [VERB] [OPERAND...] [OPTION...]\n"
+         "Looks at, and gives orders to, a running trouped.\n");
+    for (size_t i = 0; i < n_verbs; i++) {
+        char left[64];
+
+        snprintf(left, sizeof(left), "%s %s", verb_table[i].name, verb_table[i].operands);
+        if (strlen(left) > LEFT_WIDTH)
+            printf("  %s\n  %*s %s\n", left, LEFT_WIDTH, "", verb_table[i].summary);
+        else
+            printf("  %-*s %s\n", LEFT_WIDTH, left, verb_table[i].summary);
+    }
+    puts("\nOptions of every verb:");
+    options_help(OPTIONS_COMMON);
+    puts("\n'troupectl help VERB' tells more of each, troupectl(1) all. A TARGET is a\n"
+         "group (digest), a cell (mail/acme) or a worker (digest/3, mail/acme/0). Exit\n"
+         "status: 0 ok, 1 failed, 2 usage, 3 no supervisor, 4 not permitted, 5 no such\n"
+         "target or job, 6 busy or exists, 7 configuration invalid, 8 time ran out.");
+}
+
+void help_verb(const struct verb *verb)
+{
+    printf("Usage: troupectl %s%s%s [OPTION...]\n%s.\n", verb->name, *verb->operands ? " " : "",
+           verb->operands, verb->summary);
+    if (verb->details)
+        printf("\n%s", verb->details);
+    if (verb->options != 0) {
+        puts("\nOptions:");
+        options_help(verb->options);
+    }
+    puts("\nOptions of every verb:");
+    options_help(OPTIONS_COMMON);
+    if (verb->examples)
+        printf("\nExamples:\n%s", verb->examples);
+}
+
+int verb_help(struct invocation *invocation)
+{
+    const char *name = invocation_operand(invocation, 0);
+    const struct verb *verb = name ? verb_find(name) : NULL;
+
+    if (name && !verb)
+        return EXIT_USAGE;
+    if (verb)
+        help_verb(verb);
+    else
+        help_all();
+    return EXIT_OK;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+
+/* events: what has happened; with --follow also what happens, across restarts of the supervisor. */
+
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/pages.h"
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/show/show.h"
+#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/field.h"
+#include "supervisor/ctl/verbs/verbs.h"
+#include <time.h>
+
+/* How long until the next try to reach a supervisor that is gone. */
+#define RETRY (200 * USEC_PER_MSEC)
+
+/* How far a stream of events has come. */
+struct follower {
+    const char *target;
+    bool replay, jobs;
+    bool connected;     /* at least once */
+    bool lost;          /* since then; the user knows */
+    int64_t pid, since; /* of the supervisor */
+    int64_t last;       /* id of the last event seen; 0 = none */
+};
+
+static int show_events(struct invocation *invocation, const json_t *parameters, bool last,
+                       void *userdata)
+{
+    const json_t *events = json_object_get(parameters, "events");
+    struct follower *follower = userdata;
+
+    (void)last;
+    if (invocation->options.json && call_print_json_line(parameters) != EXIT_OK)
+        return EXIT_FAILED;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+
+        if (!invocation->options.json)
+            show_event(&invocation->out, event);
+        follower->last = field_int(event, "id");
+    }
+    return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+static void wait_a_moment(void)
+{
+    const struct timespec time = usec_to_timespec(RETRY);
+
+    (void)nanosleep(&time, NULL);
+}
+
+/* Which supervisor it is: event ids begin anew with each. */
+static int recognize(struct invocation *invocation, struct follower *follower)
+{
+    json_t *info;
+    int r;
+
+    r = call(invocation, CALL_SUPERVISOR "GetInfo", NULL, false, &info);
+    if (r != EXIT_OK)
+        return r;
+    if (field_int(info, "pid") != follower->pid ||
+        field_int(info, "started_at") != follower->since) {
+        if (follower->connected)
+            complain("trouped was started anew: pid %lld", (long long)field_int(info, "pid"));
+        follower->replay = follower->replay || follower->connected;
+        follower->last = 0;
+    } else if (follower->lost) {
+        complain("connected again");
+    }
+    follower->connected = true;
+    follower->lost = false;
+    follower->pid = field_int(info, "pid");
+    follower->since = field_int(info, "started_at");
+    json_decref(info);
+    return EXIT_OK;
+}
+
+static json_t *watch_parameters(const struct follower *follower)
+{
+    json_t *parameters = json_pack("{s:s*, s:b, s:b}", "target", follower->target, "replay",
+                                   follower->replay, "jobs", follower->jobs);
+
+    if (parameters && follower->last > 0)
+        json_object_set_new(parameters, "cursor", json_integer(follower->last));
+    return parameters;
+}
+
+static int watch_once(struct invocation *invocation, struct follower *follower)
+{
+    int r = recognize(invocation, follower);
+
+    if (r != EXIT_OK)
+        return r;
+    invocation->lenient = true;
+    return call_more(invocation, CALL_SUPERVISOR "Watch", watch_parameters(follower), show_events,
+                     follower);
+}
+
+/* Until the user ends it, or the target is not there. */
+static int follow(struct invocation *invocation)
+{
+    struct follower follower = {.target = invocation_operand(invocation, 0),
+                                .replay = invocation->options.replay,
+                                .jobs = invocation->options.jobs};
+    int r;
+
+    while ((r = watch_once(invocation, &follower)) == EXIT_UNREACHABLE && follower.connected) {
+        if (!follower.lost)
+            complain("the connection to the supervisor is lost; waiting for it");
+        follower.lost = true;
+        wait_a_moment();
+    }
+    return r;
+}
+
+int verb_events(struct invocation *invocation)
+{
+    struct follower follower = {0};
+    json_t *reply;
+    int r;
+
+    if (invocation->options.follow)
+        return follow(invocation);
+    r = pages_collect(invocation, CALL_SUPERVISOR "Watch",
+                      json_pack("{s:s*}", "target", invocation_operand(invocation, 0)), "events", 0,
+                      NULL, NULL, &reply);
+    if (r != EXIT_OK)
+        return r;
+    r = invocation->options.json ? call_print_json(invocation, reply)
+                                 : show_events(invocation, reply, true, &follower);
+    json_decref(reply);
+    return r;
+}

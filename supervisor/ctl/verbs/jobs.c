@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/pages.h"
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/show/show.h"
+#include "supervisor/ctl/text/field.h"
+#include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/verbs/verbs.h"
+#include <stdlib.h>
+
+/* What is being worked on, what waits for its time, what waits for a worker, what has ended. */
+static int rank_of(const json_t *job)
+{
+    static const char *const states[] = {"running", "backoff", "delayed", "queued"};
+
+    for (size_t i = 0; i < ELEMENTS(states); i++)
+        if (field_is(job, "state", states[i]))
+            return (int)i;
+    return ELEMENTS(states);
+}
+
+/* By which time, and by which other number before it, jobs of one rank are sorted. */
+static int64_t priority_of(const json_t *job, int rank)
+{
+    return rank == 3 ? field_int(job, "priority") : 0;
+}
+
+static int64_t time_of(const json_t *job, int rank)
+{
+    static const char *const times[] = {"started_at", "next_attempt_at", "next_attempt_at",
+                                        "created_at", "ended_at"};
+
+    return field_int(job, times[rank]);
+}
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_jobs(const void *a, const void *b)
+{
+    const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
+    int rank = rank_of(x), r = rank - rank_of(y);
+
+    if (r == 0)
+        r = compare_numbers(priority_of(x, rank), priority_of(y, rank));
+    if (r == 0)
+        r = compare_numbers(time_of(x, rank), time_of(y, rank));
+    return r;
+}
+
+/* What there is of an endless list. */
+struct best {
+    size_t limit; /* 0 = all */
+    uint64_t n;   /* that there were */
+    size_t n_kept;
+    bool whole; /* the jobs are wanted with all that belongs to them */
+};
+
+static void sort_jobs(json_t *jobs)
+{
+    size_t n = json_array_size(jobs);
+    const json_t **sorted = calloc(n + 1, sizeof(*sorted));
+
+    if (!sorted)
+        return;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = json_incref(json_array_get(jobs, i));
+    qsort(sorted, n, sizeof(*sorted), compare_jobs);
+    json_array_clear(jobs);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(jobs, (json_t *)(uintptr_t)sorted[i]);
+    free(sorted);
+}
+
+/* After each page: memory stays within what is shown. */
+static void keep_best(json_t *jobs, void *userdata)
+{
+    static const char *const heavy[] = {"result", "published", "attempts"};
+    struct best *best = userdata;
+    size_t n = json_array_size(jobs);
+
+    best->n += n - best->n_kept;
+    for (size_t i = best->n_kept; !best->whole && i < n; i++)
+        for (size_t k = 0; k < ELEMENTS(heavy); k++)
+            json_object_del(json_array_get(jobs, i), heavy[k]);
+    if (best->limit > 0) {
+        sort_jobs(jobs);
+        while (json_array_size(jobs) > best->limit)
+            json_array_remove(jobs, json_array_size(jobs) - 1);
+    }
+    best->n_kept = json_array_size(jobs);
+}
+
+static void print_jobs(struct invocation *invocation, const json_t *jobs, uint64_t n)
+{
+    const struct options *options = &invocation->options;
+    const size_t shown = json_array_size(jobs);
+
+    if (shown > 0)
+        show_jobs(&invocation->out, jobs, clock_realtime());
+    else if (!options->quiet && options->state)
+        terminal_print(&invocation->out, "No jobs in state %s.", options->state);
+    else if (!options->quiet)
+        terminal_print(&invocation->out, "No %sjobs.", options->ended ? "" : "live ");
+    if (n > shown && !options->quiet)
+        terminal_print(&invocation->out, DIM "%s of %s jobs; --limit N shows more" PLAIN,
+                       COUNT(shown), COUNT(n));
+}
+
+int verb_jobs(struct invocation *invocation)
+{
+    const struct options *options = &invocation->options;
+    struct best best = {.limit = (size_t)options->limit, .whole = options->json};
+    json_t *parameters, *reply, *jobs;
+    int r;
+
+    parameters = json_pack("{s:s*, s:s*, s:b}", "group", invocation_operand(invocation, 0), "state",
+                           options->state, "ended", options->ended);
+    /* All pages even of a limited list: the first jobs in its order may be on any of them. */
+    r = pages_collect(invocation, CALL_JOBS "List", parameters, "jobs", 0, keep_best, &best,
+                      &reply);
+    if (r != EXIT_OK)
+        return r;
+    jobs = json_object_get(reply, "jobs");
+    sort_jobs(jobs);
+    if (options->json)
+        r = call_print_json(invocation, reply);
+    else
+        print_jobs(invocation, jobs, best.n);
+    json_decref(reply);
+    return r;
+}
+
+/* Live jobs and successes are fine. */
+static int job_exit_status(const json_t *job)
+{
+    return field_is(job, "state", "rejected") || field_is(job, "state", "dead") ||
+                   field_is(job, "state", "cancelled")
+               ? EXIT_FAILED
+               : EXIT_OK;
+}
+
+static int follow_job(struct invocation *invocation, const json_t *parameters, bool last,
+                      void *userdata)
+{
+    const json_t *job = json_object_get(parameters, "job");
+
+    (void)userdata;
+    if (invocation->options.json) {
+        if (call_print_json_line(parameters) != EXIT_OK)
+            return EXIT_FAILED;
+    } else {
+        show_job_state(&invocation->out, job, clock_realtime());
+        if (last)
+            show_job(&invocation->out, job, clock_realtime());
+        fflush(stdout);
+    }
+    return last ? job_exit_status(job) : EXIT_OK;
+}
+
+int verb_job(struct invocation *invocation)
+{
+    json_t *parameters = json_pack("{s:s}", "id", invocation_operand(invocation, 0));
+    const json_t *job;
+    json_t *reply;
+    int r;
+
+    if (!parameters)
+        return call_no_memory();
+    if (invocation->options.follow)
+        return call_more(invocation, CALL_JOBS "Get", parameters, follow_job, NULL);
+    r = call(invocation, CALL_JOBS "Get", parameters, false, &reply);
+    if (r != EXIT_OK)
+        return r;
+    job = json_object_get(reply, "job");
+    r = job_exit_status(job);
+    if (invocation->options.json) {
+        if (call_print_json(invocation, reply) != EXIT_OK)
+            r = EXIT_FAILED;
+    } else {
+        show_job(&invocation->out, job, clock_realtime());
+    }
+    json_decref(reply);
+    return r;
+}

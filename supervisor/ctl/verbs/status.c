@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/parts.h"
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/show/cells.h"
+#include "supervisor/ctl/show/show-why.h"
+#include "supervisor/ctl/show/show.h"
+#include "supervisor/ctl/text/field.h"
+#include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/verbs/verbs.h"
+#include <string.h>
+
+static void cleanup_json(json_t **object)
+{
+    json_decref(*object);
+}
+
+static bool worker_is_up(const json_t *worker)
+{
+    return field_is(worker, "state", "idle") || field_is(worker, "state", "busy");
+}
+
+static bool group_is_up(const json_t *group)
+{
+    return field_is(group, "state", "running") || field_is(group, "state", "paused");
+}
+
+/* As the eye should meet them. */
+static const char *const troubles[] = {"cannot start", "failed",   "failing",  "behind",
+                                       "degraded",     "starting", "stopping", "draining"};
+
+static size_t rank(const json_t *group)
+{
+    const char *state = show_group_state(group);
+
+    if (strcmp(state, "degraded") == 0 && field_true(group, "behind"))
+        state = "behind";
+    for (size_t i = 0; i < ELEMENTS(troubles); i++)
+        if (strcmp(state, troubles[i]) == 0)
+            return i;
+    return ELEMENTS(troubles);
+}
+
+/* EXIT_OK if every group is up and does its work. */
+static int status_of_groups(const json_t *groups)
+{
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        if (!group_is_up(json_array_get(groups, i)))
+            return EXIT_FAILED;
+    return EXIT_OK;
+}
+
+static void show_supervisor(const struct invocation *invocation, const json_t *info, usec_t now)
+{
+    uint64_t groups = field_count(info, "groups"), workers = field_count(info, "workers"),
+             clients = field_count(info, "clients"), jobs = field_count(info, "jobs");
+    const char *state = field_text(info, "state");
+
+    terminal_print(&invocation->out,
+                   "%s%s" PLAIN " " BOLD "trouped" PLAIN " %s: %s%s" PLAIN
+                   ", up %s, pid %lld, %s group%s, %s worker%s, %s job%s, %s client%s",
+                   show_state_color(state), show_state_dot(state),
+                   SAFE(field_text(info, "version")), show_state_color(state), SAFE(state),
+                   SPAN(usec_sub(now, field_usec(info, "started_at"))),
+                   (long long)field_int(info, "pid"), COUNT(groups), plural(groups), COUNT(workers),
+                   plural(workers), COUNT(jobs), plural(jobs), COUNT(clients), plural(clients));
+}
+
+/* One line of how many, since the groups themselves may fill pages. */
+static void show_troubles(const struct terminal *terminal, const json_t *groups)
+{
+    size_t counts[ELEMENTS(troubles) + 1] = {0};
+    char text[128] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        counts[rank(json_array_get(groups, i))]++;
+    for (size_t i = 0; i < ELEMENTS(troubles); i++)
+        if (counts[i] > 0)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%zu %s",
+                                     used > 0 ? ", " : "", counts[i], troubles[i]);
+    if (used > 0)
+        terminal_print(terminal, "  Trouble: " RED "%s" PLAIN, text);
+}
+
+static void show_ranked(const struct invocation *invocation, const json_t *groups, size_t wanted)
+{
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const json_t *group = json_array_get(groups, i);
+
+        if (rank(group) != wanted)
+            continue;
+        putchar('\n');
+        show_group(&invocation->out, group, clock_realtime(), invocation->options.all);
+    }
+}
+
+static int status_of_all(struct invocation *invocation)
+{
+    _cleanup_(cleanup_json)
+    json_t *info = NULL, *status = NULL;
+    const json_t *groups;
+    int r;
+
+    r = parts_of_status(invocation, NULL, &status);
+    if (r == EXIT_OK && invocation->options.json) {
+        r = call_print_json(invocation, status);
+        return r == EXIT_OK ? status_of_groups(json_object_get(status, "groups")) : r;
+    }
+    if (r == EXIT_OK)
+        r = call(invocation, CALL_SUPERVISOR "GetInfo", NULL, false, &info);
+    if (r != EXIT_OK)
+        return r;
+    show_supervisor(invocation, info, clock_realtime());
+    groups = json_object_get(status, "groups");
+    show_troubles(&invocation->out, groups);
+    for (size_t i = 0; i <= ELEMENTS(troubles); i++)
+        show_ranked(invocation, groups, i);
+    if (json_array_size(groups) == 0)
+        terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group).");
+    return status_of_groups(groups);
+}
+
+static bool show_one_cell(const struct invocation *invocation, const json_t *group,
+                          const json_t *cell)
+{
+    if (!invocation->options.json)
+        show_cell(&invocation->out, group, cell, clock_realtime(), invocation->options.all);
+    return group_is_up(cell);
+}
+
+/* There are two while one replaces the other. */
+static bool show_one_worker(const struct invocation *invocation, const json_t *group,
+                            const char *target)
+{
+    const json_t *workers = json_object_get(group, "workers");
+    bool up = false;
+
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const json_t *worker = json_array_get(workers, i);
+
+        if (!field_is(worker, "name", target))
+            continue;
+        if (!invocation->options.json)
+            show_worker(&invocation->out, group, worker, clock_realtime());
+        if (!field_has(worker, "replacement"))
+            up = worker_is_up(worker);
+    }
+    return up;
+}
+
+/* `target` is a cell or a worker: of what came back, that one. */
+static bool show_part(const struct invocation *invocation, const json_t *group, const char *target)
+{
+    const json_t *cell = cells_find(group, target);
+    _cleanup_(cleanup_json)
+    json_t *whole = cells_merge(group);
+
+    if (cell)
+        return show_one_cell(invocation, group, cell);
+    return whole && show_one_worker(invocation, whole, target);
+}
+
+static int show_groups(const struct invocation *invocation, const json_t *groups,
+                       const char *target)
+{
+    int status = EXIT_OK;
+
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const json_t *group = json_array_get(groups, i);
+        bool up = group_is_up(group);
+
+        if (strchr(target, '/'))
+            up = show_part(invocation, group, target);
+        else if (!invocation->options.json)
+            show_group(&invocation->out, group, clock_realtime(), invocation->options.all);
+        if (!up)
+            status = EXIT_FAILED;
+    }
+    return status;
+}
+
+/* The worst that was seen decides; a target that is not there is worse than one that is down. */
+static int worse(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static int status_of_targets(struct invocation *invocation, json_t *all_groups)
+{
+    int status = EXIT_OK;
+
+    for (size_t i = 0; i < invocation->n_operands; i++) {
+        const char *target = invocation->operands[i];
+        _cleanup_(cleanup_json)
+        json_t *reply = NULL;
+        int r;
+
+        r = parts_of_status(invocation, target, &reply);
+        if (r == EXIT_UNREACHABLE)
+            return r;
+        if (r == EXIT_OK) {
+            if (i > 0 && !invocation->options.json)
+                putchar('\n');
+            r = show_groups(invocation, json_object_get(reply, "groups"), target);
+            if (json_array_extend(all_groups, json_object_get(reply, "groups")) < 0)
+                return call_no_memory();
+        }
+        status = worse(status, r);
+    }
+    return status;
+}
+
+int verb_status(struct invocation *invocation)
+{
+    _cleanup_(cleanup_json)
+    json_t *document = NULL;
+    json_t *groups;
+    int r;
+
+    if (invocation->n_operands == 0)
+        return status_of_all(invocation);
+    groups = json_array();
+    document = json_pack("{s:o}", "groups", groups);
+    if (!document)
+        return call_no_memory();
+    r = status_of_targets(invocation, groups);
+    if (invocation->options.json && r <= EXIT_FAILED && call_print_json(invocation, document) != 0)
+        return EXIT_FAILED;
+    return r;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/verbs/still.h"
+
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/field.h"
+#include "supervisor/ctl/text/format.h"
+#include <inttypes.h>
+
+struct tally {
+    uint64_t n;       /* workers */
+    uint64_t n_late;  /* not where they are to be */
+    uint64_t n_hands; /* of these: with a job in hand */
+};
+
+static bool is_up(const json_t *worker)
+{
+    return field_is(worker, "state", "idle") || field_is(worker, "state", "busy");
+}
+
+static bool is_down(const json_t *worker)
+{
+    return field_is(worker, "state", "stopped") || field_is(worker, "state", "failed");
+}
+
+static void count_workers(const json_t *owner, bool ends, struct tally *tally)
+{
+    const json_t *workers = json_object_get(owner, "workers");
+
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const json_t *worker = json_array_get(workers, i);
+
+        tally->n++;
+        if (ends ? is_down(worker) : is_up(worker))
+            continue;
+        tally->n_late++;
+        tally->n_hands += field_has(worker, "job");
+    }
+}
+
+static struct tally count(const json_t *groups, bool ends)
+{
+    struct tally tally = {0};
+
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const json_t *group = json_array_get(groups, i), *cells = json_object_get(group, "cells");
+
+        count_workers(group, ends, &tally);
+        for (size_t k = 0; k < json_array_size(cells); k++)
+            count_workers(json_array_get(cells, k), ends, &tally);
+    }
+    return tally;
+}
+
+int still_under_way(struct invocation *invocation, const char *target, const char *doing, bool ends)
+{
+    struct tally tally;
+    json_t *reply;
+    int r;
+
+    r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", target), false,
+             &reply);
+    if (r != EXIT_OK)
+        return r;
+    tally = count(json_object_get(reply, "groups"), ends);
+    json_decref(reply);
+    if (tally.n_hands > 0)
+        complain("%s: still %s: %s of %s ha%s a job in hand; it goes on", target, doing,
+                 COUNT(tally.n_hands), COUNT(tally.n), tally.n_hands == 1 ? "s" : "ve");
+    else
+        complain("%s: still %s: %s of %s %s not %s yet; it goes on", target, doing,
+                 COUNT(tally.n_late), COUNT(tally.n), tally.n_late == 1 ? "is" : "are",
+                 ends ? "down" : "up");
+    return EXIT_TIMEOUT;
+}

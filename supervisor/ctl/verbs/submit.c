@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * `create` and `do`. Small payloads go over the socket as everybody's do. Results may be of any
+ * size, and so `do` takes the rings unless JSON is asked for.
+ */
+
+#include "shared/base/cleanup.h"
+#include "supervisor/ctl/call/attach.h"
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/call/input.h"
+#include "supervisor/ctl/command/interrupt.h"
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/field.h"
+#include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/verbs/verbs.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* Whatever its bytes are, a payload of this size fits into a request: JSON takes six characters at
+ * worst. */
+#define SOCKET_PAYLOAD_MAX (VARLINK_CLIENT_REQUEST_MAX / 8)
+
+/* How often a wait looks whether the user wants to go. */
+#define GLANCE (100 * USEC_PER_MSEC)
+
+/* If it is given; JSON's integers are signed, and their largest stands for an infinite time. */
+static void set_usec(json_t *json, const char *key, usec_t value)
+{
+    if (json && value > 0)
+        json_object_set_new(json, key,
+                            json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value));
+}
+
+static json_t *options_json(const struct options *options)
+{
+    json_t *json = json_pack("{s:s*, s:s*}", "id", options->id, "key", options->key);
+
+    if (json && options->retries >= 0)
+        json_object_set_new(json, "max_retries", json_integer(options->retries));
+    if (json && options->job_timeout > 0)
+        json_object_set_new(json, "timeout_usec",
+                            json_integer(options->job_timeout == USEC_INFINITY
+                                             ? 0
+                                             : (json_int_t)options->job_timeout));
+    if (json && options->backoff_max > 0) {
+        json_object_set_new(json, "backoff_min_usec",
+                            json_integer((json_int_t)options->backoff_min));
+        json_object_set_new(json, "backoff_max_usec",
+                            json_integer((json_int_t)options->backoff_max));
+    }
+    if (json && options->priority >= 0)
+        json_object_set_new(json, "priority", json_integer(options->priority));
+    set_usec(json, "delay_usec", options->delay);
+    set_usec(json, "at", options->at);
+    set_usec(json, "wait_usec", options->room_wait);
+    set_usec(json, "deadline_usec", options->deadline);
+    return json;
+}
+
+/* Create or Do over the socket. */
+static int call_job(struct invocation *invocation, const char *method, const char *data,
+                    size_t size, json_t **ret)
+{
+    json_t *payload = field_payload_new(data, size), *options = options_json(&invocation->options);
+    json_t *parameters;
+
+    if (!payload || !options) {
+        json_decref(payload);
+        json_decref(options);
+        return call_no_memory();
+    }
+    parameters = json_pack("{s:s, s:o, s:o}", "group", invocation_operand(invocation, 0), "payload",
+                           payload, "options", options);
+    if (!parameters)
+        return call_no_memory();
+    return call(invocation, method, parameters, true, ret);
+}
+
+/* ---- create ---- */
+
+static int create_large(struct invocation *invocation, const char *data, size_t size)
+{
+    struct troupe_job_options options = attach_job_options(invocation);
+    const char *group = invocation_operand(invocation, 0);
+    struct attachment_client attached;
+    char id[TROUPE_ID_SIZE];
+    int r;
+
+    r = attach_group(invocation, group, &attached);
+    if (r != EXIT_OK)
+        return r;
+    r = troupe_client_create(attached.client, attached.group, &options, data, size, id);
+    troupe_client_free(attached.client);
+    if (r < 0)
+        return explain_refused(group, r, "");
+    printf(invocation->options.json ? "{\"id\":\"%s\"}\n" : "%s\n", id);
+    return EXIT_OK;
+}
+
+int verb_create(struct invocation *invocation)
+{
+    _cleanup_free_ char *data = NULL;
+    json_t *reply = NULL;
+    size_t size;
+    int r;
+
+    r = input_payload(invocation, invocation_operand(invocation, 1), &data, &size);
+    if (r != EXIT_OK)
+        return r;
+    if (size > SOCKET_PAYLOAD_MAX)
+        return create_large(invocation, data, size);
+    r = call_job(invocation, CALL_JOBS "Create", data, size, &reply);
+    if (r != EXIT_OK)
+        return r;
+    if (invocation->options.json)
+        r = call_print_json(invocation, reply);
+    else
+        terminal_print(&invocation->out, "%s", SAFE(field_text(reply, "id")));
+    json_decref(reply);
+    return r;
+}
+
+/* ---- do ---- */
+
+static int do_json(struct invocation *invocation, const char *data, size_t size)
+{
+    json_t *reply = NULL;
+    int r;
+
+    if (size > SOCKET_PAYLOAD_MAX) {
+        complain("--json takes payloads up to %s; this one has %s", BYTES(SOCKET_PAYLOAD_MAX),
+                 BYTES(size));
+        return EXIT_USAGE;
+    }
+    r = call_job(invocation, CALL_JOBS "Do", data, size, &reply);
+    if (r != EXIT_OK)
+        return r;
+    r = call_print_json(invocation, reply);
+    if (!field_is(json_object_get(reply, "job"), "state", "succeeded"))
+        r = EXIT_FAILED;
+    json_decref(reply);
+    return r;
+}
+
+/* An id of our own: with it the job can be cancelled before its end tells the id. */
+static const char *make_id(char *id, size_t size)
+{
+    /* A kernel that has no random numbers yet leaves these: still unlike those of other processes.
+     */
+    uint64_t random[2] = {(uint64_t)getpid(), clock_realtime()};
+
+    (void)!getrandom(random, sizeof(random), GRND_NONBLOCK);
+    snprintf(id, size, "do-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+    return id;
+}
+
+/* Waits for the end; the first SIGINT becomes a cancellation. */
+static int await_end(struct troupe_client *client, const char *id, struct troupe_result *ret)
+{
+    bool cancelled = false;
+    int r;
+
+    for (;;) {
+        if (interrupt_seen() && !cancelled) {
+            cancelled = true;
+            complain("cancelling; once more to go without waiting");
+            r = troupe_client_cancel(client, id);
+            if (r < 0 && r != -ESRCH && r != -EALREADY)
+                return r;
+        }
+        r = troupe_client_next(client, ret, GLANCE);
+        if (r != -EAGAIN && r != -EINTR)
+            return r;
+    }
+}
+
+static int tell_end(const char *group, const struct troupe_result *result)
+{
+    bool success = result->error == 0 && result->end == TROUPE_SUCCEEDED;
+
+    if (result->error < 0)
+        return explain_refused(group, result->error, result->reason);
+    if (!success)
+        return result->timed_out ? (explain_end("", result), EXIT_TIMEOUT)
+                                 : explain_end("", result);
+    fwrite(result->data, 1, result->size, stdout);
+    return EXIT_OK;
+}
+
+static int do_attached(struct invocation *invocation, const char *data, size_t size)
+{
+    struct troupe_job_options options = attach_job_options(invocation);
+    const char *group = invocation_operand(invocation, 0);
+    struct attachment_client attached;
+    struct troupe_result result = {0};
+    char id[TROUPE_ID_SIZE];
+    int r;
+
+    r = attach_group(invocation, group, &attached);
+    if (r != EXIT_OK)
+        return r;
+    if (!options.id)
+        options.id = make_id(id, sizeof(id));
+    interrupt_catch();
+    r = troupe_client_submit(attached.client, attached.group, &options, data, size, 0);
+    if (r == 0)
+        r = await_end(attached.client, options.id, &result);
+    if (r < 0) {
+        r = explain_refused(group, r, "");
+    } else {
+        r = tell_end(group, &result);
+        troupe_result_release(&result);
+    }
+    troupe_client_free(attached.client);
+    return r;
+}
+
+int verb_do(struct invocation *invocation)
+{
+    _cleanup_free_ char *data = NULL;
+    size_t size;
+    int r;
+
+    r = input_payload(invocation, invocation_operand(invocation, 1), &data, &size);
+    if (r != EXIT_OK)
+        return r;
+    return invocation->options.json ? do_json(invocation, data, size)
+                                    : do_attached(invocation, data, size);
+}

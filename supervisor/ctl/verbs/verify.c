@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/config.h"
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/verbs/verbs.h"
+#include "supervisor/process/cgroup.h"
+#include <string.h>
+
+#define CONFIGURATION_DIRECTORY "/etc/troupe"
+
+static void show_problem(const struct config_problem *problem)
+{
+    if (problem->line > 0)
+        printf("%s:%u: %s\n", SAFE(problem->path), problem->line, SAFE_LINE(problem->text));
+    else
+        printf("%s: %s\n", SAFE(problem->path), SAFE_LINE(problem->text));
+}
+
+static int show_json(const struct invocation *invocation, const struct config_problems *problems)
+{
+    json_t *list = json_array(), *document = json_pack("{s:o}", "problems", list);
+    int r;
+
+    for (size_t i = 0; document && i < problems->n_problems; i++) {
+        const struct config_problem *problem = &problems->problems[i];
+
+        json_array_append_new(list, json_pack("{s:s, s:i, s:s}", "path", problem->path, "line",
+                                              (int)problem->line, "text", problem->text));
+    }
+    r = document ? call_print_json(invocation, document) : call_no_memory();
+    json_decref(document);
+    return r;
+}
+
+/* No problem of the file, but whoever wrote the limit relies on it. */
+static void warn_of_limits(const struct config *config)
+{
+    const unsigned there = cgroup_machine_controllers();
+    char keys[96];
+
+    for (size_t i = 0; i < config->n_groups; i++)
+        if (cgroup_unmet(there, config->groups[i], keys, sizeof(keys)) > 0)
+            complain("%s: %s without effect on this machine: it has no cgroup controller for that",
+                     config->groups[i]->path, keys);
+}
+
+static int check_directory(const char *directory, bool warn, struct config_problems *problems)
+{
+    struct config *config = NULL;
+    int r;
+
+    r = config_load(&config, directory, problems);
+    if (r == 0 && warn)
+        warn_of_limits(config);
+    config_free(config);
+    if (r < 0)
+        complain("cannot read the configuration in %s: %s", directory, strerror(-r));
+    return r;
+}
+
+static int check_files(const struct invocation *invocation, struct config_problems *problems)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < invocation->n_operands; i++) {
+        int r = config_verify_file(invocation->operands[i], problems);
+
+        if (r < 0)
+            complain("cannot read %s: %s", invocation->operands[i], strerror(-r));
+        if (r < 0 || result == 0)
+            result = r;
+    }
+    return result;
+}
+
+int verb_verify(struct invocation *invocation)
+{
+    const char *directory = invocation->options.config;
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    int r, status;
+
+    if (invocation->n_operands > 0)
+        r = check_files(invocation, &problems);
+    else
+        r = check_directory(directory ? directory : CONFIGURATION_DIRECTORY,
+                            !invocation->options.json && !invocation->options.quiet, &problems);
+    status = r < 0 ? EXIT_FAILED : problems.n_problems > 0 ? EXIT_INVALID : EXIT_OK;
+    if (invocation->options.json)
+        show_json(invocation, &problems);
+    for (size_t i = 0; !invocation->options.json && i < problems.n_problems; i++)
+        show_problem(&problems.problems[i]);
+    if (status == EXIT_OK && !invocation->options.json && !invocation->options.quiet)
+        puts("no problems");
+    config_problems_deinit(&problems);
+    return status;
+}
