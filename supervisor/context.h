@@ -8,8 +8,9 @@
 
 #include "shared/base/clock.h"
 #include "supervisor/config/config.h"
+#include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
-#include "supervisor/event/log-limit.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/alarm.h"
@@ -19,7 +20,6 @@
 #include "supervisor/message/dead-letter.h"
 #include "supervisor/message/schedule.h"
 #include "supervisor/process/backoff.h"
-#include "supervisor/process/death.h"
 #include "supervisor/process/spawner.h"
 #include <sys/resource.h>
 
@@ -48,7 +48,7 @@ struct context {
     struct event_bus events;
     struct death_log deaths;
     struct dead_letters dead_letters;
-    struct log_limits log_limits;
+    struct limited_log log;
     struct pacer starts, reaps;
     struct spawner spawner;
     struct pacer answers; /* long ones, in parts */

@@ -173,9 +173,9 @@ static int open_context(struct supervisor *supervisor)
     dead_letters_resize(&context->dead_letters, context->config->dead_letters_max,
                         context->config->dead_letters_memory_max);
     r = event_bus_init(&context->events);
-    context->events.limits = &context->log_limits;
+    context->events.log = &context->log;
     if (r == 0)
-        r = log_limits_init(&context->log_limits, context->loop);
+        r = limited_log_init(&context->log, context->loop);
     if (r == 0)
         r = job_table_init(&context->jobs);
     raise_descriptor_limit(context);

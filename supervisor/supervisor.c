@@ -196,7 +196,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         }
         job_table_deinit(&context->jobs);
         event_bus_deinit(&context->events);
-        log_limits_deinit(&context->log_limits);
+        limited_log_deinit(&context->log);
         dead_letters_deinit(&context->dead_letters);
         death_log_deinit(&context->deaths);
     }

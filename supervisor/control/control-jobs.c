@@ -10,7 +10,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot.h"
 
@@ -208,9 +208,9 @@ static void on_broken(void *userdata, const char *what)
     struct request *request = userdata;
     const struct peer *peer = &request->connection->peer;
 
-    complain_outside(request->context, LOG_LEVEL_WARNING,
-                     "client %d (uid %u) broke the protocol: %s; it is cut off", (int)peer->pid,
-                     (unsigned)peer->uid, what);
+    limited_log_write(&request->context->log, NULL, LOG_LEVEL_WARNING,
+                      "client %d (uid %u) broke the protocol: %s; it is cut off", (int)peer->pid,
+                      (unsigned)peer->uid, what);
     connection_close(request->connection);
 }
 

@@ -7,7 +7,7 @@
 #include "shared/base/log.h"
 #include "supervisor/client/attachment.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/loop/passrights.h"
 
 #include <errno.h>
@@ -142,10 +142,10 @@ static void on_too_large(struct connection *connection)
 {
     struct client *client = client_of(connection, connection);
 
-    complain_outside(client->request.context, LOG_LEVEL_NOTICE,
-                     "client %d (uid %u) is cut off: a message beyond %zu KiB",
-                     (int)connection->peer.pid, (unsigned)connection->peer.uid,
-                     connection_input_max(connection) >> 10);
+    limited_log_write(&client->request.context->log, NULL, LOG_LEVEL_NOTICE,
+                      "client %d (uid %u) is cut off: a message beyond %zu KiB",
+                      (int)connection->peer.pid, (unsigned)connection->peer.uid,
+                      connection_input_max(connection) >> 10);
     /* It is not read, but only methods that change something take so much. */
     if (!connection->account->may_change)
         refuse(&client->request);
@@ -157,8 +157,9 @@ static void on_cut_off(struct connection *connection, const char *why)
 {
     struct client *client = client_of(connection, connection);
 
-    complain_outside(client->request.context, LOG_LEVEL_NOTICE, "client %d (uid %u) is cut off: %s",
-                     (int)connection->peer.pid, (unsigned)connection->peer.uid, why);
+    limited_log_write(&client->request.context->log, NULL, LOG_LEVEL_NOTICE,
+                      "client %d (uid %u) is cut off: %s", (int)connection->peer.pid,
+                      (unsigned)connection->peer.uid, why);
 }
 
 /* ---- clients ---- */
@@ -299,8 +300,8 @@ static void pause_accepting(struct control *control, int error)
 {
     struct loop *loop = control->context->loop;
 
-    complain_outside(control->context, LOG_LEVEL_WARNING, "cannot accept clients for now: %s",
-                     strerror(-error));
+    limited_log_write(&control->context->log, NULL, LOG_LEVEL_WARNING,
+                      "cannot accept clients for now: %s", strerror(-error));
     if (timer_arm(loop_timers(loop), &control->accept_timer,
                   usec_add(loop_now(loop), ACCEPT_PAUSE)) == 0)
         (void)loop_watch_events(loop, &control->watch, 0);
@@ -319,8 +320,8 @@ static int accept_one(struct control *control)
     r = client_new(control, fd);
     if (r == 0)
         return 0;
-    complain_outside(control->context, LOG_LEVEL_NOTICE, "a client is turned away: %s",
-                     strerror(-r));
+    limited_log_write(&control->context->log, NULL, LOG_LEVEL_NOTICE, "a client is turned away: %s",
+                      strerror(-r));
     loop_close(control->context->loop, fd);
     return 0;
 }

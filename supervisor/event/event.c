@@ -2,7 +2,7 @@
 #include "supervisor/event/event.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/event/log-limit.h"
+#include "supervisor/event/limited-log.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,14 +68,14 @@ static void tell(struct list *subscribers, const struct event *event)
 
 static void event_log(struct event_bus *bus, const struct event *event)
 {
-    const struct log_line line = {
+    const struct limited_line line = {
         .level = event->level,
         .subject = event->group,
         .kind = event->type,
         .text = event->message,
     };
 
-    if (!log_limit_admits(bus->limits, &line))
+    if (!limited_log_admits(bus->log, &line))
         return;
     log_write(event->level,
               LOG_FIELDS({"TROUPE_EVENT", event->type}, {"TROUPE_GROUP", event->group},

@@ -10,7 +10,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
 #include "shared/base/log.h"
-#include "supervisor/process/death.h"
+#include "supervisor/event/death.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,7 +39,7 @@ struct event {
     struct death *death; /* a reference is taken */
 };
 
-struct log_limits;
+struct limited_log;
 
 struct event_subscriber {
     struct list link;
@@ -52,8 +52,8 @@ struct event_bus {
     uint64_t last_id;
     struct list subscribers;
     struct list line_subscribers;
-    struct list job_watchers;  /* who wants events of single jobs as well */
-    struct log_limits *limits; /* of the lines in the log; NULL = none. Watchers get all. */
+    struct list job_watchers; /* who wants events of single jobs as well */
+    struct limited_log *log;  /* NULL = lines are not limited; subscribers get all */
 };
 
 /* 0 or -ENOMEM. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/event/complaint.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell-private.h"
 
 #include "shared/base/log.h"
@@ -97,7 +97,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
         cell_enqueue(cell, job, true);
         return;
     }
-    complain_of_group(cell->context, cell->group->name, LOG_LEVEL_WARNING,
+    limited_log_write(&cell->context->log, cell->group->name, LOG_LEVEL_WARNING,
                       "%s: handing over a job failed, trying again: %s", slot->name,
                       r < 0 ? strerror(-r) : "its inbox is full");
     if (slot_is_up(slot)) {

@@ -15,6 +15,7 @@
 #include "shared/base/list.h"
 #include "shared/base/log.h"
 #include "supervisor/config/config.h"
+#include "supervisor/event/death.h"
 #include "supervisor/event/latency.h"
 #include "supervisor/job/job.h"
 #include "supervisor/job/outcomes.h"
@@ -25,7 +26,6 @@
 #include "supervisor/pool/progress.h"
 #include "supervisor/pool/replacement.h"
 #include "supervisor/process/backoff.h"
-#include "supervisor/process/death.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -12,10 +12,10 @@
 #include "shared/base/list.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/payload.h"
+#include "supervisor/event/death.h"
 #include "supervisor/job/job-options.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/loop/timer.h"
-#include "supervisor/process/death.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -2,7 +2,7 @@
 #include "shared/protocol/protocol-requests.h"
 #include "supervisor/channel/answer.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-request-private.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/monitor.h"
@@ -95,8 +95,8 @@ static int on_deregister(struct actor *actor, const struct ring_record *record)
     valid = actor_name_valid(name, named.name_size);
     had = valid && actor_deregister(actor_self(actor), name);
     if (!had)
-        complain(actor, LOG_LEVEL_WARNING, "deregisters a name that it has not: %s",
-                 valid ? name : "(malformed)");
+        actor_log(actor, LOG_LEVEL_WARNING, "deregisters a name that it has not: %s",
+                  valid ? name : "(malformed)");
     return answer_value(actor->endpoint, named.cookie, had);
 }
 

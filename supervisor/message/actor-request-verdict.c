@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-request-private.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/router.h"
@@ -24,7 +24,7 @@ static int change_key(struct actor *actor, struct envelope **envelope,
     topic.key_size = forward->key_size;
     changed = envelope_new_like(*envelope, &topic);
     if (!changed) {
-        complain(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
+        actor_log(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
         ask_envelope_died(actor->context, (*envelope)->ask, ENOMEM, "out of memory");
     }
     envelope_free(*envelope);
@@ -82,7 +82,7 @@ int actor_request_on_verdict(struct actor *actor, const struct ring_record *reco
         memcpy(bytes, said.text, said.text_size);
     (void)capture_escape(text, sizeof(text), bytes, said.text_size);
     if (said.message == 0) {
-        complain(actor, LOG_LEVEL_WARNING, "a failure that nobody looked at: %s", text);
+        actor_log(actor, LOG_LEVEL_WARNING, "a failure that nobody looked at: %s", text);
         return 0;
     }
     r = delivery_claim(actor, said.message, &envelope);

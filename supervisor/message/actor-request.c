@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/protocol-requests.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-request-private.h"
 #include "supervisor/message/ask.h"
 #include "supervisor/message/delivery.h"
@@ -26,7 +26,7 @@ int actor_request_take_envelope(struct actor *from, uint16_t kind,
         r = -EBADMSG;
     if (r < 0) {
         if (r == -ENOMEM || r == -EMFILE)
-            complain(from, LOG_LEVEL_ERROR, "a message of its is lost: %s", strerror(-r));
+            actor_log(from, LOG_LEVEL_ERROR, "a message of its is lost: %s", strerror(-r));
         envelope_free(envelope);
         return r;
     }

@@ -16,8 +16,8 @@
 #include "shared/base/share.h"
 #include "shared/protocol/topic.h"
 #include "supervisor/channel/payload.h"
+#include "supervisor/event/death.h"
 #include "supervisor/job/job-options.h"
-#include "supervisor/process/death.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

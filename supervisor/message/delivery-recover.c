@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/event/death.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/delivery-private.h"
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
 #include "supervisor/message/stand-in.h"
-#include "supervisor/process/death.h"
 #include <errno.h>
 #include <string.h>
 
@@ -56,7 +56,7 @@ static struct envelope *envelope_of(struct actor *actor, const struct protocol_m
 /* There is no memory to make it a message. */
 static void lose(struct actor *actor, const struct protocol_message *message)
 {
-    complain(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
+    actor_log(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
     ask_envelope_died(actor->context, message->ask, ENOMEM, "out of memory");
 }
 

@@ -3,8 +3,8 @@
 
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
 #include "supervisor/group/cell.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/delivery-private.h"
 #include "supervisor/message/message-log.h"
 #include "supervisor/message/router.h"
@@ -118,7 +118,7 @@ static void give_up(struct actor *actor, struct envelope *envelope, int error)
     const struct router_verdict verdict = {
         .reason = DEAD_NO_MEMORY, .error = -error, .text = strerror(-error)};
 
-    complain(actor, LOG_LEVEL_WARNING, "a message cannot be handed over: %s", strerror(-error));
+    actor_log(actor, LOG_LEVEL_WARNING, "a message cannot be handed over: %s", strerror(-error));
     router_undeliverable(actor->context, envelope, actor, &verdict);
 }
 

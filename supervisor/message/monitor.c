@@ -2,7 +2,7 @@
 #include "supervisor/message/monitor.h"
 
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/router.h"
@@ -75,7 +75,7 @@ static void drop_notice(struct actor *observer, uint64_t reference)
                                            .text = "it does not watch who is gone"};
     struct envelope *envelope = envelope_new(PROTOCOL_TERMINATED, &TOPIC);
 
-    complain(observer, LOG_LEVEL_WARNING, "a death notice for it is about something unknown");
+    actor_log(observer, LOG_LEVEL_WARNING, "a death notice for it is about something unknown");
     if (!envelope)
         return;
     envelope->id = actor_next_id(observer->context);
@@ -133,7 +133,7 @@ void monitor_notify(struct actor *monitored, const char *cause)
     while ((node = list_first(&monitored->observers))) {
         struct monitor *monitor = list_entry(node, struct monitor, link);
         if (send_notice(monitor->observer, monitored->reference, cause) < 0)
-            complain(monitor->observer, LOG_LEVEL_ERROR, "a death notice is lost: out of memory");
+            actor_log(monitor->observer, LOG_LEVEL_ERROR, "a death notice is lost: out of memory");
         monitor_free(monitor);
     }
 }

@@ -3,7 +3,7 @@
 
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/router.h"
 #include <assert.h>
@@ -163,7 +163,7 @@ static void schedule_go_on(struct schedule *schedule, usec_t pause)
 {
     schedule_step(schedule, pause);
     if (schedule_arm(schedule) < 0) {
-        complain(schedule->to, LOG_LEVEL_ERROR, "a periodic timer ends: out of memory");
+        actor_log(schedule->to, LOG_LEVEL_ERROR, "a periodic timer ends: out of memory");
         schedule_end(schedule);
     }
 }
@@ -188,7 +188,7 @@ static void schedule_on_alarm(struct alarm *alarm)
         schedule_end(schedule);
     }
     if (!envelope) {
-        complain(to, LOG_LEVEL_ERROR, "a timer's message is lost: out of memory or descriptors");
+        actor_log(to, LOG_LEVEL_ERROR, "a timer's message is lost: out of memory or descriptors");
         return;
     }
     envelope->id = actor_next_id(context);

@@ -3,7 +3,7 @@
 
 #include "shared/base/log.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job.h"
@@ -110,7 +110,7 @@ void slot_arm_clock(struct slot *slot)
     if (at == USEC_INFINITY || (timer_armed(&slot->clock) && slot->clock.at <= at))
         return;
     if (timer_arm(loop_timers(slot_context(slot)->loop), &slot->clock, at) < 0)
-        complain_of_group(slot_context(slot), slot->cell->group->name, LOG_LEVEL_ERROR,
+        limited_log_write(&slot_context(slot)->log, slot->cell->group->name, LOG_LEVEL_ERROR,
                           "%s: out of memory arming a timer", slot->name);
 }
 

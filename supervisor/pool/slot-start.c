@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/message/delivery.h"
@@ -86,7 +86,7 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
     if (process_has(&slot->process, message->pid) && notify_sender_is_there(message))
         slot_notify(slot, message);
     else
-        complain_of_group(slot_context(slot), slot->cell->group->name, LOG_LEVEL_NOTICE,
+        limited_log_write(&slot_context(slot)->log, slot->cell->group->name, LOG_LEVEL_NOTICE,
                           "%s: what process %d says to NOTIFY_SOCKET is ignored: it is none of the "
                           "service's own, or has ended",
                           slot->name, (int)message->pid);

@@ -3,10 +3,11 @@
 
 #include "shared/base/log.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-request.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery.h"
@@ -102,7 +103,7 @@ static void slot_lose_result(struct slot *slot, int error, struct payload *reaso
 {
     char text[PAYLOAD_SMALL];
 
-    complain(slot->actor, LOG_LEVEL_ERROR, "a result is lost: %s", strerror(-error));
+    actor_log(slot->actor, LOG_LEVEL_ERROR, "a result is lost: %s", strerror(-error));
     (void)snprintf(text, sizeof(text), "its result is lost: the supervisor: %s", strerror(-error));
     (void)payload_set(reason, text, strlen(text)); /* small: takes no memory */
 }
@@ -222,7 +223,7 @@ static void slot_on_broken(struct endpoint *endpoint, const char *what)
     struct slot *slot = slot_of(endpoint, endpoint);
 
     (void)snprintf(slot->violation, sizeof(slot->violation), "%s", what);
-    complain_of_group(slot_context(slot), slot->cell->group->name, LOG_LEVEL_ERROR,
+    limited_log_write(&slot_context(slot)->log, slot->cell->group->name, LOG_LEVEL_ERROR,
                       "%s: protocol violation: %s; it is killed", slot->name, what);
     slot_terminate(slot, DEATH_VIOLATION);
     slot_event(slot, LIFECYCLE_EVENT_VIOLATION);

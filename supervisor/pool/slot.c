@@ -4,8 +4,8 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
 #include "supervisor/event/event-id.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/replacement.h"
@@ -65,7 +65,7 @@ void slot_arm(struct slot *slot, usec_t delay)
      */
     if (timer_arm(loop_timers(slot_context(slot)->loop), &slot->ladder_timer,
                   usec_add(slot_now(slot), delay)) < 0)
-        complain_of_group(slot_context(slot), slot->cell->group->name, LOG_LEVEL_ERROR,
+        limited_log_write(&slot_context(slot)->log, slot->cell->group->name, LOG_LEVEL_ERROR,
                           "%s: out of memory arming a timer", slot->name);
 }
 

@@ -3,7 +3,7 @@
 
 #include "shared/base/log.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/message/actor.h"
@@ -74,7 +74,7 @@ static void spare_start_later(struct slot *place)
         return;
     if (timer_arm(loop_timers(cell->context->loop), &cell->spare_timer,
                   usec_add(cell_now(cell), SPARE_PAUSE)) < 0)
-        complain_of_group(cell->context, cell->group->name, LOG_LEVEL_ERROR,
+        limited_log_write(&cell->context->log, cell->group->name, LOG_LEVEL_ERROR,
                           "%s: out of memory arming a timer", cell->name);
 }
 

@@ -46,7 +46,7 @@ static void process_on_line(void *userdata, const char *line)
 {
     struct process *process = userdata;
     /* A program says what it likes, but not the same line for ever. */
-    const struct log_line what = {
+    const struct limited_line what = {
         .level = LOG_LEVEL_INFO,
         .subject = process->group,
         .kind = "worker.output",
@@ -54,7 +54,7 @@ static void process_on_line(void *userdata, const char *line)
         .text = line,
     };
 
-    if (log_limit_admits(&process->context->log_limits, &what))
+    if (limited_log_admits(&process->context->log, &what))
         process_log_line(process, line);
     event_emit_line(&process->context->events, process->worker, line);
 }

@@ -4,7 +4,7 @@
 
 #include "shared/base/log.h"
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/event/limited-log.h"
 
 #include <errno.h>
 #include <string.h>
@@ -133,10 +133,10 @@ static void overrun(struct request *request)
 {
     struct connection *connection = request->connection;
 
-    complain_outside(request->context, LOG_LEVEL_NOTICE,
-                     "client %d (uid %u) is cut off: more than %zu MiB unread",
-                     (int)connection->peer.pid, (unsigned)connection->peer.uid,
-                     CONNECTION_OUTPUT_MAX >> 20);
+    limited_log_write(&request->context->log, NULL, LOG_LEVEL_NOTICE,
+                      "client %d (uid %u) is cut off: more than %zu MiB unread",
+                      (int)connection->peer.pid, (unsigned)connection->peer.uid,
+                      CONNECTION_OUTPUT_MAX >> 20);
     build_error(request, "TooSlow", "maximum", (int64_t)CONNECTION_OUTPUT_MAX);
     (void)connection_send(connection, request->reply.data, request->reply.size, NULL, 0);
     connection_finish(connection);
@@ -224,9 +224,9 @@ void request_invalid(struct request *request, const char *parameter)
 
 void request_internal(struct request *request, int error)
 {
-    complain_outside(request->context, LOG_LEVEL_WARNING, "client %d: %s failed: %s",
-                     (int)request->connection->peer.pid,
-                     request->method ? request->method->name : "a call", strerror(-error));
+    limited_log_write(&request->context->log, NULL, LOG_LEVEL_WARNING, "client %d: %s failed: %s",
+                      (int)request->connection->peer.pid,
+                      request->method ? request->method->name : "a call", strerror(-error));
     request_fail_string(request, "Internal", "message", strerror(-error));
 }
 

@@ -123,7 +123,7 @@ static void forge(uint64_t self)
     }
 }
 
-static void complain(void)
+static void actor_log(void)
 {
     const struct protocol_named named = {
         .cookie = 1, .name = "never-registered", .name_size = sizeof("never-registered") - 1};
@@ -170,7 +170,7 @@ static void misbehave(const char *how, const struct protocol_message *message)
         forge(message->sender);
         return;
     } else if (strcmp(how, "log-flood") == 0) {
-        complain();
+        actor_log();
         return;
     } else if (strcmp(how, "taken-anywhere") == 0) {
         atomic_store(&channel.mine.header->taken, (uint32_t)getpid() * 2654435761u);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/context.h"
-#include "supervisor/event/complaint.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
@@ -617,19 +617,19 @@ START_TEST(who_gives_reason_for_many_lines_is_heard_no_more_and_others_are)
 {
     struct actor *loud = new_actor("loud");
 
-    ck_assert_int_eq(log_limits_init(&context.log_limits, context.loop), 0);
+    ck_assert_int_eq(limited_log_init(&context.log, context.loop), 0);
     n_lines = 0;
     log_set_sink(count_line);
     for (int i = 0; i < 10000; i++)
         (void)monitor_remove(loud, 0);
-    ck_assert_uint_eq(n_lines, LOG_LIMIT_BURST);
-    complain_of_group(&context, "other", LOG_LEVEL_NOTICE, "something");
-    ck_assert_uint_eq(n_lines, LOG_LIMIT_BURST + 1);
+    ck_assert_uint_eq(n_lines, LIMITED_LOG_BURST);
+    limited_log_write(&context.log, "other", LOG_LEVEL_NOTICE, "something");
+    ck_assert_uint_eq(n_lines, LIMITED_LOG_BURST + 1);
     for (int i = 0; i < 10000; i++)
-        complain_outside(&context, LOG_LEVEL_NOTICE, "nobody cares");
-    ck_assert_uint_eq(n_lines, 2 * LOG_LIMIT_BURST + 1);
-    log_limits_deinit(&context.log_limits);
-    ck_assert_uint_eq(n_lines, 2 * LOG_LIMIT_BURST + 3); /* summed up */
+        limited_log_write(&context.log, NULL, LOG_LEVEL_NOTICE, "nobody cares");
+    ck_assert_uint_eq(n_lines, 2 * LIMITED_LOG_BURST + 1);
+    limited_log_deinit(&context.log);
+    ck_assert_uint_eq(n_lines, 2 * LIMITED_LOG_BURST + 3); /* summed up */
     log_set_sink(NULL);
 }
 END_TEST

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/event/log-limit.h"
+#include "supervisor/event/limited-log.h"
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 static struct loop *loop;
-static struct log_limits limits;
+static struct limited_log limited;
 static usec_t now;
 static unsigned n_lines;
 static char last[512];
@@ -29,8 +29,8 @@ static void set_up(void)
     const char *reason = "";
 
     ck_assert_msg(loop_new(&loop, &(struct loop_options){0}, &reason) == 0, "%s", reason);
-    ck_assert_int_eq(log_limits_init(&limits, loop), 0);
-    limits.now = fake_now;
+    ck_assert_int_eq(limited_log_init(&limited, loop), 0);
+    limited.now = fake_now;
     now = USEC_PER_SEC;
     n_lines = 0;
     last[0] = '\0';
@@ -40,7 +40,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    log_limits_deinit(&limits);
+    limited_log_deinit(&limited);
     loop_free(loop);
     log_set_sink(NULL);
 }
@@ -48,9 +48,10 @@ static void tear_down(void)
 /* Writes a line if it may be; whether it was. */
 static bool say(enum log_level level, const char *subject, const char *kind, const char *text)
 {
-    const struct log_line line = {.level = level, .subject = subject, .kind = kind, .text = text};
+    const struct limited_line line = {
+        .level = level, .subject = subject, .kind = kind, .text = text};
 
-    if (!log_limit_admits(&limits, &line))
+    if (!limited_log_admits(&limited, &line))
         return false;
     log_write(level, LOG_NO_FIELDS, "%s", text);
     return true;
@@ -80,12 +81,12 @@ static void pass(usec_t time)
 
 START_TEST(the_first_lines_are_written_and_the_others_summed_up)
 {
-    ck_assert_uint_eq(flood(2000, "web"), LOG_LIMIT_BURST);
-    ck_assert_uint_eq(timer_queue_next(loop_timers(loop)), now + LOG_LIMIT_WINDOW);
-    pass(LOG_LIMIT_WINDOW - 1);
-    ck_assert_uint_eq(n_lines, LOG_LIMIT_BURST);
+    ck_assert_uint_eq(flood(2000, "web"), LIMITED_LOG_BURST);
+    ck_assert_uint_eq(timer_queue_next(loop_timers(loop)), now + LIMITED_LOG_WINDOW);
+    pass(LIMITED_LOG_WINDOW - 1);
+    ck_assert_uint_eq(n_lines, LIMITED_LOG_BURST);
     pass(1);
-    ck_assert_uint_eq(n_lines, LOG_LIMIT_BURST + 1);
+    ck_assert_uint_eq(n_lines, LIMITED_LOG_BURST + 1);
     ck_assert_str_eq(last, "web: 1990 more like this in 10 s, the latest: line 2000");
     ck_assert_uint_eq(timer_queue_next(loop_timers(loop)), USEC_INFINITY);
 }
@@ -95,15 +96,15 @@ START_TEST(while_a_flood_goes_on_each_window_is_one_line)
 {
     (void)flood(2000, "web");
     for (unsigned i = 1; i <= 5; i++) {
-        pass(LOG_LIMIT_WINDOW);
+        pass(LIMITED_LOG_WINDOW);
         ck_assert_uint_eq(flood(2000, "web"), 0);
-        ck_assert_uint_eq(n_lines, LOG_LIMIT_BURST + i);
+        ck_assert_uint_eq(n_lines, LIMITED_LOG_BURST + i);
     }
-    pass(LOG_LIMIT_WINDOW);
+    pass(LIMITED_LOG_WINDOW);
     ck_assert_str_eq(last, "web: 2000 more like this in 10 s, the latest: line 2000");
     /* Not after a window that was not full. */
     ck_assert(!say(LOG_LEVEL_ERROR, "web", DEAD, "only this"));
-    pass(LOG_LIMIT_WINDOW);
+    pass(LIMITED_LOG_WINDOW);
     ck_assert_str_eq(last, "only this");
     ck_assert(say(LOG_LEVEL_ERROR, "web", DEAD, "calm"));
 }
@@ -112,14 +113,14 @@ END_TEST
 START_TEST(a_flood_is_over_after_a_quiet_window)
 {
     (void)flood(2000, "web");
-    pass(2 * LOG_LIMIT_WINDOW);
-    ck_assert_uint_eq(flood(2000, "web"), LOG_LIMIT_BURST);
+    pass(2 * LIMITED_LOG_WINDOW);
+    ck_assert_uint_eq(flood(2000, "web"), LIMITED_LOG_BURST);
 }
 END_TEST
 
 START_TEST(lines_within_the_limit_arm_no_timer)
 {
-    ck_assert_uint_eq(flood(LOG_LIMIT_BURST, "web"), LOG_LIMIT_BURST);
+    ck_assert_uint_eq(flood(LIMITED_LOG_BURST, "web"), LIMITED_LOG_BURST);
     ck_assert_uint_eq(timer_queue_next(loop_timers(loop)), USEC_INFINITY);
 }
 END_TEST
@@ -151,15 +152,15 @@ START_TEST(more_subjects_than_are_followed_lose_no_summary)
 {
     unsigned n_written = 0;
 
-    for (unsigned i = 0; i < 3 * LOG_LIMIT_ENTRIES; i++) {
+    for (unsigned i = 0; i < 3 * LIMITED_LOG_ENTRIES; i++) {
         char name[32];
 
         (void)snprintf(name, sizeof(name), "group-%u", i);
-        n_written += flood(LOG_LIMIT_BURST + 2, name);
+        n_written += flood(LIMITED_LOG_BURST + 2, name);
     }
     (void)n_written;
-    pass(LOG_LIMIT_WINDOW);
-    ck_assert_uint_eq(n_lines, 3 * LOG_LIMIT_ENTRIES * (LOG_LIMIT_BURST + 1));
+    pass(LIMITED_LOG_WINDOW);
+    ck_assert_uint_eq(n_lines, 3 * LIMITED_LOG_ENTRIES * (LIMITED_LOG_BURST + 1));
 }
 END_TEST
 
@@ -167,21 +168,21 @@ START_TEST(the_end_sums_up_what_is_left)
 {
     static char text[600];
 
-    (void)flood(LOG_LIMIT_BURST + 1, "web");
+    (void)flood(LIMITED_LOG_BURST + 1, "web");
     memset(text, 'x', sizeof(text) - 1);
     memcpy(text + 250, "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", 9);
     (void)say(LOG_LEVEL_ERROR, "web", DEAD, text);
-    log_limits_deinit(&limits);
+    limited_log_deinit(&limited);
     ck_assert_ptr_nonnull(strstr(last, "web: 2 more like this in 10 s, the latest: xxx"));
     ck_assert_str_eq(last + strlen(last) - 4, "x…");
-    ck_assert_int_eq(log_limits_init(&limits, loop), 0);
+    ck_assert_int_eq(limited_log_init(&limited, loop), 0);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("log-limit");
-    TCase *tests = tcase_create("log-limit");
+    Suite *suite = suite_create("limited-log");
+    TCase *tests = tcase_create("limited-log");
 
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, the_first_lines_are_written_and_the_others_summed_up);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/channel/payload.h"
+#include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
-#include "supervisor/process/death.h"
 #include <check.h>
 #include <signal.h>
 #include <stdio.h>

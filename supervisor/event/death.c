@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/process/death.h"
+#include "supervisor/event/death.h"
 
 #include "shared/base/cleanup.h"
 #include <assert.h>
