@@ -142,10 +142,9 @@ static int error_of(const struct reply *reply)
         const char *name;
         int error;
     } errors[] = {
-        {"\"io.troupe.Jobs.NotPermitted\"", -EPERM},
-        {"\"io.troupe.Jobs.TooManyClients\"", -EUSERS},
-        {"\"io.troupe.Jobs.BadVersion\"", -EPROTO},
-        {"\"io.troupe.Jobs.Stopping\"", -ESHUTDOWN},
+        {"\"io.troupe.Jobs.NotPermitted\"", -EPERM}, {"\"io.troupe.Jobs.TooManyClients\"", -EUSERS},
+        {"\"io.troupe.Jobs.BadVersion\"", -EPROTO},  {"\"io.troupe.Jobs.Stopping\"", -ESHUTDOWN},
+        {"\"io.troupe.Jobs.Internal\"", -EAGAIN},
     };
 
     for (size_t i = 0; i < ELEMENTS(errors); i++)

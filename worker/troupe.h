@@ -292,9 +292,9 @@ struct troupe_result {
 /*
  * Connects to the supervisor's socket (NULL: $TROUPE_SOCKET, else /run/troupe/troupe.sock) and
  * obtains a pair of rings. -ENOENT or -ECONNREFUSED: no supervisor there; -EACCES: not allowed to
- * open it, or (-EPERM) to create jobs; -EUSERS: too many clients; -ESHUTDOWN: it is stopping;
- * -EPROTO: something else or another version answers there; -ETIMEDOUT: nothing answered within 90
- * s; -ENAMETOOLONG.
+ * open it, or (-EPERM) to create jobs; -EUSERS: too many clients; -EAGAIN: it is short of memory or
+ * descriptors, try again; -ESHUTDOWN: it is stopping; -EPROTO: something else or another version
+ * answers there; -ETIMEDOUT: nothing answered within 90 s; -ENAMETOOLONG.
  */
 int troupe_client_connect(struct troupe_client **ret, const char *socket_path);
 

@@ -108,8 +108,7 @@ static const char *describe(int error)
         return "the answers that are not read yet take too much memory";
     case -ETOOMANYREFS:
         return "more descriptors of the supervisor's user are on their way between processes than "
-               "its "
-               "RLIMIT_NOFILE allows; try again, or raise LimitNOFILE=";
+               "its RLIMIT_NOFILE allows; try again, or raise LimitNOFILE=";
     default:
         return strerror(-error);
     }

@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /*
  * hostile-actor HOW: a worker that breaks the rules of messages. What it does at the first one:
  *
- *   wrong-letter     a verdict about a message that it never got     wrong-unstash  the same of a
- * stash settled-letter   two verdicts about the same message             odd-type       a type
- * with a line break in it short-tell       a TELL that lacks its content cookie-less a FIND of
- * three bytes head-in-record   claims to have consumed half a record          head-ahead … more
- * than there is stray-blob       tells a blob that was never sent These are violations. Allowed,
- * for they harm nobody but itself: forged-reply     replies to asks that are not its own, then
- * handles on forged-reference tells, watches and cancels what there never was taken-anywhere says
- * that it has things in hand that are none, and dies log-flood        gives reason for log lines,
- * then handles on ask-flood        asks for ever and reads no answer tell-flood       tells itself
- * for ever, and handles nothing
+ *   wrong-letter      a verdict about a message that it never got
+ *   wrong-unstash     the same of a stash
+ *   settled-letter    two verdicts about the same message
+ *   odd-type          a type with a line break in it
+ *   short-tell        a TELL that lacks its content
+ *   cookie-less       a FIND of three bytes
+ *   head-in-record    claims to have consumed half a record
+ *   head-ahead        claims to have consumed more than there is
+ *   stray-blob        tells a blob that was never sent
+ *
+ * These are violations. Allowed, for they harm nobody but itself:
+ *
+ *   forged-reply      replies to asks that are not its own, then handles on
+ *   forged-reference  tells, watches and cancels what there never was, then handles on
+ *   taken-anywhere    says that it has things in hand that are none, and dies
+ *   log-flood         gives reason for log lines, then handles on
+ *   ask-flood         asks for ever and reads no answer
+ *   tell-flood        tells itself for ever, and handles nothing
+ *   blob-flood        tells blobs of one byte to eight actors, a thousand to each, then handles on
  */
+/* clang-format on */
 #include "shared/protocol/protocol-requests.h"
 #include "shared/ring/channel.h"
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +34,13 @@
 #include <unistd.h>
 
 static struct channel channel = CHANNEL_NULL;
+
+static int number(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value ? atoi(value) : -1;
+}
 
 static void *reserve(uint32_t size)
 {
@@ -101,6 +120,59 @@ static void publish_head(uint32_t head)
     tell(1, "wake", (struct payload_wire){.form = PAYLOAD_INLINE});
 }
 
+/* The reference that was asked for; what else comes meanwhile is dropped. */
+static uint64_t take_found(void)
+{
+    struct protocol_found answer = {.group = 0};
+    struct ring_record record;
+    bool found = false;
+
+    while (!found) {
+        channel_wait(&channel, USEC_INFINITY);
+        while (!found && ring_next(&channel.in, &record) == 0)
+            found = record.kind == PROTOCOL_FOUND &&
+                    protocol_get_found(record.body, record.size, &answer) == 0;
+        channel_release(&channel);
+    }
+    return answer.group;
+}
+
+static uint64_t find(const char *name)
+{
+    const struct protocol_named named = {
+        .cookie = 1, .name = name, .name_size = (uint32_t)strlen(name)};
+    void *body = reserve(PROTOCOL_BODY_MAX);
+
+    send_record(PROTOCOL_FIND, protocol_put_named(body, PROTOCOL_BODY_MAX, &named));
+    return take_found();
+}
+
+static void send_blob(int fd, uint64_t serial)
+{
+    struct pollfd poller = {.fd = number("TROUPE_CONTROL"), .events = POLLOUT};
+
+    while (payload_send_fd(poller.fd, fd, serial) < 0)
+        (void)poll(&poller, 1, -1);
+}
+
+static void flood_with_blobs(void)
+{
+    uint64_t victims[8];
+    char name[16];
+    int fd;
+
+    for (unsigned i = 0; i < 8; i++) {
+        (void)snprintf(name, sizeof(name), "victim/%u", i);
+        victims[i] = find(name);
+    }
+    if (payload_blob_copy("x", 1, &fd) < 0)
+        abort();
+    for (uint64_t serial = 1; serial <= 8000; serial++) {
+        send_blob(fd, serial);
+        tell(victims[serial % 8], "x", (struct payload_wire){PAYLOAD_BLOB, NULL, 1, serial});
+    }
+}
+
 static _Noreturn void hang(void)
 {
     for (;;)
@@ -172,6 +244,9 @@ static void misbehave(const char *how, const struct protocol_message *message)
     } else if (strcmp(how, "log-flood") == 0) {
         actor_log();
         return;
+    } else if (strcmp(how, "blob-flood") == 0) {
+        flood_with_blobs();
+        return;
     } else if (strcmp(how, "taken-anywhere") == 0) {
         atomic_store(&channel.mine.header->taken, (uint32_t)getpid() * 2654435761u);
         raise(SIGKILL);
@@ -182,13 +257,6 @@ static void misbehave(const char *how, const struct protocol_message *message)
         for (;;)
             tell(message->sender, "flood", none);
     hang();
-}
-
-static int number(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value ? atoi(value) : -1;
 }
 
 int main(int argc, char **argv)

@@ -62,7 +62,7 @@ static int back(struct troupe_client *client, uint64_t group, size_t size)
 
 int main(int argc, char **argv)
 {
-    struct troupe_client *client;
+    struct troupe_client *client = NULL;
     uint64_t group;
     int r;
 

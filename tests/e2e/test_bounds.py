@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What is bounded, and what happens at the bound: descriptors, waiters, attempts."""
+import array
+import contextlib
+import errno
 import json
 import os
 import resource
@@ -7,10 +10,11 @@ import socket
 import subprocess
 import unittest
 
-from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, TestCase, VarlinkError, helper, ini, text
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, VERSION, TestCase, Varlink, VarlinkError, helper, ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 DESCRIPTORS = 256
+NOBODY = 65534
 LARGE = 40000  # above InlineMax: a descriptor each
 HUGE = 300000  # too large to be kept in any other way
 WAITERS_MAX = 65536
@@ -18,6 +22,16 @@ WAITERS_MAX = 65536
 
 def actor(size=1, **sections):
     return ini(ACTOR, Pool={"Size": size}, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+
+
+def attach(s):
+    with Varlink(s.socket_path) as client:
+        client.send("Attach", {"version": VERSION})
+        data, fds, _, _ = socket.recv_fds(client.socket, 65536, 8)
+        client.buffer += data
+        for fd in fds:
+            os.close(fd)
+        return client.reply()[0]
 
 
 class Flood:
@@ -133,6 +147,89 @@ class Descriptors(TestCase):
         finally:
             for stranger in crowd:
                 stranger.close()
+
+
+    def test_blobs_of_one_byte_in_eight_mailboxes_leave_descriptors_to_all_others(self):
+        s = self.with_few({"culprit": ini(f"{helper('hostile-actor')} blob-flood"), "neighbour": actor(),
+                           "victim": ini(helper("workers/talker"), Pool={"Size": 8})})
+        before = len(s.fds())
+        victims = [f"victim/{n}" for n in range(8)]
+        for name in victims:
+            s.call("io.troupe.Actors.Pause", actor=name)
+        s.call("io.troupe.Actors.Ask", to="culprit/0", type="begin")
+        waiting = [s.call("io.troupe.Actors.Lookup", name=name)["actor"]["waiting"] for name in victims]
+        self.assertGreater(sum(waiting), DESCRIPTORS)
+        self.assertEqual(s.worker("culprit/0")["generation"], 1)
+        self.assertLess(len(s.fds()) - before, DESCRIPTORS // 2)
+        os.kill(s.worker("neighbour/0")["pid"], 9)
+        s.until(lambda: s.worker("neighbour/0")["generation"] == 2)
+        self.assertEqual(s.do("neighbour", f"blob {LARGE}")["state"], "succeeded")
+        crowd = [s.connect() for _ in range(DESCRIPTORS // 8)]
+        self.assertEqual({client.call("GetInfo")["state"] for client in crowd}, {"running"})
+        attach(s)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root")
+class DescriptorsOnTheirWay(TestCase):
+    """The kernel counts those that a user's processes have sent and nobody has received yet."""
+
+    def start_as_nobody(self):
+        s = self.supervisor({"actor": actor()})
+        os.chown(s.directory, NOBODY, NOBODY)
+        os.chmod(os.path.join(s.directory, "notify"), 0o666)
+        s.start(user=NOBODY, group=NOBODY, extra_groups=[],
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS)))
+        return s
+
+    @contextlib.contextmanager
+    def too_many(self):
+        """Another process of the same user has as many on their way as the supervisor may have."""
+        pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        rights = array.array("i", [pair[0].fileno()] * 200)
+        os.setresuid(NOBODY, NOBODY, 0)
+        try:
+            for _ in range(DESCRIPTORS // len(rights) + 1):
+                pair[1].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        finally:
+            os.setresuid(0, 0, 0)
+        # The descriptors are those of their own queue's other end: they go with it.
+        try:
+            yield
+        finally:
+            for one in pair:
+                one.close()
+
+    def test_an_attach_beyond_the_limit_says_why_and_the_next_one_succeeds(self):
+        s = self.start_as_nobody()
+        with self.too_many():
+            message = self.refused("Internal", attach, s)["message"]
+            self.assertIn("RLIMIT_NOFILE", message)
+            with self.assertRaises(subprocess.CalledProcessError) as client:
+                subprocess.run([helper("large"), s.socket_path, "actor", "9"], capture_output=True, text=True,
+                               timeout=LIMIT, check=True)
+            self.assertEqual(client.exception.stderr, os.strerror(errno.EAGAIN) + "\n")
+            map = s.ctl("map", "actor", input="echo x\n")
+            self.assertEqual((map.returncode, map.stderr), (
+                6, "troupectl: the supervisor is short of memory or descriptors (LimitNOFILE=), try again\n"))
+        attach(s)
+
+    def test_a_worker_that_cannot_be_started_then_is_started_later(self):
+        s = self.start_as_nobody()
+        with self.too_many():
+            os.kill(s.worker("actor/0")["pid"], 9)
+            s.until(lambda: s.worker("actor/0")["generation"] == 2)
+            self.assertEqual(s.worker("actor/0")["state"], "starting")
+        self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
+        self.assertEqual((s.worker("actor/0")["generation"], len(s.deaths())), (2, 1))
+
+    def test_a_large_payload_reaches_its_worker_later(self):
+        s = self.start_as_nobody()
+        with self.too_many():
+            id = s.create("actor", "attempt\n\n" + "x" * LARGE)
+            s.until(lambda: "handing over a job failed" in s.log())
+        job = s.wait_job(id)
+        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
+        self.assertEqual(s.worker("actor/0")["generation"], 1)
 
 
 class Waiters(TestCase):

@@ -273,6 +273,9 @@ int explain_connect(const char *socket, int error)
     case -EUSERS:
         complain("the supervisor has as many clients as it takes (ClientsMax=)");
         return EXIT_BUSY;
+    case -EAGAIN:
+        complain("the supervisor is short of memory or descriptors (LimitNOFILE=), try again");
+        return EXIT_BUSY;
     case -ESHUTDOWN:
         return stopping(NULL);
     case -EPROTO:
