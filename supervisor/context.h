@@ -14,7 +14,7 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/alarm.h"
-#include "supervisor/loop/pacer.h"
+#include "supervisor/loop/work-queue.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/ask.h"
 #include "supervisor/message/dead-letter.h"
@@ -49,9 +49,8 @@ struct context {
     struct death_log deaths;
     struct dead_letters dead_letters;
     struct limited_log log;
-    struct pacer starts, reaps;
+    struct work_queue starts, reaps;
     struct spawner spawner;
-    struct pacer answers; /* long ones, in parts */
     struct backoff_random random;
     struct cgroup_tree *cgroups;   /* NULL = process groups only */
     struct journal *journal;       /* where workers' output goes; NULL = standard error */

@@ -158,14 +158,12 @@ static int open_context(struct supervisor *supervisor)
     int r;
 
     context->keeper = supervisor->options->keeper;
-    pacer_init(&context->starts, context->loop);
-    context->starts.patient = true; /* or whoever is to hear of a death waits for the exec */
+    work_queue_init(&context->starts, context->loop);
     r = spawner_init(&context->spawner, context->loop, supervisor->options->channel,
                      &context->starts);
     if (r < 0)
         return failed("watch the channel to the keeper", r);
-    pacer_init(&context->reaps, context->loop);
-    pacer_init(&context->answers, context->loop);
+    work_queue_init(&context->reaps, context->loop);
     alarms_init(&context->alarms, context->loop);
     context->started_at = clock_realtime();
     backoff_random_seed(&context->random, clock_realtime());

@@ -190,9 +190,8 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         loop_undefer(&supervisor->review);
         if (context->starts.loop) {
             spawner_deinit(&context->spawner);
-            pacer_deinit(&context->starts);
-            pacer_deinit(&context->reaps);
-            pacer_deinit(&context->answers);
+            work_queue_deinit(&context->starts);
+            work_queue_deinit(&context->reaps);
         }
         job_table_deinit(&context->jobs);
         event_bus_deinit(&context->events);

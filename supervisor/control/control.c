@@ -38,7 +38,7 @@ struct control {
     struct context *context;
     int fd;
     struct loop_watch watch;
-    struct lane lane;
+    struct work_queue work; /* requests, and replies in parts */
     struct accounts accounts;
     struct timer accept_timer; /* armed while accepting is paused */
     struct list clients;
@@ -244,7 +244,7 @@ static int client_new(struct control *control, int fd)
     const struct config_daemon *config = control->context->config;
     _cleanup_(peer_deinit)
     struct peer peer = PEER_NULL;
-    struct connection_options options = {.lane = &control->lane,
+    struct connection_options options = {.work = &control->work,
                                          .accounts = &control->accounts,
                                          .idle_max = config->client_idle,
                                          .request_max = config->client_request,
@@ -361,7 +361,7 @@ int control_new(struct control **ret, struct context *context, int listen_fd)
     control->context = context;
     control->fd = listen_fd;
     list_init(&control->clients);
-    lane_init(&control->lane, context->loop);
+    work_queue_init(&control->work, context->loop);
     accounts_init(&control->accounts, &context->jobs.blobs);
     timer_init(&control->accept_timer, on_accept_timer);
     r = loop_watch_fd(context->loop, &control->watch, listen_fd, POLLIN, on_connection, control);
@@ -440,6 +440,6 @@ void control_free(struct control *control)
     list_for_each_safe (node, &control->clients) {
         client_free(client_of(node, link));
     }
-    lane_deinit(&control->lane);
+    work_queue_deinit(&control->work);
     free(control);
 }

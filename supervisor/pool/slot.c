@@ -192,7 +192,7 @@ static void slot_on_ladder_timer(struct timer *timer, usec_t now)
 
 static void slot_action_cancel_restart(struct slot *slot)
 {
-    list_unlink(&slot->start.link);
+    task_cancel(&slot->start);
     slot_disarm(slot);
     slot->restart_at = 0;
     strategy_forget(slot);
@@ -260,9 +260,9 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
 
 /* ---- start ---- */
 
-static void slot_on_turn(struct pacer_wish *wish)
+static void slot_on_turn(struct task *task)
 {
-    struct slot *slot = slot_of(wish, start);
+    struct slot *slot = slot_of(task, start);
 
     slot_event(slot, slot->state == LIFECYCLE_BACKOFF ? LIFECYCLE_EVENT_RESTART_OVER
                                                       : LIFECYCLE_EVENT_START);
@@ -270,7 +270,7 @@ static void slot_on_turn(struct pacer_wish *wish)
 
 void slot_start_in_turn(struct slot *slot)
 {
-    pacer_add(&slot_context(slot)->starts, &slot->start);
+    task_queue(&slot->start);
 }
 
 /* ---- outside ---- */
@@ -298,7 +298,7 @@ int slot_new(struct slot **ret, struct cell *cell, unsigned index)
     list_init(&slot->wish_link);
     list_init(&slot->review_link);
     list_init(&slot->jobs);
-    pacer_wish_init(&slot->start, slot_on_turn);
+    task_init(&slot->start, &cell->context->starts, slot_on_turn);
     timer_init(&slot->ladder_timer, slot_on_ladder_timer);
     timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
@@ -320,7 +320,7 @@ struct slot *slot_free(struct slot *slot)
                           slot->generation > slot->tried ? slot->generation : slot->tried);
     slot_free_actor(slot);
     slot_disarm(slot);
-    list_unlink(&slot->start.link);
+    task_cancel(&slot->start);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->clock);
     timer_disarm(loop_timers(slot_context(slot)->loop), &slot->age_timer);
     slot_health_deinit(slot);
@@ -351,7 +351,7 @@ void slot_stop(struct slot *slot, bool hurry)
 {
     slot->wanted = false;
     slot->restart_asked = false;
-    list_unlink(&slot->start.link);
+    task_cancel(&slot->start);
     replacement_forget(slot);
     strategy_forget(slot);
     spare_dismiss(slot, hurry);

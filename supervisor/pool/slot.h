@@ -11,8 +11,8 @@
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/event/death.h"
 #include "supervisor/loop/notify.h"
-#include "supervisor/loop/pacer.h"
 #include "supervisor/loop/timer.h"
+#include "supervisor/loop/work-queue.h"
 #include "supervisor/pool/lifecycle.h"
 #include "supervisor/pool/slot-health.h"
 #include "supervisor/process/backoff.h"
@@ -47,7 +47,7 @@ struct slot {
     struct list review_link; /* a member's, in cell.reviews or cell.spares_due */
     bool twin;               /* has the other one of the place's two cgroups */
     usec_t since_at;         /* realtime, of the state */
-    struct pacer_wish start; /* its turn to start has not come yet */
+    struct task start;       /* its turn to start has not come yet */
     bool wanted;             /* somebody wants a worker in it */
     bool retired;            /* beyond the pool's size: goes away once stopped */
     bool restart_asked;      /* start again once stopped */

@@ -72,7 +72,7 @@ static void process_on_line(void *userdata, const char *line)
 static void process_queue_reap(struct process *process)
 {
     timer_disarm(loop_timers(process->context->loop), &process->overdue);
-    pacer_add(&process->context->reaps, &process->reap);
+    task_queue(&process->reap);
 }
 
 static void process_on_overdue(struct timer *timer, usec_t now)
@@ -126,9 +126,9 @@ static void process_on_reaped(struct spawner_client *client, const struct spawn_
     process_queue_reap(process);
 }
 
-static void process_on_reap(struct pacer_wish *wish)
+static void process_on_reap(struct task *task)
 {
-    struct process *process = list_entry(wish, struct process, reap);
+    struct process *process = list_entry(task, struct process, reap);
     const struct spawn_report error = process->error;
 
     process->pidfd = close_fd(process->pidfd);
@@ -225,13 +225,14 @@ void process_init(struct process *process, struct context *context, const char *
         .group = group,
         .worker = worker,
     };
-    pacer_wish_init(&process->reap, process_on_reap);
+    task_init(&process->reap, &context->reaps, process_on_reap);
     timer_init(&process->overdue, process_on_overdue);
     capture_init(&process->output, context->loop, process_on_line, process);
 }
 
 void process_deinit(struct process *process)
 {
+    task_cancel(&process->reap);
     capture_deinit(&process->output);
 }
 

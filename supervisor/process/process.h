@@ -14,8 +14,8 @@
 #include "supervisor/config/config.h"
 #include "supervisor/keeper/spawn.h"
 #include "supervisor/loop/loop.h"
-#include "supervisor/loop/pacer.h"
 #include "supervisor/loop/timer.h"
+#include "supervisor/loop/work-queue.h"
 #include "supervisor/process/capture.h"
 #include "supervisor/process/cgroup.h"
 #include "supervisor/process/spawner.h"
@@ -38,7 +38,7 @@ struct process {
     struct spawn_report error; /* why it could not be started; error 0 = it could */
     struct timer overdue;      /* it is dead, and not reaped */
     unsigned n_overdue;        /* how often that timer has fired */
-    struct pacer_wish reap;
+    struct task reap;
     struct capture output;      /* stdout and stderr; its tail outlives the process */
     const char *group, *worker; /* for the fields of its output; borrowed from the slot */
     const struct process_handler *handler;

@@ -142,7 +142,7 @@ static void on_answer(struct spawner *spawner, const struct message_spawned *ans
     _cleanup_close_ int taken = pidfd;
     if (spawner->n_unanswered > 0)
         spawner->n_unanswered--;
-    pacer_hold(spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
+    work_queue_hold(spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
     struct spawner_entry *entry = entry_of(spawner, answer->id);
     if (!entry)
         return;
@@ -201,7 +201,7 @@ int spawner_request(struct spawner *spawner, struct spawner_client *client,
         return r;
     }
     spawner->n_unanswered++;
-    pacer_hold(spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
+    work_queue_hold(spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
     return 0;
 }
 
@@ -276,7 +276,7 @@ static void spawner_on_ready(void *userdata, uint32_t events)
 
 /* ---- life ---- */
 
-int spawner_init(struct spawner *spawner, struct loop *loop, int fd, struct pacer *starts)
+int spawner_init(struct spawner *spawner, struct loop *loop, int fd, struct work_queue *starts)
 {
     const int size = SEND_BUFFER;
     *spawner = (struct spawner){.loop = loop, .fd = fd, .starts = starts};

@@ -4,14 +4,14 @@
 /*
  * The supervisor's end of the channel to the keeper (keeper/message.h): requests processes, and
  * hears of their beginning and end. It never blocks: what the channel has no room for waits here,
- * and while many requests are unanswered the pacer that starts workers is held.
+ * and while many requests are unanswered the queue of starts is held.
  */
 
 #include "shared/base/list.h"
 #include "supervisor/keeper/spawn.h"
 #include "supervisor/loop/loop.h"
-#include "supervisor/loop/pacer.h"
 #include "supervisor/loop/timer.h"
+#include "supervisor/loop/work-queue.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -49,12 +49,12 @@ struct spawner {
     size_t n_entries;
     uint32_t free;
     unsigned n_unanswered;
-    struct pacer *starts;
+    struct work_queue *starts;
 };
 
 /* Takes the descriptor over, also on error; -1 = no keeper: every request fails with -ECONNREFUSED.
  * `starts` is held while the keeper has much to do. 0 or -errno. */
-int spawner_init(struct spawner *spawner, struct loop *loop, int fd, struct pacer *starts);
+int spawner_init(struct spawner *spawner, struct loop *loop, int fd, struct work_queue *starts);
 void spawner_deinit(struct spawner *spawner);
 
 /*

@@ -216,9 +216,9 @@ static void drop_message(struct connection *connection, size_t size)
         free_in(connection);
 }
 
-static void deliver(struct lane_place *place)
+static void deliver(struct task *task)
 {
-    struct connection *connection = list_entry(place, struct connection, place);
+    struct connection *connection = list_entry(task, struct connection, task);
     const size_t size = complete_message(connection);
 
     if (connection->dead)
@@ -245,7 +245,7 @@ static void take_message(struct connection *connection)
         connection_finish(connection);
     } else if (size != SIZE_MAX) {
         connection->busy = true;
-        lane_enter(connection->lane, &connection->place);
+        task_run(&connection->task);
     } else if (connection->eof && connection_unread(connection) == 0) {
         connection_close(connection); /* half a message, if there is one, is no call */
     }
@@ -306,14 +306,14 @@ static void closed(struct loop_deferred *deferred)
 int connection_init(struct connection *connection, int fd, struct peer *peer,
                     const struct connection_options *options)
 {
-    struct loop *loop = options->lane->loop;
+    struct loop *loop = options->work->loop;
     struct account *account = account_get(options->accounts, peer->uid, options->may_change);
     int r;
 
     if (!account)
         return -ENOMEM;
     *connection = (struct connection){.loop = loop,
-                                      .lane = options->lane,
+                                      .work = options->work,
                                       .account = account,
                                       .handler = options->handler,
                                       .fd = fd,
@@ -322,7 +322,7 @@ int connection_init(struct connection *connection, int fd, struct peer *peer,
                                       .idle_max = options->idle_max,
                                       .request_max = options->request_max,
                                       .active_at = loop_now(loop)};
-    lane_place_init(&connection->place, deliver);
+    task_init(&connection->task, options->work, deliver);
     loop_deferred_init(&connection->again, again);
     loop_deferred_init(&connection->closing, closed);
     timer_init(&connection->timer, timed);
@@ -358,7 +358,7 @@ static void close_socket(struct connection *connection)
 void connection_deinit(struct connection *connection)
 {
     loop_unwatch(connection->loop, &connection->watch);
-    lane_leave(&connection->place);
+    task_cancel(&connection->task);
     loop_undefer(&connection->again);
     loop_undefer(&connection->closing);
     timer_disarm(loop_timers(connection->loop), &connection->timer);

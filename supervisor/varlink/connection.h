@@ -11,9 +11,9 @@
  */
 
 #include "shared/base/clock.h"
-#include "supervisor/loop/lane.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
+#include "supervisor/loop/work-queue.h"
 #include "supervisor/varlink/account.h"
 #include "supervisor/varlink/peer.h"
 #include "supervisor/varlink/varlink.h"
@@ -52,8 +52,8 @@ struct connection {
     const struct connection_handler *handler;
     int fd;
     struct loop_watch watch;
-    struct lane *lane;
-    struct lane_place place;    /* where a message waits that it is time for others */
+    struct work_queue *work;
+    struct task task;           /* handles the next message */
     struct loop_deferred again; /* the next message is there already: in the next turn */
     struct loop_deferred closing;
     struct timer timer; /* idle, or lingering */
@@ -82,7 +82,7 @@ struct connection {
 };
 
 struct connection_options {
-    struct lane *lane;         /* everybody's */
+    struct work_queue *work;   /* shared by all connections */
     struct accounts *accounts; /* likewise */
     bool may_change;           /* whether the peer is more than a stranger */
     usec_t idle_max, request_max;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/varlink/request-parts.h"
 
-#include "supervisor/context.h"
-
 /* A part: some tens of microseconds. */
 #define PART_BYTES     ((size_t)16 << 10)
 #define PART_LOOKED_AT 256
@@ -71,7 +69,7 @@ static void go_on(struct request_parts *parts)
     struct request *request = parts->request;
 
     if (connection_unread(request->connection) <= UNREAD_MAX)
-        pacer_add(&request->context->answers, &parts->wish);
+        task_queue(&parts->task);
 }
 
 static void write_part(struct request_parts *parts)
@@ -93,9 +91,9 @@ static void write_part(struct request_parts *parts)
     go_on(parts);
 }
 
-static void on_turn(struct pacer_wish *wish)
+static void on_turn(struct task *task)
 {
-    write_part(list_entry(wish, struct request_parts, wish));
+    write_part(list_entry(task, struct request_parts, task));
 }
 
 static void on_sent(struct request *request)
@@ -107,14 +105,14 @@ static void drop(struct request *request)
 {
     struct request_parts *parts = request->state;
 
-    list_unlink(&parts->wish.link);
+    task_cancel(&parts->task);
     parts->free(parts);
 }
 
 void request_in_parts(struct request *request, struct request_parts *parts)
 {
     parts->request = request;
-    pacer_wish_init(&parts->wish, on_turn);
+    task_init(&parts->task, request->connection->work, on_turn);
     request->state = parts;
     request->drop = drop;
     request->sent = on_sent;

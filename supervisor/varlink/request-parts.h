@@ -11,7 +11,7 @@
  * none is written before the client has read what it was sent.
  */
 
-#include "supervisor/loop/pacer.h"
+#include "supervisor/loop/work-queue.h"
 #include "supervisor/varlink/request.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,9 +37,9 @@ struct request_parts {
 
     /* The rest is its own. */
     struct request *request;
-    struct pacer_wish wish;
-    size_t empty; /* the size of the reply without any item */
-    size_t begun; /* the size of the reply when this part began */
+    struct task task; /* writes the next part */
+    size_t empty;     /* the size of the reply without any item */
+    size_t begun;     /* the size of the reply when this part began */
     size_t n_looked_at;
 };
 

@@ -64,7 +64,6 @@ void fake_setup(void)
     fake_daemon.client_request = 30 * USEC_PER_SEC;
     ck_assert_int_eq(loop_new(&fake_context.loop, &options, &reason), 0);
     alarms_init(&fake_context.alarms, fake_context.loop);
-    pacer_init(&fake_context.answers, fake_context.loop);
     ck_assert_int_eq(job_table_init(&fake_context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&fake_context.events), 0);
     death_log_init(&fake_context.deaths, 100);

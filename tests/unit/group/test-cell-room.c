@@ -47,8 +47,8 @@ static void setup(void)
     registry_init(&context.registry);
     context.config = &daemon_config;
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
-    pacer_init(&context.starts, context.loop);
-    pacer_init(&context.reaps, context.loop);
+    work_queue_init(&context.starts, context.loop);
+    work_queue_init(&context.reaps, context.loop);
     alarms_init(&context.alarms, context.loop);
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&context.events), 0);

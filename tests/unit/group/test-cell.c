@@ -166,8 +166,8 @@ static void setup(void)
     context.config = &daemon_config;
     context.runtime_directory = "/tmp";
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
-    pacer_init(&context.starts, context.loop);
-    pacer_init(&context.reaps, context.loop);
+    work_queue_init(&context.starts, context.loop);
+    work_queue_init(&context.reaps, context.loop);
     ck_assert_int_eq(spawner_init(&context.spawner, context.loop, ends.channel, &context.starts),
                      0);
     alarms_init(&context.alarms, context.loop);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A queue of work that takes the loop long or comes by the thousand: requests of clients, starts of
+ * processes, reports of deaths. Each turn of the loop runs queued tasks for about a millisecond,
+ * and each task once at most; the rest follows in the next turns.
+ *
+ * First come, first served, except that a task that was slow the last time goes behind those that
+ * were not. One slow task runs in every turn, so they are not starved.
+ */
+
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
+#include "supervisor/loop/loop.h"
+#include <stdbool.h>
+
+#define WORK_QUEUE_BUDGET USEC_PER_MSEC       /* of a turn; the last task may exceed it */
+#define WORK_QUEUE_SLOW   (USEC_PER_MSEC / 4) /* a task that takes so long is slow */
+
+struct task;
+
+struct work_queue {
+    struct loop *loop;
+    struct list tasks, slow_tasks; /* that wait */
+    struct task *running;          /* NULL = none, or it was cancelled meanwhile */
+    struct loop_deferred turn;
+    usec_t filled_at; /* loop_now() when the first of those that wait came */
+    usec_t turn_at;   /* loop_now() of the turn that `spent` belongs to */
+    usec_t spent;
+    bool held;
+};
+
+/* Embedded in its owner, who cancels it before he goes. */
+struct task {
+    struct list link; /* while it waits */
+    struct work_queue *queue;
+    usec_t ran_at; /* loop_now() of the turn in which it ran last */
+    bool slow;     /* the last time */
+    void (*fn)(struct task *task);
+};
+
+void work_queue_init(struct work_queue *queue, struct loop *loop);
+/* Tasks that still wait never run. */
+void work_queue_deinit(struct work_queue *queue);
+
+/* While it is held, no task of the queue runs from the loop. */
+void work_queue_hold(struct work_queue *queue, bool hold);
+
+/* `fn` may cancel and free its task, and may queue it again. */
+void task_init(struct task *task, struct work_queue *queue, void (*fn)(struct task *task));
+/* Runs it in one of the next turns. Idempotent. */
+void task_queue(struct task *task);
+/* Runs it at once if it was not slow and this turn's budget allows it; else queues it. */
+void task_run(struct task *task);
+/* Idempotent; allowed in its own function. */
+void task_cancel(struct task *task);
