@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* troupectl: from the command line to a verb. */
+/* The main program of troupectl: parses the command line and runs a verb. */
 
 #include "shared/base/cleanup.h"
 #include "shared/base/standard.h"
@@ -28,7 +28,7 @@ static int check_operands(const struct invocation *invocation)
                  invocation->operands[verb->operands_max], verb->name, verb->operands);
         return EXIT_USAGE;
     }
-    /* Names go into JSON; files may be called as they like. */
+    /* Operands become JSON strings, except file names. */
     for (size_t i = 0; !files && i < invocation->n_operands; i++)
         if (!utf8_is_text(invocation->operands[i], strlen(invocation->operands[i]))) {
             complain("'%s' is no UTF-8", invocation->operands[i]);
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
     }
     varlink_client_deinit(&invocation.client);
     free(operands);
-    /* A full disk must not look like success; a pipe that was closed is nothing to talk about. */
+    /* A full disk must not look like success; a closed pipe needs no message. */
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (errno != EPIPE)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the left column; what is wider has a line of its own. */
+/* Width of the left column; wider entries get a line of their own. */
 #define LEFT_WIDTH 22
 
 void help_all(void)

@@ -9,5 +9,5 @@
 extern const struct verb verb_table[];
 extern const size_t n_verbs;
 
-/* NULL after a complaint, if there is none of that name. */
+/* Prints an error and returns NULL if there is no verb of that name. */
 const struct verb *verb_find(const char *name);

@@ -7,8 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* libtroupe only says that there is no such group; the socket also knows what was probably meant.
- */
+/* libtroupe only says that the group does not exist; the socket also suggests a similar name. */
 static int explain_group(struct invocation *invocation, const char *group, int error)
 {
     json_t *reply;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The fast way to the supervisor, through libtroupe: payloads and results of any size. */
+/* Attaches to the supervisor through libtroupe, for payloads and results of any size. */
 
 #include "worker/troupe.h"
 
@@ -12,7 +12,7 @@ struct attachment_client {
     uint64_t group;
 };
 
-/* Connects and finds the group. An exit status, the failure having been told. */
+/* Connects and finds the group. Prints errors and returns an exit status. */
 int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret);
 
 /* The job options of the command line as libtroupe takes them. */

@@ -27,7 +27,10 @@ static int open_client(struct invocation *invocation, bool patient)
     return r < 0 ? explain_connect(invocation_socket(invocation), r) : EXIT_OK;
 }
 
-/* A call failed with -errno. Nothing on this connection belongs to what is asked next. */
+/*
+ * Closes the connection after a call failed with -errno: later replies would be mistaken for those
+ * of the next call.
+ */
 static int broken(struct invocation *invocation, int error)
 {
     varlink_client_deinit(&invocation->client);
@@ -50,7 +53,7 @@ static int send_call(struct invocation *invocation, const char *method, json_t *
     return r < 0 ? broken(invocation, r) : EXIT_OK;
 }
 
-/* The one error that is a result: whoever asked for JSON reads the problems as JSON. */
+/* With --json, the problems of the configuration are printed as JSON. */
 static int print_problems(const struct invocation *invocation, const json_t *parameters)
 {
     int r = call_print_json(invocation, parameters);
@@ -69,7 +72,7 @@ static int receive(struct invocation *invocation, struct varlink_reply *ret)
     return r;
 }
 
-/* Takes the reply over. */
+/* Takes ownership of the reply. */
 static int take_answer(const struct invocation *invocation, struct varlink_reply *reply,
                        json_t **ret)
 {
@@ -127,7 +130,10 @@ int call_any(struct invocation *invocation, const char *method, json_t *paramete
     return r < 0 ? broken(invocation, r) : EXIT_OK;
 }
 
-/* The supervisor ends the connection: the next one may be better. */
+/*
+ * Whether the supervisor closes the connection after this error, so that a new connection may
+ * succeed.
+ */
 static bool is_farewell(const char *error)
 {
     return strcmp(error, CALL_SUPERVISOR "Stopping") == 0 ||
@@ -181,8 +187,8 @@ int call_parts(struct invocation *invocation, const char *method, json_t *parame
 }
 
 /*
- * U+007F to U+009F can stand in JSON as they are, and some terminals obey them: they are escaped.
- * The writer hands characters over whole.
+ * Escapes U+007F to U+009F, which JSON allows but some terminals interpret. Jansson never splits a
+ * character between two calls.
  */
 static int write_json(const char *data, size_t size, void *userdata)
 {

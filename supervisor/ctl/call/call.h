@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Calls to the supervisor as the verbs need them: every failure is told to the user here, and what
- * is returned is the exit status that fits it.
- */
+/* Calls to the supervisor for the verbs. All functions print errors and return an exit status. */
 
 #include "shared/base/clock.h"
 #include "supervisor/ctl/command/exit-status.h"
@@ -18,41 +15,46 @@ struct varlink_reply;
 #define CALL_JOBS       "io.troupe.Jobs."
 #define CALL_ACTORS     "io.troupe.Actors."
 
-/* How long an answer may take unless --timeout= says otherwise. */
+/* The default of --timeout. */
 #define CALL_TIMEOUT (30 * USEC_PER_SEC)
 
 /*
- * `method` and its parameters (taken over; NULL = none); the answer's parameters in `*ret`, the
- * caller's. `patient`: no time-out of its own, the answer comes when something is complete.
+ * Calls `method`. Takes ownership of `parameters` (NULL = none). The caller owns `*ret`, the
+ * parameters of the reply. With `patient` there is no default time-out.
  */
 int call(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
          json_t **ret);
 
-/* The same, patiently; but when --timeout= runs out, nothing is said: EXIT_TIMEOUT. */
+/*
+ * The same with `patient`, but returns EXIT_TIMEOUT without an error message when --timeout
+ * expires.
+ */
 int call_wait(struct invocation *invocation, const char *method, json_t *parameters, json_t **ret);
 
-/* The same, with the reply whatever it is: EXIT_OK for an error reply, too. End the reply with
- * varlink_reply_deinit(). */
+/*
+ * The same, but returns EXIT_OK with an error reply as well. Release the reply with
+ * varlink_reply_deinit().
+ */
 int call_any(struct invocation *invocation, const char *method, json_t *parameters,
              struct varlink_reply *ret);
 
 /*
- * The same with "more": `each` gets the parameters (borrowed) of every reply; anything but EXIT_OK
- * from it ends the call. EXIT_OK when the last reply has come.
+ * The same with "more": calls `each` with the borrowed parameters of every reply, until it returns
+ * anything but EXIT_OK. Returns EXIT_OK after the last reply.
  */
 typedef int (*call_reply_fn)(struct invocation *invocation, const json_t *parameters, bool last,
                              void *userdata);
 int call_more(struct invocation *invocation, const char *method, json_t *parameters,
               call_reply_fn each, void *userdata);
 
-/* The same for an answer that comes in parts, one soon after the other. */
+/* The same for an answer in several parts, with the default time-out for each. */
 int call_parts(struct invocation *invocation, const char *method, json_t *parameters,
                call_reply_fn each, void *userdata);
 
-/* --json: a document on standard output, indented for people only. */
+/* Prints a JSON document on standard output, indented on a terminal. */
 int call_print_json(const struct invocation *invocation, const json_t *document);
-/* --json of streams: one line, written out at once. */
+/* Prints a JSON document of a stream as one line, and flushes it. */
 int call_print_json_line(const json_t *document);
 
-/* What "out of memory" is told as. */
+/* Prints "out of memory". */
 int call_no_memory(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What may go wrong with any call: the connection, its bounds, and the supervisor itself. */
+/* Explains errors that any call may return: of the connection, its limits, and the supervisor. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/explain-private.h"
@@ -64,7 +64,7 @@ const size_t n_explain_connection = ELEMENTS(explain_connection);
 
 /* ---- org.varlink.service ---- */
 
-/* Values are checked by the methods, and refused with what is allowed: this is about the shape. */
+/* Only about the type of a parameter: methods refuse bad values with errors of their own. */
 static int invalid_parameter(const json_t *p)
 {
     complain("the supervisor does not take '%s' here: is it of another version than troupectl?",

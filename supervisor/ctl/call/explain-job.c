@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Why a job was refused, or ended without success. */
+/* Explains why a job was refused or did not succeed. */
 
 #include "supervisor/ctl/call/explain.h"
 
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* More than this of an answer is not for reading. */
+/* Longer answers are cut. */
 #define ANSWER_MAX ((size_t)64 << 10)
 
 static int refused_status(int error)
@@ -96,7 +96,7 @@ static const char *end_phrase(enum troupe_end end)
     }
 }
 
-/* The worker's answer, if it is one line that the sentence can end with; else NULL. */
+/* The worker's answer if it is a single line, which is appended to the message; otherwise NULL. */
 static char *answer_line(const struct troupe_result *result)
 {
     const char *data = result->data;
@@ -109,7 +109,7 @@ static char *answer_line(const struct troupe_result *result)
     return strndup(data, size);
 }
 
-/* The worker's answer below the sentence. */
+/* Prints the worker's answer below the message. */
 static void show_answer(const struct troupe_result *result)
 {
     struct terminal terminal;
@@ -132,11 +132,11 @@ int explain_end(const char *where, const struct troupe_result *result)
 {
     _cleanup_free_ char *line = answer_line(result);
     char code[32] = "", attempts[64] = "";
-    /* "cancelled by uid 0" says what the phrase says, and more. */
+    /* A reason such as "cancelled by uid 0" already contains the phrase. */
     bool named = result->end == TROUPE_CANCELLED && strncmp(result->reason, "cancelled", 9) == 0;
     const char *reason = named ? "" : result->reason;
     const char *phrase = named ? result->reason : end_phrase(result->end);
-    /* A worker's error is the reason as well as the answer. */
+    /* The reason may repeat the answer. */
     bool repeats = line && strstr(reason, line);
 
     if (result->code != 0)

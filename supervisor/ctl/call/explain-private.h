@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 struct explanation {
-    const char *name; /* behind the interface's */
+    const char *name; /* without the interface */
     int (*explain)(const json_t *parameters);
 };
 

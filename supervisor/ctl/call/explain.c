@@ -149,7 +149,7 @@ static int not_reached(const json_t *p)
     return EXIT_FAILED;
 }
 
-/* All interfaces of ours: where a name occurs in several it means the same. */
+/* Errors of all io.troupe interfaces; equal names mean the same. */
 static const struct explanation explanations[] = {
     {"NoSuchTarget", no_target},
     {"NoSuchGroup", no_group},
@@ -170,7 +170,7 @@ static const struct explanation explanations[] = {
     {"NotReached", not_reached},
 };
 
-/* "QueueTooLong" as "queue too long". */
+/* Turns "QueueTooLong" into "queue too long". */
 static void name_to_words(const char *name, char *words, size_t size)
 {
     size_t used = 0;
@@ -185,7 +185,7 @@ static void name_to_words(const char *name, char *words, size_t size)
     words[used] = '\0';
 }
 
-/* "group a, maximum 5": members that are text or numbers. */
+/* Prints members that are strings or numbers: "group a, maximum 5". */
 static void write_parameters(FILE *file, const json_t *parameters)
 {
     const char *separator = ": ", *key;
@@ -203,7 +203,7 @@ static void write_parameters(FILE *file, const json_t *parameters)
     }
 }
 
-/* An error that this program has not heard of: the supervisor is a newer one. */
+/* An unknown error, of a newer supervisor. */
 static int explain_unknown(const char *name, const json_t *parameters)
 {
     _cleanup_free_ char *text = NULL;

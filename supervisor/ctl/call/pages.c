@@ -7,10 +7,10 @@
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 
-/* What the supervisor gives at once. */
+/* The largest page that the supervisor returns. */
 #define PAGE_MAX 1000
 
-/* One page, its items appended to `items`; `*next` is 0 after the last. */
+/* Requests one page and appends its items to `items`. `*next` is 0 after the last page. */
 static int add_page(struct invocation *invocation, const char *method, json_t *parameters,
                     const char *array, json_t *items, json_t **ret)
 {

@@ -12,7 +12,7 @@ static json_t *last_of(json_t *array)
     return json_array_get(array, json_array_size(array) - 1);
 }
 
-/* Everything but that array, which keeps what it has. */
+/* Copies all members except `array`. */
 static int update(json_t *into, const json_t *from, const char *array)
 {
     const char *key;
@@ -24,7 +24,7 @@ static int update(json_t *into, const json_t *from, const char *array)
     return json_array_extend(json_object_get(into, "workers"), json_object_get(from, "workers"));
 }
 
-/* `items` that have a `name`; of the first one there may be a beginning already. */
+/* Appends named `items`. The first one may continue the last one of `to`. */
 static int add_all(json_t *to, const json_t *items, const char *name,
                    int (*go_on)(json_t *into, const json_t *from))
 {

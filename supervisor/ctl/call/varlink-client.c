@@ -93,7 +93,7 @@ int varlink_client_send(struct varlink_client *client, const char *method, json_
     return send_all(client, text, strlen(text) + 1);
 }
 
-/* Room for READ_SIZE more bytes after `end`. */
+/* Makes room for READ_SIZE more bytes after `end`. */
 static int make_room(struct varlink_client *client)
 {
     size_t wanted;

@@ -13,14 +13,14 @@
 
 /* Larger requests are refused by the supervisor. */
 #define VARLINK_CLIENT_REQUEST_MAX ((size_t)1 << 20)
-/* A reply beyond this is taken for nonsense. */
+/* Larger replies are rejected. */
 #define VARLINK_CLIENT_REPLY_MAX ((size_t)256 << 20)
 
 struct varlink_client {
     int fd;
     usec_t timeout; /* for each reply; USEC_INFINITY = none */
     char *buffer;
-    size_t start, end, allocated; /* received and not yet read: start … end */
+    size_t start, end, allocated; /* unread bytes: start … end */
     size_t searched;              /* no NUL before this */
 };
 
@@ -35,18 +35,23 @@ struct varlink_reply {
 #define VARLINK_REPLY_NULL {0}
 /* clang-format on */
 
-/* 0, or -errno of socket(2) and connect(2); -ENAMETOOLONG. End it with varlink_client_deinit(). */
+/*
+ * Returns 0, -ENAMETOOLONG, or -errno of socket(2) or connect(2). Release it with
+ * varlink_client_deinit().
+ */
 int varlink_client_init(struct varlink_client *client, const char *path, usec_t timeout);
 void varlink_client_deinit(struct varlink_client *client);
 
-/* Takes `parameters` (NULL = none) over. 0, -EMSGSIZE, -ENOMEM, -ETIMEDOUT, -EPIPE or other -errno.
+/*
+ * Takes ownership of `parameters` (NULL = none). Returns 0, -EMSGSIZE, -ENOMEM, -ETIMEDOUT, -EPIPE
+ * or another -errno.
  */
 int varlink_client_send(struct varlink_client *client, const char *method, json_t *parameters,
                         bool more);
 
 /*
- * The next reply: end it with varlink_reply_deinit(). -ECONNRESET when the other end is gone,
- * -ETIMEDOUT, -EPROTO for what is no reply, -EINTR when a signal came in, -ENOMEM.
+ * Receives the next reply; release it with varlink_reply_deinit(). Returns -ECONNRESET if the
+ * connection was closed, -ETIMEDOUT, -EPROTO for an invalid reply, -EINTR for a signal, or -ENOMEM.
  */
 int varlink_client_receive(struct varlink_client *client, struct varlink_reply *ret);
 void varlink_reply_deinit(struct varlink_reply *reply);

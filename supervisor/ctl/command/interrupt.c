@@ -18,7 +18,7 @@ static void on_signal(int signal)
 
 void interrupt_catch(void)
 {
-    /* Without SA_RESTART: a wait must end for the signal to be looked at. */
+    /* No SA_RESTART: the signal must interrupt waits. */
     const struct sigaction action = {.sa_handler = on_signal};
 
     seen = 0;

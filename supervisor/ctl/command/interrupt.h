@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * SIGINT and SIGTERM for verbs that have something to finish: the first is only noted, the second
- * ends the program at once, with EXIT_INTERRUPTED.
+ * Handles SIGINT and SIGTERM for verbs that must finish their work: the first signal is only noted,
+ * the second exits at once with EXIT_INTERRUPTED.
  */
 
 #include <stdbool.h>
 
-/* From now on; waits (EINTR) end with the first. What came before is forgotten. */
+/* Starts catching signals; the first one interrupts waits (EINTR). Forgets earlier signals. */
 void interrupt_catch(void);
 
-/* Whether the first has come. */
+/* Whether the first signal has arrived. */
 bool interrupt_seen(void);

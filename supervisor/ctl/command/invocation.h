@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* One run of troupectl: the verb, what was said beside it, and where the answer goes. */
+/* One run of troupectl: its verb, options and operands, the connection, and the output. */
 
 #include "supervisor/ctl/call/varlink-client.h"
 #include "supervisor/ctl/command/exit-status.h"
@@ -28,11 +28,10 @@ struct invocation {
     size_t n_operands;
     struct terminal out;
     struct varlink_client client; /* opened by the first call */
-    bool lenient; /* whoever calls goes on without the supervisor, and says so: nothing is said here
-                   */
+    bool lenient; /* the caller handles a missing supervisor, so no error is printed */
 };
 
-/* The socket to talk to: option, environment, usual place. */
+/* The path of the socket: from the option, the environment, or the default. */
 const char *invocation_socket(const struct invocation *invocation);
 
 /* Operand i, or NULL. */

@@ -26,7 +26,7 @@ struct option {
     enum option_kind kind;
     char letter; /* 0 = none */
     const char *name;
-    const char *argument; /* how the help calls its value; NULL = it takes none */
+    const char *argument; /* name of its value in the help; NULL = takes no value */
     const char *help;
     size_t offset; /* in struct options */
     int64_t minimum, maximum;
@@ -192,7 +192,7 @@ static int store(struct options *options, const struct option *option, const cha
         break;
     case OPTION_SPAN:
         r = value_span(value, field);
-        /* 0 is how the struct says "not given". */
+        /* 0 means "not given" in the struct. */
         if (r == 0 && *(usec_t *)field == 0)
             r = -EINVAL;
         break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Options of all verbs as one table: parsing, suggestions and the help text come from it. */
+/* The options of all verbs in one table, used for parsing, suggestions and the help. */
 
 #include "shared/base/clock.h"
 #include "supervisor/ctl/text/terminal.h"
@@ -45,17 +45,17 @@ struct options {
     enum terminal_color color;
     const char *socket; /* NULL = the usual place */
     usec_t within;      /* how long jobs in hand may take; 0 = not given */
-    usec_t timeout;     /* of an answer; 0 = the verb's own idea */
+    usec_t timeout;     /* for an answer; 0 = the default of the verb */
 
     const char *data, *file;
     const char *id, *key;
     usec_t job_timeout, backoff_min, backoff_max; /* 0 = the group's */
     int64_t retries;                              /* -1 = the group's */
-    int64_t priority;                             /* -1 = the usual one */
+    int64_t priority;                             /* -1 = the default */
     usec_t delay, at, room_wait, deadline;        /* 0 = none */
 
     bool wait, follow, replay, jobs, all, ended;
-    int64_t limit; /* 0 = the verb's own idea */
+    int64_t limit; /* 0 = the default of the verb */
 
     bool null, tag, keep_going, progress, no_progress;
     int64_t window;
@@ -85,8 +85,8 @@ struct arguments {
 };
 
 /*
- * The next operand; the options before it are stored. 1 with `*ret`; 0 at the end; -EINVAL after a
- * complaint. "-" is an operand.
+ * Stores options up to the next operand. Returns 1 with the operand in `*ret`, 0 at the end, or
+ * -EINVAL after printing an error. "-" is an operand.
  */
 int options_next(struct options *options, unsigned sets, struct arguments *arguments,
                  const char **ret);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether others can have the very same thing said of them. */
+/* Whether several lines can share this message. */
 static bool is_common(const struct troupe_result *result)
 {
     return result->error < 0 || result->end == TROUPE_CANCELLED;

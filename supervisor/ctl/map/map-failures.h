@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * What `map` says of lines that did not succeed. Each has its own sentence; but lines next to each
- * other that were cancelled or refused for the same reason, as all are when the supervisor stops,
- * share one.
+ * Reports the lines of `map` that did not succeed. Adjacent lines that were cancelled or refused
+ * for the same reason, as happens when the supervisor stops, share one message.
  */
 
 #include "worker/troupe.h"
@@ -15,16 +14,16 @@ struct window_line;
 
 struct map_failures {
     const char *group; /* borrowed */
-    uint64_t first, n; /* of the run that is to be told: its first line (from 1), how many */
+    uint64_t first, n; /* the pending run: its first line (from 1) and length */
     enum troupe_end end;
     int error;               /* -errno of a refusal, or 0 */
-    char id[TROUPE_ID_SIZE]; /* of the first one */
+    char id[TROUPE_ID_SIZE]; /* of the first job of the run */
     char reason[1024];
-    uint64_t again; /* the first line of all that did not succeed; 0 = none */
+    uint64_t again; /* the first line that did not succeed; 0 = none */
 };
 
-/* Returns an enum exit_status. What can be told in a run is told later. */
+/* Adds a line and returns an enum exit_status. Messages for runs of lines are printed later. */
 int map_failures_add(struct map_failures *failures, const struct window_line *line);
 
-/* Tells what is still to be told. `last`: map ends here, and others may go on where it stopped. */
+/* Prints the pending message. `last`: map ends here; the message says at which line to continue. */
 void map_failures_tell(struct map_failures *failures, bool last);

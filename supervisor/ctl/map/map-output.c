@@ -27,7 +27,7 @@ static void print_json(const struct options *options, const struct window_line *
     json_decref(object);
 }
 
-/* A result of several lines would take the place of the next ones. */
+/* Escapes newlines, because each result has one line. */
 static void print_on_one_line(const char *data, size_t size)
 {
     const char *end = data + size;
@@ -48,7 +48,7 @@ static void print_on_one_line(const char *data, size_t size)
 void map_output_write(const struct options *options, const struct window_line *line)
 {
     const struct troupe_result *result = &line->result;
-    /* What else came back is a reason: it goes to standard error. */
+    /* Anything but a result is a reason, which goes to standard error. */
     bool succeeded = result->error == 0 && result->end == TROUPE_SUCCEEDED;
 
     if (options->json) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* How `map` writes what came of a line: as it is, with its input, or as JSON. */
+/* Writes the results of `map`: unchanged, with their input, or as JSON. */
 
 struct options;
 struct window_line;
 
-/* One line (or one NUL-separated piece) on standard output, for a line that is done. */
+/* Writes the result of a finished line to standard output, followed by a newline or NUL. */
 void map_output_write(const struct options *options, const struct window_line *line);

@@ -6,7 +6,7 @@
 
 #define INTERVAL  (100 * USEC_PER_MSEC)
 #define BAR_WIDTH 24
-/* The newest interval's share in the rate: a few seconds until a change is believed. */
+/* The weight of the newest interval in the smoothed rate. */
 #define SMOOTHING 0.08
 
 void progress_init(struct progress *progress, const char *title, bool enabled,

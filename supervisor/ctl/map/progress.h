@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The progress line of `map`: counts, rate, and a bar with the time left if the end is known. */
+/*
+ * The progress line of `map`: counts, rate, and, if the total is known, a bar with the remaining
+ * time.
+ */
 
 #include "shared/base/clock.h"
 #include "supervisor/ctl/text/terminal.h"
@@ -12,7 +15,7 @@ struct progress {
     struct terminal terminal;
     const char *title; /* borrowed */
     bool enabled;
-    bool visible; /* a line stands there and has to be overwritten */
+    bool visible; /* a progress line is visible and must be overwritten */
     usec_t started_at, shown_at;
     uint64_t shown_done; /* when it was last shown */
     double rate;         /* per second, smoothed; 0 = not known yet */
@@ -27,8 +30,8 @@ struct progress_counts {
 void progress_init(struct progress *progress, const char *title, bool enabled,
                    enum terminal_color color, usec_t now);
 
-/* Shows it if it is time to. */
+/* Shows the line if the update interval has passed. */
 void progress_update(struct progress *progress, const struct progress_counts *counts, usec_t now);
 
-/* Makes room for something else on the same terminal; the next update shows it again. */
+/* Clears the line for other output; the next update shows it again. */
 void progress_hide(struct progress *progress);

@@ -7,12 +7,15 @@
 #include "supervisor/ctl/text/terminal.h"
 #include <string.h>
 
-/* Groups of so many workers are shown whole. */
+/* Groups of up to this size are shown with all workers. */
 #define SMALL_POOL 6
-/* Of larger ones: at most so many that need attention, and so many of the longest running jobs. */
+/*
+ * For larger groups: how many workers that need attention, and how many of the longest running
+ * jobs, are shown.
+ */
 #define NOTABLE_MAX 10
 #define LONGEST_MAX 3
-/* A death that short ago is worth a line even if the worker is well again. */
+/* A more recent death is shown even if the worker is well again. */
 #define RECENT_DEATH (60 * USEC_PER_SEC)
 
 static const char *const rank_states[_RANK_N] = {
@@ -21,7 +24,7 @@ static const char *const rank_states[_RANK_N] = {
     [RANK_IDLE] = "idle",         [RANK_STOPPED] = "stopped",
 };
 
-/* How the tally calls them, in the order in which it names them. */
+/* The words of the tally, in its order. */
 static const struct {
     const char *state;
     const char *text;
@@ -48,7 +51,7 @@ bool pool_is_spare(const json_t *worker)
     return field_is(worker, "replacement", "spare");
 }
 
-/* What the tally counts it as. */
+/* The state under which the tally counts the worker. */
 static const char *state_of(const json_t *worker)
 {
     const char *state = field_text(worker, "state");
@@ -80,7 +83,7 @@ static int compare_entries(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-int least_loaded_init(struct pool *pool, const json_t *group, usec_t now)
+int pool_init(struct pool *pool, const json_t *group, usec_t now)
 {
     const json_t *workers = json_object_get(group, "workers");
     size_t n = json_array_size(workers);
@@ -115,7 +118,7 @@ size_t pool_notable(struct pool *pool)
     qsort(pool->entries, pool->n_entries, sizeof(*pool->entries), compare_entries);
     while (n < pool->n_entries && n < NOTABLE_MAX && pool->entries[n].rank < RANK_BUSY)
         n++;
-    /* Those that did not fit must not be passed over by healthy ones. */
+    /* If not all workers in trouble fit, no healthy ones are shown. */
     if (n == NOTABLE_MAX)
         return n;
     while (n < pool->n_entries && pool->entries[n].rank == RANK_BUSY && busy < LONGEST_MAX) {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What needs attention most comes first. */
+/* Workers that need most attention come first. */
 enum rank {
     RANK_FAILED,
     RANK_KILLING,
@@ -34,26 +34,30 @@ struct pool {
     bool service;
 };
 
-/* In the order of the slots. 0 or -ENOMEM; `group` must outlive it. */
-int least_loaded_init(struct pool *pool, const json_t *group, usec_t now);
+/*
+ * Lists the workers in the order of their slots. `group` must outlive the pool. Returns 0 or
+ * -ENOMEM.
+ */
+int pool_init(struct pool *pool, const json_t *group, usec_t now);
 void pool_deinit(struct pool *pool);
 
 /*
- * How many entries, from the first, are worth a line of their own: all of a small group, which stay
- * in order; of a large one, sorted now, those that are not well and the few whose jobs have been
- * running longest.
+ * Returns how many of the first entries to show. A small group is shown whole, in order. A large
+ * group is sorted, and only workers in trouble and those with the longest running jobs are shown.
  */
 size_t pool_notable(struct pool *pool);
 
-/* "12 busy, 2 idle" of the entries from `first` on, with marks; the caller's to free, NULL without
- * memory. */
+/*
+ * Summarises the entries from `first` on, with marks: "12 busy, 2 idle". The caller frees it; NULL
+ * when out of memory.
+ */
 char *pool_tally(const struct pool *pool, size_t first);
 
-/* A death that was not asked for. */
+/* Whether the death was unexpected. */
 bool pool_is_failure(const json_t *death);
 
-/* It stands by for a place and has none: not one of those that the pool is to have. */
+/* Whether the worker is a spare, which does not count towards the size of the pool. */
 bool pool_is_spare(const json_t *worker);
 
-/* What a state is called: a service that is "idle" waits for nothing, it is up. */
+/* The name of a state. An "idle" service is called "up". */
 const char *pool_state_name(const char *state, bool service);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without --all, so many of those that are well and have work; those that are not well always. */
+/* How many healthy cells with work are shown without --all. Cells in trouble are always shown. */
 #define BUSY_SHOWN 10
 
 struct line {
@@ -28,7 +28,7 @@ static struct line line_of(const json_t *cell)
     };
 }
 
-/* What is wrong first, then who has most to do, then by name. */
+/* Cells in trouble first, then the busiest, then by name. */
 static int compare(const void *a, const void *b)
 {
     const struct line *x = a, *y = b;
@@ -51,7 +51,7 @@ static uint64_t count_up(const json_t *workers)
     return up;
 }
 
-/* How long its jobs took, who waits, who died: whatever of it there is. */
+/* Adds how long jobs took, how long the oldest waits, and the last death, if any. */
 static void add_notes(struct table *table, const json_t *cell, usec_t now)
 {
     char notes[4 * FORMAT_SIZE] = "";
@@ -91,7 +91,7 @@ static size_t count_notable(const struct line *lines, size_t n)
     while (notable < n &&
            (lines[notable].trouble || (lines[notable].work > 0 && notable < BUSY_SHOWN)))
         notable++;
-    /* A few are shown whole: to fold one line into one line is no help. */
+    /* Do not replace one cell by a line that says "1 more". */
     return n <= BUSY_SHOWN ? n : notable;
 }
 

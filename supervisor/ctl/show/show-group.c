@@ -9,7 +9,7 @@
 #include "supervisor/ctl/text/table.h"
 #include <string.h>
 
-/* A job that has waited so long is worth a colour. */
+/* A job that has waited longer is highlighted. */
 #define LONG_WAIT (60 * USEC_PER_SEC)
 
 /* ---- lines about the group ---- */
@@ -134,7 +134,7 @@ static const json_t *latest_death(const json_t *workers)
     return latest;
 }
 
-/* `last_shown`: the last one has its own line already. */
+/* `last_shown`: the last death already has a line of its own. */
 static void show_deaths_line(const struct terminal *terminal, const json_t *group, usec_t now,
                              bool last_shown)
 {
@@ -151,7 +151,7 @@ static void show_deaths_line(const struct terminal *terminal, const json_t *grou
                        SAFE(field_text(death, "detail")));
 }
 
-/* A group that says "running" may be running yesterday's program. */
+/* A running group may still run its old program after a reload. */
 static void show_behind_line(const struct terminal *terminal, const json_t *group)
 {
     const char *name = field_text(group, "name");
@@ -164,7 +164,7 @@ static void show_behind_line(const struct terminal *terminal, const json_t *grou
                        SAFE(name));
 }
 
-/* Who wrote a limit relies on it. */
+/* Warns about limits that have no effect, since somebody relies on them. */
 static void show_limits_line(const struct terminal *terminal, const json_t *group)
 {
     if (field_has(group, "no_effect"))
@@ -296,7 +296,7 @@ static void show_pool(const struct terminal *terminal, const json_t *group, usec
     struct pool pool;
     bool last_shown;
 
-    if (least_loaded_init(&pool, group, now) < 0)
+    if (pool_init(&pool, group, now) < 0)
         return;
     show_title(terminal, group, &pool, now);
     show_workers_line(terminal, group, &pool);

@@ -6,7 +6,7 @@
 #include "supervisor/ctl/text/table.h"
 #include <string.h>
 
-/* "by uid 0 after 12ms", "after 12ms: the supervisor is stopping". */
+/* Writes "by uid 0 after 12ms" or "after 12ms: the supervisor is stopping". */
 static void write_cancelled(FILE *file, const json_t *job)
 {
     static const char word[] = "cancelled";
@@ -19,7 +19,7 @@ static void write_cancelled(FILE *file, const json_t *job)
             repeats || *reason == '\0' ? "" : ": ", repeats ? "" : SAFE(reason));
 }
 
-/* What there is to add to a state: until when, where, why. */
+/* Writes the details of a state: until when, where, why. */
 static void write_remark(FILE *file, const json_t *job, usec_t now)
 {
     const char *state = field_text(job, "state");
@@ -58,7 +58,7 @@ static char *remark(const json_t *job, usec_t now)
     return text;
 }
 
-/* What comes between a state and the remark. */
+/* The text between a state and its details. */
 static const char *separator(const json_t *job, const char *text)
 {
     if (!text || *text == '\0')

@@ -15,7 +15,7 @@ const char *show_group_state(const json_t *group)
                : field_text(group, "state");
 }
 
-/* The time of day, with the date if that is not today's. */
+/* Writes the time of day, with the date if it is not today. */
 static void write_clock(FILE *file, usec_t at, usec_t now)
 {
     time_t then = (time_t)(at / USEC_PER_SEC), today = (time_t)(now / USEC_PER_SEC);
@@ -105,7 +105,7 @@ static void write_degraded(FILE *file, const json_t *group, const struct pool *p
     write_count(file, &separator, count(pool, is_stopped), "stopped");
 }
 
-/* How long the one that began first has been starting. */
+/* For how long the first worker has been starting. */
 static usec_t longest_start(const struct pool *pool, usec_t now)
 {
     usec_t since = now;
@@ -225,7 +225,7 @@ bool show_last(const struct terminal *terminal, const json_t *group, const struc
     if (!field_is(group, "state", "failing") && !field_is(group, "state", "failed") &&
         !field_is(group, "state", "degraded"))
         return false;
-    /* A death is what killed the job, a moment before the job is dead. */
+    /* A death shortly before the job became dead is its cause. */
     if (death && (!dead || field_usec(death, "at") + USEC_PER_SEC >= field_usec(dead, "at"))) {
         show_last_death(terminal, group, death, now);
         return true;

@@ -6,9 +6,9 @@
 #include "supervisor/ctl/text/format.h"
 #include <string.h>
 
-/* Lines of standard error beside a worker's status; a death report has all that were kept. */
+/* How many lines of standard error a worker's status shows; a death report shows all. */
 #define STDERR_LINES 10
-/* Lines of a state page. */
+/* How many lines of a state page are shown. */
 #define STATE_LINES 12
 
 static void show_payload(const struct terminal *terminal, const char *label, const json_t *object,
@@ -43,7 +43,7 @@ static void show_worker_title(const struct terminal *terminal, const json_t *wor
         restart_at > 0 ? SPAN(usec_sub(restart_at, now)) : "", restart_at > 0 ? PLAIN : "");
 }
 
-/* ", 3 jobs done"; nothing for a service, which has none. */
+/* ", 3 jobs done"; "" for a service. */
 static const char *jobs_done(char *buffer, size_t size, const json_t *object, bool service)
 {
     uint64_t done = field_count(object, "jobs_done");
@@ -139,7 +139,7 @@ static void show_death_numbers(const struct terminal *terminal, const json_t *de
                    BYTES(field_count(death, "max_rss_bytes")));
 }
 
-/* What it took last, the newest first. */
+/* Shows the messages that it received last, newest first. */
 static void show_messages(const struct terminal *terminal, const json_t *death)
 {
     const json_t *messages = json_object_get(death, "messages");
@@ -157,7 +157,7 @@ static void show_messages(const struct terminal *terminal, const json_t *death)
     }
 }
 
-/* A report without that member was too large for its answer. */
+/* The member is absent if the reply would have become too large. */
 static void show_stderr(const struct terminal *terminal, const json_t *death)
 {
     const char *text = field_text(death, "stderr");

@@ -58,7 +58,7 @@ const char *show_state_dot(const char *state)
     return look_of(state)->dot;
 }
 
-/* Where the last `limit` lines begin. */
+/* Returns the beginning of the last `limit` lines. */
 static const char *tail(const char *text, unsigned limit)
 {
     const char *at = text + strlen(text);

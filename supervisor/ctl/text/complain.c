@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Longer complaints are cut: they quote what others wrote. */
+/* Longer messages are cut, because they may quote untrusted text. */
 #define COMPLAINT_MAX 4096
 
 __attribute__((format(printf, 2, 0))) static void

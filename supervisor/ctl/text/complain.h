@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Complaints: one line each on standard error, after "troupectl: ". Control characters are made
- * visible, more than 4 KiB is cut.
+ * Error messages: one line each on standard error, after "troupectl: ". Control characters are
+ * escaped; messages are cut after 4 KiB.
  */
 
 #include <stddef.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Members of replies, with something harmless in place of what is absent or of another type. */
+/*
+ * Reads members of replies. A member that is absent or has another type reads as a harmless
+ * default.
+ */
 
 #include "shared/base/clock.h"
 #include <jansson.h>
@@ -9,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Text is borrowed from the object; the comments say what stands for what is absent. */
+/* Text is borrowed from the object. The comment at each line shows the default. */
 const char *field_text(const json_t *object, const char *name);          /* "" */
-bool field_has(const json_t *object, const char *name);                  /* there, and not null */
+bool field_has(const json_t *object, const char *name);                  /* present and not null */
 bool field_is(const json_t *object, const char *name, const char *text); /* false */
 bool field_true(const json_t *object, const char *name);                 /* false */
 int64_t field_int(const json_t *object, const char *name);               /* 0 */
-uint64_t field_count(const json_t *object, const char *name); /* 0; negative counts are 0 too */
+uint64_t field_count(const json_t *object, const char *name); /* 0, also for negative counts */
 usec_t field_usec(const json_t *object, const char *name);    /* 0 */
 
 /* A Payload: text or base64. */
@@ -24,7 +27,7 @@ usec_t field_usec(const json_t *object, const char *name);    /* 0 */
 json_t *field_payload_new(const void *data, size_t size);
 
 /*
- * The bytes of object's member `name`, the caller's to free, with a NUL after them. 0 (`*ret` NULL
- * if there is none), -EPROTO or -ENOMEM.
+ * Decodes the Payload in the member `name`. The caller frees `*ret`, which ends with a NUL. Returns
+ * 0 (`*ret` is NULL if the member is absent), -EPROTO or -ENOMEM.
  */
 int field_payload(const json_t *object, const char *name, char **ret, size_t *ret_size);

@@ -39,7 +39,7 @@ char *format_span(char *buffer, size_t size, usec_t span)
 {
     uint64_t seconds = span / USEC_PER_SEC;
 
-    /* JSON numbers end at INT64_MAX, which therefore stands for infinity as well. */
+    /* The largest JSON integer, INT64_MAX, also means infinity. */
     if (span >= INT64_MAX) {
         snprintf(buffer, size, "infinity");
         return buffer;

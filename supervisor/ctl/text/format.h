@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Quantities as people read them. Each function writes into a buffer that the caller brings and
- * returns it; the macros bring one that lives as long as the enclosing block.
+ * Formats quantities for people. Each function writes into the caller's buffer and returns it; the
+ * macros provide a buffer that lives as long as the enclosing block.
  */
 
 #include "shared/base/clock.h"
@@ -12,12 +12,11 @@
 
 #define FORMAT_SIZE 64
 
-/* "0s", "740ms", "3.2s", "12s", "3min 12s", "2h 5min", "4d 3h": two units are enough for a glance.
- */
+/* At most two units: "0s", "740ms", "3.2s", "12s", "3min 12s", "2h 5min", "4d 3h". */
 char *format_span(char *buffer, size_t size, usec_t span);
 #define SPAN(span) format_span((char[FORMAT_SIZE]){0}, FORMAT_SIZE, span)
 
-/* "3min 12s ago"; "now" within a second and for what lies ahead (clocks differ). */
+/* "3min 12s ago"; "now" for the last second and for the future, since clocks may differ. */
 char *format_ago(char *buffer, size_t size, usec_t now, usec_t at);
 #define AGO(now, at) format_ago((char[FORMAT_SIZE]){0}, FORMAT_SIZE, now, at)
 
@@ -38,13 +37,13 @@ char *format_time_of_day(char *buffer, size_t size, usec_t at);
 #define TIME_OF_DAY(at) format_time_of_day((char[FORMAT_SIZE]){0}, FORMAT_SIZE, at)
 
 /*
- * Text from elsewhere, fit for a terminal: control characters and what is no UTF-8 become "\x1b",
- * tabs become spaces; what does not fit is cut with "…". Otherwise a worker's stderr could move the
- * cursor of whoever looks at it.
+ * Makes untrusted text safe for a terminal: control characters and invalid UTF-8 are escaped as
+ * "\x1b", tabs become spaces, and text that does not fit is cut with "…". Otherwise the output of a
+ * worker could move the reader's cursor.
  */
 char *format_safe(char *buffer, size_t size, const char *text);
 #define SAFE(text)      format_safe((char[512]){0}, 512, text)
 #define SAFE_LINE(text) format_safe((char[2048]){0}, 2048, text)
 
-/* "s" unless it is one. */
+/* "" for 1, otherwise "s". */
 const char *plural(uint64_t count);

@@ -107,7 +107,7 @@ static void print_row(const struct table *table, const struct terminal *terminal
             fprintf(file, "%*s%s", padding, "", cells[i]);
         else
             fprintf(file, "%s%*s", cells[i], last ? 0 : padding, "");
-        /* A column that is empty throughout takes no room. */
+        /* An empty column takes no room. */
         if (!last && widths[i] > 0)
             fputs("  ", file);
     }

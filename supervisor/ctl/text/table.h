@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Columns as wide as what is in them, two spaces apart. The last one gets what is left of the
- * width. */
+/*
+ * A table whose columns are as wide as their contents, two spaces apart. The last column gets the
+ * remaining width.
+ */
 
 #include "supervisor/ctl/text/terminal.h"
 #include <stddef.h>
@@ -27,10 +29,10 @@ struct table {
 void table_init(struct table *table, size_t n_columns, const char *indent);
 void table_deinit(struct table *table);
 
-/* The next cell, row by row; may carry marks. */
+/* Adds the next cell, row by row. The text may contain marks. */
 void table_add(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A line of its own below the last complete row. One per row. */
+/* Adds a line below the last complete row. One per row. */
 void table_note(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void table_print(const struct table *table, const struct terminal *terminal);

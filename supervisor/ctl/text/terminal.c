@@ -65,8 +65,7 @@ static const char *mark_sequence(char mark)
     return i < ELEMENTS(sequences) ? sequences[i] : NULL;
 }
 
-/* What stands for a character where there is only ASCII; all are one column wide or meant to be
- * longer. */
+/* The ASCII replacement of a character. */
 static const char *ascii_for(const char *character, size_t length)
 {
     static const char *const pairs[][2] = {

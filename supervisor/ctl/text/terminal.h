@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * Where text for people goes. Lines carry marks for colours and may use any character; what the
- * terminal (or the file in its place) does not have is left out or spelt in ASCII on the way, and
- * lines are cut at its width.
+ * Prints text for people. Lines may contain marks for colours and any character. Colours and
+ * characters that the terminal or file does not support are dropped or replaced by ASCII, and lines
+ * are cut at its width.
  */
 
 #include <stdbool.h>
 #include <stdio.h>
 
 /*
- * Marks: one control character each, which format_safe() lets nobody else write. Colours last until
- * PLAIN.
+ * Marks are single control characters; format_safe() removes them from other text. Colours last
+ * until PLAIN.
  */
 #define PLAIN  "\001"
 #define BOLD   "\002"
@@ -32,25 +32,25 @@ int terminal_color_from_string(enum terminal_color *ret, const char *text);
 
 struct terminal {
     FILE *file;
-    unsigned width; /* columns; 0 = lines are not cut */
+    unsigned width; /* in columns; 0 = do not cut lines */
     bool is_terminal;
     bool colors;
     bool utf8;
 };
 
-/* Needs setlocale() before. */
+/* Call setlocale() first. */
 void terminal_init(struct terminal *terminal, FILE *file, enum terminal_color color);
 
-/* The width may have changed: for what is printed again and again. */
+/* Reads the width again, for lines that are printed repeatedly. */
 void terminal_measure(struct terminal *terminal);
 
-/* One line, without its newline in the format. */
+/* Prints one line; the format has no newline. */
 void terminal_print(const struct terminal *terminal, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same, without the newline, for lines that are overwritten: cut one column earlier. */
+/* The same without a newline, for lines that are overwritten. Cut one column earlier. */
 void terminal_print_over(const struct terminal *terminal, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Columns that a text takes, marks not counted. */
+/* The number of columns of a text, without its marks. */
 unsigned terminal_text_width(const char *text);

@@ -37,7 +37,7 @@ static const struct unit units[] = {
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
 
-/* 0 if there is no such unit. */
+/* Returns 0 if there is no such unit. */
 static usec_t unit_usec(const char *name, size_t length)
 {
     for (size_t i = 0; i < ELEMENTS(units); i++)
@@ -46,7 +46,7 @@ static usec_t unit_usec(const char *name, size_t length)
     return 0;
 }
 
-/* "1.5h" and what follows it; moves `*text` behind. */
+/* Parses one part such as "1.5h" and moves `*text` behind it. */
 static int take_part(const char **text, double *total)
 {
     size_t digits = strspn(*text, "0123456789."), length;
@@ -126,7 +126,7 @@ static int take_time(const struct tm *time, usec_t *ret)
 
     copy.tm_isdst = -1;
     seconds = mktime(&copy);
-    /* The 31st of April becomes the 1st of May: that was not asked for. */
+    /* mktime() turns the 31st of April into the 1st of May: refuse that. */
     if (seconds < 0 || copy.tm_mday != time->tm_mday || copy.tm_mon != time->tm_mon)
         return -EINVAL;
     *ret = (usec_t)seconds * USEC_PER_SEC;

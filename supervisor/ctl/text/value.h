@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Values on the command line. All return 0, or -EINVAL and leave `*ret` alone. */
+/* Parses values of the command line. All functions return 0, or -EINVAL without changing `*ret`. */
 
 #include "shared/base/clock.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-/* As in the configuration: "1min 30s", "500ms", "1.5h", a bare number in seconds, "infinity". */
+/*
+ * A time span as in the configuration: "1min 30s", "500ms", "1.5h", a number of seconds,
+ * "infinity".
+ */
 int value_span(const char *text, usec_t *ret);
 
 /* "MIN..MAX", both spans, MIN <= MAX; a single span stands for both. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What the supervisor is, and which versions there are. */
+/* The verbs info and version. */
 
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
@@ -42,7 +42,7 @@ int verb_info(struct invocation *invocation)
     return r;
 }
 
-/* The supervisor's, or NULL without a word if none is there: that is no failure of this verb. */
+/* The supervisor's version, or NULL without an error message if it is not running. */
 static json_t *running_version(const struct invocation *invocation)
 {
     struct varlink_client client = VARLINK_CLIENT_NULL;

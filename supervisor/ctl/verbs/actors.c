@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* actors, exchanges, subscribe, unsubscribe: who is there, and who gets what. */
+/* The verbs actors, exchanges, subscribe and unsubscribe. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -148,7 +148,7 @@ static int list_exchanges(struct invocation *invocation)
     return r;
 }
 
-/* The exchange, and all its subscriptions, in one document. */
+/* Returns the exchange with all its subscriptions in one document. */
 static int get_exchange(struct invocation *invocation, const char *name, json_t **ret)
 {
     json_t *subscriptions;
@@ -187,7 +187,7 @@ static int show_exchange(struct invocation *invocation, const char *name)
     return r;
 }
 
-/* A call whose answer is of interest to --json only. */
+/* Calls a method whose reply is printed with --json only. */
 static int order(struct invocation *invocation, const char *method, json_t *parameters)
 {
     json_t *reply;

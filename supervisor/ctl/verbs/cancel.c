@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* cancel: some jobs by their ids, or all of a group. */
+/* The verb cancel: cancels jobs by id, or all jobs of a group. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -40,7 +40,7 @@ static int cancel_by_id(struct invocation *invocation)
     return status;
 }
 
-/* A job that has ended meanwhile, or is being cancelled already, is as it was to be. */
+/* Jobs that have ended meanwhile or are already being cancelled are no errors. */
 static bool is_done_already(const char *error)
 {
     static const char *const errors[] = {"NoSuchJob", "AlreadyEnded", "CancelAlreadyRequested"};
@@ -67,7 +67,7 @@ static int cancel_one_of_many(struct invocation *invocation, const char *id, uin
     return r;
 }
 
-/* `state` NULL = whatever is live. A page at a time: there may be very many. */
+/* Cancels jobs in this state (NULL = all live jobs), a page at a time. */
 static int cancel_state(struct invocation *invocation, const char *group, const char *state,
                         uint64_t *n)
 {
@@ -107,8 +107,8 @@ static int print_count(const char *group, uint64_t n)
 }
 
 /*
- * What waits goes first: what is cancelled at work makes room for it. The last time round catches
- * what has begun meanwhile.
+ * Cancels waiting jobs first, so that they do not begin when running jobs are cancelled. The last
+ * round catches jobs that began meanwhile.
  */
 static int cancel_group(struct invocation *invocation, const char *group)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* dead-letters and errors: what nobody handled, to be looked at, sent again, or forgotten. */
+/* The verbs dead-letters and errors: list, show, requeue and purge. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -41,8 +41,9 @@ static json_t *filter_json(const struct options *options, const char *queue)
 
 /* ---- list ---- */
 
-/* Why it is here, up to the end of the first line. A dead job's text says all; a message has a
- * reason and a sender, too. */
+/*
+ * Adds the reason, up to the end of its first line. A message also has a reason code and a sender.
+ */
 static void add_why(struct table *table, const json_t *letter)
 {
     const char *text = field_text(letter, "text");
@@ -88,7 +89,7 @@ static void show_list(const struct terminal *terminal, const json_t *letters, us
     table_deinit(&table);
 }
 
-/* Of both queues, since the supervisor started; also of those that are there no more. */
+/* Shows the totals of both queues since the supervisor started. */
 static void show_counts(const struct terminal *terminal, const json_t *counts)
 {
     _cleanup_free_ char *text = NULL;
@@ -162,7 +163,7 @@ static void show_payload(const struct terminal *terminal, const json_t *letter)
     }
 }
 
-/* Handlers that fail answer a negative errno; a job's code is whatever its worker says. */
+/* Handlers fail with a negative errno; the code of a job can be any number. */
 static void show_code(const struct terminal *terminal, int64_t code)
 {
     const char *name = code < 0 && code > -4096 ? strerrorname_np((int)-code) : NULL;
@@ -215,7 +216,7 @@ static int show_one(struct invocation *invocation, int64_t id)
 
 /* ---- requeue, purge ---- */
 
-/* What several calls have come to. */
+/* The combined outcome of several calls. */
 struct outcome {
     uint64_t requeued, failed;
     int64_t last; /* 0 = complete */
@@ -302,7 +303,7 @@ static int change_one(struct invocation *invocation, const char *what, int64_t i
     return requeue_some(invocation, parameters, &outcome);
 }
 
-/* All ids are tried; the last failure is the exit status. */
+/* Tries all ids; the last failure is the exit status. */
 static int each_id(struct invocation *invocation, const char *what)
 {
     int status = EXIT_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What is left of workers: death reports, and what they wrote to standard error. */
+/* The verbs deaths and log. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -12,7 +12,7 @@
 #include "supervisor/ctl/verbs/message-log.h"
 #include "supervisor/ctl/verbs/verbs.h"
 
-/* Reports unless --limit= says otherwise: more than that nobody reads at once. */
+/* The default of --limit. */
 #define DEATHS_SHOWN 10
 
 int verb_deaths(struct invocation *invocation)
@@ -47,7 +47,7 @@ static void print_lines(const struct invocation *invocation, const json_t *lines
     for (size_t i = 0; i < json_array_size(lines); i++) {
         const char *line = json_string_value(json_array_get(lines, i));
 
-        /* A terminal gets them made safe, a file gets them as they are. */
+        /* Control characters are escaped on a terminal only. */
         if (invocation->out.is_terminal)
             puts(SAFE_LINE(line ? line : ""));
         else

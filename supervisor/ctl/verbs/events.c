@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* events: what has happened; with --follow also what happens, across restarts of the supervisor. */
+/* The verb events: past events, and with --follow new ones, across restarts of the supervisor. */
 
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/pages.h"
@@ -11,15 +11,15 @@
 #include "supervisor/ctl/verbs/verbs.h"
 #include <time.h>
 
-/* How long until the next try to reach a supervisor that is gone. */
+/* The pause between attempts to reconnect. */
 #define RETRY (200 * USEC_PER_MSEC)
 
-/* How far a stream of events has come. */
+/* The position in a stream of events. */
 struct follower {
     const char *target;
     bool replay, jobs;
     bool connected;     /* at least once */
-    bool lost;          /* since then; the user knows */
+    bool lost;          /* connection lost; the user has been told */
     int64_t pid, since; /* of the supervisor */
     int64_t last;       /* id of the last event seen; 0 = none */
 };
@@ -50,7 +50,7 @@ static void wait_a_moment(void)
     (void)nanosleep(&time, NULL);
 }
 
-/* Which supervisor it is: event ids begin anew with each. */
+/* Identifies the supervisor, since event ids start again with each. */
 static int recognize(struct invocation *invocation, struct follower *follower)
 {
     json_t *info;
@@ -97,7 +97,7 @@ static int watch_once(struct invocation *invocation, struct follower *follower)
                      follower);
 }
 
-/* Until the user ends it, or the target is not there. */
+/* Follows until the user ends it or the target does not exist. */
 static int follow(struct invocation *invocation)
 {
     struct follower follower = {.target = invocation_operand(invocation, 0),

@@ -9,7 +9,7 @@
 #include "supervisor/ctl/verbs/verbs.h"
 #include <stdlib.h>
 
-/* What is being worked on, what waits for its time, what waits for a worker, what has ended. */
+/* The order of jobs: running, waiting for their time, queued, ended. */
 static int rank_of(const json_t *job)
 {
     static const char *const states[] = {"running", "backoff", "delayed", "queued"};
@@ -20,7 +20,7 @@ static int rank_of(const json_t *job)
     return ELEMENTS(states);
 }
 
-/* By which time, and by which other number before it, jobs of one rank are sorted. */
+/* The primary sort key of jobs of one rank. */
 static int64_t priority_of(const json_t *job, int rank)
 {
     return rank == 3 ? field_int(job, "priority") : 0;
@@ -51,7 +51,7 @@ static int compare_jobs(const void *a, const void *b)
     return r;
 }
 
-/* What there is of an endless list. */
+/* The first jobs of a list of any length. */
 struct best {
     size_t limit; /* 0 = all */
     uint64_t n;   /* that there were */
@@ -75,7 +75,7 @@ static void sort_jobs(json_t *jobs)
     free(sorted);
 }
 
-/* After each page: memory stays within what is shown. */
+/* Drops all other jobs after each page, to bound memory. */
 static void keep_best(json_t *jobs, void *userdata)
 {
     static const char *const heavy[] = {"result", "published", "attempts"};
@@ -119,7 +119,7 @@ int verb_jobs(struct invocation *invocation)
 
     parameters = json_pack("{s:s*, s:s*, s:b}", "group", invocation_operand(invocation, 0), "state",
                            options->state, "ended", options->ended);
-    /* All pages even of a limited list: the first jobs in its order may be on any of them. */
+    /* Read all pages even with a limit: the first jobs in this order may be on any page. */
     r = pages_collect(invocation, CALL_JOBS "List", parameters, "jobs", 0, keep_best, &best,
                       &reply);
     if (r != EXIT_OK)
@@ -134,7 +134,7 @@ int verb_jobs(struct invocation *invocation)
     return r;
 }
 
-/* Live jobs and successes are fine. */
+/* Live and successful jobs give EXIT_OK. */
 static int job_exit_status(const json_t *job)
 {
     return field_is(job, "state", "rejected") || field_is(job, "state", "dead") ||

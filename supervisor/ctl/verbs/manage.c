@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Orders to the supervisor: to groups and workers, and to read its configuration again. */
+/* The verbs that control groups and workers, and reload. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -12,7 +12,7 @@
 #include "supervisor/ctl/verbs/still.h"
 #include "supervisor/ctl/verbs/verbs.h"
 
-/* A change of targets, and how troupectl calls it while it is under way. */
+/* A change of targets, and its name while it is in progress. */
 struct change {
     const char *method;
     const char *doing; /* NULL = complete at once */
@@ -43,7 +43,7 @@ static int order_one(struct invocation *invocation, const struct change *change,
     return r;
 }
 
-/* All targets are tried; the last failure is the exit status. */
+/* Tries all targets; the last failure is the exit status. */
 static int order(struct invocation *invocation, const struct change *change)
 {
     int status = EXIT_OK;
@@ -107,7 +107,7 @@ int verb_resize(struct invocation *invocation)
     int64_t size;
     int r;
 
-    /* What is allowed is for the supervisor to say. */
+    /* The supervisor checks the range. */
     if (value_number(text, INT32_MIN, INT32_MAX, &size) < 0) {
         complain("'%s' is no number of workers", text);
         return EXIT_USAGE;
@@ -142,7 +142,7 @@ static size_t show_names(const struct terminal *terminal, const json_t *reply, c
     return json_array_size(names);
 }
 
-/* A line of standard error for each, as `verify` prints it. */
+/* Prints each problem on standard error, like `verify`. */
 static size_t print_problems(const json_t *reply, const char *what)
 {
     const json_t *lines = json_object_get(reply, what);
@@ -179,7 +179,7 @@ static void show_reload(const struct invocation *invocation, const json_t *reply
     }
 }
 
-/* The configuration is in force when a program is missing; a file that is left out is not. */
+/* A missing program does not keep the configuration from being in force; a skipped file does. */
 static int reload_status(const json_t *reply)
 {
     return json_array_size(json_object_get(reply, "left_out")) > 0 ? EXIT_INVALID : EXIT_OK;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * `map`: a job per line of input, results in the order of the input. The window (window.h) decides
- * what is submitted and what is written when; here it meets the input, the supervisor, the output
- * and the user.
+ * The verb map: submits a job per line of input and writes the results in the order of the input.
+ * The window (window.h) decides what is submitted and written when; this file connects it with
+ * input, supervisor, output and user.
  */
 
 #include "supervisor/ctl/call/attach.h"
@@ -25,7 +25,7 @@
 #include <stdio_ext.h>
 #include <string.h>
 
-/* How long a wait for one thing may keep the others waiting. */
+/* The longest time to wait before the other inputs are checked. */
 #define GLANCE       (100 * USEC_PER_MSEC)
 #define INPUT_GLANCE (10 * USEC_PER_MSEC)
 
@@ -40,12 +40,12 @@ struct map {
     struct map_failures failures;
     usec_t started_at;
     bool end;    /* of the input */
-    bool stop;   /* nothing more is read or submitted */
+    bool stop;   /* stop reading and submitting */
     bool broken; /* nobody reads the output any more */
     bool lost;   /* the supervisor is gone */
-    int status;  /* the first failure's */
+    int status;  /* of the first failure */
     uint64_t n_ended[TROUPE_DEAD + 1], n_refused, n_retried, n_given_up;
-    uint64_t n_bytes; /* of the input, whose results have been written */
+    uint64_t n_bytes; /* bytes of input whose results have been written */
 };
 
 static uint64_t count_ended(const struct map *map)
@@ -124,7 +124,7 @@ static void read_lines(struct map *map)
 
 /* ---- submitting ---- */
 
-/* A line that cannot be sent is like one that was refused. */
+/* Treats a line that cannot be sent like a refused one. */
 static void refuse(struct map *map, struct window_line *line, int error)
 {
     struct troupe_result result = {
@@ -152,7 +152,7 @@ static void submit_lines(struct map *map)
             map->lost = true;
         else if (r == -EINVAL || r == -EMSGSIZE || map->window.n_submitted == 0)
             refuse(map, line, r);
-        /* Whatever else is short will be there again when some results have been taken. */
+        /* Other resources become available when results have been taken. */
         return;
     }
     troupe_client_flush(map->attached.client);
@@ -182,7 +182,7 @@ static void take_result(struct map *map, struct troupe_result *result)
         map->stop = true;
 }
 
-/* How long to wait for a result, when none is there. */
+/* How long to wait for the next result. */
 static usec_t patience(struct map *map)
 {
     usec_t now = clock_now(), hold = usec_sub(map->window.hold, now);
@@ -216,13 +216,13 @@ static void add_failure(struct map *map, const struct window_line *line)
     fail(map, map_failures_add(&map->failures, line));
 }
 
-/* A full disk is told; that the reader has gone away (EPIPE) is the reader's own wish. */
+/* Reports a full disk, but not that the reader has gone (EPIPE). */
 static void output_failed(struct map *map)
 {
     if (errno != EPIPE && !map->broken)
         complain("cannot write the results: %s", strerror(errno));
     map->broken = true;
-    /* Nothing to be tried again at exit. */
+    /* Do not try to write it again at exit. */
     __fpurge(stdout);
     clearerr(stdout);
 }

@@ -14,7 +14,7 @@
 
 static const char *const WORDS[] = {"enqueued", "dispatched", "unhandled"};
 
-/* Whether `word` of that size is one of the words in `list`, which commas separate. */
+/* Whether `word` comes first in the comma-separated `*list`; then moves behind it. */
 static bool takes_away(const char **list, const char *word)
 {
     const size_t size = strlen(word);

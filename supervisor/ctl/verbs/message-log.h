@@ -3,5 +3,5 @@
 
 struct invocation;
 
-/* As --messages= says. An exit status. */
+/* Changes which messages are logged, according to --messages=. Returns an exit status. */
 int message_log_switch(struct invocation *invocation, const char *target);

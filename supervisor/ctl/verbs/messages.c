@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* tell, ask, schedule, unschedule, timers: messages, now and later. */
+/* The verbs tell, ask, schedule, unschedule and timers. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -16,15 +16,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Whatever its bytes are, a payload of this size fits into a request: JSON takes six characters at
- * worst. */
+/* A payload of this size always fits into a request: JSON needs at most six characters per byte. */
 #define PAYLOAD_MAX (VARLINK_CLIENT_REQUEST_MAX / 8)
 
-/* What the supervisor adds to an ask's time-out until its answer has come. */
+/* Added to the time-out of an ask to wait for the supervisor's answer. */
 #define ASK_GRACE (5 * USEC_PER_SEC)
 #define ASK_USUAL (25 * USEC_PER_SEC)
 
-/* Operands ACTOR TYPE [-], options of the payload and the key. */
+/* Builds the parameters from the operands ACTOR TYPE [-] and the options for payload and key. */
 static int message_parameters(struct invocation *invocation, json_t **ret)
 {
     _cleanup_free_ char *data = NULL;

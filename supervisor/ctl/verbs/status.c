@@ -26,7 +26,7 @@ static bool group_is_up(const json_t *group)
     return field_is(group, "state", "running") || field_is(group, "state", "paused");
 }
 
-/* As the eye should meet them. */
+/* States in trouble, in the order of the summary. */
 static const char *const troubles[] = {"cannot start", "failed",   "failing",  "behind",
                                        "degraded",     "starting", "stopping", "draining"};
 
@@ -42,7 +42,7 @@ static size_t rank(const json_t *group)
     return ELEMENTS(troubles);
 }
 
-/* EXIT_OK if every group is up and does its work. */
+/* EXIT_OK if all groups are well. */
 static int status_of_groups(const json_t *groups)
 {
     for (size_t i = 0; i < json_array_size(groups); i++)
@@ -67,7 +67,7 @@ static void show_supervisor(const struct invocation *invocation, const json_t *i
                    plural(workers), COUNT(jobs), plural(jobs), COUNT(clients), plural(clients));
 }
 
-/* One line of how many, since the groups themselves may fill pages. */
+/* Summarises the states in trouble in one line. */
 static void show_troubles(const struct terminal *terminal, const json_t *groups)
 {
     size_t counts[ELEMENTS(troubles) + 1] = {0};
@@ -130,7 +130,7 @@ static bool show_one_cell(const struct invocation *invocation, const json_t *gro
     return group_is_up(cell);
 }
 
-/* There are two while one replaces the other. */
+/* A worker and its replacement may both exist. */
 static bool show_one_worker(const struct invocation *invocation, const json_t *group,
                             const char *target)
 {
@@ -150,7 +150,7 @@ static bool show_one_worker(const struct invocation *invocation, const json_t *g
     return up;
 }
 
-/* `target` is a cell or a worker: of what came back, that one. */
+/* Shows the cell or worker `target` of the group. */
 static bool show_part(const struct invocation *invocation, const json_t *group, const char *target)
 {
     const json_t *cell = cells_find(group, target);
@@ -181,7 +181,7 @@ static int show_groups(const struct invocation *invocation, const json_t *groups
     return status;
 }
 
-/* The worst that was seen decides; a target that is not there is worse than one that is down. */
+/* The worse of two exit statuses; a missing target is worse than one that is down. */
 static int worse(int a, int b)
 {
     return a > b ? a : b;

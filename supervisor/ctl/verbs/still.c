@@ -9,7 +9,7 @@
 
 struct tally {
     uint64_t n;       /* workers */
-    uint64_t n_late;  /* not where they are to be */
+    uint64_t n_late;  /* not yet in the wanted state */
     uint64_t n_hands; /* of these: with a job in hand */
 };
 

@@ -6,9 +6,9 @@
 struct invocation;
 
 /*
- * Says how far a change of `target` has come whose --wait ran out of time: "digest: still stopping:
- * 19 of 60 have a job in hand; it goes on". `doing`: "stopping" and the like. `ends`: its workers
- * are to be down in the end, else up. EXIT_TIMEOUT, or what went wrong.
+ * Prints the progress of a change whose --wait timed out: "digest: still stopping: 19 of 60 have a
+ * job in hand; it goes on". `doing` is a word such as "stopping". `ends`: the workers are to be
+ * down in the end, otherwise up. Returns EXIT_TIMEOUT or the status of another error.
  */
 int still_under_way(struct invocation *invocation, const char *target, const char *doing,
                     bool ends);

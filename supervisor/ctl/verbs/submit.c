@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * `create` and `do`. Small payloads go over the socket as everybody's do. Results may be of any
- * size, and so `do` takes the rings unless JSON is asked for.
+ * The verbs create and do. Small payloads go over the socket. Since results may have any size, `do`
+ * uses the rings unless JSON is wanted.
  */
 
 #include "shared/base/cleanup.h"
@@ -25,10 +25,10 @@
  * worst. */
 #define SOCKET_PAYLOAD_MAX (VARLINK_CLIENT_REQUEST_MAX / 8)
 
-/* How often a wait looks whether the user wants to go. */
+/* How often a wait checks for an interrupt. */
 #define GLANCE (100 * USEC_PER_MSEC)
 
-/* If it is given; JSON's integers are signed, and their largest stands for an infinite time. */
+/* Sets a time if it is given. The largest JSON integer means infinity. */
 static void set_usec(json_t *json, const char *key, usec_t value)
 {
     if (json && value > 0)
@@ -147,11 +147,10 @@ static int do_json(struct invocation *invocation, const char *data, size_t size)
     return r;
 }
 
-/* An id of our own: with it the job can be cancelled before its end tells the id. */
+/* Makes an id, so that the job can be cancelled while it runs. */
 static const char *make_id(char *id, size_t size)
 {
-    /* A kernel that has no random numbers yet leaves these: still unlike those of other processes.
-     */
+    /* Used if the kernel has no random numbers yet; unique enough. */
     uint64_t random[2] = {(uint64_t)getpid(), clock_realtime()};
 
     (void)!getrandom(random, sizeof(random), GRND_NONBLOCK);
@@ -159,7 +158,7 @@ static const char *make_id(char *id, size_t size)
     return id;
 }
 
-/* Waits for the end; the first SIGINT becomes a cancellation. */
+/* Waits for the end of the job; the first SIGINT cancels it. */
 static int await_end(struct troupe_client *client, const char *id, struct troupe_result *ret)
 {
     bool cancelled = false;

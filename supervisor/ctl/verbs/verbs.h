@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What each verb does. All return an enum exit_status, having told what went wrong. */
+/* The functions of all verbs. They print errors and return an enum exit_status. */
 
 struct invocation;
 

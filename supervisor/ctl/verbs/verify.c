@@ -34,7 +34,10 @@ static int show_json(const struct invocation *invocation, const struct config_pr
     return r;
 }
 
-/* No problem of the file, but whoever wrote the limit relies on it. */
+/*
+ * Warns about limits that have no effect here: not an error in the file, but somebody relies on
+ * them.
+ */
 static void warn_of_limits(const struct config *config)
 {
     const unsigned there = cgroup_machine_controllers();
