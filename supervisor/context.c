@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/context.h"
 
+void context_share(struct context *context)
+{
+    context->pools = (struct pool_context){
+        .loop = context->loop,
+        .events = &context->events,
+        .log = &context->log,
+        .deaths = &context->deaths,
+        .jobs = &context->jobs,
+        .actors = &context->actors,
+        .starts = &context->starts,
+        .random = &context->random,
+        .runtime_directory = context->runtime_directory,
+        .context = context,
+    };
+}
+
 const char *context_state_to_string(enum context_state state)
 {
     static const char *const STATES[] = {

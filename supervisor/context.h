@@ -19,6 +19,7 @@
 #include "supervisor/message/ask.h"
 #include "supervisor/message/dead-letter.h"
 #include "supervisor/message/schedule.h"
+#include "supervisor/pool/pool-context.h"
 #include "supervisor/process/backoff.h"
 #include "supervisor/process/spawner.h"
 #include <sys/resource.h>
@@ -49,6 +50,7 @@ struct context {
     struct death_log deaths;
     struct dead_letters dead_letters;
     struct limited_log log;
+    struct pool_context pools;
     struct work_queue starts, reaps;
     struct spawner spawner;
     struct backoff_random random;
@@ -65,6 +67,9 @@ struct context {
      * case. */
     void (*reload)(struct context *context, struct reload_call *call);
 };
+
+/* Once the loop is there: hands the folders of the supervisor what they need of it. */
+void context_share(struct context *context);
 
 /* "starting", "running", "reloading", "stopping". Static. */
 const char *context_state_to_string(enum context_state state);

@@ -19,7 +19,7 @@ static size_t count_blocked(const struct registry *registry)
         const struct group *group = registry->sorted[i];
 
         if (group->wanted && group_is_blocked(group))
-            n += group->census.n[CENSUS_UNWANTED];
+            n += group->pools.census.n[CENSUS_UNWANTED];
     }
     return n;
 }

@@ -158,6 +158,7 @@ static int open_context(struct supervisor *supervisor)
     int r;
 
     context->keeper = supervisor->options->keeper;
+    context_share(context);
     work_queue_init(&context->starts, context->loop);
     r = spawner_init(&context->spawner, context->loop, supervisor->options->channel,
                      &context->starts);

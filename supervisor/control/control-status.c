@@ -184,7 +184,7 @@ static void next_worker(struct status *status, const struct group *group)
     struct reply *reply = request_part_reply(&status->parts);
     const struct cell *cell = status->cell ? status->cell : group->cell;
     bool gone = status->cell && status->cells.next != status->cell;
-    struct slot *slot = gone ? NULL : cell_next_slot(cell, &status->worker);
+    struct slot *slot = gone ? NULL : pool_next_slot(&cell->pool, &status->worker);
 
     if (!slot || (status->cell && reply->size >= REPORT_DETAIL_MAX))
         end_workers(status, group);

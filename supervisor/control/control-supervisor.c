@@ -111,7 +111,7 @@ static void stop_group(struct group *group)
 
 static void stop_cell(struct cell *cell)
 {
-    cell_stop(cell, false);
+    pool_stop(&cell->pool, false);
 }
 
 static void stop_slot(struct slot *slot)
@@ -129,7 +129,7 @@ static void stop_within(const struct registry_target *target, usec_t time)
     }
     group_each_cell (cell, target->group)
         for (size_t i = 0;
-             (!target->cell || target->cell == cell) && (slot = cell_next_slot(cell, &i));)
+             (!target->cell || target->cell == cell) && (slot = pool_next_slot(&cell->pool, &i));)
             slot_stop_within(slot, time);
 }
 
@@ -277,7 +277,7 @@ static void resize(struct request *request)
         return;
     if (!control_find_pool(request, parameters.target, &target))
         return;
-    old_size = target.cell ? target.cell->size : target.group->size;
+    old_size = target.cell ? target.cell->pool.size : target.group->size;
     r = target.cell ? group_resize_cell(target.cell, parameters.size.value)
                     : group_resize(target.group, parameters.size.value);
     if (r == 0)

@@ -69,7 +69,7 @@ static struct finding slots_all(const struct cell *cell, size_t first, size_t en
     struct finding all = {.verdict = WAIT_REACHED};
     const struct slot *slot;
 
-    while (first < end && (slot = cell_next_slot(cell, &first))) {
+    while (first < end && (slot = pool_next_slot(&cell->pool, &first))) {
         struct finding one = look(slot);
 
         if (one.verdict == WAIT_MISSED)
@@ -82,20 +82,20 @@ static struct finding slots_all(const struct cell *cell, size_t first, size_t en
 
 static struct finding size_changes(const struct wait *wait, const struct cell *cell)
 {
-    if (cell->size != wait->new_size)
+    if (cell->pool.size != wait->new_size)
         return missed(wait->target, "resized again");
-    if (!cell_is_trimmed(cell))
+    if (!pool_is_trimmed(&cell->pool))
         return found(WAIT_ON);
-    if (!cell->wanted)
+    if (!cell->pool.wanted)
         return found(WAIT_REACHED);
-    return slots_all(cell, wait->old_size, cell->size, slot_comes_up);
+    return slots_all(cell, wait->old_size, cell->pool.size, slot_comes_up);
 }
 
 static struct finding look_at_cell(const struct wait *wait, const struct cell *cell)
 {
     switch (wait->goal) {
     case CONTROL_GOAL_UP:
-        return slots_all(cell, 0, cell->size, slot_comes_up);
+        return slots_all(cell, 0, cell->pool.size, slot_comes_up);
     case CONTROL_GOAL_DOWN:
         return slots_all(cell, 0, SIZE_MAX, slot_goes_down);
     case CONTROL_GOAL_SIZE:

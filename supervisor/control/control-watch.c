@@ -265,7 +265,7 @@ static const struct slot *next_of_log(struct log *log, const struct group *group
         if (log->cells.next != log->cell)
             log->worker = 0;
         log->cell = log->cells.next;
-        slot = cell_next_slot(log->cell, &log->worker);
+        slot = pool_next_slot(&log->cell->pool, &log->worker);
         if (slot)
             return slot;
         if (!log->whole_group)

@@ -125,7 +125,7 @@ static void report_words(struct reply *reply, const struct access *access, struc
 {
     if (slot->process.pid <= 0)
         reply_string_if(reply, "status", slot->status_text);
-    if (!access_group(access, slot->cell->group)) {
+    if (!access_group(access, cell_of_pool(slot->pool)->group)) {
         reply_bool(reply, "restricted", true);
         return;
     }
@@ -202,7 +202,8 @@ static void report_last_dead(struct reply *reply, const struct access *access,
     reply_end_object(reply);
 }
 
-static void report_counters(struct reply *reply, const struct cell_counters *counters)
+static void report_counters(struct reply *reply, const struct cell_counters *counters,
+                            uint64_t deaths)
 {
     reply_uint(reply, "succeeded", counters->succeeded);
     reply_uint(reply, "rejected", counters->rejected);
@@ -210,7 +211,7 @@ static void report_counters(struct reply *reply, const struct cell_counters *cou
     reply_uint(reply, "dead", counters->dead);
     reply_uint(reply, "retries", counters->retries);
     reply_uint(reply, "refused", counters->refused);
-    reply_uint(reply, "deaths", counters->deaths);
+    reply_uint(reply, "deaths", deaths);
 }
 
 void report_cell_begin(struct reply *reply, const struct cell *cell)
@@ -218,14 +219,14 @@ void report_cell_begin(struct reply *reply, const struct cell *cell)
     reply_object(reply, NULL);
     reply_string(reply, "key", cell->key);
     reply_string(reply, "state", cell_state(cell));
-    reply_uint(reply, "size", cell->size);
+    reply_uint(reply, "size", cell->pool.size);
     reply_uint(reply, "queued", cell->queue.n_jobs);
     reply_uint(reply, "queue_bytes", cell->queue_bytes);
     reply_uint(reply, "running", cell->n_running);
     reply_uint(reply, "waiting", cell->n_backoff);
     reply_uint(reply, "senders", cell->n_waiters);
     reply_uint_if(reply, "oldest_queued_at", queue_oldest(&cell->queue));
-    report_counters(reply, &cell->counters);
+    report_counters(reply, &cell->counters, cell->pool.n_deaths);
     report_outcomes(reply, &cell->outcomes);
     report_latency(reply, &cell->latency, &cell->work);
 }
@@ -251,7 +252,7 @@ void report_group_begin(struct reply *reply, const struct access *access, const 
     reply_uint(reply, "senders", group->n_waiters);
     reply_uint(reply, "results", group->results.n_jobs);
     reply_uint(reply, "results_bytes", group->results.bytes);
-    report_counters(reply, &group->counters);
+    report_counters(reply, &group->counters, group->pools.n_deaths);
     report_outcomes(reply, group_outcomes(group));
     report_last_dead(reply, access, group);
     report_latency(reply, group->cell ? &group->cell->latency : &group->latency,

@@ -114,7 +114,7 @@ static void cell_tell_dead(struct cell *cell, struct job *job, const char *detai
                                            .level = LOG_LEVEL_ERROR,
                                            .type = "job.dead",
                                            .group = cell->group->name,
-                                           .cell = cell_event_name(cell),
+                                           .cell = pool_event_name(&cell->pool),
                                            .job = id,
                                            .message_id = EVENT_ID_JOB_DEAD,
                                            .message = message,
@@ -217,10 +217,12 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
     }
 }
 
-/* ---- told by slots ---- */
+/* ---- told by the pool ---- */
 
-void cell_job_started(struct cell *cell, struct job *job)
+void cell_job_started(struct pool *pool, struct job *job)
 {
+    struct cell *cell = cell_of_pool(pool);
+
     progress_moved(cell);
     job->started = true;
     job->n_unbegun = 0;
@@ -240,9 +242,11 @@ static void cell_job_erred(struct cell *cell, struct job *job, const char *worke
     cell_attempt_failed(cell, job, worker, job->crash ? job->crash : "retry", detail);
 }
 
-void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
+void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
                        enum protocol_outcome outcome, int32_t code, struct payload *result)
 {
+    struct cell *cell = cell_of_pool(pool);
+
     cell_add_running(cell, -1);
     job->code = code;
     if (job->cancel_requested && outcome != PROTOCOL_RETRY) {
@@ -264,8 +268,10 @@ void cell_job_answered(struct cell *cell, struct job *job, const char *worker,
     }
 }
 
-void cell_job_returned(struct cell *cell, struct job *job)
+void cell_job_returned(struct pool *pool, struct job *job)
 {
+    struct cell *cell = cell_of_pool(pool);
+
     cell_add_running(cell, -1);
     if (job->cancel_requested) {
         cell_end_cancelled(cell, job);
@@ -283,8 +289,10 @@ void cell_job_returned(struct cell *cell, struct job *job)
     job_tell_waiters(job);
 }
 
-void cell_job_lost(struct cell *cell, struct job *job, const struct death *death)
+void cell_job_lost(struct pool *pool, struct job *job, const struct death *death)
 {
+    struct cell *cell = cell_of_pool(pool);
+
     cell_add_running(cell, -1);
     if (death->cause != DEATH_STOP || job->cancel_requested || cell->closed) {
         cell_attempt_failed(cell, job, death->worker, death_cause_to_string(death->cause),

@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * What the parts of a cell owe each other: cell.c has the queue and the matching of jobs to slots;
- * cell-submit.c how a job comes into it; cell-room.c its bounds, and who waits for room;
- * cell-state.c what it says of itself; cell-job.c what an attempt comes to, a retry or the end;
- * cell-pool.c the slots, how many there are, and when all of them go.
+ * Internal interface between cell*.c: cell.c has the queue, and matches jobs to slots;
+ * cell-submit.c accepts jobs; cell-room.c has the bounds, and those who wait for room; cell-job.c
+ * what becomes of an attempt, a retry or the end; cell-idle.c retires a cell without jobs.
  */
 
 #include "supervisor/group/cell-submit.h"
@@ -64,9 +63,13 @@ void cell_turn_away_misfits(struct cell *cell);
 /* As many of those who wait as there are places now are told. */
 void cell_call_waiters(struct cell *cell);
 
-/* ---- cell-pool.c ---- */
+/* The pool's word about a job: see struct pool_handler. */
+void cell_job_started(struct pool *pool, struct job *job);
+void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
+                       enum protocol_outcome outcome, int32_t code, struct payload *result);
+void cell_job_returned(struct pool *pool, struct job *job);
+void cell_job_lost(struct pool *pool, struct job *job, const struct death *death);
 
-/* Slots beyond the pool's size go once they and all above them are stopped. */
-void cell_trim(struct cell *cell);
+/* ---- cell-idle.c ---- */
 
 void cell_on_idle_timer(struct timer *timer, usec_t now);

@@ -5,9 +5,9 @@
 #include "shared/base/log.h"
 #include "supervisor/context.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/order.h"
 #include "supervisor/message/router.h"
-#include "supervisor/pool/slot-private.h"
-#include "supervisor/pool/spare.h"
+#include "supervisor/pool/slot.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -37,40 +37,6 @@ void cell_enqueue(struct cell *cell, struct job *job, bool first)
     cell_wake(cell);
 }
 
-/* ---- told by slots ---- */
-
-void cell_slot_available(struct cell *cell, struct slot *slot)
-{
-    /* With Prefetch= it was there all the time, having room. */
-    list_unlink(&slot->available_link);
-    /* Last in, first out: the worker whose memory is still in the caches. */
-    list_push_front(&cell->available, &slot->available_link);
-    cell_wake(cell);
-}
-
-void cell_slot_has_room(struct cell *cell, struct slot *slot)
-{
-    /* Idle ones come first. */
-    if (list_linked(&slot->available_link))
-        return;
-    list_push_back(&cell->available, &slot->available_link);
-    cell_wake(cell);
-}
-
-void cell_slot_withdrawn(struct cell *cell, struct slot *slot)
-{
-    (void)cell;
-    list_unlink(&slot->available_link);
-}
-
-void cell_slot_stopped(struct cell *cell, struct slot *slot)
-{
-    if (slot->retired || slot == cell->aside)
-        cell_wake(cell);
-    if (slot != cell->aside && cell->slots[slot->index]->beside == slot)
-        spare_review(slot);
-}
-
 /* ---- dispatch ---- */
 
 static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
@@ -84,8 +50,6 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     r = slot_assign(slot, job);
     if (r == 0) {
         progress_moved(cell);
-        if (slot_may_take_job(slot))
-            list_push_back(&cell->available, &slot->available_link);
         job_tell_waiters(job);
         return;
     }
@@ -102,7 +66,6 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
                       r < 0 ? strerror(-r) : "its inbox is full");
     if (slot_is_up(slot)) {
         /* Ours is the fault: descriptors, memory. */
-        cell_slot_available(cell, slot);
         cell_back_off(cell, job, CELL_HANDOVER_RETRY);
     } else {
         job_set_state(job, JOB_QUEUED);
@@ -113,27 +76,68 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
 static void cell_dispatch(struct loop_deferred *deferred)
 {
     struct cell *cell = list_entry(deferred, struct cell, dispatch);
-    struct list *node;
+    struct slot *slot;
     struct job *job;
 
-    replacement_step(cell);
-    spare_step(cell);
-    cell_trim(cell);
+    pool_step(&cell->pool);
     while (!cell->paused && (job = queue_first(&cell->queue)) &&
-           (node = list_first(&cell->available))) {
-        struct slot *slot = list_entry(node, struct slot, available_link);
-
-        list_unlink(node);
-        /* A reload may have changed Prefetch= or MaxJobs= since it said that it has room. */
-        if (slot_may_take_job(slot))
-            cell_assign(cell, slot, job);
-    }
+           (slot = pool_take_slot(&cell->pool)))
+        cell_assign(cell, slot, job);
     cell_call_waiters(cell);
     if (cell->group->removed && cell->group->n_live == 0)
         group_drained(cell->group);
-    if (cell->retiring && cell->n_slots == 0 && !cell->aside)
+    if (cell->retiring && pool_is_empty(&cell->pool))
         group_retire_cell(cell->group, cell);
 }
+
+/* ---- the pool's owner ---- */
+
+static void cell_on_wake(struct pool *pool)
+{
+    cell_wake(cell_of_pool(pool));
+}
+
+static bool cell_has_job(const struct pool *pool)
+{
+    const struct cell *cell = cell_of_pool(pool);
+
+    return !cell->paused && queue_first(&cell->queue);
+}
+
+static void cell_on_down(struct pool *pool)
+{
+    group_cell_is_down(cell_of_pool(pool)->group);
+}
+
+static unsigned cell_take_along(struct pool *pool)
+{
+    return order_take_along(&cell_of_pool(pool)->context->registry, cell_of_pool(pool)->group);
+}
+
+static void cell_on_restart_due(struct pool *pool)
+{
+    /* A group that waits for others releases its cells when they have come up. */
+    if (!cell_of_pool(pool)->group->pending)
+        pool_release(pool);
+}
+
+static void cell_on_roll_failed(struct pool *pool)
+{
+    group_roll_failed(cell_of_pool(pool));
+}
+
+static const struct pool_handler CELL_POOL = {
+    .wake = cell_on_wake,
+    .has_job = cell_has_job,
+    .job_started = cell_job_started,
+    .job_answered = cell_job_answered,
+    .job_returned = cell_job_returned,
+    .job_lost = cell_job_lost,
+    .down = cell_on_down,
+    .take_along = cell_take_along,
+    .restart_due = cell_on_restart_due,
+    .roll_failed = cell_on_roll_failed,
+};
 
 /* ---- cancelling ---- */
 
@@ -217,12 +221,12 @@ static int cell_new_actor(struct cell *cell)
 
     if (cell->config->type != CONFIG_ACTOR)
         return 0;
-    r = actor_new(&cell->actor, cell->context, ACTOR_POOL, cell->name);
+    r = actor_new(&cell->pool.actor, cell->context, ACTOR_POOL, cell->name);
     if (r < 0)
         return r;
-    cell->actor->cell = cell;
-    cell->actor->log = cell->group->message_log;
-    cell->actor->paused = cell->paused;
+    cell->pool.actor->cell = cell;
+    cell->pool.actor->log = cell->group->message_log;
+    cell->pool.actor->paused = cell->paused;
     return 0;
 }
 
@@ -240,26 +244,30 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->closed = group->closed;
     cell->idle_since = cell_now(cell);
     cell_set_name(cell, key);
+    pool_init(&cell->pool, &(struct pool_options){
+                               .handler = &CELL_POOL,
+                               .set = &group->pools,
+                               .config = cell->config,
+                               .name = cell->name,
+                               .key = cell->key,
+                           });
     list_init(&cell->link);
-    spare_init(cell);
     list_init(&cell->cursors);
-    list_init(&cell->available);
     queue_init(&cell->queue);
     list_init(&cell->backoff);
     list_init(&cell->waiting);
     list_init(&cell->called);
     timer_init(&cell->idle_timer, cell_on_idle_timer);
     loop_deferred_init(&cell->dispatch, cell_dispatch);
-    replacement_init(cell);
     progress_init(cell);
     r = cell_new_actor(cell);
     if (r == 0)
-        r = cell_reserve(cell, group->size);
+        r = pool_reserve(&cell->pool, group->size);
     if (r < 0) {
         cell_free(cell);
         return r;
     }
-    cell_set_size(cell, group->size);
+    pool_set_size(&cell->pool, group->size);
     *ret = cell;
     return 0;
 }
@@ -272,17 +280,10 @@ struct cell *cell_free(struct cell *cell)
     cell_turn_away(cell);
     timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
     loop_undefer(&cell->dispatch);
-    spare_deinit(cell);
     progress_deinit(cell);
-    replacement_deinit(cell);
-    for (size_t i = 0; i < cell->n_slots; i++) {
-        cell->slots[i]->beside = slot_free(cell->slots[i]->beside);
-        slot_free(cell->slots[i]);
-    }
-    if (cell->actor)
-        router_remove(cell->actor, "its group, or its cell, is gone");
-    restart_reset(&cell->tally);
-    free(cell->slots);
+    pool_deinit(&cell->pool);
+    if (cell->pool.actor)
+        router_remove(cell->pool.actor, "its group, or its cell, is gone");
     free(cell);
     return NULL;
 }
@@ -290,15 +291,33 @@ struct cell *cell_free(struct cell *cell)
 void cell_pause(struct cell *cell)
 {
     cell->paused = true;
-    if (cell->actor)
-        router_pause(cell->actor);
+    if (cell->pool.actor)
+        router_pause(cell->pool.actor);
 }
 
 void cell_resume(struct cell *cell)
 {
     cell->paused = false;
-    if (cell->actor)
-        router_resume(cell->actor);
+    if (cell->pool.actor)
+        router_resume(cell->pool.actor);
     cell_wake(cell);
     cell_watch_idle(cell);
+}
+
+void cell_start(struct cell *cell)
+{
+    pool_start(&cell->pool);
+    cell_watch_idle(cell);
+}
+
+void cell_restart(struct cell *cell)
+{
+    pool_restart(&cell->pool);
+    cell_watch_idle(cell);
+}
+
+void cell_reset(struct cell *cell)
+{
+    cell->outcomes = (struct outcomes){0};
+    pool_reset(&cell->pool);
 }

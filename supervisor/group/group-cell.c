@@ -60,7 +60,7 @@ static int group_pick_cell(struct group *group, const struct cell_request *reque
 
 static void group_begin_cell(struct group *group, struct cell *cell)
 {
-    cell_tell(cell, LOG_LEVEL_INFO, "cell.created", NULL, "is created");
+    pool_tell(&cell->pool, LOG_LEVEL_INFO, "cell.created", NULL, "is created");
     if (group->wanted)
         cell_start(cell);
     cell_watch_idle(cell);
@@ -125,12 +125,7 @@ void group_retire_cell(struct group *group, struct cell *cell)
 {
     assert(cell_live_jobs(cell) == 0);
     cell_table_remove(&group->cells, cell);
-    cell_tell(cell, LOG_LEVEL_INFO, "cell.retired", NULL, "is retired: no jobs for CellIdleSec=");
+    pool_tell(&cell->pool, LOG_LEVEL_INFO, "cell.retired", NULL,
+              "is retired: no jobs for CellIdleSec=");
     cell_free(cell);
-}
-
-void group_note_generation(struct group *group, uint64_t generation)
-{
-    if (generation > group->generations)
-        group->generations = generation;
 }

@@ -70,7 +70,7 @@ static void wait_for_next_try(struct group_fault *fault)
 void group_fault_unblock(struct group *group)
 {
     group_each_cell (cell, group)
-        if (cell->wanted)
+        if (cell->pool.wanted)
             cell_start(cell);
     if (group->wanted)
         group_start(group);

@@ -10,9 +10,9 @@ int group_reserve(struct group *group, size_t size)
 
     group_each_cell (cell, group) {
         if (r == 0 && !cell->retiring)
-            r = cell_reserve(cell, size);
+            r = pool_reserve(&cell->pool, size);
         if (r < 0)
-            cell_set_size(cell, cell->size);
+            pool_set_size(&cell->pool, cell->pool.size);
     }
     return r;
 }
@@ -24,7 +24,7 @@ void group_set_size(struct group *group, size_t size)
         if (cell->retiring)
             continue; /* comes back with the new size, if at all */
         cell->own_size = false;
-        cell_set_size(cell, size);
+        pool_set_size(&cell->pool, size);
         cell_watch_idle(cell);
     }
 }
@@ -61,7 +61,7 @@ int group_resize(struct group *group, int64_t size)
 int group_resize_cell(struct cell *cell, int64_t size)
 {
     char text[64];
-    size_t before = cell->size;
+    size_t before = cell->pool.size;
     int r;
 
     if (cell == cell->group->cell)
@@ -75,13 +75,13 @@ int group_resize_cell(struct cell *cell, int64_t size)
         if (r < 0)
             return r;
     }
-    r = cell_reserve(cell, (size_t)size);
+    r = pool_reserve(&cell->pool, (size_t)size);
     if (r < 0)
         return r;
     cell->own_size = (size_t)size != cell->group->size;
-    cell_set_size(cell, (size_t)size);
+    pool_set_size(&cell->pool, (size_t)size);
     cell_watch_idle(cell);
     (void)snprintf(text, sizeof(text), "is resized from %zu to %lld", before, (long long)size);
-    cell_tell(cell, LOG_LEVEL_NOTICE, "cell.resized", NULL, text);
+    pool_tell(&cell->pool, LOG_LEVEL_NOTICE, "cell.resized", NULL, text);
     return 0;
 }

@@ -9,26 +9,18 @@ uint64_t group_queued(const struct group *group)
     return group->n_live - group->n_running - group->n_backoff;
 }
 
-void group_recount(struct cell *cell, unsigned before, unsigned after)
+void group_set_retiring(struct cell *cell, bool retiring)
 {
     struct group *group = cell->group;
 
-    census_move(&cell->census, before, after);
-    census_move(&group->census, before, after);
-    if (cell->retiring)
-        census_move(&group->retiring, before, after);
-    registry_recount(&group->context->registry, group, before, after);
-}
-
-void group_set_retiring(struct cell *cell, bool retiring)
-{
     if (cell->retiring == retiring)
         return;
     cell->retiring = retiring;
     if (retiring)
-        census_add(&cell->group->retiring, &cell->census);
+        census_add(&group->retiring, &cell->pool.census);
     else
-        census_subtract(&cell->group->retiring, &cell->census);
+        census_subtract(&group->retiring, &cell->pool.census);
+    cell->pool.census.parent = retiring ? &group->retiring : &group->pools.census;
 }
 
 void group_set_pending(struct group *group, bool pending)
@@ -58,7 +50,7 @@ void group_note_dead(struct group *group, const struct job *job)
 /* Of those of its workers that stay. */
 static const char *group_workers_state(const struct group *group)
 {
-    struct census staying = group->census;
+    struct census staying = group->pools.census;
     bool paused = group->cell ? group->cell->paused : group->paused;
 
     census_subtract(&staying, &group->retiring);
@@ -96,10 +88,15 @@ bool group_is_well(const struct group *group)
 
 bool group_decided(const struct group *group)
 {
-    return !group->pending && group->census.n[CENSUS_UNDECIDED] == 0;
+    return !group->pending && group->pools.census.n[CENSUS_UNDECIDED] == 0;
+}
+
+void group_cell_is_down(struct group *group)
+{
+    registry_note_down(&group->context->registry, group);
 }
 
 bool group_down(const struct group *group)
 {
-    return census_down(&group->census);
+    return census_down(&group->pools.census);
 }

@@ -4,9 +4,9 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/context.h"
+#include "supervisor/event/event-id.h"
 #include "supervisor/message/router.h"
 #include "supervisor/pool/slot.h"
-#include "supervisor/pool/spare.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,6 +64,9 @@ int group_new(struct group **ret, struct context *context, struct config_group *
     group->config = config;
     group->name = config->name;
     group->size = config->size;
+    group->pools.context = &context->pools;
+    group->pools.census.parent = &context->registry.census;
+    group->retiring.parent = &group->pools.census;
     list_init(&group->pending_link);
     list_init(&group->removed_link);
     list_init(&group->down_link);
@@ -72,8 +75,8 @@ int group_new(struct group **ret, struct context *context, struct config_group *
                             config->results_memory_max);
     r = cell_table_init(&group->cells);
     if (r == 0) {
-        group->blobs = blob_share_new(&context->jobs.blobs);
-        r = group->blobs ? 0 : -ENOMEM;
+        group->pools.blobs = blob_share_new(&context->jobs.blobs);
+        r = group->pools.blobs ? 0 : -ENOMEM;
     }
     if (r == 0)
         r = group_make_only_cell(group);
@@ -104,7 +107,7 @@ struct group *group_free(struct group *group)
     kept_results_deinit(&group->results);
     cell_table_deinit(&group->cells);
     group_fault_end(group);
-    (void)blob_share_unref(group->blobs);
+    (void)blob_share_unref(group->pools.blobs);
     config_group_free(group->config);
     free(group);
     return NULL;
@@ -125,7 +128,7 @@ void group_stop(struct group *group, bool hurry)
     group->wanted = false;
     group_set_pending(group, false);
     group_each_cell (cell, group)
-        cell_stop(cell, hurry);
+        pool_stop(&cell->pool, hurry);
 }
 
 void group_restart(struct group *group)
@@ -182,7 +185,7 @@ int group_pause_cell(struct cell *cell)
             return r;
     }
     cell_pause(cell);
-    cell_tell(cell, LOG_LEVEL_NOTICE, "cell.paused", NULL,
+    pool_tell(&cell->pool, LOG_LEVEL_NOTICE, "cell.paused", NULL,
               "is paused: jobs are queued, none is handed out");
     return 0;
 }
@@ -194,7 +197,7 @@ void group_resume_cell(struct cell *cell)
     if (!cell->paused)
         return;
     cell_resume(cell);
-    cell_tell(cell, LOG_LEVEL_NOTICE, "cell.resumed", NULL, "is resumed");
+    pool_tell(&cell->pool, LOG_LEVEL_NOTICE, "cell.resumed", NULL, "is resumed");
 }
 
 /* ---- closing ---- */
@@ -214,7 +217,7 @@ static void group_log_in_hand(const struct group *group)
     const struct slot *slot;
 
     group_each_cell (cell, group)
-        for (size_t i = 0; (slot = cell_next_slot(cell, &i));)
+        for (size_t i = 0; (slot = pool_next_slot(&cell->pool, &i));)
             list_for_each (node, &slot->jobs)
                 job_ids_add(&ids, group->name, "in hand now, and not tried again if that fails",
                             list_entry(node, struct job, link));
@@ -227,7 +230,7 @@ static void group_close_cells(struct group *group, const char *why, bool all)
     const uint64_t before = group->n_live;
 
     group_each_cell (cell, group)
-        if (all || !cell->wanted)
+        if (all || !cell->pool.wanted)
             cell_close(cell, why);
         else
             cell_turn_away(cell);
@@ -253,18 +256,13 @@ void group_reopen(struct group *group)
 /* Everybody who points into the old configuration points into this one. */
 static void group_adopt(struct group *group, struct config_group *config)
 {
-    struct slot *slot;
-
     group->config = config;
     group->name = config->name;
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);
     group_each_cell (cell, group) {
         cell->config = config;
-        for (size_t i = 0; (slot = cell_next_slot(cell, &i));) {
-            slot->process.group = config->name;
-            slot_take_config(slot);
-        }
+        pool_take_config(&cell->pool, config);
         progress_reset(cell);
     }
 }
@@ -285,16 +283,30 @@ int group_reconfigure(struct group *group, struct config_group *config)
         group_set_size(group, config->size);
     group_each_cell (cell, group) {
         if (roll)
-            replacement_roll(cell);
-        spare_review_all(cell);
+            pool_roll(&cell->pool);
         cell_review(cell);
     }
     return 0;
 }
 
+/* In all cells: they would fail the same way. */
+void group_roll_failed(struct cell *failed)
+{
+    char text[160];
+    size_t n = 0;
+
+    group_each_cell (cell, failed->group)
+        n += pool_halt_roll(&cell->pool);
+    (void)snprintf(text, sizeof(text),
+                   "is not rolled on: a new worker did not come up; %zu go on as they are, reload "
+                   "to try again",
+                   n);
+    pool_tell(&failed->pool, LOG_LEVEL_ERROR, "group.roll-stopped", EVENT_ID_ROLL_STOPPED, text);
+}
+
 bool group_is_behind(const struct group *group)
 {
-    return group->n_behind > 0;
+    return group->pools.n_behind > 0;
 }
 
 void group_remove(struct group *group)

@@ -37,8 +37,7 @@ struct group {
     struct cell *cell;   /* the only one of a group without keys; NULL with Cells=by-key */
     size_t size;         /* of the pool of every cell that has no size of its own */
     struct kept_results results;
-    struct blob_share *blobs; /* of what its workers send */
-    struct latency latency;   /* of all cells, if it has keys; likewise: */
+    struct latency latency; /* of all cells, if it has keys; likewise: */
     struct latency work;
     struct outcomes outcomes;
     struct group_dead last_dead;
@@ -46,16 +45,13 @@ struct group {
     uint64_t queue_bytes;                     /* their payloads */
     uint64_t n_running, n_backoff, n_waiters; /* sums of those of its cells */
     struct cell_counters counters;            /* since it was loaded, also by cells that are gone */
-    struct census census;                     /* of all its slots */
-    struct census retiring;                   /* of those in cells that retire */
+    struct pool_set pools;                    /* what those of its cells share */
+    struct census retiring;                   /* of slots in cells that retire */
     struct list pending_link;                 /* in the registry, while pending */
     struct list removed_link;                 /* in the registry, while removed */
     struct list down_link;     /* in the registry: went down while everything stops */
     bool stopped;              /* while everything stops: it is down, for good */
-    size_t n_behind;           /* cells whose roll was stopped: see struct replacement */
     size_t n_followers_up;     /* while everything stops: groups that have to stop before it */
-    uint64_t generations;      /* the highest of all slots that are gone: names are used again,
-                                  name and generation together never */
     struct group_fault *fault; /* a configuration that cannot be used here; NULL = none */
     bool wanted;               /* new slots are to run */
     bool pending;              /* to be started once the groups of its After= have come up */
@@ -168,14 +164,14 @@ int group_take_cell(struct group *group, const char *key, size_t size, struct ce
 /* Told by a retiring cell whose last slot is gone: frees it. */
 void group_retire_cell(struct group *group, struct cell *cell);
 
-/* Told by a slot that goes away. */
-void group_note_generation(struct group *group, uint64_t generation);
-
 /* Jobs that wait for a worker, in all cells. */
 uint64_t group_queued(const struct group *group);
 
-/* A slot of this cell is counted differently: sets of CENSUS_BIT(). */
-void group_recount(struct cell *cell, unsigned before, unsigned after);
+/* ---- told by its cells ---- */
 
+/* All slots of one are stopped or failed. */
+void group_cell_is_down(struct group *group);
+/* A worker with the new program did not come up: no cell rolls on. */
+void group_roll_failed(struct cell *cell);
 /* Its cell begins to retire, or is called back. */
 void group_set_retiring(struct cell *cell, bool retiring);

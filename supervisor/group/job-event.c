@@ -21,7 +21,7 @@ static void tell(const struct job *job, const char *type, const char *worker, co
                        .at = loop_realtime(cell->context->loop),
                        .type = type,
                        .group = cell->group->name,
-                       .cell = cell_event_name(cell),
+                       .cell = pool_event_name(&cell->pool),
                        .worker = worker,
                        .job = id,
                        .job_state = job_state_to_string(job->state),

@@ -3,7 +3,6 @@
 
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
-#include "supervisor/pool/strategy.h"
 
 /* What it comes after may have been removed since: then there is nothing to wait for. */
 static bool may_start(const struct registry *registry, const struct group *group)
@@ -18,12 +17,23 @@ static bool may_start(const struct registry *registry, const struct group *group
     return true;
 }
 
+/* False = it has not been started at all. */
+static bool release(struct group *group)
+{
+    if (!group->wanted)
+        return false;
+    group_set_pending(group, false);
+    group_each_cell (cell, group)
+        pool_release(&cell->pool);
+    return true;
+}
+
 void order_start(struct registry *registry)
 {
     list_for_each_safe (node, &registry->pending) {
         struct group *group = list_entry(node, struct group, pending_link);
 
-        if (may_start(registry, group) && !strategy_release_group(group))
+        if (may_start(registry, group) && !release(group))
             group_start(group);
     }
 }
@@ -44,7 +54,8 @@ static bool follows(const struct registry *registry, struct group *group,
     return group->follows;
 }
 
-void order_find_followers(struct registry *registry, const struct group *before)
+/* Notes in all groups whether they come after `before`. */
+static void find_followers(struct registry *registry, const struct group *before)
 {
     size_t cursor = 0;
     struct group *group;
@@ -54,6 +65,30 @@ void order_find_followers(struct registry *registry, const struct group *before)
     cursor = 0;
     while ((group = registry_next(registry, &cursor)))
         (void)follows(registry, group, before);
+}
+
+static unsigned hold(struct group *group)
+{
+    unsigned n = 0;
+
+    group_each_cell (cell, group)
+        n += pool_hold(&cell->pool);
+    if (n > 0)
+        group_set_pending(group, true);
+    return n;
+}
+
+unsigned order_take_along(struct registry *registry, const struct group *before)
+{
+    struct group *group;
+    size_t cursor = 0;
+    unsigned n = 0;
+
+    find_followers(registry, before);
+    while ((group = registry_next(registry, &cursor)))
+        if (group != before && group->follows)
+            n += hold(group);
+    return n;
 }
 
 /* ---- stopping ---- */

@@ -15,8 +15,9 @@ struct registry;
 /* Starts every group that is pending and whose turn it is. */
 void order_start(struct registry *registry);
 
-/* Notes in all groups whether they come after `before`, themselves or by way of others. */
-void order_find_followers(struct registry *registry, const struct group *before);
+/* Strategy=rest-for-one: ends the workers of all groups that come after this one, themselves or by
+ * way of others; they start again when it is their turn. The number of workers. */
+unsigned order_take_along(struct registry *registry, const struct group *before);
 
 /* At shutdown, which there is no way back from: stops every group whose turn it is. Whether some
  * are still up. */

@@ -134,10 +134,8 @@ struct group *registry_after(const struct registry *registry, const char *name)
     return place < registry->n_groups ? registry->sorted[place] : NULL;
 }
 
-void registry_recount(struct registry *registry, struct group *group, unsigned before,
-                      unsigned after)
+void registry_note_down(struct registry *registry, struct group *group)
 {
-    census_move(&registry->census, before, after);
     if (registry->stopping && group_down(group) && !list_linked(&group->down_link))
         list_push_back(&registry->down, &group->down_link);
 }
@@ -172,9 +170,10 @@ static struct slot *find_slot(const struct cell *cell, const char *number)
         return NULL;
     errno = 0;
     index = strtoul(number, &end, 10);
-    if (errno != 0 || *end != '\0' || index >= cell->n_slots || cell->slots[index]->retired)
+    if (errno != 0 || *end != '\0' || index >= cell->pool.n_slots ||
+        cell->pool.slots[index]->retired)
         return NULL;
-    return cell->slots[index];
+    return cell->pool.slots[index];
 }
 
 int registry_resolve(const struct registry *registry, const char *target,

@@ -49,9 +49,8 @@ struct group *registry_get(const struct registry *registry, uint64_t reference);
 /* Iterates over all groups, in no order that matters. NULL when done; `cursor` starts at 0. */
 struct group *registry_next(const struct registry *registry, size_t *cursor);
 
-/* A slot of this group is counted differently: sets of CENSUS_BIT(). */
-void registry_recount(struct registry *registry, struct group *group, unsigned before,
-                      unsigned after);
+/* A cell of this group is down, and perhaps the group. */
+void registry_note_down(struct registry *registry, struct group *group);
 
 /*
  * What a target names: "group", "group/slot" in a group without keys, "group/key" and

@@ -2,6 +2,7 @@
 #include "shared/protocol/protocol-requests.h"
 #include "supervisor/channel/answer.h"
 #include "supervisor/context.h"
+#include "supervisor/group/cell.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-request-private.h"
 #include "supervisor/message/delivery.h"
@@ -209,7 +210,7 @@ static int on_timer_cancel(struct actor *actor, const struct ring_record *record
 static const struct cell *cell_of(const struct actor *actor)
 {
     if (actor->kind == ACTOR_SLOT)
-        return actor->slot->cell;
+        return cell_of_pool(actor->slot->pool);
     return actor->kind == ACTOR_POOL ? actor->cell : NULL;
 }
 

@@ -289,7 +289,7 @@ struct actor_policy actor_policy(const struct actor *actor)
     const struct config_group *config = NULL;
 
     if (actor->kind == ACTOR_SLOT)
-        config = actor->slot->cell->config;
+        config = actor->slot->pool->config;
     else if (actor->kind == ACTOR_POOL)
         config = actor->cell->config;
     else if (actor->kind == ACTOR_GROUP)

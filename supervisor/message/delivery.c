@@ -17,7 +17,7 @@
 
 struct actor *delivery_pool_of(const struct actor *actor)
 {
-    return actor->kind == ACTOR_SLOT ? actor->slot->cell->actor : NULL;
+    return actor->kind == ACTOR_SLOT ? actor->slot->pool->actor : NULL;
 }
 
 static void review_in_pool(struct actor *actor)

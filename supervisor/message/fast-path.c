@@ -54,7 +54,7 @@ void fast_path_end_message(struct fast_path *fast_path, struct protocol_message 
     message->content = fast_path->content;
     protocol_put_message_head(&writer, message);
     endpoint_commit(to->endpoint, PROTOCOL_MESSAGE, fast_path->head + fast_path->size);
-    (message->flags & PROTOCOL_MESSAGE_POOL ? to->slot->cell->actor : to)->counters.accepted++;
+    (message->flags & PROTOCOL_MESSAGE_POOL ? to->slot->pool->actor : to)->counters.accepted++;
     if (to->log != 0)
         message_log(to, ACTOR_LOG_ENQUEUED,
                     &(struct message_log_entry){.id = message->id,

@@ -39,9 +39,9 @@ void message_log_switch(struct group *group, uint8_t what)
         struct slot *slot;
         size_t cursor = 0;
 
-        if (cell->actor)
-            cell->actor->log = what;
-        while ((slot = cell_next_slot(cell, &cursor)))
+        if (cell->pool.actor)
+            cell->pool.actor->log = what;
+        while ((slot = pool_next_slot(&cell->pool, &cursor)))
             if (slot->actor)
                 slot->actor->log = what;
     }

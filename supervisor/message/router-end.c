@@ -167,8 +167,8 @@ static struct actor *find_in_groups(struct context *context, const char *address
     if (target.slot)
         return target.slot->actor;
     if (target.cell)
-        return target.cell->actor;
-    return target.group->cell ? target.group->cell->actor : target.group->actor;
+        return target.cell->pool.actor;
+    return target.group->cell ? target.group->cell->pool.actor : target.group->actor;
 }
 
 int router_find(struct context *context, const char *address, uint64_t *ret)

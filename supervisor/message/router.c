@@ -101,7 +101,7 @@ bool router_is_stopped(const struct actor *actor)
     case ACTOR_SLOT:
         return slot_is_down(actor->slot);
     case ACTOR_POOL:
-        return census_down(&actor->cell->census);
+        return census_down(&actor->cell->pool.census);
     case ACTOR_GROUP: /* cells come with their first message */
         return !actor->group->wanted;
     default:
@@ -118,7 +118,7 @@ struct actor *router_cell_of(const struct actor *group, const char *key, uint32_
 {
     struct cell *cell;
 
-    return group_take_cell(group->group, key, key_size, &cell) == 0 ? cell->actor : NULL;
+    return group_take_cell(group->group, key, key_size, &cell) == 0 ? cell->pool.actor : NULL;
 }
 
 static int refuse_cell(struct actor *to, struct envelope *envelope, int r)
@@ -148,7 +148,7 @@ static int hand_to_cell(struct actor *to, struct envelope *envelope)
     int r;
 
     r = group_take_cell(to->group, envelope->topic.key, envelope->topic.key_size, &cell);
-    return r == 0 ? router_send(cell->actor, envelope) : refuse_cell(to, envelope, r);
+    return r == 0 ? router_send(cell->pool.actor, envelope) : refuse_cell(to, envelope, r);
 }
 
 /* ---- exchanges ---- */

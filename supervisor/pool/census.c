@@ -3,10 +3,11 @@
 
 void census_move(struct census *census, unsigned before, unsigned after)
 {
-    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
-        census->n[i] += after >> i & 1;
-        census->n[i] -= before >> i & 1;
-    }
+    for (; census; census = census->parent)
+        for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
+            census->n[i] += after >> i & 1;
+            census->n[i] -= before >> i & 1;
+        }
 }
 
 void census_add(struct census *census, const struct census *part)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * How many slots there are of which kind: of a cell, of a group, of all. Kept with each change of a
- * slot, so that nobody ever has to look at all of them.
+ * Counts slots by what they are: of a pool, of a group, of all. Each change of a slot updates the
+ * counts, so nothing ever walks all slots.
  */
 
 #include <stdbool.h>
@@ -26,12 +26,13 @@ enum census_trait {
 
 struct census {
     size_t n[_CENSUS_N_TRAITS];
+    struct census *parent; /* includes this one; NULL = none */
 };
 
-/* A slot that had the traits `before` has these now: sets of CENSUS_BIT(), 0 = it is not there. */
+/* A slot's traits changed, here and in all parents: sets of CENSUS_BIT(), 0 = it is not there. */
 void census_move(struct census *census, unsigned before, unsigned after);
 
-/* All that `part` counts comes in, or goes. */
+/* Adds or subtracts all that `part` counts; parents stay as they are. */
 void census_add(struct census *census, const struct census *part);
 void census_subtract(struct census *census, const struct census *part);
 

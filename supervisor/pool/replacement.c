@@ -2,10 +2,7 @@
 #include "supervisor/pool/replacement.h"
 
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/event/event-id.h"
-#include "supervisor/group/cell-private.h"
-#include "supervisor/group/group.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/stand-in.h"
 #include "supervisor/pool/slot-private.h"
@@ -27,68 +24,68 @@ static void tell_replaced(struct slot *old, const struct slot *successor)
 
 void replacement_wish(struct slot *slot, const char *reason)
 {
-    struct replacement *replacement = &slot->cell->replacement;
+    struct replacement *replacement = &slot->pool->replacement;
 
     if (slot->role != SLOT_MEMBER || slot->retired || list_linked(&slot->wish_link) ||
         replacement->old == slot)
         return;
     slot->wish_reason = reason;
     list_push_back(&replacement->wishes, &slot->wish_link);
-    cell_wake(slot->cell);
+    pool_wake(slot->pool);
 }
 
 /* The successor does not take the place: its generation is that of nobody else for all that. */
-static void replacement_part(struct cell *cell)
+static void replacement_part(struct pool *pool)
 {
-    cell->replacement.old->tried = cell->aside->generation;
-    cell->replacement.old = NULL;
-    cell->aside->role = SLOT_PREDECESSOR;
-    slot_count(cell->aside);
+    pool->replacement.old->tried = pool->aside->generation;
+    pool->replacement.old = NULL;
+    pool->aside->role = SLOT_PREDECESSOR;
+    slot_count(pool->aside);
 }
 
 /* The successor is no longer waited for. */
-static void replacement_abandon(struct cell *cell)
+static void replacement_abandon(struct pool *pool)
 {
-    if (!cell->replacement.old)
+    if (!pool->replacement.old)
         return;
-    replacement_part(cell);
-    slot_stop(cell->aside, true);
-    cell_wake(cell);
+    replacement_part(pool);
+    slot_stop(pool->aside, true);
+    pool_wake(pool);
 }
 
 void replacement_forget(struct slot *slot)
 {
-    struct replacement *replacement = &slot->cell->replacement;
+    struct replacement *replacement = &slot->pool->replacement;
 
     list_unlink(&slot->wish_link);
     slot->rolls = false;
     if (replacement->old == slot)
-        replacement_abandon(slot->cell);
+        replacement_abandon(slot->pool);
     if (replacement->in_place == slot)
         replacement->in_place = NULL;
     if (replacement->rolling)
-        cell_wake(slot->cell);
+        pool_wake(slot->pool);
 }
 
-void replacement_set_stopped(struct cell *cell, bool stopped)
+void replacement_set_stopped(struct pool *pool, bool stopped)
 {
-    cell->group->n_behind += stopped;
-    cell->group->n_behind -= cell->replacement.stopped;
-    cell->replacement.stopped = stopped;
+    pool->set->n_behind += stopped;
+    pool->set->n_behind -= pool->replacement.stopped;
+    pool->replacement.stopped = stopped;
 }
 
-void replacement_roll(struct cell *cell)
+void pool_roll(struct pool *pool)
 {
-    struct replacement *replacement = &cell->replacement;
+    struct replacement *replacement = &pool->replacement;
 
     replacement->rolling = true;
-    replacement_set_stopped(cell, false);
+    replacement_set_stopped(pool, false);
     replacement->n_failed = 0;
-    timer_disarm(loop_timers(cell->context->loop), &replacement->retry);
+    timer_disarm(pool_timers(pool), &replacement->retry);
     replacement->in_place = NULL;
-    replacement_abandon(cell); /* of the program before */
-    for (size_t i = 0; i < cell->size; i++) {
-        struct slot *slot = cell->slots[i];
+    replacement_abandon(pool); /* of the program before */
+    for (size_t i = 0; i < pool->size; i++) {
+        struct slot *slot = pool->slots[i];
         spare_dismiss(slot, false);
         if (slot_is_up(slot)) {
             slot->rolls = true;
@@ -98,23 +95,22 @@ void replacement_roll(struct cell *cell)
             slot_restart(slot);
         }
     }
-    cell_wake(cell);
+    pool_wake(pool);
 }
 
-/* How many are not replaced. */
-static size_t replacement_halt(struct cell *cell)
+size_t pool_halt_roll(struct pool *pool)
 {
-    struct slot *old = cell->replacement.old;
+    struct slot *old = pool->replacement.old;
     size_t n = 0;
 
-    if (!cell->replacement.rolling)
+    if (!pool->replacement.rolling)
         return 0;
-    cell->replacement.rolling = false;
-    replacement_set_stopped(cell, true);
+    pool->replacement.rolling = false;
+    replacement_set_stopped(pool, true);
     if (old && old->rolls)
-        replacement_abandon(cell);
-    for (size_t i = 0; i < cell->n_slots; i++) {
-        struct slot *slot = cell->slots[i];
+        replacement_abandon(pool);
+    for (size_t i = 0; i < pool->n_slots; i++) {
+        struct slot *slot = pool->slots[i];
         n += slot->rolls;
         if (slot->rolls)
             list_unlink(&slot->wish_link);
@@ -123,59 +119,44 @@ static size_t replacement_halt(struct cell *cell)
     return n;
 }
 
-/* In all cells: they would fail the same way. */
-static void replacement_stop_roll(struct cell *failed)
-{
-    char text[160];
-    size_t n = 0;
-
-    group_each_cell (cell, failed->group)
-        n += replacement_halt(cell);
-    (void)snprintf(text, sizeof(text),
-                   "is not rolled on: a new worker did not come up; %zu go on as they are, reload "
-                   "to try again",
-                   n);
-    cell_tell(failed, LOG_LEVEL_ERROR, "group.roll-stopped", EVENT_ID_ROLL_STOPPED, text);
-}
-
 /* ---- successors ---- */
 
-static void replacement_retry_later(struct cell *cell)
+static void replacement_retry_later(struct pool *pool)
 {
-    struct replacement *replacement = &cell->replacement;
+    struct replacement *replacement = &pool->replacement;
     const struct backoff_policy policy = {
-        .min = cell->config->min, .max = cell->config->max, .random = cell->config->random};
-    usec_t delay = backoff_delay(&policy, replacement->n_failed++, &cell->context->random);
+        .min = pool->config->min, .max = pool->config->max, .random = pool->config->random};
+    usec_t delay = backoff_delay(&policy, replacement->n_failed++, pool->context->random);
 
-    (void)timer_arm(loop_timers(cell->context->loop), &replacement->retry,
-                    usec_add(cell_now(cell), delay));
+    (void)timer_arm(pool_timers(pool), &replacement->retry,
+                    usec_add(loop_now(pool->context->loop), delay));
 }
 
 static void replacement_on_retry(struct timer *timer, usec_t now)
 {
     (void)now;
-    cell_wake(list_entry(timer, struct cell, replacement.retry));
+    pool_wake(list_entry(timer, struct pool, replacement.retry));
 }
 
 /* The old one goes on working. */
-static void replacement_failed(struct cell *cell, struct slot *old)
+static void replacement_failed(struct pool *pool, struct slot *old)
 {
     slot_tell(old, LOG_LEVEL_WARNING, "worker.not-recycled", EVENT_ID_NOT_RECYCLED, NULL,
               "is not replaced: its successor did not come up; it goes on working");
     if (old->rolls) {
-        replacement_stop_roll(cell);
+        pool->handler->roll_failed(pool);
         return;
     }
-    list_push_front(&cell->replacement.wishes, &old->wish_link);
-    replacement_retry_later(cell);
+    list_push_front(&pool->replacement.wishes, &old->wish_link);
+    replacement_retry_later(pool);
 }
 
-static void replacement_start_successor(struct cell *cell, struct slot *old)
+static void replacement_start_successor(struct pool *pool, struct slot *old)
 {
     struct slot *successor;
 
-    if (slot_new(&successor, cell, old->index) < 0) {
-        replacement_failed(cell, old);
+    if (slot_new(&successor, pool, old->index) < 0) {
+        replacement_failed(pool, old);
         return;
     }
     successor->role = SLOT_SUCCESSOR;
@@ -186,18 +167,18 @@ static void replacement_start_successor(struct cell *cell, struct slot *old)
     slot_count(successor);
     if (successor->actor)
         stand_in_set(successor->actor, old->actor);
-    cell->aside = successor;
-    cell->replacement.old = old;
+    pool->aside = successor;
+    pool->replacement.old = old;
     slot_start(successor);
 }
 
 /* Its spare is its successor, if it is one; who else is beside the place has to go first. Whether
  * there is something to wait for. */
-static bool replacement_by_spare(struct cell *cell, struct slot *slot)
+static bool replacement_by_spare(struct pool *pool, struct slot *slot)
 {
     if (!spare_is_ready(slot)) {
         spare_dismiss(slot, false);
-        list_push_front(&cell->replacement.wishes, &slot->wish_link);
+        list_push_front(&pool->replacement.wishes, &slot->wish_link);
         return true;
     }
     tell_replaced(slot, slot->beside);
@@ -208,7 +189,7 @@ static bool replacement_by_spare(struct cell *cell, struct slot *slot)
 }
 
 /* Whether there is something to wait for now. */
-static bool replacement_begin(struct cell *cell, struct slot *slot)
+static bool replacement_begin(struct pool *pool, struct slot *slot)
 {
     list_unlink(&slot->wish_link);
     if (!slot_is_up(slot)) {
@@ -216,59 +197,59 @@ static bool replacement_begin(struct cell *cell, struct slot *slot)
         return false;
     }
     if (slot->beside)
-        return replacement_by_spare(cell, slot);
+        return replacement_by_spare(pool, slot);
     if (slot_is_actor(slot)) {
-        replacement_start_successor(cell, slot);
+        replacement_start_successor(pool, slot);
     } else {
         slot_restart(slot);
-        cell->replacement.in_place = slot;
+        pool->replacement.in_place = slot;
     }
     return true;
 }
 
-static void replacement_review_roll(struct cell *cell)
+static void replacement_review_roll(struct pool *pool)
 {
-    struct replacement *replacement = &cell->replacement;
+    struct replacement *replacement = &pool->replacement;
 
     if (!replacement->rolling || !list_empty(&replacement->wishes))
         return;
     replacement->rolling = false;
-    if (!cell->wanted)
+    if (!pool->wanted)
         return;
-    cell_tell(cell, LOG_LEVEL_NOTICE, "group.rolled", NULL, "runs its new program everywhere");
+    pool_tell(pool, LOG_LEVEL_NOTICE, "group.rolled", NULL, "runs its new program everywhere");
 }
 
 /* The chair beside the pool is free. Its place may be gone, too. */
-static void replacement_clear(struct cell *cell)
+static void replacement_clear(struct pool *pool)
 {
-    const unsigned index = cell->aside->index;
+    const unsigned index = pool->aside->index;
 
-    cell->aside = slot_free(cell->aside);
-    if (index < cell->n_slots)
-        spare_review(cell->slots[index]);
+    pool->aside = slot_free(pool->aside);
+    if (index < pool->n_slots)
+        spare_review(pool->slots[index]);
 }
 
-void replacement_step(struct cell *cell)
+void replacement_step(struct pool *pool)
 {
-    struct replacement *replacement = &cell->replacement;
+    struct replacement *replacement = &pool->replacement;
     struct list *node;
 
-    if (cell->aside && !replacement->old && slot_is_down(cell->aside))
-        replacement_clear(cell);
-    while (!cell->aside && !replacement->in_place && !timer_armed(&replacement->retry)) {
+    if (pool->aside && !replacement->old && slot_is_down(pool->aside))
+        replacement_clear(pool);
+    while (!pool->aside && !replacement->in_place && !timer_armed(&replacement->retry)) {
         node = list_first(&replacement->wishes);
         if (!node) {
-            replacement_review_roll(cell);
+            replacement_review_roll(pool);
             return;
         }
-        if (replacement_begin(cell, list_entry(node, struct slot, wish_link)))
+        if (replacement_begin(pool, list_entry(node, struct slot, wish_link)))
             return;
     }
 }
 
 void replacement_give_place(struct slot *old, struct slot *successor)
 {
-    old->cell->slots[old->index] = successor;
+    old->pool->slots[old->index] = successor;
     successor->role = SLOT_MEMBER;
     successor->tried = old->tried < old->generation ? old->generation : old->tried;
     restart_move(&successor->tally, &old->tally);
@@ -288,29 +269,29 @@ void replacement_give_place(struct slot *old, struct slot *successor)
     slot_health_inherit(successor, old);
 }
 
-static void replacement_swap(struct cell *cell)
+static void replacement_swap(struct pool *pool)
 {
-    struct slot *old = cell->replacement.old, *successor = cell->aside;
+    struct slot *old = pool->replacement.old, *successor = pool->aside;
 
-    cell->aside = old;
-    cell->replacement.old = NULL;
-    cell->replacement.n_failed = 0;
+    pool->aside = old;
+    pool->replacement.old = NULL;
+    pool->replacement.n_failed = 0;
     replacement_give_place(old, successor);
 }
 
 void replacement_on_ready(struct slot *slot)
 {
-    struct cell *cell = slot->cell;
-    struct slot *old = cell->replacement.old;
+    struct pool *pool = slot->pool;
+    struct slot *old = pool->replacement.old;
 
-    if (cell->replacement.in_place == slot) {
-        cell->replacement.in_place = NULL;
+    if (pool->replacement.in_place == slot) {
+        pool->replacement.in_place = NULL;
         slot->rolls = false;
-        cell_wake(cell);
+        pool_wake(pool);
     }
     if (slot->role != SLOT_SUCCESSOR)
         return;
-    replacement_swap(cell);
+    replacement_swap(pool);
     slot->n_recycled++;
     tell_replaced(old, slot);
     slot_stop(old, false);
@@ -318,40 +299,40 @@ void replacement_on_ready(struct slot *slot)
 
 void replacement_on_failure(struct slot *slot)
 {
-    struct cell *cell = slot->cell;
-    struct slot *old = cell->replacement.old;
+    struct pool *pool = slot->pool;
+    struct slot *old = pool->replacement.old;
 
-    if (cell->replacement.in_place == slot) {
-        cell->replacement.in_place = NULL;
-        replacement_stop_roll(cell);
+    if (pool->replacement.in_place == slot) {
+        pool->replacement.in_place = NULL;
+        pool->handler->roll_failed(pool);
     }
     if (slot->role != SLOT_SUCCESSOR)
         return;
     slot->wanted = false;
-    replacement_part(cell);
-    replacement_failed(cell, old);
+    replacement_part(pool);
+    replacement_failed(pool, old);
 }
 
 bool replacement_take_over(struct slot *slot)
 {
-    struct cell *cell = slot->cell;
+    struct pool *pool = slot->pool;
 
-    if (cell->replacement.old != slot)
+    if (pool->replacement.old != slot)
         return false;
-    replacement_swap(cell);
+    replacement_swap(pool);
     slot->wanted = false;
     return true;
 }
 
-void replacement_init(struct cell *cell)
+void replacement_init(struct pool *pool)
 {
-    list_init(&cell->replacement.wishes);
-    timer_init(&cell->replacement.retry, replacement_on_retry);
+    list_init(&pool->replacement.wishes);
+    timer_init(&pool->replacement.retry, replacement_on_retry);
 }
 
-void replacement_deinit(struct cell *cell)
+void replacement_deinit(struct pool *pool)
 {
-    replacement_set_stopped(cell, false);
-    timer_disarm(loop_timers(cell->context->loop), &cell->replacement.retry);
-    cell->aside = slot_free(cell->aside);
+    replacement_set_stopped(pool, false);
+    timer_disarm(pool_timers(pool), &pool->replacement.retry);
+    pool->aside = slot_free(pool->aside);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Replacing the workers of a cell without a dip: a successor is started beside the pool, takes over
+ * Replacing the workers of a pool without a dip: a successor is started beside the pool, takes over
  * the place when it is ready, and only then the old worker finishes what it has in hand and stops.
  * One place at a time: a pool of n never has more than n + 1 processes, and the next replacement
  * waits for the end of the one before.
@@ -10,7 +10,7 @@
  * A service is not replaced but restarted in its place, still one after the other: two of it at
  * once would fight for its port or its lock.
  *
- * The slot beside the pool is cell->aside: a successor (replacement.old is the one it is to
+ * The slot beside the pool is pool->aside: a successor (replacement.old is the one it is to
  * succeed), or what is on its way out (replacement.old is NULL).
  */
 
@@ -18,12 +18,12 @@
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>
 
-struct cell;
+struct pool;
 struct slot;
 
 struct replacement {
     struct list wishes;    /* slots that want a successor, struct slot.wish_link, in order */
-    struct slot *old;      /* keeps working while cell->aside comes up */
+    struct slot *old;      /* keeps working while pool->aside comes up */
     struct slot *in_place; /* a service that is being restarted */
     bool rolling;          /* the pool is on its way to another program */
     bool stopped;          /* and did not get there */
@@ -31,8 +31,8 @@ struct replacement {
     struct timer retry;
 };
 
-void replacement_init(struct cell *cell);
-void replacement_deinit(struct cell *cell);
+void replacement_init(struct pool *pool);
+void replacement_deinit(struct pool *pool);
 
 /*
  * Wants a successor for a worker that is up, as soon as its turn comes. `reason` goes into the
@@ -40,20 +40,16 @@ void replacement_deinit(struct cell *cell);
  */
 void replacement_wish(struct slot *slot, const char *reason);
 
-/* Another program: every worker of the pool gets a successor, slot by slot; those that are not up
- * are started again at once. Ends with the first successor that does not come up. */
-void replacement_roll(struct cell *cell);
-
-/* Whether a roll has stopped on its way; its group counts such cells. */
-void replacement_set_stopped(struct cell *cell, bool stopped);
+/* Whether a roll has stopped on its way; the pool set counts such pools. */
+void replacement_set_stopped(struct pool *pool, bool stopped);
 
 /* The place gets a new process, or none, by other ways: nothing is to be replaced any more. */
 void replacement_forget(struct slot *slot);
 
-/* ---- told by the cell and its slots ---- */
+/* ---- told by the pool and its slots ---- */
 
 /* At the end of a turn: frees what has gone, begins what waits. */
-void replacement_step(struct cell *cell);
+void replacement_step(struct pool *pool);
 /* The worker came up; a successor takes its place before it is announced. */
 void replacement_on_ready(struct slot *slot);
 /* The worker is dead or could not be started. */

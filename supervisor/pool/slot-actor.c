@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/log.h"
-#include "supervisor/context.h"
-#include "supervisor/group/cell.h"
-#include "supervisor/group/group.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/monitor.h"
@@ -19,11 +16,11 @@ int slot_new_actor(struct slot *slot)
 
     if (!slot_is_actor(slot))
         return 0;
-    r = actor_new(&slot->actor, slot_context(slot), ACTOR_SLOT, slot->name);
+    r = actor_new(&slot->actor, slot_context(slot)->context, ACTOR_SLOT, slot->name);
     if (r < 0)
         return r;
     slot->actor->slot = slot;
-    slot->actor->log = slot->cell->group->message_log;
+    slot->actor->log = slot->pool->actor->log;
     return 0;
 }
 
@@ -61,7 +58,7 @@ void slot_review_actor(struct slot *slot)
 void slot_report_messages(struct slot *slot, struct death *death)
 {
     struct delivery_taken taken[DEATH_MESSAGES_MAX];
-    const struct actor_table *actors = &slot_context(slot)->actors;
+    const struct actor_table *actors = slot_context(slot)->actors;
     size_t n;
 
     if (!slot->actor || !slot->actor->endpoint)

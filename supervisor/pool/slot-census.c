@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/group/group.h"
 #include "supervisor/pool/slot-private.h"
 
-/* Cells come and go with their jobs: nobody waits for their first workers. */
+/* Keyed pools come and go with their jobs: nobody waits for their first workers. */
 static bool slot_is_undecided(const struct slot *slot)
 {
-    bool first = !group_is_keyed(slot->cell->group) &&
+    bool first = *slot->pool->key == '\0' &&
                  (slot->generation == slot->born ||
                   (slot->generation == slot->born + 1 && slot->state == LIFECYCLE_STARTING));
 
@@ -46,8 +45,10 @@ static void slot_set_traits(struct slot *slot, unsigned traits)
 {
     if (traits == slot->traits)
         return;
-    group_recount(slot->cell, slot->traits, traits);
+    census_move(&slot->pool->census, slot->traits, traits);
     slot->traits = traits;
+    if (census_down(&slot->pool->census))
+        slot->pool->handler->down(slot->pool);
 }
 
 void slot_count(struct slot *slot)

@@ -2,10 +2,7 @@
 #include "supervisor/pool/slot-private.h"
 
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/event/limited-log.h"
-#include "supervisor/group/cell.h"
-#include "supervisor/group/group.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor.h"
 
@@ -47,7 +44,7 @@ static bool slot_is_watched(const struct slot *slot)
 /* Whether it has handled messages since its memory was looked at, or will have. */
 static bool slot_is_measured(const struct slot *slot)
 {
-    if (slot->cell->config->max_memory == CONFIG_UNSET || !slot->actor || !slot_is_up(slot))
+    if (slot->pool->config->max_memory == CONFIG_UNSET || !slot->actor || !slot_is_up(slot))
         return false;
     return slot->actor->counters.consumed != slot->messages_measured || slot_has_messages(slot);
 }
@@ -81,7 +78,7 @@ static usec_t earlier(usec_t a, usec_t b)
 
 static usec_t slot_watchdog_deadline(const struct slot *slot)
 {
-    return usec_add(slot->watchdog_seen, slot->cell->config->watchdog);
+    return usec_add(slot->watchdog_seen, slot->pool->config->watchdog);
 }
 
 /*
@@ -92,7 +89,7 @@ static usec_t slot_watchdog_deadline(const struct slot *slot)
 static usec_t slot_next_look(const struct slot *slot)
 {
     const usec_t deadline = slot_watchdog_deadline(slot);
-    const usec_t pause = slot->cell->config->watchdog / WATCHDOG_LOOKS + 1;
+    const usec_t pause = slot->pool->config->watchdog / WATCHDOG_LOOKS + 1;
 
     return slot_is_actor(slot) ? earlier(deadline, usec_add(slot_now(slot), pause)) : deadline;
 }
@@ -101,7 +98,7 @@ void slot_arm_clock(struct slot *slot)
 {
     usec_t at = USEC_INFINITY;
 
-    if (slot->cell->config->watchdog != USEC_INFINITY && slot_is_watched(slot))
+    if (slot->pool->config->watchdog != USEC_INFINITY && slot_is_watched(slot))
         at = slot_next_look(slot);
     if (slot->n_jobs > 0)
         at = earlier(at, slot->job_deadline);
@@ -109,8 +106,8 @@ void slot_arm_clock(struct slot *slot)
         at = earlier(at, usec_add(slot_now(slot), RECYCLE_MEASURE_EVERY));
     if (at == USEC_INFINITY || (timer_armed(&slot->clock) && slot->clock.at <= at))
         return;
-    if (timer_arm(loop_timers(slot_context(slot)->loop), &slot->clock, at) < 0)
-        limited_log_write(&slot_context(slot)->log, slot->cell->group->name, LOG_LEVEL_ERROR,
+    if (timer_arm(slot_timers(slot), &slot->clock, at) < 0)
+        limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_ERROR,
                           "%s: out of memory arming a timer", slot->name);
 }
 
@@ -152,7 +149,7 @@ void slot_clock_messages(struct slot *slot)
 
 void slot_review_clock(struct slot *slot)
 {
-    const struct config_group *config = slot->cell->config;
+    const struct config_group *config = slot->pool->config;
     const bool wanted = slot->actor && slot_is_up(slot) &&
                         (config->watchdog != USEC_INFINITY || config->max_memory != CONFIG_UNSET);
 

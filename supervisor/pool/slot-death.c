@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/context.h"
 #include "supervisor/event/event-id.h"
-#include "supervisor/group/cell-private.h"
-#include "supervisor/group/group.h"
 #include "supervisor/pool/replacement.h"
 #include "supervisor/pool/slot-private.h"
 #include "supervisor/pool/spare.h"
@@ -68,7 +65,7 @@ void slot_action_reap(struct slot *slot)
         slot_publish_report(slot, death);
     }
     slot_disarm(slot);
-    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->age_timer);
+    timer_disarm(slot_timers(slot), &slot->age_timer);
     process_release(&slot->process);
     slot_recover_messages(slot, death);
     slot_close_endpoint(slot);
@@ -88,20 +85,20 @@ static bool slot_exit_was_clean(const struct slot *slot)
 /* An actor that leaves unasked has failed, however politely: its pool is one short. */
 static bool slot_restart_wanted(const struct slot *slot)
 {
-    if (!slot->wanted || slot->cell->config->restart == CONFIG_RESTART_NO)
+    if (!slot->wanted || slot->pool->config->restart == CONFIG_RESTART_NO)
         return false;
     return slot_is_actor(slot) || slot->spawn_failed ||
-           slot->cell->config->restart == CONFIG_RESTART_ALWAYS || !slot_exit_was_clean(slot);
+           slot->pool->config->restart == CONFIG_RESTART_ALWAYS || !slot_exit_was_clean(slot);
 }
 
 struct restart_tally *slot_tally(struct slot *slot)
 {
-    return slot->cell->config->strategy == CONFIG_ONE_FOR_ONE ? &slot->tally : &slot->cell->tally;
+    return slot->pool->config->strategy == CONFIG_ONE_FOR_ONE ? &slot->tally : &slot->pool->tally;
 }
 
 static struct restart_policy slot_restart_policy(const struct slot *slot)
 {
-    const struct config_group *config = slot->cell->config;
+    const struct config_group *config = slot->pool->config;
 
     return (struct restart_policy){
         .backoff = {.min = config->min, .max = config->max, .random = config->random},
@@ -114,7 +111,7 @@ static struct restart_policy slot_restart_policy(const struct slot *slot)
 static int slot_restart_delay(struct slot *slot, usec_t *ret)
 {
     const struct restart_policy policy = slot_restart_policy(slot);
-    struct backoff_random *random = &slot_context(slot)->random;
+    struct backoff_random *random = slot_context(slot)->random;
     const enum restart_death death =
         slot->spawn_failed ? RESTART_UNHEALTHY : slot_health_judge(slot);
 
@@ -132,7 +129,7 @@ static int slot_restart_delay(struct slot *slot, usec_t *ret)
 void slot_restart_due(struct slot *slot)
 {
     if (slot->held) {
-        strategy_on_due(slot);
+        slot->pool->handler->restart_due(slot->pool);
     } else if (spare_is_ready(slot)) {
         spare_take_over(slot);
         slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);

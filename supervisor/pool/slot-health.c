@@ -2,9 +2,7 @@
 #include "supervisor/pool/slot-health.h"
 
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/event/event-id.h"
-#include "supervisor/group/cell.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/pool/slot-private.h"
@@ -39,7 +37,7 @@ static bool is_proven(const struct slot *slot)
 {
     return slot->jobs_done > 0 ||
            (slot->actor && slot->actor->counters.consumed != slot->health.consumed_before) ||
-           usec_sub(slot_now(slot), slot->started_at) >= slot->cell->config->reset_after;
+           usec_sub(slot_now(slot), slot->started_at) >= slot->pool->config->reset_after;
 }
 
 bool slot_is_failing(const struct slot *slot)
@@ -78,18 +76,18 @@ void slot_health_begin(struct slot *slot)
 void slot_health_watch(struct slot *slot)
 {
     struct slot_health *health = &slot->health;
-    const usec_t due = usec_add(slot->started_at, slot->cell->config->reset_after);
+    const usec_t due = usec_add(slot->started_at, slot->pool->config->reset_after);
 
     /* Best effort: without memory it is noticed with the next job, or at the next death. */
     if (health->n_failures > 0 && due != USEC_INFINITY)
-        (void)timer_arm(loop_timers(slot_context(slot)->loop), &health->timer, due);
+        (void)timer_arm(slot_timers(slot), &health->timer, due);
 }
 
 /* ---- it dies ---- */
 
 void slot_health_note_death(struct slot *slot)
 {
-    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->health.timer);
+    timer_disarm(slot_timers(slot), &slot->health.timer);
     slot->health.at_work = is_at_work(slot);
 }
 
@@ -125,7 +123,7 @@ void slot_health_failed(struct slot *slot)
 void slot_health_reset(struct slot *slot)
 {
     slot->health.n_failures = 0;
-    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->health.timer);
+    timer_disarm(slot_timers(slot), &slot->health.timer);
     slot_count(slot);
 }
 
@@ -145,5 +143,5 @@ void slot_health_init(struct slot *slot)
 
 void slot_health_deinit(struct slot *slot)
 {
-    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->health.timer);
+    timer_disarm(slot_timers(slot), &slot->health.timer);
 }

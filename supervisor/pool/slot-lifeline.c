@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/context.h"
-#include "supervisor/group/cell.h"
-#include "supervisor/group/group.h"
+#include "supervisor/event/event.h"
+#include "supervisor/job/job.h"
 #include "supervisor/pool/slot-private.h"
 #include <linux/futex.h>
 #include <stdio.h>
@@ -33,16 +32,16 @@ static void slot_tell_lost(struct slot *slot)
         protocol_id_format(&job->id, id);
     (void)snprintf(text, sizeof(text), "%s is dying%s%s", slot->name,
                    in_hand ? ", in hand: job " : "", id);
-    event_emit(&slot_context(slot)->events, (struct event){
-                                                .level = LOG_LEVEL_DEBUG,
-                                                .type = "worker.lost",
-                                                .group = slot->cell->group->name,
-                                                .cell = cell_event_name(slot->cell),
-                                                .worker = slot->name,
-                                                .generation = slot->generation,
-                                                .job = in_hand ? id : NULL,
-                                                .message = text,
-                                            });
+    event_emit(slot_context(slot)->events, (struct event){
+                                               .level = LOG_LEVEL_DEBUG,
+                                               .type = "worker.lost",
+                                               .group = slot->pool->config->name,
+                                               .cell = pool_event_name(slot->pool),
+                                               .worker = slot->name,
+                                               .generation = slot->generation,
+                                               .job = in_hand ? id : NULL,
+                                               .message = text,
+                                           });
 }
 
 static void slot_on_owner(void *userdata, uint32_t events)

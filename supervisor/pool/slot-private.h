@@ -19,20 +19,49 @@
  */
 
 #include "shared/base/log.h"
-#include "supervisor/group/cell.h"
+#include "supervisor/config/config.h"
 #include "supervisor/loop/loop.h"
+#include "supervisor/pool/pool.h"
 #include "supervisor/pool/slot.h"
 
-/* Of its cell; of its group: not a service; and the beginning of this turn, monotonic. */
-struct context *slot_context(const struct slot *slot);
-bool slot_is_actor(const struct slot *slot);
-usec_t slot_now(const struct slot *slot);
+/* There is something for pool_step() or the pool's owner to do at the end of this turn. */
+static inline void pool_wake(struct pool *pool)
+{
+    pool->handler->wake(pool);
+}
+
+static inline struct timer_queue *pool_timers(const struct pool *pool)
+{
+    return loop_timers(pool->context->loop);
+}
+
+static inline const struct pool_context *slot_context(const struct slot *slot)
+{
+    return slot->pool->context;
+}
+
+static inline struct timer_queue *slot_timers(const struct slot *slot)
+{
+    return pool_timers(slot->pool);
+}
+
+/* The beginning of this turn, monotonic. */
+static inline usec_t slot_now(const struct slot *slot)
+{
+    return loop_now(slot_context(slot)->loop);
+}
+
+/* Its group is not one of services. */
+static inline bool slot_is_actor(const struct slot *slot)
+{
+    return slot->pool->config->type == CONFIG_ACTOR;
+}
 
 /* An event of this slot; the message is the slot's name and `text`. */
 void slot_tell(struct slot *slot, enum log_level level, const char *type, const char *message_id,
                struct death *death, const char *text);
 
-/* The tally of deaths that its restarts go by: the cell's if its workers die together. */
+/* The tally of deaths that its restarts go by: the pool's if its workers die together. */
 struct restart_tally *slot_tally(struct slot *slot);
 
 /* The ladder's timer. */
@@ -47,6 +76,9 @@ void slot_terminate(struct slot *slot, enum death_cause cause);
 
 /* Has it started, or started again, as soon as its turn among all comes. */
 void slot_start_in_turn(struct slot *slot);
+
+/* It can take a job: the next one it gets, since it was the last to work. */
+void slot_is_available(struct slot *slot);
 
 /* It is up, and has a place from now on that is not its own from the beginning. */
 void slot_join_pool(struct slot *slot);
@@ -103,7 +135,7 @@ static inline void slot_health_worked(struct slot *slot)
 /* MaxJobs=1 is a promise: one process for each job. */
 static inline bool slot_is_for_one_job(const struct slot *slot)
 {
-    return slot->cell->config->max_jobs == 1;
+    return slot->pool->config->max_jobs == 1;
 }
 
 /* Whether it may be handed one more job: Prefetch=, and with MaxJobs=1 never a second one. */
@@ -111,7 +143,7 @@ static inline bool slot_may_take_job(const struct slot *slot)
 {
     if (slot_is_for_one_job(slot))
         return slot->n_jobs == 0 && slot->jobs_done == 0;
-    return slot->n_jobs < slot->cell->config->prefetch;
+    return slot->n_jobs < slot->pool->config->prefetch;
 }
 
 /* It has done a job, or messages: whether that was enough. */
@@ -146,8 +178,7 @@ extern const struct endpoint_handler SLOT_ENDPOINT;
 /* The stop message. 0, ENDPOINT_E_FULL, or -errno. */
 int slot_send_stop(struct slot *slot);
 
-/* The job that a record means if the slot has it in hand in this attempt; else NULL, and it is
- * counted as stale. */
+/* The job that a record means; NULL if the slot does not have it in hand in this attempt. */
 struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt);
 
 /* Gives every job in hand back to the cell as lost with this death. */

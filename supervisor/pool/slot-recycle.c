@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/context.h"
-#include "supervisor/group/cell.h"
 #include "supervisor/pool/replacement.h"
 #include "supervisor/pool/slot-private.h"
 
@@ -19,7 +17,7 @@ static void slot_renew(struct slot *slot)
 
 void slot_after_work(struct slot *slot)
 {
-    const struct config_group *config = slot->cell->config;
+    const struct config_group *config = slot->pool->config;
     enum recycle_verdict verdict;
     uint64_t bytes;
 
@@ -44,8 +42,8 @@ void slot_arm_age(struct slot *slot)
 {
     if (!slot_is_actor(slot) || !slot_is_up(slot) || slot->role == SLOT_SPARE)
         return;
-    (void)timer_arm(loop_timers(slot_context(slot)->loop), &slot->age_timer,
-                    recycle_age_at(&slot->recycle, slot->cell->config));
+    (void)timer_arm(slot_timers(slot), &slot->age_timer,
+                    recycle_age_at(&slot->recycle, slot->pool->config));
 }
 
 void slot_take_config(struct slot *slot)

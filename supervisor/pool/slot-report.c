@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/context.h"
+#include "supervisor/event/death.h"
 #include "supervisor/event/event-id.h"
-#include "supervisor/group/cell-private.h"
-#include "supervisor/group/group.h"
+#include "supervisor/job/job.h"
 #include "supervisor/pool/slot-private.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +61,7 @@ struct death *slot_new_report(struct slot *slot)
     if (!death)
         return NULL;
     (void)snprintf(death->worker, sizeof(death->worker), "%s", slot->name);
-    death->owner_uid = slot->cell->config->user ? slot->cell->config->uid : 0;
+    death->owner_uid = slot->pool->config->user ? slot->pool->config->uid : 0;
     death->generation = slot->generation;
     death->at = clock_realtime();
     death->jobs_done = slot->jobs_done;
@@ -109,12 +108,14 @@ void slot_publish_report(struct slot *slot, struct death *death)
     bool expected = death->cause == DEATH_STOP;
     /* Of a place, whoever is in it by now; one that was replaced has its end to itself. */
     struct slot *place =
-        slot->role == SLOT_PREDECESSOR && !expected ? slot->cell->slots[slot->index] : slot;
+        slot->role == SLOT_PREDECESSOR && !expected ? slot->pool->slots[slot->index] : slot;
 
     death_unref(place->last_death);
     place->last_death = death_ref(death);
-    death_log_add(&slot_context(slot)->deaths, death);
-    if (!expected)
-        CELL_COUNT(slot->cell, deaths);
+    death_log_add(slot_context(slot)->deaths, death);
+    if (!expected) {
+        slot->pool->n_deaths++;
+        slot->pool->set->n_deaths++;
+    }
     slot_tell_death(slot, death);
 }

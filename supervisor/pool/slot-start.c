@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "supervisor/context.h"
 #include "supervisor/event/limited-log.h"
-#include "supervisor/group/cell.h"
-#include "supervisor/group/group.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/pool/slot-private.h"
 #include "supervisor/pool/strategy.h"
@@ -25,7 +22,7 @@ static void slot_on_end(struct process *process)
 {
     struct slot *slot = slot_of(process, process);
 
-    cell_slot_withdrawn(slot->cell, slot);
+    list_unlink(&slot->available_link);
 }
 
 static void slot_on_exit(struct process *process, const struct spawn_exit *how)
@@ -65,7 +62,7 @@ static void slot_on_spawned(struct process *process)
     slot_tell(slot, LOG_LEVEL_DEBUG, "worker.started", NULL, NULL, "started");
     if (!slot_is_actor(slot) && notify_server_hold(&slot->notify, false) < 0)
         log_error("%s: out of memory watching its readiness", slot->name);
-    if (slot->cell->config->type == CONFIG_SERVICE)
+    if (slot->pool->config->type == CONFIG_SERVICE)
         slot_event(slot, LIFECYCLE_EVENT_READY);
     else if (slot->early && slot->state == LIFECYCLE_STARTING)
         slot_is_ready(slot);
@@ -86,7 +83,7 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
     if (process_has(&slot->process, message->pid) && notify_sender_is_there(message))
         slot_notify(slot, message);
     else
-        limited_log_write(&slot_context(slot)->log, slot->cell->group->name, LOG_LEVEL_NOTICE,
+        limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_NOTICE,
                           "%s: what process %d says to NOTIFY_SOCKET is ignored: it is none of the "
                           "service's own, or has ended",
                           slot->name, (int)message->pid);
@@ -121,23 +118,23 @@ static void slot_describe_to_worker(struct slot *slot, struct slot_environment *
 {
     slot_setenv(environment, "TROUPE_WORKER", slot->name);
     slot_setenv_number(environment, "TROUPE_GENERATION", slot->generation);
-    if (*slot->cell->key != '\0')
-        slot_setenv(environment, "TROUPE_CELL", slot->cell->key);
+    if (*slot->pool->key != '\0')
+        slot_setenv(environment, "TROUPE_CELL", slot->pool->key);
 }
 
 static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_fds,
                        const struct slot_environment *environment, const char **ret_step)
 {
-    const struct group *group = slot->cell->group;
+    const struct config_group *config = slot->pool->config;
     const struct process_options options = {
-        .config = slot->cell->config,
+        .config = config,
         .slot = slot->index,
         .twin = slot->twin,
-        .groups = group->config->groups,
-        .n_groups = group->config->n_groups,
+        .groups = config->groups,
+        .n_groups = config->n_groups,
         .fds = fds,
         .n_fds = n_fds,
-        .user_environment = (const char *const *)group->config->user_environment,
+        .user_environment = (const char *const *)config->user_environment,
         .environment = environment->strings,
     };
 
@@ -146,12 +143,12 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
 
 static int slot_start_actor(struct slot *slot, const char **ret_step)
 {
-    const struct config_group *config = slot->cell->config;
+    const struct config_group *config = slot->pool->config;
     const struct endpoint_options options = {
         .ring_size = config->mailbox_size,
         .inline_max = config->inline_max,
         .spin_usec = (uint32_t)config->spin,
-        .blobs = slot->cell->group->blobs,
+        .blobs = slot->pool->set->blobs,
     };
     struct slot_environment environment = {.n = 0};
     struct endpoint_fds fds;
@@ -189,13 +186,13 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
 static int slot_start_service(struct slot *slot, const char **ret_step)
 {
     struct slot_environment environment = {.n = 0};
-    const struct config_group *config = slot->cell->config;
+    const struct config_group *config = slot->pool->config;
     char path[108];
     int r;
 
     *ret_step = "notify socket";
     r = snprintf(path, sizeof(path), "%s/notify-%s-%u.sock", slot_context(slot)->runtime_directory,
-                 slot->cell->group->name, slot->index);
+                 slot->pool->config->name, slot->index);
     if (r < 0 || (size_t)r >= sizeof(path))
         return -ENAMETOOLONG;
     r = notify_server_init(&slot->notify, slot_context(slot)->loop, path,
@@ -226,7 +223,7 @@ void slot_close_endpoint(struct slot *slot)
 static uint64_t slot_next_generation(const struct slot *slot)
 {
     const struct slot *other =
-        slot->role == SLOT_SPARE ? slot->cell->slots[slot->index] : slot->beside;
+        slot->role == SLOT_SPARE ? slot->pool->slots[slot->index] : slot->beside;
     uint64_t highest = slot->generation < slot->tried ? slot->tried : slot->generation;
 
     if (other && highest < other->generation)
@@ -260,5 +257,5 @@ void slot_action_spawn(struct slot *slot)
     if (r < 0)
         slot_spawn_failed(slot, step, r);
     else
-        slot_arm(slot, slot->cell->config->timeout_start);
+        slot_arm(slot, slot->pool->config->timeout_start);
 }

@@ -2,10 +2,7 @@
 #include "supervisor/pool/slot-private.h"
 
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/event/limited-log.h"
-#include "supervisor/group/cell-private.h"
-#include "supervisor/group/group.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-request.h"
@@ -26,11 +23,10 @@
 
 struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt)
 {
-    struct job *job = job_by_handle(&slot->cell->context->jobs, handle);
+    struct job *job = job_by_handle(slot->pool->context->jobs, handle);
 
     if (job && job->slot == slot && job->state == JOB_RUNNING && job->attempt == attempt)
         return job;
-    CELL_COUNT(slot->cell, stale_answers);
     return NULL;
 }
 
@@ -78,9 +74,18 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
         job->state_sequence = started.state_sequence;
         if (slot->job_deadline != USEC_INFINITY && job == slot_job_at_work(slot))
             slot_clock_started(slot, job);
-        cell_job_started(slot->cell, job);
+        slot->pool->handler->job_started(slot->pool, job);
     }
     return 0;
+}
+
+/* Prefetch=: it is at work, and can take one more. Idle ones come first. */
+static void slot_has_room(struct slot *slot)
+{
+    if (list_linked(&slot->available_link))
+        return;
+    list_push_back(&slot->pool->available, &slot->available_link);
+    pool_wake(slot->pool);
 }
 
 /* Prefetch=: it has another one already, and room for one more. */
@@ -95,7 +100,7 @@ static void slot_next_in_hand(struct slot *slot)
     if (job->cancel_requested)
         slot_cancel(slot, job);
     if (slot_is_up(slot) && !slot->process.ended && slot_may_take_job(slot))
-        cell_slot_has_room(slot->cell, slot);
+        slot_has_room(slot);
 }
 
 /* Ours is the fault: the attempt has failed, and says why. */
@@ -134,8 +139,9 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
         job->slot = NULL;
         slot->n_jobs--;
         slot->jobs_done++;
-        cell_job_answered(slot->cell, job, slot->name, r < 0 ? PROTOCOL_RETRY : result.outcome,
-                          result.code, &payload);
+        slot->pool->handler->job_answered(slot->pool, job, slot->name,
+                                          r < 0 ? PROTOCOL_RETRY : result.outcome, result.code,
+                                          &payload);
         if (slot->n_jobs == 0)
             slot_event(slot, LIFECYCLE_EVENT_JOB_ENDED);
         else
@@ -152,7 +158,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
  */
 static int slot_on_leave(struct slot *slot, const struct ring_record *record)
 {
-    const struct config_group *config = slot->cell->config;
+    const struct config_group *config = slot->pool->config;
     const bool again = slot->wanted && config->restart != CONFIG_RESTART_NO;
     char reason[PROTOCOL_REASON_MAX], text[PROTOCOL_REASON_MAX + 32];
     struct protocol_leave leave;
@@ -206,8 +212,8 @@ static void slot_on_space(struct endpoint *endpoint)
 
     /* Jobs first: messages would take the room again and again. */
     if (slot->wants_room && slot_is_up(slot))
-        cell_slot_has_room(slot->cell, slot);
-    loop_defer(slot->cell->context->loop, &slot->cell->dispatch);
+        slot_has_room(slot);
+    pool_wake(slot->pool);
     delivery_on_space(slot->actor);
     endpoint_resume(endpoint);
 }
@@ -223,7 +229,7 @@ static void slot_on_broken(struct endpoint *endpoint, const char *what)
     struct slot *slot = slot_of(endpoint, endpoint);
 
     (void)snprintf(slot->violation, sizeof(slot->violation), "%s", what);
-    limited_log_write(&slot_context(slot)->log, slot->cell->group->name, LOG_LEVEL_ERROR,
+    limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_ERROR,
                       "%s: protocol violation: %s; it is killed", slot->name, what);
     slot_terminate(slot, DEATH_VIOLATION);
     slot_event(slot, LIFECYCLE_EVENT_VIOLATION);
@@ -271,9 +277,7 @@ static int slot_send_job(struct slot *slot, const struct job *job)
 
 bool slot_job_waits(const struct slot *slot)
 {
-    const struct cell *cell = slot->cell;
-
-    return slot->wants_room && slot_is_up(slot) && !cell->paused && queue_first(&cell->queue);
+    return slot->wants_room && slot_is_up(slot) && slot->pool->handler->has_job(slot->pool);
 }
 
 int slot_assign(struct slot *slot, struct job *job)
@@ -292,6 +296,8 @@ int slot_assign(struct slot *slot, struct job *job)
      */
     if (r == ENDPOINT_E_FULL && slot->n_jobs == 0 && slot->actor->n_inbox == 0)
         endpoint_break(&slot->endpoint, "answers, but never gives back what it has read");
+    if (r < 0 && slot_is_up(slot))
+        slot_is_available(slot); /* ours is the fault: descriptors, memory */
     if (r != 0)
         return r;
     job->slot = slot;
@@ -303,12 +309,14 @@ int slot_assign(struct slot *slot, struct job *job)
     if (slot->n_jobs == 1)
         slot_clock_job(slot, job);
     slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
+    if (slot_may_take_job(slot))
+        list_push_back(&slot->pool->available, &slot->available_link);
     return 0;
 }
 
 void slot_cancel(struct slot *slot, struct job *job)
 {
-    usec_t grace = usec_add(slot_now(slot), slot->cell->config->timeout_stop);
+    usec_t grace = usec_add(slot_now(slot), slot->pool->config->timeout_stop);
 
     /* One that waits its turn in the worker's inbox sees the flag when it comes: there is but one.
      */
@@ -365,8 +373,8 @@ void slot_lose_jobs(struct slot *slot, const struct death *death)
 
         slot_let_go(slot, job);
         if (attempt)
-            cell_job_lost(slot->cell, job, death);
+            slot->pool->handler->job_lost(slot->pool, job, death);
         else
-            cell_job_returned(slot->cell, job);
+            slot->pool->handler->job_returned(slot->pool, job);
     }
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/slot.h"
+#include "supervisor/event/event.h"
+#include "supervisor/job/job.h"
+#include "supervisor/message/actor.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/event/limited-log.h"
-#include "supervisor/group/cell.h"
-#include "supervisor/group/group.h"
 #include "supervisor/pool/replacement.h"
 #include "supervisor/pool/slot-private.h"
 #include "supervisor/pool/spare.h"
@@ -21,40 +21,25 @@
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
-struct context *slot_context(const struct slot *slot)
-{
-    return slot->cell->context;
-}
-
-bool slot_is_actor(const struct slot *slot)
-{
-    return slot->cell->config->type == CONFIG_ACTOR;
-}
-
-usec_t slot_now(const struct slot *slot)
-{
-    return loop_now(slot_context(slot)->loop);
-}
-
 void slot_tell(struct slot *slot, enum log_level level, const char *type, const char *message_id,
                struct death *death, const char *text)
 {
     char message[768];
 
     (void)snprintf(message, sizeof(message), "%s %s", slot->name, text);
-    event_emit(&slot_context(slot)->events, (struct event){
-                                                .level = level,
-                                                .type = type,
-                                                .group = slot->cell->group->name,
-                                                .cell = cell_event_name(slot->cell),
-                                                .worker = slot->name,
-                                                .generation = slot->generation,
-                                                .job = death && death->job[0] ? death->job : NULL,
-                                                .message_id = message_id,
-                                                .message = message,
-                                                .quotes = death && death->command[0] != '\0',
-                                                .death = death,
-                                            });
+    event_emit(slot_context(slot)->events, (struct event){
+                                               .level = level,
+                                               .type = type,
+                                               .group = slot->pool->config->name,
+                                               .cell = pool_event_name(slot->pool),
+                                               .worker = slot->name,
+                                               .generation = slot->generation,
+                                               .job = death && death->job[0] ? death->job : NULL,
+                                               .message_id = message_id,
+                                               .message = message,
+                                               .quotes = death && death->command[0] != '\0',
+                                               .death = death,
+                                           });
 }
 
 /* ---- start ---- */
@@ -63,33 +48,41 @@ void slot_arm(struct slot *slot, usec_t delay)
 {
     /* An arm that fails for want of memory would be a hang: the heap grows by doubling and rarely.
      */
-    if (timer_arm(loop_timers(slot_context(slot)->loop), &slot->ladder_timer,
-                  usec_add(slot_now(slot), delay)) < 0)
-        limited_log_write(&slot_context(slot)->log, slot->cell->group->name, LOG_LEVEL_ERROR,
+    if (timer_arm(slot_timers(slot), &slot->ladder_timer, usec_add(slot_now(slot), delay)) < 0)
+        limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_ERROR,
                           "%s: out of memory arming a timer", slot->name);
 }
 
 void slot_disarm(struct slot *slot)
 {
-    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->ladder_timer);
+    timer_disarm(slot_timers(slot), &slot->ladder_timer);
 }
 
 /* ---- life ---- */
 
+void slot_is_available(struct slot *slot)
+{
+    /* With Prefetch= it was there all the time, having room. */
+    list_unlink(&slot->available_link);
+    /* Last in, first out: the worker whose memory is still in the caches. */
+    list_push_front(&slot->pool->available, &slot->available_link);
+    pool_wake(slot->pool);
+}
+
 static void slot_action_announce(struct slot *slot)
 {
     if (slot_is_actor(slot) && !slot->process.ended && slot->role != SLOT_SPARE)
-        cell_slot_available(slot->cell, slot);
+        slot_is_available(slot);
 }
 
 static void slot_action_withdraw(struct slot *slot)
 {
-    cell_slot_withdrawn(slot->cell, slot);
+    list_unlink(&slot->available_link);
 }
 
 static void slot_begin_recycling(struct slot *slot)
 {
-    recycle_begin(&slot->recycle, slot_now(slot), &slot_context(slot)->random);
+    recycle_begin(&slot->recycle, slot_now(slot), slot_context(slot)->random);
     slot_arm_age(slot);
 }
 
@@ -125,7 +118,7 @@ static void slot_on_ready(struct slot *slot)
  * verdict. */
 static usec_t slot_rung(const struct slot *slot)
 {
-    usec_t whole = slot->cell->config->timeout_stop;
+    usec_t whole = slot->pool->config->timeout_stop;
 
     bool two = slot_is_actor(slot) && slot->kill_reason == DEATH_STOP;
 
@@ -150,7 +143,7 @@ static void slot_action_terminate(struct slot *slot)
         return;
     }
     slot->signalled = true;
-    process_signal(&slot->process, slot->cell->config->kill_signal);
+    process_signal(&slot->process, slot->pool->config->kill_signal);
     slot_arm(slot, slot_rung(slot));
 }
 
@@ -204,11 +197,22 @@ static void slot_action_reset(struct slot *slot)
     slot_health_reset(slot);
 }
 
+/* Its pool may free it, or start another spare. */
+static void slot_is_stopped(struct slot *slot)
+{
+    struct pool *pool = slot->pool;
+
+    if (slot->retired || slot == pool->aside)
+        pool_wake(pool);
+    if (slot != pool->aside && pool->slots[slot->index]->beside == slot)
+        spare_review(slot);
+}
+
 static void slot_action_down(struct slot *slot)
 {
     slot_disarm(slot);
     slot_tell(slot, LOG_LEVEL_DEBUG, "worker.stopped", NULL, NULL, "is stopped");
-    cell_slot_stopped(slot->cell, slot);
+    slot_is_stopped(slot);
     if (!slot->restart_asked || slot->retired)
         return;
     slot->restart_asked = false;
@@ -275,38 +279,49 @@ void slot_start_in_turn(struct slot *slot)
 
 /* ---- outside ---- */
 
-int slot_new(struct slot **ret, struct cell *cell, unsigned index)
+int slot_new(struct slot **ret, struct pool *pool, unsigned index)
 {
     struct slot *slot = calloc(1, sizeof(*slot));
     int r;
 
     if (!slot)
         return -ENOMEM;
-    slot->cell = cell;
+    slot->pool = pool;
     slot->index = index;
-    (void)snprintf(slot->name, sizeof(slot->name), "%s/%u", cell->name, index);
+    (void)snprintf(slot->name, sizeof(slot->name), "%s/%u", pool->name, index);
     r = slot_new_actor(slot);
     if (r < 0) {
         free(slot);
         return r;
     }
     slot->since_at = clock_realtime();
-    slot->generation = slot->born = cell->group->generations;
+    slot->generation = slot->born = pool->set->generations;
     slot->job_deadline = USEC_INFINITY;
     slot->notify = (struct notify_server)NOTIFY_SERVER_NULL;
     list_init(&slot->available_link);
     list_init(&slot->wish_link);
     list_init(&slot->review_link);
     list_init(&slot->jobs);
-    task_init(&slot->start, &cell->context->starts, slot_on_turn);
+    task_init(&slot->start, pool->context->starts, slot_on_turn);
     timer_init(&slot->ladder_timer, slot_on_ladder_timer);
     timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
-    process_init(&slot->process, cell->context, cell->group->name, slot->name);
+    process_init(&slot->process, pool->context->context, pool->config->name, slot->name);
     slot_health_init(slot);
     slot_count(slot);
     *ret = slot;
     return 0;
+}
+
+/* Nobody of that name gets one as low again. */
+static void slot_note_generation(const struct slot *slot)
+{
+    struct pool_set *set = slot->pool->set;
+
+    if (set->generations < slot->generation)
+        set->generations = slot->generation;
+    if (set->generations < slot->tried)
+        set->generations = slot->tried;
 }
 
 struct slot *slot_free(struct slot *slot)
@@ -316,13 +331,12 @@ struct slot *slot_free(struct slot *slot)
     assert(slot_is_down(slot));
     assert(!slot->beside);
     slot_uncount(slot);
-    group_note_generation(slot->cell->group,
-                          slot->generation > slot->tried ? slot->generation : slot->tried);
+    slot_note_generation(slot);
     slot_free_actor(slot);
     slot_disarm(slot);
     task_cancel(&slot->start);
-    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->clock);
-    timer_disarm(loop_timers(slot_context(slot)->loop), &slot->age_timer);
+    timer_disarm(slot_timers(slot), &slot->clock);
+    timer_disarm(slot_timers(slot), &slot->age_timer);
     slot_health_deinit(slot);
     restart_reset(&slot->tally);
     list_unlink(&slot->wish_link);
@@ -337,7 +351,7 @@ struct slot *slot_free(struct slot *slot)
 
 void slot_start(struct slot *slot)
 {
-    if (slot->retired || group_is_blocked(slot->cell->group))
+    if (slot->retired || slot->pool->config->fault)
         return;
     slot->wanted = true;
     slot_count(slot);

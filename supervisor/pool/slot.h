@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 struct actor;
-struct cell;
+struct pool;
 struct job;
 
 /* Its part in a place of the pool. */
@@ -34,7 +34,7 @@ enum slot_role {
 };
 
 struct slot {
-    struct cell *cell;
+    struct pool *pool;
     unsigned index;
     char name[DEATH_WORKER_MAX]; /* "group/slot", or "group/key/slot" */
     uint64_t generation;         /* of the worker that is, or was last, in it */
@@ -100,7 +100,7 @@ struct slot {
 };
 
 /* 0 or -ENOMEM. */
-int slot_new(struct slot **ret, struct cell *cell, unsigned index);
+int slot_new(struct slot **ret, struct pool *pool, unsigned index);
 struct slot *slot_free(struct slot *slot); /* stopped; NULL allowed; returns NULL */
 
 /* Starting, restarting and resetting mean nothing to a slot that is retired. */

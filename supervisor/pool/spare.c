@@ -2,10 +2,7 @@
 #include "supervisor/pool/spare.h"
 
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/event/limited-log.h"
-#include "supervisor/group/cell-private.h"
-#include "supervisor/group/group.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/stand-in.h"
 #include "supervisor/pool/replacement.h"
@@ -27,7 +24,7 @@ static bool has_spare(const struct slot *place)
 
 static bool spare_is_wanted(const struct slot *place)
 {
-    const struct config_group *config = place->cell->config;
+    const struct config_group *config = place->pool->config;
 
     return place->index < config->spare && config->type == CONFIG_ACTOR &&
            config->strategy == CONFIG_ONE_FOR_ONE && place->wanted && !place->retired &&
@@ -38,44 +35,44 @@ static bool spare_is_wanted(const struct slot *place)
  * place is being recycled, or is about to be, the other cgroup is its successor's. */
 static bool spare_is_due(const struct slot *place)
 {
-    const struct cell *cell = place->cell;
+    const struct pool *pool = place->pool;
 
     return spare_is_wanted(place) && slot_is_up(place) && !place->process.ended && !place->rolls &&
-           !list_linked(&place->wish_link) && cell->replacement.old != place &&
-           !(cell->aside && cell->aside->index == place->index);
+           !list_linked(&place->wish_link) && pool->replacement.old != place &&
+           !(pool->aside && pool->aside->index == place->index);
 }
 
 void spare_review(struct slot *slot)
 {
-    struct cell *cell = slot->cell;
-    struct slot *place = cell->slots[slot->index];
+    struct pool *pool = slot->pool;
+    struct slot *place = pool->slots[slot->index];
 
     if (list_linked(&place->review_link))
         return;
-    list_push_back(&cell->reviews, &place->review_link);
-    cell_wake(cell);
+    list_push_back(&pool->reviews, &place->review_link);
+    pool_wake(pool);
 }
 
-void spare_review_all(struct cell *cell)
+void spare_review_all(struct pool *pool)
 {
-    for (size_t i = 0; i < cell->size; i++)
-        if (cell->slots[i]->beside || i < cell->config->spare)
-            spare_review(cell->slots[i]);
+    for (size_t i = 0; i < pool->size; i++)
+        if (pool->slots[i]->beside || i < pool->config->spare)
+            spare_review(pool->slots[i]);
 }
 
 /* ---- it comes and goes ---- */
 
 static void spare_start_later(struct slot *place)
 {
-    struct cell *cell = place->cell;
+    struct pool *pool = place->pool;
 
-    list_push_back(&cell->spares_due, &place->review_link);
-    if (timer_armed(&cell->spare_timer))
+    list_push_back(&pool->spares_due, &place->review_link);
+    if (timer_armed(&pool->spare_timer))
         return;
-    if (timer_arm(loop_timers(cell->context->loop), &cell->spare_timer,
-                  usec_add(cell_now(cell), SPARE_PAUSE)) < 0)
-        limited_log_write(&cell->context->log, cell->group->name, LOG_LEVEL_ERROR,
-                          "%s: out of memory arming a timer", cell->name);
+    if (timer_arm(pool_timers(pool), &pool->spare_timer,
+                  usec_add(loop_now(pool->context->loop), SPARE_PAUSE)) < 0)
+        limited_log_write(pool->context->log, pool->config->name, LOG_LEVEL_ERROR,
+                          "%s: out of memory arming a timer", pool->name);
 }
 
 /* Best effort: without memory the place is as without Spare= until the next review. */
@@ -83,7 +80,7 @@ static void spare_start(struct slot *place)
 {
     struct slot *spare;
 
-    if (slot_new(&spare, place->cell, place->index) < 0)
+    if (slot_new(&spare, place->pool, place->index) < 0)
         return;
     spare->role = SLOT_SPARE;
     spare->born = place->born;
@@ -110,7 +107,7 @@ static void spare_forget(struct slot *place)
     if (place->tried < gone->generation)
         place->tried = gone->generation;
     place->beside = slot_free(place->beside);
-    cell_wake(place->cell);
+    pool_wake(place->pool);
 }
 
 static void spare_look_at(struct slot *place)
@@ -125,11 +122,11 @@ static void spare_look_at(struct slot *place)
         spare_start_later(place);
 }
 
-void spare_step(struct cell *cell)
+void spare_step(struct pool *pool)
 {
     struct list *node;
 
-    while ((node = list_first(&cell->reviews))) {
+    while ((node = list_first(&pool->reviews))) {
         list_unlink(node);
         spare_look_at(list_entry(node, struct slot, review_link));
     }
@@ -137,11 +134,11 @@ void spare_step(struct cell *cell)
 
 static void spare_on_timer(struct timer *timer, usec_t now)
 {
-    struct cell *cell = list_entry(timer, struct cell, spare_timer);
+    struct pool *pool = list_entry(timer, struct pool, spare_timer);
     struct list *node;
 
     (void)now;
-    while ((node = list_first(&cell->spares_due))) {
+    while ((node = list_first(&pool->spares_due))) {
         struct slot *place = list_entry(node, struct slot, review_link);
 
         list_unlink(node);
@@ -150,16 +147,16 @@ static void spare_on_timer(struct timer *timer, usec_t now)
     }
 }
 
-void spare_init(struct cell *cell)
+void spare_init(struct pool *pool)
 {
-    list_init(&cell->reviews);
-    list_init(&cell->spares_due);
-    timer_init(&cell->spare_timer, spare_on_timer);
+    list_init(&pool->reviews);
+    list_init(&pool->spares_due);
+    timer_init(&pool->spare_timer, spare_on_timer);
 }
 
-void spare_deinit(struct cell *cell)
+void spare_deinit(struct pool *pool)
 {
-    timer_disarm(loop_timers(cell->context->loop), &cell->spare_timer);
+    timer_disarm(pool_timers(pool), &pool->spare_timer);
 }
 
 /* ---- it takes over ---- */

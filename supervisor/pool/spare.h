@@ -14,20 +14,20 @@
 
 #include <stdbool.h>
 
-struct cell;
+struct pool;
 struct slot;
 
-void spare_init(struct cell *cell);
-void spare_deinit(struct cell *cell);
+void spare_init(struct pool *pool);
+void spare_deinit(struct pool *pool);
 
 /* Something has changed at this place: a spare is let go of at the end of the turn, or started
  * soon. */
 void spare_review(struct slot *slot);
 /* At all places: another configuration. */
-void spare_review_all(struct cell *cell);
+void spare_review_all(struct pool *pool);
 
 /* Told by the cell at the end of a turn. */
-void spare_step(struct cell *cell);
+void spare_step(struct pool *pool);
 
 /* The place's spare, if it has one, is stopped: it is of no use any more. */
 void spare_dismiss(struct slot *slot, bool hurry);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/strategy.h"
 
-#include "supervisor/context.h"
 #include "supervisor/event/event-id.h"
-#include "supervisor/group/cell.h"
-#include "supervisor/group/group.h"
-#include "supervisor/group/order.h"
 #include "supervisor/pool/slot-private.h"
 #include <stdio.h>
 
@@ -34,46 +30,30 @@ static bool strategy_hold(struct slot *slot)
     return slot->held;
 }
 
-static unsigned strategy_hold_all(struct cell *cell, const struct slot *dead)
+/* `dead` NULL = all. */
+static unsigned strategy_hold_all(struct pool *pool, const struct slot *dead)
 {
     unsigned n = 0;
 
-    for (size_t i = 0; i < cell->size; i++) {
-        struct slot *slot = cell->slots[i];
+    pool->release_due = false;
+    for (size_t i = 0; i < pool->size; i++) {
+        struct slot *slot = pool->slots[i];
         if (slot != dead &&
-            (!dead || strategy_takes(cell->config->strategy, dead->index, slot->index)))
+            (!dead || strategy_takes(pool->config->strategy, dead->index, slot->index)))
             n += strategy_hold(slot);
     }
     return n;
 }
 
-static unsigned strategy_hold_followers(struct group *before)
+unsigned pool_hold(struct pool *pool)
 {
-    struct registry *registry = &before->context->registry;
-    struct group *group;
-    size_t cursor = 0;
-    unsigned n = 0, held;
-
-    order_find_followers(registry, before);
-    while ((group = registry_next(registry, &cursor))) {
-        if (group == before || !group->follows)
-            continue;
-        held = 0;
-        group_each_cell (cell, group) {
-            cell->release_due = false;
-            held += strategy_hold_all(cell, NULL);
-        }
-        if (held > 0)
-            group_set_pending(group, true);
-        n += held;
-    }
-    return n;
+    return strategy_hold_all(pool, NULL);
 }
 
 void strategy_on_death(struct slot *slot)
 {
-    struct cell *cell = slot->cell;
-    const enum config_strategy strategy = cell->config->strategy;
+    struct pool *pool = slot->pool;
+    const enum config_strategy strategy = pool->config->strategy;
     char text[128];
     unsigned n;
 
@@ -81,10 +61,9 @@ void strategy_on_death(struct slot *slot)
         return;
     slot->held = true;
     slot_count(slot);
-    cell->release_due = false;
-    n = strategy_hold_all(cell, slot);
+    n = strategy_hold_all(pool, slot);
     if (strategy == CONFIG_REST_FOR_ONE)
-        n += strategy_hold_followers(cell->group);
+        n += pool->handler->take_along(pool);
     if (n == 0)
         return;
     (void)snprintf(text, sizeof(text), "takes %u other worker%s along (Strategy=%s)", n,
@@ -95,16 +74,16 @@ void strategy_on_death(struct slot *slot)
 
 /* ---- and come back ---- */
 
-static void strategy_try(struct cell *cell)
+static void strategy_try(struct pool *pool)
 {
-    if (!cell->release_due)
+    if (!pool->release_due)
         return;
-    for (size_t i = 0; i < cell->size; i++)
-        if (cell->slots[i]->held && cell->slots[i]->state != LIFECYCLE_BACKOFF)
+    for (size_t i = 0; i < pool->size; i++)
+        if (pool->slots[i]->held && pool->slots[i]->state != LIFECYCLE_BACKOFF)
             return;
-    cell->release_due = false;
-    for (size_t i = 0; i < cell->size; i++) {
-        struct slot *slot = cell->slots[i];
+    pool->release_due = false;
+    for (size_t i = 0; i < pool->size; i++) {
+        struct slot *slot = pool->slots[i];
         if (!slot->held)
             continue;
         slot->held = false;
@@ -114,22 +93,16 @@ static void strategy_try(struct cell *cell)
     }
 }
 
-static void strategy_release(struct cell *cell)
+void pool_release(struct pool *pool)
 {
-    cell->release_due = true;
-    strategy_try(cell);
-}
-
-void strategy_on_due(struct slot *slot)
-{
-    if (!slot->cell->group->pending)
-        strategy_release(slot->cell);
+    pool->release_due = true;
+    strategy_try(pool);
 }
 
 void strategy_on_down(struct slot *slot)
 {
     slot->n_restarts++;
-    strategy_try(slot->cell);
+    strategy_try(slot->pool);
 }
 
 void strategy_forget(struct slot *slot)
@@ -138,15 +111,5 @@ void strategy_forget(struct slot *slot)
         return;
     slot->held = false;
     slot_count(slot);
-    strategy_on_due(slot);
-}
-
-bool strategy_release_group(struct group *group)
-{
-    if (!group->wanted)
-        return false;
-    group_set_pending(group, false);
-    group_each_cell (cell, group)
-        strategy_release(cell);
-    return true;
+    slot->pool->handler->restart_due(slot->pool);
 }

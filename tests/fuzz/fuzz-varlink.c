@@ -74,6 +74,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     context.state = CONTEXT_RUNNING;
     context.reload = no_reload;
     must(loop_new(&context.loop, &options, &reason) == 0);
+    context_share(&context);
     alarms_init(&context.alarms, context.loop);
     must(job_table_init(&context.jobs) == 0);
     must(event_bus_init(&context.events) == 0);

@@ -63,6 +63,7 @@ void fake_setup(void)
     fake_daemon.client_idle = USEC_INFINITY;
     fake_daemon.client_request = 30 * USEC_PER_SEC;
     ck_assert_int_eq(loop_new(&fake_context.loop, &options, &reason), 0);
+    context_share(&fake_context);
     alarms_init(&fake_context.alarms, fake_context.loop);
     ck_assert_int_eq(job_table_init(&fake_context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&fake_context.events), 0);

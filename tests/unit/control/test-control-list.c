@@ -153,7 +153,7 @@ START_TEST(subscriptions_are_listed_page_by_page_over_many_turns)
     struct actor *exchange = make_exchange();
 
     for (int i = 0; i < MANY; i++)
-        subscribe(exchange->exchange, &fake_group->cell->actor->subscriptions, i);
+        subscribe(exchange->exchange, &fake_group->cell->pool.actor->subscriptions, i);
     check_list("Actors.ListSubscriptions", "\"exchange\":\"x\",", "subscriptions");
 }
 END_TEST
@@ -163,7 +163,7 @@ START_TEST(an_exchange_that_goes_in_the_middle_ends_the_list_of_its_subscription
     struct actor *exchange = make_exchange();
 
     for (int i = 0; i < MANY; i++)
-        subscribe(exchange->exchange, &fake_group->cell->actor->subscriptions, i);
+        subscribe(exchange->exchange, &fake_group->cell->pool.actor->subscriptions, i);
     send_list("Actors.ListSubscriptions", "\"exchange\":\"x\",", 0, 1000);
     run_into(&exchange->exchange->cursors);
     router_remove(exchange, "deleted");

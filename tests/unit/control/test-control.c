@@ -429,7 +429,7 @@ START_TEST(resizing_tells_the_old_size_and_waits_for_the_new_one)
     answer = ask(SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":1,\"wait\":true}"));
     ck_assert_int_eq(json_integer_value(json_object_get(answer, "old_size")), 5);
     json_decref(answer);
-    ck_assert_uint_eq(fake_group->cell->n_slots, 1);
+    ck_assert_uint_eq(fake_group->cell->pool.n_slots, 1);
     answer =
         fake_refused(client, "BadSize", SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":0}"));
     ck_assert_int_eq(json_integer_value(json_object_get(answer, "minimum")), 1);
@@ -442,7 +442,7 @@ END_TEST
 START_TEST(shrinking_is_complete_when_the_surplus_worker_is_gone)
 {
     struct cell *cell = fake_group->cell;
-    struct slot *last = cell->slots[1];
+    struct slot *last = cell->pool.slots[1];
 
     last->state = LIFECYCLE_KILLING;
     fake_send(client, SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":1,\"wait\":true}"));
@@ -451,15 +451,15 @@ START_TEST(shrinking_is_complete_when_the_surplus_worker_is_gone)
     last->state = LIFECYCLE_STOPPED;
     event_emit(&fake_context.events,
                (struct event){.level = LOG_LEVEL_INFO, .type = "worker.stopped", .message = ""});
-    cell_slot_stopped(cell, last);
+    cell->pool.handler->wake(&cell->pool);
     json_decref(parameters_of(fake_receive(client)));
-    ck_assert_uint_eq(cell->n_slots, 1);
+    ck_assert_uint_eq(cell->pool.n_slots, 1);
 }
 END_TEST
 
 START_TEST(waiting_for_what_will_not_be_ends_with_what_is_in_the_way)
 {
-    struct slot *slot = fake_group->cell->slots[0];
+    struct slot *slot = fake_group->cell->pool.slots[0];
 
     slot->state = LIFECYCLE_KILLING;
     fake_send(client, SUPERVISOR("Start", "{\"target\":\"test/0\",\"wait\":true}"));

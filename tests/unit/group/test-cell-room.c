@@ -47,6 +47,7 @@ static void setup(void)
     registry_init(&context.registry);
     context.config = &daemon_config;
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    context_share(&context);
     work_queue_init(&context.starts, context.loop);
     work_queue_init(&context.reaps, context.loop);
     alarms_init(&context.alarms, context.loop);
@@ -425,7 +426,7 @@ START_TEST(a_group_that_is_removed_tells_those_who_wait)
     struct sender sender;
 
     fill();
-    group->cell->wanted = group->wanted = true;
+    group->cell->pool.wanted = group->wanted = true;
     sender_start(&sender, "", USEC_INFINITY);
     group_remove(group);
     run_until_answered(1);

@@ -107,8 +107,8 @@ static struct census count_slots(void)
     const struct slot *slot;
     size_t cursor = 0;
 
-    while ((slot = cell_next_slot(group->cell, &cursor))) {
-        bool member = cursor <= group->cell->n_slots;
+    while ((slot = pool_next_slot(&group->cell->pool, &cursor))) {
+        bool member = cursor <= group->cell->pool.n_slots;
         bool wanted = slot->wanted || slot->restart_asked;
 
         census.n[CENSUS_SLOT]++;
@@ -137,10 +137,10 @@ static void on_audit(struct loop_deferred *deferred)
 
     (void)deferred;
     for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
-        ck_assert_msg(census.n[i] == group->census.n[i], "trait %u: %zu slots, %zu counted", i,
-                      census.n[i], group->census.n[i]);
+        ck_assert_msg(census.n[i] == group->pools.census.n[i], "trait %u: %zu slots, %zu counted",
+                      i, census.n[i], group->pools.census.n[i]);
         ck_assert_uint_eq(census.n[i], context.registry.census.n[i]);
-        ck_assert_uint_eq(census.n[i], group->cell->census.n[i]);
+        ck_assert_uint_eq(census.n[i], group->cell->pool.census.n[i]);
     }
 }
 
@@ -166,6 +166,7 @@ static void setup(void)
     context.config = &daemon_config;
     context.runtime_directory = "/tmp";
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    context_share(&context);
     work_queue_init(&context.starts, context.loop);
     work_queue_init(&context.reaps, context.loop);
     ck_assert_int_eq(spawner_init(&context.spawner, context.loop, ends.channel, &context.starts),
@@ -219,8 +220,8 @@ static bool is_settled(void)
 {
     const struct cell *cell = group->cell;
 
-    for (size_t i = 0; i < cell->n_slots; i++) {
-        const struct slot *slot = cell->slots[i];
+    for (size_t i = 0; i < cell->pool.n_slots; i++) {
+        const struct slot *slot = cell->pool.slots[i];
         if (slot->restart_asked || !(slot_is_up(slot) || slot_is_down(slot)))
             return false;
         if (slot->wanted && slot->state == LIFECYCLE_STOPPED)
@@ -541,15 +542,15 @@ START_TEST(P7_resize_grows_and_shrinks_by_the_highest_slots)
     ck_assert_int_eq(group_resize(group, 0), GROUP_E_BAD_SIZE);
     ck_assert_int_eq(group_resize(group, 4), 0);
     run_until(is_settled);
-    ck_assert_uint_eq(group->cell->n_slots, 4);
-    ck_assert_uint_eq(group->cell->slots[0]->generation, 1);
+    ck_assert_uint_eq(group->cell->pool.n_slots, 4);
+    ck_assert_uint_eq(group->cell->pool.slots[0]->generation, 1);
     ck_assert_int_eq(group_resize(group, 1), 0);
     run_until(is_settled);
     accepted("hello");
     run_jobs();
-    ck_assert_uint_eq(group->cell->n_slots, 1);
-    ck_assert(slot_is_up(group->cell->slots[0]));
-    ck_assert_uint_eq(group->cell->slots[0]->generation, 1);
+    ck_assert_uint_eq(group->cell->pool.n_slots, 1);
+    ck_assert(slot_is_up(group->cell->pool.slots[0]));
+    ck_assert_uint_eq(group->cell->pool.slots[0]->generation, 1);
 }
 END_TEST
 
@@ -687,16 +688,16 @@ START_TEST(a_worker_that_dies_too_often_fails_until_it_is_reset)
     group_start(group);
     run_until(has_failed);
     ck_assert_uint_eq(context.deaths.n_total, 2 * 4);
-    ck_assert_int_eq(group->cell->slots[0]->state, LIFECYCLE_FAILED);
+    ck_assert_int_eq(group->cell->pool.slots[0]->state, LIFECYCLE_FAILED);
     group_reset(group);
-    ck_assert_int_eq(group->cell->slots[0]->state, LIFECYCLE_STARTING);
+    ck_assert_int_eq(group->cell->pool.slots[0]->state, LIFECYCLE_STARTING);
     run_until(has_failed);
 }
 END_TEST
 
 static bool is_backing_off(void)
 {
-    return group->cell->slots[0]->state == LIFECYCLE_BACKOFF;
+    return group->cell->pool.slots[0]->state == LIFECYCLE_BACKOFF;
 }
 
 START_TEST(J4_poison_jobs_end_dead_and_honest_ones_behind_them_succeed)
@@ -717,13 +718,13 @@ START_TEST(J4_poison_jobs_end_dead_and_honest_ones_behind_them_succeed)
     ck_assert_uint_eq(context.deaths.n_total, 12);
     run_until(is_settled);
     ck_assert_str_ne(group_state(group), "failed");
-    ck_assert_uint_eq(group->cell->slots[0]->health.n_failures, 0);
+    ck_assert_uint_eq(group->cell->pool.slots[0]->health.n_failures, 0);
 }
 END_TEST
 
 static bool is_failing(void)
 {
-    return slot_is_failing(group->cell->slots[0]);
+    return slot_is_failing(group->cell->pool.slots[0]);
 }
 
 static bool is_healthy(void)
@@ -733,7 +734,7 @@ static bool is_healthy(void)
 
 static bool is_up(void)
 {
-    return slot_is_up(group->cell->slots[0]);
+    return slot_is_up(group->cell->pool.slots[0]);
 }
 
 static unsigned count_events(const char *type)
@@ -756,7 +757,7 @@ START_TEST(a_worker_that_keeps_dying_is_in_trouble_until_one_has_done_a_job)
     run_until(is_failing);
     ck_assert_str_eq(group_state(group), "degraded");
     ck_assert_uint_eq(count_events("worker.failing"), 1);
-    ck_assert_uint_gt(group->cell->slots[0]->health.since_at, 0);
+    ck_assert_uint_gt(group->cell->pool.slots[0]->health.since_at, 0);
     free(config->exec_start[0]);
     config->exec_start[0] = program;
     run_until(is_up);
@@ -795,7 +796,7 @@ START_TEST(a_program_that_is_not_there_is_a_retry_and_no_death)
     group_start(group);
     run_until(is_backing_off);
     ck_assert_uint_eq(context.deaths.n_total, 0);
-    ck_assert_uint_gt(group->cell->slots[0]->restart_at, 0);
+    ck_assert_uint_gt(group->cell->pool.slots[0]->restart_at, 0);
 }
 END_TEST
 
@@ -821,15 +822,15 @@ static unsigned n_running(void)
 {
     unsigned n = 0;
 
-    for (size_t i = 0; i < group->cell->n_slots; i++)
-        n += group->cell->slots[i]->n_jobs > 0;
+    for (size_t i = 0; i < group->cell->pool.n_slots; i++)
+        n += group->cell->pool.slots[i]->n_jobs > 0;
     return n;
 }
 
 START_TEST(a_retired_slot_can_be_neither_started_nor_restarted_nor_reset)
 {
     struct job *jobs[2] = {accepted("until cancelled"), accepted("until cancelled")};
-    struct slot *last = group->cell->slots[1];
+    struct slot *last = group->cell->pool.slots[1];
 
     stop_when_started = true;
     group_start(group);
@@ -849,8 +850,8 @@ START_TEST(a_retired_slot_can_be_neither_started_nor_restarted_nor_reset)
     run_until(is_settled);
     accepted("hello");
     run_jobs();
-    ck_assert_uint_eq(group->cell->n_slots, 1);
-    ck_assert_uint_eq(group->cell->slots[0]->generation, 1);
+    ck_assert_uint_eq(group->cell->pool.n_slots, 1);
+    ck_assert_uint_eq(group->cell->pool.slots[0]->generation, 1);
 }
 END_TEST
 
@@ -925,8 +926,8 @@ static bool spares_stand_by(void)
 
     if (!is_settled())
         return false;
-    for (size_t i = 0; i < cell->size; i++) {
-        const struct slot *beside = beside_of(cell->slots[i]);
+    for (size_t i = 0; i < cell->pool.size; i++) {
+        const struct slot *beside = beside_of(cell->pool.slots[i]);
         if ((beside != NULL) != (i < config->spare) ||
             (beside && (beside->role != SLOT_SPARE || !slot_is_up(beside))))
             return false;
@@ -943,17 +944,17 @@ START_TEST(a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor)
     config->spare = 1;
     group_start(group);
     run_until(spares_stand_by);
-    spare = group->cell->slots[0]->beside;
+    spare = group->cell->pool.slots[0]->beside;
     job = accepted("crash once");
     run_jobs();
     ck_assert_int_eq(job->state, JOB_SUCCEEDED);
     ck_assert_uint_eq(job->attempt, 2);
-    ck_assert_ptr_eq(group->cell->slots[0], spare);
+    ck_assert_ptr_eq(group->cell->pool.slots[0], spare);
     ck_assert_uint_eq(spare->generation, 2);
     ck_assert_uint_eq(spare->n_restarts, 1);
     ck_assert_uint_eq(spare->jobs_done, 1);
     run_until(spares_stand_by);
-    ck_assert_ptr_eq(group->cell->slots[0], spare);
+    ck_assert_ptr_eq(group->cell->pool.slots[0], spare);
     ck_assert_uint_eq(spare->beside->generation, 3);
 }
 END_TEST
@@ -962,8 +963,8 @@ static pid_t killed;
 
 static bool who_was_killed_is_replaced(void)
 {
-    return spares_stand_by() && group->cell->slots[0]->process.pid != killed &&
-           group->cell->slots[0]->beside->process.pid != killed;
+    return spares_stand_by() && group->cell->pool.slots[0]->process.pid != killed &&
+           group->cell->pool.slots[0]->beside->process.pid != killed;
 }
 
 static void kill_worker(const struct slot *slot)
@@ -981,18 +982,19 @@ START_TEST(no_two_of_a_place_have_the_same_generation_whoever_dies)
     config->spare = 1;
     group_start(group);
     run_until(spares_stand_by);
-    kill_worker(group->cell->slots[0]->beside);
-    ck_assert_uint_eq(group->cell->slots[0]->generation, 1);
-    ck_assert_uint_eq(group->cell->slots[0]->beside->generation, 3);
-    kill_worker(group->cell->slots[0]);
-    place = group->cell->slots[0];
+    kill_worker(group->cell->pool.slots[0]->beside);
+    ck_assert_uint_eq(group->cell->pool.slots[0]->generation, 1);
+    ck_assert_uint_eq(group->cell->pool.slots[0]->beside->generation, 3);
+    kill_worker(group->cell->pool.slots[0]);
+    place = group->cell->pool.slots[0];
     ck_assert_uint_eq(place->generation, 3);
     ck_assert_uint_eq(place->beside->generation, 4);
     /* The next one is above both, whichever of them it follows. */
     group_restart(group);
     run_until(spares_stand_by);
-    ck_assert_uint_gt(group->cell->slots[0]->generation, 4);
-    ck_assert_uint_gt(group->cell->slots[0]->beside->generation, group->cell->slots[0]->generation);
+    ck_assert_uint_gt(group->cell->pool.slots[0]->generation, 4);
+    ck_assert_uint_gt(group->cell->pool.slots[0]->beside->generation,
+                      group->cell->pool.slots[0]->generation);
 }
 END_TEST
 
@@ -1005,13 +1007,13 @@ START_TEST(spares_go_with_their_places_and_with_the_configuration)
     group_resize(group, 1);
     run_until(spares_stand_by);
     config->spare = 0;
-    spare_review_all(group->cell);
+    pool_take_config(&group->cell->pool, group->config);
     run_until(spares_stand_by);
-    ck_assert_ptr_null(beside_of(group->cell->slots[0]));
+    ck_assert_ptr_null(beside_of(group->cell->pool.slots[0]));
     group_stop(group, false);
     run_until(is_down);
     config->spare = 1;
-    spare_review_all(group->cell);
+    pool_take_config(&group->cell->pool, group->config);
     group_start(group);
     run_until(spares_stand_by);
 }

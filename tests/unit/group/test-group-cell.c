@@ -62,17 +62,17 @@ static void check_sums(void)
         running += cell->n_running;
         backoff += cell->n_backoff;
         waiters += cell->n_waiters;
-        census_add(&all, &cell->census);
+        census_add(&all, &cell->pool.census);
         if (cell->retiring)
-            census_add(&retiring, &cell->census);
-        ck_assert_uint_eq(cell->census.n[CENSUS_MEMBER], cell->n_slots);
+            census_add(&retiring, &cell->pool.census);
+        ck_assert_uint_eq(cell->pool.census.n[CENSUS_MEMBER], cell->pool.n_slots);
     }
     ck_assert_uint_eq(group_queued(group), queued);
     ck_assert_uint_eq(group->n_running, running);
     ck_assert_uint_eq(group->n_backoff, backoff);
     ck_assert_uint_eq(group->n_waiters, waiters);
     for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
-        ck_assert_uint_eq(group->census.n[i], all.n[i]);
+        ck_assert_uint_eq(group->pools.census.n[i], all.n[i]);
         ck_assert_uint_eq(group->retiring.n[i], retiring.n[i]);
         ck_assert_uint_eq(context.registry.census.n[i], all.n[i]);
     }
@@ -96,6 +96,7 @@ static void setup(void)
     registry_init(&context.registry);
     context.config = &daemon_config;
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    context_share(&context);
     work_queue_init(&context.starts, context.loop);
     work_queue_init(&context.reaps, context.loop);
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
@@ -170,7 +171,7 @@ START_TEST(a_key_makes_its_cell_once)
     ck_assert_uint_eq(group->cells.n_cells, 2);
     ck_assert_str_eq(cell_of("acme")->name, "mail/acme");
     ck_assert_uint_eq(cell_of("acme")->queue.n_jobs, 2);
-    ck_assert_str_eq(cell_of("acme")->slots[1]->name, "mail/acme/1");
+    ck_assert_str_eq(cell_of("acme")->pool.slots[1]->name, "mail/acme/1");
     ck_assert_uint_eq(group->n_live, 3);
     ck_assert_str_eq(events, "cell.created mail/acme, cell.created mail/other, ");
 }
@@ -198,8 +199,8 @@ START_TEST(without_cells_a_key_is_only_the_jobs)
     ck_assert_int_eq(submit(""), 0);
     ck_assert_ptr_eq(job->cell, group->cell);
     ck_assert_str_eq(group->cell->name, "mail");
-    ck_assert_str_eq(group->cell->slots[0]->name, "mail/0");
-    ck_assert_ptr_null(cell_event_name(group->cell));
+    ck_assert_str_eq(group->cell->pool.slots[0]->name, "mail/0");
+    ck_assert_ptr_null(pool_event_name(&group->cell->pool));
     ck_assert_ptr_eq(group_next_cell(group, NULL), group->cell);
     ck_assert_ptr_null(group_next_cell(group, group->cell));
 }
@@ -283,13 +284,13 @@ START_TEST(a_job_calls_a_retiring_cell_back)
     cell = cell_of("a");
     ck_assert_int_eq(cell_cancel(first_job("a")), 0);
     idle_for(cell, USEC_PER_SEC);
-    ck_assert_uint_eq(cell->size, 0);
+    ck_assert_uint_eq(cell->pool.size, 0);
     ck_assert_int_eq(submit("a"), 0);
     end_turn(cell);
     ck_assert_ptr_eq(cell_of("a"), cell);
     ck_assert(!cell->retiring);
-    ck_assert_uint_eq(cell->size, 2);
-    ck_assert_uint_eq(cell->n_slots, 2);
+    ck_assert_uint_eq(cell->pool.size, 2);
+    ck_assert_uint_eq(cell->pool.n_slots, 2);
     ck_assert_uint_eq(cell->queue.n_jobs, 1);
 }
 END_TEST
@@ -310,7 +311,7 @@ START_TEST(one_that_somebody_treats_differently_does_not_retire)
     idle_for(cell, USEC_PER_SEC);
     ck_assert(!cell->retiring && !timer_armed(&cell->idle_timer));
     ck_assert_int_eq(group_resize(group, 4), 0);
-    ck_assert_uint_eq(cell->size, 4);
+    ck_assert_uint_eq(cell->pool.size, 4);
     ck_assert(timer_armed(&cell->idle_timer));
 }
 END_TEST
@@ -333,7 +334,7 @@ START_TEST(cells_to_come_are_as_their_group_was_made)
     ck_assert_int_eq(group_resize(group, 3), 0);
     ck_assert_int_eq(submit("a"), 0);
     ck_assert(cell_of("a")->paused);
-    ck_assert_uint_eq(cell_of("a")->n_slots, 3);
+    ck_assert_uint_eq(cell_of("a")->pool.n_slots, 3);
     group_resume(group);
     ck_assert(!cell_of("a")->paused);
     ck_assert_str_eq(
@@ -355,13 +356,13 @@ END_TEST
 START_TEST(a_name_and_a_generation_are_never_used_twice)
 {
     ck_assert_int_eq(submit("a"), 0);
-    cell_of("a")->slots[1]->generation = 7;
+    cell_of("a")->pool.slots[1]->generation = 7;
     ck_assert_int_eq(cell_cancel(first_job("a")), 0);
     idle_for(cell_of("a"), USEC_PER_SEC);
     end_turn(cell_of("a"));
     ck_assert_int_eq(submit("a"), 0);
-    ck_assert_uint_eq(cell_of("a")->slots[1]->generation, 7);
-    ck_assert_uint_eq(cell_of("a")->slots[1]->born, 7);
+    ck_assert_uint_eq(cell_of("a")->pool.slots[1]->generation, 7);
+    ck_assert_uint_eq(cell_of("a")->pool.slots[1]->born, 7);
 }
 END_TEST
 
@@ -380,7 +381,7 @@ START_TEST(targets_are_groups_cells_and_workers)
     ck_assert_int_eq(resolve("mail/0", &target), 0);
     ck_assert(target.cell == cell_of("0") && !target.slot);
     ck_assert_int_eq(resolve("mail/0/1", &target), 0);
-    ck_assert(target.slot == cell_of("0")->slots[1]);
+    ck_assert(target.slot == cell_of("0")->pool.slots[1]);
     ck_assert_int_eq(resolve("mail/0/2", &target), -ENOENT);
     ck_assert_int_eq(resolve("mail/0/1/1", &target), -ENOENT);
     ck_assert_int_eq(resolve("mail/0/", &target), -ENOENT);
@@ -400,7 +401,7 @@ START_TEST(in_a_group_without_cells_a_number_is_a_worker)
     drop_group();
     make_group(CONFIG_CELLS_NONE);
     ck_assert_int_eq(resolve("mail/1", &target), 0);
-    ck_assert(target.slot == group->cell->slots[1]);
+    ck_assert(target.slot == group->cell->pool.slots[1]);
     ck_assert_int_eq(resolve("mail/key", &target), -ENOENT);
     ck_assert_int_eq(registry_resolve_ever(&context.registry, "mail/key", &target), -ENOENT);
     ck_assert_int_eq(resolve("mail/1/1", &target), -ENOENT);

@@ -27,6 +27,7 @@ static void setup(void)
     context = (struct context){0};
     registry_init(&context.registry);
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    context_share(&context);
     ck_assert_int_eq(event_bus_init(&context.events), 0);
     dead_letters_init(&context.dead_letters, 1000, 1 << 20);
     alarms_init(&context.alarms, context.loop);

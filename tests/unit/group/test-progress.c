@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/pool/progress.h"
+#include "supervisor/group/progress.h"
 #include <check.h>
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/pool/progress.h"
+#include "supervisor/group/progress.h"
 
 #include "supervisor/context.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
-#include "supervisor/pool/slot-private.h"
+#include "supervisor/pool/slot.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -39,7 +39,7 @@ static struct progress_view progress_view(const struct cell *cell)
     const struct slot *slot;
     size_t cursor = 0;
 
-    while ((slot = cell_next_slot(cell, &cursor))) {
+    while ((slot = pool_next_slot(&cell->pool, &cursor))) {
         if (slot->role == SLOT_SPARE)
             continue; /* moves nothing */
         view.may_move = view.may_move || slot_is_up(slot) || slot->state == LIFECYCLE_STOPPING;
@@ -61,7 +61,7 @@ static void progress_tell(struct cell *cell)
                    " queued, and nothing has moved for %g s; its workers are restarted",
                    cell->n_running, cell->queue.n_jobs,
                    (double)cell->config->no_progress / USEC_PER_SEC);
-    cell_tell(cell, LOG_LEVEL_ERROR, "group.stalled", EVENT_ID_STALLED, text);
+    pool_tell(&cell->pool, LOG_LEVEL_ERROR, "group.stalled", EVENT_ID_STALLED, text);
 }
 
 /* Those with a job lose it by a death of theirs; the others are only started again. */
@@ -70,7 +70,7 @@ static void progress_restart(struct cell *cell)
     struct slot *slot;
     size_t cursor = 0;
 
-    while ((slot = cell_next_slot(cell, &cursor)))
+    while ((slot = pool_next_slot(&cell->pool, &cursor)))
         if (slot_kill(slot, slot->n_jobs > 0 ? DEATH_NO_PROGRESS : DEATH_STOP))
             slot->restart_asked = slot->wanted;
 }

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/pool/pool.h"
+
+#include "supervisor/event/event.h"
+#include "supervisor/pool/slot-private.h"
+#include "supervisor/pool/spare.h"
+#include "supervisor/pool/strategy.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void pool_init(struct pool *pool, const struct pool_options *options)
+{
+    *pool = (struct pool){
+        .handler = options->handler,
+        .set = options->set,
+        .context = options->set->context,
+        .config = options->config,
+        .name = options->name,
+        .key = options->key,
+        .census.parent = &options->set->census,
+    };
+    list_init(&pool->available);
+    spare_init(pool);
+    replacement_init(pool);
+}
+
+void pool_deinit(struct pool *pool)
+{
+    spare_deinit(pool);
+    replacement_deinit(pool);
+    for (size_t i = 0; i < pool->n_slots; i++) {
+        pool->slots[i]->beside = slot_free(pool->slots[i]->beside);
+        slot_free(pool->slots[i]);
+    }
+    restart_reset(&pool->tally);
+    free(pool->slots);
+}
+
+const char *pool_event_name(const struct pool *pool)
+{
+    return *pool->key ? pool->name : NULL;
+}
+
+void pool_tell(struct pool *pool, enum log_level level, const char *type, const char *message_id,
+               const char *text)
+{
+    char message[512];
+
+    (void)snprintf(message, sizeof(message), "%s %s", pool->name, text);
+    event_emit(pool->context->events, (struct event){
+                                          .level = level,
+                                          .type = type,
+                                          .group = pool->config->name,
+                                          .cell = pool_event_name(pool),
+                                          .message_id = message_id,
+                                          .message = message,
+                                      });
+}
+
+/* ---- slots ---- */
+
+struct slot *pool_next_slot(const struct pool *pool, size_t *cursor)
+{
+    const size_t n = pool->n_slots;
+    size_t i;
+
+    while ((i = (*cursor)++) < 2 * n) {
+        if (i < n)
+            return pool->slots[i];
+        if (pool->slots[i - n]->beside)
+            return pool->slots[i - n]->beside;
+    }
+    return i == 2 * n ? pool->aside : NULL;
+}
+
+bool pool_is_trimmed(const struct pool *pool)
+{
+    return pool->n_slots == pool->size;
+}
+
+bool pool_is_empty(const struct pool *pool)
+{
+    return pool->n_slots == 0 && !pool->aside;
+}
+
+struct slot *pool_take_slot(struct pool *pool)
+{
+    struct list *node;
+
+    while ((node = list_first(&pool->available))) {
+        struct slot *slot = list_entry(node, struct slot, available_link);
+
+        list_unlink(node);
+        /* A reload may have changed Prefetch= or MaxJobs= since it became available. */
+        if (slot_may_take_job(slot))
+            return slot;
+    }
+    return NULL;
+}
+
+/* ---- life of all slots ---- */
+
+/* For each slot within the pool's size. */
+static void pool_each(struct pool *pool, void (*fn)(struct slot *slot))
+{
+    for (size_t i = 0; i < pool->size; i++)
+        fn(pool->slots[i]);
+}
+
+void pool_start(struct pool *pool)
+{
+    pool->wanted = true;
+    pool_each(pool, slot_start);
+}
+
+void pool_stop(struct pool *pool, bool hurry)
+{
+    struct slot *slot;
+    size_t cursor = 0;
+
+    pool->wanted = false;
+    while ((slot = pool_next_slot(pool, &cursor)))
+        slot_stop(slot, hurry);
+}
+
+void pool_restart(struct pool *pool)
+{
+    pool->wanted = true;
+    replacement_set_stopped(pool, false); /* all of them begin with the program of now */
+    pool_each(pool, slot_restart);
+}
+
+void pool_reset(struct pool *pool)
+{
+    pool_each(pool, slot_reset);
+}
+
+void pool_take_config(struct pool *pool, const struct config_group *config)
+{
+    struct slot *slot;
+
+    pool->config = config;
+    for (size_t cursor = 0; (slot = pool_next_slot(pool, &cursor));) {
+        slot->process.group = config->name;
+        slot_take_config(slot);
+    }
+    spare_review_all(pool);
+}
+
+/* ---- size ---- */
+
+int pool_reserve(struct pool *pool, size_t size)
+{
+    const size_t before = pool->n_slots;
+    struct slot **slots;
+    int r;
+
+    if (size <= before)
+        return 0;
+    slots = realloc(pool->slots, size * sizeof(struct slot *));
+    if (!slots)
+        return -ENOMEM;
+    pool->slots = slots;
+    while (pool->n_slots < size) {
+        r = slot_new(&slots[pool->n_slots], pool, (unsigned)pool->n_slots);
+        if (r < 0) {
+            while (pool->n_slots > before)
+                slot_free(slots[--pool->n_slots]);
+            return r;
+        }
+        slots[pool->n_slots]->retired = true;
+        slot_count(slots[pool->n_slots++]);
+    }
+    return 0;
+}
+
+void pool_set_size(struct pool *pool, size_t size)
+{
+    assert(size <= pool->n_slots);
+    pool->size = size;
+    for (size_t i = 0; i < pool->n_slots; i++) {
+        struct slot *slot = pool->slots[i];
+        bool was_retired = slot->retired;
+        slot->retired = i >= size;
+        slot_count(slot);
+        if (slot->retired)
+            slot_stop(slot, false);
+        else if (was_retired && pool->wanted)
+            slot_start(slot); /* what was stopped by itself stays so */
+    }
+    pool_wake(pool);
+}
+
+/* Frees slots beyond the pool's size once they and all above them are stopped. */
+static void pool_trim(struct pool *pool)
+{
+    while (pool->n_slots > pool->size) {
+        struct slot *last = pool->slots[pool->n_slots - 1];
+        /* While a predecessor is there, nobody else begins as its namesake. */
+        if (!last->retired || !slot_is_down(last) || last->beside ||
+            (pool->aside && pool->aside->index == last->index))
+            return;
+        slot_free(last);
+        pool->n_slots--;
+    }
+}
+
+void pool_step(struct pool *pool)
+{
+    replacement_step(pool);
+    spare_step(pool);
+    pool_trim(pool);
+}
