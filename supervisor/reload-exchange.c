@@ -121,7 +121,7 @@ static int add(struct context *context, const struct config_exchange *wanted,
     struct actor *actor;
     int r;
 
-    r = router_add_exchange(context, wanted->name, wanted->type, wanted->wildcards != 0, &actor);
+    r = router_add_exchange(context, wanted->name, wanted->type, &actor);
     if (r == ACTOR_E_TOO_MANY)
         log_error("%s: too many exchanges; allowed: at most %u", wanted->path, ACTOR_EXCHANGES_MAX);
     if (r != 0)
@@ -136,8 +136,7 @@ static int update(struct actor *actor, const struct config_exchange *wanted,
 {
     struct exchange *exchange = actor->exchange;
     const char *before = exchange->description ? exchange->description : "";
-    const bool other_kind =
-        exchange->kind != wanted->type || exchange->wildcards != (wanted->wildcards != 0);
+    const bool other_kind = exchange->kind != wanted->type;
     const bool other_text = strcmp(before, wanted->description ? wanted->description : "") != 0;
     int r = 0;
 
@@ -146,7 +145,7 @@ static int update(struct actor *actor, const struct config_exchange *wanted,
     actor->exchange_declared = true;
     actor->owner = 0;
     if (other_kind)
-        r = exchange_change(exchange, wanted->type, wanted->wildcards != 0);
+        r = exchange_change(exchange, wanted->type);
     if (r == 0)
         r = describe(exchange, wanted);
     return r < 0 ? r : strv_append(&changes->changed, wanted->name);

@@ -112,11 +112,6 @@ int request_by_id(struct troupe_client *client, enum protocol_kind kind, const c
 
 /* ---- SUBMIT ---- */
 
-static usec_t usec_option(uint64_t value)
-{
-    return value == 0 ? PROTOCOL_DEFAULT_USEC : value;
-}
-
 /* The options of a program that was built when there were fewer. */
 #define OPTIONS_SIZE_MIN offsetof(struct troupe_job_options, priority)
 
@@ -130,7 +125,7 @@ static int apply_schedule(struct protocol_submit *submit, const struct troupe_jo
     submit->delay = options->delay_usec;
     submit->at = options->at_usec;
     submit->wait = options->wait_usec;
-    submit->deadline = options->deadline_usec == USEC_INFINITY ? 0 : options->deadline_usec;
+    submit->deadline = options->deadline_usec;
     return 0;
 }
 
@@ -142,8 +137,7 @@ static int apply_options(struct protocol_submit *submit, const struct troupe_job
         return -EINVAL;
     memcpy(&all, given, given->struct_size < sizeof(all) ? given->struct_size : sizeof(all));
     if (options->key_size > PROTOCOL_KEY_MAX || options->max_retries < -1 ||
-        options->max_retries >= PROTOCOL_DEFAULT_RETRIES ||
-        options->timeout_usec == PROTOCOL_DEFAULT_USEC)
+        options->max_retries >= PROTOCOL_DEFAULT_RETRIES)
         return -EINVAL;
     if (options->id) {
         size_t length = strnlen(options->id, PROTOCOL_NAME_MAX + 1);
@@ -157,9 +151,9 @@ static int apply_options(struct protocol_submit *submit, const struct troupe_job
     submit->key_size = (uint32_t)options->key_size;
     if (options->max_retries >= 0)
         submit->max_retries = (uint32_t)options->max_retries;
-    submit->timeout = usec_option(options->timeout_usec);
-    submit->backoff_min = usec_option(options->backoff_min_usec);
-    submit->backoff_max = usec_option(options->backoff_max_usec);
+    submit->timeout = options->timeout_usec;
+    submit->backoff_min = options->backoff_min_usec;
+    submit->backoff_max = options->backoff_max_usec;
     return apply_schedule(submit, options);
 }
 

@@ -7,7 +7,6 @@
 
 /* More than the fields of any record here take beside its content: ASK's, with the wanted type. */
 #define FIXED_FIELDS  192u
-#define DEFAULT_ASK   (30 * USEC_PER_SEC)
 #define DEFAULTS_DATA (TOPIC_TYPE_MAX + 8) /* behind a default's type; 8-aligned */
 
 static int reserve(struct troupe_actor *actor, uint32_t size, void **ret)
@@ -225,7 +224,7 @@ static int put_ask(struct troupe_actor *actor, struct troupe_future *future, str
         r = begin(actor, out, &room, &body);
     if (r < 0)
         return r;
-    ask.timeout = options->timeout_usec == 0 ? DEFAULT_ASK : options->timeout_usec;
+    ask.timeout = options->timeout_usec == 0 ? PROTOCOL_ASK_TIMEOUT : options->timeout_usec;
     ask.wanted = wanted.type;
     ask.wanted_size = wanted.type_size;
     ask.content = out->content;

@@ -175,8 +175,7 @@ int troupe_actor_exchange_new(struct troupe_actor *actor, const char *name,
 
     if (length == 0 || length > PROTOCOL_ACTOR_NAME_MAX || (unsigned)kind > TROUPE_EXCHANGE_PATTERN)
         return -EINVAL;
-    what.wildcards = kind == TROUPE_EXCHANGE_PATTERN;
-    what.type = what.wildcards ? EXCHANGE_ROUTING_KEY : (enum exchange_kind)kind;
+    what.type = (enum exchange_kind)kind;
     r = question(&q, actor, length);
     if (r < 0)
         return r;

@@ -76,6 +76,9 @@ struct protocol_tell {
     struct protocol_content content;
 };
 
+/* How long an ask waits for its reply when nothing else is said. */
+#define PROTOCOL_ASK_TIMEOUT (30 * USEC_PER_SEC)
+
 /* Ends in exactly one REPLIED or ASK_FAILED, unless the asker dies before. */
 struct protocol_ask {
     uint64_t to;

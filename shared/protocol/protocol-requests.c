@@ -121,7 +121,6 @@ int protocol_put_exchange(void *body, uint32_t size, const struct protocol_excha
 
     wire_put_u64(&writer, exchange->cookie);
     wire_put_u8(&writer, (uint8_t)exchange->type);
-    wire_put_u8(&writer, exchange->wildcards);
     part_put_bounded(&writer, exchange->name, exchange->name_size, PROTOCOL_ACTOR_NAME_MAX);
     return (int)wire_written(&writer);
 }
@@ -131,8 +130,7 @@ int protocol_get_exchange(const void *body, uint32_t size, struct protocol_excha
     struct wire_reader reader = wire_reader(body, size);
 
     ret->cookie = wire_get_u64(&reader);
-    ret->type = (enum exchange_kind)part_get_enum(&reader, EXCHANGE_ROUTING_KEY);
-    ret->wildcards = part_get_bool(&reader);
+    ret->type = (enum exchange_kind)part_get_enum(&reader, EXCHANGE_PATTERN);
     ret->name_size = part_get_text(&reader, &ret->name, PROTOCOL_ACTOR_NAME_MAX);
     return wire_end(&reader);
 }

@@ -60,7 +60,6 @@ struct protocol_subscription {
 struct protocol_exchange {
     uint64_t cookie;
     enum exchange_kind type;
-    bool wildcards; /* `*` and `#` in keys (routing-key only) */
     const char *name;
     uint32_t name_size;
 };

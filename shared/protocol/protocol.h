@@ -134,9 +134,9 @@ struct protocol_found {
     uint64_t group; /* reference for SUBMIT; dies with the group, never names another */
 };
 
-/* Options left to the group's configuration. */
+/* Options left to the group's configuration. USEC_INFINITY as a time-out: none. */
 #define PROTOCOL_DEFAULT_RETRIES  UINT32_MAX
-#define PROTOCOL_DEFAULT_USEC     (UINT64_MAX - 1)
+#define PROTOCOL_DEFAULT_USEC     0
 #define PROTOCOL_DEFAULT_PRIORITY UINT8_MAX
 
 enum protocol_submit_flags {

@@ -42,7 +42,7 @@ static int attachment_refuse_submit(struct attachment *attachment, uint64_t cook
 
 static bool is_long(usec_t backoff)
 {
-    return backoff != PROTOCOL_DEFAULT_USEC && backoff > JOB_BACKOFF_MAX;
+    return backoff > JOB_BACKOFF_MAX;
 }
 
 /* The bounds that the socket has, too (BadOption). NULL = all is well. */
@@ -60,8 +60,7 @@ static const char *bad_option(const struct protocol_submit *submit)
         return "at: at most 366 days from now";
     if (is_long(submit->backoff_min) || is_long(submit->backoff_max))
         return "backoff_min, backoff_max: at most 1 day";
-    if (submit->backoff_min != PROTOCOL_DEFAULT_USEC &&
-        submit->backoff_max != PROTOCOL_DEFAULT_USEC && submit->backoff_min > submit->backoff_max)
+    if (submit->backoff_max != PROTOCOL_DEFAULT_USEC && submit->backoff_min > submit->backoff_max)
         return "backoff_min is above backoff_max";
     return NULL;
 }

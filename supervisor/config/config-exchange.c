@@ -39,15 +39,6 @@ static int exchange_new(struct config_exchange **ret, const char *path)
     return 0;
 }
 
-static int check(struct config_draft *draft, const struct config_exchange *exchange)
-{
-    /* Nothing can be said about the contents of a file that could not be read. */
-    if (!draft->paths || !exchange->wildcards || exchange->type == EXCHANGE_ROUTING_KEY)
-        return 0;
-    return config_draft_problem(draft, "Exchange", "Wildcards",
-                                "Wildcards=yes: only exchanges with Type=routing-key look at keys");
-}
-
 /* 0 with `*ret` (NULL where the name is not one), or -errno. */
 static int read_exchange(struct config_problems *problems, const char *path,
                          struct config_exchange **ret)
@@ -72,8 +63,7 @@ static int read_exchange(struct config_problems *problems, const char *path,
     if (r == 0)
         r = config_draft_read(&draft, path);
     if (r == 0)
-        r = check(&draft, exchange);
-    config_draft_deinit(&draft);
+        config_draft_deinit(&draft);
     if (r < 0)
         config_exchange_free(exchange);
     else

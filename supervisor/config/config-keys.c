@@ -42,12 +42,8 @@ static const struct config_choice STRATEGIES[] = {
 };
 static const struct config_choice EXCHANGES[] = {
     {"single", EXCHANGE_SINGLE}, {"typed-single", EXCHANGE_TYPED_SINGLE},
-    {"typed-multi", EXCHANGE_TYPED_MULTI}, {"routing-key", EXCHANGE_ROUTING_KEY}, {NULL, 0},
-};
-/* As systemd reads them. */
-static const struct config_choice YES_NO[] = {
-    {"yes", true}, {"true", true}, {"on", true}, {"1", true},
-    {"no", false}, {"false", false}, {"off", false}, {"0", false}, {NULL, 0},
+    {"typed-multi", EXCHANGE_TYPED_MULTI}, {"routing-key", EXCHANGE_ROUTING_KEY},
+    {"pattern", EXCHANGE_PATTERN}, {NULL, 0},
 };
 static const struct config_choice LOG_LEVELS[] = {
     {"error", LOG_LEVEL_ERROR}, {"err", LOG_LEVEL_ERROR},
@@ -228,9 +224,7 @@ static const struct config_key DAEMON_KEYS[] = {
 static const struct config_key EXCHANGE_KEYS[] = {
     {IN_EXCHANGE("Description", TEXT, description), .fallback = "", .allowed = "any text"},
     {IN_EXCHANGE("Type", CHOICE, type), .fallback = "typed-multi", .choices = EXCHANGES,
-     .allowed = "single, typed-single, typed-multi, routing-key"},
-    {IN_EXCHANGE("Wildcards", CHOICE, wildcards), .fallback = "no", .choices = YES_NO,
-     .allowed = "yes, no"},
+     .allowed = "single, typed-single, typed-multi, routing-key, pattern"},
 };
 /* clang-format on */
 

@@ -41,7 +41,6 @@ struct config_exchange {
     char *path;
     char *description;
     enum exchange_kind type; /* Type= */
-    int wildcards;           /* Wildcards=, a truth value; no */
 };
 
 struct config_draft;

@@ -82,7 +82,6 @@ void control_unsubscribe(struct request *request)
 
 struct create_parameters {
     const char *name, *kind;
-    bool wildcards;
 };
 
 static void answer_created(struct request *request, const char *name, int r,
@@ -114,7 +113,6 @@ void control_create_exchange(struct request *request)
     static const struct varlink_parameter table[] = {
         {"name", VARLINK_STRING, true, offsetof(struct create_parameters, name)},
         {"kind", VARLINK_STRING, true, offsetof(struct create_parameters, kind)},
-        {"wildcards", VARLINK_BOOL, false, offsetof(struct create_parameters, wildcards)},
         {0},
     };
     struct create_parameters parameters = {0};
@@ -125,14 +123,11 @@ void control_create_exchange(struct request *request)
     if (!request_take(request, table, &parameters) || control_refuse_stopping(request))
         return;
     if (exchange_kind_from_string(&kind, parameters.kind) < 0) {
-        control_refuse_option(request, "kind", "single, typed-single, typed-multi, routing-key");
+        control_refuse_option(request, "kind",
+                              "single, typed-single, typed-multi, routing-key, pattern");
         return;
     }
-    if (parameters.wildcards && kind != EXCHANGE_ROUTING_KEY) {
-        control_refuse_option(request, "wildcards", "only with the kind routing-key");
-        return;
-    }
-    r = router_add_exchange(request->context, parameters.name, kind, parameters.wildcards, &actor);
+    r = router_add_exchange(request->context, parameters.name, kind, &actor);
     answer_created(request, parameters.name, r, actor);
 }
 

@@ -19,5 +19,8 @@ struct control_payload {
 bool control_take_payload(struct request *request, json_t *object, struct control_payload *ret);
 void control_payload_deinit(struct control_payload *payload);
 
+/* What any time span may be. */
+#define CONTROL_USEC_ALLOWED "microseconds; 0 = the default, -1 = no limit"
+
 /* Answers BadOption: false. */
 bool control_refuse_option(struct request *request, const char *option, const char *allowed);

@@ -121,29 +121,28 @@ static void refuse(struct request *request, const struct group *group,
 
 /* ---- parameters ---- */
 
-/* A time span; `infinite` is what 0 stands for. */
+/* A time span. 0 leaves `*ret` as it is; -1 is USEC_INFINITY. */
 static bool take_usec(struct request *request, const char *name, const struct varlink_int *given,
-                      usec_t infinite, usec_t *ret)
+                      usec_t *ret)
 {
-    if (!given->set)
-        return true;
-    if (given->value < 0)
-        return control_refuse_option(request, name, "microseconds, 0 or more");
-    *ret = given->value == 0 ? infinite : (usec_t)given->value;
+    if (given->value < -1)
+        return control_refuse_option(request, name, CONTROL_USEC_ALLOWED);
+    if (given->value != 0)
+        *ret = (usec_t)given->value;
     return true;
 }
 
 static bool take_backoff(struct request *request, const struct options_parameters *options,
                          struct job_options *ret)
 {
-    if (!take_usec(request, "backoff_min_usec", &options->backoff_min, 0, &ret->backoff_min) ||
-        !take_usec(request, "backoff_max_usec", &options->backoff_max, 0, &ret->backoff_max))
+    if (!take_usec(request, "backoff_min_usec", &options->backoff_min, &ret->backoff_min) ||
+        !take_usec(request, "backoff_max_usec", &options->backoff_max, &ret->backoff_max))
         return false;
-    if (options->backoff_min.set && ret->backoff_min > JOB_BACKOFF_MAX)
+    if (ret->backoff_min > JOB_BACKOFF_MAX)
         return control_refuse_option(request, "backoff_min_usec", "at most 1 day");
-    if (options->backoff_max.set && ret->backoff_max > JOB_BACKOFF_MAX)
+    if (ret->backoff_max > JOB_BACKOFF_MAX)
         return control_refuse_option(request, "backoff_max_usec", "at most 1 day");
-    if (options->backoff_min.set && options->backoff_max.set && ret->backoff_min > ret->backoff_max)
+    if (ret->backoff_max != PROTOCOL_DEFAULT_USEC && ret->backoff_min > ret->backoff_max)
         return control_refuse_option(request, "backoff_min_usec", "at most backoff_max_usec");
     return true;
 }
@@ -157,10 +156,10 @@ static bool take_schedule(struct request *request, const struct options_paramete
             return control_refuse_option(request, "priority", "0 (first) to 63");
         ret->options.priority = (uint8_t)options->priority.value;
     }
-    if (!take_usec(request, "delay_usec", &options->delay, 0, &ret->delay) ||
-        !take_usec(request, "at", &options->at, 0, &ret->at) ||
-        !take_usec(request, "wait_usec", &options->wait, 0, &ret->wait) ||
-        !take_usec(request, "deadline_usec", &options->deadline, 0, &ret->deadline))
+    if (!take_usec(request, "delay_usec", &options->delay, &ret->delay) ||
+        !take_usec(request, "at", &options->at, &ret->at) ||
+        !take_usec(request, "wait_usec", &options->wait, &ret->wait) ||
+        !take_usec(request, "deadline_usec", &options->deadline, &ret->deadline))
         return false;
     if (ret->delay > JOB_DELAY_MAX)
         return control_refuse_option(request, "delay_usec", "at most 366 days");
@@ -202,8 +201,7 @@ static bool take_options(struct request *request, json_t *object, struct cell_re
             return control_refuse_option(request, "max_retries", "0 to 1000000");
         ret->options.max_retries = (uint32_t)options.max_retries.value;
     }
-    if (!take_usec(request, "timeout_usec", &options.timeout, USEC_INFINITY,
-                   &ret->options.timeout) ||
+    if (!take_usec(request, "timeout_usec", &options.timeout, &ret->options.timeout) ||
         !take_backoff(request, &options, &ret->options))
         return false;
     return take_schedule(request, &options, ret);

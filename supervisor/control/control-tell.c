@@ -4,7 +4,9 @@
 
 #include "supervisor/control/control-actors.h"
 
+#include "shared/protocol/protocol-actors.h"
 #include "supervisor/context.h"
+#include "supervisor/control/control-payload.h"
 #include "supervisor/control/control-target.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
@@ -13,7 +15,6 @@
 #include <string.h>
 
 /* Long enough for people, shorter than what clients usually give a call. */
-#define ASK_TIMEOUT (25 * USEC_PER_SEC)
 
 void control_message_deinit(struct control_message *message)
 {
@@ -147,9 +148,10 @@ static void on_done(void *userdata, const struct envelope *envelope, int error, 
 
 static bool take_timeout(struct request *request, const struct varlink_int *given, usec_t *ret)
 {
-    if (given->set && (given->value < 1 || given->value > INT64_MAX / 2))
-        return control_refuse_option(request, "timeout_usec", "1 or more");
-    *ret = given->set ? (usec_t)given->value : ASK_TIMEOUT;
+    if (given->value < -1)
+        return control_refuse_option(request, "timeout_usec", CONTROL_USEC_ALLOWED);
+    /* -1 is USEC_INFINITY. */
+    *ret = given->value == 0 ? PROTOCOL_ASK_TIMEOUT : (usec_t)given->value;
     return true;
 }
 

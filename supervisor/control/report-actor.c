@@ -67,7 +67,6 @@ void report_exchange(struct reply *reply, const struct actor *actor)
     reply_string(reply, "name", actor->name);
     reply_uint(reply, "reference", actor->reference);
     reply_string(reply, "kind", exchange_kind_to_string(exchange->kind));
-    reply_bool(reply, "wildcards", exchange->wildcards);
     reply_bool(reply, "declared", actor->exchange_declared);
     reply_bool(reply, "paused", actor->paused);
     reply_string(reply, "description", exchange->description ? exchange->description : "");

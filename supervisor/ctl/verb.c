@@ -140,10 +140,10 @@ const struct verb verb_table[] = {
         .name = "exchanges", .operands = "[show|create|delete NAME [KIND]]", .operands_max = 3,
         .summary = "Lists, shows with subscribers, makes, deletes exchanges",
         .details =
-            "KIND is single, typed-single, typed-multi or routing-key, see troupe.exchange(5).\n",
-        .options = OPTIONS_CONNECT | OPTIONS_WILDCARDS, .run = verb_exchanges,
+            "KIND is single, typed-single, typed-multi, routing-key or pattern: troupe.exchange(5).\n",
+        .options = OPTIONS_CONNECT, .run = verb_exchanges,
         .examples = "  troupectl exchanges\n"
-                    "  troupectl exchanges create events routing-key --wildcards\n"
+                    "  troupectl exchanges create events pattern\n"
                     "  troupectl exchanges show events\n",
     },
     {

@@ -82,7 +82,7 @@ static int cell_arm_deadline(struct cell *cell, struct job *job, const struct ce
     const struct cell_waiter *waiter = request->waiter;
     usec_t from;
 
-    if (request->deadline == 0)
+    if (request->deadline == 0 || request->deadline == USEC_INFINITY)
         return 0;
     from = waiter && waiter->deadline > 0 ? waiter->since : cell_now(cell);
     timer_init(&job->deadline, cell_on_deadline);

@@ -49,7 +49,7 @@ struct cell_request {
     struct job_options options;
     usec_t delay, at; /* at most JOB_DELAY_MAX from now; 0 = none */
     usec_t wait;      /* for room in the queue, if there is a waiter */
-    usec_t deadline;  /* for all of it, waiting for room included; 0 = none */
+    usec_t deadline;  /* for all of it, waiting for room included; 0 or USEC_INFINITY = none */
     struct cell_waiter *waiter;
     const void *data; /* inline payload */
     uint64_t size;

@@ -57,7 +57,7 @@ int actor_request_on_exchange(struct actor *actor, const struct ring_record *rec
         return r;
     memcpy(name, wish.name, wish.name_size);
     name[wish.name_size] = '\0';
-    r = router_add_exchange(actor->context, name, wish.type, wish.wildcards, &exchange);
+    r = router_add_exchange(actor->context, name, wish.type, &exchange);
     if (r != 0)
         return actor_request_refuse_name(actor, wish.cookie, r);
     exchange->owner = actor_self(actor)->reference;

@@ -44,7 +44,7 @@ struct topic exchange_label(const struct exchange *exchange, const struct topic 
         label.type = topic->type;
         label.type_size = topic->type_size;
     }
-    if (exchange->kind == EXCHANGE_ROUTING_KEY) {
+    if (exchange->kind >= EXCHANGE_ROUTING_KEY) {
         label.key = topic->key;
         label.key_size = topic->key_size;
     }
@@ -118,7 +118,8 @@ struct exchange_bucket *exchange_bucket_new(struct exchange *exchange, const str
         free(bucket);
         return NULL;
     }
-    if (exchange->wildcards && label->key && exchange_is_pattern(label->key, label->key_size) &&
+    if (exchange->kind == EXCHANGE_PATTERN && label->key &&
+        exchange_is_pattern(label->key, label->key_size) &&
         bucket_add_pattern(exchange, bucket) < 0) {
         exchange_bucket_free(exchange, bucket);
         return NULL;

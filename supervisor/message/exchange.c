@@ -8,10 +8,9 @@
 #include <string.h>
 
 static const char *const KINDS[_EXCHANGE_N_KINDS] = {
-    [EXCHANGE_SINGLE] = "single",
-    [EXCHANGE_TYPED_SINGLE] = "typed-single",
-    [EXCHANGE_TYPED_MULTI] = "typed-multi",
-    [EXCHANGE_ROUTING_KEY] = "routing-key",
+    [EXCHANGE_SINGLE] = "single",           [EXCHANGE_TYPED_SINGLE] = "typed-single",
+    [EXCHANGE_TYPED_MULTI] = "typed-multi", [EXCHANGE_ROUTING_KEY] = "routing-key",
+    [EXCHANGE_PATTERN] = "pattern",
 };
 
 const char *exchange_kind_to_string(enum exchange_kind kind)
@@ -29,9 +28,9 @@ int exchange_kind_from_string(enum exchange_kind *ret, const char *text)
     return -EINVAL;
 }
 
-void exchange_init(struct exchange *exchange, enum exchange_kind kind, bool wildcards)
+void exchange_init(struct exchange *exchange, enum exchange_kind kind)
 {
-    *exchange = (struct exchange){.kind = kind, .wildcards = wildcards};
+    *exchange = (struct exchange){.kind = kind};
     list_init(&exchange->subscriptions);
     list_init(&exchange->cursors);
 }
@@ -148,7 +147,8 @@ static int subscription_insert(struct exchange_subscription *subscription,
 /* What a subscription costs the messages that it does not get. */
 static uint32_t effort_of(const struct exchange *exchange, const struct topic *label)
 {
-    if (!exchange->wildcards || !label->key || !exchange_is_pattern(label->key, label->key_size))
+    if (exchange->kind != EXCHANGE_PATTERN || !label->key ||
+        !exchange_is_pattern(label->key, label->key_size))
         return 0;
     return exchange_pattern_effort(label->key, label->key_size);
 }
@@ -242,14 +242,14 @@ int exchange_describe(struct exchange *exchange, const char *description)
     return 0;
 }
 
-int exchange_change(struct exchange *exchange, enum exchange_kind kind, bool wildcards)
+int exchange_change(struct exchange *exchange, enum exchange_kind kind)
 {
     struct exchange changed;
     int result = 0;
 
     /* All subscriptions get new numbers: a list that is being written ends here. */
     list_cursors_end(&exchange->cursors);
-    exchange_init(&changed, kind, wildcards);
+    exchange_init(&changed, kind);
     list_for_each_safe (node, &exchange->subscriptions) {
         struct exchange_subscription *old = list_entry(node, struct exchange_subscription, link);
         struct exchange_subscriber *subscriber = old->subscriber;
@@ -269,7 +269,6 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind, bool wil
     list_for_each (node, &changed.subscriptions)
         list_entry(node, struct exchange_subscription, link)->exchange = exchange;
     exchange->kind = kind;
-    exchange->wildcards = wildcards;
     exchange->buckets = changed.buckets;
     exchange->owned = changed.owned;
     exchange->patterns = changed.patterns;

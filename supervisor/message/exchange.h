@@ -12,9 +12,8 @@
  *   typed-multi   one per (actor, type); all whose type is the message's or an ancestor
  *   routing-key   one per (actor, type, key). Types as in typed-multi; a subscription without a key
  *                 takes every message, a message without one only reaches subscriptions without
- *
- * With wildcards, `*` as a word of a routing-key subscription's key stands for exactly one word,
- * `#` for any number of words, none included; words are separated by dots.
+ *   pattern       as routing-key; `*` as a word of a subscription's key stands for exactly one
+ *                 word, `#` for any number of words, none included; words are separated by dots
  *
  * Cost: a look-up is a search per ancestor of the type, whatever the number of subscriptions;
  * patterns are tried one by one, those of the message's type and its ancestors only, and what they
@@ -45,7 +44,6 @@ enum {
 
 struct exchange {
     enum exchange_kind kind;
-    bool wildcards;
     void *buckets;             /* tree of exchange_bucket, by what they are subscribed to */
     void *owned;               /* tree of exchange_subscription, by actor and bucket */
     void *patterns;            /* tree of exchange_patterns, by type */
@@ -79,13 +77,13 @@ struct exchange_subscription {
     struct topic topic; /* as it was asked for; bytes owned */
 };
 
-void exchange_init(struct exchange *exchange, enum exchange_kind kind, bool wildcards);
+void exchange_init(struct exchange *exchange, enum exchange_kind kind);
 /* Ends all subscriptions. */
 void exchange_deinit(struct exchange *exchange);
 /* Copied. 0 or -ENOMEM. */
 int exchange_describe(struct exchange *exchange, const char *description);
 
-/* "single" … "routing-key"; static. */
+/* "single" … "pattern"; static. */
 const char *exchange_kind_to_string(enum exchange_kind kind);
 /* 0 or -EINVAL. */
 int exchange_kind_from_string(enum exchange_kind *ret, const char *text);
@@ -123,4 +121,4 @@ int exchange_route(const struct exchange *exchange, const struct topic *topic,
  * Another kind, as after a reload: the subscriptions are made again in their order under the new
  * rules, which may evict some. 0 or -ENOMEM (some are lost then).
  */
-int exchange_change(struct exchange *exchange, enum exchange_kind kind, bool wildcards);
+int exchange_change(struct exchange *exchange, enum exchange_kind kind);

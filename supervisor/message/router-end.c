@@ -132,7 +132,7 @@ void router_remove(struct actor *actor, const char *cause)
 }
 
 int router_add_exchange(struct context *context, const char *name, enum exchange_kind kind,
-                        bool wildcards, struct actor **ret)
+                        struct actor **ret)
 {
     struct actor *actor;
     int r;
@@ -145,7 +145,7 @@ int router_add_exchange(struct context *context, const char *name, enum exchange
     actor->exchange = calloc(1, sizeof(*actor->exchange));
     r = actor->exchange ? actor_register(actor, name) : -ENOMEM;
     if (actor->exchange) {
-        exchange_init(actor->exchange, kind, wildcards);
+        exchange_init(actor->exchange, kind);
         context->actors.n_exchanges++;
     }
     if (r != 0) {

@@ -96,7 +96,7 @@ void router_resume(struct actor *actor);
 
 /* An exchange, subscribed to by nobody. 0, ACTOR_E_*, or -ENOMEM. */
 int router_add_exchange(struct context *context, const char *name, enum exchange_kind kind,
-                        bool wildcards, struct actor **ret);
+                        struct actor **ret);
 
 /*
  * The actor is gone for good: what waits for it goes to the dead letters, who watches it is told

@@ -286,8 +286,8 @@ class Exchanges(Letters):
         self.assertEqual(self.who(s, "order"), "")
         self.assertEqual(self.who(s, "order.created", "k"), "0")
 
-    def test_wildcards_in_keys(self):
-        s = self.exchange("routing-key", wildcards=True)
+    def test_patterns_in_keys(self):
+        s = self.exchange("pattern")
         self.subscribe(s, "p/0", "", "eu.*")
         self.subscribe(s, "p/1", "", "#.high")
         self.assertEqual(self.who(s, "t", "eu.fr"), "0")
@@ -323,7 +323,6 @@ class Exchanges(Letters):
                              {"name": name})
         self.assert_refused("BadOption", s.call, ACTORS + "CreateExchange", name="-x", kind="single")
         self.assert_refused("BadOption", s.call, ACTORS + "CreateExchange", name="x", kind="topic")
-        self.assert_refused("BadOption", s.call, ACTORS + "CreateExchange", name="x", kind="single", wildcards=True)
         self.assert_refused("NoSuchExchange", s.call, ACTORS + "DeleteExchange", name="p")
         self.assert_refused("NoSuchExchange", s.call, ACTORS + "Subscribe", exchange="p", actor="p/0")
 
@@ -344,11 +343,11 @@ class Declared(Letters):
 
     def test_exchanges_of_files_are_there_before_any_worker(self):
         s = self.players("start subscribe x order -\n", start=False)
-        s.write("x.exchange", "[Exchange]\nDescription=of orders\nType=routing-key\nWildcards=yes\n")
+        s.write("x.exchange", "[Exchange]\nDescription=of orders\nType=pattern\n")
         s.start()
         s.until(lambda: self.kinds(s)["x"][2] == 2)
         [exchange] = s.call(ACTORS + "ListExchanges", name="x")["exchanges"]
-        self.assertEqual((exchange["description"], exchange["wildcards"]), ("of orders", True))
+        self.assertEqual((exchange["description"], exchange["kind"]), ("of orders", "pattern"))
         for limit in 1, 1000:
             subscriptions, _ = s.pages(ACTORS + "ListSubscriptions", "subscriptions", limit=limit, exchange="x")
             self.assertEqual(sorted((x["actor"], x["type"], x.get("key")) for x in subscriptions),
@@ -623,11 +622,11 @@ class Verbs(Letters):
 
     def test_actors_and_exchanges(self):
         s = self.players()
-        s.ctl("exchanges", "create", "x", "routing-key", "--wildcards", check=True)
+        s.ctl("exchanges", "create", "x", "pattern", check=True)
         s.ctl("subscribe", "x", "p/0", "order", "--key", "eu.#", check=True)
         self.assertEqual(s.ctl("tell", "x", "order", "--key", "us").returncode, 1)
         shown = s.ctl("exchanges", "show", "x", check=True).stdout.splitlines()
-        self.assertEqual(shown[1].split()[:3], ["x", "routing-key,", "wildcards"])
+        self.assertEqual(shown[1].split()[:2], ["x", "pattern"])
         self.assertEqual(shown[4].split(), ["p/0", "order", "eu.#"])
         self.assertEqual(s.ctl("unsubscribe", "x", "p/0", "order").returncode, 5)
         s.ctl("unsubscribe", "x", "p/0", "order", "--key", "eu.#", check=True)

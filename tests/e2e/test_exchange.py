@@ -16,7 +16,7 @@ class OfficeTestCase(TestCase):
     def setUp(self):
         self.s = self.supervisor(options=self.options)
         self.s.write("office.group", ini(example("exchange"), Pool={"Size": 3}, Restart=QUICK))
-        self.s.write("post.exchange", "[Exchange]\nType=routing-key\nWildcards=yes\n")
+        self.s.write("post.exchange", "[Exchange]\nType=pattern\n")
         self.s.start()
 
     def call(self, method, **parameters):

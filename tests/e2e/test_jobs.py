@@ -479,6 +479,17 @@ class Scopes(TestCase):
         with open(path, encoding="ascii") as file:
             self.assertEqual(file.read().splitlines(), ["up actor/0 1", "up actor/0 2", "down actor/0 2"])
 
+    def test_a_time_out_of_0_is_the_groups_and_one_of_minus_1_is_none(self):
+        s = self.started({"actor": actor(size=2, Jobs={"MaxRetries": 0, "TimeoutSec": "100ms"})})
+        bell, never, begun = Bell(s, "bell"), Bell(s, "never"), Bell(s, "begun")
+        id = s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho done", timeout_usec=-1)
+        begun.wait()
+        for options in {}, {"timeout_usec": 0}:
+            self.assertEqual(s.do("actor", f"wait {never.path}", **options)["state"], "dead")
+        self.assertEqual([death["cause"] for death in s.deaths("actor")], ["job_timeout"] * 2)
+        bell.ring()
+        self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
     def test_J7_a_time_out_and_a_watchdog_tear_the_scope_down_as_far_as_the_kernel_lets_them(self):
         s = self.supervisor()
         path = s.path("scope")

@@ -64,7 +64,7 @@ class Order(Case):
     def test_what_cannot_be_is_refused(self):
         far = int(time.time() * 1e6) + 400 * 24 * HOUR
         for options in ({"priority": 64}, {"priority": -1}, {"delay_usec": -1}, {"delay_usec": 400 * 24 * HOUR},
-                        {"at": far}, {"at": -5}, {"wait_usec": -1}, {"at": 1, "delay_usec": 1}):
+                        {"at": far}, {"at": -5}, {"wait_usec": -2}, {"at": 1, "delay_usec": 1}):
             wrong = self.refused("BadOption", self.s.create, "actor", "echo", **options)
             self.assertIn(wrong["option"], options)
             self.assertTrue(wrong["allowed"])

@@ -77,7 +77,7 @@ static void attach(void)
     int sockets[2];
 
     must(recv(supervisor.client, call, sizeof(call), 0) > 0);
-    must(strcmp(call, "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":4}}") ==
+    must(strcmp(call, "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":5}}") ==
          0);
     must(channel_create(&supervisor.channel, &options, &fds) == 0);
     must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);

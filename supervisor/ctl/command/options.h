@@ -24,19 +24,18 @@ enum option_set {
     OPTIONS_LIMIT = 1u << 10,
     OPTIONS_MAP = 1u << 11,
     OPTIONS_CONFIG = 1u << 12,
-    OPTIONS_KEY = 1u << 13,       /* --key alone */
-    OPTIONS_REPLY = 1u << 14,     /* of an ask */
-    OPTIONS_WHEN = 1u << 15,      /* of a timer */
-    OPTIONS_OF = 1u << 16,        /* --to, --type: which timers */
-    OPTIONS_LETTERS = 1u << 17,   /* which dead letters */
-    OPTIONS_KIND = 1u << 18,      /* of actors */
-    OPTIONS_WILDCARDS = 1u << 19, /* of an exchange */
-    OPTIONS_ACTOR = 1u << 20,     /* --actor: an actor's messages, not a group's jobs */
-    OPTIONS_MESSAGES = 1u << 21,  /* of the message log */
-    OPTIONS_WITHIN = 1u << 22,    /* of a stop */
-    OPTIONS_STATE = 1u << 23,     /* of jobs */
-    OPTIONS_CANCEL = 1u << 24,    /* of cancel */
-    OPTIONS_RELOAD = 1u << 30,    /* --partial, --allow-empty */
+    OPTIONS_KEY = 1u << 13,      /* --key alone */
+    OPTIONS_REPLY = 1u << 14,    /* of an ask */
+    OPTIONS_WHEN = 1u << 15,     /* of a timer */
+    OPTIONS_OF = 1u << 16,       /* --to, --type: which timers */
+    OPTIONS_LETTERS = 1u << 17,  /* which dead letters */
+    OPTIONS_KIND = 1u << 18,     /* of actors */
+    OPTIONS_ACTOR = 1u << 20,    /* --actor: an actor's messages, not a group's jobs */
+    OPTIONS_MESSAGES = 1u << 21, /* of the message log */
+    OPTIONS_WITHIN = 1u << 22,   /* of a stop */
+    OPTIONS_STATE = 1u << 23,    /* of jobs */
+    OPTIONS_CANCEL = 1u << 24,   /* of cancel */
+    OPTIONS_RELOAD = 1u << 30,   /* --partial, --allow-empty */
 };
 
 /* Strings are borrowed from the command line. */
@@ -69,7 +68,7 @@ struct options {
     const char *send_to;
     bool everything;
     const char *kind, *messages, *state;
-    bool wildcards, actor;
+    bool actor;
     bool partial, allow_empty; /* of a reload */
 };
 

@@ -94,8 +94,7 @@ static void show_exchanges(const struct terminal *terminal, const json_t *exchan
         const json_t *exchange = json_array_get(exchanges, i);
 
         table_add(&table, "%s", SAFE(field_text(exchange, "name")));
-        table_add(&table, "%s%s%s", SAFE(field_text(exchange, "kind")),
-                  field_true(exchange, "wildcards") ? ", wildcards" : "",
+        table_add(&table, "%s%s", SAFE(field_text(exchange, "kind")),
                   field_true(exchange, "paused") ? ", paused" : "");
         table_add(&table, "%s", COUNT(field_count(exchange, "subscriptions")));
         table_add(&table, "%s", COUNT(field_count(exchange, "accepted")));
@@ -215,8 +214,7 @@ int verb_exchanges(struct invocation *invocation)
     if (strcmp(what, "delete") == 0 && name && !kind)
         return order(invocation, CALL_ACTORS "DeleteExchange", json_pack("{s:s}", "name", name));
     if (strcmp(what, "create") == 0 && kind) {
-        parameters = json_pack("{s:s, s:s, s:b}", "name", name, "kind", kind, "wildcards",
-                               invocation->options.wildcards);
+        parameters = json_pack("{s:s, s:s}", "name", name, "kind", kind);
         return order(invocation, CALL_ACTORS "CreateExchange", parameters);
     }
     complain("usage: troupectl exchanges [list | show NAME | create NAME KIND | delete NAME]");

@@ -3,6 +3,7 @@
 /* The verbs tell, ask, schedule, unschedule and timers. */
 
 #include "shared/base/cleanup.h"
+#include "shared/protocol/protocol-actors.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/input.h"
 #include "supervisor/ctl/call/pages.h"
@@ -21,7 +22,6 @@
 
 /* Added to the time-out of an ask to wait for the supervisor's answer. */
 #define ASK_GRACE (5 * USEC_PER_SEC)
-#define ASK_USUAL (25 * USEC_PER_SEC)
 
 /* Builds the parameters from the operands ACTOR TYPE [-] and the options for payload and key. */
 static int message_parameters(struct invocation *invocation, json_t **ret)
@@ -80,18 +80,13 @@ static int write_reply(const json_t *reply)
 int verb_ask(struct invocation *invocation)
 {
     struct options *options = &invocation->options;
-    const usec_t timeout = options->ask_timeout > 0 ? options->ask_timeout : ASK_USUAL;
+    const usec_t timeout = options->ask_timeout > 0 ? options->ask_timeout : PROTOCOL_ASK_TIMEOUT;
     json_t *parameters, *reply;
     int r;
 
     r = message_parameters(invocation, &parameters);
     if (r != EXIT_OK)
         return r;
-    if (timeout >= INT64_MAX / 2) {
-        json_decref(parameters);
-        complain("--timeout: a reply that may take for ever is not waited for");
-        return EXIT_USAGE;
-    }
     json_object_set_new(parameters, "timeout_usec", json_integer((json_int_t)timeout));
     if (options->reply_type)
         json_object_set_new(parameters, "reply_type", json_string(options->reply_type));

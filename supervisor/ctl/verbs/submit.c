@@ -28,12 +28,11 @@
 /* How often a wait checks for an interrupt. */
 #define GLANCE (100 * USEC_PER_MSEC)
 
-/* Sets a time if it is given. The largest JSON integer means infinity. */
+/* Sets a time if it is given. USEC_INFINITY becomes -1, which means infinity in the interfaces. */
 static void set_usec(json_t *json, const char *key, usec_t value)
 {
     if (json && value > 0)
-        json_object_set_new(json, key,
-                            json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value));
+        json_object_set_new(json, key, json_integer((json_int_t)value));
 }
 
 static json_t *options_json(const struct options *options)
@@ -42,17 +41,9 @@ static json_t *options_json(const struct options *options)
 
     if (json && options->retries >= 0)
         json_object_set_new(json, "max_retries", json_integer(options->retries));
-    if (json && options->job_timeout > 0)
-        json_object_set_new(json, "timeout_usec",
-                            json_integer(options->job_timeout == USEC_INFINITY
-                                             ? 0
-                                             : (json_int_t)options->job_timeout));
-    if (json && options->backoff_max > 0) {
-        json_object_set_new(json, "backoff_min_usec",
-                            json_integer((json_int_t)options->backoff_min));
-        json_object_set_new(json, "backoff_max_usec",
-                            json_integer((json_int_t)options->backoff_max));
-    }
+    set_usec(json, "timeout_usec", options->job_timeout);
+    set_usec(json, "backoff_min_usec", options->backoff_min);
+    set_usec(json, "backoff_max_usec", options->backoff_max);
     if (json && options->priority >= 0)
         json_object_set_new(json, "priority", json_integer(options->priority));
     set_usec(json, "delay_usec", options->delay);

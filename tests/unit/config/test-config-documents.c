@@ -113,7 +113,6 @@ START_TEST(the_uncommented_examples_are_valid_and_change_nothing)
     config = load();
     ck_assert_uint_eq(config->n_exchanges, 1);
     ck_assert_int_eq(config->exchanges[0]->type, EXCHANGE_TYPED_MULTI);
-    ck_assert(!config->exchanges[0]->wildcards);
     ck_assert_int_eq(config_defaults(&defaults, "example"), 0);
     ck_assert_int_eq(strv_append(&defaults->exec_start, config->groups[0]->exec_start[0]), 0);
     for (char **word = config->groups[0]->exec_start + 1; *word; word++)

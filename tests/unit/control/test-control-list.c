@@ -133,8 +133,7 @@ static struct actor *make_exchange(void)
 {
     struct actor *exchange;
 
-    ck_assert_int_eq(
-        router_add_exchange(&fake_context, "x", EXCHANGE_TYPED_MULTI, false, &exchange), 0);
+    ck_assert_int_eq(router_add_exchange(&fake_context, "x", EXCHANGE_TYPED_MULTI, &exchange), 0);
     return exchange;
 }
 

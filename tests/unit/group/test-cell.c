@@ -860,7 +860,7 @@ START_TEST(J1_no_time_out_is_none_and_a_longer_back_off_than_the_groups_is_given
     struct cell_request request = request_of("error", "");
     struct job *job;
 
-    request.options.timeout = 0;
+    request.options.timeout = USEC_INFINITY;
     request.options.backoff_min = USEC_PER_SEC;
     config->backoff_max = 1000;
     config->timeout = USEC_PER_SEC;

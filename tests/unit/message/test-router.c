@@ -218,10 +218,8 @@ START_TEST(an_exchange_keeps_what_comes_while_it_is_paused)
     struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
     const struct topic all = topic_of("");
 
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
-                     0);
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_SINGLE, false, &b),
-                     ACTOR_E_EXISTS);
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, &exchange), 0);
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_SINGLE, &b), ACTOR_E_EXISTS);
     b = new_actor("b");
     ck_assert_int_eq(tell(exchange->reference, "early"), ROUTER_E_NO_MATCH);
     exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
@@ -244,8 +242,7 @@ START_TEST(an_exchange_that_goes_on_hands_out_a_part_in_each_turn)
     const struct topic all = topic_of("");
     unsigned turns = 0;
 
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
-                     0);
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, &exchange), 0);
     exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
     exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
     router_pause(exchange);
@@ -273,12 +270,12 @@ START_TEST(there_are_only_so_many_exchanges)
 
     for (unsigned i = 0; i < ACTOR_EXCHANGES_MAX; i++) {
         (void)snprintf(name, sizeof(name), "x%u", i);
-        ck_assert_int_eq(router_add_exchange(&context, name, EXCHANGE_SINGLE, false, &exchange), 0);
+        ck_assert_int_eq(router_add_exchange(&context, name, EXCHANGE_SINGLE, &exchange), 0);
     }
-    ck_assert_int_eq(router_add_exchange(&context, "more", EXCHANGE_SINGLE, false, &more),
+    ck_assert_int_eq(router_add_exchange(&context, "more", EXCHANGE_SINGLE, &more),
                      ACTOR_E_TOO_MANY);
     router_remove(exchange, "gone");
-    ck_assert_int_eq(router_add_exchange(&context, "more", EXCHANGE_SINGLE, false, &more), 0);
+    ck_assert_int_eq(router_add_exchange(&context, "more", EXCHANGE_SINGLE, &more), 0);
 }
 END_TEST
 
@@ -287,8 +284,8 @@ START_TEST(exchanges_in_a_circle_end)
     struct actor *a, *b;
     const struct topic all = topic_of("");
 
-    ck_assert_int_eq(router_add_exchange(&context, "a", EXCHANGE_TYPED_MULTI, false, &a), 0);
-    ck_assert_int_eq(router_add_exchange(&context, "b", EXCHANGE_TYPED_MULTI, false, &b), 0);
+    ck_assert_int_eq(router_add_exchange(&context, "a", EXCHANGE_TYPED_MULTI, &a), 0);
+    ck_assert_int_eq(router_add_exchange(&context, "b", EXCHANGE_TYPED_MULTI, &b), 0);
     exchange_subscribe(a->exchange, &b->subscriptions, &all);
     exchange_subscribe(b->exchange, &a->subscriptions, &all);
     (void)tell(a->reference, "x");
@@ -362,8 +359,7 @@ START_TEST(an_ask_through_an_exchange_fails_with_its_last_copy)
     const struct topic all = topic_of("");
     uint64_t handle;
 
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
-                     0);
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, &exchange), 0);
     exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
     exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
     ck_assert_int_eq(ask(exchange->reference, "", USEC_INFINITY, &handle), 0);
@@ -381,8 +377,7 @@ START_TEST(only_those_who_got_it_may_reply_to_an_ask_through_an_exchange)
     uint64_t handle;
     struct ask *entry;
 
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
-                     0);
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, &exchange), 0);
     exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
     exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
     ck_assert_int_eq(ask(exchange->reference, "", USEC_INFINITY, &handle), 0);
@@ -405,8 +400,7 @@ START_TEST(an_ask_counts_for_each_who_gets_it)
         .asker = asker, .wanted = topic_of(""), .timeout = USEC_INFINITY};
     struct ask *first, *second;
 
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, false, &exchange),
-                     0);
+    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, &exchange), 0);
     subscriber = new_actor("subscriber");
     ck_assert_int_eq(ask_new(&first, &context, &options), 0);
     ck_assert_int_eq(ask_share(first, 2 * ACTOR_ASKS_MAX), 0); /* alone */

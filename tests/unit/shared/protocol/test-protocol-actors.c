@@ -208,7 +208,7 @@ START_TEST(requests_and_answers_come_back)
         .cookie = 4, .exchange = 5, .topic = {.type = "order", .type_size = 5, .key = ""}};
     struct protocol_subscription s;
     struct protocol_exchange exchange = {
-        .cookie = 6, .type = EXCHANGE_ROUTING_KEY, .wildcards = true, .name = "x", .name_size = 1};
+        .cookie = 6, .type = EXCHANGE_PATTERN, .name = "x", .name_size = 1};
     struct protocol_exchange e;
     struct protocol_terminated terminated = {.reference = 7, .cause = "gone", .cause_size = 4}, t;
     struct protocol_answer answer = {.cookie = 8, .value = 9}, a;
@@ -222,8 +222,7 @@ START_TEST(requests_and_answers_come_back)
     ck_assert_ptr_nonnull(s.topic.key);
     ck_assert_int_eq(topic_compare(&subscription.topic, &s.topic), 0);
     ROUND_TRIP(exchange, &exchange, &e);
-    ck_assert_int_eq(e.type, EXCHANGE_ROUTING_KEY);
-    ck_assert(e.wildcards);
+    ck_assert_int_eq(e.type, EXCHANGE_PATTERN);
     ROUND_TRIP(terminated, &terminated, &t);
     ck_assert_uint_eq(t.reference, 7);
     ck_assert_mem_eq(t.cause, "gone", 4);
