@@ -227,6 +227,13 @@ static void endpoint_empty_eventfd(const struct endpoint *endpoint)
         return; /* nobody waits: it was empty */
 }
 
+/* It takes as long as all else that is between the death of a worker and its successor's start. */
+static void endpoint_unmap(struct endpoint *endpoint, struct memory *memory)
+{
+    loop_unmap(endpoint->loop, memory->header, memory->size);
+    memory->header = NULL;
+}
+
 void endpoint_deinit(struct endpoint *endpoint)
 {
     endpoint->dead = true;
@@ -236,6 +243,8 @@ void endpoint_deinit(struct endpoint *endpoint)
     loop_undefer(&endpoint->publish);
     loop_undefer(&endpoint->read_ahead);
     endpoint_empty_eventfd(endpoint);
+    endpoint_unmap(endpoint, &endpoint->channel.mine);
+    endpoint_unmap(endpoint, &endpoint->channel.theirs);
     channel_deinit(&endpoint->channel);
     loop_close(endpoint->loop, TAKE_FD(endpoint->control));
     endpoint->blobs = blob_share_unref(endpoint->blobs);

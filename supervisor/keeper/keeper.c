@@ -160,32 +160,29 @@ static bool leaves_orphans(const struct child *child)
     return child ? !child->contained : keeper.orphans_left;
 }
 
-/* Whether there was one to reap. */
+/*
+ * Whether there was one to reap. The supervisor is told first: its next request is taken when all
+ * of this is done.
+ */
 static bool reap_one(void)
 {
-    siginfo_t info = {0};
     struct spawn_exit how;
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 || info.si_pid == 0)
+    const pid_t pid = spawn_find_ended(&how);
+    if (pid <= 0)
         return false;
-    const struct child *child = children_find(&keeper.children, info.si_pid);
-    /* What it left behind in its group goes with it. Until it is reaped nobody else can be hit. */
-    if (child && child->id != 0)
-        (void)kill(-info.si_pid, SIGKILL);
-    if (spawn_reap(info.si_pid, &how) < 0)
-        return false;
-    if (info.si_pid == keeper.supervisor) {
-        supervisor_ended(&how);
-        return true;
-    }
-    if (leaves_orphans(child))
-        expect_orphans();
-    if (child) {
-        const uint64_t id = child->id;
-        children_remove(&keeper.children, info.si_pid);
+    const struct child *child = children_find(&keeper.children, pid);
+    if (child && child->id != 0) {
+        /* What it left behind in its group. Until it is reaped nobody else can be hit. */
+        (void)kill(-pid, SIGKILL);
         if (keeper.supervisor > 0)
-            tell_exited(id, &how);
+            tell_exited(child->id, &how);
     }
-    return true;
+    if (pid == keeper.supervisor)
+        supervisor_ended(&how);
+    else if (leaves_orphans(child))
+        expect_orphans();
+    children_remove(&keeper.children, pid);
+    return spawn_reap(pid, &how) == 0;
 }
 
 /* The group shows whose it is: helpers that a living worker has detached are not to be ended. */
@@ -320,10 +317,10 @@ static void run_turn(void)
 /* Whether nobody is left, or only those that nothing ends. */
 static bool is_over(void)
 {
-    siginfo_t info;
+    struct spawn_exit how;
     if (keeper.supervisor > 0)
         return false;
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD)
+    if (spawn_find_ended(&how) == -ECHILD)
         return true;
     if (clock_now() < keeper.end_by)
         return false;

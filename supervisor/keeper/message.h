@@ -7,10 +7,12 @@
  * numbers are in the machine's own form. Fields are put and taken one by one, and wire_end()
  * says whether everything was consumed.
  *
- *   supervisor → keeper   SPAWN    id, struct spawn_options; its descriptors
- *                         KILL     id, pid: SIGKILL to the process and its group, if it is not
- * reaped keeper → supervisor   SPAWNED  id, pid, error; a pidfd unless there is an error EXITED id,
- * struct spawn_exit; the process is reaped
+ *   supervisor → keeper
+ *     SPAWN    id, struct spawn_options; its descriptors
+ *     KILL     id, pid: SIGKILL to the process and its group, if it is not reaped
+ *   keeper → supervisor
+ *     SPAWNED  id, pid, error; a pidfd unless there is an error
+ *     EXITED   id, struct spawn_exit; the process is reaped before the next request is taken
  *
  * An id is chosen by the supervisor. SPAWNED comes before EXITED.
  */

@@ -23,21 +23,24 @@ static _Noreturn void fail(const struct spawn_child *child, enum spawn_step step
 }
 
 /*
- * No terminal, and a process group by which it can be ended. setsid() would do both, but where
- * autogroups are on, each session is a scheduling group of its own: Nice= would compare a worker
- * with nobody, and a start would take 0.1 ms longer.
+ * setsid() would both leave the terminal and make a process group, but where autogroups are on,
+ * each session is a scheduling group of its own: Nice= would compare a worker with nobody, and a
+ * start would take 0.1 ms longer.
  */
-static void leave_terminal(const struct spawn_child *child)
+static int leave_terminal(void)
 {
-    int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-    int r = 0;
-    if (terminal >= 0)
-        r = ioctl(terminal, TIOCNOTTY);
-    else if (errno != ENXIO) /* nobody knows whether there is one */
-        r = setsid() < 0 ? -1 : 0;
-    if (r < 0 || (getpgrp() != getpid() && setpgid(0, 0) < 0))
+    _cleanup_close_ int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (terminal < 0 && errno != ENXIO) /* nobody knows whether there is one */
+        return setsid();
+    return terminal >= 0 ? ioctl(terminal, TIOCNOTTY) : 0;
+}
+
+/* No terminal, and a process group by which it can be ended. */
+static void stand_alone(const struct spawn_child *child)
+{
+    if ((!child->no_terminal && leave_terminal() < 0) ||
+        (setpgid(0, 0) < 0 && getpgrp() != getpid()))
         fail(child, SPAWN_TERMINAL, errno);
-    close_fd(terminal);
 }
 
 static int write_file(int directory, const char *name, const char *text)
@@ -82,6 +85,8 @@ static void set_up_scheduling(const struct spawn_child *child)
 
 static int move_up(const struct spawn_child *child, int fd, int lowest)
 {
+    if (fd >= lowest)
+        return fd;
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
     if (moved < 0)
         fail(child, SPAWN_DESCRIPTORS, errno);
@@ -108,14 +113,23 @@ static int close_others(struct spawn_child *child, int lowest)
     return syscall(SYS_close_range, (unsigned)lowest + 1, ~0u, 0) < 0 ? -errno : 0;
 }
 
+/* Not close-on-exec: it may have got that very number. Anywhere else it is closed below. */
+static void open_null(const struct spawn_child *child, int number)
+{
+    int fd = open("/dev/null", O_RDWR);
+    if (fd < 0)
+        fail(child, SPAWN_DEV_NULL, errno);
+    if (dup2(fd, number) < 0)
+        fail(child, SPAWN_DESCRIPTORS, errno);
+}
+
 /*
- * All sources are first copied to numbers above every target: after that no target can be the
- * source of a later one. What is not listed is closed here and not by exec: exec may take long, and
- * others of the same user can reach into this process once it is dumpable.
+ * Sources are first moved to numbers above every target: after that no target can be the source of
+ * a later one. What is not listed is closed here and not by exec: exec may take long, and others of
+ * the same user can reach into this process once it is dumpable.
  */
 static void set_up_descriptors(struct spawn_child *child)
 {
-    int moved[SPAWN_FDS_MAX + 3];
     int lowest = 3;
     for (size_t i = 0; i < child->n_fds; i++) {
         if (child->fds[i].number >= lowest)
@@ -123,17 +137,13 @@ static void set_up_descriptors(struct spawn_child *child)
     }
     child->report_fd = move_up(child, child->report_fd, lowest);
     for (size_t i = 0; i < child->n_fds; i++) {
-        if (child->fds[i].fd >= 0) {
-            moved[i] = move_up(child, child->fds[i].fd, lowest);
-            continue;
-        }
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (null < 0)
-            fail(child, SPAWN_DEV_NULL, errno);
-        moved[i] = move_up(child, null, lowest);
+        if (child->fds[i].fd >= 0)
+            child->fds[i].fd = move_up(child, child->fds[i].fd, lowest);
     }
     for (size_t i = 0; i < child->n_fds; i++) {
-        if (dup2(moved[i], child->fds[i].number) < 0)
+        if (child->fds[i].fd < 0)
+            open_null(child, child->fds[i].number);
+        else if (dup2(child->fds[i].fd, child->fds[i].number) < 0)
             fail(child, SPAWN_DESCRIPTORS, errno);
     }
     int r = close_others(child, lowest);
@@ -174,18 +184,19 @@ static void set_up_ids(const struct spawn_child *child)
         fail(child, SPAWN_UID, errno);
 }
 
-/* What was handed to trouped (AmbientCapabilities= of its unit) is not handed on to workers. With
- * `all` the other sets are emptied as well. */
+/*
+ * What was handed to trouped (AmbientCapabilities= of its unit) is not handed on to workers: the
+ * ambient set loses what the inheritable set loses. With `all` the other sets are emptied as well.
+ */
 static int drop_capabilities(bool all)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
-        return -errno;
     if (!all && syscall(SYS_capget, &header, data) < 0)
         return -errno;
-    for (size_t i = 0; i < ELEMENTS(data); i++)
-        data[i].inheritable = 0;
+    if (!all && data[0].inheritable == 0 && data[1].inheritable == 0)
+        return 0;
+    data[0].inheritable = data[1].inheritable = 0;
     return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
@@ -210,7 +221,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const struct spawn_options *options = child->options;
     sigset_t none;
     child->report_fd = options->report_fd;
-    leave_terminal(child);
+    stand_alone(child);
     join_cgroup(child);
     set_up_descriptors(child);
     set_up_scheduling(child);

@@ -16,6 +16,7 @@ struct spawn_child {
     size_t n_fds;
     int report_fd; /* as moved out of the way of `fds` */
     pid_t parent;
+    bool no_terminal; /* the parent has none, for certain */
     bool join_cgroup; /* was not cloned into it */
 };
 

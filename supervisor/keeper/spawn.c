@@ -4,6 +4,7 @@
 #include "shared/base/fault.h"
 #include "supervisor/keeper/spawn-child.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -89,9 +90,23 @@ static long clone_child(struct spawn_child *child, int *ret_pidfd)
     return pid;
 }
 
+/* Once there is none there will be none: a process gets one only by opening one. */
+static bool has_no_terminal(void)
+{
+    static bool none;
+    if (none)
+        return true;
+    _cleanup_close_ int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    return none = fd < 0 && errno == ENXIO;
+}
+
 int spawn(const struct spawn_options *options, struct spawn_result *ret)
 {
-    struct spawn_child child = {.options = options, .parent = getpid()};
+    struct spawn_child child = {
+        .options = options,
+        .parent = getpid(),
+        .no_terminal = has_no_terminal(),
+    };
     int pidfd = -1;
     int r = list_descriptors(&child);
     if (r < 0)
@@ -127,20 +142,32 @@ void spawn_heed_signals(void)
     }
 }
 
-int spawn_reap(pid_t pid, struct spawn_exit *ret)
+/* The pid; 0 if all of them still run, or -errno. */
+static pid_t wait_for(idtype_t type, pid_t id, int options, struct spawn_exit *ret)
 {
     siginfo_t info = {0};
     struct rusage usage = {0};
     /* The C library's waitid() has no room for the fifth argument. */
-    if (syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | __WALL, &usage) < 0)
+    if (syscall(SYS_waitid, type, id, &info, options | WEXITED | WNOHANG | __WALL, &usage) < 0)
         return -errno;
-    if (info.si_pid == 0)
-        return -EAGAIN;
     *ret = (struct spawn_exit){
         .signalled = info.si_code != CLD_EXITED,
         .code = info.si_status,
         .core_dumped = info.si_code == CLD_DUMPED,
         .usage = usage,
     };
-    return 0;
+    return info.si_pid;
+}
+
+pid_t spawn_find_ended(struct spawn_exit *ret)
+{
+    return wait_for(P_ALL, 0, WNOWAIT, ret);
+}
+
+int spawn_reap(pid_t pid, struct spawn_exit *ret)
+{
+    pid_t r = wait_for(P_PID, pid, 0, ret);
+    if (r == 0)
+        return -EAGAIN;
+    return r < 0 ? r : 0;
 }

@@ -105,5 +105,7 @@ struct spawn_exit {
     struct rusage usage;
 };
 
+/* Finds a child that has ended, without reaping it. Its pid, 0 if there is none, or -errno. */
+pid_t spawn_find_ended(struct spawn_exit *ret);
 /* Reaps this child. 0, -EAGAIN if it still runs, or -errno. */
 int spawn_reap(pid_t pid, struct spawn_exit *ret);

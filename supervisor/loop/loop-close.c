@@ -3,20 +3,28 @@
 #include "supervisor/loop/loop-private.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
-static bool keep(struct loop *loop, int fd)
+static void release(const struct loop_leftover *leftover)
 {
-    if (loop->n_closing == loop->closing_allocated) {
-        unsigned n = loop->closing_allocated > 0 ? 2 * loop->closing_allocated : 64;
-        int *closing = reallocarray(loop->closing, n, sizeof(*closing));
-        if (!closing)
-            return false;
-        loop->closing = closing;
-        loop->closing_allocated = n;
+    if (leftover->start)
+        (void)munmap(leftover->start, leftover->size);
+    else
+        closer_close(leftover->fd);
+}
+
+static void keep(struct loop *loop, const struct loop_leftover *leftover)
+{
+    if (loop->n_leftovers == loop->leftovers_allocated) {
+        unsigned n = loop->leftovers_allocated > 0 ? 2 * loop->leftovers_allocated : 64;
+        struct loop_leftover *leftovers = reallocarray(loop->leftovers, n, sizeof(*leftovers));
+        if (!leftovers)
+            return release(leftover);
+        loop->leftovers = leftovers;
+        loop->leftovers_allocated = n;
     }
-    loop->closing[loop->n_closing++] = fd;
-    return true;
+    loop->leftovers[loop->n_leftovers++] = *leftover;
 }
 
 void loop_close(struct loop *loop, int fd)
@@ -25,16 +33,21 @@ void loop_close(struct loop *loop, int fd)
         return;
     /* The other end is to see it now, and nobody puts anything more into it. */
     (void)shutdown(fd, SHUT_RDWR);
-    if (!keep(loop, fd))
-        closer_close(fd);
+    keep(loop, &(struct loop_leftover){.fd = fd});
 }
 
-void loop_hand_over_closing(struct loop *loop, unsigned n)
+void loop_unmap(struct loop *loop, void *start, size_t size)
+{
+    if (start)
+        keep(loop, &(struct loop_leftover){.start = start, .size = size});
+}
+
+void loop_release_leftovers(struct loop *loop, unsigned n)
 {
     if (n == 0)
         return;
     for (unsigned i = 0; i < n; i++)
-        closer_close(loop->closing[i]);
-    loop->n_closing -= n;
-    memmove(loop->closing, loop->closing + n, loop->n_closing * sizeof(*loop->closing));
+        release(&loop->leftovers[i]);
+    loop->n_leftovers -= n;
+    memmove(loop->leftovers, loop->leftovers + n, loop->n_leftovers * sizeof(*loop->leftovers));
 }

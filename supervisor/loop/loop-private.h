@@ -3,7 +3,7 @@
 
 /*
  * Shared by the parts of the loop: loop.c runs turns, loop-turn.c measures them, loop-watch.c keeps
- * what is waited for, loop-close.c what is to be closed.
+ * what is waited for, loop-close.c what is to be released.
  */
 
 #include "shared/ring/spin.h"
@@ -11,6 +11,13 @@
 #include "supervisor/loop/loop.h"
 
 struct watch_slot;
+
+/* What is released when the turn is over: the ring may still hold it, or it takes long. */
+struct loop_leftover {
+    void *start; /* memory; NULL = the descriptor */
+    size_t size;
+    int fd;
+};
 
 struct loop {
     struct loop_ring ring;
@@ -36,9 +43,8 @@ struct loop {
     struct list late; /* deferred as well, but not for every turn */
     usec_t late_since;
 
-    /* loop-close.c: what the ring may still hold. */
-    int *closing;
-    unsigned n_closing, closing_allocated;
+    struct loop_leftover *leftovers;
+    unsigned n_leftovers, leftovers_allocated;
 
     /* loop-turn.c: the longest turn ever, of the period that began at `measured_since`, and of the
      * one before. */
@@ -59,8 +65,8 @@ static inline void loop_measure_turn(struct loop *loop, usec_t end)
         loop_note_turn(loop, end);
 }
 
-/* After a submission of every cancellation there was: hands over what was to be closed by then. */
-void loop_hand_over_closing(struct loop *loop, unsigned n);
+/* Releases the first `n`: those that were there before the last submission of cancellations. */
+void loop_release_leftovers(struct loop *loop, unsigned n);
 
 /* A completion: calls back (descriptors), or puts off until loop_deliver_words() (words). */
 void loop_complete(struct loop *loop, uint64_t id, int result);

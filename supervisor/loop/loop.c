@@ -50,9 +50,9 @@ void loop_free(struct loop *loop)
         return;
     loop_ring_deinit(&loop->ring);
     timer_queue_deinit(&loop->timers);
-    loop_hand_over_closing(loop, loop->n_closing);
+    loop_release_leftovers(loop, loop->n_leftovers);
     loop_free_slots(loop);
-    free(loop->closing);
+    free(loop->leftovers);
     free(loop);
 }
 
@@ -364,15 +364,15 @@ static int finish_turn(struct loop *loop, bool worked)
         run_late(loop, on);
     if (worked || !on)
         cool_hot(loop, !on);
-    unsigned n_closing = loop->n_closing;
+    unsigned n_leftovers = loop->n_leftovers;
     bool all_queued = loop_queue_submissions(loop);
-    bool may_sleep = all_queued && n_closing == 0 && !loop->stop && list_empty(&loop->hot) &&
+    bool may_sleep = all_queued && n_leftovers == 0 && !loop->stop && list_empty(&loop->hot) &&
                      list_empty(&loop->deferred) && list_empty(&loop->late) &&
                      io_uring_cq_ready(&loop->ring.uring) == 0;
     int r = may_sleep ? submit_and_sleep(loop, worked) : submit(loop);
     loop->slept = may_sleep;
-    if (n_closing > 0 && all_queued && r >= 0)
-        loop_hand_over_closing(loop, n_closing);
+    if (n_leftovers > 0 && all_queued && r >= 0)
+        loop_release_leftovers(loop, n_leftovers);
     return r < 0 && !is_passing(r) ? r : 0;
 }
 

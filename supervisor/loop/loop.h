@@ -117,6 +117,8 @@ void loop_unwatch(struct loop *loop, struct loop_watch *watch);
  * has let go of it: unwatch it first. It is shut down at once.
  */
 void loop_close(struct loop *loop, int fd);
+/* Unmaps memory at the end of the turn, after what is more urgent. NULL does nothing. */
+void loop_unmap(struct loop *loop, void *start, size_t size);
 
 /* Wakes all sleepers on the word, with the next submission of this turn. WAKE_FUTEX only. */
 void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word);
