@@ -10,11 +10,13 @@ void context_share(struct context *context)
         .deaths = &context->deaths,
         .jobs = &context->jobs,
         .actors = &context->actors,
-        .starts = &context->starts,
+        .process = &context->process,
         .random = &context->random,
         .runtime_directory = context->runtime_directory,
         .context = context,
     };
+    context->process.events = &context->events;
+    context->process.log = &context->log;
 }
 
 const char *context_state_to_string(enum context_state state)

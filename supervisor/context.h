@@ -14,19 +14,15 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/alarm.h"
-#include "supervisor/loop/work-queue.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/ask.h"
 #include "supervisor/message/dead-letter.h"
 #include "supervisor/message/schedule.h"
 #include "supervisor/pool/pool-context.h"
 #include "supervisor/process/backoff.h"
-#include "supervisor/process/spawner.h"
-#include <sys/resource.h>
+#include "supervisor/process/process.h"
 
-struct cgroup_tree;
 struct loop;
-struct journal;
 
 enum context_state {
     CONTEXT_STARTING,
@@ -51,14 +47,10 @@ struct context {
     struct dead_letters dead_letters;
     struct limited_log log;
     struct pool_context pools;
-    struct work_queue starts, reaps;
-    struct spawner spawner;
+    struct process_context process;
     struct backoff_random random;
-    struct cgroup_tree *cgroups;   /* NULL = process groups only */
-    struct journal *journal;       /* where workers' output goes; NULL = standard error */
     const char *runtime_directory; /* for the notify sockets of services */
     const char *cgroups_text;      /* "delegated: memory pids cpu", or what is missing */
-    struct rlimit nofile;          /* as we were started with it: workers get it back */
     pid_t keeper;                  /* the main process; 0 = none */
     int fds_for_all; /* descriptors from this number on are no stranger's; 0 = all are */
     enum context_state state;

@@ -33,7 +33,8 @@ static void warn_unmet(const struct context *context, const struct config_group 
 {
     char keys[96];
 
-    if (cgroup_unmet(cgroup_tree_controllers(context->cgroups), config, keys, sizeof(keys)) > 0)
+    if (cgroup_unmet(cgroup_tree_controllers(context->process.cgroups), config, keys,
+                     sizeof(keys)) > 0)
         log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_GROUP", config->name}),
                   "%s: without effect on this machine, for want of a control group: %s",
                   config->path, keys);

@@ -141,7 +141,7 @@ static void raise_descriptor_limit(struct context *context)
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
-    context->nofile = limit;
+    context->process.nofile = limit;
     limit.rlim_cur = limit.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur > INT_MAX)
@@ -159,12 +159,9 @@ static int open_context(struct supervisor *supervisor)
 
     context->keeper = supervisor->options->keeper;
     context_share(context);
-    work_queue_init(&context->starts, context->loop);
-    r = spawner_init(&context->spawner, context->loop, supervisor->options->channel,
-                     &context->starts);
+    r = process_context_init(&context->process, context->loop, supervisor->options->channel);
     if (r < 0)
         return failed("watch the channel to the keeper", r);
-    work_queue_init(&context->reaps, context->loop);
     alarms_init(&context->alarms, context->loop);
     context->started_at = clock_realtime();
     backoff_random_seed(&context->random, clock_realtime());
@@ -208,7 +205,7 @@ void supervisor_open_cgroups(struct supervisor *supervisor)
     const char *missing;
 
     if (cgroup_tree_init(&supervisor->cgroups, NULL, supervisor->options->keeper) == 0)
-        supervisor->context.cgroups = &supervisor->cgroups;
+        supervisor->context.process.cgroups = &supervisor->cgroups;
     missing = cgroup_tree_missing(&supervisor->cgroups);
     supervisor->context.cgroups_text = cgroup_tree_text(&supervisor->cgroups);
     if (missing)

@@ -108,7 +108,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     timer_init(&supervisor->stop_timer, on_stop_timeout);
     if (journal_is_stderr() && journal_init(&supervisor->journal, "trouped", NULL) == 0) {
         journal_log_to(&supervisor->journal);
-        supervisor->context.journal = &supervisor->journal;
+        supervisor->context.process.journal = &supervisor->journal;
     }
     r = supervisor_open(supervisor);
     if (r < 0) {
@@ -188,11 +188,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         timer_disarm(loop_timers(context->loop), &supervisor->status_timer);
         timer_disarm(loop_timers(context->loop), &supervisor->stop_timer);
         loop_undefer(&supervisor->review);
-        if (context->starts.loop) {
-            spawner_deinit(&context->spawner);
-            work_queue_deinit(&context->starts);
-            work_queue_deinit(&context->reaps);
-        }
+        process_context_deinit(&context->process);
         job_table_deinit(&context->jobs);
         event_bus_deinit(&context->events);
         limited_log_deinit(&context->log);

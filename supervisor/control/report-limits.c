@@ -16,7 +16,7 @@
 /* "MemoryMax= (thumbnails, hog)"; nothing if no group asks for that in vain. */
 static bool write_limit(FILE *file, const struct context *context, unsigned limit, bool first)
 {
-    const unsigned there = cgroup_tree_controllers(context->cgroups);
+    const unsigned there = cgroup_tree_controllers(context->process.cgroups);
     const struct registry *registry = &context->registry;
     size_t n = 0;
 
@@ -59,7 +59,7 @@ void report_unmet(struct reply *reply, const struct group *group)
     const struct context *context = group->context;
     char keys[96];
 
-    if (cgroup_unmet(cgroup_tree_controllers(context->cgroups), group->config, keys, sizeof(keys)) >
-        0)
+    if (cgroup_unmet(cgroup_tree_controllers(context->process.cgroups), group->config, keys,
+                     sizeof(keys)) > 0)
         reply_string(reply, "no_effect", keys);
 }

@@ -11,7 +11,7 @@ struct event_bus;
 struct job_table;
 struct limited_log;
 struct loop;
-struct work_queue;
+struct process_context;
 
 struct pool_context {
     struct loop *loop;
@@ -20,8 +20,8 @@ struct pool_context {
     struct death_log *deaths;
     struct job_table *jobs;
     struct actor_table *actors;
-    struct work_queue *starts;
+    struct process_context *process;
     struct backoff_random *random;
     const char *runtime_directory; /* for the notify sockets of services */
-    struct context *context;       /* handed on to processes and actors, not looked into */
+    struct context *context;       /* handed on to actors, not looked into */
 };

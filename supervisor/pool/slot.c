@@ -302,11 +302,11 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index)
     list_init(&slot->wish_link);
     list_init(&slot->review_link);
     list_init(&slot->jobs);
-    task_init(&slot->start, pool->context->starts, slot_on_turn);
+    task_init(&slot->start, &pool->context->process->spawner.starts, slot_on_turn);
     timer_init(&slot->ladder_timer, slot_on_ladder_timer);
     timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
-    process_init(&slot->process, pool->context->context, pool->config->name, slot->name);
+    process_init(&slot->process, pool->context->process, pool->config->name, slot->name);
     slot_health_init(slot);
     slot_count(slot);
     *ret = slot;

@@ -2,25 +2,19 @@
 #include "supervisor/process/process.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/base/fault.h"
 #include "shared/base/index.h"
 #include "shared/base/log.h"
-#include "supervisor/context.h"
+#include "supervisor/event/event.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/process/journal.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
-#define PROCESS_FDS_MAX 8
-
-/* As systemd gives it to its services. */
-static const char PATH_VARIABLE[] =
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/* ---- its output ---- */
 
 static void process_log_line(const struct process *process, const char *line)
 {
@@ -29,8 +23,8 @@ static void process_log_line(const struct process *process, const char *line)
     if (process->pid > 0)
         (void)snprintf(pid, sizeof(pid), "%d", (int)process->pid);
     /*
-     * The journal's own _PID= is the sender's, ours. SYSLOG_PID= says whose words these are; from
-     * OBJECT_PID=, which it takes from root alone, it looks up the rest.
+     * The journal's own _PID= is the supervisor's. SYSLOG_PID= is the writer's; from OBJECT_PID=,
+     * which the journal accepts from root only, it looks up the other fields.
      */
     const struct log_fields fields = LOG_FIELDS(
         {"TROUPE_GROUP", process->group}, {"TROUPE_WORKER", process->worker},
@@ -45,7 +39,7 @@ static void process_log_line(const struct process *process, const char *line)
 static void process_on_line(void *userdata, const char *line)
 {
     struct process *process = userdata;
-    /* A program says what it likes, but not the same line for ever. */
+    /* Any line may be written, but not the same line without end. */
     const struct limited_line what = {
         .level = LOG_LEVEL_INFO,
         .subject = process->group,
@@ -54,17 +48,17 @@ static void process_on_line(void *userdata, const char *line)
         .text = line,
     };
 
-    if (limited_log_admits(&process->context->log, &what))
+    if (limited_log_admits(process->context->log, &what))
         process_log_line(process, line);
-    event_emit_line(&process->context->events, process->worker, line);
+    event_emit_line(process->context->events, process->worker, line);
 }
 
 /* ---- its end ---- */
 
 /*
- * It is dead when its pidfd says so, and reaped by the keeper soon after. A descendant that traces
- * it can prevent that: it is ended with everything else that is left, again and again with growing
- * pauses; after a second the process is buried all the same.
+ * A process is dead when its pidfd says so, and the keeper reaps it soon after. A descendant that
+ * traces it can prevent that. So everything that is left is killed, repeatedly and with growing
+ * pauses; after a second the process counts as reaped.
  */
 #define OVERDUE_FIRST (15 * USEC_PER_MSEC)
 #define OVERDUE_MAX   6
@@ -86,7 +80,7 @@ static void process_on_overdue(struct timer *timer, usec_t now)
         timer_arm(loop_timers(process->context->loop), timer, usec_add(now, delay)) == 0)
         return;
     log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_WORKER", process->worker}),
-              "%s: process %d is dead, but another one traces it, so nobody can say how it ended",
+              "%s: process %d is dead, but another process traces it: how it ended is unknown",
               process->worker, (int)process->pid);
     spawner_forget(&process->context->spawner, &process->client);
     (void)process_confirm(process);
@@ -172,7 +166,7 @@ static void process_on_report(void *userdata, uint32_t events)
     (void)process_confirm(userdata);
 }
 
-/* It cannot be watched, so it is not to be. Its end is still told. */
+/* A process that cannot be watched is killed. Its end is reported all the same. */
 static void process_give_up(struct process *process, int error)
 {
     process_close_report(process);
@@ -213,7 +207,22 @@ static const struct spawner_handler PROCESS_SPAWNER = {
     .exited = process_on_reaped,
 };
 
-void process_init(struct process *process, struct context *context, const char *group,
+int process_context_init(struct process_context *context, struct loop *loop, int channel)
+{
+    context->loop = loop;
+    work_queue_init(&context->reaps, loop);
+    return spawner_init(&context->spawner, loop, channel);
+}
+
+void process_context_deinit(struct process_context *context)
+{
+    if (!context->loop)
+        return;
+    spawner_deinit(&context->spawner);
+    work_queue_deinit(&context->reaps);
+}
+
+void process_init(struct process *process, struct process_context *context, const char *group,
                   const char *worker)
 {
     *process = (struct process){
@@ -236,194 +245,9 @@ void process_deinit(struct process *process)
     capture_deinit(&process->output);
 }
 
-static size_t count(const char *const *strings)
-{
-    size_t n = 0;
+/* ---- signals ---- */
 
-    while (strings && strings[n])
-        n++;
-    return n;
-}
-
-static bool names_same(const char *a, const char *b)
-{
-    size_t n = strcspn(a, "=");
-
-    return strncmp(a, b, n + 1) == 0;
-}
-
-static bool is_set(const char *const *environment, const char *variable)
-{
-    for (size_t i = 0; environment[i]; i++)
-        if (names_same(environment[i], variable))
-            return true;
-    return false;
-}
-
-/* What is there is not set again. Returns how many there are then. */
-static size_t add_unset(const char **environment, size_t n, const char *const *more)
-{
-    for (size_t i = 0; more && more[i]; i++)
-        if (!is_set(environment, more[i]))
-            environment[n++] = more[i];
-    return n;
-}
-
-/* Borrowed strings in an owned vector: ours before the configured ones, those before the user's. */
-static int process_environment(const struct process_options *options, const char ***ret)
-{
-    const char *const *configured = (const char *const *)options->config->environment;
-    size_t room =
-        count(options->environment) + count(configured) + count(options->user_environment) + 2;
-    const char **environment = calloc(room, sizeof(char *));
-    size_t n = 0;
-
-    if (!environment)
-        return -ENOMEM;
-    n = add_unset(environment, n, options->environment);
-    n = add_unset(environment, n, configured);
-    n = add_unset(environment, n, options->user_environment);
-    if (!is_set(environment, PATH_VARIABLE))
-        environment[n++] = PATH_VARIABLE;
-    *ret = environment;
-    return 0;
-}
-
-static size_t process_limits(const struct process *process, const struct config_group *config,
-                             struct spawn_rlimit *limits)
-{
-    const struct {
-        bool set;
-        int resource;
-        uint64_t value;
-    } configured[] = {
-        {config->limit_nofile_set, RLIMIT_NOFILE, config->limit_nofile},
-        {config->limit_core_set, RLIMIT_CORE, config->limit_core},
-        {config->limit_as_set, RLIMIT_AS, config->limit_as},
-    };
-    size_t n = 0;
-
-    /* Ours is higher: many programs close or allocate as many as they may have. */
-    if (!config->limit_nofile_set && process->context->nofile.rlim_max > 0)
-        limits[n++] = (struct spawn_rlimit){RLIMIT_NOFILE, process->context->nofile};
-    for (size_t i = 0; i < ELEMENTS(configured); i++)
-        if (configured[i].set)
-            limits[n++] = (struct spawn_rlimit){
-                .resource = configured[i].resource,
-                .limit = {configured[i].value, configured[i].value},
-            };
-    return n;
-}
-
-static int process_request(struct process *process, const struct process_options *options,
-                           int output, int report, char *const *argv)
-{
-    const struct config_group *config = options->config;
-    struct spawn_fd fds[PROCESS_FDS_MAX] = {{output, 1}, {output, 2}};
-    struct spawn_rlimit limits[3];
-    _cleanup_free_ const char **environment = NULL;
-    size_t n_fds = 2;
-    int r;
-
-    r = process_environment(options, &environment);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < options->n_fds && n_fds < ELEMENTS(fds); i++)
-        fds[n_fds++] = options->fds[i];
-    const struct spawn_options spawn_options = {
-        .argv = argv,
-        .environment = (char *const *)environment,
-        .working_directory = config->working_directory,
-        .fds = fds,
-        .n_fds = n_fds,
-        .rlimits = limits,
-        .n_rlimits = process_limits(process, config, limits),
-        .report_fd = report,
-        .cgroup_fd = process->cgroup.fd,
-        .set_user = config->user || config->group_name,
-        .uid = config->uid,
-        .gid = config->gid,
-        .groups = options->groups,
-        .n_groups = options->n_groups,
-        .set_nice = config->nice_set,
-        .nice = config->nice,
-        .set_oom_score_adjust = config->oom_score_adjust_set,
-        .oom_score_adjust = config->oom_score_adjust,
-    };
-    return spawner_request(&process->context->spawner, &process->client, &spawn_options);
-}
-
-static int process_prepare_cgroup(struct process *process, const struct process_options *options)
-{
-    char name[DEATH_WORKER_MAX + 1];
-    int r;
-
-    if (!process->context->cgroups)
-        return 0;
-    if (snprintf(name, sizeof(name), "%s%s", process->worker, options->twin ? "~" : "") >=
-        (int)sizeof(name))
-        return -ENAMETOOLONG;
-    r = cgroup_init(&process->cgroup, process->context->cgroups, options->config, name);
-    return r < 0 ? r : 0;
-}
-
-/* The keeper is given the write end; when exec closes it, the program runs. */
-static int process_open_report(struct process *process, int *ret_write_fd)
-{
-    int fds[2];
-    int r = fault_inject("pipe");
-
-    if (r < 0)
-        return r;
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-        return -errno;
-    process->report_fd = fds[0];
-    *ret_write_fd = fds[1];
-    return 0;
-}
-
-static int process_launch(struct process *process, const struct process_options *options,
-                          const char **ret_step)
-{
-    _cleanup_close_ int output = -1, report = -1;
-    char **argv = NULL;
-    int r;
-
-    *ret_step = "cgroup";
-    r = process_prepare_cgroup(process, options);
-    if (r < 0)
-        return r;
-    *ret_step = "output pipe";
-    r = capture_open(&process->output, &output);
-    if (r == 0)
-        r = process_open_report(process, &report);
-    if (r < 0)
-        return r;
-    *ret_step = "arguments and environment";
-    r = config_expand_argv(options->config, options->slot, &argv);
-    if (r < 0)
-        return r;
-    r = process_request(process, options, output, report, argv);
-    config_argv_free(argv);
-    return r;
-}
-
-int process_start(struct process *process, const struct process_options *options,
-                  const struct process_handler *handler, const char **ret_step)
-{
-    int r;
-
-    process->ended = false;
-    process->early_signal = 0;
-    process->error = (struct spawn_report){0};
-    process->handler = handler;
-    r = process_launch(process, options, ret_step);
-    if (r < 0)
-        process_release(process);
-    return r;
-}
-
-/* Between the request and the keeper's answer there is no pidfd. SIGKILL is never taken back. */
+/* Until the keeper has answered the request there is no pidfd. SIGKILL is never replaced. */
 void process_signal(struct process *process, int signal)
 {
     if (process->pidfd >= 0)
@@ -458,5 +282,5 @@ void process_release(struct process *process)
     process->pid = 0;
     capture_finish(&process->output);
     if (process->cgroup.fd >= 0 && cgroup_remove(&process->cgroup, process->context->cgroups) != 0)
-        cgroup_deinit(&process->cgroup); /* still dying: the next start takes it over */
+        cgroup_deinit(&process->cgroup); /* something in it still dies: the next start uses it */
 }

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * The process in a slot: started by the keeper, watched through its pidfd, its output captured,
- * signalled as a whole.
+ * A worker's process: started by the keeper, watched through its pidfd, its output captured, killed
+ * with all its descendants.
  *
- *     requested ── cloned ── (runs its program) ── ended ── buried
+ *     requested ── cloned ── (runs its program) ── ended ── reaped
  *
- * Starting is asynchronous. A signal that is meant for a process which does not exist yet is sent
- * as soon as it does.
+ * Starting is asynchronous. A signal for a process that does not exist yet is sent as soon as it
+ * does.
  */
 
 #include "supervisor/config/config.h"
@@ -20,23 +20,45 @@
 #include "supervisor/process/cgroup.h"
 #include "supervisor/process/spawner.h"
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
-struct context;
+struct event_bus;
+struct journal;
+struct limited_log;
+
+/* What all processes share. */
+struct process_context {
+    struct loop *loop;
+    struct spawner spawner;
+    struct work_queue reaps; /* reports of ends */
+    struct event_bus *events;
+    struct limited_log *log;     /* NULL = output is not limited */
+    struct cgroup_tree *cgroups; /* NULL = process groups only */
+    struct journal *journal;     /* where output goes; NULL = standard error */
+    struct rlimit nofile;        /* given to processes whose group sets none; 0 = the present one */
+};
+
+/*
+ * Takes `channel`, to the keeper, over, also on error; -1 = none, then every start fails. The other
+ * members are the caller's to set. 0 or -errno.
+ */
+int process_context_init(struct process_context *context, struct loop *loop, int channel);
+void process_context_deinit(struct process_context *context); /* harmless on a zeroed struct */
 
 struct process {
-    struct context *context;
+    struct process_context *context;
     struct spawner_client client;
     pid_t pid; /* 0 = none, or not known yet */
     int pidfd;
-    int report_fd;        /* where it reports that it cannot be started; -1 = it runs */
-    int early_signal;     /* to be sent as soon as there is a process; 0 = none */
+    int report_fd;        /* where the child reports a failed start; -1 = it runs */
+    int early_signal;     /* to send once there is a process; 0 = none */
     struct cgroup cgroup; /* CGROUP_NULL = process group only */
     struct loop_watch exit_watch, report_watch;
-    bool ended;                /* it is dead, and waits for its burial */
+    bool ended;                /* dead, and not yet reported by `exited` */
     struct spawn_exit exit;    /* how it ended */
     struct spawn_report error; /* why it could not be started; error 0 = it could */
-    struct timer overdue;      /* it is dead, and not reaped */
+    struct timer overdue;      /* runs while it is dead and not reaped */
     unsigned n_overdue;        /* how often that timer has fired */
     struct task reap;
     struct capture output;      /* stdout and stderr; its tail outlives the process */
@@ -47,53 +69,53 @@ struct process {
 struct process_handler {
     /* It executes its program. */
     void (*started)(struct process *process);
-    /* It could not be started, and is gone. Released already. */
+    /* It could not be started. Nothing is left of it. */
     void (*failed)(struct process *process, const char *step, int error);
-    /* It is dead: nothing more is to be given to it. */
+    /* It is dead. */
     void (*ended)(struct process *process);
-    /* Its burial: called once, in its turn among all that died. Call process_release() there. */
+    /* It is reaped. Called once, from a work queue, so that many deaths at a time do not block the
+     * loop. Calls process_release(). */
     void (*exited)(struct process *process, const struct spawn_exit *how);
 };
 
 struct process_options {
     const struct config_group *config;
     unsigned slot;
-    bool twin;           /* another one runs for the same slot */
+    bool twin;           /* another process of the same slot runs */
     const gid_t *groups; /* supplementary ones of User= */
     size_t n_groups;
     const struct spawn_fd *fds; /* beside 0, 1, 2 */
     size_t n_fds;
-    const char *const
-        *user_environment;          /* where the configuration says nothing else; NULL = none */
-    const char *const *environment; /* beside the configured one; NULL-terminated */
+    const char *const *environment;      /* overrides the configuration; NULL-terminated */
+    const char *const *user_environment; /* overridden by the configuration; NULL = none */
 };
 
 /* `group` and `worker` are its names; both must outlive the process. */
-void process_init(struct process *process, struct context *context, const char *group,
+void process_init(struct process *process, struct process_context *context, const char *group,
                   const char *worker);
 /* Not while it runs. */
 void process_deinit(struct process *process);
 
 /*
- * Requests it. The handler's functions are called from the loop: `failed`, or `started` and then
- * `ended` and `exited`; `started` is left out if it ends before that is known. 0 or -errno with
- * `*ret_step` naming what failed; nothing is left then.
+ * Requests a process (process-start.c). The loop then calls the handler: `failed`, or `started`,
+ * `ended` and `exited`; without `started` if the process ends before that is known. 0, or -errno
+ * with `*ret_step` = what failed; then nothing is left and the handler is not called.
  */
 int process_start(struct process *process, const struct process_options *options,
                   const struct process_handler *handler, const char **ret_step);
 
 /*
- * It has shown that it runs: calls `started` if that was not known yet. False if it was faster than
- * the keeper's word that there is a process: then `started` follows.
+ * The process has shown by itself that it runs: calls `started` if that was not known yet. False if
+ * the keeper has not answered yet: then `started` follows.
  */
 bool process_confirm(struct process *process);
 
 /*
- * Whether that process is one of its own: itself, in its cgroup, or without cgroups one that it
- * started. False if that cannot be found out, as of one that is gone. process-kin.c
+ * Whether `pid` is this process or a descendant: a member of its cgroup, or without cgroups one
+ * that it started (process-kin.c). False if that cannot be found out, for instance after its end.
  */
 bool process_has(const struct process *process, pid_t pid);
-/* Whether it is on its way out already; true if that cannot be found out. */
+/* Whether it is exiting or gone; true if that cannot be found out. */
 bool process_is_exiting(const struct process *process);
 
 /* To the process alone. */
@@ -101,14 +123,14 @@ void process_signal(struct process *process, int signal);
 /* SIGKILL to its whole cgroup, else its process group. */
 void process_kill_all(struct process *process);
 
-/* Whether the kernel's OOM killer struck in its cgroup since the last call; false without cgroups.
- */
+/* Whether the kernel's OOM killer has struck in its cgroup since the last call; false without
+ * cgroups. */
 bool process_take_oom_kill(struct process *process);
 
-/* What it wrote from `since` on, a mark of capture_position(); see capture_tail(). Also after its
- * end, until the next start. */
+/* What it wrote after `since`, a mark of capture_position(); see capture_tail(). Kept until the
+ * next start. */
 size_t process_last_output(const struct process *process, size_t since, char *buffer, size_t size);
 
-/* After `exited`: kills what is left in its cgroup, takes the rest of its output, removes the
- * cgroup. */
+/* To be called by `exited`: kills what is left in its cgroup, reads the rest of its output, removes
+ * the cgroup. */
 void process_release(struct process *process);

@@ -142,7 +142,7 @@ static void on_answer(struct spawner *spawner, const struct message_spawned *ans
     _cleanup_close_ int taken = pidfd;
     if (spawner->n_unanswered > 0)
         spawner->n_unanswered--;
-    work_queue_hold(spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
+    work_queue_hold(&spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
     struct spawner_entry *entry = entry_of(spawner, answer->id);
     if (!entry)
         return;
@@ -201,7 +201,7 @@ int spawner_request(struct spawner *spawner, struct spawner_client *client,
         return r;
     }
     spawner->n_unanswered++;
-    work_queue_hold(spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
+    work_queue_hold(&spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
     return 0;
 }
 
@@ -276,10 +276,11 @@ static void spawner_on_ready(void *userdata, uint32_t events)
 
 /* ---- life ---- */
 
-int spawner_init(struct spawner *spawner, struct loop *loop, int fd, struct work_queue *starts)
+int spawner_init(struct spawner *spawner, struct loop *loop, int fd)
 {
     const int size = SEND_BUFFER;
-    *spawner = (struct spawner){.loop = loop, .fd = fd, .starts = starts};
+    *spawner = (struct spawner){.loop = loop, .fd = fd};
+    work_queue_init(&spawner->starts, loop);
     list_init(&spawner->waiting);
     timer_init(&spawner->retry, spawner_on_retry);
     if (fd < 0)
@@ -294,6 +295,7 @@ void spawner_deinit(struct spawner *spawner)
 {
     if (!spawner->loop)
         return;
+    work_queue_deinit(&spawner->starts);
     loop_unwatch(spawner->loop, &spawner->watch);
     timer_disarm(loop_timers(spawner->loop), &spawner->retry);
     list_for_each_safe (node, &spawner->waiting)

@@ -49,12 +49,12 @@ struct spawner {
     size_t n_entries;
     uint32_t free;
     unsigned n_unanswered;
-    struct work_queue *starts;
+    struct work_queue starts; /* tasks that request processes; held while many are unanswered */
 };
 
 /* Takes the descriptor over, also on error; -1 = no keeper: every request fails with -ECONNREFUSED.
- * `starts` is held while the keeper has much to do. 0 or -errno. */
-int spawner_init(struct spawner *spawner, struct loop *loop, int fd, struct work_queue *starts);
+ * 0 or -errno. */
+int spawner_init(struct spawner *spawner, struct loop *loop, int fd);
 void spawner_deinit(struct spawner *spawner);
 
 /*

@@ -48,8 +48,7 @@ static void setup(void)
     context.config = &daemon_config;
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     context_share(&context);
-    work_queue_init(&context.starts, context.loop);
-    work_queue_init(&context.reaps, context.loop);
+    ck_assert_int_eq(process_context_init(&context.process, context.loop, -1), 0);
     alarms_init(&context.alarms, context.loop);
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&context.events), 0);

@@ -167,10 +167,7 @@ static void setup(void)
     context.runtime_directory = "/tmp";
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     context_share(&context);
-    work_queue_init(&context.starts, context.loop);
-    work_queue_init(&context.reaps, context.loop);
-    ck_assert_int_eq(spawner_init(&context.spawner, context.loop, ends.channel, &context.starts),
-                     0);
+    ck_assert_int_eq(process_context_init(&context.process, context.loop, ends.channel), 0);
     alarms_init(&context.alarms, context.loop);
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&context.events), 0);
@@ -246,7 +243,7 @@ static void teardown(void)
     event_bus_deinit(&context.events);
     dead_letters_deinit(&context.dead_letters);
     death_log_deinit(&context.deaths);
-    spawner_deinit(&context.spawner);
+    process_context_deinit(&context.process);
     loop_free(context.loop);
 }
 

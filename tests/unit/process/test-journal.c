@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "supervisor/context.h"
+#include "supervisor/event/event.h"
 #include "supervisor/process/journal.h"
 #include "supervisor/process/process.h"
 #include <check.h>
@@ -85,9 +85,10 @@ END_TEST
 
 START_TEST(a_workers_output_carries_its_own_pid)
 {
-    struct context context = {.journal = &journal};
+    struct event_bus events;
+    struct process_context context = {.journal = &journal, .events = &events};
     struct process process;
-    ck_assert_int_eq(event_bus_init(&context.events), 0);
+    ck_assert_int_eq(event_bus_init(&events), 0);
     process_init(&process, &context, "digest", "digest/0");
     process.pid = 4711;
     ck_assert_int_eq(capture_feed(&process.output, "hello\n", 6, 0), 0);
@@ -96,7 +97,7 @@ START_TEST(a_workers_output_carries_its_own_pid)
                             "TROUPE_GROUP=digest\nTROUPE_WORKER=digest/0\n"
                             "SYSLOG_PID=4711\nOBJECT_PID=4711\n");
     process_deinit(&process);
-    event_bus_deinit(&context.events);
+    event_bus_deinit(&events);
 }
 END_TEST
 

@@ -15,7 +15,6 @@
 #define N_CLIENTS 64
 
 static struct loop *loop;
-static struct work_queue starts;
 static struct spawner spawner;
 static struct spawner_client clients[N_CLIENTS];
 static int channel, n_failed, n_started;
@@ -47,9 +46,8 @@ static void setup(void)
     int fds[2];
     log_set_sink(quiet);
     ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
-    work_queue_init(&starts, loop);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
-    ck_assert_int_eq(spawner_init(&spawner, loop, fds[0], &starts), 0);
+    ck_assert_int_eq(spawner_init(&spawner, loop, fds[0]), 0);
     channel = fds[1];
     variable = malloc(100000);
     ck_assert_ptr_nonnull(variable);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* Starts a process: from its configuration to the request to the keeper. */
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
+#include "supervisor/event/death.h"
+#include "supervisor/process/process.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROCESS_FDS_MAX 8
+
+/* As systemd sets it for its services. */
+static const char PATH_VARIABLE[] =
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+static size_t count(const char *const *strings)
+{
+    size_t n = 0;
+
+    while (strings && strings[n])
+        n++;
+    return n;
+}
+
+static bool names_same(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "=");
+
+    return strncmp(a, b, n + 1) == 0;
+}
+
+static bool is_set(const char *const *environment, const char *variable)
+{
+    for (size_t i = 0; environment[i]; i++)
+        if (names_same(environment[i], variable))
+            return true;
+    return false;
+}
+
+/* Adds those of `more` that are not set yet. Returns the new number of variables. */
+static size_t add_unset(const char **environment, size_t n, const char *const *more)
+{
+    for (size_t i = 0; more && more[i]; i++)
+        if (!is_set(environment, more[i]))
+            environment[n++] = more[i];
+    return n;
+}
+
+/* An owned vector of borrowed strings: the supervisor's own, then the configured ones, then the
+ * user's. The first of a name counts. */
+static int process_environment(const struct process_options *options, const char ***ret)
+{
+    const char *const *configured = (const char *const *)options->config->environment;
+    size_t room =
+        count(options->environment) + count(configured) + count(options->user_environment) + 2;
+    const char **environment = calloc(room, sizeof(char *));
+    size_t n = 0;
+
+    if (!environment)
+        return -ENOMEM;
+    n = add_unset(environment, n, options->environment);
+    n = add_unset(environment, n, configured);
+    n = add_unset(environment, n, options->user_environment);
+    if (!is_set(environment, PATH_VARIABLE))
+        environment[n++] = PATH_VARIABLE;
+    *ret = environment;
+    return 0;
+}
+
+static size_t process_limits(const struct process *process, const struct config_group *config,
+                             struct spawn_rlimit *limits)
+{
+    const struct {
+        bool set;
+        int resource;
+        uint64_t value;
+    } configured[] = {
+        {config->limit_nofile_set, RLIMIT_NOFILE, config->limit_nofile},
+        {config->limit_core_set, RLIMIT_CORE, config->limit_core},
+        {config->limit_as_set, RLIMIT_AS, config->limit_as},
+    };
+    size_t n = 0;
+
+    /* The supervisor's own limit is higher, and many programs loop over all possible descriptors.
+     */
+    if (!config->limit_nofile_set && process->context->nofile.rlim_max > 0)
+        limits[n++] = (struct spawn_rlimit){RLIMIT_NOFILE, process->context->nofile};
+    for (size_t i = 0; i < ELEMENTS(configured); i++)
+        if (configured[i].set)
+            limits[n++] = (struct spawn_rlimit){
+                .resource = configured[i].resource,
+                .limit = {configured[i].value, configured[i].value},
+            };
+    return n;
+}
+
+static int process_request(struct process *process, const struct process_options *options,
+                           int output, int report, char *const *argv)
+{
+    const struct config_group *config = options->config;
+    struct spawn_fd fds[PROCESS_FDS_MAX] = {{output, 1}, {output, 2}};
+    struct spawn_rlimit limits[3];
+    _cleanup_free_ const char **environment = NULL;
+    size_t n_fds = 2;
+    int r;
+
+    r = process_environment(options, &environment);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < options->n_fds && n_fds < ELEMENTS(fds); i++)
+        fds[n_fds++] = options->fds[i];
+    const struct spawn_options spawn_options = {
+        .argv = argv,
+        .environment = (char *const *)environment,
+        .working_directory = config->working_directory,
+        .fds = fds,
+        .n_fds = n_fds,
+        .rlimits = limits,
+        .n_rlimits = process_limits(process, config, limits),
+        .report_fd = report,
+        .cgroup_fd = process->cgroup.fd,
+        .set_user = config->user || config->group_name,
+        .uid = config->uid,
+        .gid = config->gid,
+        .groups = options->groups,
+        .n_groups = options->n_groups,
+        .set_nice = config->nice_set,
+        .nice = config->nice,
+        .set_oom_score_adjust = config->oom_score_adjust_set,
+        .oom_score_adjust = config->oom_score_adjust,
+    };
+    return spawner_request(&process->context->spawner, &process->client, &spawn_options);
+}
+
+static int process_prepare_cgroup(struct process *process, const struct process_options *options)
+{
+    char name[DEATH_WORKER_MAX + 1];
+    int r;
+
+    if (!process->context->cgroups)
+        return 0;
+    if (snprintf(name, sizeof(name), "%s%s", process->worker, options->twin ? "~" : "") >=
+        (int)sizeof(name))
+        return -ENAMETOOLONG;
+    r = cgroup_init(&process->cgroup, process->context->cgroups, options->config, name);
+    return r < 0 ? r : 0;
+}
+
+/* The keeper gets the write end. It is closed by exec, which shows that the program runs. */
+static int process_open_report(struct process *process, int *ret_write_fd)
+{
+    int fds[2];
+    int r = fault_inject("pipe");
+
+    if (r < 0)
+        return r;
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    process->report_fd = fds[0];
+    *ret_write_fd = fds[1];
+    return 0;
+}
+
+static int process_launch(struct process *process, const struct process_options *options,
+                          const char **ret_step)
+{
+    _cleanup_close_ int output = -1, report = -1;
+    char **argv = NULL;
+    int r;
+
+    *ret_step = "cgroup";
+    r = process_prepare_cgroup(process, options);
+    if (r < 0)
+        return r;
+    *ret_step = "output pipe";
+    r = capture_open(&process->output, &output);
+    if (r == 0)
+        r = process_open_report(process, &report);
+    if (r < 0)
+        return r;
+    *ret_step = "arguments and environment";
+    r = config_expand_argv(options->config, options->slot, &argv);
+    if (r < 0)
+        return r;
+    r = process_request(process, options, output, report, argv);
+    config_argv_free(argv);
+    return r;
+}
+
+int process_start(struct process *process, const struct process_options *options,
+                  const struct process_handler *handler, const char **ret_step)
+{
+    int r;
+
+    process->ended = false;
+    process->early_signal = 0;
+    process->error = (struct spawn_report){0};
+    process->handler = handler;
+    r = process_launch(process, options, ret_step);
+    if (r < 0)
+        process_release(process);
+    return r;
+}
