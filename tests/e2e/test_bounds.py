@@ -156,7 +156,7 @@ class Descriptors(TestCase):
         victims = [f"victim/{n}" for n in range(8)]
         for name in victims:
             s.call("io.troupe.Actors.Pause", actor=name)
-        s.call("io.troupe.Actors.Ask", to="culprit/0", type="begin")
+        s.call("io.troupe.Actors.Ask", to="culprit/0", type="begin", timeout_usec=int(LIMIT * 1e6))
         waiting = [s.call("io.troupe.Actors.Lookup", name=name)["actor"]["waiting"] for name in victims]
         self.assertGreater(sum(waiting), DESCRIPTORS)
         self.assertEqual(s.worker("culprit/0")["generation"], 1)

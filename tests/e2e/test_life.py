@@ -65,7 +65,7 @@ class Restarts(TestCase):
         s = self.supervisor()
         gate = s.path("dependency")
         s.write("web.group", service(f"/bin/sh -c 'test -e {gate} || exit 1; exec sleep infinity'",
-                                     Restart={"MaxSec": "200ms", "ResetAfterSec": "300ms"}))
+                                     Restart={"MaxSec": "200ms", "ResetAfterSec": "3s"}))
         s.start()
         message = s.wait_event("worker.failing", "web")["message"]
         self.assertIn("web/0 is failing: 3 times in a row", message)
