@@ -26,7 +26,7 @@ static int resolve(struct supervisor *supervisor)
     if (r == 0)
         r = names_wait(&names);
     if (r < 0 && r != -ENOMEM) {
-        log_warning("users and groups cannot be looked up: %s", strerror(-r));
+        log_warning("users, groups and files cannot be looked up: %s", strerror(-r));
         r = 0;
     }
     if (r == 0)

@@ -4,95 +4,12 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/envfile.h"
-#include "supervisor/config/path.h"
 #include "supervisor/config/strv.h"
-#include "supervisor/config/unitfile.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* Where systemd looks for a program given by name alone. */
-static const char PATH[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-#define X_ANYBODY (S_IXUSR | S_IXGRP | S_IXOTH)
-
-/* ---- program ---- */
-
-/* NULL if the supervisor, or whoever it becomes before, may be able to run it; else why not. */
-static const char *fault_of_program(const char *path, bool as_other_user)
-{
-    struct stat status;
-
-    if (stat(path, &status) < 0)
-        return errno == ENOENT ? "no such file" : strerror(errno);
-    if (!S_ISREG(status.st_mode))
-        return "not a regular file";
-    /* Another user's rights are not tried out here: that there is an x bit at all has to do. */
-    if (as_other_user)
-        return status.st_mode & X_ANYBODY ? NULL : "not executable";
-    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? "not executable" : NULL;
-}
-
-/* DIRECTORY/NAME for each directory of PATH; the first one that can be run. NULL with errno. */
-static char *find_program(const char *name, bool as_other_user)
-{
-    const char *directory = PATH;
-
-    while (*directory) {
-        size_t length = strcspn(directory, ":");
-        char *path = path_join(directory, length, name, "");
-
-        if (!path) {
-            errno = ENOMEM;
-            return NULL;
-        }
-        if (!fault_of_program(path, as_other_user))
-            return path;
-        free(path);
-        directory += length + (directory[length] == ':');
-    }
-    errno = ENOENT;
-    return NULL;
-}
-
-static int resolve_program(struct config_draft *draft, struct config_group *group,
-                           bool as_other_user)
-{
-    const char *program = group->exec_start[0];
-    char *path = find_program(program, as_other_user);
-
-    if (path) {
-        free(group->exec_start[0]);
-        group->exec_start[0] = path;
-        return 0;
-    }
-    if (errno != ENOENT)
-        return -errno;
-    return config_draft_problem(draft, "Group", "ExecStart",
-                                "ExecStart=: program '%.200s' is not on the path %s", program,
-                                PATH);
-}
-
-static int check_program(struct config_draft *draft, struct config_group *group)
-{
-    bool as_other_user = group->user && group->uid != geteuid();
-    const char *fault;
-
-    if (!group->exec_start)
-        return 0; /* a problem of the file, and told as such */
-    if (group->exec_start[0][0] != '/')
-        return resolve_program(draft, group, as_other_user);
-    fault = fault_of_program(group->exec_start[0], as_other_user);
-    if (!fault)
-        return 0;
-    return config_draft_problem(draft, "Group", "ExecStart",
-                                "ExecStart=: program '%.200s': %s; allowed: an executable file",
-                                group->exec_start[0], fault);
-}
 
 /* ---- users and groups ---- */
 
@@ -183,22 +100,46 @@ static int resolve_gid(struct config_draft *draft, const char *section, const ch
 
 /* ---- files ---- */
 
-static int check_directory(struct config_draft *draft, const struct config_group *group)
+/* Another user's program need not be one that this process could execute. */
+static enum names_kind program_kind(const struct config_group *group)
 {
-    struct stat status;
-    const char *fault = NULL;
+    return group->user ? NAMES_PROGRAM_OF_USER : NAMES_PROGRAM;
+}
 
-    if (!group->working_directory)
-        return 0;
-    if (stat(group->working_directory, &status) < 0)
-        fault = strerror(errno);
-    else if (!S_ISDIR(status.st_mode))
-        fault = "not a directory";
-    if (!fault)
+static const char *program_of(const struct config_group *group)
+{
+    return group->exec_start ? group->exec_start[0] : NULL;
+}
+
+static int check_program(struct config_draft *draft, struct config_group *group,
+                         const struct names *names)
+{
+    const char *program = program_of(group);
+    const struct name *found = names_find(names, program_kind(group), program);
+
+    if (!program)
+        return 0; /* a problem of the file, and told as such */
+    if (found && found->error == 0)
+        return rename_to(&group->exec_start[0], found->name);
+    if (found && found->error == ENOENT)
+        return config_draft_problem(draft, "Group", "ExecStart",
+                                    "ExecStart=: program '%.200s' is not on the path %s", program,
+                                    NAMES_PATH);
+    return config_draft_problem(draft, "Group", "ExecStart",
+                                "ExecStart=: program '%.200s': %s; allowed: an executable file",
+                                program, names_fault(found));
+}
+
+static int check_directory(struct config_draft *draft, const struct config_group *group,
+                           const struct names *names)
+{
+    const struct name *found = names_find(names, NAMES_DIRECTORY, group->working_directory);
+
+    if (!group->working_directory || (found && found->error == 0))
         return 0;
     return config_draft_problem(draft, "Group", "WorkingDirectory",
                                 "WorkingDirectory=%.200s: %s; allowed: an existing directory",
-                                group->working_directory, fault);
+                                group->working_directory, names_fault(found));
 }
 
 struct environment_reading {
@@ -213,29 +154,33 @@ static int on_environment_problem(void *userdata, unsigned line, const char *tex
     return config_problem_add(reading->problems, reading->path, line, "%s", text);
 }
 
-static int read_environment(struct config_draft *draft, config_strv *variables, const char *file)
+/* The file's path; `*ret` = it may be missing. */
+static const char *environment_path(const char *file, bool *ret)
 {
-    bool optional = *file == '-';
-    struct environment_reading reading = {draft->problems, optional ? file + 1 : file};
-    _cleanup_free_ char *text = NULL;
-    size_t size;
-    int r = unitfile_read(reading.path, &text, &size);
+    *ret = *file == '-';
+    return *ret ? file + 1 : file;
+}
 
-    if (r == 0)
-        return envfile_parse(text, size, variables, on_environment_problem, &reading);
-    if (r == -ENOMEM || (r == -ENOENT && optional))
-        return r == -ENOMEM ? r : 0;
+static int read_environment(struct config_draft *draft, config_strv *variables, const char *file,
+                            const struct names *names)
+{
+    bool optional;
+    struct environment_reading reading = {draft->problems, environment_path(file, &optional)};
+    const struct name *found = names_find(names, NAMES_FILE, reading.path);
+
+    if (found && found->error == 0)
+        return envfile_parse(found->name, found->size, variables, on_environment_problem, &reading);
+    if (found && found->error == ENOENT && optional)
+        return 0;
     return config_draft_problem(draft, "Group", "EnvironmentFile",
                                 "EnvironmentFile=%.200s: %s; allowed: a readable file, or - in "
                                 "front if it may be missing",
-                                file,
-                                r == UNITFILE_E_TOO_LARGE     ? "too large"
-                                : r == UNITFILE_E_NOT_REGULAR ? "not a regular file"
-                                                              : strerror(-r));
+                                file, names_fault(found));
 }
 
 /* Files override Environment=, later files earlier ones, as in systemd. */
-static int check_environment(struct config_draft *draft, struct config_group *group)
+static int check_environment(struct config_draft *draft, struct config_group *group,
+                             const struct names *names)
 {
     const size_t n_before = draft->problems->n_problems;
     _cleanup_strv_ config_strv variables = NULL;
@@ -246,7 +191,7 @@ static int check_environment(struct config_draft *draft, struct config_group *gr
     for (size_t i = 0; r == 0 && group->environment && group->environment[i]; i++)
         r = strv_append(&variables, group->environment[i]);
     for (size_t i = 0; r == 0 && group->environment_files[i]; i++)
-        r = read_environment(draft, &variables, group->environment_files[i]);
+        r = read_environment(draft, &variables, group->environment_files[i], names);
     /* What is tried again later begins with what the group's own file says. */
     if (r < 0 || draft->problems->n_problems > n_before)
         return r;
@@ -269,10 +214,10 @@ static int resolve_group(struct config_draft *draft, struct config_group *group,
     if (r == 0 && group->group_name)
         r = resolve_gid(draft, "Group", "Group", names, &group->group_name, &group->gid);
     if (r == 0)
-        r = check_program(draft, group);
+        r = check_program(draft, group, names);
     if (r == 0)
-        r = check_directory(draft, group);
-    return r < 0 ? r : check_environment(draft, group);
+        r = check_directory(draft, group, names);
+    return r < 0 ? r : check_environment(draft, group, names);
 }
 
 /* What keeps it from being started: all of it, in one line. */
@@ -351,8 +296,17 @@ static int resolve_daemon(struct config *config, const struct names *names,
 int config_want_group_names(const struct config_group *group, struct names *names)
 {
     int r = names_want(names, NAMES_USER, group->user);
+    bool optional;
 
-    return r < 0 ? r : names_want(names, NAMES_GROUP, group->group_name);
+    if (r == 0)
+        r = names_want(names, NAMES_GROUP, group->group_name);
+    if (r == 0)
+        r = names_want(names, program_kind(group), program_of(group));
+    if (r == 0)
+        r = names_want(names, NAMES_DIRECTORY, group->working_directory);
+    for (size_t i = 0; r == 0 && group->environment_files && group->environment_files[i]; i++)
+        r = names_want(names, NAMES_FILE, environment_path(group->environment_files[i], &optional));
+    return r;
 }
 
 int config_want_names(const struct config *config, struct names *names)

@@ -39,7 +39,7 @@ static void go_on(struct lookup *lookup, int r)
         return;
     stop_waiting(lookup);
     if (r < 0)
-        log_warning("users and groups cannot be looked up: %s", strerror(-r));
+        log_warning("users, groups and files cannot be looked up: %s", strerror(-r));
     names_give_up(&lookup->names);
     lookup->done(lookup);
 }

@@ -33,7 +33,6 @@ static int not_found(struct name *name, int error)
     if (error == ENOMEM)
         return -ENOMEM;
     name->error = means_unknown(error) ? ENOENT : error;
-    name->known = true;
     return 0;
 }
 
@@ -88,10 +87,7 @@ static int ask_user(struct name *name)
     name->gid = entry->pw_gid;
     name->name = strdup(entry->pw_name);
     r = name->name ? set_environment(name, entry) : -ENOMEM;
-    if (r == 0)
-        r = set_groups(name);
-    name->known = r == 0;
-    return r;
+    return r < 0 ? r : set_groups(name);
 }
 
 static int ask_group(struct name *name)
@@ -105,25 +101,39 @@ static int ask_group(struct name *name)
         return not_found(name, errno);
     name->gid = entry->gr_gid;
     name->name = strdup(entry->gr_name);
-    name->known = name->name != NULL;
     return name->name ? 0 : -ENOMEM;
 }
 
 int names_ask(struct name *name)
 {
-    int r = name->kind == NAMES_USER ? ask_user(name) : ask_group(name);
+    static int (*const ask[])(struct name * name) = {
+        [NAMES_USER] = ask_user,
+        [NAMES_GROUP] = ask_group,
+        [NAMES_PROGRAM] = names_ask_program,
+        [NAMES_PROGRAM_OF_USER] = names_ask_program,
+        [NAMES_DIRECTORY] = names_ask_directory,
+        [NAMES_FILE] = names_ask_file,
+    };
+    int r = ask[name->kind](name);
 
     if (r < 0)
         names_clear(name);
+    name->known = r == 0;
     return r;
 }
 
-/* ---- as bytes: the numbers, the groups, then texts with a NUL each ---- */
+/* ---- as bytes: the numbers, the groups, then texts, or a file's contents, with a NUL each ---- */
 
 struct numbers {
     int32_t error;
     uint32_t uid, gid, n_groups;
 };
+
+/* What a file contains has no NUL behind it, and may have some within. */
+static size_t text_size(const struct name *name)
+{
+    return name->kind == NAMES_FILE && name->error == 0 ? name->size : strlen(name->name);
+}
 
 int names_put(const struct name *name, char **ret, uint32_t *ret_size)
 {
@@ -141,8 +151,10 @@ int names_put(const struct name *name, char **ret, uint32_t *ret_size)
     fwrite(&numbers, sizeof(numbers), 1, file);
     if (name->n_groups > 0)
         fwrite(name->groups, sizeof(gid_t), name->n_groups, file);
-    if (name->name)
-        fwrite(name->name, strlen(name->name) + 1, 1, file);
+    if (name->name) {
+        fwrite(name->name, text_size(name), 1, file);
+        fputc('\0', file);
+    }
     for (size_t i = 0; name->environment && name->environment[i]; i++)
         fwrite(name->environment[i], strlen(name->environment[i]) + 1, 1, file);
     if (fclose(file) != 0)
@@ -161,10 +173,22 @@ static int get_groups(struct name *name, const char *data, uint32_t n)
     return 0;
 }
 
+static int get_contents(struct name *name, const char *data, size_t size)
+{
+    name->name = malloc(size);
+    if (!name->name)
+        return -ENOMEM;
+    memcpy(name->name, data, size);
+    name->size = size - 1;
+    return 0;
+}
+
 static int get_texts(struct name *name, const char *at, const char *end)
 {
     int r = 0;
 
+    if (name->kind == NAMES_FILE)
+        return at < end ? get_contents(name, at, (size_t)(end - at)) : 0;
     for (; r == 0 && at < end; at += strlen(at) + 1) {
         if (name->name)
             r = strv_append(&name->environment, at);

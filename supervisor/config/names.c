@@ -15,14 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a process writes for one name at most. */
-#define ANSWER_MAX ((size_t)1 << 20)
+/* What a process writes for one name at most: more than a file may contain. */
+#define ANSWER_MAX ((size_t)2 << 20)
 
 /* ---- the table ---- */
 
 void names_clear(struct name *name)
 {
     free(TAKE_PTR(name->name));
+    name->size = 0;
     free(TAKE_PTR(name->groups));
     name->environment = strv_free(name->environment);
     name->n_groups = 0;
@@ -89,9 +90,16 @@ int names_want(struct names *names, enum names_kind kind, const char *wanted)
 
 const struct name *names_find(const struct names *names, enum names_kind kind, const char *wanted)
 {
-    const struct name *name = find(names, kind, wanted);
+    const struct name *name = wanted ? find(names, kind, wanted) : NULL;
 
     return name && name->known ? name : NULL;
+}
+
+const char *names_fault(const struct name *name)
+{
+    if (!name || name->error == ETIMEDOUT)
+        return "no answer from the file system in time";
+    return name->name ? name->name : strerror(name->error);
 }
 
 static void pass_known(struct names *names)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Users and groups by their names, as the system's name service knows them. The name service may
- * take as long as it likes (LDAP, a network that is down), so a process of its own asks it: the
- * supervisor waits for that process as it waits for everything, and ends it when it takes too long.
+ * Users, groups and files by their names. The name service (LDAP, a network that is down) and a
+ * file server may take as long as they like, so a process of its own asks them: the supervisor
+ * waits for that process as it waits for everything, and ends it when it takes too long.
  *
  * Everything that is wanted goes into one table, is looked up, and is found there afterwards.
  */
@@ -18,14 +18,22 @@
 enum names_kind {
     NAMES_USER,
     NAMES_GROUP,
+    NAMES_PROGRAM,         /* this process is to execute it: a path, or a name on NAMES_PATH */
+    NAMES_PROGRAM_OF_USER, /* another user is */
+    NAMES_DIRECTORY,
+    NAMES_FILE, /* to be read */
 };
+
+/* Where systemd looks for a program given by name alone. */
+#define NAMES_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct name {
     enum names_kind kind;
-    char *wanted;  /* as it was asked for: a name or a number */
+    char *wanted;  /* as it was asked for: a name, a number, or a path */
     bool known;    /* what follows is */
     int error;     /* errno; 0 = found; ENOENT = there is none; ETIMEDOUT = no answer in time */
-    char *name;    /* the name service's own */
+    char *name;    /* the name service's own; a program's path; what a file contains */
+    size_t size;   /* of what a file contains: no NUL follows */
     uid_t uid;     /* of a user */
     gid_t gid;     /* of a group; of a user, its primary one */
     gid_t *groups; /* supplementary ones of a user, as at login */
@@ -47,7 +55,7 @@ struct names {
 #define NAMES_NULL {.pidfd = -1, .fd = -1}
 /* clang-format on */
 
-/* How long the name service may take for one name, and for all of them. */
+/* How long one name may take, and all of them together. */
 #define NAMES_TIMEOUT     (5 * USEC_PER_SEC)
 #define NAMES_TIMEOUT_ALL (20 * USEC_PER_SEC)
 
@@ -58,8 +66,11 @@ void names_deinit(struct names *names);
  */
 int names_want(struct names *names, enum names_kind kind, const char *wanted);
 
-/* NULL unless it was wanted and is known. */
+/* NULL unless it was wanted and is known; nobody and nothing (NULL) never is. */
 const struct name *names_find(const struct names *names, enum names_kind kind, const char *wanted);
+
+/* Why a program, directory or file is not as it must be. NULL as `name`: no answer in time. */
+const char *names_fault(const struct name *name);
 
 /* Looks all of them up in this process, however long it takes. 0 or -ENOMEM. */
 int names_look_up(struct names *names);

@@ -243,10 +243,13 @@ class Reloads(Faults):
 SLOW_NAMES = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 struct passwd *getpwnam(const char *name)
 {
@@ -258,12 +261,28 @@ struct passwd *getpwnam(const char *name)
         raise(SIGSEGV);
     return next(name);
 }
+int stat(const char *path, struct stat *status)
+{
+    while (strncmp(path, "/slow/", 6) == 0)
+        pause();
+    return fstatat(AT_FDCWD, path, status, 0);
+}
+int open(const char *path, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    mode_t mode = va_arg(list, mode_t);
+    va_end(list);
+    while (strncmp(path, "/slow/", 6) == 0)
+        pause();
+    return openat(AT_FDCWD, path, flags, mode);
+}
 """
 
 
 @unittest.skipIf(SANITIZED or os.geteuid() != 0, "needs a library before all others, and root to change users")
 class NameService(Faults):
-    """One that does not answer, or crashes whoever asks it."""
+    """One that does not answer, or crashes whoever asks it; and a file server that does not answer."""
 
     def setUp(self):
         super().setUp()
@@ -276,6 +295,14 @@ class NameService(Faults):
             self.skipTest("no compiler")
         self.s.environment["LD_PRELOAD"] = library
 
+    def works_while_reloading(self):
+        longest = 0
+        while self.s.call("GetInfo")["state"] == "reloading":
+            begun = time.monotonic()
+            self.assertEqual(self.s.do("good", "echo")["state"], "succeeded")
+            longest = max(longest, time.monotonic() - begun)
+        self.assertLess(longest, LIMIT / 10)
+
     def test_no_answer_delays_a_reload_and_nothing_else(self):
         self.s.start()
         self.s.write("slow.group", ini(ACTOR, Group={"User": "slow"}))
@@ -283,16 +310,25 @@ class NameService(Faults):
         self.s.write("other.group", ini(ACTOR, Group={"User": "nobody"}))
         connection = self.s.connect()
         connection.send("Reload")
-        longest = 0
-        while self.s.call("GetInfo")["state"] == "reloading":
-            begun = time.monotonic()
-            self.assertEqual(self.s.do("good", "echo")["state"], "succeeded")
-            longest = max(longest, time.monotonic() - begun)
-        self.assertLess(longest, LIMIT / 10)
+        self.works_while_reloading()
         reply = connection.reply()[0]
         self.assertEqual((reply["added"], len(reply["faults"])), (["crash", "other", "slow"], 2))
         self.assert_blocked("slow", "User=slow: user cannot be looked up: no answer from the name service in time")
         self.assert_blocked("crash", "User=crash: user cannot be looked up: Input/output error")
+        self.assert_works("other")
+
+    def test_a_file_server_without_an_answer_delays_a_reload_and_nothing_else(self):
+        self.s.start()
+        for key, path in ("ExecStart", "/slow/program"), ("WorkingDirectory", "/slow/"), ("EnvironmentFile", "/slow/file"):
+            self.s.write(key.lower() + ".group", ini(ACTOR, Group={key: path}))
+        self.s.write("other.group", ini(ACTOR, Group={"WorkingDirectory": "/tmp"}))
+        connection = self.s.connect()
+        connection.send("Reload")
+        self.works_while_reloading()
+        reply = connection.reply()[0]
+        self.assertEqual(len(reply["faults"]), 3)
+        for group in "execstart", "workingdirectory", "environmentfile":
+            self.assert_blocked(group, "no answer from the file system in time")
         self.assert_works("other")
 
     def test_no_answer_at_the_start_stops_its_own_group_alone(self):

@@ -91,6 +91,68 @@ START_TEST(this_process_finds_it_too)
 }
 END_TEST
 
+static const struct name *found(enum names_kind kind, const char *wanted)
+{
+    const struct name *name = names_find(&names, kind, wanted);
+
+    ck_assert_ptr_nonnull(name);
+    return name;
+}
+
+static void write_file(char *path, const char *contents, size_t size)
+{
+    int fd = mkstemp(path);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, contents, size), (ssize_t)size);
+    close(fd);
+}
+
+/* `_i`: in this process, or in another one. */
+START_TEST(files_are_looked_at)
+{
+    static const char contents[] = "A=1\nB=\0";
+    char path[] = "/tmp/test-names-XXXXXX", empty[] = "/tmp/test-names-XXXXXX";
+    const struct {
+        enum names_kind kind;
+        const char *wanted, *fault;
+    } faults[] = {
+        {NAMES_PROGRAM, path, "not executable"},
+        {NAMES_PROGRAM_OF_USER, path, "not executable"},
+        {NAMES_PROGRAM, "/tmp", "not a regular file"},
+        {NAMES_PROGRAM, "/no/such", "no such file"},
+        {NAMES_PROGRAM, "no-such-program", "No such file or directory"},
+        {NAMES_DIRECTORY, path, "not a directory"},
+        {NAMES_DIRECTORY, "/no/such", "No such file or directory"},
+        {NAMES_FILE, "/tmp", "not a regular file"},
+        {NAMES_FILE, "/no/such", "No such file or directory"},
+    };
+
+    write_file(path, contents, sizeof(contents));
+    write_file(empty, "", 0);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+        ck_assert_int_eq(names_want(&names, faults[i].kind, faults[i].wanted), 0);
+    ck_assert_int_eq(names_want(&names, NAMES_PROGRAM, "sh"), 0);
+    ck_assert_int_eq(names_want(&names, NAMES_DIRECTORY, "/"), 0);
+    ck_assert_int_eq(names_want(&names, NAMES_FILE, path), 0);
+    ck_assert_int_eq(names_want(&names, NAMES_FILE, empty), 0);
+    ck_assert_int_eq(_i == 0 ? names_look_up(&names) : names_wait(&names), 0);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++) {
+        ck_assert_int_ne(found(faults[i].kind, faults[i].wanted)->error, 0);
+        ck_assert_str_eq(names_fault(found(faults[i].kind, faults[i].wanted)), faults[i].fault);
+    }
+    ck_assert_str_eq(
+        found(NAMES_PROGRAM, "sh")->name + strlen(found(NAMES_PROGRAM, "sh")->name) - 3, "/sh");
+    ck_assert_int_eq(found(NAMES_DIRECTORY, "/")->error, 0);
+    ck_assert_uint_eq(found(NAMES_FILE, path)->size, sizeof(contents));
+    ck_assert_mem_eq(found(NAMES_FILE, path)->name, contents, sizeof(contents));
+    ck_assert_int_eq(found(NAMES_FILE, empty)->error, 0);
+    ck_assert_uint_eq(found(NAMES_FILE, empty)->size, 0);
+    (void)unlink(path);
+    (void)unlink(empty);
+}
+END_TEST
+
 START_TEST(a_crash_takes_only_its_own_name_along)
 {
     want("crash");
@@ -161,6 +223,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, another_process_finds_what_this_one_would);
     tcase_add_test(tcase, this_process_finds_it_too);
+    tcase_add_loop_test(tcase, files_are_looked_at, 0, 2);
     tcase_add_test(tcase, a_crash_takes_only_its_own_name_along);
     tcase_add_test(tcase, no_answer_takes_only_its_own_name_along);
     tcase_add_test(tcase, what_is_given_up_is_known_to_be_unknown);
