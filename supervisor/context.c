@@ -15,6 +15,19 @@ void context_share(struct context *context)
         .runtime_directory = context->runtime_directory,
         .context = context,
     };
+    context->groups = (struct group_context){
+        .loop = context->loop,
+        .registry = &context->registry,
+        .jobs = &context->jobs,
+        .alarms = &context->alarms,
+        .events = &context->events,
+        .log = &context->log,
+        .deaths = &context->deaths,
+        .dead_letters = &context->dead_letters,
+        .random = &context->random,
+        .pools = &context->pools,
+        .context = context,
+    };
     context->process.events = &context->events;
     context->process.log = &context->log;
 }

@@ -11,6 +11,7 @@
 #include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/group/group-context.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/alarm.h"
@@ -47,6 +48,7 @@ struct context {
     struct dead_letters dead_letters;
     struct limited_log log;
     struct pool_context pools;
+    struct group_context groups;
     struct process_context process;
     struct backoff_random random;
     const char *runtime_directory; /* for the notify sockets of services */

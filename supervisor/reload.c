@@ -46,7 +46,7 @@ static int reload_add_group(struct context *context, struct config_group *config
     int r;
 
     warn_unmet(context, config);
-    r = group_new(&group, context, config);
+    r = group_new(&group, &context->groups, config);
     if (r < 0) {
         config_group_free(config);
         return r;

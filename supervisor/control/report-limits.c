@@ -56,7 +56,7 @@ void report_cgroups(struct reply *reply, const struct context *context)
 
 void report_unmet(struct reply *reply, const struct group *group)
 {
-    const struct context *context = group->context;
+    const struct context *context = group->context->context;
     char keys[96];
 
     if (cgroup_unmet(cgroup_tree_controllers(context->process.cgroups), group->config, keys,

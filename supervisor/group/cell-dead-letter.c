@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/context.h"
+#include "supervisor/event/death.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/message/dead-letter.h"
 #include <string.h>
 
 /* How many of the remembered attempts ended in a death. */
@@ -40,7 +41,7 @@ static size_t find_deaths(const struct death_log *log, const struct job *job,
 
 void cell_write_envelope(struct cell *cell, struct job *job)
 {
-    struct context *context = cell->context;
+    const struct group_context *context = cell->context;
     struct death *deaths[DEAD_LETTER_DEATHS_MAX];
     struct payload payload = PAYLOAD_NULL;
     char id[PROTOCOL_ID_TEXT];
@@ -56,9 +57,9 @@ void cell_write_envelope(struct cell *cell, struct job *job)
         .text = job->reason,
         .attempts = job->n_failed,
         .deaths = deaths,
-        .n_deaths = find_deaths(&context->deaths, job, deaths),
+        .n_deaths = find_deaths(context->deaths, job, deaths),
     };
 
     job_take_payload(job, &payload);
-    (void)dead_letter_add(&context->dead_letters, &facts, &payload);
+    (void)dead_letter_add(context->dead_letters, &facts, &payload);
 }

@@ -2,9 +2,9 @@
 /* A keyed cell that has had no job for CellIdleSec= retires. */
 
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/pool/slot.h"
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/log.h"
-#include "supervisor/context.h"
+#include "supervisor/event/death.h"
 #include "supervisor/event/event-id.h"
+#include "supervisor/event/event.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/job-event.h"
+#include "supervisor/loop/alarm.h"
 #include "supervisor/loop/loop.h"
+#include "supervisor/process/backoff.h"
 #include <assert.h>
 #include <stdio.h>
 
@@ -22,7 +25,7 @@ static void cell_let_go(struct cell *cell, struct job *job)
         kept_results_add(&cell->group->results, job);
     } else {
         job->group = NULL;
-        job_unref(&cell->context->jobs, job);
+        job_unref(cell->context->jobs, job);
     }
 }
 
@@ -110,16 +113,16 @@ static void cell_tell_dead(struct cell *cell, struct job *job, const char *detai
     (void)snprintf(message, sizeof(message), "%s job %s is dead after %u attempt%s; the last: %s",
                    cell->name, protocol_id_format(&job->id, id), job->n_failed,
                    job->n_failed == 1 ? "" : "s", detail);
-    event_emit(&cell->context->events, (struct event){
-                                           .level = LOG_LEVEL_ERROR,
-                                           .type = "job.dead",
-                                           .group = cell->group->name,
-                                           .cell = pool_event_name(&cell->pool),
-                                           .job = id,
-                                           .message_id = EVENT_ID_JOB_DEAD,
-                                           .message = message,
-                                           .quotes = true,
-                                       });
+    event_emit(cell->context->events, (struct event){
+                                          .level = LOG_LEVEL_ERROR,
+                                          .type = "job.dead",
+                                          .group = cell->group->name,
+                                          .cell = pool_event_name(&cell->pool),
+                                          .job = id,
+                                          .message_id = EVENT_ID_JOB_DEAD,
+                                          .message = message,
+                                          .quotes = true,
+                                      });
 }
 
 /* ---- attempts that failed ---- */
@@ -152,7 +155,7 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
     job_set_state(job, JOB_BACKOFF);
     list_push_back(&cell->backoff, &job->link);
     cell_add_backoff(cell, 1);
-    alarm_init(&job->alarm, &cell->context->alarms, cell_on_alarm);
+    alarm_init(&job->alarm, cell->context->alarms, cell_on_alarm);
     if (alarm_set_after(&job->alarm, delay) < 0)
         cell_on_alarm(&job->alarm); /* no memory to wait: retry now */
     else
@@ -163,7 +166,7 @@ int cell_delay(struct cell *cell, struct job *job, const struct cell_request *re
 {
     int r;
 
-    alarm_init(&job->alarm, &cell->context->alarms, cell_on_alarm);
+    alarm_init(&job->alarm, cell->context->alarms, cell_on_alarm);
     r = request->at > 0 ? alarm_set_at(&job->alarm, request->at)
                         : alarm_set_after(&job->alarm, request->delay);
     if (r < 0)
@@ -183,7 +186,7 @@ static usec_t cell_retry_delay(struct cell *cell, const struct job *job)
         .random = cell->config->backoff_random,
     };
 
-    return backoff_delay(&policy, job->n_failed - 1, &cell->context->random);
+    return backoff_delay(&policy, job->n_failed - 1, cell->context->random);
 }
 
 /* It was in hand when its cell was closed, and did not end well. */

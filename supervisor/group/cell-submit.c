@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell-submit.h"
 
-#include "supervisor/context.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/job-event.h"
@@ -96,7 +95,7 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     struct job *job;
     int r;
 
-    r = job_new(&cell->context->jobs, request->name, &job);
+    r = job_new(cell->context->jobs, request->name, &job);
     if (r != 0)
         return r == JOB_E_EXISTS ? CELL_E_EXISTS : r;
     r = cell_fill_job(cell, job, request);
@@ -106,7 +105,7 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
         r = cell_delay(cell, job, request);
     if (r < 0) {
         timer_disarm(loop_timers(cell->context->loop), &job->deadline);
-        job_unref(&cell->context->jobs, job);
+        job_unref(cell->context->jobs, job);
         return r;
     }
     *ret = job;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell-private.h"
+#include "supervisor/loop/alarm.h"
+#include "supervisor/message/actor.h"
 
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
 #include "supervisor/message/router.h"
@@ -61,7 +62,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
         cell_enqueue(cell, job, true);
         return;
     }
-    limited_log_write(&cell->context->log, cell->group->name, LOG_LEVEL_WARNING,
+    limited_log_write(cell->context->log, cell->group->name, LOG_LEVEL_WARNING,
                       "%s: handing over a job failed, trying again: %s", slot->name,
                       r < 0 ? strerror(-r) : "its inbox is full");
     if (slot_is_up(slot)) {
@@ -111,7 +112,7 @@ static void cell_on_down(struct pool *pool)
 
 static unsigned cell_take_along(struct pool *pool)
 {
-    return order_take_along(&cell_of_pool(pool)->context->registry, cell_of_pool(pool)->group);
+    return order_take_along(cell_of_pool(pool)->context->registry, cell_of_pool(pool)->group);
 }
 
 static void cell_on_restart_due(struct pool *pool)
@@ -221,7 +222,7 @@ static int cell_new_actor(struct cell *cell)
 
     if (cell->config->type != CONFIG_ACTOR)
         return 0;
-    r = actor_new(&cell->pool.actor, cell->context, ACTOR_POOL, cell->name);
+    r = actor_new(&cell->pool.actor, cell->context->context, ACTOR_POOL, cell->name);
     if (r < 0)
         return r;
     cell->pool.actor->cell = cell;

@@ -17,6 +17,7 @@
 #include "supervisor/config/config.h"
 #include "supervisor/event/death.h"
 #include "supervisor/event/latency.h"
+#include "supervisor/group/group-context.h"
 #include "supervisor/group/progress.h"
 #include "supervisor/job/job.h"
 #include "supervisor/job/outcomes.h"
@@ -28,7 +29,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct context;
 struct group;
 
 struct cell_counters {
@@ -40,7 +40,7 @@ struct cell_counters {
 #define CELL_NAME_MAX (CONFIG_GROUP_NAME_MAX + 1 + PROTOCOL_NAME_MAX + 1)
 
 struct cell {
-    struct context *context;
+    const struct group_context *context;
     struct group *group;
     const struct config_group *config; /* the group's */
     char name[CELL_NAME_MAX];

@@ -6,8 +6,9 @@
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/config-resolve.h"
 #include "supervisor/config/lookup.h"
-#include "supervisor/context.h"
+#include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
+#include "supervisor/process/backoff.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,12 +40,12 @@ static void tell(const struct group_fault *fault, enum log_level level, const ch
     char message[1024];
 
     (void)snprintf(message, sizeof(message), "%s %s%s", group->name, what, why);
-    event_emit(&group->context->events, (struct event){
-                                            .level = level,
-                                            .type = type,
-                                            .group = group->name,
-                                            .message = message,
-                                        });
+    event_emit(group->context->events, (struct event){
+                                           .level = level,
+                                           .type = type,
+                                           .group = group->name,
+                                           .message = message,
+                                       });
 }
 
 static void tell_fault(const struct group_fault *fault)
@@ -57,8 +58,8 @@ static void tell_fault(const struct group_fault *fault)
 static void wait_for_next_try(struct group_fault *fault)
 {
     const struct backoff_policy policy = {.min = RETRY_MIN, .max = RETRY_MAX, .random = 0.2};
-    struct context *context = fault->group->context;
-    usec_t delay = backoff_delay(&policy, fault->n_tries++, &context->random);
+    const struct group_context *context = fault->group->context;
+    usec_t delay = backoff_delay(&policy, fault->n_tries++, context->random);
 
     if (timer_arm(loop_timers(context->loop), &fault->timer,
                   usec_add(loop_now(context->loop), delay)) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/context.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ void group_set_pending(struct group *group, bool pending)
         return;
     group->pending = pending;
     if (pending)
-        list_push_back(&group->context->registry.pending, &group->pending_link);
+        list_push_back(&group->context->registry->pending, &group->pending_link);
     else
         list_unlink(&group->pending_link);
 }
@@ -93,7 +93,7 @@ bool group_decided(const struct group *group)
 
 void group_cell_is_down(struct group *group)
 {
-    registry_note_down(&group->context->registry, group);
+    registry_note_down(group->context->registry, group);
 }
 
 bool group_down(const struct group *group)

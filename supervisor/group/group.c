@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/event/event.h"
 #include "supervisor/group/group-private.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/message/actor.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/message/router.h"
 #include "supervisor/pool/slot.h"
@@ -21,12 +23,12 @@ void group_tell(struct group *group, const char *type, const char *text)
     char message[256];
 
     (void)snprintf(message, sizeof(message), "%s %s", group->name, text);
-    event_emit(&group->context->events, (struct event){
-                                            .level = LOG_LEVEL_NOTICE,
-                                            .type = type,
-                                            .group = group->name,
-                                            .message = message,
-                                        });
+    event_emit(group->context->events, (struct event){
+                                           .level = LOG_LEVEL_NOTICE,
+                                           .type = type,
+                                           .group = group->name,
+                                           .message = message,
+                                       });
 }
 
 /* Without keys, its only cell; with them they come with their jobs. */
@@ -36,7 +38,7 @@ static int group_new_actor(struct group *group)
 
     if (group->config->type != CONFIG_ACTOR)
         return 0;
-    r = actor_new(&group->actor, group->context, ACTOR_GROUP, group->name);
+    r = actor_new(&group->actor, group->context->context, ACTOR_GROUP, group->name);
     if (r < 0)
         return r;
     group->actor->group = group;
@@ -53,7 +55,7 @@ static int group_make_only_cell(struct group *group)
     return r < 0 ? r : cell_table_add(&group->cells, group->cell);
 }
 
-int group_new(struct group **ret, struct context *context, struct config_group *config)
+int group_new(struct group **ret, const struct group_context *context, struct config_group *config)
 {
     struct group *group = calloc(1, sizeof(*group));
     int r;
@@ -64,18 +66,18 @@ int group_new(struct group **ret, struct context *context, struct config_group *
     group->config = config;
     group->name = config->name;
     group->size = config->size;
-    group->pools.context = &context->pools;
-    group->pools.census.parent = &context->registry.census;
+    group->pools.context = context->pools;
+    group->pools.census.parent = &context->registry->census;
     group->retiring.parent = &group->pools.census;
     list_init(&group->pending_link);
     list_init(&group->removed_link);
     list_init(&group->down_link);
-    kept_results_init(&group->results, context->loop, &context->jobs);
+    kept_results_init(&group->results, context->loop, context->jobs);
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);
     r = cell_table_init(&group->cells);
     if (r == 0) {
-        group->pools.blobs = blob_share_new(&context->jobs.blobs);
+        group->pools.blobs = blob_share_new(&context->jobs->blobs);
         r = group->pools.blobs ? 0 : -ENOMEM;
     }
     if (r == 0)
@@ -315,7 +317,7 @@ void group_remove(struct group *group)
 
     group_fault_end(group);
     group->removed = true;
-    list_push_back(&group->context->registry.removed, &group->removed_link);
+    list_push_back(&group->context->registry->removed, &group->removed_link);
     group_tell(group, "group.removed", "is removed: it drains");
     if (!group->wanted || blocked)
         group->closed = REMOVED;

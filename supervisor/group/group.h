@@ -17,7 +17,6 @@
 #include <stdint.h>
 
 struct actor;
-struct context;
 
 /* The last dead job. */
 struct group_dead {
@@ -27,7 +26,7 @@ struct group_dead {
 };
 
 struct group {
-    struct context *context;
+    const struct group_context *context;
     struct config_group *config; /* owned */
     const char *name;            /* config->name */
     uint64_t reference;          /* index and generation in the registry */
@@ -64,7 +63,7 @@ struct group {
 };
 
 /* Takes `config` over on success. 0, -ENOMEM, or -errno of getrandom(2). */
-int group_new(struct group **ret, struct context *context, struct config_group *config);
+int group_new(struct group **ret, const struct group_context *context, struct config_group *config);
 struct group *group_free(struct group *group);
 
 void group_start(struct group *group);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/job-event.h"
 
-#include "supervisor/context.h"
+#include "supervisor/event/event.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job.h"
@@ -15,9 +15,9 @@ static void tell(const struct job *job, const char *type, const char *worker, co
 
     protocol_id_format(&job->id, id);
     (void)snprintf(message, sizeof(message), "%s job %s %s", cell->name, id, what);
-    event_emit_job(&cell->context->events,
+    event_emit_job(cell->context->events,
                    &(struct event){
-                       .id = cell->context->events.last_id, /* a cursor stays where it was */
+                       .id = cell->context->events->last_id, /* a cursor stays where it was */
                        .at = loop_realtime(cell->context->loop),
                        .type = type,
                        .group = cell->group->name,

@@ -7,7 +7,7 @@
  * watches.
  */
 
-#include "supervisor/context.h"
+#include "supervisor/event/event.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/job/job.h"
 
@@ -19,7 +19,7 @@ void job_event_tell_ended(const struct job *job);
 
 static inline bool job_event_wanted(const struct job *job)
 {
-    return event_jobs_watched(&job->cell->context->events);
+    return event_jobs_watched(job->cell->context->events);
 }
 
 /* Each is called right after it happened; the job is still its cell's. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/progress.h"
 
-#include "supervisor/context.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"

@@ -89,7 +89,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     config->exec_start[0] = strdup("/nonexistent");
     config->queue_max = QUEUE_MAX;
     config->results_max = QUEUE_MAX;
-    must(group_new(&group, &context, config) == 0);
+    must(group_new(&group, &context.groups, config) == 0);
     must(registry_add(&context.registry, group) == 0);
     snprintf(path, sizeof(path), "/tmp/fuzz-varlink-%d", (int)getpid());
     atexit(remove_path);

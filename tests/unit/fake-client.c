@@ -45,7 +45,7 @@ static void make_group(void)
     config->exec_start[0] = strdup("/bin/false");
     config->size = 2;
     config->queue_max = 3;
-    ck_assert_int_eq(group_new(&fake_group, &fake_context, config), 0);
+    ck_assert_int_eq(group_new(&fake_group, &fake_context.groups, config), 0);
     ck_assert_int_eq(registry_add(&fake_context.registry, fake_group), 0);
 }
 

@@ -56,7 +56,7 @@ static void setup(void)
     config->size = 1;
     config->queue_max = 3;
     config->queue_memory_max = 1000;
-    ck_assert_int_eq(group_new(&group, &context, config), 0);
+    ck_assert_int_eq(group_new(&group, &context.groups, config), 0);
     loop_deferred_init(&stop, on_stop);
     timer_init(&give_up, on_give_up);
     ck_assert_int_eq(

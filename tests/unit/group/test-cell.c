@@ -175,7 +175,7 @@ static void setup(void)
     dead_letters_init(&context.dead_letters, 100, 1 << 20);
     backoff_random_seed(&context.random, 1);
     make_config(2);
-    ck_assert_int_eq(group_new(&group, &context, config), 0);
+    ck_assert_int_eq(group_new(&group, &context.groups, config), 0);
     ck_assert_int_eq(registry_add(&context.registry, group), 0);
     loop_deferred_init(&audit, on_audit);
     event_subscribe(&context.events, &auditor);

@@ -47,7 +47,7 @@ static void make_group(enum config_cells cells)
     config->cells = cells;
     config->cells_max = 3;
     config->cell_idle = USEC_PER_SEC;
-    ck_assert_int_eq(group_new(&group, &context, config), 0);
+    ck_assert_int_eq(group_new(&group, &context.groups, config), 0);
     ck_assert_int_eq(registry_add(&context.registry, group), 0);
 }
 
