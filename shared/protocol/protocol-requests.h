@@ -7,7 +7,7 @@
  * protocol-actors.h.
  */
 
-#include "shared/exchange-kind.h"
+#include "shared/protocol/exchange-kind.h"
 #include "shared/protocol/protocol-actors.h"
 
 #define PROTOCOL_ACTOR_NAME_MAX 255

@@ -74,6 +74,8 @@ struct protocol_id {
 };
 
 bool protocol_name_valid(const char *name, size_t size);
+#define PROTOCOL_NAME_ALLOWED                                                                      \
+    "1 to 64 characters of A-Z a-z 0-9 . _ : @ -, not beginning with . or -"
 
 /* Writes the text form, NUL-terminated, into `text` of PROTOCOL_ID_TEXT bytes. Returns `text`. */
 char *protocol_id_format(const struct protocol_id *id, char *text);

@@ -5,64 +5,36 @@
 #include "supervisor/channel/answer.h"
 #include "supervisor/context.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/refusal.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static int attachment_refuse_submit(struct attachment *attachment, uint64_t cookie, int r)
 {
-    switch (r) {
-    case CELL_E_BUSY:
-        return answer_refuse(&attachment->endpoint, cookie, EBUSY,
-                             "the queue is full (QueueMax=, QueueMemoryMax=)");
-    case CELL_E_TOO_LARGE:
-        return answer_refuse(&attachment->endpoint, cookie, EMSGSIZE,
-                             "the payload is above QueueMemoryMax= of the group");
-    case CELL_E_EXISTS:
-        return answer_refuse(&attachment->endpoint, cookie, EEXIST, "a job with this id exists");
-    case CELL_E_BAD_ID:
-        return answer_refuse(&attachment->endpoint, cookie, EINVAL,
-                             "malformed id: 1 to 64 characters of A-Z a-z 0-9 . _ : @ -");
-    case CELL_E_NO_KEY:
-        return answer_refuse(&attachment->endpoint, cookie, EINVAL,
-                             "the group has a cell for each key (Cells=by-key): a key is needed");
-    case CELL_E_BAD_KEY:
-        return answer_refuse(
-            &attachment->endpoint, cookie, EINVAL,
-            "malformed key: with Cells=by-key 1 to 64 characters of A-Z a-z 0-9 . _ : @ -");
-    case CELL_E_TOO_MANY:
-        return answer_refuse(&attachment->endpoint, cookie, ENOSPC,
-                             "no new cell for this key: the group has as many as CellsMax=");
-    case CELL_E_STOPPING:
-        return answer_refuse(&attachment->endpoint, cookie, ESHUTDOWN,
-                             "no new jobs: it is stopping");
-    default:
+    const struct refusal *refusal = refusal_of(r);
+
+    if (!refusal)
         return answer_errno(&attachment->endpoint, cookie, r);
-    }
+    return answer_refuse(&attachment->endpoint, cookie, refusal->error, refusal->text);
 }
 
-static bool is_long(usec_t backoff)
+static int attachment_refuse_option(struct attachment *attachment, uint64_t cookie,
+                                    const struct job_options_problem *problem)
 {
-    return backoff > JOB_BACKOFF_MAX;
+    char text[128];
+
+    (void)snprintf(text, sizeof(text), "%s: %s", problem->option, problem->allowed);
+    return answer_refuse(&attachment->endpoint, cookie, EINVAL, text);
 }
 
-/* The bounds that the socket has, too (BadOption). NULL = all is well. */
-static const char *bad_option(const struct protocol_submit *submit)
+static struct job_options options_of(const struct protocol_submit *submit)
 {
-    if (submit->max_retries != PROTOCOL_DEFAULT_RETRIES && submit->max_retries > JOB_RETRIES_MAX)
-        return "max_retries: 0 to 1000000";
-    if (submit->priority != PROTOCOL_DEFAULT_PRIORITY && submit->priority >= QUEUE_PRIORITIES)
-        return "priority: 0 to 63";
-    if (submit->delay > 0 && submit->at > 0)
-        return "delay or at, not both";
-    if (submit->delay > JOB_DELAY_MAX)
-        return "delay: at most 366 days";
-    if (submit->at > 0 && submit->at > usec_add(clock_realtime(), JOB_DELAY_MAX))
-        return "at: at most 366 days from now";
-    if (is_long(submit->backoff_min) || is_long(submit->backoff_max))
-        return "backoff_min, backoff_max: at most 1 day";
-    if (submit->backoff_max != PROTOCOL_DEFAULT_USEC && submit->backoff_min > submit->backoff_max)
-        return "backoff_min is above backoff_max";
-    return NULL;
+    return (struct job_options){.max_retries = submit->max_retries,
+                                .timeout = submit->timeout,
+                                .backoff_min = submit->backoff_min,
+                                .backoff_max = submit->backoff_max,
+                                .priority = submit->priority};
 }
 
 static int attachment_submit(struct attachment *attachment, struct group *group,
@@ -75,11 +47,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .key_size = submit->key_size,
         .keep_result = !(submit->flags & PROTOCOL_SUBMIT_DO),
         .submitter_uid = attachment->uid,
-        .options = {.max_retries = submit->max_retries,
-                    .timeout = submit->timeout,
-                    .backoff_min = submit->backoff_min,
-                    .backoff_max = submit->backoff_max,
-                    .priority = submit->priority},
+        .options = options_of(submit),
         .delay = submit->delay,
         .at = submit->at,
         .wait = submit->wait,
@@ -134,12 +102,51 @@ static int attachment_take_blob(struct attachment *attachment, const struct prot
     return r;
 }
 
+/* Why the job is refused before its group looks at it; NULL = it is not. */
+static const struct refusal *refuse_early(const struct attachment *attachment,
+                                          const struct group *group)
+{
+    static const struct refusal not_permitted = {.error = EPERM, .text = "not permitted"};
+    static const struct refusal waits = {.error = EBUSY, .text = "too many jobs are waited for"};
+    static const struct refusal gone = {.error = ENOENT, .text = "the group is gone"};
+
+    if (!attachment->may_change)
+        return &not_permitted;
+    if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
+        return &waits;
+    return !group || group->config->type != CONFIG_ACTOR ? &gone : NULL;
+}
+
+/* Its payload is there. */
+static int attachment_accept_submit(struct attachment *attachment,
+                                    const struct protocol_submit *submit)
+{
+    struct group *group = registry_get(&attachment->context->registry, submit->group);
+    const struct refusal *refusal = refuse_early(attachment, group);
+    const struct job_options options = options_of(submit);
+    const struct job_options_problem *problem;
+    struct job *job;
+    int r;
+
+    if (refusal)
+        return answer_refuse(&attachment->endpoint, submit->cookie, refusal->error, refusal->text);
+    problem = job_options_check(&options, submit->delay, submit->at);
+    if (problem)
+        return attachment_refuse_option(attachment, submit->cookie, problem);
+    r = attachment_submit(attachment, group, submit, &job);
+    if (r == CELL_E_WAIT)
+        return ENDPOINT_E_FULL;
+    if (r != 0)
+        return attachment_refuse_submit(attachment, submit->cookie, r);
+    if (job->keep_result)
+        return answer_accept(&attachment->endpoint, submit->cookie, &job->id);
+    attachment_wait(attachment, &job->submitter);
+    return 0;
+}
+
 int attachment_on_submit(struct attachment *attachment, const struct ring_record *record)
 {
     struct protocol_submit submit;
-    const char *problem;
-    struct group *group;
-    struct job *job;
     void *room;
     int r;
 
@@ -148,7 +155,7 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
         return r;
     if (submit.name_size >= PROTOCOL_ID_TEXT || submit.key_size > PROTOCOL_KEY_MAX)
         return -EBADMSG;
-    /* No job is accepted whose acceptance cannot be told. */
+    /* A job is accepted only if there is room to say so. */
     r = endpoint_reserve(&attachment->endpoint, PROTOCOL_BODY_MAX, &room);
     if (r != 0)
         return r;
@@ -158,26 +165,5 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
                              "too many large payloads are kept");
     if (r == -ENOMEM)
         return answer_errno(&attachment->endpoint, submit.cookie, r);
-    if (r < 0)
-        return r;
-    if (!attachment->may_change)
-        return answer_refuse(&attachment->endpoint, submit.cookie, EPERM, "not permitted");
-    if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
-        return answer_refuse(&attachment->endpoint, submit.cookie, EBUSY,
-                             "too many jobs are waited for");
-    group = registry_get(&attachment->context->registry, submit.group);
-    problem = bad_option(&submit);
-    if (problem)
-        return answer_refuse(&attachment->endpoint, submit.cookie, EINVAL, problem);
-    if (!group || group->config->type != CONFIG_ACTOR)
-        return answer_refuse(&attachment->endpoint, submit.cookie, ENOENT, "the group is gone");
-    r = attachment_submit(attachment, group, &submit, &job);
-    if (r == CELL_E_WAIT)
-        return ENDPOINT_E_FULL;
-    if (r != 0)
-        return attachment_refuse_submit(attachment, submit.cookie, r);
-    if (job->keep_result)
-        return answer_accept(&attachment->endpoint, submit.cookie, &job->id);
-    attachment_wait(attachment, &job->submitter);
-    return 0;
+    return r < 0 ? r : attachment_accept_submit(attachment, &submit);
 }

@@ -9,7 +9,7 @@
  */
 
 #include "shared/base/clock.h"
-#include "shared/exchange-kind.h"
+#include "shared/protocol/exchange-kind.h"
 #include "supervisor/config/config-group.h"
 #include <stddef.h>
 #include <stdint.h>

@@ -54,23 +54,10 @@ bool access_event(const struct access *access, const struct event *event)
     return access_group(access, event->group ? registry_find(registry, event->group) : NULL);
 }
 
-/* The group that an address lies in; NULL if there is none. */
-static const struct group *group_of(const struct access *access, const char *address)
-{
-    char name[CONFIG_GROUP_NAME_MAX + 1];
-    size_t size = address ? strcspn(address, "/") : 0;
-
-    if (size == 0 || size >= sizeof(name))
-        return NULL;
-    memcpy(name, address, size);
-    name[size] = '\0';
-    return registry_find(&access->context->registry, name);
-}
-
 bool access_letter(const struct access *access, const struct dead_letter *letter)
 {
     return is_user(access, letter->submitter_uid) ||
-           access_group(access, group_of(access, letter->recipient));
+           access_group(access, registry_group_of(&access->context->registry, letter->recipient));
 }
 
 bool access_demand(struct request *request, const struct group *group, const char *why)
@@ -94,7 +81,5 @@ bool access_demand(struct request *request, const struct group *group, const cha
 
 bool access_demand_address(struct request *request, const char *address, const char *why)
 {
-    const struct access access = access_of(request);
-
-    return access_demand(request, group_of(&access, address), why);
+    return access_demand(request, registry_group_of(&request->context->registry, address), why);
 }

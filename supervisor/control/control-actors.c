@@ -86,6 +86,8 @@ struct actor *control_find_exchange(struct request *request, const char *name)
 
 void control_refuse_routing(struct request *request, const char *to, int result)
 {
+    struct reply *reply;
+
     switch (result) {
     case ROUTER_E_GONE:
         refuse_actor(request, to);
@@ -100,13 +102,12 @@ void control_refuse_routing(struct request *request, const char *to, int result)
         control_refuse_option(request, "key", CONTROL_KEY_ALLOWED);
         break;
     case ROUTER_E_CELLS:
-        request_fail_string(request, "TooMany", "what", "cells (CellsMax=)");
-        break;
-    case ROUTER_E_MEMORY:
-        request_internal(request, -ENOMEM);
+        reply = request_begin_error(request, "TooManyCells");
+        control_report_cells(reply, registry_group_of(&request->context->registry, to));
+        request_end(request);
         break;
     default:
-        request_internal(request, result);
+        request_internal(request, result == ROUTER_E_MEMORY ? -ENOMEM : result);
     }
 }
 

@@ -17,8 +17,11 @@
 
 #define QUEUES_ALLOWED "dead_letters, errors"
 #define REASONS_ALLOWED                                                                            \
-    "unhandled, no-match, gone, mailbox-full, dropped, late-reply, wrong-reply, unknown-death, "   \
-    "loop, no-memory, job, error, crash"
+    "unhandled, no_match, gone, mailbox_full, dropped, late_reply, wrong_reply, unknown_death, "   \
+    "loop, no_memory, job, error, crash"
+
+/* What sending a letter again or removing it costs, in letters that are only looked at. */
+#define CHANGE_COST 8
 
 /* ---- parameters ---- */
 
@@ -103,7 +106,7 @@ struct letters_parameters {
 struct letters {
     struct control_list list;
     struct dead_letter_filter filter; /* its texts are the call's, which lives as long as we do */
-    struct list_cursor at[_DEAD_N_QUEUES];
+    struct dead_letter_walk walk;
 };
 
 #define letters_of(pointer) list_entry(pointer, struct letters, list)
@@ -123,36 +126,11 @@ static void report_counts(struct reply *reply, const struct dead_letters *letter
     reply_uint(reply, "evicted", letters->n_evicted);
 }
 
-/* The newest of those ahead, in either ring; NULL = none is left. */
-static const struct dead_letter *next_letter(struct letters *letters,
-                                             const struct dead_letters *all)
-{
-    const struct dead_letter *newest = NULL;
-    unsigned of = 0;
-
-    for (unsigned i = 0; i < _DEAD_N_QUEUES; i++) {
-        const struct list *node = letters->at[i].at;
-        const struct dead_letter *letter;
-
-        if (!node || node == &all->rings[i])
-            continue;
-        letter = list_entry(node, struct dead_letter, link);
-        if (newest && letter->id < newest->id)
-            continue;
-        newest = letter;
-        of = i;
-    }
-    if (newest)
-        list_cursor_advance(&letters->at[of]);
-    return newest;
-}
-
 static bool step_letters(struct control_list *list)
 {
     const struct access access = access_of(list->parts.request);
     struct letters *letters = letters_of(list);
-    const struct dead_letter *letter =
-        next_letter(letters, &list->parts.request->context->dead_letters);
+    const struct dead_letter *letter = dead_letter_walk_next(&letters->walk);
 
     if (!letter)
         return false;
@@ -171,8 +149,7 @@ static void finish_letters(struct control_list *list)
 
 static void free_letters(struct control_list *list)
 {
-    for (unsigned i = 0; i < _DEAD_N_QUEUES; i++)
-        list_cursor_end(&letters_of(list)->at[i]);
+    dead_letter_walk_end(&letters_of(list)->walk);
     free(letters_of(list));
 }
 
@@ -183,7 +160,6 @@ void control_list_dead_letters(struct request *request)
         CONTROL_PAGE_ROWS(struct letters_parameters),
         {0},
     };
-    struct dead_letters *all = &request->context->dead_letters;
     struct letters_parameters parameters = {0};
     struct dead_letter_filter filter;
     struct letters *letters;
@@ -201,8 +177,7 @@ void control_list_dead_letters(struct request *request)
     letters->list.finish = finish_letters;
     letters->list.free = free_letters;
     letters->filter = filter;
-    for (unsigned i = 0; i < _DEAD_N_QUEUES; i++)
-        list_cursor_begin(&letters->at[i], &all->cursors, &all->rings[i], true);
+    dead_letter_walk_begin(&letters->walk, &request->context->dead_letters, true);
     control_list(request, &letters->list, "letters", &parameters.page);
 }
 
@@ -232,18 +207,78 @@ void control_get_dead_letter(struct request *request)
 /* ---- Requeue, Purge ---- */
 
 struct change_parameters {
-    struct varlink_int id, after;
+    struct varlink_int id;
     json_t *filter;
     const char *to;
 };
 
-/* One id or a filter. */
-static bool take_which(struct request *request, const struct change_parameters *given,
-                       struct dead_letter_filter *ret)
+/* A walk over the letters that match and were there when it began. */
+struct change {
+    struct request_parts parts;
+    struct dead_letter_filter filter; /* its texts are the call's, which lives as long as we do */
+    struct dead_letter_walk walk;
+    uint64_t last; /* id */
+    const char *to;
+    uint64_t n_purged;
+    struct requeue_result result;
+};
+
+#define change_of(pointer) list_entry(pointer, struct change, parts)
+
+/* Calls `apply` for each letter that matches, until there is enough for this turn. */
+static bool change_letters(struct request_parts *parts,
+                           void (*apply)(struct change *change, struct dead_letter *letter))
 {
-    if (given->id.set == (given->filter != NULL))
-        return control_refuse_option(request, "id", "either this or filter");
-    return take_filter(request, given->filter, ret);
+    struct change *change = change_of(parts);
+    struct dead_letter *letter;
+    bool matches;
+
+    do {
+        letter = dead_letter_walk_next(&change->walk);
+        if (!letter || letter->id > change->last)
+            return true;
+        matches = dead_letter_matches(letter, &change->filter);
+        if (matches)
+            apply(change, letter);
+    } while (!request_part_full(parts, matches ? CHANGE_COST : 1));
+    return false;
+}
+
+static void free_change(struct request_parts *parts)
+{
+    dead_letter_walk_end(&change_of(parts)->walk);
+    free(change_of(parts));
+}
+
+/* Takes `parameters.filter` for all; one id is left to the caller. */
+static void change_all(struct request *request, const struct change_parameters *parameters,
+                       bool (*write)(struct request_parts *),
+                       void (*finish)(struct request_parts *))
+{
+    struct dead_letters *letters = &request->context->dead_letters;
+    struct dead_letter_filter filter;
+    struct change *change;
+
+    if (!take_filter(request, parameters->filter, &filter))
+        return;
+    change = calloc(1, sizeof(*change));
+    if (!change) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    change->parts = (struct request_parts){.write = write, .finish = finish, .free = free_change};
+    change->filter = filter;
+    change->to = parameters->to;
+    change->last = letters->last_id;
+    dead_letter_walk_begin(&change->walk, letters, false);
+    request_in_parts(request, &change->parts);
+}
+
+/* Either an id or a filter. */
+static bool take_which(struct request *request, const struct change_parameters *given)
+{
+    return given->id.set != (given->filter != NULL) ||
+           control_refuse_option(request, "id", "either this or filter");
 }
 
 static void requeue_one(struct request *request, int64_t id, const char *to)
@@ -268,41 +303,61 @@ static void requeue_one(struct request *request, int64_t id, const char *to)
     request_end(request);
 }
 
+static void requeue_match(struct change *change, struct dead_letter *letter)
+{
+    requeue_letter(change->parts.request->context, letter, change->to, &change->result);
+}
+
+static bool requeue_part(struct request_parts *parts)
+{
+    return change_letters(parts, requeue_match);
+}
+
+static void finish_requeue(struct request_parts *parts)
+{
+    const struct requeue_result *result = &change_of(parts)->result;
+    struct reply *reply = request_part_reply(parts);
+
+    reply_uint(reply, "requeued", result->n_requeued);
+    reply_uint(reply, "failed", result->n_failed);
+    reply_string_if(reply, "problem", result->problem);
+}
+
 void control_requeue(struct request *request)
 {
     static const struct varlink_parameter table[] = {
         {"id", VARLINK_INT, false, offsetof(struct change_parameters, id)},
         {"filter", VARLINK_OBJECT, false, offsetof(struct change_parameters, filter)},
         {"to", VARLINK_STRING, false, offsetof(struct change_parameters, to)},
-        {"after", VARLINK_INT, false, offsetof(struct change_parameters, after)},
         {0},
     };
     struct change_parameters parameters = {0};
-    struct requeue_result result = {0};
-    struct dead_letter_filter filter;
-    struct reply *reply;
 
     if (!request_take(request, table, &parameters) || control_refuse_stopping(request) ||
-        !take_which(request, &parameters, &filter) ||
+        !take_which(request, &parameters) ||
         (parameters.to && !control_find_actor(request, parameters.to)))
         return;
-    if (parameters.id.set) {
+    if (parameters.id.set)
         requeue_one(request, parameters.id.value, parameters.to);
-        return;
-    }
-    if (parameters.after.value < 0) {
-        control_refuse_option(request, "after", "an id");
-        return;
-    }
-    requeue_letters(request->context, &filter, parameters.to, (uint64_t)parameters.after.value,
-                    &result);
-    reply = request_begin(request);
-    reply_uint(reply, "requeued", result.n_requeued);
-    reply_uint(reply, "failed", result.n_failed);
-    if (result.n_failed > 0)
-        reply_string(reply, "problem", result.problem);
-    reply_uint_if(reply, "last", result.last);
-    request_end(request);
+    else
+        change_all(request, &parameters, requeue_part, finish_requeue);
+}
+
+static void purge_match(struct change *change, struct dead_letter *letter)
+{
+    dead_letter_take(change->walk.letters, letter);
+    dead_letter_free(letter);
+    change->n_purged++;
+}
+
+static bool purge_part(struct request_parts *parts)
+{
+    return change_letters(parts, purge_match);
+}
+
+static void finish_purge(struct request_parts *parts)
+{
+    reply_uint(request_part_reply(parts), "purged", change_of(parts)->n_purged);
 }
 
 void control_purge(struct request *request)
@@ -314,21 +369,19 @@ void control_purge(struct request *request)
     };
     struct dead_letters *letters = &request->context->dead_letters;
     struct change_parameters parameters = {0};
-    struct dead_letter_filter filter;
     struct dead_letter *letter;
-    uint64_t n = 1;
 
-    if (!request_take(request, table, &parameters) || !take_which(request, &parameters, &filter))
+    if (!request_take(request, table, &parameters) || !take_which(request, &parameters))
         return;
-    if (parameters.id.set) {
-        letter = find_letter(request, parameters.id.value);
-        if (!letter)
-            return;
-        dead_letter_take(letters, letter);
-        dead_letter_free(letter);
-    } else {
-        n = dead_letters_purge(letters, &filter);
+    if (!parameters.id.set) {
+        change_all(request, &parameters, purge_part, finish_purge);
+        return;
     }
-    reply_uint(request_begin(request), "purged", n);
+    letter = find_letter(request, parameters.id.value);
+    if (!letter)
+        return;
+    dead_letter_take(letters, letter);
+    dead_letter_free(letter);
+    reply_uint(request_begin(request), "purged", 1);
     request_end(request);
 }

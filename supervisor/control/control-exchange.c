@@ -89,11 +89,11 @@ static void answer_created(struct request *request, const char *name, int r,
 {
     switch (r) {
     case 0:
-        reply_uint(request_begin(request), "reference", actor->reference);
+        reply_reference(request_begin(request), "reference", actor->reference);
         request_end(request);
         break;
     case ACTOR_E_EXISTS:
-        request_fail_string(request, "Exists", "name", name);
+        request_fail_string(request, "NameExists", "name", name);
         break;
     case ACTOR_E_BAD_NAME:
         control_refuse_option(request, "name",
@@ -124,7 +124,7 @@ void control_create_exchange(struct request *request)
         return;
     if (exchange_kind_from_string(&kind, parameters.kind) < 0) {
         control_refuse_option(request, "kind",
-                              "single, typed-single, typed-multi, routing-key, pattern");
+                              "single, typed_single, typed_multi, routing_key, pattern");
         return;
     }
     r = router_add_exchange(request->context, parameters.name, kind, &actor);

@@ -2,8 +2,8 @@
 
 #include "supervisor/control/control-payload.h"
 
+#include "shared/base/base64.h"
 #include "shared/base/cleanup.h"
-#include "shared/base64.h"
 
 #include <errno.h>
 #include <stdlib.h>

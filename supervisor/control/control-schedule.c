@@ -9,6 +9,7 @@
 #include "supervisor/message/schedule.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct schedule_parameters {
@@ -73,10 +74,58 @@ struct unschedule_parameters {
     const char *to, *type;
 };
 
-static void answer_cancelled(struct request *request, unsigned n)
+/* Timers that one part cancels. */
+#define CANCELLED_PER_PART 32
+
+/* Timers of one type for one actor, cancelled a part at a time. */
+struct cancellation {
+    struct request_parts parts;
+    uint64_t to;      /* reference */
+    const char *type; /* borrowed from the call, which lives as long as we do */
+    uint64_t n, max;  /* max: as many as were armed at first; more may be set meanwhile */
+};
+
+static bool cancel_part(struct request_parts *parts)
 {
-    reply_uint(request_begin(request), "cancelled", n);
-    request_end(request);
+    struct cancellation *all = list_entry(parts, struct cancellation, parts);
+    struct actor *actor = actor_get(&parts->request->context->actors, all->to);
+    unsigned n = 0;
+
+    if (actor)
+        n = schedule_cancel_some(actor, all->type, (uint32_t)strlen(all->type), CANCELLED_PER_PART);
+    all->n += n;
+    return n < CANCELLED_PER_PART || all->n >= all->max;
+}
+
+static void finish_cancelling(struct request_parts *parts)
+{
+    reply_uint(request_part_reply(parts), "cancelled",
+               list_entry(parts, struct cancellation, parts)->n);
+}
+
+static void free_cancellation(struct request_parts *parts)
+{
+    free(list_entry(parts, struct cancellation, parts));
+}
+
+static void cancel_type(struct request *request, const char *to, const char *type)
+{
+    const struct actor *actor = control_find_actor(request, to);
+    struct cancellation *all;
+
+    if (!actor)
+        return;
+    all = calloc(1, sizeof(*all));
+    if (!all) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    all->parts = (struct request_parts){
+        .write = cancel_part, .finish = finish_cancelling, .free = free_cancellation};
+    all->to = actor->reference;
+    all->type = type;
+    all->max = request->context->schedules.n_armed;
+    request_in_parts(request, &all->parts);
 }
 
 void control_unschedule(struct request *request)
@@ -88,7 +137,6 @@ void control_unschedule(struct request *request)
         {0},
     };
     struct unschedule_parameters parameters = {0};
-    struct actor *actor;
 
     if (!request_take(request, table, &parameters))
         return;
@@ -97,17 +145,15 @@ void control_unschedule(struct request *request)
         return;
     }
     if (!parameters.id.set) {
-        actor = control_find_actor(request, parameters.to);
-        if (actor)
-            answer_cancelled(request,
-                             schedule_cancel_type(actor, parameters.type,
-                                                  (uint32_t)strlen(parameters.type), NULL));
+        cancel_type(request, parameters.to, parameters.type);
         return;
     }
-    if (schedule_cancel(request->context, (uint64_t)parameters.id.value, NULL) == 0)
+    if (schedule_cancel(request->context, (uint64_t)parameters.id.value, NULL) == 0) {
         request_fail_int(request, "NoSuchTimer", "id", parameters.id.value);
-    else
-        answer_cancelled(request, 1);
+        return;
+    }
+    reply_uint(request_begin(request), "cancelled", 1);
+    request_end(request);
 }
 
 struct timers_parameters {

@@ -7,6 +7,7 @@
 #include "supervisor/control/control-payload.h"
 #include "supervisor/control/control-target.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/refusal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -58,131 +59,108 @@ static bool refuse_id(struct request *request, const struct varlink_bytes *id)
     struct reply *reply = request_begin_error(request, "BadId");
 
     reply_text(reply, "id", id->data, id->size);
-    reply_string(reply, "allowed", CONTROL_ID_ALLOWED);
+    reply_string(reply, "allowed", PROTOCOL_NAME_ALLOWED);
     request_end(request);
     return false;
 }
 
-static void refuse_busy(struct request *request, const struct group *group,
+static void report_busy(struct reply *reply, const struct group *group,
                         const struct cell_request *wanted)
 {
     const struct cell *cell =
         group->cell ? group->cell : group_find_cell(group, wanted->key, wanted->key_size);
-    struct reply *reply = request_begin_error(request, "Busy");
 
     reply_string(reply, "group", group->name);
     reply_uint(reply, "queued", cell ? cell->queue.n_jobs + cell->n_backoff : 0);
     reply_uint(reply, "maximum", group->config->queue_max);
-    request_end(request);
-}
-
-static void refuse_cell(struct request *request, const struct group *group)
-{
-    struct reply *reply = request_begin_error(request, "TooManyCells");
-
-    reply_string(reply, "group", group->name);
-    reply_uint(reply, "maximum", group->config->cells_max);
-    request_end(request);
 }
 
 static void refuse(struct request *request, const struct group *group,
                    const struct cell_request *wanted, int r)
 {
-    const struct varlink_bytes bytes = {wanted->name, strlen(wanted->name)};
+    const struct refusal *refusal = refusal_of(r);
+    struct reply *reply;
 
-    switch (r) {
-    case CELL_E_BUSY:
-        refuse_busy(request, group, wanted);
-        break;
-    case CELL_E_TOO_LARGE:
-        request_fail_string(request, "BadPayload", "problem",
-                            "it is above QueueMemoryMax= of the group");
-        break;
-    case CELL_E_EXISTS:
-        request_fail_string(request, "Exists", "id", wanted->name);
-        break;
-    case CELL_E_BAD_ID:
-        refuse_id(request, &bytes);
-        break;
-    case CELL_E_NO_KEY:
-    case CELL_E_BAD_KEY:
-        control_refuse_option(request, "key", CONTROL_KEY_ALLOWED);
-        break;
-    case CELL_E_TOO_MANY:
-        refuse_cell(request, group);
-        break;
-    case CELL_E_STOPPING:
-        request_fail(request, "Stopping");
-        break;
-    default:
+    if (!refusal) {
         request_internal(request, r);
+        return;
     }
+    reply = request_begin_error(request, refusal->varlink);
+    if (r == CELL_E_BUSY) {
+        report_busy(reply, group, wanted);
+    } else if (r == CELL_E_TOO_MANY) {
+        control_report_cells(reply, group);
+    } else if (r == CELL_E_TOO_LARGE) {
+        reply_string(reply, "problem", refusal->text);
+    } else if (r == CELL_E_EXISTS) {
+        reply_string(reply, "id", wanted->name);
+    } else if (r == CELL_E_NO_KEY || r == CELL_E_BAD_KEY) {
+        reply_string(reply, "option", "key");
+        reply_string(reply, "allowed", CONTROL_KEY_ALLOWED);
+    }
+    request_end(request);
 }
 
 /* ---- parameters ---- */
 
-/* A time span. 0 leaves `*ret` as it is; -1 is USEC_INFINITY. */
-static bool take_usec(struct request *request, const char *name, const struct varlink_int *given,
-                      usec_t *ret)
-{
-    if (given->value < -1)
-        return control_refuse_option(request, name, CONTROL_USEC_ALLOWED);
-    if (given->value != 0)
-        *ret = (usec_t)given->value;
-    return true;
-}
-
-static bool take_backoff(struct request *request, const struct options_parameters *options,
-                         struct job_options *ret)
-{
-    if (!take_usec(request, "backoff_min_usec", &options->backoff_min, &ret->backoff_min) ||
-        !take_usec(request, "backoff_max_usec", &options->backoff_max, &ret->backoff_max))
-        return false;
-    if (ret->backoff_min > JOB_BACKOFF_MAX)
-        return control_refuse_option(request, "backoff_min_usec", "at most 1 day");
-    if (ret->backoff_max > JOB_BACKOFF_MAX)
-        return control_refuse_option(request, "backoff_max_usec", "at most 1 day");
-    if (ret->backoff_max != PROTOCOL_DEFAULT_USEC && ret->backoff_min > ret->backoff_max)
-        return control_refuse_option(request, "backoff_min_usec", "at most backoff_max_usec");
-    return true;
-}
-
-/* When to begin, how urgently, and how long to wait for room. */
-static bool take_schedule(struct request *request, const struct options_parameters *options,
-                          struct cell_request *ret)
-{
-    if (options->priority.set) {
-        if (options->priority.value < 0 || options->priority.value >= QUEUE_PRIORITIES)
-            return control_refuse_option(request, "priority", "0 (first) to 63");
-        ret->options.priority = (uint8_t)options->priority.value;
+static const struct span {
+    const char *name;
+    size_t given, to; /* offsets in struct options_parameters and struct cell_request */
+} SPANS[] = {
+#define SPAN(name, member, to)                                                                     \
+    {                                                                                              \
+        name, offsetof(struct options_parameters, member), offsetof(struct cell_request, to)       \
     }
-    if (!take_usec(request, "delay_usec", &options->delay, &ret->delay) ||
-        !take_usec(request, "at", &options->at, &ret->at) ||
-        !take_usec(request, "wait_usec", &options->wait, &ret->wait) ||
-        !take_usec(request, "deadline_usec", &options->deadline, &ret->deadline))
-        return false;
-    if (ret->delay > JOB_DELAY_MAX)
-        return control_refuse_option(request, "delay_usec", "at most 366 days");
-    if (ret->at > usec_add(clock_realtime(), JOB_DELAY_MAX))
-        return control_refuse_option(request, "at", "at most 366 days from now");
-    if (ret->delay > 0 && ret->at > 0)
-        return control_refuse_option(request, "at", "not together with delay_usec");
+    SPAN("timeout_usec", timeout, options.timeout),
+    SPAN("backoff_min_usec", backoff_min, options.backoff_min),
+    SPAN("backoff_max_usec", backoff_max, options.backoff_max),
+    SPAN("delay_usec", delay, delay),
+    SPAN("at", at, at),
+    SPAN("wait_usec", wait, wait),
+    SPAN("deadline_usec", deadline, deadline),
+};
+
+/* 0 leaves the default; -1 is USEC_INFINITY. */
+static bool take_spans(struct request *request, const struct options_parameters *options,
+                       struct cell_request *ret)
+{
+    for (size_t i = 0; i < ELEMENTS(SPANS); i++) {
+        const struct varlink_int *given = (const void *)((const char *)options + SPANS[i].given);
+
+        if (given->value < -1)
+            return control_refuse_option(request, SPANS[i].name, CONTROL_USEC_ALLOWED);
+        if (given->value != 0)
+            *(usec_t *)(void *)((char *)ret + SPANS[i].to) = (usec_t)given->value;
+    }
     return true;
 }
 
-static bool take_id(struct request *request, const struct varlink_bytes *id,
-                    struct cell_request *ret)
+/* A number, or `absent`. What does not fit becomes the largest number below that, which
+ * job_options_check() refuses. */
+static uint32_t number(const struct varlink_int *given, uint32_t absent)
 {
-    if (!id->data)
-        return true;
-    if (!protocol_name_valid(id->data, id->size))
-        return refuse_id(request, id);
-    ret->name = id->data;
+    if (!given->set)
+        return absent;
+    return given->value < 0 || given->value >= absent ? absent - 1 : (uint32_t)given->value;
+}
+
+static bool take_names(struct request *request, const struct options_parameters *options,
+                       struct cell_request *ret)
+{
+    if (options->id.data && !protocol_name_valid(options->id.data, options->id.size))
+        return refuse_id(request, &options->id);
+    if (options->id.data)
+        ret->name = options->id.data;
+    if (options->key.size > PROTOCOL_KEY_MAX)
+        return control_refuse_option(request, "key", "at most 255 bytes");
+    ret->key = options->key.data;
+    ret->key_size = (uint32_t)options->key.size;
     return true;
 }
 
 static bool take_options(struct request *request, json_t *object, struct cell_request *ret)
 {
+    const struct job_options_problem *problem;
     struct options_parameters options = {0};
     const char *bad = NULL;
 
@@ -190,21 +168,12 @@ static bool take_options(struct request *request, json_t *object, struct cell_re
         request_invalid(request, bad);
         return false;
     }
-    if (!take_id(request, &options.id, ret))
+    ret->options.max_retries = number(&options.max_retries, PROTOCOL_DEFAULT_RETRIES);
+    ret->options.priority = (uint8_t)number(&options.priority, PROTOCOL_DEFAULT_PRIORITY);
+    if (!take_names(request, &options, ret) || !take_spans(request, &options, ret))
         return false;
-    if (options.key.size > PROTOCOL_KEY_MAX)
-        return control_refuse_option(request, "key", "at most 255 bytes");
-    ret->key = options.key.data;
-    ret->key_size = (uint32_t)options.key.size;
-    if (options.max_retries.set) {
-        if (options.max_retries.value < 0 || options.max_retries.value > JOB_RETRIES_MAX)
-            return control_refuse_option(request, "max_retries", "0 to 1000000");
-        ret->options.max_retries = (uint32_t)options.max_retries.value;
-    }
-    if (!take_usec(request, "timeout_usec", &options.timeout, &ret->options.timeout) ||
-        !take_backoff(request, &options, &ret->options))
-        return false;
-    return take_schedule(request, &options, ret);
+    problem = job_options_check(&ret->options, ret->delay, ret->at);
+    return !problem || control_refuse_option(request, problem->option, problem->allowed);
 }
 
 static struct group *take_group(struct request *request, const char *name)

@@ -8,8 +8,7 @@
 #include "supervisor/job/job.h"
 #include "supervisor/varlink/request.h"
 
-#define CONTROL_ID_ALLOWED  "1 to 64 characters of A-Z a-z 0-9 . _ : @ -, not beginning with . or -"
-#define CONTROL_KEY_ALLOWED "in a group with Cells=by-key " CONTROL_ID_ALLOWED
+#define CONTROL_KEY_ALLOWED "in a group with Cells=by-key " PROTOCOL_NAME_ALLOWED
 
 struct control_submit_options {
     bool keep_result;

@@ -143,8 +143,8 @@ static void change_life(struct request *request, const struct life_change *chang
         (change->begins && control_refuse_stopping(request)) ||
         !control_find_target(request, parameters.target, &target))
         return;
-    if (parameters.within.set && parameters.within.value < 0) {
-        control_refuse_option(request, "within_usec", "microseconds, 0 or more");
+    if (parameters.within.set && parameters.within.value < 1) {
+        control_refuse_option(request, "within_usec", "microseconds, 1 or more");
         return;
     }
     log_change(request, parameters.target);
@@ -219,7 +219,7 @@ static bool take_queue(struct request *request, struct target_parameters *parame
         log_change(request, parameters->target);
         return true;
     }
-    request_fail_string(request, "NotAnActor", "target", parameters->target);
+    request_fail_string(request, "NotAnActor", "group", ret->group->name);
     return false;
 }
 

@@ -4,6 +4,7 @@
 
 #include "supervisor/context.h"
 #include "supervisor/control/control-payload.h"
+#include "supervisor/group/group.h"
 
 static void refuse_target(struct request *request, const char *target)
 {
@@ -48,6 +49,12 @@ bool control_refuse_stopping(struct request *request)
         return false;
     request_fail(request, "Stopping");
     return true;
+}
+
+void control_report_cells(struct reply *reply, const struct group *group)
+{
+    reply_string(reply, "group", group->name);
+    reply_uint(reply, "maximum", group->config->cells_max);
 }
 
 void control_refuse_group(struct request *request, const char *name)

@@ -20,6 +20,9 @@ bool control_find_pool(struct request *request, const char *target, struct regis
 /* Answers NoSuchGroup with the nearest name. */
 void control_refuse_group(struct request *request, const char *name);
 
+/* The fields of TooManyCells. */
+void control_report_cells(struct reply *reply, const struct group *group);
+
 /* While the supervisor stops, nothing is begun: answered with Stopping, true. */
 bool control_refuse_stopping(struct request *request);
 

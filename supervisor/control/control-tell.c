@@ -14,8 +14,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Long enough for people, shorter than what clients usually give a call. */
-
 void control_message_deinit(struct control_message *message)
 {
     payload_deinit(&message->payload);
@@ -24,16 +22,12 @@ void control_message_deinit(struct control_message *message)
 /* troupe-exec takes jobs, and would let every message die: its sender is to know. */
 static bool refuse_commands(struct request *request, const struct actor *actor)
 {
-    char name[CONFIG_GROUP_NAME_MAX + 1];
-    const size_t size = strcspn(actor->name, "/");
     const struct group *group;
     const char *program;
 
-    if (size >= sizeof(name) || actor->kind == ACTOR_EXCHANGE || actor->kind == ACTOR_CLIENT)
+    if (actor->kind == ACTOR_EXCHANGE || actor->kind == ACTOR_CLIENT)
         return false;
-    memcpy(name, actor->name, size);
-    name[size] = '\0';
-    group = registry_find(&request->context->registry, name);
+    group = registry_group_of(&request->context->registry, actor->name);
     program = group && group->config->exec_start ? group->config->exec_start[0] : NULL;
     if (!program || strcmp(basename(program), "troupe-exec") != 0)
         return false;

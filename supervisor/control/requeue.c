@@ -5,6 +5,7 @@
 #include "supervisor/context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/refusal.h"
 #include "supervisor/message/router.h"
 #include <errno.h>
 #include <stdio.h>
@@ -89,36 +90,6 @@ static void requeue_message(struct context *context, struct dead_letter *letter,
 
 /* ---- jobs ---- */
 
-static const char *job_refusal(int r)
-{
-    switch (r) {
-    case CELL_E_BUSY:
-        return "the group's queue is full";
-    case CELL_E_STOPPING:
-        return "the group is going away";
-    case CELL_E_NO_KEY:
-    case CELL_E_BAD_KEY:
-        return "the group picks cells by keys now, and it has none that could name one";
-    case CELL_E_TOO_MANY:
-        return "the group has as many cells as it may have";
-    default:
-        return strerror(r < 0 ? -r : EIO);
-    }
-}
-
-/* The group that an address is in; NULL if it is not there any more. */
-static struct group *find_group(const struct context *context, const char *address)
-{
-    char name[CONFIG_GROUP_NAME_MAX + 1];
-    const size_t size = address ? strcspn(address, "/") : 0;
-
-    if (size == 0 || size >= sizeof(name))
-        return NULL;
-    memcpy(name, address, size);
-    name[size] = '\0';
-    return registry_find(&context->registry, name);
-}
-
 static int submit(struct group *group, struct dead_letter *letter, struct job **ret)
 {
     struct payload *payload = &letter->payload;
@@ -140,7 +111,8 @@ static int submit(struct group *group, struct dead_letter *letter, struct job **
 static void requeue_job(struct context *context, struct dead_letter *letter, const char *to,
                         struct requeue_result *result)
 {
-    struct group *group = find_group(context, to ? to : letter->recipient);
+    struct group *group = registry_group_of(&context->registry, to ? to : letter->recipient);
+    const struct refusal *refusal;
     struct job *job;
     int r;
 
@@ -152,8 +124,9 @@ static void requeue_job(struct context *context, struct dead_letter *letter, con
     dead_letter_take(&context->dead_letters, letter);
     r = submit(group, letter, &job);
     if (r != 0) {
+        refusal = refusal_of(r);
         dead_letter_put(&context->dead_letters, letter);
-        fail(result, job_refusal(r));
+        fail(result, refusal ? refusal->text : strerror(-r));
         return;
     }
     protocol_id_format(&job->id, result->job);
@@ -170,28 +143,4 @@ void requeue_letter(struct context *context, struct dead_letter *letter, const c
         requeue_job(context, letter, to, result);
     else
         requeue_message(context, letter, to, result);
-}
-
-void requeue_letters(struct context *context, const struct dead_letter_filter *filter,
-                     const char *to, uint64_t after, struct requeue_result *result)
-{
-    struct dead_letters *letters = &context->dead_letters;
-    const uint64_t last = letters->last_id;
-    struct dead_letter_cursor cursor;
-    struct dead_letter *letter;
-
-    dead_letters_begin(letters, after, &cursor);
-    while ((letter = dead_letter_next(letters, filter, &cursor)) && letter->id <= last) {
-        const uint64_t n_before = letters->n_taken;
-
-        if (result->n_requeued + result->n_failed == REQUEUE_MAX) {
-            result->last = after;
-            return;
-        }
-        after = letter->id;
-        requeue_letter(context, letter, to, result);
-        /* What was taken may have been under the cursor, and so may what it made to be evicted. */
-        if (letters->n_taken != n_before)
-            dead_letters_begin(letters, after, &cursor);
-    }
 }

@@ -126,6 +126,18 @@ struct group *registry_find(const struct registry *registry, const char *name)
     return found ? registry->sorted[place] : NULL;
 }
 
+struct group *registry_group_of(const struct registry *registry, const char *address)
+{
+    char name[CONFIG_GROUP_NAME_MAX + 1];
+    const size_t size = address ? strcspn(address, "/") : 0;
+
+    if (size == 0 || size >= sizeof(name))
+        return NULL;
+    memcpy(name, address, size);
+    name[size] = '\0';
+    return registry_find(registry, name);
+}
+
 struct group *registry_after(const struct registry *registry, const char *name)
 {
     bool found;

@@ -42,6 +42,8 @@ int registry_add(struct registry *registry, struct group *group);
 void registry_remove(struct registry *registry, struct group *group);
 
 struct group *registry_find(const struct registry *registry, const char *name);
+/* The group that an address such as "group/cell/0" lies in; NULL if there is none. */
+struct group *registry_group_of(const struct registry *registry, const char *address);
 /* The first one whose name is behind that one ("" = of all) in the order of names; or NULL. */
 struct group *registry_after(const struct registry *registry, const char *name);
 struct group *registry_get(const struct registry *registry, uint64_t reference);

@@ -41,45 +41,37 @@ bool dead_letter_matches(const struct dead_letter *letter, const struct dead_let
     return letter->at >= filter->since;
 }
 
-void dead_letters_begin(const struct dead_letters *letters, uint64_t after,
-                        struct dead_letter_cursor *ret)
+void dead_letter_walk_begin(struct dead_letter_walk *walk, struct dead_letters *letters,
+                            bool newest_first)
 {
-    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++) {
-        const struct list *ring = &letters->rings[queue];
-        const struct list *node = ring->next;
-
-        while (node != ring && letter_of(node, link)->id <= after)
-            node = node->next;
-        ret->next[queue] = node;
-    }
+    *walk = (struct dead_letter_walk){.letters = letters};
+    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
+        list_cursor_begin(&walk->at[queue], &letters->cursors, &letters->rings[queue],
+                          newest_first);
 }
 
 /* The one under the cursor; NULL at the ring's end. */
-static struct dead_letter *under(const struct dead_letters *letters,
-                                 const struct dead_letter_cursor *cursor, unsigned queue)
+static struct dead_letter *under(const struct dead_letter_walk *walk, unsigned queue)
 {
-    const struct list *node = cursor->next[queue];
+    struct list *node = walk->at[queue].at;
 
-    return node != &letters->rings[queue] ? letter_of(node, link) : NULL;
+    return node && node != &walk->letters->rings[queue] ? letter_of(node, link) : NULL;
 }
 
-struct dead_letter *dead_letter_next(const struct dead_letters *letters,
-                                     const struct dead_letter_filter *filter,
-                                     struct dead_letter_cursor *cursor)
+struct dead_letter *dead_letter_walk_next(struct dead_letter_walk *walk)
 {
-    for (;;) {
-        struct dead_letter *letter = under(letters, cursor, DEAD_LETTERS);
-        struct dead_letter *error = under(letters, cursor, DEAD_ERRORS);
-        unsigned queue = DEAD_LETTERS;
+    struct dead_letter *letter = under(walk, DEAD_LETTERS), *error = under(walk, DEAD_ERRORS);
+    const bool newest_first = walk->at[DEAD_LETTERS].backward;
 
-        if (!letter || (error && error->id < letter->id)) {
-            letter = error;
-            queue = DEAD_ERRORS;
-        }
-        if (!letter)
-            return NULL;
-        cursor->next[queue] = letter->link.next;
-        if (dead_letter_matches(letter, filter))
-            return letter;
-    }
+    if (!letter || (error && (error->id > letter->id) == newest_first))
+        letter = error;
+    if (letter)
+        list_cursor_advance(&walk->at[dead_letter_queue_of(letter->reason)]);
+    return letter;
+}
+
+void dead_letter_walk_end(struct dead_letter_walk *walk)
+{
+    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
+        list_cursor_end(&walk->at[queue]);
 }

@@ -10,15 +10,15 @@
 
 static const char *const REASONS[_DEAD_N_REASONS] = {
     [DEAD_UNHANDLED] = "unhandled",
-    [DEAD_NO_MATCH] = "no-match",
+    [DEAD_NO_MATCH] = "no_match",
     [DEAD_GONE] = "gone",
-    [DEAD_MAILBOX_FULL] = "mailbox-full",
+    [DEAD_MAILBOX_FULL] = "mailbox_full",
     [DEAD_DROPPED] = "dropped",
-    [DEAD_LATE_REPLY] = "late-reply",
-    [DEAD_WRONG_REPLY] = "wrong-reply",
-    [DEAD_UNKNOWN_DEATH] = "unknown-death",
+    [DEAD_LATE_REPLY] = "late_reply",
+    [DEAD_WRONG_REPLY] = "wrong_reply",
+    [DEAD_UNKNOWN_DEATH] = "unknown_death",
     [DEAD_LOOP] = "loop",
-    [DEAD_NO_MEMORY] = "no-memory",
+    [DEAD_NO_MEMORY] = "no_memory",
     [DEAD_JOB] = "job",
     [DEAD_ERROR] = "error",
     [DEAD_CRASH] = "crash",
@@ -176,7 +176,6 @@ void dead_letter_take(struct dead_letters *letters, struct dead_letter *letter)
     list_cursors_pass(&letters->cursors, &letter->link);
     list_unlink(&letter->link);
     list_unlink(&letter->share_link);
-    letters->n_taken++;
     share_sub(letter->share, dead_letter_queue_of(letter->reason), 1);
     share_sub(letter->share, DEAD_SHARE_MEMORY, letter->memory);
 }
@@ -190,7 +189,9 @@ static void remove_letter(struct dead_letters *letters, struct dead_letter *lett
 void dead_letters_deinit(struct dead_letters *letters)
 {
     list_cursors_end(&letters->cursors);
-    (void)dead_letters_purge(letters, &(struct dead_letter_filter)DEAD_LETTER_FILTER_ANY);
+    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
+        list_for_each_safe (node, &letters->rings[queue])
+            remove_letter(letters, letter_of(node, link));
     shares_deinit(&letters->shares);
 }
 
@@ -344,17 +345,4 @@ uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_
         set_payload(letters, letter, payload);
     dead_letter_put(letters, letter);
     return letters->last_id;
-}
-
-uint64_t dead_letters_purge(struct dead_letters *letters, const struct dead_letter_filter *filter)
-{
-    uint64_t n = 0;
-
-    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
-        list_for_each_safe (node, &letters->rings[queue])
-            if (dead_letter_matches(letter_of(node, link), filter)) {
-                remove_letter(letters, letter_of(node, link));
-                n++;
-            }
-    return n;
 }

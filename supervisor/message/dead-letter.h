@@ -110,10 +110,9 @@ struct dead_letters {
     uint64_t last_id;
     uint64_t counts[_DEAD_N_REASONS]; /* since the start */
     uint64_t n_evicted;               /* made room for others */
-    uint64_t n_taken;                 /* out of the rings, for whatever reason: ends cursors */
 };
 
-/* Words such as "mailbox-full"; static. */
+/* Words such as "mailbox_full"; static. */
 const char *dead_letter_reason_to_string(enum dead_letter_reason reason);
 /* 0 or -EINVAL. */
 int dead_letter_reason_from_string(enum dead_letter_reason *ret, const char *text);
@@ -161,18 +160,15 @@ struct dead_letter_filter {
 bool dead_letter_matches(const struct dead_letter *letter, const struct dead_letter_filter *filter);
 
 /*
- * Walks both rings in the order of ids, from behind id `after`. To be used up before the messages
- * change.
+ * A walk over both rings in the order of ids, or newest first. Letters may come and go between two
+ * steps. Ended with dead_letter_walk_end().
  */
-struct dead_letter_cursor {
-    const struct list *next[_DEAD_N_QUEUES];
+struct dead_letter_walk {
+    struct dead_letters *letters;
+    struct list_cursor at[_DEAD_N_QUEUES];
 };
-void dead_letters_begin(const struct dead_letters *letters, uint64_t after,
-                        struct dead_letter_cursor *ret);
-/* NULL = no more. */
-struct dead_letter *dead_letter_next(const struct dead_letters *letters,
-                                     const struct dead_letter_filter *filter,
-                                     struct dead_letter_cursor *cursor);
-
-/* Removes all that match. Their number. */
-uint64_t dead_letters_purge(struct dead_letters *letters, const struct dead_letter_filter *filter);
+void dead_letter_walk_begin(struct dead_letter_walk *walk, struct dead_letters *letters,
+                            bool newest_first);
+/* NULL = no more. The letter that is returned may be taken out. */
+struct dead_letter *dead_letter_walk_next(struct dead_letter_walk *walk);
+void dead_letter_walk_end(struct dead_letter_walk *walk); /* harmless on a zeroed struct */

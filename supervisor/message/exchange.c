@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const char *const KINDS[_EXCHANGE_N_KINDS] = {
-    [EXCHANGE_SINGLE] = "single",           [EXCHANGE_TYPED_SINGLE] = "typed-single",
-    [EXCHANGE_TYPED_MULTI] = "typed-multi", [EXCHANGE_ROUTING_KEY] = "routing-key",
+    [EXCHANGE_SINGLE] = "single",           [EXCHANGE_TYPED_SINGLE] = "typed_single",
+    [EXCHANGE_TYPED_MULTI] = "typed_multi", [EXCHANGE_ROUTING_KEY] = "routing_key",
     [EXCHANGE_PATTERN] = "pattern",
 };
 

@@ -22,7 +22,7 @@
 
 #include "shared/base/list-cursor.h"
 #include "shared/base/list.h"
-#include "shared/exchange-kind.h"
+#include "shared/protocol/exchange-kind.h"
 #include "shared/protocol/topic.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,7 +83,7 @@ void exchange_deinit(struct exchange *exchange);
 /* Copied. 0 or -ENOMEM. */
 int exchange_describe(struct exchange *exchange, const char *description);
 
-/* "single" … "pattern"; static. */
+/* "single" … "pattern", as in the Varlink interface; static. */
 const char *exchange_kind_to_string(enum exchange_kind kind);
 /* 0 or -EINVAL. */
 int exchange_kind_from_string(enum exchange_kind *ret, const char *text);

@@ -8,6 +8,7 @@
 #include "supervisor/message/router.h"
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -316,14 +317,13 @@ static bool schedule_has_type(const struct schedule *schedule, const char *type,
     return topic->type_size == size && (size == 0 || memcmp(topic->type, type, size) == 0);
 }
 
-/* All of that type, whoever set them. */
-static unsigned cancel_all(struct actor *to, const char *type, uint32_t type_size)
+unsigned schedule_cancel_some(struct actor *to, const char *type, uint32_t type_size, unsigned max)
 {
     const uint64_t key = index_key(type, type_size);
     struct index_entry *entry, *next;
     unsigned n = 0;
 
-    for (entry = index_find(&to->schedules_by_type, key); entry; entry = next) {
+    for (entry = index_find(&to->schedules_by_type, key); entry && n < max; entry = next) {
         struct schedule *schedule = schedule_of(entry, by_type);
 
         next = index_find_next(entry);
@@ -356,7 +356,7 @@ static unsigned cancel_own(struct actor *to, const char *type, uint32_t type_siz
 unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
                               const struct actor *by)
 {
-    return !by || by == to ? cancel_all(to, type, type_size)
+    return !by || by == to ? schedule_cancel_some(to, type, type_size, UINT_MAX)
                            : cancel_own(to, type, type_size, by->reference);
 }
 

@@ -103,6 +103,8 @@ int schedule_add(struct context *context, const struct schedule_options *options
 unsigned schedule_cancel(struct context *context, uint64_t id, const struct actor *by);
 unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
                               const struct actor *by);
+/* At most `max` of exactly this type, whoever set them. Their number. */
+unsigned schedule_cancel_some(struct actor *to, const char *type, uint32_t type_size, unsigned max);
 
 /* The actor is gone: all timers for it end. Those that it has set for others go on. */
 void schedule_forget(struct actor *to);

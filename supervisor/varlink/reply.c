@@ -2,8 +2,8 @@
 
 #include "supervisor/varlink/reply.h"
 
+#include "shared/base/base64.h"
 #include "shared/base/utf8.h"
-#include "shared/base64.h"
 #include "supervisor/varlink/account.h"
 
 #include <errno.h>
@@ -207,6 +207,14 @@ void reply_int(struct reply *reply, const char *key, int64_t value)
 void reply_uint(struct reply *reply, const char *key, uint64_t value)
 {
     reply_int(reply, key, value > INT64_MAX ? INT64_MAX : (int64_t)value);
+}
+
+void reply_reference(struct reply *reply, const char *key, uint64_t value)
+{
+    char digits[24];
+
+    (void)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value);
+    reply_string(reply, key, digits);
 }
 
 void reply_bool(struct reply *reply, const char *key, bool value)

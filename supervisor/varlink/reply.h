@@ -47,6 +47,8 @@ void reply_int(struct reply *reply, const char *key, int64_t value);
 /* Above INT64_MAX (USEC_INFINITY and the like) it is written as INT64_MAX: JSON readers have no
  * more. */
 void reply_uint(struct reply *reply, const char *key, uint64_t value);
+/* As a string of digits: any 64 bits, which a JSON reader might round. */
+void reply_reference(struct reply *reply, const char *key, uint64_t value);
 void reply_bool(struct reply *reply, const char *key, bool value);
 
 /* {"encoding": "utf8" or "base64", "data": …}, whichever fits the bytes. */

@@ -27,13 +27,16 @@ static bool continues(const struct request_parts *parts)
 
 static void begin_reply(struct request_parts *parts)
 {
-    reply_array(request_begin(parts->request), parts->array);
+    request_begin(parts->request);
+    if (parts->array)
+        reply_array(request_part_reply(parts), parts->array);
     parts->empty = request_part_reply(parts)->size;
 }
 
 static void end_reply(struct request_parts *parts)
 {
-    reply_end_array(request_part_reply(parts));
+    if (parts->array)
+        reply_end_array(request_part_reply(parts));
     if (parts->finish)
         parts->finish(parts);
     request_end(parts->request); /* and drops us */
@@ -116,7 +119,7 @@ void request_in_parts(struct request *request, struct request_parts *parts)
     request->state = parts;
     request->drop = drop;
     request->sent = on_sent;
-    if (request_is_oneway(request)) {
+    if (parts->array && request_is_oneway(request)) {
         request_done(request);
         return;
     }

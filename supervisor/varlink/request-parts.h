@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * Answers that grow with the number of things there are: written a part at a time, a few parts in
+ * Calls whose work grows with the number of things there are: done a part at a time, a few parts in
  * each turn of the loop, so that nobody else waits for the whole. The things may change and go away
  * between two parts.
  *
- * Such an answer is a list: one array, and what follows it. Without "more" it is one reply, sent
- * when it is complete. With "more", if the method allows it, each part is a reply of its own, and
- * none is written before the client has read what it was sent.
+ * Such a call either lists things: the reply is one array, and what follows it. Without "more" it
+ * is one reply, sent when it is complete. With "more", if the method allows it, each part is a
+ * reply of its own, and none is written before the client has read what it was sent. Or the call
+ * changes things: then there is no array, and the reply is what follows the last part.
  */
 
 #include "supervisor/loop/work-queue.h"
@@ -18,7 +19,7 @@
 
 /* Embedded in the state of a method, which is on the heap. What is not set may be NULL. */
 struct request_parts {
-    const char *array; /* its key */
+    const char *array; /* its key; NULL = the call changes things */
     bool may_continue; /* several replies are fine with the method */
     /* Adds items until request_part_full(). Whether these were the last. */
     bool (*write)(struct request_parts *parts);

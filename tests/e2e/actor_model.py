@@ -154,7 +154,7 @@ class Model:
                 actor.queue.append(Envelope(envelope.message, envelope.type, envelope.key,
                                             ("x", envelope.channel), timer=envelope.timer))
         if not found:
-            self.die(envelope, "no-match")
+            self.die(envelope, "no_match")
 
     def die(self, envelope, reason):
         self.dead.append((envelope.message, reason))
@@ -255,7 +255,7 @@ class Model:
     def do_reply(self, actor, _, text):
         envelope = actor.hand
         if envelope.message in self.results:
-            self.dead.append((text, "late-reply"))
+            self.dead.append((text, "late_reply"))
         else:
             self.results[envelope.message] = text
 

@@ -228,14 +228,14 @@ class Toolkit(ActorsTestCase):
     def test_C7_a_reply_of_another_type_is_dead_and_the_ask_goes_on(self):
         self.s.create("a", "ask b/0 do.two 0 wanted other wanted", id="asks")
         self.assertEqual(self.s.wait_job("asks")["result"]["data"], "wanted x")
-        self.assertEqual(self.dead(1), [("wrong-reply", "other")])
+        self.assertEqual(self.dead(1), [("wrong_reply", "other")])
 
     def test_C7_time_out_is_an_error_or_the_default_and_a_late_reply_is_dead(self):
         bell = self.gate("b")
         self.assertEqual(self.do("a", "ask b/0 do.reply 1000 - answer x").split()[:2], ["error", "ETIMEDOUT"])
         self.assertEqual(self.do("a", "ask b/0 do.reply default - answer x"), "instead nothing by default")
         bell.ring()
-        self.assertEqual(self.dead(2), [("late-reply", "answer")] * 2)
+        self.assertEqual(self.dead(2), [("late_reply", "answer")] * 2)
 
     def test_C7_an_ask_that_nobody_will_answer_fails_at_once(self):
         self.assertEqual(self.do("a", "ask b/0 do.refuse 0 - x").split()[0], "error")
@@ -285,7 +285,7 @@ class Exchanges(ActorsTestCase):
     def test_C9_single_the_last_subscription_gets_everything(self):
         self.exchange(0)
         self.assertEqual(self.sends("t"), "")
-        self.assertEqual(self.dead(1), [("no-match", "t")])
+        self.assertEqual(self.dead(1), [("no_match", "t")])
         self.subscribe("b")
         self.assertEqual(self.sends("t"), "b")
         self.subscribe("c", "other")

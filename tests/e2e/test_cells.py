@@ -224,7 +224,7 @@ class Bounds(TestCase):
         for _ in range(2):  # a quarter of it is everybody's own
             s.create("mail", load, key="c")
         self.refused("Busy", s.create, "mail", load, key="c")
-        self.assertEqual(self.refused("BadPayload", s.create, "mail", "x" * 1048000, key="d")["problem"][:8], "it is ab")
+        self.assertEqual(self.refused("BadPayload", s.create, "mail", "x" * 1048000, key="d")["problem"][:8], "the payl")
         self.assertLess(s.group("mail")["queue_bytes"], 2 << 20)
         bell.ring(12)
         s.until(lambda: s.group("mail")["succeeded"] == 12)

@@ -167,12 +167,12 @@ class Office(OfficeTestCase):
         self.call("Pause", actor="office/1")
         self.assertEqual(self.ask("office/0", "clerk.consult", "office/1 1 shall we?"), "perhaps")
         self.call("Resume", actor="office/1")
-        self.wait_letters([("late-reply", "answer.polite")])
+        self.wait_letters([("late_reply", "answer.polite")])
 
     def test_C7_an_answer_of_another_type_does_not_count(self):
         asking = self.s.connect()
         asking.send("io.troupe.Actors.Ask", {"to": "office/0", "type": "clerk.question", "reply_type": "number"})
-        self.wait_letters([("wrong-reply", "answer.polite")])
+        self.wait_letters([("wrong_reply", "answer.polite")])
 
     def test_C7_the_end_of_somebody_is_told(self):
         self.assertEqual(self.ask("office/0", "clerk.watch", "office/2"), "1")
@@ -186,7 +186,7 @@ class Office(OfficeTestCase):
         self.assertEqual(self.sends("post", "invoice.paid", key="de.bonn"), [1, 2])
         self.assertEqual(self.sends("post", "invoice.paid"), [1])
         self.assertEqual(self.sends("post", "reminder"), [])
-        self.wait_letters([("no-match", "reminder")])
+        self.wait_letters([("no_match", "reminder")])
 
     def test_C9_unsubscribing_takes_the_exact_type_and_key_and_ones_own_only(self):
         for clerk in 0, 1:
@@ -205,7 +205,7 @@ class Office(OfficeTestCase):
         self.assertEqual(self.sends("only", "a"), [1])
 
     def test_C9_typed_single_exact_first_then_the_first_registered_ancestor(self):
-        self.call("CreateExchange", name="typed", kind="typed-single")
+        self.call("CreateExchange", name="typed", kind="typed_single")
         for clerk, type in enumerate(["*", "order", "order.new"]):
             self.ask(f"office/{clerk}", "clerk.subscribe", f"typed {type}")
         self.assertEqual(self.sends("typed", "order.new"), [2])
@@ -214,7 +214,7 @@ class Office(OfficeTestCase):
         self.assertEqual(self.sends("typed", "order.old"), [2])
 
     def test_C9_typed_multi_all_ancestors(self):
-        self.call("CreateExchange", name="all", kind="typed-multi")
+        self.call("CreateExchange", name="all", kind="typed_multi")
         for clerk, type in enumerate(["*", "order", "order.new"]):
             self.ask(f"office/{clerk}", "clerk.subscribe", f"all {type}")
         self.assertEqual(self.sends("all", "order.new"), [0, 1, 2])

@@ -62,8 +62,8 @@ class Ends(TestCase):
     def test_J2_live_duplicate_id_is_refused(self):
         bell = Bell(self.s, "bell")
         self.s.create("actor", f"wait {bell.path}", id="one")
-        self.assertEqual(self.refused("Exists", self.s.create, "actor", "echo", id="one"), {"id": "one"})
-        self.refused("Exists", self.s.do, "actor", "echo", id="one")
+        self.assertEqual(self.refused("JobExists", self.s.create, "actor", "echo", id="one"), {"id": "one"})
+        self.refused("JobExists", self.s.do, "actor", "echo", id="one")
         bell.ring()
         self.assertEqual(self.s.wait_job("one")["state"], "succeeded")
 

@@ -26,7 +26,7 @@ class Refusals(ActorsTestCase):
             self.assertEqual((name, parameters["option"]), ("BadOption", "key"))
             self.assertIn("Cells=by-key", parameters["allowed"])
         self.call("Tell", to="keyed", key="one")
-        self.assertEqual(self.refused(key="two"), ("TooMany", {"what": "cells (CellsMax=)"}))
+        self.assertEqual(self.refused(key="two"), ("TooManyCells", {"group": "keyed", "maximum": 1}))
         error = self.s.ctl("tell", "keyed", "hello").stderr
         self.assertIn("Cells=by-key", error)
         self.assertNotIn("did you mean", error)
@@ -121,7 +121,7 @@ class Shortages(TestCase):
             s.call("io.troupe.Actors.Tell", to="post", type="x", payload=text("y"))
         self.assertEqual(error.exception.name, "Internal")
         [letter] = s.call("io.troupe.Actors.ListDeadLetters")["letters"]
-        self.assertEqual((letter["reason"], letter["recipient"]), ("no-memory", "post"))
+        self.assertEqual((letter["reason"], letter["recipient"]), ("no_memory", "post"))
 
     def test_a_result_that_is_lost_for_want_of_memory_says_so(self):
         s = self.faulty("payload:1", ACTOR, Jobs={"MaxRetries": 0})

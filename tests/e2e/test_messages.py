@@ -503,14 +503,14 @@ class Hostile(Case):
         s.call("Reload")
         s.wait_worker("actor/1", "idle")
         actors = ("actor/0", "actor/1")
-        s.call("io.troupe.Actors.CreateExchange", name="news", kind="typed-multi")
+        s.call("io.troupe.Actors.CreateExchange", name="news", kind="typed_multi")
         for name in actors:
             s.call("io.troupe.Actors.Subscribe", actor=name, exchange="news")
             s.call("io.troupe.Actors.Pause", actor=name)
         job = s.create("driver", "ask news echo hi")
         s.until(lambda: all(s.call("io.troupe.Actors.Lookup", name=name)["actor"]["waiting"] == 1 for name in actors))
         self.assertEqual(self.said(s, "ask", "culprit/0", "x", "x"), " ")
-        late, _ = s.pages("io.troupe.Actors.ListDeadLetters", "letters", filter={"reason": "late-reply"})
+        late, _ = s.pages("io.troupe.Actors.ListDeadLetters", "letters", filter={"reason": "late_reply"})
         self.assertGreater(len(late), 1000)
         # The one that met an open ask names who waits for it.
         asked = {letter["recipient"] for letter in late if letter.get("recipient")}

@@ -36,7 +36,7 @@ class Places(ActorsTestCase):
         self.assertEqual(self.do("a", "lookup b/0"), reference)
         self.assertEqual(self.do("b", "lookup self"), reference)
         listed = [a["reference"] for a in self.call("ListActors", under="b/0")["actors"]]
-        self.assertEqual(listed, [int(reference)])
+        self.assertEqual(listed, [reference])
         self.do("a", f"tell ={reference} hello - meanwhile")
         self.wait_line("b", "hello - meanwhile")
         self.do("a", "tell b hello - any")

@@ -483,7 +483,7 @@ class Providers(Case):
         os.write(s.north.fd, b"no we are closed\n")
         s.call("io.troupe.Actors.Tell", to="provision/acme/0", type="provider.error", payload={
             "encoding": "utf8", "data": json.dumps({"text": "a stranger's error"})})
-        [late] = self.dead_letters(s, reason="late-reply")
+        [late] = self.dead_letters(s, reason="late_reply")
         self.assertEqual((late["sender"], late["type"]), ("north/1", "provider.error"))
         [stray] = self.dead_letters(s, reason="unhandled")
         self.assertEqual((stray["recipient"], stray["type"]), ("provision/acme/0", "provider.error"))
@@ -502,7 +502,7 @@ class Providers(Case):
         s.call("Resize", target="north", size=1, wait=True)
         s.desk.ring()
         self.assertEqual(s.wait_job("order")["state"], "succeeded")
-        [letter] = self.dead_letters(s, reason="unknown-death")
+        [letter] = self.dead_letters(s, reason="unknown_death")
         self.assertEqual((letter["recipient"], letter["type"]), ("provision/acme/0", "terminated"))
         self.assertIn("warning: provision/acme/0: a death notice for it is about something unknown", s.log())
 

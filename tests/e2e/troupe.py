@@ -19,6 +19,8 @@ import tempfile
 import time
 import unittest
 
+from interface import Checker
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -56,6 +58,9 @@ def example(name):
 ACTOR = helper("workers/actor")
 
 
+CHECKER = Checker(os.path.join(TOP, "supervisor", "control"))
+
+
 class VarlinkError(Exception):
     """An error reply. name: the last part, "NoSuchGroup"; full: with the interface."""
 
@@ -65,13 +70,15 @@ class VarlinkError(Exception):
 
 
 class Varlink:
-    """One connection."""
+    """One connection. Each reply is checked against the declaration of the method that was called."""
 
     def __init__(self, path, limit=LIMIT):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(limit)
         self.socket.connect(path)
         self.buffer = b""
+        self.sent = b""
+        self.calls = []  # methods whose replies are to come; None = not a call
 
     def close(self):
         self.socket.close()
@@ -89,7 +96,20 @@ class Varlink:
         self.send_raw(json.dumps(message).encode() + b"\0")
 
     def send_raw(self, data):
+        self._expect(data)
         self.socket.sendall(data)
+
+    def _expect(self, data):
+        *messages, self.sent = (self.sent + data).split(b"\0")
+        for message in messages:
+            try:
+                call = json.loads(message)
+                if call.get("oneway"):
+                    continue
+                method = call["method"]
+            except (ValueError, LookupError, AttributeError, RecursionError):
+                method = None
+            self.calls.append(method if isinstance(method, str) else None)
 
     def receive(self):
         """The next reply as it is. EOFError when the other side has closed."""
@@ -99,7 +119,11 @@ class Varlink:
                 raise EOFError("connection closed")
             self.buffer += data
         message, _, self.buffer = self.buffer.partition(b"\0")
-        return json.loads(message)
+        message = json.loads(message)
+        CHECKER.check(self.calls[0] if self.calls else None, message)
+        if self.calls and not message.get("continues"):
+            self.calls.pop(0)
+        return message
 
     def reply(self):
         """The parameters of the next reply, and whether more follow."""

@@ -6,8 +6,8 @@
  * encoders: what they write must be read back as it was.
  */
 
+#include "shared/base/base64.h"
 #include "shared/base/log.h"
-#include "shared/base64.h"
 #include "supervisor/context.h"
 #include "supervisor/control/control.h"
 #include "supervisor/group/group.h"

@@ -80,7 +80,7 @@ static int stopping(const json_t *p)
 static int not_an_actor(const json_t *p)
 {
     complain("group '%s' is a plain service (Type=service): it has no queue and takes no jobs",
-             field_has(p, "group") ? field_text(p, "group") : field_text(p, "target"));
+             field_text(p, "group"));
     return EXIT_FAILED;
 }
 
@@ -99,13 +99,15 @@ static int too_many_cells(const json_t *p)
     return EXIT_BUSY;
 }
 
-static int exists(const json_t *p)
+static int name_exists(const json_t *p)
 {
-    if (field_has(p, "name")) {
-        complain("'%s' exists: groups, exchanges and actors' names share one name space",
-                 field_text(p, "name"));
-        return EXIT_BUSY;
-    }
+    complain("'%s' exists: groups, exchanges and actors' names share one name space",
+             field_text(p, "name"));
+    return EXIT_BUSY;
+}
+
+static int job_exists(const json_t *p)
+{
     complain("a job '%s' exists: it is live, or its result is still kept", field_text(p, "id"));
     return EXIT_BUSY;
 }
@@ -161,7 +163,8 @@ static const struct explanation explanations[] = {
     {"NotAnActor", not_an_actor},
     {"Busy", busy},
     {"TooManyCells", too_many_cells},
-    {"Exists", exists},
+    {"JobExists", job_exists},
+    {"NameExists", name_exists},
     {"BadId", bad_id},
     {"BadOption", bad_option},
     {"BadPayload", bad_payload},

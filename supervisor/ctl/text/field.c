@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/text/field.h"
 
+#include "shared/base/base64.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
-#include "shared/base64.h"
+#include <stdio.h>
 #include <string.h>
 
 const char *field_text(const json_t *object, const char *name)
@@ -11,6 +12,28 @@ const char *field_text(const json_t *object, const char *name)
     const char *text = json_string_value(json_object_get(object, name));
 
     return text ? text : "";
+}
+
+static void replace(char *text, char from, char to)
+{
+    while ((text = strchr(text, from)))
+        *text = to;
+}
+
+const char *field_enum(const json_t *object, const char *name, char buffer[FIELD_ENUM_SIZE])
+{
+    (void)snprintf(buffer, FIELD_ENUM_SIZE, "%s", field_text(object, name));
+    replace(buffer, '_', '-');
+    return buffer;
+}
+
+json_t *field_enum_new(const char *text)
+{
+    _cleanup_free_ char *copy = text ? strdup(text) : NULL;
+
+    if (copy)
+        replace(copy, '-', '_');
+    return copy ? json_string(copy) : NULL;
 }
 
 bool field_has(const json_t *object, const char *name)

@@ -12,6 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define FIELD_ENUM_SIZE 32
+/* An enum as people write it, with hyphens: "no_match" is "no-match". In `buffer`. */
+const char *field_enum(const json_t *object, const char *name, char buffer[FIELD_ENUM_SIZE]);
+#define ENUM(object, name) field_enum(object, name, (char[FIELD_ENUM_SIZE]){0})
+/* The reverse, for a call; NULL if `text` is NULL. */
+json_t *field_enum_new(const char *text);
+
 /* Text is borrowed from the object. The comment at each line shows the default. */
 const char *field_text(const json_t *object, const char *name);          /* "" */
 bool field_has(const json_t *object, const char *name);                  /* present and not null */

@@ -94,7 +94,7 @@ static void show_exchanges(const struct terminal *terminal, const json_t *exchan
         const json_t *exchange = json_array_get(exchanges, i);
 
         table_add(&table, "%s", SAFE(field_text(exchange, "name")));
-        table_add(&table, "%s%s", SAFE(field_text(exchange, "kind")),
+        table_add(&table, "%s%s", SAFE(ENUM(exchange, "kind")),
                   field_true(exchange, "paused") ? ", paused" : "");
         table_add(&table, "%s", COUNT(field_count(exchange, "subscriptions")));
         table_add(&table, "%s", COUNT(field_count(exchange, "accepted")));
@@ -214,7 +214,7 @@ int verb_exchanges(struct invocation *invocation)
     if (strcmp(what, "delete") == 0 && name && !kind)
         return order(invocation, CALL_ACTORS "DeleteExchange", json_pack("{s:s}", "name", name));
     if (strcmp(what, "create") == 0 && kind) {
-        parameters = json_pack("{s:s, s:s}", "name", name, "kind", kind);
+        parameters = json_pack("{s:s, s:o}", "name", name, "kind", field_enum_new(kind));
         return order(invocation, CALL_ACTORS "CreateExchange", parameters);
     }
     complain("usage: troupectl exchanges [list | show NAME | create NAME KIND | delete NAME]");

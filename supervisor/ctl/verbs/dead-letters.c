@@ -29,9 +29,9 @@ static bool has_filter(const struct options *options)
 /* `queue` NULL = both. */
 static json_t *filter_json(const struct options *options, const char *queue)
 {
-    json_t *filter = json_pack("{s:s*, s:s*, s:s*, s:s*, s:s*, s:s*}", "queue", queue, "sender",
+    json_t *filter = json_pack("{s:s*, s:s*, s:s*, s:s*, s:o*, s:s*}", "queue", queue, "sender",
                                options->from, "recipient", options->to, "type", options->type,
-                               "reason", options->reason, "job", options->job);
+                               "reason", field_enum_new(options->reason), "job", options->job);
 
     if (filter && options->since > 0)
         json_object_set_new(filter, "since_at",
@@ -51,7 +51,7 @@ static void add_why(struct table *table, const json_t *letter)
     _cleanup_free_ char *line = strndup(text, first);
     bool job = field_has(letter, "job") && *text != '\0', sent = field_has(letter, "sender");
 
-    table_add(table, "%s%s%s%s%s%s", job ? "" : SAFE(field_text(letter, "reason")),
+    table_add(table, "%s%s%s%s%s%s", job ? "" : SAFE(ENUM(letter, "reason")),
               !job && sent ? ", from " : "", !job && sent ? SAFE(field_text(letter, "sender")) : "",
               !job && *text ? ": " : "", SAFE_LINE(line ? line : ""),
               text[first] != '\0' && text[first + 1] != '\0' ? " …" : "");
@@ -101,7 +101,7 @@ static void show_counts(const struct terminal *terminal, const json_t *counts)
     for (size_t i = 0; i < json_array_size(counts); i++) {
         const json_t *count = json_array_get(counts, i);
         fprintf(file, "%s%s %s", i > 0 ? ", " : "", COUNT(field_count(count, "count")),
-                SAFE(field_text(count, "reason")));
+                SAFE(ENUM(count, "reason")));
     }
     if (fclose(file) == 0)
         terminal_print(terminal, DIM "so far, of both queues: %s" PLAIN, text);
@@ -177,7 +177,7 @@ static void show_letter(const struct terminal *terminal, const json_t *letter, u
     const json_t *deaths = json_object_get(letter, "deaths");
 
     terminal_print(terminal, BOLD "%" PRId64 PLAIN ": %s%s" PLAIN ", %s (%s)",
-                   field_int(letter, "id"), RED, SAFE(field_text(letter, "reason")),
+                   field_int(letter, "id"), RED, SAFE(ENUM(letter, "reason")),
                    AGO(now, field_usec(letter, "at")), TIME(field_usec(letter, "at")));
     show_field(terminal, letter, "Why", "text");
     if (field_has(letter, "code"))
@@ -216,32 +216,28 @@ static int show_one(struct invocation *invocation, int64_t id)
 
 /* ---- requeue, purge ---- */
 
-/* The combined outcome of several calls. */
-struct outcome {
-    uint64_t requeued, failed;
-    int64_t last; /* 0 = complete */
-};
-
-static int requeue_some(struct invocation *invocation, json_t *parameters, struct outcome *outcome)
+/* `*ret_failed`: how many could not be sent. */
+static int requeue(struct invocation *invocation, json_t *parameters, uint64_t *ret_failed)
 {
+    const bool several = json_object_get(parameters, "filter");
     const char *to = invocation->options.send_to;
     json_t *reply;
     int r;
 
     if (parameters && to)
         json_object_set_new(parameters, "to", json_string(to));
-    r = call(invocation, CALL_ACTORS "Requeue", parameters, false, &reply);
+    r = call(invocation, CALL_ACTORS "Requeue", parameters, several, &reply);
     if (r != EXIT_OK)
         return r;
-    outcome->requeued += field_count(reply, "requeued");
-    outcome->failed += field_count(reply, "failed");
-    outcome->last = field_int(reply, "last");
+    *ret_failed = field_count(reply, "failed");
     if (invocation->options.json)
         r = call_print_json_line(reply);
     else if (field_has(reply, "job") && !invocation->options.quiet)
         terminal_print(&invocation->out, "%s", SAFE(field_text(reply, "job")));
+    else if (several && !invocation->options.quiet)
+        terminal_print(&invocation->out, "%s requeued", COUNT(field_count(reply, "requeued")));
     if (field_has(reply, "problem"))
-        complain("%s could not be sent and stay; the last: %s", COUNT(field_count(reply, "failed")),
+        complain("%s could not be sent and stay; the last: %s", COUNT(*ret_failed),
                  field_text(reply, "problem"));
     json_decref(reply);
     return r;
@@ -249,18 +245,12 @@ static int requeue_some(struct invocation *invocation, json_t *parameters, struc
 
 static int requeue_filtered(struct invocation *invocation, const char *queue)
 {
-    struct outcome outcome = {0};
-    int r;
+    uint64_t failed = 0;
+    int r =
+        requeue(invocation, json_pack("{s:o}", "filter", filter_json(&invocation->options, queue)),
+                &failed);
 
-    do
-        r = requeue_some(invocation,
-                         json_pack("{s:o, s:I}", "filter", filter_json(&invocation->options, queue),
-                                   "after", (json_int_t)outcome.last),
-                         &outcome);
-    while (r == EXIT_OK && outcome.last > 0);
-    if (r == EXIT_OK && !invocation->options.json && !invocation->options.quiet)
-        terminal_print(&invocation->out, "%s requeued", COUNT(outcome.requeued));
-    return r == EXIT_OK && outcome.failed > 0 ? EXIT_FAILED : r;
+    return r == EXIT_OK && failed > 0 ? EXIT_FAILED : r;
 }
 
 static int purge(struct invocation *invocation, json_t *parameters)
@@ -268,7 +258,7 @@ static int purge(struct invocation *invocation, json_t *parameters)
     json_t *reply;
     int r;
 
-    r = call(invocation, CALL_ACTORS "Purge", parameters, false, &reply);
+    r = call(invocation, CALL_ACTORS "Purge", parameters, true, &reply);
     if (r != EXIT_OK)
         return r;
     if (invocation->options.json)
@@ -296,11 +286,11 @@ static int change_filtered(struct invocation *invocation, bool requeue, const ch
 static int change_one(struct invocation *invocation, const char *what, int64_t id)
 {
     json_t *parameters = json_pack("{s:I}", "id", (json_int_t)id);
-    struct outcome outcome = {0};
+    uint64_t failed;
 
     if (strcmp(what, "purge") == 0)
         return purge(invocation, parameters);
-    return requeue_some(invocation, parameters, &outcome);
+    return requeue(invocation, parameters, &failed);
 }
 
 /* Tries all ids; the last failure is the exit status. */

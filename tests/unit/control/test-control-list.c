@@ -235,6 +235,80 @@ START_TEST(who_goes_in_the_middle_of_a_list_leaves_nothing_behind)
 }
 END_TEST
 
+/* Asks, and gives the member of the reply; `*turns`: of the loop, until it came. */
+static json_int_t count_changes(const char *call, const char *member, unsigned *turns)
+{
+    struct loop_deferred turn;
+    json_int_t n;
+    json_t *reply;
+
+    n_turns = 0;
+    loop_deferred_init(&turn, on_turn);
+    loop_defer(fake_context.loop, &turn);
+    reply = parameters_of(fake_ask(client, call));
+    loop_undefer(&turn);
+    *turns = n_turns;
+    n = json_integer_value(json_object_get(reply, member));
+    json_decref(reply);
+    return n;
+}
+
+#define CALL(method, filter)                                                                       \
+    "{\"method\":\"io.troupe.Actors." method "\",\"parameters\":{" filter "}}"
+/* Things that are changed in a turn, at most. */
+#define CHANGED_PER_TURN (PER_TURN / 8)
+
+START_TEST(dead_letters_are_purged_over_many_turns)
+{
+    unsigned turns;
+
+    add_letters(DEAD_GONE, MANY);
+    add_letters(DEAD_ERROR, 1);
+    ck_assert_int_eq(
+        count_changes(CALL("Purge", "\"filter\":{\"queue\":\"errors\"}"), "purged", &turns), 1);
+    ck_assert_uint_ge(turns, MANY / PER_TURN);
+    ck_assert_int_eq(count_changes(CALL("Purge", "\"filter\":{}"), "purged", &turns), MANY);
+    ck_assert_uint_ge(turns, MANY / CHANGED_PER_TURN);
+}
+END_TEST
+
+START_TEST(dead_letters_are_requeued_over_many_turns_and_once_each)
+{
+    unsigned turns;
+
+    add_letters(DEAD_GONE, MANY);
+    ck_assert_int_eq(count_changes(CALL("Requeue", "\"filter\":{}"), "failed", &turns), MANY);
+    ck_assert_uint_ge(turns, MANY / CHANGED_PER_TURN);
+    ck_assert_int_eq(
+        count_changes(CALL("Requeue", "\"filter\":{},\"to\":\"test\""), "requeued", &turns), MANY);
+    ck_assert_uint_ge(turns, MANY / CHANGED_PER_TURN);
+}
+END_TEST
+
+START_TEST(timers_of_one_type_are_cancelled_over_many_turns)
+{
+    unsigned turns;
+
+    for (int i = 0; i < MANY; i++)
+        json_decref(parameters_of(
+            fake_ask(client, CALL("Schedule", "\"to\":\"test\",\"delay_usec\":3600000000"))));
+    ck_assert_int_eq(
+        count_changes(CALL("Unschedule", "\"to\":\"test\",\"type\":\"\""), "cancelled", &turns),
+        MANY);
+    ck_assert_uint_ge(turns, MANY / CHANGED_PER_TURN);
+}
+END_TEST
+
+START_TEST(a_oneway_purge_is_carried_out)
+{
+    add_letters(DEAD_GONE, MANY);
+    fake_send(client, "{\"method\":\"io.troupe.Actors.Purge\",\"oneway\":true,"
+                      "\"parameters\":{\"filter\":{}}}");
+    json_decref(parameters_of(fake_ask(client, "{\"method\":\"io.troupe.Supervisor.GetInfo\"}")));
+    ck_assert_ptr_null(dead_letter_find(&fake_context.dead_letters, MANY));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("control-list");
@@ -251,6 +325,10 @@ int main(void)
     tcase_add_test(tcase, dead_letters_are_listed_page_by_page_over_many_turns);
     tcase_add_test(tcase, dead_letters_that_go_while_they_are_listed_take_nothing_along);
     tcase_add_test(tcase, who_goes_in_the_middle_of_a_list_leaves_nothing_behind);
+    tcase_add_test(tcase, dead_letters_are_purged_over_many_turns);
+    tcase_add_test(tcase, dead_letters_are_requeued_over_many_turns_and_once_each);
+    tcase_add_test(tcase, timers_of_one_type_are_cancelled_over_many_turns);
+    tcase_add_test(tcase, a_oneway_purge_is_carried_out);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

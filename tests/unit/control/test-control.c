@@ -504,7 +504,7 @@ START_TEST(a_job_is_created_shown_listed_and_cancelled)
     answer = ask(JOBS("List", "{\"group\":\"test\"}"));
     ck_assert_uint_eq(json_array_size(json_object_get(answer, "jobs")), 1);
     json_decref(answer);
-    check_refused("Exists", "id", "a",
+    check_refused("JobExists", "id", "a",
                   JOBS("Create", "{\"group\":\"test\",\"options\":{\"id\":\"a\"}}"));
     check_done(JOBS("Cancel", "{\"id\":\"a\"}"));
     check_refused("AlreadyEnded", "state", "cancelled", JOBS("Cancel", "{\"id\":\"a\"}"));

@@ -290,7 +290,7 @@ START_TEST(every_documented_error_has_its_exit_status)
         {"io.troupe.Jobs.NoSuchJob", EXIT_NOT_FOUND},
         {"io.troupe.Supervisor.NoSuchTarget", EXIT_NOT_FOUND},
         {"io.troupe.Jobs.Busy", EXIT_BUSY},
-        {"io.troupe.Jobs.Exists", EXIT_BUSY},
+        {"io.troupe.Jobs.JobExists", EXIT_BUSY},
         {"io.troupe.Jobs.CancelAlreadyRequested", EXIT_BUSY},
         {"io.troupe.Jobs.TooManyClients", EXIT_BUSY},
         {"io.troupe.Supervisor.Stopping", EXIT_BUSY},

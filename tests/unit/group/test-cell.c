@@ -348,16 +348,15 @@ END_TEST
 START_TEST(J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports)
 {
     const struct job *crash = accepted("crash"), *error = accepted("error");
-    const struct dead_letter_filter any = DEAD_LETTER_FILTER_ANY;
-    struct dead_letter_cursor cursor;
+    struct dead_letter_walk walk;
     const struct dead_letter *envelope;
     char id[PROTOCOL_ID_TEXT];
     unsigned n = 0;
 
     group_start(group);
     run_jobs();
-    dead_letters_begin(&context.dead_letters, 0, &cursor);
-    for (; (envelope = dead_letter_next(&context.dead_letters, &any, &cursor)); n++) {
+    dead_letter_walk_begin(&walk, &context.dead_letters, false);
+    for (; (envelope = dead_letter_walk_next(&walk)); n++) {
         const bool crashed = strcmp(envelope->job, protocol_id_format(&crash->id, id)) == 0;
 
         ck_assert_int_eq(envelope->reason, DEAD_JOB);
@@ -371,6 +370,7 @@ START_TEST(J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports)
         for (uint32_t i = 0; i < envelope->n_deaths; i++)
             ck_assert_uint_eq(envelope->deaths[i]->attempt, i + 1);
     }
+    dead_letter_walk_end(&walk);
     ck_assert_uint_eq(n, 2);
 }
 END_TEST

@@ -2,8 +2,8 @@
 
 /* The protocol without a socket: reading calls, writing answers, and the encodings of bytes. */
 
+#include "shared/base/base64.h"
 #include "shared/base/utf8.h"
-#include "shared/base64.h"
 #include "supervisor/varlink/reply.h"
 #include "supervisor/varlink/varlink.h"
 #include <check.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base64.h"
+#include "shared/base/base64.h"
 
 #include <errno.h>
 #include <stdint.h>
