@@ -117,7 +117,10 @@ $(STAMP): export STAMP_TEXT = $(CC) $(FLAGS) $(LDFLAGS)
 $(BUILD)/obj/%.o: %.c $(STAMP)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(FLAGS) -MT $@ -c -o $@ $<
+	$(Q)$(CC) $(FLAGS) $(VISIBILITY) -MT $@ -c -o $@ $<
+
+# libtroupe exports what is marked _public_ and listed in its version script, nothing else.
+$(call object,$(WORKER)): VISIBILITY = -fvisibility=hidden
 
 # The same code with fault points: "fail the Nth call", "die at the Nth step".
 $(BUILD)/faults/obj/%.o: %.c $(STAMP)
@@ -211,7 +214,9 @@ $(foreach name,$(EXAMPLES),$(eval $(call example,$(name))))
 
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhelpers.a $(BUILD)/libctl.a \
 		$(BUILD)/libexec.a $(BUILD)/libsupervisor.a $(BUILD)/libworker.a $(BUILD)/libshared.a
-	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS)
+	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS) $(WRAPPED)
+# Lets an allocation of the library fail.
+$(BUILD)/tests/unit/message/test-actor: WRAPPED := -Wl,--wrap=malloc
 
 # What an example does by itself can be tested like a module of ours.
 $(BUILD)/tests/unit/examples/test-decimal: $(call object,worker/examples/bank/decimal.c)
@@ -226,6 +231,12 @@ $(BUILD)/tests/e2e/preload/%.so: tests/e2e/preload/%.c $(STAMP)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(FLAGS) -fPIC -shared -MT $@ -o $@ $<
+
+# With the shared library, as a program that was linked with an older one runs.
+$(BUILD)/tests/e2e/old-layout: $(BUILD)/obj/tests/e2e/old-layout.o $(BUILD)/libtroupe.so
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(LINK) -o $@ $< -L$(BUILD) -ltroupe -Wl,-rpath,$(abspath $(BUILD))
 
 # Workers for tests are programs as users write them; those that break the rules need the layout too.
 $(BUILD)/tests/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libtroupe.a $(BUILD)/libshared.a

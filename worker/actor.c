@@ -2,6 +2,7 @@
 #include "worker/actor.h"
 
 #include "shared/base/cleanup.h"
+#include "worker/public.h"
 #include <string.h>
 
 void actor_init(struct troupe_actor *actor, const struct carrier *carrier)
@@ -216,40 +217,40 @@ bool actor_silent(struct troupe_actor *actor)
     return true;
 }
 
-int troupe_actor_leave(struct troupe_actor *actor, const char *reason)
+_public_ int troupe_actor_leave(struct troupe_actor *actor, const char *reason)
 {
     if (!actor->carrier.class->leave)
         return -EINVAL;
     return actor->carrier.class->leave(actor->carrier.owner, reason ? reason : "");
 }
 
-int troupe_actor_turn(struct troupe_actor *actor, uint64_t timeout_usec)
+_public_ int troupe_actor_turn(struct troupe_actor *actor, uint64_t timeout_usec)
 {
     return actor->carrier.class->turn(actor->carrier.owner, timeout_usec);
 }
 
 /* ---- what the program sets ---- */
 
-int troupe_actor_on_message(struct troupe_actor *actor, const char *type, troupe_message_fn fn,
-                            void *userdata)
+_public_ int troupe_actor_on_message(struct troupe_actor *actor, const char *type,
+                                     troupe_message_fn fn, void *userdata)
 {
     return handlers_set(&actor->handlers, type, fn, userdata);
 }
 
-void troupe_actor_become(struct troupe_actor *actor, troupe_message_fn fn, void *userdata)
+_public_ void troupe_actor_become(struct troupe_actor *actor, troupe_message_fn fn, void *userdata)
 {
     actor->became = true;
     actor->behaviour = fn;
     actor->behaviour_userdata = userdata;
 }
 
-void troupe_actor_become_default(struct troupe_actor *actor)
+_public_ void troupe_actor_become_default(struct troupe_actor *actor)
 {
     actor->became = false;
 }
 
-void troupe_actor_on_silence(struct troupe_actor *actor, uint64_t timeout_usec,
-                             troupe_silence_fn fn, void *userdata)
+_public_ void troupe_actor_on_silence(struct troupe_actor *actor, uint64_t timeout_usec,
+                                      troupe_silence_fn fn, void *userdata)
 {
     bool wanted = timeout_usec != 0 && timeout_usec != USEC_INFINITY && fn;
 
@@ -259,7 +260,7 @@ void troupe_actor_on_silence(struct troupe_actor *actor, uint64_t timeout_usec,
     actor->silence_userdata = userdata;
 }
 
-int troupe_message_stash(struct troupe_message *message)
+_public_ int troupe_message_stash(struct troupe_message *message)
 {
     struct troupe_actor *actor = message->actor;
     int r;
@@ -286,7 +287,7 @@ static bool is_in_hand(const struct troupe_actor *actor, const struct troupe_mes
     return one;
 }
 
-int troupe_actor_unstash_all(struct troupe_actor *actor)
+_public_ int troupe_actor_unstash_all(struct troupe_actor *actor)
 {
     int n = 0;
 

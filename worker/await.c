@@ -2,6 +2,7 @@
 #include "worker/actor.h"
 
 #include "shared/base/cleanup.h"
+#include "worker/public.h"
 
 static void actor_failure(struct troupe_actor *actor, int error, const char *reason)
 {
@@ -77,8 +78,8 @@ static int wait_for_more(struct troupe_actor *actor, usec_t timeout)
     return r == -ESHUTDOWN ? -EPIPE : r;
 }
 
-int troupe_future_await_any(struct troupe_future *const *futures, size_t count,
-                            enum troupe_await mode, uint64_t timeout_usec)
+_public_ int troupe_future_await_any(struct troupe_future *const *futures, size_t count,
+                                     enum troupe_await mode, uint64_t timeout_usec)
 {
     usec_t deadline = USEC_INFINITY, left = timeout_usec;
     struct troupe_actor *actor;
@@ -120,7 +121,7 @@ static bool waits_for_itself(struct troupe_future *future, enum troupe_await mod
     return future->to == actor->self && future->state != FUTURE_ENDED;
 }
 
-int troupe_future_await(struct troupe_future *future, enum troupe_await mode)
+_public_ int troupe_future_await(struct troupe_future *future, enum troupe_await mode)
 {
     int r;
 
@@ -140,7 +141,7 @@ int actor_request(struct troupe_actor *actor, struct troupe_future *future, uint
     return r;
 }
 
-void troupe_future_then(struct troupe_future *future, troupe_future_fn fn, void *userdata)
+_public_ void troupe_future_then(struct troupe_future *future, troupe_future_fn fn, void *userdata)
 {
     future->then = fn;
     future->then_userdata = userdata;
@@ -165,7 +166,7 @@ static void unmonitor(struct troupe_future *monitor)
     (void)send_by_reference(actor, PROTOCOL_UNMONITOR, monitor->cookie, monitor->to);
 }
 
-void troupe_future_free(struct troupe_future *future)
+_public_ void troupe_future_free(struct troupe_future *future)
 {
     struct troupe_actor *actor;
 
@@ -183,7 +184,7 @@ void troupe_future_free(struct troupe_future *future)
         future->abandoned = true;
 }
 
-void troupe_future_drop(struct troupe_future *future)
+_public_ void troupe_future_drop(struct troupe_future *future)
 {
     if (!future)
         return;
@@ -197,7 +198,8 @@ void troupe_future_drop(struct troupe_future *future)
         troupe_future_free(future);
 }
 
-void troupe_actor_on_failure(struct troupe_actor *actor, troupe_failure_fn fn, void *userdata)
+_public_ void troupe_actor_on_failure(struct troupe_actor *actor, troupe_failure_fn fn,
+                                      void *userdata)
 {
     actor->on_failure = fn;
     actor->failure_userdata = userdata;

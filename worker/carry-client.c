@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "worker/client.h"
+#include "worker/public.h"
 
 /* A client's end of the channel, as its actor uses it. */
 
@@ -88,7 +89,7 @@ void client_carry(struct troupe_client *client)
     actor_init(&client->actor, &carrier);
 }
 
-struct troupe_actor *troupe_client_actor(struct troupe_client *client)
+_public_ struct troupe_actor *troupe_client_actor(struct troupe_client *client)
 {
     client->actor.used = true;
     return &client->actor;

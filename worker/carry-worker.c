@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
+#include "worker/public.h"
 #include "worker/runtime.h"
 #include <string.h>
 
@@ -82,7 +83,7 @@ void worker_carry(struct troupe_worker *worker)
     actor_init(&worker->actor, &carrier);
 }
 
-struct troupe_actor *troupe_worker_actor(struct troupe_worker *worker)
+_public_ struct troupe_actor *troupe_worker_actor(struct troupe_worker *worker)
 {
     worker->actor.used = true;
     return &worker->actor;

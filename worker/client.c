@@ -3,6 +3,8 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/connect.h"
+#include "worker/public.h"
+#include "worker/sized.h"
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,7 +15,7 @@
  */
 #define ALIVE_SLICE USEC_PER_SEC
 
-int troupe_client_connect(struct troupe_client **ret, const char *socket_path)
+_public_ int troupe_client_connect(struct troupe_client **ret, const char *socket_path)
 {
     struct connection connection = CONNECTION_NULL;
     struct troupe_client *client;
@@ -45,7 +47,7 @@ int troupe_client_connect(struct troupe_client **ret, const char *socket_path)
     return 0;
 }
 
-void troupe_client_free(struct troupe_client *client)
+_public_ void troupe_client_free(struct troupe_client *client)
 {
     if (!client)
         return;
@@ -59,7 +61,7 @@ void troupe_client_free(struct troupe_client *client)
     free(client);
 }
 
-void troupe_client_flush(struct troupe_client *client)
+_public_ void troupe_client_flush(struct troupe_client *client)
 {
     channel_publish(&client->channel);
     client->unpublished = 0;
@@ -180,7 +182,8 @@ static int wait_kind(struct troupe_client *client, uint64_t number, enum protoco
     return r;
 }
 
-int troupe_client_group(struct troupe_client *client, const char *name, uint64_t *ret_group)
+_public_ int troupe_client_group(struct troupe_client *client, const char *name,
+                                 uint64_t *ret_group)
 {
     struct answer answer;
     uint64_t number;
@@ -196,9 +199,9 @@ int troupe_client_group(struct troupe_client *client, const char *name, uint64_t
     return r;
 }
 
-int troupe_client_create(struct troupe_client *client, uint64_t group,
-                         const struct troupe_job_options *options, const void *data, size_t size,
-                         char *id)
+_public_ int troupe_client_create(struct troupe_client *client, uint64_t group,
+                                  const struct troupe_job_options *options, const void *data,
+                                  size_t size, char *id)
 {
     struct request_job job = {
         .group = group, .options = options, .data = data, .size = size, .wait = true};
@@ -216,9 +219,14 @@ int troupe_client_create(struct troupe_client *client, uint64_t group,
     return r;
 }
 
-int troupe_client_do(struct troupe_client *client, uint64_t group,
-                     const struct troupe_job_options *options, const void *data, size_t size,
-                     struct troupe_result *ret)
+/* What the first layout of a result had. */
+#define RESULT_SIZE_MIN offsetof(struct troupe_result, timed_out)
+
+static const struct troupe_result EMPTY = TROUPE_RESULT_INIT;
+
+_public_ int troupe_client_do(struct troupe_client *client, uint64_t group,
+                              const struct troupe_job_options *options, const void *data,
+                              size_t size, struct troupe_result *ret)
 {
     struct request_job job = {.group = group,
                               .options = options,
@@ -230,18 +238,21 @@ int troupe_client_do(struct troupe_client *client, uint64_t group,
     uint64_t number;
     int r;
 
-    *ret = (struct troupe_result){.reason = "", .data = ""};
+    r = sized_check(ret, RESULT_SIZE_MIN);
+    if (r < 0)
+        return r;
+    sized_give(ret, &EMPTY, sizeof(EMPTY));
     if (client->over)
         return -EPIPE;
     r = request_submit(client, &job, &number);
     if (r == 0)
         r = wait_kind(client, number, PROTOCOL_DONE, &answer);
     if (r == 0)
-        *ret = answer.result;
+        sized_give(ret, &answer.result, sizeof(answer.result));
     return r;
 }
 
-int troupe_client_cancel(struct troupe_client *client, const char *id)
+_public_ int troupe_client_cancel(struct troupe_client *client, const char *id)
 {
     struct answer answer;
     uint64_t number;
@@ -255,9 +266,9 @@ int troupe_client_cancel(struct troupe_client *client, const char *id)
 
 /* ---- pipelined ---- */
 
-int troupe_client_submit(struct troupe_client *client, uint64_t group,
-                         const struct troupe_job_options *options, const void *data, size_t size,
-                         uint64_t cookie)
+_public_ int troupe_client_submit(struct troupe_client *client, uint64_t group,
+                                  const struct troupe_job_options *options, const void *data,
+                                  size_t size, uint64_t cookie)
 {
     struct request_job job = {.group = group,
                               .options = options,
@@ -270,7 +281,7 @@ int troupe_client_submit(struct troupe_client *client, uint64_t group,
     return client->over ? -EPIPE : request_submit(client, &job, &number);
 }
 
-int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t cookie)
+_public_ int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t cookie)
 {
     uint64_t number;
 
@@ -279,20 +290,26 @@ int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t co
     return request_by_id(client, PROTOCOL_WAIT, id, cookie, false, &number);
 }
 
-int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
-                       uint64_t timeout_usec)
+_public_ int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
+                                uint64_t timeout_usec)
 {
     usec_t deadline = USEC_INFINITY, left = timeout_usec;
     struct answer answer;
+    int r;
 
-    if (results_dequeue(&client->results, ret))
+    r = sized_check(ret, RESULT_SIZE_MIN);
+    if (r < 0)
+        return r;
+    if (results_dequeue(&client->results, &answer.result)) {
+        sized_give(ret, &answer.result, sizeof(answer.result));
         return 0;
+    }
     for (;;) {
         bool over = client->over;
-        int r = answer_next(client, &answer);
 
+        r = answer_next(client, &answer);
         if (r == 0) {
-            *ret = answer.result;
+            sized_give(ret, &answer.result, sizeof(answer.result));
             return 0;
         }
         if (r < 0 || over)
@@ -313,7 +330,7 @@ int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
     }
 }
 
-int troupe_client_blob(struct troupe_client *client, size_t size, void **ret_data)
+_public_ int troupe_client_blob(struct troupe_client *client, size_t size, void **ret_data)
 {
     int r;
 
@@ -325,7 +342,7 @@ int troupe_client_blob(struct troupe_client *client, size_t size, void **ret_dat
     return r;
 }
 
-void troupe_client_blob_drop(struct troupe_client *client)
+_public_ void troupe_client_blob_drop(struct troupe_client *client)
 {
     blob_deinit(&client->blob);
 }

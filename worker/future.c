@@ -2,6 +2,7 @@
 #include "worker/future.h"
 
 #include "shared/base/cleanup.h"
+#include "worker/public.h"
 
 static const _Alignas(8) char nothing[8];
 
@@ -134,12 +135,12 @@ void future_value(struct futures *futures, struct troupe_future *future, uint64_
 
 /* ---- looking at one ---- */
 
-bool troupe_future_done(const struct troupe_future *future)
+_public_ bool troupe_future_done(const struct troupe_future *future)
 {
     return future->state == FUTURE_ENDED;
 }
 
-int troupe_future_error(struct troupe_future *future)
+_public_ int troupe_future_error(struct troupe_future *future)
 {
     if (future->state != FUTURE_ENDED)
         return -EAGAIN;
@@ -147,28 +148,28 @@ int troupe_future_error(struct troupe_future *future)
     return future->error;
 }
 
-const char *troupe_future_type(const struct troupe_future *future)
+_public_ const char *troupe_future_type(const struct troupe_future *future)
 {
     return future->content.type;
 }
 
-const void *troupe_future_payload(const struct troupe_future *future, size_t *ret_size)
+_public_ const void *troupe_future_payload(const struct troupe_future *future, size_t *ret_size)
 {
     *ret_size = future->content.size;
     return future->content.payload;
 }
 
-const char *troupe_future_reason(const struct troupe_future *future)
+_public_ const char *troupe_future_reason(const struct troupe_future *future)
 {
     return future->reason;
 }
 
-troupe_ref troupe_future_from(const struct troupe_future *future)
+_public_ troupe_ref troupe_future_from(const struct troupe_future *future)
 {
     return future->from;
 }
 
-bool troupe_future_is_default(const struct troupe_future *future)
+_public_ bool troupe_future_is_default(const struct troupe_future *future)
 {
     return future->is_default;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
+#include "worker/public.h"
 #include "worker/runtime.h"
+#include "worker/sized.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -9,39 +11,39 @@
 /* The socket that is full of descriptors is looked at so often even if nothing tells of room. */
 #define BLOB_SLICE_MS 100
 
-struct troupe_worker *troupe_job_worker(const struct troupe_job *job)
+_public_ struct troupe_worker *troupe_job_worker(const struct troupe_job *job)
 {
     return job->worker;
 }
 
-const char *troupe_job_id(const struct troupe_job *job)
+_public_ const char *troupe_job_id(const struct troupe_job *job)
 {
     return job->id;
 }
 
-const void *troupe_job_key(const struct troupe_job *job, size_t *ret_size)
+_public_ const void *troupe_job_key(const struct troupe_job *job, size_t *ret_size)
 {
     *ret_size = job->wire.key_size;
     return job->wire.key_size > 0 ? job->wire.key : "";
 }
 
-unsigned troupe_job_attempt(const struct troupe_job *job)
+_public_ unsigned troupe_job_attempt(const struct troupe_job *job)
 {
     return job->wire.attempt;
 }
 
-unsigned troupe_job_max_attempts(const struct troupe_job *job)
+_public_ unsigned troupe_job_max_attempts(const struct troupe_job *job)
 {
     return job->wire.max_attempts;
 }
 
-const void *troupe_job_payload(struct troupe_job *job, size_t *ret_size)
+_public_ const void *troupe_job_payload(struct troupe_job *job, size_t *ret_size)
 {
     *ret_size = (size_t)job->wire.payload.size;
     return job->payload;
 }
 
-bool troupe_job_is_cancelled(const struct troupe_job *job)
+_public_ bool troupe_job_is_cancelled(const struct troupe_job *job)
 {
     /* Partner: the supervisor's store when somebody asks. Nothing else hangs on it, hence
      * relaxed. */
@@ -117,17 +119,17 @@ static int job_end(struct troupe_job *job, enum protocol_outcome outcome, int co
     return job_ended(job, put_result(job, &result));
 }
 
-int troupe_job_succeed(struct troupe_job *job, const void *data, size_t size)
+_public_ int troupe_job_succeed(struct troupe_job *job, const void *data, size_t size)
 {
     return job_end(job, PROTOCOL_SUCCESS, 0, data, size);
 }
 
-int troupe_job_reject(struct troupe_job *job, int code, const void *data, size_t size)
+_public_ int troupe_job_reject(struct troupe_job *job, int code, const void *data, size_t size)
 {
     return job_end(job, PROTOCOL_REJECT, code, data, size);
 }
 
-int troupe_job_retry(struct troupe_job *job, int code, const char *text)
+_public_ int troupe_job_retry(struct troupe_job *job, int code, const char *text)
 {
     size_t max = PROTOCOL_REASON_MAX, size;
 
@@ -144,12 +146,15 @@ int troupe_job_retry(struct troupe_job *job, int code, const char *text)
     return job_end(job, PROTOCOL_RETRY, code, text, size);
 }
 
-int troupe_job_cancelled(struct troupe_job *job)
+_public_ int troupe_job_cancelled(struct troupe_job *job)
 {
     return job_end(job, PROTOCOL_CANCELLED, 0, NULL, 0);
 }
 
-int troupe_job_crashed(struct troupe_job *job, const struct troupe_crash *crash)
+/* What the first layout had. */
+#define CRASH_SIZE_MIN (offsetof(struct troupe_crash, command) + sizeof(const char *))
+
+static int put_crashed(struct troupe_job *job, const struct troupe_crash *crash)
 {
     const uint32_t size = FIXED_FIELDS + PROTOCOL_COMMAND_MAX + sizeof(uint32_t);
     const char *command = crash->command ? crash->command : "";
@@ -169,10 +174,7 @@ int troupe_job_crashed(struct troupe_job *job, const struct troupe_crash *crash)
     void *body;
     int r;
 
-    if (job->ended || job->crashed)
-        return -EALREADY;
-    if (crash->struct_size < sizeof(*crash) || crash->pid <= 0 || crash->signal <= 0 ||
-        crash->signal > PROTOCOL_SIGNAL_MAX)
+    if (crash->pid <= 0 || crash->signal <= 0 || crash->signal > PROTOCOL_SIGNAL_MAX)
         return -EINVAL;
     r = worker_reserve(job->worker, size, &body);
     if (r < 0)
@@ -181,7 +183,19 @@ int troupe_job_crashed(struct troupe_job *job, const struct troupe_crash *crash)
     return worker_commit(job->worker, PROTOCOL_CRASHED, protocol_put_crashed(body, size, &crashed));
 }
 
-int troupe_job_blob(struct troupe_job *job, size_t size, void **ret_data)
+_public_ int troupe_job_crashed(struct troupe_job *job, const struct troupe_crash *crash)
+{
+    struct troupe_crash current = {.struct_size = sizeof(current)};
+    const void *view = crash;
+    int r;
+
+    if (job->ended || job->crashed)
+        return -EALREADY;
+    r = sized_take(&view, &current, sizeof(current), CRASH_SIZE_MIN);
+    return r < 0 ? r : put_crashed(job, view);
+}
+
+_public_ int troupe_job_blob(struct troupe_job *job, size_t size, void **ret_data)
 {
     int r;
 
@@ -195,7 +209,7 @@ int troupe_job_blob(struct troupe_job *job, size_t size, void **ret_data)
     return 0;
 }
 
-int troupe_job_succeed_blob(struct troupe_job *job)
+_public_ int troupe_job_succeed_blob(struct troupe_job *job)
 {
     struct protocol_result result = {
         .handle = job->wire.handle, .attempt = job->wire.attempt, .outcome = PROTOCOL_SUCCESS};

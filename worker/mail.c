@@ -2,6 +2,7 @@
 #include "worker/mail.h"
 
 #include "shared/base/cleanup.h"
+#include "worker/public.h"
 
 int mail_new(struct troupe_message **ret, const void *body, uint32_t size, int control)
 {
@@ -37,54 +38,54 @@ void mail_free(struct troupe_message *message)
     free(message);
 }
 
-const char *troupe_message_type(const struct troupe_message *message)
+_public_ const char *troupe_message_type(const struct troupe_message *message)
 {
     return message->content.type;
 }
 
-const void *troupe_message_key(const struct troupe_message *message, size_t *ret_size)
+_public_ const void *troupe_message_key(const struct troupe_message *message, size_t *ret_size)
 {
     *ret_size = message->content.key_size;
     return message->content.key;
 }
 
-const void *troupe_message_payload(const struct troupe_message *message, size_t *ret_size)
+_public_ const void *troupe_message_payload(const struct troupe_message *message, size_t *ret_size)
 {
     *ret_size = message->content.size;
     return message->content.payload;
 }
 
-troupe_ref troupe_message_sender(const struct troupe_message *message)
+_public_ troupe_ref troupe_message_sender(const struct troupe_message *message)
 {
     return message->wire.sender;
 }
 
-uint64_t troupe_message_id(const struct troupe_message *message)
+_public_ uint64_t troupe_message_id(const struct troupe_message *message)
 {
     return message->wire.id;
 }
 
-uint64_t troupe_message_sent_at(const struct troupe_message *message)
+_public_ uint64_t troupe_message_sent_at(const struct troupe_message *message)
 {
     return message->wire.sent_at;
 }
 
-uint64_t troupe_message_timer(const struct troupe_message *message)
+_public_ uint64_t troupe_message_timer(const struct troupe_message *message)
 {
     return message->wire.timer;
 }
 
-bool troupe_message_is_redelivered(const struct troupe_message *message)
+_public_ bool troupe_message_is_redelivered(const struct troupe_message *message)
 {
     return message->wire.flags & PROTOCOL_MESSAGE_REDELIVERED;
 }
 
-uint64_t troupe_message_ask(const struct troupe_message *message)
+_public_ uint64_t troupe_message_ask(const struct troupe_message *message)
 {
     return message->wire.ask;
 }
 
-int troupe_message_fail(struct troupe_message *message, int code, const char *text)
+_public_ int troupe_message_fail(struct troupe_message *message, int code, const char *text)
 {
     free(message->text);
     /* Without memory for it the errno's own text has to do. */

@@ -5,6 +5,7 @@
 #include "shared/base/clock.h"
 #include "worker/connect.h"
 #include "worker/json-reader.h"
+#include "worker/public.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -37,7 +38,7 @@ struct troupe_query {
     bool stream;
 };
 
-int troupe_query_new(struct troupe_query **ret, const char *socket_path)
+_public_ int troupe_query_new(struct troupe_query **ret, const char *socket_path)
 {
     struct troupe_query *query;
     int fd = connection_socket(socket_path);
@@ -64,7 +65,7 @@ static void drop_texts(struct troupe_query *query)
     }
 }
 
-void troupe_query_free(struct troupe_query *query)
+_public_ void troupe_query_free(struct troupe_query *query)
 {
     if (!query)
         return;
@@ -158,12 +159,12 @@ static char *one_text(const char *name, const char *value, const char *more)
     return text;
 }
 
-int troupe_query_job(struct troupe_query *query, const char *id)
+_public_ int troupe_query_job(struct troupe_query *query, const char *id)
 {
     return begin(query, "io.troupe.Jobs.Get", "job", one_text("id", id ? id : "", ""), false);
 }
 
-int troupe_query_jobs(struct troupe_query *query, const char *group, unsigned flags)
+_public_ int troupe_query_jobs(struct troupe_query *query, const char *group, unsigned flags)
 {
     if (flags & ~TROUPE_QUERY_ENDED)
         return -EINVAL;
@@ -171,7 +172,7 @@ int troupe_query_jobs(struct troupe_query *query, const char *group, unsigned fl
                  one_text("group", group, flags ? "\"ended\":true" : ""), false);
 }
 
-int troupe_query_dead_letters(struct troupe_query *query, const char *recipient)
+_public_ int troupe_query_dead_letters(struct troupe_query *query, const char *recipient)
 {
     _cleanup_free_ char *filter = one_text("recipient", recipient, "");
     char *parameters = NULL;
@@ -181,7 +182,7 @@ int troupe_query_dead_letters(struct troupe_query *query, const char *recipient)
     return begin(query, "io.troupe.Actors.ListDeadLetters", "letters", parameters, false);
 }
 
-int troupe_query_events(struct troupe_query *query, const char *target, unsigned flags)
+_public_ int troupe_query_events(struct troupe_query *query, const char *target, unsigned flags)
 {
     if (flags & ~TROUPE_QUERY_JOB_EVENTS)
         return -EINVAL;
@@ -367,7 +368,7 @@ static int next(struct troupe_query *query, usec_t timeout)
     return 0;
 }
 
-int troupe_query_next(struct troupe_query *query, uint64_t timeout_usec)
+_public_ int troupe_query_next(struct troupe_query *query, uint64_t timeout_usec)
 {
     int r;
 
@@ -391,7 +392,7 @@ static const char *find(const struct troupe_query *query, const char *field)
     return query->record ? json_reader_member(query->record, field) : NULL;
 }
 
-const char *troupe_query_text(struct troupe_query *query, const char *field)
+_public_ const char *troupe_query_text(struct troupe_query *query, const char *field)
 {
     const char *value = find(query, field), *end = value ? json_reader_skip(value) : NULL;
     struct text *text;
@@ -410,7 +411,8 @@ const char *troupe_query_text(struct troupe_query *query, const char *field)
     return text->data;
 }
 
-int64_t troupe_query_number(const struct troupe_query *query, const char *field, int64_t otherwise)
+_public_ int64_t troupe_query_number(const struct troupe_query *query, const char *field,
+                                     int64_t otherwise)
 {
     const char *value = find(query, field);
     int64_t number;
@@ -418,14 +420,14 @@ int64_t troupe_query_number(const struct troupe_query *query, const char *field,
     return value && json_reader_number(value, &number) == 0 ? number : otherwise;
 }
 
-bool troupe_query_flag(const struct troupe_query *query, const char *field)
+_public_ bool troupe_query_flag(const struct troupe_query *query, const char *field)
 {
     const char *value = find(query, field);
 
     return value && *value == 't';
 }
 
-const char *troupe_query_json(const struct troupe_query *query, size_t *ret_size)
+_public_ const char *troupe_query_json(const struct troupe_query *query, size_t *ret_size)
 {
     const char *end = query->record ? json_reader_skip(query->record) : NULL;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "worker/client.h"
+#include "worker/sized.h"
 #include <string.h>
 
 /* More than the fields of any request without key, id and payload take. */
@@ -112,7 +113,7 @@ int request_by_id(struct troupe_client *client, enum protocol_kind kind, const c
 
 /* ---- SUBMIT ---- */
 
-/* The options of a program that was built when there were fewer. */
+/* The options of the first layout. */
 #define OPTIONS_SIZE_MIN offsetof(struct troupe_job_options, priority)
 
 static int apply_schedule(struct protocol_submit *submit, const struct troupe_job_options *options)
@@ -131,11 +132,15 @@ static int apply_schedule(struct protocol_submit *submit, const struct troupe_jo
 
 static int apply_options(struct protocol_submit *submit, const struct troupe_job_options *given)
 {
-    struct troupe_job_options all = TROUPE_JOB_DEFAULTS, *options = &all;
+    struct troupe_job_options current = TROUPE_JOB_DEFAULTS;
+    const void *view = given;
+    const struct troupe_job_options *options;
+    int r;
 
-    if (given->struct_size < OPTIONS_SIZE_MIN)
-        return -EINVAL;
-    memcpy(&all, given, given->struct_size < sizeof(all) ? given->struct_size : sizeof(all));
+    r = sized_take(&view, &current, sizeof(current), OPTIONS_SIZE_MIN);
+    if (r < 0)
+        return r;
+    options = view;
     if (options->key_size > PROTOCOL_KEY_MAX || options->max_retries < -1 ||
         options->max_retries >= PROTOCOL_DEFAULT_RETRIES)
         return -EINVAL;
@@ -230,8 +235,7 @@ int request_submit(struct troupe_client *client, const struct request_job *job,
     void *body;
     int r = 0;
 
-    if (job->options)
-        r = apply_options(&submit, job->options);
+    r = apply_options(&submit, job->options);
     if (r < 0)
         return r;
     size = FIXED_FIELDS + submit.name_size + submit.key_size +

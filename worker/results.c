@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/results.h"
+#include "worker/public.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -97,7 +98,7 @@ void results_deinit(struct results *results)
     *results = (struct results){0};
 }
 
-void troupe_result_release(struct troupe_result *result)
+_public_ void troupe_result_release(struct troupe_result *result)
 {
     if (result->internal)
         results_give(result->internal);

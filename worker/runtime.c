@@ -2,11 +2,12 @@
 #include "worker/runtime.h"
 #include "shared/base/cleanup.h"
 #include "worker/inherit.h"
+#include "worker/public.h"
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-int troupe_worker_new(struct troupe_worker **ret)
+_public_ int troupe_worker_new(struct troupe_worker **ret)
 {
     struct inherited inherited = INHERITED_NULL;
     struct troupe_worker *worker;
@@ -47,7 +48,7 @@ static int worker_end(struct troupe_worker *worker, int result)
     return result;
 }
 
-void troupe_worker_free(struct troupe_worker *worker)
+_public_ void troupe_worker_free(struct troupe_worker *worker)
 {
     if (!worker)
         return;
@@ -63,7 +64,7 @@ void troupe_worker_free(struct troupe_worker *worker)
     free(worker);
 }
 
-int troupe_worker_start_error(int error)
+_public_ int troupe_worker_start_error(int error)
 {
     const char *program = program_invocation_short_name;
 
@@ -81,30 +82,31 @@ int troupe_worker_start_error(int error)
     return 1;
 }
 
-const char *troupe_worker_name(const struct troupe_worker *worker)
+_public_ const char *troupe_worker_name(const struct troupe_worker *worker)
 {
     return worker->name;
 }
 
-uint64_t troupe_worker_generation(const struct troupe_worker *worker)
+_public_ uint64_t troupe_worker_generation(const struct troupe_worker *worker)
 {
     return worker->generation;
 }
 
-void troupe_worker_on_job(struct troupe_worker *worker, troupe_job_fn fn, void *userdata)
+_public_ void troupe_worker_on_job(struct troupe_worker *worker, troupe_job_fn fn, void *userdata)
 {
     worker->on_job = fn;
     worker->on_job_userdata = userdata;
 }
 
-void troupe_worker_heartbeat(struct troupe_worker *worker)
+_public_ void troupe_worker_heartbeat(struct troupe_worker *worker)
 {
     /* Partner: the supervisor's watchdog, which only compares it with the last value it saw. */
     atomic_store_explicit(&worker->channel.mine.header->mark, ++worker->heartbeat,
                           memory_order_relaxed);
 }
 
-int troupe_worker_publish_state(struct troupe_worker *worker, const void *data, size_t size)
+_public_ int troupe_worker_publish_state(struct troupe_worker *worker, const void *data,
+                                         size_t size)
 {
     int r;
 
@@ -283,7 +285,7 @@ static int worker_turn(struct troupe_worker *worker, usec_t timeout)
     return r < 0 ? r : worker_handle(worker, &record, begin);
 }
 
-int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec)
+_public_ int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec)
 {
     int r;
 
@@ -294,7 +296,7 @@ int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec)
     return r < 0 ? worker_end(worker, r) : r;
 }
 
-int troupe_worker_run(struct troupe_worker *worker)
+_public_ int troupe_worker_run(struct troupe_worker *worker)
 {
     int r;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "worker/public.h"
 #include "worker/runtime.h"
 
 #include <errno.h>
@@ -9,8 +10,8 @@
 /* Whose scope a signal tears down: there is one worker in a process. */
 static struct troupe_worker *_Atomic scoped;
 
-void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up,
-                            troupe_scope_end_fn tear_down, void *userdata)
+_public_ void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up,
+                                     troupe_scope_end_fn tear_down, void *userdata)
 {
     worker->set_up = set_up;
     worker->tear_down = tear_down;
@@ -43,7 +44,7 @@ static void on_signal(int signo)
     errno = error;
 }
 
-int troupe_worker_tear_down_on(struct troupe_worker *worker, int signo)
+_public_ int troupe_worker_tear_down_on(struct troupe_worker *worker, int signo)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
 

@@ -3,6 +3,8 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/protocol/protocol-requests.h"
+#include "worker/public.h"
+#include "worker/sized.h"
 #include <string.h>
 
 /* More than the fields of any record here take beside its content: ASK's, with the wanted type. */
@@ -74,15 +76,15 @@ static int forward_to(struct troupe_message *message, const struct protocol_forw
     return r;
 }
 
-int troupe_message_forward(struct troupe_message *message, troupe_ref to)
+_public_ int troupe_message_forward(struct troupe_message *message, troupe_ref to)
 {
     const struct protocol_forward forward = {.message = message->wire.id, .to = to};
 
     return forward_to(message, &forward);
 }
 
-int troupe_message_forward_with_key(struct troupe_message *message, troupe_ref to, const void *key,
-                                    size_t key_size)
+_public_ int troupe_message_forward_with_key(struct troupe_message *message, troupe_ref to,
+                                             const void *key, size_t key_size)
 {
     const struct protocol_forward forward = {
         .message = message->wire.id,
@@ -108,7 +110,21 @@ int send_topic(struct topic *ret, const char *type, const void *key, size_t key_
     return 0;
 }
 
-static const struct troupe_message_options defaults = TROUPE_MESSAGE_DEFAULTS;
+/* The options of the first layout. */
+#define OPTIONS_SIZE_MIN offsetof(struct troupe_message_options, default_type)
+
+/* The current layout of a caller's options; NULL stands for the defaults. */
+static int take_options(const struct troupe_message_options **options,
+                        struct troupe_message_options *room)
+{
+    const void *given = *options;
+    int r;
+
+    *room = (struct troupe_message_options)TROUPE_MESSAGE_DEFAULTS;
+    r = sized_take(&given, room, sizeof(*room), OPTIONS_SIZE_MIN);
+    *options = given;
+    return r;
+}
 
 /* What a message is about and carries; the payload not yet on its way. */
 struct outgoing {
@@ -119,7 +135,7 @@ struct outgoing {
 
 static int outgoing(struct outgoing *ret, const struct troupe_message_options *options)
 {
-    if (options->struct_size < sizeof(*options) || (options->text && options->data))
+    if (options->text && options->data)
         return -EINVAL;
     *ret = (struct outgoing){.data = options->data, .size = options->size};
     if (options->text) {
@@ -145,16 +161,19 @@ static int begin(struct troupe_actor *actor, struct outgoing *out, uint32_t *ret
     return blob ? carrier_send_blob(&actor->carrier, out->data, out->size, payload) : 0;
 }
 
-int troupe_actor_tell_with(struct troupe_actor *actor, troupe_ref to,
-                           const struct troupe_message_options *options)
+_public_ int troupe_actor_tell_with(struct troupe_actor *actor, troupe_ref to,
+                                    const struct troupe_message_options *options)
 {
     struct protocol_tell tell = {.to = to};
+    struct troupe_message_options current;
     struct outgoing out;
     uint32_t room;
     void *body;
     int r;
 
-    r = outgoing(&out, options ? options : &defaults);
+    r = take_options(&options, &current);
+    if (r == 0)
+        r = outgoing(&out, options);
     if (r == 0)
         r = begin(actor, &out, &room, &body);
     if (r < 0)
@@ -163,8 +182,8 @@ int troupe_actor_tell_with(struct troupe_actor *actor, troupe_ref to,
     return commit(actor, PROTOCOL_TELL, protocol_put_tell(body, room, &tell));
 }
 
-int troupe_actor_reply(struct troupe_actor *actor, uint64_t ask, const char *type, const void *data,
-                       size_t size)
+_public_ int troupe_actor_reply(struct troupe_actor *actor, uint64_t ask, const char *type,
+                                const void *data, size_t size)
 {
     struct protocol_reply reply = {.ask = ask};
     struct outgoing out;
@@ -181,8 +200,8 @@ int troupe_actor_reply(struct troupe_actor *actor, uint64_t ask, const char *typ
     return commit(actor, PROTOCOL_REPLY, protocol_put_reply(body, room, &reply));
 }
 
-int troupe_message_reply(struct troupe_message *message, const char *type, const void *data,
-                         size_t size)
+_public_ int troupe_message_reply(struct troupe_message *message, const char *type,
+                                  const void *data, size_t size)
 {
     return troupe_actor_reply(message->actor, message->wire.ask, type, data, size);
 }
@@ -231,16 +250,18 @@ static int put_ask(struct troupe_actor *actor, struct troupe_future *future, str
     return commit(actor, PROTOCOL_ASK, protocol_put_ask(body, room, &ask));
 }
 
-int troupe_actor_ask_with(struct troupe_actor *actor, troupe_ref to, struct troupe_future **ret,
-                          const struct troupe_message_options *options)
+_public_ int troupe_actor_ask_with(struct troupe_actor *actor, troupe_ref to,
+                                   struct troupe_future **ret,
+                                   const struct troupe_message_options *options)
 {
+    struct troupe_message_options current;
     struct troupe_future *future;
     struct outgoing out;
     int r;
 
-    if (!options)
-        options = &defaults;
-    r = outgoing(&out, options);
+    r = take_options(&options, &current);
+    if (r == 0)
+        r = outgoing(&out, options);
     if (r == 0)
         r = future_new(&future, actor, &actor->futures, FUTURE_ASK);
     if (r < 0)
@@ -261,6 +282,7 @@ int troupe_actor_ask_with(struct troupe_actor *actor, troupe_ref to, struct trou
 static int timer(struct troupe_actor *actor, struct protocol_timer *timer, uint64_t *ret_id,
                  const struct troupe_message_options *options)
 {
+    struct troupe_message_options current;
     struct troupe_future *future;
     struct outgoing out;
     uint64_t ignored;
@@ -268,32 +290,35 @@ static int timer(struct troupe_actor *actor, struct protocol_timer *timer, uint6
     void *body;
     int r;
 
-    if (!options)
-        options = &defaults;
-    r = outgoing(&out, options);
+    r = take_options(&options, &current);
     if (r == 0)
-        r = begin(actor, &out, &room, &body);
+        r = outgoing(&out, options);
+    /* Before the payload: nothing may fail between a descriptor and the record that names it. */
     if (r == 0)
         r = future_new(&future, actor, &actor->futures, FUTURE_REQUEST);
     if (r < 0)
         return r;
     timer->cookie = future->cookie;
     timer->period = options->period_usec;
+    r = begin(actor, &out, &room, &body);
     timer->content = out.content;
-    r = commit(actor, PROTOCOL_TIMER, protocol_put_timer(body, room, timer));
+    if (r == 0)
+        r = commit(actor, PROTOCOL_TIMER, protocol_put_timer(body, room, timer));
     return send_request(actor, future, r, ret_id ? ret_id : &ignored);
 }
 
-int troupe_actor_timer_after_with(struct troupe_actor *actor, troupe_ref to, uint64_t delay_usec,
-                                  uint64_t *ret_id, const struct troupe_message_options *options)
+_public_ int troupe_actor_timer_after_with(struct troupe_actor *actor, troupe_ref to,
+                                           uint64_t delay_usec, uint64_t *ret_id,
+                                           const struct troupe_message_options *options)
 {
     struct protocol_timer what = {.to = to, .at = delay_usec};
 
     return timer(actor, &what, ret_id, options);
 }
 
-int troupe_actor_timer_at_with(struct troupe_actor *actor, troupe_ref to, uint64_t realtime_usec,
-                               uint64_t *ret_id, const struct troupe_message_options *options)
+_public_ int troupe_actor_timer_at_with(struct troupe_actor *actor, troupe_ref to,
+                                        uint64_t realtime_usec, uint64_t *ret_id,
+                                        const struct troupe_message_options *options)
 {
     struct protocol_timer what = {.to = to, .at = realtime_usec, .flags = PROTOCOL_TIMER_REALTIME};
 

@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/protocol/protocol-requests.h"
+#include "worker/public.h"
 #include <string.h>
 
 /*
@@ -79,12 +80,12 @@ static int named(struct troupe_actor *actor, enum protocol_actor_kind kind, cons
     return put(&q, kind, protocol_put_named(q.body, q.room, &what), ret_value);
 }
 
-int troupe_actor_lookup(struct troupe_actor *actor, const char *address, troupe_ref *ret)
+_public_ int troupe_actor_lookup(struct troupe_actor *actor, const char *address, troupe_ref *ret)
 {
     return *address == '\0' ? -EINVAL : named(actor, PROTOCOL_FIND, address, ret);
 }
 
-int troupe_actor_self(struct troupe_actor *actor, troupe_ref *ret)
+_public_ int troupe_actor_self(struct troupe_actor *actor, troupe_ref *ret)
 {
     int r;
 
@@ -99,14 +100,14 @@ int troupe_actor_self(struct troupe_actor *actor, troupe_ref *ret)
     return 0;
 }
 
-int troupe_actor_register(struct troupe_actor *actor, const char *name)
+_public_ int troupe_actor_register(struct troupe_actor *actor, const char *name)
 {
     uint64_t ignored;
 
     return named(actor, PROTOCOL_REGISTER, name, &ignored);
 }
 
-int troupe_actor_deregister(struct troupe_actor *actor, const char *name)
+_public_ int troupe_actor_deregister(struct troupe_actor *actor, const char *name)
 {
     uint64_t count = 0;
     int r = named(actor, PROTOCOL_DEREGISTER, name, &count);
@@ -116,7 +117,8 @@ int troupe_actor_deregister(struct troupe_actor *actor, const char *name)
 
 /* ---- monitors ---- */
 
-int troupe_actor_monitor(struct troupe_actor *actor, troupe_ref who, struct troupe_future **ret)
+_public_ int troupe_actor_monitor(struct troupe_actor *actor, troupe_ref who,
+                                  struct troupe_future **ret)
 {
     struct troupe_future *future;
     int r;
@@ -153,20 +155,21 @@ static int cancel(struct troupe_actor *actor, uint64_t id, troupe_ref to, const 
     return put_count(&q, PROTOCOL_TIMER_CANCEL, protocol_put_timer_cancel(q.body, q.room, &what));
 }
 
-int troupe_actor_timer_cancel(struct troupe_actor *actor, uint64_t id)
+_public_ int troupe_actor_timer_cancel(struct troupe_actor *actor, uint64_t id)
 {
     return id == 0 ? 0 : cancel(actor, id, TROUPE_NOBODY, "");
 }
 
-int troupe_actor_timer_cancel_type(struct troupe_actor *actor, troupe_ref to, const char *type)
+_public_ int troupe_actor_timer_cancel_type(struct troupe_actor *actor, troupe_ref to,
+                                            const char *type)
 {
     return cancel(actor, 0, to, type);
 }
 
 /* ---- exchanges ---- */
 
-int troupe_actor_exchange_new(struct troupe_actor *actor, const char *name,
-                              enum troupe_exchange_kind kind, troupe_ref *ret)
+_public_ int troupe_actor_exchange_new(struct troupe_actor *actor, const char *name,
+                                       enum troupe_exchange_kind kind, troupe_ref *ret)
 {
     size_t length = strnlen(name, PROTOCOL_ACTOR_NAME_MAX + 1);
     struct protocol_exchange what = {.name = name, .name_size = (uint32_t)length};
@@ -198,22 +201,22 @@ static int about(struct troupe_actor *actor, enum protocol_actor_kind kind, trou
     return put(&q, kind, protocol_put_by_reference(q.body, q.room, &by), &ignored);
 }
 
-int troupe_actor_exchange_delete(struct troupe_actor *actor, troupe_ref exchange)
+_public_ int troupe_actor_exchange_delete(struct troupe_actor *actor, troupe_ref exchange)
 {
     return about(actor, PROTOCOL_EXCHANGE_DELETE, exchange);
 }
 
-int troupe_actor_pause(struct troupe_actor *actor, troupe_ref which)
+_public_ int troupe_actor_pause(struct troupe_actor *actor, troupe_ref which)
 {
     return about(actor, PROTOCOL_PAUSE, which);
 }
 
-int troupe_actor_resume(struct troupe_actor *actor, troupe_ref which)
+_public_ int troupe_actor_resume(struct troupe_actor *actor, troupe_ref which)
 {
     return about(actor, PROTOCOL_RESUME, which);
 }
 
-const char *troupe_actor_address(const struct troupe_actor *actor)
+_public_ const char *troupe_actor_address(const struct troupe_actor *actor)
 {
     return actor->carrier.address;
 }
@@ -232,8 +235,8 @@ static int subscription(struct troupe_actor *actor, enum protocol_actor_kind kin
     return put_count(&q, kind, protocol_put_subscription(q.body, q.room, &what));
 }
 
-int troupe_actor_subscribe(struct troupe_actor *actor, troupe_ref exchange, const char *type,
-                           const void *key, size_t key_size)
+_public_ int troupe_actor_subscribe(struct troupe_actor *actor, troupe_ref exchange,
+                                    const char *type, const void *key, size_t key_size)
 {
     struct topic topic;
     int r = send_topic(&topic, type, key, key_size);
@@ -243,8 +246,8 @@ int troupe_actor_subscribe(struct troupe_actor *actor, troupe_ref exchange, cons
     return r < 0 ? r : 0;
 }
 
-int troupe_actor_unsubscribe(struct troupe_actor *actor, troupe_ref exchange, const char *type,
-                             const void *key, size_t key_size)
+_public_ int troupe_actor_unsubscribe(struct troupe_actor *actor, troupe_ref exchange,
+                                      const char *type, const void *key, size_t key_size)
 {
     struct topic topic;
     int r = send_topic(&topic, type, key, key_size);

@@ -45,8 +45,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
-
 struct troupe_worker;
 struct troupe_client;
 struct troupe_actor;
@@ -395,7 +393,6 @@ int troupe_actor_subscribe(struct troupe_actor *actor, troupe_ref exchange, cons
 int troupe_actor_unsubscribe(struct troupe_actor *actor, troupe_ref exchange, const char *type,
                              const void *key, size_t key_size);
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -25,8 +25,6 @@
 extern "C" {
 #endif
 
-#pragma GCC visibility push(default)
-
 struct troupe_query;
 
 /* Connects, as troupe_client_connect(), with the same errors. To be ended with
@@ -82,8 +80,6 @@ bool troupe_query_flag(const struct troupe_query *query, const char *field);
 /* All of the record, as JSON; its size, without a NUL behind it, in `*ret_size`. NULL = no record.
  */
 const char *troupe_query_json(const struct troupe_query *query, size_t *ret_size);
-
-#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

@@ -31,7 +31,7 @@
  *
  *     struct troupe_client *client;
  *     uint64_t group;
- *     struct troupe_result result;
+ *     struct troupe_result result = TROUPE_RESULT_INIT;
  *     troupe_client_connect(&client, NULL);
  *     troupe_client_group(client, "digest", &group);
  *     troupe_client_do(client, group, NULL, data, size, &result);
@@ -39,7 +39,9 @@
  * Rules that hold everywhere: functions return 0 (or a count) on success and -errno on failure;
  * objects are opaque, belong to the thread that uses them, and independent of each other; nothing
  * is global; no thread is started, no signal handler installed, nothing is printed. Not
- * async-signal-safe. Sizes are bytes, times microseconds. Text is UTF-8, NUL-terminated unless a
+ * async-signal-safe. Structs that may grow begin with their size: initialize them with the macro
+ * beside them (else -EINVAL); -E2BIG says that a field is set which the library is too old to know.
+ * Sizes are bytes, times microseconds. Text is UTF-8, NUL-terminated unless a
  * size stands beside it. Pointers handed out stay the library's; how long they last is said at each
  * function. NULL is allowed where it says so and in the *_free() functions.
  */
@@ -51,9 +53,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* The library is built with hidden visibility; what is declared here is what it shows. */
-#pragma GCC visibility push(default)
 
 /* Longest job id chosen by a submitter, without NUL; buffers for ids hold TROUPE_ID_SIZE bytes. */
 #define TROUPE_ID_MAX  64
@@ -274,20 +273,27 @@ struct troupe_job_options {
     }
 
 struct troupe_result {
-    uint64_t cookie; /* as given to troupe_client_submit() */
+    size_t struct_size; /* as in TROUPE_RESULT_INIT: lets the struct grow */
+    uint64_t cookie;    /* as given to troupe_client_submit() */
     int error; /* 0, or why the job was refused: -EBUSY, -EEXIST …; nothing below is valid then */
     enum troupe_end end;
-    bool timed_out; /* with TROUPE_CANCELLED: its deadline_usec was over */
-    int code;       /* the handler's own */
+    int code; /* the handler's own */
     unsigned attempts;
     char id[TROUPE_ID_SIZE];
-    /* Why it failed, died, was cancelled or refused; "" if there is nothing to say. */
+    /* Why it was retried, rejected, cancelled or refused; "" if there is nothing to say. */
     const char *reason;
     /* The result; never NULL, 8-aligned, ends with a NUL byte unless above InlineMax (a blob). */
     const void *data;
     size_t size;
     void *internal; /* the library's */
+    bool timed_out; /* with TROUPE_CANCELLED: its deadline_usec was over */
 };
+
+/* What a result must be before it is filled in. */
+#define TROUPE_RESULT_INIT                                                                         \
+    {                                                                                              \
+        sizeof(struct troupe_result), 0, 0, TROUPE_SUCCEEDED, 0, 0, "", "", "", 0, NULL, false     \
+    }
 
 /*
  * Connects to the supervisor's socket (NULL: $TROUPE_SOCKET, else /run/troupe/troupe.sock) and
@@ -387,8 +393,6 @@ int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t co
 
 /* "1.0.0". Static. */
 const char *troupe_version(void);
-
-#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

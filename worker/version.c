@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+#include "worker/public.h"
 #include "worker/troupe.h"
 
-const char *troupe_version(void)
+_public_ const char *troupe_version(void)
 {
     return "1.0.0";
 }
 
-const char *troupe_end_name(enum troupe_end end)
+_public_ const char *troupe_end_name(enum troupe_end end)
 {
     switch (end) {
     case TROUPE_SUCCEEDED:

@@ -89,7 +89,7 @@ static int run(struct troupe_client *client, uint64_t group, uint64_t jobs, uint
     bool over = false;
 
     for (;;) {
-        struct troupe_result result;
+        struct troupe_result result = TROUPE_RESULT_INIT;
         int r = 0;
 
         over = over || (jobs ? counts->accepted >= jobs : input_ended());

@@ -68,7 +68,7 @@ static int ask_all(struct flood *flood, unsigned long n)
 
 static int take(struct flood *flood, uint64_t timeout_usec)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     int r = troupe_client_next(flood->client, &result, timeout_usec);
 
     if (r == 0)

@@ -12,7 +12,7 @@
 static int there(struct troupe_client *client, uint64_t group, size_t size)
 {
     static const char command[] = "sum\n\n";
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     unsigned char *data = malloc(size);
     uint64_t hash = UINT64_C(14695981039346656037);
     char expected[64];
@@ -42,7 +42,7 @@ static int there(struct troupe_client *client, uint64_t group, size_t size)
 
 static int back(struct troupe_client *client, uint64_t group, size_t size)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     char command[64];
     int n = snprintf(command, sizeof(command), "blob %zu", size), r;
 

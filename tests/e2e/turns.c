@@ -11,7 +11,7 @@
 
 static int turn(struct troupe_client *client, uint64_t group)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     int r = troupe_client_submit(client, group, NULL, "echo", 4, 0);
 
     if (r == 0)

@@ -197,7 +197,7 @@ static usec_t patience(struct map *map)
 
 static void take_results(struct map *map, usec_t timeout)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     int r;
 
     while ((r = troupe_client_next(map->attached.client, &result, timeout)) == 0) {

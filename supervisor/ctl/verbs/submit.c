@@ -187,7 +187,7 @@ static int do_attached(struct invocation *invocation, const char *data, size_t s
     struct troupe_job_options options = attach_job_options(invocation);
     const char *group = invocation_operand(invocation, 0);
     struct attachment_client attached;
-    struct troupe_result result = {0};
+    struct troupe_result result = TROUPE_RESULT_INIT;
     char id[TROUPE_ID_SIZE];
     int r;
 

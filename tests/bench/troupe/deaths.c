@@ -63,7 +63,7 @@ static int submit(struct deaths *deaths, enum job job)
 /* The end of a job, which must be the one that is due. */
 static int expect(struct deaths *deaths, enum job job)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     int r = troupe_client_next(deaths->client, &result, LIMIT_USEC);
 
     if (r < 0)

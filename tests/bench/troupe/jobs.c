@@ -91,7 +91,7 @@ static int flush(void *userdata)
 static int next(void *userdata, int wait, void *data, size_t size)
 {
     struct troupe *self = userdata;
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     int r = troupe_client_next(self->client, &result, wait ? TROUPE_USEC_INFINITY : 0);
 
     if (r < 0)

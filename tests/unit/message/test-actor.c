@@ -8,6 +8,18 @@
 #define PEER 100u /* whom the worker under test asks */
 #define SELF 7u
 
+/* ---- allocations, some of which fail ---- */
+
+static bool out_of_memory;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    return out_of_memory ? NULL : __real_malloc(size);
+}
+
 /* ---- the worker under test: what it does is the message's type ---- */
 
 static int say(struct troupe_actor *actor, const char *type, const char *text)
@@ -223,6 +235,23 @@ static int on_neglect(struct troupe_actor *actor, struct troupe_message *message
     return 0;
 }
 
+/* A timer that cannot be set, and a message after it, both with a blob. */
+static int on_shortage(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    static const char data[2 * FAKE_INLINE_MAX] = "a blob";
+    int r;
+
+    (void)message;
+    (void)userdata;
+    out_of_memory = true;
+    r = troupe_actor_timer_after(actor, PEER, 1000, NULL, "tick", .data = data,
+                                 .size = sizeof(data));
+    out_of_memory = false;
+    if (r != -ENOMEM)
+        return -ENOTRECOVERABLE;
+    return troupe_actor_tell(actor, PEER, "after", .data = data, .size = sizeof(data));
+}
+
 static int on_monitor(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     struct troupe_future *first, *second;
@@ -339,6 +368,7 @@ static const struct {
     {"silence", on_silence, NULL},
     {"listen", on_listen, NULL},
     {"services", on_services, NULL},
+    {"shortage", on_shortage, NULL},
 };
 
 static int run_worker(void)
@@ -929,6 +959,23 @@ static uint64_t cookie_of(unsigned kind)
     return cookie;
 }
 
+START_TEST(test_timer_without_memory_leaves_no_descriptor_behind)
+{
+    const void *data;
+    struct protocol_tell tell;
+    struct ring_record record;
+
+    start(0);
+    fake_tell(&fake, 1, "shortage", "");
+    record = fake_expect_kind(&fake, PROTOCOL_TELL);
+    ck_assert_int_eq(protocol_get_tell(record.body, record.size, &tell), 0);
+    ck_assert_uint_eq(tell.content.payload.serial, 1);
+    ck_assert_int_eq(payload_receive_blob(fake.control, &tell.content.payload, &data), 0);
+    ck_assert_str_eq(data, "a blob");
+    fake_stop(&fake);
+}
+END_TEST
+
 START_TEST(test_services_ask_and_return_what_is_answered)
 {
     struct protocol_subscription subscription;
@@ -997,6 +1044,7 @@ static Suite *suite(void)
     tcase_add_test(services, test_monitor_ends_with_the_cause);
     tcase_add_test(services, test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor);
     tcase_add_test(services, test_services_ask_and_return_what_is_answered);
+    tcase_add_test(services, test_timer_without_memory_leaves_no_descriptor_behind);
     suite_add_tcase(s, handling);
     suite_add_tcase(s, asks);
     suite_add_tcase(s, awaiting);

@@ -87,7 +87,7 @@ END_TEST
 
 START_TEST(test_do_returns_the_result)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(backends[_i]);
     ck_assert_int_eq(do_text("hello", &result), 0);
@@ -105,7 +105,7 @@ END_TEST
 
 START_TEST(test_death_is_an_end_and_not_an_error)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(WAKE_FUTEX);
     ck_assert_int_eq(do_text("die", &result), 0);
@@ -122,7 +122,7 @@ END_TEST
 
 START_TEST(test_empty_payload_gives_empty_result)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(WAKE_FUTEX);
     ck_assert_int_eq(troupe_client_do(client, GROUP, NULL, NULL, 0, &result), 0);
@@ -151,7 +151,7 @@ END_TEST
 
 START_TEST(test_refusals_are_returned_and_the_connection_goes_on)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(WAKE_FUTEX);
     ck_assert_int_eq(do_text("busy", &result), -EBUSY);
@@ -188,7 +188,7 @@ END_TEST
 START_TEST(test_options_reach_the_supervisor)
 {
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(WAKE_FUTEX);
     ck_assert_int_eq(troupe_client_do(client, GROUP, &options, "describe", 8, &result), 0);
@@ -211,7 +211,7 @@ END_TEST
 
 START_TEST(test_cancel_and_watch_by_id)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(WAKE_FUTEX);
     ck_assert_int_eq(troupe_client_cancel(client, "here"), 0);
@@ -237,7 +237,7 @@ END_TEST
 START_TEST(test_large_payloads_travel_as_blobs_both_ways)
 {
     size_t size = 1000000;
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     char *data = malloc(size);
 
     for (size_t i = 0; i < size; i++)
@@ -257,7 +257,7 @@ END_TEST
 
 START_TEST(test_blob_filled_in_place_is_sent_and_gone)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     void *data, *second;
 
     start(WAKE_FUTEX);
@@ -286,7 +286,7 @@ START_TEST(test_many_large_payloads_in_flight_do_not_get_stuck)
     };
     static char data[INLINE_MAX + 1];
     unsigned sent = 0, received = 0;
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(backends[_i]);
     while (received < N) {
@@ -318,7 +318,7 @@ START_TEST(test_every_submission_comes_back_once_with_its_cookie)
 
     start(backends[_i]);
     while (received < N) {
-        struct troupe_result result;
+        struct troupe_result result = TROUPE_RESULT_INIT;
         char text[32];
 
         while (sent < N) {
@@ -337,7 +337,8 @@ START_TEST(test_every_submission_comes_back_once_with_its_cookie)
         troupe_result_release(&result);
         received++;
     }
-    ck_assert_int_eq(troupe_client_next(client, &(struct troupe_result){0}, 0), -EAGAIN);
+    ck_assert_int_eq(troupe_client_next(client, &(struct troupe_result)TROUPE_RESULT_INIT, 0),
+                     -EAGAIN);
     stop();
 }
 END_TEST
@@ -354,6 +355,7 @@ START_TEST(test_results_not_yet_released_stay_as_they_are)
         char text[32];
 
         snprintf(text, sizeof(text), "%u", i);
+        results[i] = (struct troupe_result)TROUPE_RESULT_INIT;
         ck_assert_int_eq(do_text(text, &results[i]), 0);
     }
     for (unsigned i = 0; i < N; i++) {
@@ -367,7 +369,7 @@ END_TEST
 
 START_TEST(test_memory_of_a_released_result_is_used_again)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     const void *first;
 
     start(WAKE_FUTEX);
@@ -385,7 +387,7 @@ END_TEST
 
 START_TEST(test_ends_that_arrive_during_a_call_are_kept_in_order)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     uint64_t group;
 
     start(backends[_i]);
@@ -414,7 +416,7 @@ END_TEST
 START_TEST(test_call_finds_its_way_through_a_full_pipeline)
 {
     static char data[INLINE_MAX];
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     unsigned sent = 0;
 
     start(backends[_i]);
@@ -434,7 +436,7 @@ END_TEST
 
 START_TEST(test_next_gives_up_after_its_time)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(backends[_i]);
     ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, "never", 5, 1), 0);
@@ -454,7 +456,7 @@ START_TEST(test_next_is_interrupted_by_a_signal_handler)
     /* Again and again: one alone could come before the call has begun to wait. */
     const struct itimerval every_millisecond = {{0, 1000}, {0, 1000}}, never = {0};
     const struct sigaction action = {.sa_handler = ignore};
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(backends[_i]);
     sigaction(SIGALRM, &action, NULL);
@@ -469,7 +471,7 @@ END_TEST
 
 START_TEST(test_hang_up_ends_a_waiting_call_and_all_after_it)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     uint64_t group;
 
     start(backends[_i]);
@@ -484,7 +486,7 @@ END_TEST
 
 START_TEST(test_what_arrived_before_the_hang_up_can_be_taken)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(backends[_i]);
     ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, "last", 4, 1), 0);
@@ -502,7 +504,7 @@ END_TEST
 START_TEST(test_records_that_cannot_be_understood_end_the_connection)
 {
     static const char *const texts[] = {"nonsense", "unasked"};
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(WAKE_FUTEX);
     ck_assert_int_eq(do_text(texts[_i], &result), -EPIPE);

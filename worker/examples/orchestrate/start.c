@@ -55,7 +55,7 @@ static int submit(struct sender *sender, uint64_t group, uint64_t i)
 static int take(struct sender *sender, uint64_t timeout_usec)
 {
     struct batch *batch = sender->batch;
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     int r = troupe_client_next(sender->client, &result, timeout_usec);
 
     if (r < 0)

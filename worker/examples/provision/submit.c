@@ -71,7 +71,7 @@ static int print_end(struct submission *submission, const struct troupe_result *
 /* The next outcome, if there is one within that time. */
 static int take(struct submission *submission, uint64_t timeout_usec)
 {
-    struct troupe_result result;
+    struct troupe_result result = TROUPE_RESULT_INIT;
     int r = troupe_client_next(submission->client, &result, timeout_usec);
 
     if (r < 0)
