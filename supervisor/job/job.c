@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/job.h"
 
-#include "supervisor/job/kept-results.h"
-
 #include "shared/base/cleanup.h"
 #include <assert.h>
 #include <errno.h>
@@ -41,7 +39,6 @@ int job_table_init(struct job_table *table)
     if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
         return -errno;
     blob_quota_init(&table->blobs);
-    table->blobs.spare = kept_results_spare;
     table->random_high = seed[0];
     table->random_state = seed[1] | 1;
     return 0;

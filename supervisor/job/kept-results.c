@@ -55,9 +55,19 @@ void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t 
     kept_results_expire(results, loop_now(results->loop));
 }
 
+/*
+ * Kept results above InlineMax= hold a descriptor each: the oldest one of a group makes room for a
+ * large payload that the same group's workers send.
+ */
+static void spare_oldest(struct blob_share *share)
+{
+    kept_results_drop(list_entry(list_first(&share->kept), struct job, blob_link));
+}
+
 void kept_results_init(struct kept_results *results, struct loop *loop, struct job_table *table)
 {
     *results = (struct kept_results){.loop = loop, .table = table};
+    table->blobs.spare = spare_oldest;
     list_init(&results->jobs);
     timer_init(&results->timer, kept_results_on_timer);
 }
@@ -95,9 +105,4 @@ void kept_results_add(struct kept_results *results, struct job *job)
         list_push_back(&job->result.blob->share->kept, &job->blob_link);
     }
     kept_results_expire(results, job->kept_at);
-}
-
-void kept_results_spare(struct blob_share *share)
-{
-    kept_results_drop(list_entry(list_first(&share->kept), struct job, blob_link));
 }

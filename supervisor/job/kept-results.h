@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 struct job;
-struct blob_share;
 struct job_table;
 struct loop;
 
@@ -44,9 +43,3 @@ void kept_results_add(struct kept_results *results, struct job *job);
 
 /* Lets go of a kept one. */
 void kept_results_drop(struct job *job);
-
-/*
- * Kept results above InlineMax= hold a descriptor each: the oldest one of a group makes room for a
- * large payload that the same group's workers send. For struct blob_quota.
- */
-void kept_results_spare(struct blob_share *share);

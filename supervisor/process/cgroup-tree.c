@@ -11,16 +11,6 @@
 
 #define LEAF "supervisor"
 
-static const struct {
-    enum cgroup_controller bit;
-    const char *name;
-} controllers[] = {
-    {CGROUP_MEMORY, "memory"},
-    {CGROUP_PIDS, "pids"},
-    {CGROUP_CPU, "cpu"},
-    {CGROUP_IO, "io"},
-};
-
 static void cleanup_file(FILE **file)
 {
     if (*file)
@@ -161,43 +151,21 @@ static int move_into_leaf(int fd, pid_t keeper)
     return r == 0 && keeper > 0 ? cgroup_write(fd, LEAF "/cgroup.procs", text) : r;
 }
 
-static bool has_word(const char *text, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *at = text; (at = strstr(at, word)); at += n) {
-        bool begins = at == text || at[-1] == ' ';
-        if (begins && (at[n] == ' ' || at[n] == '\n' || at[n] == '\0'))
-            return true;
-    }
-    return false;
-}
-
-unsigned cgroup_machine_controllers(void)
-{
-    _cleanup_close_ int fd = open("/sys/fs/cgroup", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    unsigned found = 0;
-    char there[512];
-
-    if (fd < 0 || read_at(fd, "cgroup.controllers", there, sizeof(there)) < 0)
-        return 0;
-    for (size_t i = 0; i < ELEMENTS(controllers); i++)
-        if (has_word(there, controllers[i].name))
-            found |= controllers[i].bit;
-    return found;
-}
-
 static void enable_controllers(struct cgroup_tree *tree)
 {
-    char there[512], command[16];
-    if (read_at(tree->fd, "cgroup.controllers", there, sizeof(there)) < 0)
-        there[0] = '\0';
-    for (size_t i = 0; i < ELEMENTS(controllers); i++) {
-        if (!has_word(there, controllers[i].name))
+    char text[512], command[16];
+    unsigned there;
+
+    if (read_at(tree->fd, "cgroup.controllers", text, sizeof(text)) < 0)
+        return;
+    there = cgroup_controllers_of(text);
+    for (unsigned i = 0; i < CGROUP_CONTROLLERS; i++) {
+        if (!(there & 1u << i))
             continue;
         /* One at a time: a refused one takes no other with it. */
-        (void)snprintf(command, sizeof(command), "+%s", controllers[i].name);
+        (void)snprintf(command, sizeof(command), "+%s", cgroup_controller_name(i));
         if (cgroup_write(tree->fd, "cgroup.subtree_control", command) == 0)
-            tree->controllers |= controllers[i].bit;
+            tree->controllers |= 1u << i;
     }
 }
 
@@ -207,19 +175,19 @@ static void describe(struct cgroup_tree *tree)
     char missing[40] = "";
     size_t n = 0;
 
-    for (size_t i = 0; i < ELEMENTS(controllers); i++) {
+    for (unsigned i = 0; i < CGROUP_CONTROLLERS; i++) {
         size_t used = strlen(missing);
 
-        if (tree->controllers & controllers[i].bit)
+        if (tree->controllers & 1u << i)
             continue;
         (void)snprintf(missing + used, sizeof(missing) - used, "%s%s", n > 0 ? ", " : "",
-                       controllers[i].name);
+                       cgroup_controller_name(i));
         n++;
     }
     tree->complete = n == 0;
     if (tree->complete)
         (void)snprintf(tree->text, sizeof(tree->text), "one per worker");
-    else if (n == ELEMENTS(controllers))
+    else if (n == CGROUP_CONTROLLERS)
         (void)snprintf(tree->text, sizeof(tree->text), "one per worker; no controllers here");
     else
         (void)snprintf(tree->text, sizeof(tree->text), "one per worker; no %s controller%s here",

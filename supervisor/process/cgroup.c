@@ -66,47 +66,6 @@ int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
     return 0;
 }
 
-static const struct limit {
-    const char *key;
-    enum cgroup_controller controller;
-    size_t offset; /* of its value in struct config_group */
-} LIMITS[CGROUP_LIMITS] = {
-    {"MemoryMax=", CGROUP_MEMORY, offsetof(struct config_group, memory_max)},
-    {"MemoryHigh=", CGROUP_MEMORY, offsetof(struct config_group, memory_high)},
-    {"CPUWeight=", CGROUP_CPU, offsetof(struct config_group, cpu_weight)},
-    {"CPUQuota=", CGROUP_CPU, offsetof(struct config_group, cpu_quota_percent)},
-    {"TasksMax=", CGROUP_PIDS, offsetof(struct config_group, tasks_max)},
-};
-
-const char *cgroup_limit_key(unsigned limit)
-{
-    return LIMITS[limit].key;
-}
-
-bool cgroup_limit_unmet(unsigned there, const struct config_group *group, unsigned limit)
-{
-    uint64_t value;
-
-    memcpy(&value, (const char *)group + LIMITS[limit].offset, sizeof(value));
-    return value != CONFIG_UNSET && !(there & LIMITS[limit].controller);
-}
-
-size_t cgroup_unmet(unsigned there, const struct config_group *group, char *text, size_t size)
-{
-    size_t n = 0, used = 0;
-
-    *text = '\0';
-    for (unsigned i = 0; i < CGROUP_LIMITS; i++) {
-        if (!cgroup_limit_unmet(there, group, i))
-            continue;
-        if (used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", n > 0 ? ", " : "",
-                                     LIMITS[i].key);
-        n++;
-    }
-    return n;
-}
-
 /* From memory.events; 0 where there is none. */
 static uint64_t read_oom_kills(int directory)
 {

@@ -19,6 +19,7 @@
  * no state is kept that the kernel has.
  */
 
+#include "supervisor/config/cgroup-limits.h"
 #include "supervisor/config/config.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,13 +28,6 @@ enum {
     _CGROUP_E_SUCCESS,
     CGROUP_E_UNAVAILABLE, /* no delegated cgroup v2; see cgroup_tree_missing() */
     CGROUP_E_BUSY,        /* processes left in it: kill, wait for their end, try again */
-};
-
-enum cgroup_controller {
-    CGROUP_MEMORY = 1u << 0,
-    CGROUP_PIDS = 1u << 1,
-    CGROUP_CPU = 1u << 2,
-    CGROUP_IO = 1u << 3,
 };
 
 struct cgroup_tree {
@@ -100,24 +94,8 @@ int cgroup_write(int directory, const char *name, const char *text);
 int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
                       const struct config_group *group);
 
-#define CGROUP_LIMITS 5u
-
-/* The key that asks for limit 0 … CGROUP_LIMITS - 1: "MemoryMax=". Static. */
-const char *cgroup_limit_key(unsigned limit);
-
-/* `group` asks for that limit, and its controller is not among those that are there (bits of enum
- * cgroup_controller). */
-bool cgroup_limit_unmet(unsigned there, const struct config_group *group, unsigned limit);
-
-/* Writes the keys of all such limits: "MemoryMax=, TasksMax=". Cut at `size`. Returns their number.
- */
-size_t cgroup_unmet(unsigned there, const struct config_group *group, char *text, size_t size);
-
 /* What the slots' cgroups have; `tree` NULL = nothing. */
 unsigned cgroup_tree_controllers(const struct cgroup_tree *tree);
-
-/* What the machine has, whatever of it is delegated to a supervisor. */
-unsigned cgroup_machine_controllers(void);
 
 /* SIGKILL to everything in it. 0 also if it is empty, CGROUP_E_UNAVAILABLE, -errno. */
 int cgroup_kill(const struct cgroup *cgroup);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/config/cgroup-limits.h"
 #include "supervisor/config/config.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/verbs/verbs.h"
-#include "supervisor/process/cgroup.h"
 #include <string.h>
 
 #define CONFIGURATION_DIRECTORY "/etc/troupe"

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/cgroup-limits.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/config/config.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const CONTROLLERS[CGROUP_CONTROLLERS] = {"memory", "pids", "cpu", "io"};
+
+const char *cgroup_controller_name(unsigned i)
+{
+    return CONTROLLERS[i];
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at += n) {
+        bool begins = at == text || at[-1] == ' ';
+        if (begins && (at[n] == ' ' || at[n] == '\n' || at[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+unsigned cgroup_controllers_of(const char *text)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < CGROUP_CONTROLLERS; i++)
+        if (has_word(text, CONTROLLERS[i]))
+            found |= 1u << i;
+    return found;
+}
+
+unsigned cgroup_machine_controllers(void)
+{
+    _cleanup_close_ int fd = open("/sys/fs/cgroup/cgroup.controllers", O_RDONLY | O_CLOEXEC);
+    char text[512];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+    if (n < 0)
+        return 0;
+    text[n] = '\0';
+    return cgroup_controllers_of(text);
+}
+
+static const struct limit {
+    const char *key;
+    enum cgroup_controller controller;
+    size_t offset; /* of its value in struct config_group */
+} LIMITS[CGROUP_LIMITS] = {
+    {"MemoryMax=", CGROUP_MEMORY, offsetof(struct config_group, memory_max)},
+    {"MemoryHigh=", CGROUP_MEMORY, offsetof(struct config_group, memory_high)},
+    {"CPUWeight=", CGROUP_CPU, offsetof(struct config_group, cpu_weight)},
+    {"CPUQuota=", CGROUP_CPU, offsetof(struct config_group, cpu_quota_percent)},
+    {"TasksMax=", CGROUP_PIDS, offsetof(struct config_group, tasks_max)},
+};
+
+const char *cgroup_limit_key(unsigned limit)
+{
+    return LIMITS[limit].key;
+}
+
+bool cgroup_limit_unmet(unsigned available, const struct config_group *group, unsigned limit)
+{
+    uint64_t value;
+
+    memcpy(&value, (const char *)group + LIMITS[limit].offset, sizeof(value));
+    return value != CONFIG_UNSET && !(available & LIMITS[limit].controller);
+}
+
+size_t cgroup_unmet(unsigned available, const struct config_group *group, char *text, size_t size)
+{
+    size_t n = 0, used = 0;
+
+    *text = '\0';
+    for (unsigned i = 0; i < CGROUP_LIMITS; i++) {
+        if (!cgroup_limit_unmet(available, group, i))
+            continue;
+        if (used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", n > 0 ? ", " : "",
+                                     LIMITS[i].key);
+        n++;
+    }
+    return n;
+}
