@@ -101,9 +101,9 @@ class Workers(TestCase):
 
     def test_what_wakes_for_one_that_is_gone_finds_nobody(self):
         keyed = {"Pool": {"Cells": "by-key", "CellIdleSec": "1ms"}}
-        for sections in {}, keyed:
-            with self.subTest(sections=sections):
-                s = self.beside("haunt", "futex", **sections)
+        for sections, wake in ({}, "futex"), (keyed, "futex"), ({}, "eventfd"):
+            with self.subTest(sections=sections, wake=wake):
+                s = self.beside("haunt", wake, **sections)
                 for i in range(5):
                     key = {"key": f"k{i}"} if sections else {}
                     job = s.do("culprit", "x", max_retries=1, **key)

@@ -291,8 +291,6 @@ static void tear_down(struct troupe_worker *worker, void *userdata)
 {
     (void)userdata;
     note(worker, "down");
-    if (getenv("ACTOR_NEVER_ENDS"))
-        signal(SIGTERM, SIG_IGN);
     while (getenv("ACTOR_NEVER_ENDS"))
         pause();
 }
@@ -304,6 +302,8 @@ int main(void)
 
     if (r < 0)
         return troupe_worker_start_error(r);
+    if (getenv("ACTOR_NEVER_ENDS"))
+        signal(SIGTERM, SIG_IGN);
     while (getenv("ACTOR_NEVER_READY"))
         pause();
     troupe_worker_on_scope(worker, set_up, tear_down, NULL);
