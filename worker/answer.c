@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/client.h"
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/public.h"
+#include <string.h>
 
 static void actor_failure(struct troupe_actor *actor, int error, const char *reason)
 {

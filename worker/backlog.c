@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "worker/runtime.h"
+#include <string.h>
 
 struct backlog_job {
     struct list link;

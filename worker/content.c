@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/content.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 static size_t inline_size(const struct protocol_content *wire)

@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/public.h"
+#include <string.h>
 
 static const _Alignas(8) char nothing[8];
 

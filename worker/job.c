@@ -56,7 +56,7 @@ _public_ bool troupe_job_is_cancelled(const struct troupe_job *job)
 static int put_result(struct troupe_job *job, const struct protocol_result *result)
 {
     struct troupe_worker *worker = job->worker;
-    uint32_t size = FIXED_FIELDS + PAYLOAD_INLINE_OVERHEAD;
+    uint32_t size = FIXED_FIELDS + PAYLOAD_FIXED;
     void *body;
     int r;
 

@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/public.h"
+#include <string.h>
 
 int mail_new(struct troupe_message **ret, const void *body, uint32_t size, int control)
 {

@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/protocol/protocol-requests.h"
+#include <string.h>
 
 /* The cookie that FOUND and REFUSED begin with tells whose they are. */
 static bool is_ours(const struct ring_record *record)

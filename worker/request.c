@@ -238,8 +238,8 @@ int request_submit(struct troupe_client *client, const struct request_job *job,
     r = apply_options(&submit, job->options);
     if (r < 0)
         return r;
-    size = FIXED_FIELDS + submit.name_size + submit.key_size +
-           (blob ? PAYLOAD_BLOB_SIZE : PAYLOAD_INLINE_OVERHEAD + (uint32_t)job->size);
+    size = FIXED_FIELDS + submit.name_size + submit.key_size + PAYLOAD_FIXED +
+           (blob ? 0 : (uint32_t)job->size);
     r = request_reserve(client, size, job->wait, &body);
     if (r == 0)
         r = pending_take(&client->pending, job->cookie, &submit.cookie);

@@ -3,7 +3,10 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "shared/ring/memory.h"
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,36 +22,6 @@ union control {
     struct cmsghdr align;
     char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
 };
-
-void payload_put_blob(struct wire_writer *writer, uint64_t size, uint64_t serial)
-{
-    wire_put_u8(writer, PAYLOAD_BLOB);
-    wire_put_u64(writer, size);
-    wire_put_u64(writer, serial);
-}
-
-struct payload_wire payload_get(struct wire_reader *reader)
-{
-    struct payload_wire payload = {0};
-    uint8_t form = wire_get_u8(reader);
-
-    switch (form) {
-    case PAYLOAD_INLINE:
-        payload.form = PAYLOAD_INLINE;
-        payload.size = wire_get_bytes(reader, &payload.data);
-        break;
-    case PAYLOAD_BLOB:
-        payload.form = PAYLOAD_BLOB;
-        payload.size = wire_get_u64(reader);
-        payload.serial = wire_get_u64(reader);
-        if (payload.size > PAYLOAD_BLOB_MAX)
-            reader->failed = true;
-        break;
-    default:
-        reader->failed = true;
-    }
-    return payload;
-}
 
 static bool blob_size_is_valid(size_t size)
 {

@@ -2,16 +2,14 @@
 #pragma once
 
 /*
- * The bytes of a message, job or result. Up to InlineMax they travel inside the record; above it as
- * a sealed memfd ("blob") that is passed along by descriptor and never copied.
+ * The bytes of a message, job or result. Up to InlineMax they travel inside the record (fields.h);
+ * above it as a sealed memfd ("blob") that is passed along by descriptor and never copied.
  *
- * On the wire: u8 form; inline: u32 size, bytes; blob: u64 size, u64 serial. The descriptor of
- * serial n is the n-th one sent over the control socket of that channel in that direction, counted
- * from 1; it is sent before the record that names it is published, so that it is there when the
- * record is read.
+ * The descriptor of serial n is the n-th one sent over the control socket of that channel in that
+ * direction, counted from 1; it is sent before the record that names it is published, so that it is
+ * there when the record is read.
  */
 
-#include "shared/protocol/wire.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,23 +28,8 @@ struct payload_wire {
     uint64_t serial; /* blob */
 };
 
-/* Bytes that the puts below take for an inline payload of `size`, or for a blob. */
-#define PAYLOAD_INLINE_OVERHEAD 5u
-#define PAYLOAD_BLOB_SIZE       17u
-
-/* The bytes are copied; what does not fit makes the writer fail. `serial`: as above. */
-static inline void payload_put_inline(struct wire_writer *writer, const void *data, uint32_t size)
-{
-    wire_put_u8(writer, PAYLOAD_INLINE);
-    wire_put_bytes(writer, data, size);
-}
-
-/* A blob of `size` bytes whose descriptor was sent as the `serial`-th; the writer keeps neither. */
-void payload_put_blob(struct wire_writer *writer, uint64_t size, uint64_t serial);
-
-/* Borrowed from the record. An unknown form or a size above PAYLOAD_BLOB_MAX makes the reader fail.
- */
-struct payload_wire payload_get(struct wire_reader *reader);
+/* Bytes of a payload in a record beside its inline data, at most. */
+#define PAYLOAD_FIXED 25u
 
 /*
  * A blob under construction: a memfd of `size` bytes mapped writable at `*ret_data`.

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The records by which actors talk to each other through the supervisor. See protocol.h for what
- * put and get promise. Requests with a cookie are answered with ANSWER or REFUSED (FIND: with FOUND
- * or REFUSED); TELL, REPLY, FORWARD and what a worker says about a message are not answered: what
- * cannot be done with them becomes a dead letter.
+ * The records by which actors talk to each other through the supervisor; as in protocol.h. Requests
+ * with a cookie are answered with ANSWER or REFUSED (FIND: with FOUND or REFUSED). TELL, REPLY,
+ * FORWARD and reports about a message have no answer: if they fail, the message becomes a dead
+ * letter.
  *
  *   actor → supervisor   FIND TELL ASK REPLY FORWARD, UNHANDLED ERRED STASHED UNSTASHED,
  *                        MONITOR UNMONITOR, TIMER TIMER_CANCEL, SUBSCRIBE UNSUBSCRIBE,
@@ -13,12 +13,11 @@
  *                        LEAVE
  *   supervisor → actor   MESSAGE, REPLIED ASK_FAILED, TERMINATED, ANSWER, FOUND, REFUSED
  *
- * A reference names an actor for good: generation << 32 | index; 0 = nobody. The supervisor alone
- * says who sent a MESSAGE.
+ * A reference names one actor for ever: generation << 32 | index; 0 = nobody. The supervisor fills
+ * in the sender of a MESSAGE.
  *
- * What actors say to each other and of messages is here, what they ask the supervisor for (from
- * FIND and MONITOR to ANSWER) in protocol-requests.h. Steps for changing a record: as in
- * protocol.h; the tests are in test-protocol-actors.c.
+ * Records from FIND and MONITOR to ANSWER, by which actors ask something of the supervisor itself,
+ * are in protocol-requests.h.
  */
 
 #include "shared/protocol/protocol.h"
@@ -56,10 +55,8 @@ enum protocol_actor_kind {
 };
 
 /*
- * What every message carries. Its bytes are the same in all records and begin at a multiple of 8,
- * so that the supervisor moves them in one piece: u8 form, u8 type size, u16 1 + key size (0 = no
- * key), u32 zero, u64 payload size, u64 blob serial; type, key, zero bytes up to a multiple of 8,
- * inline payload, a zero byte. So an inline payload is 8-aligned and ends as text does.
+ * What every message carries. In TELL, REPLY, MESSAGE and REPLIED it begins at a multiple of 8, so
+ * the supervisor can copy its bytes from one to the other in one piece.
  */
 struct protocol_content {
     struct topic topic; /* borrowed like the payload */
@@ -67,7 +64,7 @@ struct protocol_content {
 };
 
 /* Bytes of a content beside an inline payload, at most. */
-#define PROTOCOL_CONTENT_FIXED (24u + ((TOPIC_TYPE_MAX + TOPIC_KEY_MAX + 7u) & ~7u) + 1u)
+#define PROTOCOL_CONTENT_FIXED (PAYLOAD_FIXED + 7u + TOPIC_TYPE_MAX + TOPIC_KEY_MAX)
 /* A record's body beside an inline payload, at most. */
 #define PROTOCOL_MESSAGE_FIXED (48u + PROTOCOL_CONTENT_FIXED)
 
@@ -95,9 +92,9 @@ struct protocol_reply {
 };
 
 /*
- * A message is named by the id of its MESSAGE (in ERRED, 0 = none: a failure that nobody looked at,
- * for the log), and only while it is in hand or stashed: reports come
- * in the order of the ring, and whatever is to be named later is STASHED first.
+ * Reports name a message by the id of its MESSAGE, while it is in hand or stashed. Reports come in
+ * the order of the ring; a message that is to be named later is STASHED first. Id 0 in ERRED: a
+ * failure that the program did not look at, for the log.
  */
 struct protocol_forward {
     uint64_t message;
@@ -107,13 +104,13 @@ struct protocol_forward {
     uint32_t key_size;
 };
 
-/* LEAVE: the worker ends by itself, and not because something has failed. */
+/* LEAVE: the worker ends by itself, without a failure. */
 struct protocol_leave {
     const char *reason; /* at most PROTOCOL_REASON_MAX */
     uint32_t reason_size;
 };
 
-/* UNHANDLED (code 0) and ERRED: the message's end at this actor. */
+/* UNHANDLED (code 0) and ERRED: this actor is done with the message. */
 struct protocol_verdict {
     uint64_t message;
     int32_t code;
@@ -122,14 +119,13 @@ struct protocol_verdict {
 };
 
 enum protocol_stash_flags {
-    /* Its handler has begun and waits for something, or begins now: it counts as in hand. */
+    /* Its handler runs or waits for something: the message counts as in hand. */
     PROTOCOL_STASH_IN_HAND = 1u << 0,
 };
 
 /*
- * STASHED: the supervisor keeps the message until UNSTASHED (or a verdict, or FORWARD) says that it
- * is done; said again with other flags, these replace the former ones. Published before the head
- * goes past the message. `flags` is 0 in UNSTASHED.
+ * STASHED: the supervisor keeps the message until UNSTASHED, a verdict or FORWARD. A second STASHED
+ * replaces the flags. It is published before the head passes the message. UNSTASHED: flags 0.
  */
 struct protocol_stash {
     uint64_t message;
@@ -168,34 +164,32 @@ struct protocol_terminated {
     uint32_t cause_size;
 };
 
-/* The content that `bytes` begin with, and its size; for moving it in one piece. 0 or -EBADMSG. */
+/*
+ * Reads the content at the beginning of `bytes`, which may go on behind it, and returns its size.
+ * 0 or -EBADMSG.
+ */
 int protocol_get_content(const void *bytes, uint32_t size, struct protocol_content *ret,
                          uint32_t *ret_size);
-/* What comes before the content of a MESSAGE. */
-void protocol_put_message_head(struct wire_writer *writer, const struct protocol_message *message);
-#define PROTOCOL_TELL_CONTENT    8u /* where it begins */
+
+/* Writes what precedes the content of a MESSAGE: PROTOCOL_MESSAGE_CONTENT bytes. */
+void protocol_put_message_head(void *body, const struct protocol_message *record);
+
+/* Where the content begins. */
+#define PROTOCOL_TELL_CONTENT    8u
 #define PROTOCOL_REPLY_CONTENT   8u
 #define PROTOCOL_MESSAGE_CONTENT 48u
 #define PROTOCOL_REPLIED_CONTENT 16u
 
-/* As all put and get: see protocol.h. */
-int protocol_put_tell(void *body, uint32_t size, const struct protocol_tell *tell);
-int protocol_get_tell(const void *body, uint32_t size, struct protocol_tell *ret);
-int protocol_put_ask(void *body, uint32_t size, const struct protocol_ask *ask);
-int protocol_get_ask(const void *body, uint32_t size, struct protocol_ask *ret);
-int protocol_put_reply(void *body, uint32_t size, const struct protocol_reply *reply);
-int protocol_get_reply(const void *body, uint32_t size, struct protocol_reply *ret);
-int protocol_put_forward(void *body, uint32_t size, const struct protocol_forward *forward);
-int protocol_get_forward(const void *body, uint32_t size, struct protocol_forward *ret);
-int protocol_put_leave(void *body, uint32_t size, const struct protocol_leave *leave);
-int protocol_get_leave(const void *body, uint32_t size, struct protocol_leave *ret);
-int protocol_put_verdict(void *body, uint32_t size, const struct protocol_verdict *verdict);
-int protocol_get_verdict(const void *body, uint32_t size, struct protocol_verdict *ret);
-int protocol_put_stash(void *body, uint32_t size, const struct protocol_stash *stash);
-int protocol_get_stash(const void *body, uint32_t size, struct protocol_stash *ret);
-int protocol_put_message(void *body, uint32_t size, const struct protocol_message *message);
-int protocol_get_message(const void *body, uint32_t size, struct protocol_message *ret);
-int protocol_put_replied(void *body, uint32_t size, const struct protocol_replied *replied);
-int protocol_get_replied(const void *body, uint32_t size, struct protocol_replied *ret);
-int protocol_put_terminated(void *body, uint32_t size, const struct protocol_terminated *what);
-int protocol_get_terminated(const void *body, uint32_t size, struct protocol_terminated *ret);
+#define PROTOCOL_ACTOR_RECORDS(R)                                                                  \
+    R(tell)                                                                                        \
+    R(ask)                                                                                         \
+    R(reply)                                                                                       \
+    R(forward)                                                                                     \
+    R(leave)                                                                                       \
+    R(verdict)                                                                                     \
+    R(stash)                                                                                       \
+    R(message)                                                                                     \
+    R(replied)                                                                                     \
+    R(terminated)
+
+PROTOCOL_ACTOR_RECORDS(PROTOCOL_DECLARE)

@@ -69,18 +69,13 @@ struct protocol_answer {
     uint64_t value; /* a count, an id, a reference: what the request is answered with */
 };
 
-/* As all put and get: see protocol.h. */
-int protocol_put_named(void *body, uint32_t size, const struct protocol_named *named);
-int protocol_get_named(const void *body, uint32_t size, struct protocol_named *ret);
-int protocol_put_by_reference(void *body, uint32_t size, const struct protocol_by_reference *by);
-int protocol_get_by_reference(const void *body, uint32_t size, struct protocol_by_reference *ret);
-int protocol_put_timer(void *body, uint32_t size, const struct protocol_timer *timer);
-int protocol_get_timer(const void *body, uint32_t size, struct protocol_timer *ret);
-int protocol_put_timer_cancel(void *body, uint32_t size, const struct protocol_timer_cancel *what);
-int protocol_get_timer_cancel(const void *body, uint32_t size, struct protocol_timer_cancel *ret);
-int protocol_put_subscription(void *body, uint32_t size, const struct protocol_subscription *what);
-int protocol_get_subscription(const void *body, uint32_t size, struct protocol_subscription *ret);
-int protocol_put_exchange(void *body, uint32_t size, const struct protocol_exchange *exchange);
-int protocol_get_exchange(const void *body, uint32_t size, struct protocol_exchange *ret);
-int protocol_put_answer(void *body, uint32_t size, const struct protocol_answer *answer);
-int protocol_get_answer(const void *body, uint32_t size, struct protocol_answer *ret);
+#define PROTOCOL_REQUEST_RECORDS(R)                                                                \
+    R(named)                                                                                       \
+    R(by_reference)                                                                                \
+    R(timer)                                                                                       \
+    R(timer_cancel)                                                                                \
+    R(subscription)                                                                                \
+    R(exchange)                                                                                    \
+    R(answer)
+
+PROTOCOL_REQUEST_RECORDS(PROTOCOL_DECLARE)

@@ -1,425 +1,317 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/protocol/protocol-parts.h"
+/* Puts and gets of all records, made of the tables in fields.h. */
+#include "shared/protocol/fields.h"
+#include "shared/protocol/protocol-requests.h"
+#include "shared/protocol/wire.h"
 
-#define PROTOCOL_HEX_DIGITS 32
+#define ALIGNMENT 8u
 
-static bool is_digit(char c)
+/* ---- fields of variable size ---- */
+
+static inline void put_bytes(struct wire_writer *writer, const void *bytes, uint32_t size,
+                             uint32_t max)
 {
-    return c >= '0' && c <= '9';
+    if (size > max)
+        writer->failed = true;
+    wire_put_u32(writer, size);
+    wire_put_bytes(writer, bytes, size);
 }
 
-/* Not isalnum(3), which depends on the locale. */
-static bool is_name_character(char c)
+static inline const void *get_bytes(struct wire_reader *reader, uint32_t *ret_size, uint32_t max)
 {
-    return is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' ||
-           c == '_' || c == ':' || c == '@' || c == '-';
+    *ret_size = wire_get_u32(reader);
+    if (*ret_size > max)
+        reader->failed = true;
+    return wire_get_bytes(reader, *ret_size);
 }
 
-bool protocol_name_valid(const char *name, size_t size)
+static void put_optional(struct wire_writer *writer, const void *bytes, uint32_t size, uint32_t max)
 {
-    if (size == 0 || size > PROTOCOL_NAME_MAX || name[0] == '-' || name[0] == '.')
-        return false;
-    for (size_t i = 0; i < size; i++)
-        if (!is_name_character(name[i]))
-            return false;
-    return true;
+    if (bytes && size > max)
+        writer->failed = true;
+    wire_put_u32(writer, bytes ? size + 1 : 0);
+    wire_put_bytes(writer, bytes, bytes ? size : 0);
 }
 
-static char *format_hex(uint64_t value, char *at)
+static const void *get_optional(struct wire_reader *reader, uint32_t *ret_size, uint32_t max)
 {
-    for (int shift = 60; shift >= 0; shift -= 4)
-        *at++ = "0123456789abcdef"[(value >> shift) & 0xf];
-    return at;
+    const uint32_t code = wire_get_u32(reader);
+
+    if (code > max + 1)
+        reader->failed = true;
+    *ret_size = code > 0 ? code - 1 : 0;
+    return code > 0 ? wire_get_bytes(reader, *ret_size) : NULL;
 }
 
-char *protocol_id_format(const struct protocol_id *id, char *text)
+static void put_topic(struct wire_writer *writer, const struct topic *topic)
 {
-    if (id->name[0] != '\0')
-        memcpy(text, id->name, sizeof(id->name));
-    else
-        *format_hex(id->low, format_hex(id->high, text)) = '\0';
-    return text;
+    put_bytes(writer, topic->type, topic->type_size, TOPIC_TYPE_MAX);
+    put_optional(writer, topic->key, topic->key_size, TOPIC_KEY_MAX);
 }
 
-/* 16 lower-case digits. */
-static bool parse_hex(const char *text, uint64_t *ret)
+static void get_topic(struct wire_reader *reader, struct topic *ret)
 {
-    uint64_t value = 0;
-
-    for (int i = 0; i < PROTOCOL_HEX_DIGITS / 2; i++) {
-        char c = text[i];
-
-        if (is_digit(c))
-            value = value << 4 | (uint64_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            value = value << 4 | (uint64_t)(c - 'a' + 10);
-        else
-            return false;
-    }
-    *ret = value;
-    return true;
+    ret->type = get_bytes(reader, &ret->type_size, TOPIC_TYPE_MAX);
+    ret->key = get_optional(reader, &ret->key_size, TOPIC_KEY_MAX);
 }
 
-int protocol_id_parse(struct protocol_id *ret, const char *text)
+static inline void put_id(struct wire_writer *writer, const struct protocol_id *id)
 {
-    size_t size = strnlen(text, PROTOCOL_ID_TEXT);
-
-    if (!protocol_name_valid(text, size))
-        return -EINVAL;
-    *ret = (struct protocol_id){0};
-    if (size == PROTOCOL_HEX_DIGITS && parse_hex(text, &ret->high) &&
-        parse_hex(text + PROTOCOL_HEX_DIGITS / 2, &ret->low))
-        return 0;
-    ret->high = ret->low = 0;
-    memcpy(ret->name, text, size);
-    return 0;
-}
-
-static int finish_put(const struct wire_writer *writer)
-{
-    return (int)wire_written(writer);
-}
-
-static void put_id(struct wire_writer *writer, const struct protocol_id *id)
-{
-    /* Made ids are the rule and have none. */
+    /* Made ids are the rule and have no name. */
     uint32_t size = id->name[0] == '\0' ? 0 : (uint32_t)strnlen(id->name, sizeof(id->name));
 
     wire_put_u64(writer, id->high);
     wire_put_u64(writer, id->low);
-    part_put_bounded(writer, id->name, size, PROTOCOL_NAME_MAX);
+    put_bytes(writer, id->name, size, PROTOCOL_NAME_MAX);
 }
 
-/* The name is copied before it is looked at. One that spells an id of the supervisor's becomes that
- * id. */
-static struct protocol_id get_id(struct wire_reader *reader)
+/* Copies the name before looking at it. A name that spells an id of the supervisor is that id. */
+static void get_name(struct wire_reader *reader, struct protocol_id *ret, const char *bytes,
+                     uint32_t size)
 {
-    struct protocol_id id = {0};
     char name[PROTOCOL_ID_TEXT] = "";
-    const void *bytes;
+
+    memcpy(name, bytes, size);
+    if (strnlen(name, sizeof(name)) != size || protocol_id_parse(ret, name) < 0)
+        reader->failed = true;
+}
+
+static inline void get_id(struct wire_reader *reader, struct protocol_id *ret)
+{
+    const char *name;
     uint32_t size;
 
-    id.high = wire_get_u64(reader);
-    id.low = wire_get_u64(reader);
-    size = part_get_bounded(reader, &bytes, PROTOCOL_NAME_MAX);
-    if (size == 0)
-        return id;
-    memcpy(name, bytes, size);
-    if (strnlen(name, sizeof(name)) != size || protocol_id_parse(&id, name) < 0) {
+    *ret = (struct protocol_id){0};
+    ret->high = wire_get_u64(reader);
+    ret->low = wire_get_u64(reader);
+    name = get_bytes(reader, &size, PROTOCOL_NAME_MAX);
+    if (size > 0 && name)
+        get_name(reader, ret, name, size);
+}
+
+/* ---- fields that admit some values only ---- */
+
+static inline uint32_t get_within(struct wire_reader *reader, uint32_t value, uint32_t first,
+                                  uint32_t last)
+{
+    if (value < first || value > last)
         reader->failed = true;
-        return (struct protocol_id){0};
+    return value;
+}
+
+static inline uint32_t get_flags(struct wire_reader *reader, uint32_t known)
+{
+    const uint32_t flags = wire_get_u32(reader);
+
+    if ((flags & ~known) != 0)
+        reader->failed = true;
+    return flags;
+}
+
+/* ---- payloads ---- */
+
+/* Zero bytes up to a multiple of ALIGNMENT from the record's begin. */
+static inline uint32_t padding_at(const uint8_t *start, const uint8_t *at)
+{
+    return (uint32_t)(start - at) % ALIGNMENT;
+}
+
+static inline void put_padding(struct wire_writer *writer)
+{
+    static const uint8_t zeros[ALIGNMENT];
+    const uint32_t size = padding_at(writer->start, writer->at);
+
+    if (writer->end - writer->at >= (ptrdiff_t)ALIGNMENT) {
+        memcpy(writer->at, zeros, ALIGNMENT); /* a single store */
+        writer->at += size;
+    } else {
+        wire_put_bytes(writer, zeros, size);
     }
-    return id;
 }
 
-static void put_payload(struct wire_writer *writer, const struct payload_wire *payload)
+static inline void put_payload_head(struct wire_writer *writer, const struct payload_wire *payload)
 {
-    if (payload->form == PAYLOAD_BLOB)
-        payload_put_blob(writer, payload->size, payload->serial);
-    else if (payload->size > UINT32_MAX)
-        writer->failed = true;
-    else
-        payload_put_inline(writer, payload->data, (uint32_t)payload->size);
+    wire_put_u64(writer, payload->size);
+    wire_put_u64(writer, payload->form == PAYLOAD_BLOB ? payload->serial : 0);
+    wire_put_u8(writer, (uint8_t)payload->form);
 }
 
-/*
- * For handlers that use a payload where it lies: zero bytes before it make inline data 8-aligned
- * (bodies are), and one after it ends text. On the wire: u8 count, so many zero bytes, payload, u8
- * zero.
- */
-static void put_aligned_payload(struct wire_writer *writer, const struct payload_wire *payload)
+static inline void put_payload_tail(struct wire_writer *writer, const struct payload_wire *payload)
 {
-    static const uint8_t zeros[7];
-    size_t offset = (size_t)(writer->at - writer->start) + 1 + PAYLOAD_INLINE_OVERHEAD;
-    uint8_t padding = (uint8_t)((8 - offset % 8) % 8);
-
-    wire_put_u8(writer, padding);
-    wire_put(writer, zeros, padding);
-    put_payload(writer, payload);
+    put_padding(writer);
+    if (payload->form == PAYLOAD_INLINE)
+        wire_put_bytes(writer, payload->data, (size_t)payload->size);
     wire_put_u8(writer, 0);
 }
 
-static struct payload_wire get_aligned_payload(struct wire_reader *reader)
+static inline void get_payload_head(struct wire_reader *reader, struct payload_wire *ret)
 {
-    struct payload_wire payload;
-    uint8_t zeros[7], padding = part_get_enum(reader, sizeof(zeros));
-
-    wire_get(reader, zeros, padding);
-    payload = payload_get(reader);
-    (void)part_get_enum(reader, 0);
-    return payload;
+    ret->size = wire_get_u64(reader);
+    ret->serial = wire_get_u64(reader);
+    ret->form = (enum payload_form)get_within(reader, wire_get_u8(reader), 0, PAYLOAD_BLOB);
+    if (ret->size > PAYLOAD_BLOB_MAX || (ret->form == PAYLOAD_INLINE && ret->serial != 0))
+        reader->failed = true;
 }
 
-int protocol_put_job(void *body, uint32_t size, const struct protocol_job *job)
+static inline void get_payload_tail(struct wire_reader *reader, struct payload_wire *ret)
 {
-    struct wire_writer writer = wire_writer(body, size);
-
-    wire_put_u64(&writer, job->handle);
-    wire_put_u32(&writer, job->attempt);
-    wire_put_u32(&writer, job->max_attempts);
-    wire_put_u64(&writer, job->timeout);
-    put_id(&writer, &job->id);
-    part_put_bounded(&writer, job->key, job->key_size, PROTOCOL_KEY_MAX);
-    put_aligned_payload(&writer, &job->payload);
-    return finish_put(&writer);
+    (void)wire_get_bytes(reader, padding_at(reader->start, reader->at));
+    ret->data = ret->form == PAYLOAD_INLINE ? wire_get_bytes(reader, (size_t)ret->size) : NULL;
+    (void)get_within(reader, wire_get_u8(reader), 0, 0);
 }
 
-int protocol_get_job(const void *body, uint32_t size, struct protocol_job *ret)
+static inline void put_payload(struct wire_writer *writer, const struct payload_wire *payload)
 {
-    struct wire_reader reader = wire_reader(body, size);
-
-    ret->handle = wire_get_u64(&reader);
-    ret->attempt = wire_get_u32(&reader);
-    ret->max_attempts = wire_get_u32(&reader);
-    ret->timeout = wire_get_u64(&reader);
-    ret->id = get_id(&reader);
-    ret->key_size = part_get_bounded(&reader, &ret->key, PROTOCOL_KEY_MAX);
-    ret->payload = get_aligned_payload(&reader);
-    return wire_end(&reader);
+    put_payload_head(writer, payload);
+    put_payload_tail(writer, payload);
 }
 
-int protocol_put_started(void *body, uint32_t size, const struct protocol_started *started)
+static inline void get_payload(struct wire_reader *reader, struct payload_wire *ret)
 {
-    struct wire_writer writer = wire_writer(body, size);
-
-    wire_put_u64(&writer, started->handle);
-    wire_put_u32(&writer, started->attempt);
-    wire_put_u32(&writer, started->state_sequence);
-    return finish_put(&writer);
+    get_payload_head(reader, ret);
+    get_payload_tail(reader, ret);
 }
 
-int protocol_get_started(const void *body, uint32_t size, struct protocol_started *ret)
+static void put_content(struct wire_writer *writer, const struct protocol_content *content)
 {
-    struct wire_reader reader = wire_reader(body, size);
+    const struct topic *topic = &content->topic;
+    const uint32_t key_size = topic->key ? topic->key_size : 0;
 
-    ret->handle = wire_get_u64(&reader);
-    ret->attempt = wire_get_u32(&reader);
-    ret->state_sequence = wire_get_u32(&reader);
-    return wire_end(&reader);
+    if (topic->type_size > TOPIC_TYPE_MAX || key_size > TOPIC_KEY_MAX)
+        writer->failed = true;
+    put_payload_head(writer, &content->payload);
+    wire_put_u8(writer, (uint8_t)topic->type_size);
+    wire_put_u16(writer, topic->key ? (uint16_t)(key_size + 1) : 0);
+    wire_put_u32(writer, 0);
+    wire_put_bytes(writer, topic->type, topic->type_size);
+    wire_put_bytes(writer, topic->key, key_size);
+    put_payload_tail(writer, &content->payload);
 }
 
-int protocol_put_result(void *body, uint32_t size, const struct protocol_result *result)
+static void get_content(struct wire_reader *reader, struct protocol_content *ret)
 {
-    struct wire_writer writer = wire_writer(body, size);
+    struct topic *topic = &ret->topic;
+    uint32_t key_code;
 
-    wire_put_u64(&writer, result->handle);
-    wire_put_u32(&writer, result->attempt);
-    wire_put_u8(&writer, (uint8_t)result->outcome);
-    wire_put_i32(&writer, result->code);
-    put_payload(&writer, &result->payload);
-    return finish_put(&writer);
+    get_payload_head(reader, &ret->payload);
+    topic->type_size = get_within(reader, wire_get_u8(reader), 0, TOPIC_TYPE_MAX);
+    key_code = get_within(reader, wire_get_u16(reader), 0, TOPIC_KEY_MAX + 1);
+    (void)get_within(reader, wire_get_u32(reader), 0, 0);
+    topic->key_size = key_code > 0 ? key_code - 1u : 0;
+    topic->type = wire_get_bytes(reader, topic->type_size);
+    topic->key = key_code > 0 ? wire_get_bytes(reader, topic->key_size) : NULL;
+    get_payload_tail(reader, &ret->payload);
 }
 
-int protocol_get_result(const void *body, uint32_t size, struct protocol_result *ret)
+/* ---- what the tables' words mean: bytes of fixed size, put, get ---- */
+
+#define SIZE_u8            1
+#define SIZE_u32           4
+#define SIZE_i32           4
+#define SIZE_u64           8
+#define SIZE_enumeration   1
+#define SIZE_flags         4
+#define SIZE_signal_number 1
+#define SIZE_process_id    4
+#define SIZE_bytes         4
+#define SIZE_optional      4
+#define SIZE_topic         8
+#define SIZE_id            20
+#define SIZE_payload       18
+#define SIZE_content       25
+
+#define PUT_u8(member)                wire_put_u8(&writer, record->member);
+#define PUT_u32(member)               wire_put_u32(&writer, record->member);
+#define PUT_i32(member)               wire_put_i32(&writer, record->member);
+#define PUT_u64(member)               wire_put_u64(&writer, record->member);
+#define PUT_enumeration(member, last) wire_put_u8(&writer, (uint8_t)record->member);
+#define PUT_flags(member, known)      wire_put_u32(&writer, record->member);
+#define PUT_signal_number(member)     wire_put_u8(&writer, record->member);
+#define PUT_process_id(member)        wire_put_i32(&writer, record->member);
+#define PUT_bytes(member, max)        put_bytes(&writer, record->member, record->member##_size, max);
+#define PUT_optional(member, max)     put_optional(&writer, record->member, record->member##_size, max);
+#define PUT_topic(member)             put_topic(&writer, &record->member);
+#define PUT_id(member)                put_id(&writer, &record->member);
+#define PUT_payload(member)           put_payload(&writer, &record->member);
+#define PUT_content(member)           put_content(&writer, &record->member);
+
+#define GET_u8(member)  ret->member = wire_get_u8(&reader);
+#define GET_u32(member) ret->member = wire_get_u32(&reader);
+#define GET_i32(member) ret->member = wire_get_i32(&reader);
+#define GET_u64(member) ret->member = wire_get_u64(&reader);
+#define GET_enumeration(member, last)                                                              \
+    ret->member = (typeof(ret->member))get_within(&reader, wire_get_u8(&reader), 0, last);
+#define GET_flags(member, known) ret->member = get_flags(&reader, known);
+#define GET_signal_number(member)                                                                  \
+    ret->member = (uint8_t)get_within(&reader, wire_get_u8(&reader), 1, PROTOCOL_SIGNAL_MAX);
+#define GET_process_id(member)                                                                     \
+    ret->member = (int32_t)get_within(&reader, wire_get_u32(&reader), 1, INT32_MAX);
+#define GET_bytes(member, max)    ret->member = get_bytes(&reader, &ret->member##_size, max);
+#define GET_optional(member, max) ret->member = get_optional(&reader, &ret->member##_size, max);
+#define GET_topic(member)         get_topic(&reader, &ret->member);
+#define GET_id(member)            get_id(&reader, &ret->member);
+#define GET_payload(member)       get_payload(&reader, &ret->member);
+#define GET_content(member)       get_content(&reader, &ret->member);
+
+#define SIZE(kind, ...) +SIZE_##kind
+#define PUT(kind, ...)  PUT_##kind(__VA_ARGS__)
+#define GET(kind, ...)  GET_##kind(__VA_ARGS__)
+
+#define DEFINE(name)                                                                               \
+    int protocol_put_##name(void *body, uint32_t size, const struct protocol_##name *record)       \
+    {                                                                                              \
+        const uint32_t fixed = 0 PROTOCOL_FIELDS_##name(SIZE);                                     \
+        struct wire_writer writer = wire_writer(body, size, fixed);                                \
+                                                                                                   \
+        if (size < fixed)                                                                          \
+            return -EMSGSIZE;                                                                      \
+        PROTOCOL_FIELDS_##name(PUT);                                                               \
+        return wire_written(&writer);                                                              \
+    }                                                                                              \
+                                                                                                   \
+    int protocol_get_##name(const void *body, uint32_t size, struct protocol_##name *ret)          \
+    {                                                                                              \
+        const uint32_t fixed = 0 PROTOCOL_FIELDS_##name(SIZE);                                     \
+        struct wire_reader reader = wire_reader(body, size, fixed);                                \
+                                                                                                   \
+        if (size < fixed)                                                                          \
+            goto failed;                                                                           \
+        PROTOCOL_FIELDS_##name(GET);                                                               \
+        if (wire_end(&reader) == 0)                                                                \
+            return 0;                                                                              \
+    failed:                                                                                        \
+        *ret = (struct protocol_##name){0};                                                        \
+        return -EBADMSG;                                                                           \
+    }
+
+PROTOCOL_JOB_RECORDS(DEFINE)
+PROTOCOL_ACTOR_RECORDS(DEFINE)
+PROTOCOL_REQUEST_RECORDS(DEFINE)
+
+/* ---- what moves from a record to another in one piece ---- */
+
+_Static_assert(PROTOCOL_TELL_CONTENT + SIZE_content == 0 PROTOCOL_FIELDS_tell(SIZE), "layout");
+_Static_assert(PROTOCOL_REPLY_CONTENT + SIZE_content == 0 PROTOCOL_FIELDS_reply(SIZE), "layout");
+_Static_assert(PROTOCOL_MESSAGE_CONTENT == 0 PROTOCOL_HEAD_message(SIZE), "layout");
+_Static_assert(PROTOCOL_REPLIED_CONTENT + SIZE_content == 0 PROTOCOL_FIELDS_replied(SIZE),
+               "layout");
+
+int protocol_get_content(const void *bytes, uint32_t size, struct protocol_content *ret,
+                         uint32_t *ret_size)
 {
-    struct wire_reader reader = wire_reader(body, size);
+    struct wire_reader reader = wire_reader(bytes, size, SIZE_content);
 
-    ret->handle = wire_get_u64(&reader);
-    ret->attempt = wire_get_u32(&reader);
-    ret->outcome = (enum protocol_outcome)part_get_enum(&reader, PROTOCOL_CANCELLED);
-    ret->code = wire_get_i32(&reader);
-    ret->payload = payload_get(&reader);
-    return wire_end(&reader);
-}
-
-int protocol_put_crashed(void *body, uint32_t size, const struct protocol_crashed *crashed)
-{
-    struct wire_writer writer = wire_writer(body, size);
-
-    wire_put_u64(&writer, crashed->handle);
-    wire_put_u32(&writer, crashed->attempt);
-    wire_put_i32(&writer, crashed->pid);
-    wire_put_u8(&writer, crashed->signal);
-    wire_put_u8(&writer, crashed->core_dumped);
-    wire_put_u64(&writer, crashed->uptime);
-    wire_put_u64(&writer, crashed->user);
-    wire_put_u64(&writer, crashed->system);
-    wire_put_u64(&writer, crashed->max_rss);
-    part_put_bounded(&writer, crashed->command, crashed->command_size, PROTOCOL_COMMAND_MAX);
-    return finish_put(&writer);
-}
-
-int protocol_get_crashed(const void *body, uint32_t size, struct protocol_crashed *ret)
-{
-    struct wire_reader reader = wire_reader(body, size);
-
-    ret->handle = wire_get_u64(&reader);
-    ret->attempt = wire_get_u32(&reader);
-    ret->pid = wire_get_i32(&reader);
-    ret->signal = part_get_enum(&reader, PROTOCOL_SIGNAL_MAX);
-    ret->core_dumped = part_get_bool(&reader);
-    ret->uptime = wire_get_u64(&reader);
-    ret->user = wire_get_u64(&reader);
-    ret->system = wire_get_u64(&reader);
-    ret->max_rss = wire_get_u64(&reader);
-    ret->command_size = part_get_bounded(&reader, &ret->command, PROTOCOL_COMMAND_MAX);
-    if (ret->signal == 0 || ret->pid <= 0)
+    if (size < SIZE_content)
         return -EBADMSG;
-    return wire_end(&reader);
+    get_content(&reader, ret);
+    *ret_size = (uint32_t)(reader.at - reader.start);
+    return reader.failed ? -EBADMSG : 0;
 }
 
-int protocol_put_lookup(void *body, uint32_t size, const struct protocol_lookup *lookup)
+void protocol_put_message_head(void *body, const struct protocol_message *record)
 {
-    struct wire_writer writer = wire_writer(body, size);
+    struct wire_writer writer =
+        wire_writer(body, PROTOCOL_MESSAGE_CONTENT, PROTOCOL_MESSAGE_CONTENT);
 
-    wire_put_u64(&writer, lookup->cookie);
-    part_put_bounded(&writer, lookup->name, lookup->name_size, PROTOCOL_KEY_MAX);
-    return finish_put(&writer);
-}
-
-int protocol_get_lookup(const void *body, uint32_t size, struct protocol_lookup *ret)
-{
-    struct wire_reader reader = wire_reader(body, size);
-
-    ret->cookie = wire_get_u64(&reader);
-    ret->name_size = part_get_bounded(&reader, &ret->name, PROTOCOL_KEY_MAX);
-    return wire_end(&reader);
-}
-
-int protocol_put_submit(void *body, uint32_t size, const struct protocol_submit *submit)
-{
-    struct wire_writer writer = wire_writer(body, size);
-
-    wire_put_u64(&writer, submit->cookie);
-    wire_put_u64(&writer, submit->group);
-    wire_put_u32(&writer, submit->flags);
-    wire_put_u32(&writer, submit->max_retries);
-    wire_put_u64(&writer, submit->timeout);
-    wire_put_u64(&writer, submit->backoff_min);
-    wire_put_u64(&writer, submit->backoff_max);
-    wire_put_u8(&writer, submit->priority);
-    wire_put_u64(&writer, submit->delay);
-    wire_put_u64(&writer, submit->at);
-    wire_put_u64(&writer, submit->wait);
-    wire_put_u64(&writer, submit->deadline);
-    part_put_bounded(&writer, submit->name, submit->name_size, PROTOCOL_NAME_MAX);
-    part_put_bounded(&writer, submit->key, submit->key_size, PROTOCOL_KEY_MAX);
-    put_payload(&writer, &submit->payload);
-    return finish_put(&writer);
-}
-
-int protocol_get_submit(const void *body, uint32_t size, struct protocol_submit *ret)
-{
-    struct wire_reader reader = wire_reader(body, size);
-
-    ret->cookie = wire_get_u64(&reader);
-    ret->group = wire_get_u64(&reader);
-    ret->flags = wire_get_u32(&reader);
-    ret->max_retries = wire_get_u32(&reader);
-    ret->timeout = wire_get_u64(&reader);
-    ret->backoff_min = wire_get_u64(&reader);
-    ret->backoff_max = wire_get_u64(&reader);
-    ret->priority = wire_get_u8(&reader);
-    ret->delay = wire_get_u64(&reader);
-    ret->at = wire_get_u64(&reader);
-    ret->wait = wire_get_u64(&reader);
-    ret->deadline = wire_get_u64(&reader);
-    ret->name_size = part_get_bounded(&reader, &ret->name, PROTOCOL_NAME_MAX);
-    ret->key_size = part_get_bounded(&reader, &ret->key, PROTOCOL_KEY_MAX);
-    ret->payload = payload_get(&reader);
-    if ((ret->flags & ~(uint32_t)PROTOCOL_SUBMIT_KNOWN) != 0)
-        return -EBADMSG;
-    return wire_end(&reader);
-}
-
-int protocol_put_by_id(void *body, uint32_t size, const struct protocol_by_id *by_id)
-{
-    struct wire_writer writer = wire_writer(body, size);
-
-    wire_put_u64(&writer, by_id->cookie);
-    put_id(&writer, &by_id->id);
-    return finish_put(&writer);
-}
-
-int protocol_get_by_id(const void *body, uint32_t size, struct protocol_by_id *ret)
-{
-    struct wire_reader reader = wire_reader(body, size);
-
-    ret->cookie = wire_get_u64(&reader);
-    ret->id = get_id(&reader);
-    return wire_end(&reader);
-}
-
-int protocol_put_found(void *body, uint32_t size, const struct protocol_found *found)
-{
-    struct wire_writer writer = wire_writer(body, size);
-
-    wire_put_u64(&writer, found->cookie);
-    wire_put_u64(&writer, found->group);
-    return finish_put(&writer);
-}
-
-int protocol_get_found(const void *body, uint32_t size, struct protocol_found *ret)
-{
-    struct wire_reader reader = wire_reader(body, size);
-
-    ret->cookie = wire_get_u64(&reader);
-    ret->group = wire_get_u64(&reader);
-    return wire_end(&reader);
-}
-
-int protocol_put_accepted(void *body, uint32_t size, const struct protocol_accepted *accepted)
-{
-    struct wire_writer writer = wire_writer(body, size);
-
-    wire_put_u64(&writer, accepted->cookie);
-    put_id(&writer, &accepted->id);
-    return finish_put(&writer);
-}
-
-int protocol_get_accepted(const void *body, uint32_t size, struct protocol_accepted *ret)
-{
-    struct wire_reader reader = wire_reader(body, size);
-
-    ret->cookie = wire_get_u64(&reader);
-    ret->id = get_id(&reader);
-    return wire_end(&reader);
-}
-
-int protocol_put_refused(void *body, uint32_t size, const struct protocol_refused *refused)
-{
-    struct wire_writer writer = wire_writer(body, size);
-
-    wire_put_u64(&writer, refused->cookie);
-    wire_put_u32(&writer, refused->error);
-    part_put_bounded(&writer, refused->reason, refused->reason_size, PROTOCOL_REASON_MAX);
-    return finish_put(&writer);
-}
-
-int protocol_get_refused(const void *body, uint32_t size, struct protocol_refused *ret)
-{
-    struct wire_reader reader = wire_reader(body, size);
-
-    ret->cookie = wire_get_u64(&reader);
-    ret->error = wire_get_u32(&reader);
-    ret->reason_size = part_get_bounded(&reader, &ret->reason, PROTOCOL_REASON_MAX);
-    return wire_end(&reader);
-}
-
-int protocol_put_done(void *body, uint32_t size, const struct protocol_done *done)
-{
-    struct wire_writer writer = wire_writer(body, size);
-
-    wire_put_u64(&writer, done->cookie);
-    put_id(&writer, &done->id);
-    wire_put_u8(&writer, (uint8_t)done->end);
-    wire_put_i32(&writer, done->code);
-    wire_put_u32(&writer, done->attempts);
-    part_put_bounded(&writer, done->reason, done->reason_size, PROTOCOL_REASON_MAX);
-    put_payload(&writer, &done->payload);
-    return finish_put(&writer);
-}
-
-int protocol_get_done(const void *body, uint32_t size, struct protocol_done *ret)
-{
-    struct wire_reader reader = wire_reader(body, size);
-
-    ret->cookie = wire_get_u64(&reader);
-    ret->id = get_id(&reader);
-    ret->end = (enum protocol_end)part_get_enum(&reader, PROTOCOL_END_TIMED_OUT);
-    ret->code = wire_get_i32(&reader);
-    ret->attempts = wire_get_u32(&reader);
-    ret->reason_size = part_get_bounded(&reader, &ret->reason, PROTOCOL_REASON_MAX);
-    ret->payload = payload_get(&reader);
-    return wire_end(&reader);
+    PROTOCOL_HEAD_message(PUT);
 }

@@ -2,21 +2,27 @@
 #pragma once
 
 /*
- * The records that travel through inboxes and outboxes, and nothing else. Every kind has a struct,
- * a put (returns the record's body size or -EMSGSIZE) and a get (0 or -EBADMSG: missing, surplus or
- * impossible fields). Byte pointers in a struct that get filled are borrowed from the record; those
- * of a peer that is not trusted may change under the reader: copy, then look.
+ * The records that travel through inboxes and outboxes. Each has a struct, a table of its fields
+ * (fields.h), and of these:
+ *
+ *   int protocol_put_KIND(void *body, uint32_t size, const struct protocol_KIND *record);
+ *       Writes it. Bytes written, or -EMSGSIZE: too little room, or a field above its limit.
+ *   int protocol_get_KIND(const void *body, uint32_t size, struct protocol_KIND *ret);
+ *       Reads it. 0, or -EBADMSG: missing, surplus or impossible fields; `*ret` is all zero then.
+ *       Byte pointers are borrowed from the record. A peer that is not trusted may change these
+ *       bytes at any time: copy, then look.
  *
  *   worker → supervisor    READY, STARTED, CRASHED, RESULT
  *   supervisor → worker    JOB, STOP
  *   client → supervisor    LOOKUP, SUBMIT, CANCEL, WAIT
  *   supervisor → client    FOUND, ACCEPTED, REFUSED, DONE
  *
- * Steps for changing a record: raise MEMORY_VERSION (shared/ring/memory.h); change struct, put and
- * get here together; extend tests/unit/test-protocol.c.
+ * Steps for changing a record: raise MEMORY_VERSION (shared/ring/memory.h); change its struct and
+ * its table. The tests follow the table.
  */
 
 #include "shared/base/clock.h"
+#include "shared/protocol/job-id.h"
 #include "shared/protocol/payload.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,7 +44,7 @@ enum protocol_kind {
     PROTOCOL_DONE,
 };
 
-/* What a handler made of one attempt. */
+/* The outcome of one attempt. */
 enum protocol_outcome {
     PROTOCOL_SUCCESS = 0,
     PROTOCOL_REJECT = 1,    /* final */
@@ -46,45 +52,19 @@ enum protocol_outcome {
     PROTOCOL_CANCELLED = 3, /* the handler honoured the cancel flag */
 };
 
-/* How a job ended: what its asker is told. */
+/* How a job ended. */
 enum protocol_end {
     PROTOCOL_END_SUCCEEDED = 0,
     PROTOCOL_END_REJECTED = 1, /* by the worker: final */
     PROTOCOL_END_CANCELLED = 2,
     PROTOCOL_END_DEAD = 3,      /* retries exhausted */
-    PROTOCOL_END_TIMED_OUT = 4, /* cancelled, since its deadline was over */
+    PROTOCOL_END_TIMED_OUT = 4, /* cancelled at its deadline */
 };
 
-/*
- * A job's id. Either made by the supervisor (name empty: 128 bits, written as 32 lower-case
- * hexadecimal digits, high first), or chosen by the submitter: 1 … PROTOCOL_NAME_MAX characters of
- * [A-Za-z0-9._:@-], the first one not '-' or '.'.
- */
-#define PROTOCOL_NAME_MAX   64
-#define PROTOCOL_ID_TEXT    (PROTOCOL_NAME_MAX + 1)
-#define PROTOCOL_KEY_MAX    255
-#define PROTOCOL_REASON_MAX 1024
-/* What is told of a program and its arguments. */
-#define PROTOCOL_COMMAND_MAX 255
+#define PROTOCOL_KEY_MAX     255
+#define PROTOCOL_REASON_MAX  1024
+#define PROTOCOL_COMMAND_MAX 255 /* a program and its arguments, cut to this */
 #define PROTOCOL_SIGNAL_MAX  64
-
-struct protocol_id {
-    uint64_t high, low;
-    char name[PROTOCOL_ID_TEXT]; /* NUL-terminated; empty if made by the supervisor */
-};
-
-bool protocol_name_valid(const char *name, size_t size);
-#define PROTOCOL_NAME_ALLOWED                                                                      \
-    "1 to 64 characters of A-Z a-z 0-9 . _ : @ -, not beginning with . or -"
-
-/* Writes the text form, NUL-terminated, into `text` of PROTOCOL_ID_TEXT bytes. Returns `text`. */
-char *protocol_id_format(const struct protocol_id *id, char *text);
-
-/*
- * Reads a text form: 32 lower-case hexadecimal digits give high and low and an empty name, any
- * other valid name is copied. -EINVAL for what is neither.
- */
-int protocol_id_parse(struct protocol_id *ret, const char *text);
 
 struct protocol_job {
     uint64_t handle; /* names the job on this channel; comes back in STARTED and RESULT */
@@ -94,8 +74,7 @@ struct protocol_job {
     struct protocol_id id;
     const void *key;
     uint32_t key_size;
-    struct payload_wire
-        payload; /* inline data: 8-aligned in an 8-aligned body, followed by a zero byte */
+    struct payload_wire payload;
 };
 
 struct protocol_started {
@@ -194,29 +173,25 @@ struct protocol_done {
     struct payload_wire payload; /* the result */
 };
 
-/* READY and STOP have no fields. Bodies without payload never exceed this. */
+/* READY and STOP have no fields. Bodies never exceed this beside their inline payload. */
 #define PROTOCOL_BODY_MAX 2048u
 
-/* As said at the top: bytes written or -EMSGSIZE; 0 or -EBADMSG, and what is got is borrowed. */
-int protocol_put_job(void *body, uint32_t size, const struct protocol_job *job);
-int protocol_get_job(const void *body, uint32_t size, struct protocol_job *ret);
-int protocol_put_started(void *body, uint32_t size, const struct protocol_started *started);
-int protocol_get_started(const void *body, uint32_t size, struct protocol_started *ret);
-int protocol_put_result(void *body, uint32_t size, const struct protocol_result *result);
-int protocol_get_result(const void *body, uint32_t size, struct protocol_result *ret);
-int protocol_put_crashed(void *body, uint32_t size, const struct protocol_crashed *crashed);
-int protocol_get_crashed(const void *body, uint32_t size, struct protocol_crashed *ret);
-int protocol_put_lookup(void *body, uint32_t size, const struct protocol_lookup *lookup);
-int protocol_get_lookup(const void *body, uint32_t size, struct protocol_lookup *ret);
-int protocol_put_submit(void *body, uint32_t size, const struct protocol_submit *submit);
-int protocol_get_submit(const void *body, uint32_t size, struct protocol_submit *ret);
-int protocol_put_by_id(void *body, uint32_t size, const struct protocol_by_id *by_id);
-int protocol_get_by_id(const void *body, uint32_t size, struct protocol_by_id *ret);
-int protocol_put_found(void *body, uint32_t size, const struct protocol_found *found);
-int protocol_get_found(const void *body, uint32_t size, struct protocol_found *ret);
-int protocol_put_accepted(void *body, uint32_t size, const struct protocol_accepted *accepted);
-int protocol_get_accepted(const void *body, uint32_t size, struct protocol_accepted *ret);
-int protocol_put_refused(void *body, uint32_t size, const struct protocol_refused *refused);
-int protocol_get_refused(const void *body, uint32_t size, struct protocol_refused *ret);
-int protocol_put_done(void *body, uint32_t size, const struct protocol_done *done);
-int protocol_get_done(const void *body, uint32_t size, struct protocol_done *ret);
+/* Declares put and get. */
+#define PROTOCOL_DECLARE(name)                                                                     \
+    int protocol_put_##name(void *body, uint32_t size, const struct protocol_##name *record);      \
+    int protocol_get_##name(const void *body, uint32_t size, struct protocol_##name *ret);
+
+#define PROTOCOL_JOB_RECORDS(R)                                                                    \
+    R(job)                                                                                         \
+    R(started)                                                                                     \
+    R(result)                                                                                      \
+    R(crashed)                                                                                     \
+    R(lookup)                                                                                      \
+    R(found)                                                                                       \
+    R(submit)                                                                                      \
+    R(by_id)                                                                                       \
+    R(accepted)                                                                                    \
+    R(refused)                                                                                     \
+    R(done)
+
+PROTOCOL_JOB_RECORDS(PROTOCOL_DECLARE)

@@ -2,12 +2,15 @@
 #pragma once
 
 /*
- * Typed put and get over a record's body. Both are sticky: after the first overrun every call does
- * nothing (get yields 0), and wire_end() tells once. Native byte order: both ends are one
- * machine.
+ * Writes the fields of a record into its body, and reads them back. Native byte order: both ends
+ * are one machine.
+ *
+ * Room for all fields of fixed size is checked once, when a writer or reader is made; bytes of
+ * variable size are checked one by one. A writer or reader that runs over fails for good, does
+ * nothing more with bytes of variable size, and reports the failure at the end.
  *
  * A reader's memory may be written by a hostile producer at the same time: each field is copied out
- * exactly once. wire_get_bytes() alone hands out a pointer into it: copy before looking inside.
+ * exactly once. wire_get_bytes() alone returns a pointer into it: copy before looking inside.
  */
 
 #include <errno.h>
@@ -15,59 +18,43 @@
 #include <stdint.h>
 #include <string.h>
 
+/* `end` excludes what the fixed fields still to come need. */
 struct wire_writer {
     uint8_t *start, *at, *end;
     bool failed;
 };
 
 struct wire_reader {
-    const uint8_t *at, *end;
+    const uint8_t *start, *at, *end;
     bool failed;
 };
 
-static inline struct wire_writer wire_writer(void *body, uint32_t size)
+/* `fixed` is the sum of all fixed fields, and not above `size`. */
+static inline struct wire_writer wire_writer(void *body, uint32_t size, uint32_t fixed)
 {
-    return (struct wire_writer){
-        .start = body, .at = body, .end = (uint8_t *)body + size, .failed = false};
+    return (struct wire_writer){.start = body, .at = body, .end = (uint8_t *)body + size - fixed};
 }
 
-static inline struct wire_reader wire_reader(const void *body, uint32_t size)
+static inline struct wire_reader wire_reader(const void *body, uint32_t size, uint32_t fixed)
 {
-    return (struct wire_reader){.at = body, .end = (const uint8_t *)body + size, .failed = false};
-}
-
-static inline void wire_put(struct wire_writer *writer, const void *data, size_t size)
-{
-    if (writer->failed || (size_t)(writer->end - writer->at) < size) {
-        writer->failed = true;
-        return;
-    }
-    if (size > 0)
-        memcpy(writer->at, data, size);
-    writer->at += size;
-}
-
-static inline void wire_get(struct wire_reader *reader, void *data, size_t size)
-{
-    if (reader->failed || (size_t)(reader->end - reader->at) < size) {
-        reader->failed = true;
-        memset(data, 0, size);
-        return;
-    }
-    memcpy(data, reader->at, size);
-    reader->at += size;
+    return (struct wire_reader){
+        .start = body, .at = body, .end = (const uint8_t *)body + size - fixed};
 }
 
 #define WIRE_DEFINE(type, suffix)                                                                  \
     static inline void wire_put_##suffix(struct wire_writer *writer, type value)                   \
     {                                                                                              \
-        wire_put(writer, &value, sizeof(value));                                                   \
+        memcpy(writer->at, &value, sizeof(value));                                                 \
+        writer->at += sizeof(value);                                                               \
+        writer->end += sizeof(value);                                                              \
     }                                                                                              \
     static inline type wire_get_##suffix(struct wire_reader *reader)                               \
     {                                                                                              \
         type value;                                                                                \
-        wire_get(reader, &value, sizeof(value));                                                   \
+        memcpy(&value, reader->at, sizeof(value));                                                 \
         __asm__("" : "+r"(value)); /* forbids a second load from memory that may have changed */   \
+        reader->at += sizeof(value);                                                               \
+        reader->end += sizeof(value);                                                              \
         return value;                                                                              \
     }
 
@@ -79,32 +66,34 @@ WIRE_DEFINE(uint64_t, u64)
 
 #undef WIRE_DEFINE
 
-/* A 32-bit length and so many bytes. */
-static inline void wire_put_bytes(struct wire_writer *writer, const void *data, uint32_t size)
+static inline void wire_put_bytes(struct wire_writer *writer, const void *data, size_t size)
 {
-    wire_put_u32(writer, size);
-    wire_put(writer, data, size);
+    if (writer->failed || (size_t)(writer->end - writer->at) < size) {
+        writer->failed = true;
+        return;
+    }
+    if (size > 0)
+        memcpy(writer->at, data, size);
+    writer->at += size;
 }
 
-/* Borrowed: points into the record. `*ret` is NULL and the size 0 after a failure. */
-static inline uint32_t wire_get_bytes(struct wire_reader *reader, const void **ret)
+/* Borrowed: points into the record. NULL after a failure. */
+static inline const void *wire_get_bytes(struct wire_reader *reader, size_t size)
 {
-    uint32_t size = wire_get_u32(reader);
+    const void *bytes = reader->at;
 
     if (reader->failed || (size_t)(reader->end - reader->at) < size) {
         reader->failed = true;
-        *ret = NULL;
-        return 0;
+        return NULL;
     }
-    *ret = reader->at;
     reader->at += size;
-    return size;
+    return bytes;
 }
 
-/* Bytes written so far, or -EMSGSIZE if something did not fit. */
-static inline int64_t wire_written(const struct wire_writer *writer)
+/* Bytes written, or -EMSGSIZE if something did not fit. */
+static inline int wire_written(const struct wire_writer *writer)
 {
-    return writer->failed ? -EMSGSIZE : writer->at - writer->start;
+    return writer->failed ? -EMSGSIZE : (int)(writer->at - writer->start);
 }
 
 /* 0 when everything was there and everything was consumed, else -EBADMSG. */

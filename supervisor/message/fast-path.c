@@ -48,11 +48,10 @@ int fast_path_begin(struct fast_path *fast_path, struct actor *to, uint32_t head
 
 void fast_path_end_message(struct fast_path *fast_path, struct protocol_message *message)
 {
-    struct wire_writer writer = wire_writer(fast_path->body, fast_path->head);
     struct actor *to = fast_path->to;
 
     message->content = fast_path->content;
-    protocol_put_message_head(&writer, message);
+    protocol_put_message_head(fast_path->body, message);
     endpoint_commit(to->endpoint, PROTOCOL_MESSAGE, fast_path->head + fast_path->size);
     (message->flags & PROTOCOL_MESSAGE_POOL ? to->slot->pool->actor : to)->counters.accepted++;
     if (to->log != 0)

@@ -17,6 +17,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#define TEXT_OF(number) #number
+#define TEXT(number)    TEXT_OF(number)
+
 /*
  * The supervisor is a thread that accepts one client and answers by what the payloads and ids say.
  * Its asserts are checks of its own: Check's are for the main thread.
@@ -77,8 +80,8 @@ static void attach(void)
     int sockets[2];
 
     must(recv(supervisor.client, call, sizeof(call), 0) > 0);
-    must(strcmp(call, "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":5}}") ==
-         0);
+    must(strcmp(call, "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":" TEXT(
+                          MEMORY_VERSION) "}}") == 0);
     must(channel_create(&supervisor.channel, &options, &fds) == 0);
     must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
     supervisor.control = sockets[0];

@@ -18,6 +18,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define TEXT_OF(number) #number
+#define TEXT(number)    TEXT_OF(number)
+
 #define CALL(method, parameters)     "{\"method\":\"" method "\",\"parameters\":" parameters "}"
 #define SUPERVISOR(name, parameters) CALL("io.troupe.Supervisor." name, parameters)
 #define JOBS(name, parameters)       CALL("io.troupe.Jobs." name, parameters)
@@ -485,7 +488,7 @@ START_TEST(nothing_is_begun_while_it_stops)
     check_refused("Stopping", NULL, NULL, SUPERVISOR("Start", "{\"target\":\"test\"}"));
     check_refused("Stopping", NULL, NULL, SUPERVISOR("Reload", "{}"));
     check_refused("Stopping", NULL, NULL, JOBS("Create", "{\"group\":\"test\"}"));
-    check_refused("Stopping", NULL, NULL, JOBS("Attach", "{\"version\":5}"));
+    check_refused("Stopping", NULL, NULL, JOBS("Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
 }
 END_TEST
 
@@ -638,7 +641,7 @@ START_TEST(a_oneway_do_is_carried_out_and_holds_nobody_up)
 
     fake_send(client,
               ONEWAY("io.troupe.Jobs.Do", "{\"group\":\"test\",\"options\":{\"id\":\"o\"}}"));
-    fake_send(client, ONEWAY("io.troupe.Jobs.Attach", "{\"version\":5}"));
+    fake_send(client, ONEWAY("io.troupe.Jobs.Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
     fake_send(client, ONEWAY("io.troupe.Supervisor.Watch", "{}"));
     check_done(SUPERVISOR("GetInfo", "{}"));
     ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 1);
@@ -651,12 +654,13 @@ END_TEST
 
 START_TEST(attaching_gives_descriptors_once)
 {
-    json_t *answer = ask(JOBS("Attach", "{\"version\":5}"));
+    json_t *answer = ask(JOBS("Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
 
     ck_assert_int_eq(json_integer_value(json_object_get(answer, "descriptors")), client->n_fds);
     ck_assert(client->n_fds == 3 || client->n_fds == 5);
     json_decref(answer);
-    check_refused("AlreadyAttached", NULL, NULL, JOBS("Attach", "{\"version\":5}"));
+    check_refused("AlreadyAttached", NULL, NULL,
+                  JOBS("Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
     answer = fake_refused(client, "BadVersion", JOBS("Attach", "{\"version\":99}"));
     ck_assert_int_eq(json_integer_value(json_object_get(answer, "supported")), MEMORY_VERSION);
     json_decref(answer);

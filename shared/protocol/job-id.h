@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A job's id. The supervisor makes it (name empty: 128 bits, written as 32 lower-case hexadecimal
+ * digits, high first), or the submitter chooses it: 1 … PROTOCOL_NAME_MAX characters of
+ * [A-Za-z0-9._:@-], the first one not '-' or '.'.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROTOCOL_NAME_MAX 64
+#define PROTOCOL_ID_TEXT  (PROTOCOL_NAME_MAX + 1)
+
+struct protocol_id {
+    uint64_t high, low;
+    char name[PROTOCOL_ID_TEXT]; /* NUL-terminated; empty if made by the supervisor */
+};
+
+bool protocol_name_valid(const char *name, size_t size);
+#define PROTOCOL_NAME_ALLOWED                                                                      \
+    "1 to 64 characters of A-Z a-z 0-9 . _ : @ -, not beginning with . or -"
+
+/* Writes the text form, NUL-terminated, into `text` of PROTOCOL_ID_TEXT bytes. Returns `text`. */
+char *protocol_id_format(const struct protocol_id *id, char *text);
+
+/*
+ * Reads a text form: 32 lower-case hexadecimal digits give high and low and an empty name, any
+ * other valid name is copied. -EINVAL for anything else.
+ */
+int protocol_id_parse(struct protocol_id *ret, const char *text);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "shared/protocol/job-id.h"
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+
+static const struct protocol_id made_id = {.high = UINT64_C(0x0123456789abcdef),
+                                           .low = UINT64_C(0xfedcba9876543210)};
+static const struct protocol_id chosen_id = {.name = "nightly:report@7"};
+
+START_TEST(ids_have_a_text_form)
+{
+    char text[PROTOCOL_ID_TEXT];
+
+    ck_assert_str_eq(protocol_id_format(&made_id, text), "0123456789abcdeffedcba9876543210");
+    ck_assert_str_eq(protocol_id_format(&chosen_id, text), "nightly:report@7");
+}
+END_TEST
+
+START_TEST(text_forms_are_read_back)
+{
+    static const char *const names[] = {"a",
+                                        "A9._:@-",
+                                        "0123456789abcdeffedcba987654321",   /* 31 digits */
+                                        "0123456789abcdeffedcba98765432100", /* 33 */
+                                        "0123456789ABCDEFFEDCBA9876543210",  /* upper case */
+                                        "0123456789abcdeffedcba987654321g"};
+    struct protocol_id id;
+
+    ck_assert_int_eq(protocol_id_parse(&id, "0123456789abcdeffedcba9876543210"), 0);
+    ck_assert_uint_eq(id.high, made_id.high);
+    ck_assert_uint_eq(id.low, made_id.low);
+    ck_assert_str_eq(id.name, "");
+    for (size_t i = 0; i < ELEMENTS(names); i++) {
+        ck_assert_int_eq(protocol_id_parse(&id, names[i]), 0);
+        ck_assert_str_eq(id.name, names[i]);
+        ck_assert_uint_eq(id.high, 0);
+        ck_assert_uint_eq(id.low, 0);
+    }
+}
+END_TEST
+
+START_TEST(bad_text_forms_are_refused)
+{
+    static const char *const bad[] = {"", "-x", ".x", "a b", "a\n", "a/b", "ä", "a%", "*"};
+    char text[PROTOCOL_NAME_MAX + 2] = "";
+    struct protocol_id id;
+
+    for (size_t i = 0; i < ELEMENTS(bad); i++)
+        ck_assert_int_eq(protocol_id_parse(&id, bad[i]), -EINVAL);
+    memset(text, 'x', PROTOCOL_NAME_MAX);
+    ck_assert_int_eq(protocol_id_parse(&id, text), 0);
+    text[PROTOCOL_NAME_MAX] = 'x';
+    ck_assert_int_eq(protocol_id_parse(&id, text), -EINVAL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("job-id");
+    TCase *tcase = tcase_create("job-id");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tcase, ids_have_a_text_form);
+    tcase_add_test(tcase, text_forms_are_read_back);
+    tcase_add_test(tcase, bad_text_forms_are_refused);
+    suite_add_tcase(suite, tcase);
+
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}
