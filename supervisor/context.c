@@ -31,15 +31,3 @@ void context_share(struct context *context)
     context->process.events = &context->events;
     context->process.log = &context->log;
 }
-
-const char *context_state_to_string(enum context_state state)
-{
-    static const char *const STATES[] = {
-        [CONTEXT_STARTING] = "starting",
-        [CONTEXT_RUNNING] = "running",
-        [CONTEXT_RELOADING] = "reloading",
-        [CONTEXT_STOPPING] = "stopping",
-    };
-
-    return STATES[state];
-}

@@ -8,6 +8,7 @@
 
 #include "shared/base/clock.h"
 #include "supervisor/config/config.h"
+#include "supervisor/control/control-state.h"
 #include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
 #include "supervisor/event/limited-log.h"
@@ -24,13 +25,6 @@
 #include "supervisor/process/process.h"
 
 struct loop;
-
-enum context_state {
-    CONTEXT_STARTING,
-    CONTEXT_RUNNING,
-    CONTEXT_RELOADING,
-    CONTEXT_STOPPING,
-};
 
 struct reload_call;
 
@@ -55,7 +49,7 @@ struct context {
     const char *cgroups_text;      /* "delegated: memory pids cpu", or what is missing */
     pid_t keeper;                  /* the main process; 0 = none */
     int fds_for_all; /* descriptors from this number on are no stranger's; 0 = all are */
-    enum context_state state;
+    enum control_state state;
     usec_t started_at; /* realtime */
     /* Reads the configuration again, when it is this call's turn; its done() is called in any
      * case. */
@@ -64,6 +58,3 @@ struct context {
 
 /* Once the loop is there: hands the folders of the supervisor what they need of it. */
 void context_share(struct context *context);
-
-/* "starting", "running", "reloading", "stopping". Static. */
-const char *context_state_to_string(enum context_state state);

@@ -88,24 +88,6 @@ int reload_add_groups(struct context *context, struct config *config)
     return each_group(config, context, add_first, NULL);
 }
 
-void reload_call_init(struct reload_call *call, void (*done)(struct reload_call *call))
-{
-    *call = (struct reload_call){.done = done};
-    list_init(&call->link);
-}
-
-void reload_call_deinit(struct reload_call *call)
-{
-    struct reload_changes *changes = &call->changes;
-
-    list_unlink(&call->link);
-    changes->added = strv_free(changes->added);
-    changes->removed = strv_free(changes->removed);
-    changes->changed = strv_free(changes->changed);
-    config_problems_deinit(&call->problems);
-    config_problems_deinit(&call->faults);
-}
-
 static int compare_name(const void *name, const void *element)
 {
     const struct config_group *const *group = element;

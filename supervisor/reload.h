@@ -10,28 +10,7 @@
 #include "supervisor/config/config.h"
 #include "supervisor/config/names.h"
 #include "supervisor/context.h"
-
-/* What a reload did; vectors of group names. */
-struct reload_changes {
-    config_strv added, removed, changed;
-};
-
-/* One reload that somebody asked for, and what came of it. */
-struct reload_call {
-    struct list link; /* in the line of those that wait, the one under way first */
-    bool partial;     /* takes what is right, and leaves what has a problem as it is */
-    bool allow_empty; /* no group left is what is wanted */
-    bool log;         /* nobody else is told of the problems */
-    void (*done)(struct reload_call *call); /* once; it may deinit and free the call */
-    /* 0; CONFIG_E_INVALID with problems (nothing has changed); or -errno. */
-    int result;
-    struct reload_changes changes;
-    struct config_problems problems; /* why it was refused; of a partial one, what was left out */
-    struct config_problems faults;   /* what is missing on this machine; see group-fault.h */
-};
-
-void reload_call_init(struct reload_call *call, void (*done)(struct reload_call *call));
-void reload_call_deinit(struct reload_call *call);
+#include "supervisor/control/reload-call.h"
 
 /*
  * Reads `directory`, and checks it against what runs. 0 with `*ret`, CONFIG_E_INVALID (in the

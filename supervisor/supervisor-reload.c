@@ -96,7 +96,7 @@ static void finish(struct supervisor *supervisor, int r)
 
     lookup_deinit(&supervisor->lookup);
     supervisor->loaded = config_free(supervisor->loaded);
-    context->state = CONTEXT_RUNNING;
+    context->state = CONTROL_RUNNING;
     notify_ready(&supervisor->notify, loop_now(context->loop));
     list_unlink(&call->link);
     call->result = r;
@@ -142,10 +142,10 @@ static void begin(struct loop_deferred *deferred)
     struct reload_call *call = first_call(supervisor);
     int r;
 
-    if (!call || context->state != CONTEXT_RUNNING)
+    if (!call || context->state != CONTROL_RUNNING)
         return;
     notify_reloading(&supervisor->notify, loop_now(context->loop));
-    context->state = CONTEXT_RELOADING;
+    context->state = CONTROL_RELOADING;
     lookup_init(&supervisor->lookup, context->loop, on_lookup_done);
     r = reload_read(context, supervisor->options->config_directory, call, &supervisor->loaded);
     if (r != 0) {
@@ -166,7 +166,7 @@ static void supervisor_reload(struct context *context, struct reload_call *call)
     struct supervisor *supervisor = supervisor_of(context, context);
 
     list_push_back(&supervisor->reloads, &call->link);
-    if (context->state == CONTEXT_RUNNING)
+    if (context->state == CONTROL_RUNNING)
         begin(&supervisor->reload);
 }
 

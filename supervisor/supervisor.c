@@ -37,7 +37,7 @@ static void stop(struct supervisor *supervisor)
     size_t cursor = 0;
     struct group *group;
 
-    supervisor->context.state = CONTEXT_STOPPING;
+    supervisor->context.state = CONTROL_STOPPING;
     supervisor_end_reload(supervisor);
     notify_stopping(&supervisor->notify, loop_now(loop));
     event_emit(&supervisor->context.events, (struct event){
@@ -60,9 +60,9 @@ void supervisor_on_signal(void *userdata, int signo, pid_t sender)
     log_info("%s received from process %d", signo == SIGHUP ? "SIGHUP" : "stop signal",
              (int)sender);
     if (signo == SIGHUP) {
-        if (supervisor->context.state != CONTEXT_STOPPING)
+        if (supervisor->context.state != CONTROL_STOPPING)
             supervisor_hang_up(supervisor);
-    } else if (supervisor->context.state != CONTEXT_STOPPING) {
+    } else if (supervisor->context.state != CONTROL_STOPPING) {
         stop(supervisor);
     } else {
         log_warning("asked to stop a second time: everything is killed");

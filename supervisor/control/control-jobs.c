@@ -208,7 +208,7 @@ static void on_broken(void *userdata, const char *what)
     struct request *request = userdata;
     const struct peer *peer = &request->connection->peer;
 
-    limited_log_write(&request->context->log, NULL, LOG_LEVEL_WARNING,
+    limited_log_write(request->log, NULL, LOG_LEVEL_WARNING,
                       "client %d (uid %u) broke the protocol: %s; it is cut off", (int)peer->pid,
                       (unsigned)peer->uid, what);
     connection_close(request->connection);

@@ -10,10 +10,10 @@
 #include "supervisor/control/control-wait.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/interfaces.h"
+#include "supervisor/control/reload-call.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot.h"
-#include "supervisor/reload.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -61,6 +61,13 @@ static void log_change(const struct request *request, const char *target)
 
 /* ---- info ---- */
 
+static const char *const STATES[] = {
+    [CONTROL_STARTING] = "starting",
+    [CONTROL_RUNNING] = "running",
+    [CONTROL_RELOADING] = "reloading",
+    [CONTROL_STOPPING] = "stopping",
+};
+
 static void get_info(struct request *request)
 {
     static const struct varlink_parameter table[] = {{0}};
@@ -79,7 +86,7 @@ static void get_info(struct request *request)
     reply_string(reply, "version", TROUPE_VERSION);
     reply_int(reply, "pid", context->keeper > 0 ? context->keeper : getpid());
     reply_int(reply, "supervisor_pid", getpid());
-    reply_string(reply, "state", context_state_to_string(context->state));
+    reply_string(reply, "state", STATES[context->state]);
     reply_uint(reply, "started_at", context->started_at);
     reply_string(reply, "wake",
                  loop_wake_backend(context->loop) == WAKE_FUTEX ? "futex" : "eventfd");

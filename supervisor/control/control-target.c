@@ -45,7 +45,7 @@ bool control_find_pool(struct request *request, const char *target, struct regis
 
 bool control_refuse_stopping(struct request *request)
 {
-    if (request->context->state != CONTEXT_STOPPING)
+    if (request->context->state != CONTROL_STOPPING)
         return false;
     request_fail(request, "Stopping");
     return true;

@@ -142,7 +142,7 @@ static void on_too_large(struct connection *connection)
 {
     struct client *client = client_of(connection, connection);
 
-    limited_log_write(&client->request.context->log, NULL, LOG_LEVEL_NOTICE,
+    limited_log_write(client->request.log, NULL, LOG_LEVEL_NOTICE,
                       "client %d (uid %u) is cut off: a message beyond %zu KiB",
                       (int)connection->peer.pid, (unsigned)connection->peer.uid,
                       connection_input_max(connection) >> 10);
@@ -157,7 +157,7 @@ static void on_cut_off(struct connection *connection, const char *why)
 {
     struct client *client = client_of(connection, connection);
 
-    limited_log_write(&client->request.context->log, NULL, LOG_LEVEL_NOTICE,
+    limited_log_write(client->request.log, NULL, LOG_LEVEL_NOTICE,
                       "client %d (uid %u) is cut off: %s", (int)connection->peer.pid,
                       (unsigned)connection->peer.uid, why);
 }
@@ -276,7 +276,8 @@ static int client_new(struct control *control, int fd)
     }
     client->control = control;
     client->refused = refused;
-    request_init(&client->request, control->context, control, &client->connection);
+    request_init(&client->request, control->context, control, &client->connection,
+                 &control->context->log);
     list_push_back(&control->clients, &client->link);
     if (refused)
         control->n_refused++;

@@ -3,7 +3,6 @@
 #include "supervisor/varlink/request.h"
 
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/event/limited-log.h"
 
 #include <errno.h>
@@ -12,11 +11,12 @@
 #define SERVICE "org.varlink.service"
 
 void request_init(struct request *request, struct context *context, struct control *control,
-                  struct connection *connection)
+                  struct connection *connection, struct limited_log *log)
 {
     *request = (struct request){.context = context,
                                 .control = control,
                                 .connection = connection,
+                                .log = log,
                                 .call = VARLINK_CALL_NULL};
     reply_init(&request->reply, REQUEST_REPLY_MAX);
     request->reply.account = connection->account;
@@ -132,7 +132,7 @@ static void overrun(struct request *request)
 {
     struct connection *connection = request->connection;
 
-    limited_log_write(&request->context->log, NULL, LOG_LEVEL_NOTICE,
+    limited_log_write(request->log, NULL, LOG_LEVEL_NOTICE,
                       "client %d (uid %u) is cut off: more than %zu MiB unread",
                       (int)connection->peer.pid, (unsigned)connection->peer.uid,
                       CONNECTION_OUTPUT_MAX >> 20);
@@ -223,7 +223,7 @@ void request_invalid(struct request *request, const char *parameter)
 
 void request_internal(struct request *request, int error)
 {
-    limited_log_write(&request->context->log, NULL, LOG_LEVEL_WARNING, "client %d: %s failed: %s",
+    limited_log_write(request->log, NULL, LOG_LEVEL_WARNING, "client %d: %s failed: %s",
                       (int)request->connection->peer.pid,
                       request->method ? request->method->name : "a call", strerror(-error));
     request_fail_string(request, "Internal", "message", strerror(-error));

@@ -20,6 +20,7 @@
 struct attachment;
 struct context;
 struct control;
+struct limited_log;
 struct request;
 
 struct request_method {
@@ -38,6 +39,7 @@ struct request {
     struct context *context;
     struct control *control;
     struct connection *connection;
+    struct limited_log *log;
     struct varlink_call call;
     const struct request_interface *interface;
     const struct request_method *method;
@@ -52,9 +54,9 @@ struct request {
 /* One answer, and so the bound of what a method may build up. */
 #define REQUEST_REPLY_MAX CONNECTION_OUTPUT_MAX
 
-/* No call is being made yet. All three are borrowed, and outlive the request. */
+/* No call is being made yet. All are borrowed, and outlive the request. */
 void request_init(struct request *request, struct context *context, struct control *control,
-                  struct connection *connection);
+                  struct connection *connection, struct limited_log *log);
 /* Also drops what is still going on. */
 void request_deinit(struct request *request);
 

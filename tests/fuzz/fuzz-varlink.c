@@ -71,7 +71,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argv;
     log_set_sink(quiet);
     context.config = &daemon_config;
-    context.state = CONTEXT_RUNNING;
+    context.state = CONTROL_RUNNING;
     context.reload = no_reload;
     must(loop_new(&context.loop, &options, &reason) == 0);
     context_share(&context);

@@ -58,7 +58,7 @@ void fake_setup(void)
     log_set_sink(quiet);
     registry_init(&fake_context.registry);
     fake_context.config = &fake_daemon;
-    fake_context.state = CONTEXT_RUNNING;
+    fake_context.state = CONTROL_RUNNING;
     fake_daemon.clients_max = 8;
     fake_daemon.client_idle = USEC_INFINITY;
     fake_daemon.client_request = 30 * USEC_PER_SEC;
