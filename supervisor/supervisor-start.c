@@ -7,6 +7,7 @@
 #include "supervisor/reload-exchange.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -20,6 +21,27 @@ static int failed(const char *what, int r)
 {
     log_error("cannot %s: %s", what, strerror(-r));
     return r;
+}
+
+/*
+ * Once threads share the descriptor table, the kernel waits for all CPUs whenever it doubles: tens
+ * of milliseconds. This many entries take 64 KiB of the kernel's memory.
+ */
+#define DESCRIPTOR_TABLE 8192
+
+/* Every worker takes descriptors, and so does every large payload that waits. */
+static void raise_descriptor_limit(struct context *context)
+{
+    struct rlimit limit;
+    rlim_t n;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    context->process.nofile = limit;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    n = limit.rlim_cur < DESCRIPTOR_TABLE ? limit.rlim_cur : DESCRIPTOR_TABLE;
+    close_fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)n - 1));
 }
 
 static int start_closer(void)
@@ -133,17 +155,14 @@ static int open_runtime_directory(struct supervisor *supervisor)
 /* For workers that are started and for those who may change something. */
 #define DESCRIPTORS_RESERVED 64
 
-/* Every worker takes descriptors, and so does every large payload that waits. */
-static void raise_descriptor_limit(struct context *context)
+/* How they are shared. */
+static void divide_descriptors(struct context *context)
 {
     struct rlimit limit;
     rlim_t reserve;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
-    context->process.nofile = limit;
-    limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur > INT_MAX)
         limit.rlim_cur = INT_MAX;
     context->jobs.blobs.max = limit.rlim_cur / 2;
@@ -174,7 +193,7 @@ static int open_context(struct supervisor *supervisor)
         r = limited_log_init(&context->log, context->loop);
     if (r == 0)
         r = job_table_init(&context->jobs);
-    raise_descriptor_limit(context);
+    divide_descriptors(context);
     return r < 0 ? failed("set up the tables of jobs and events", r) : 0;
 }
 
@@ -183,8 +202,10 @@ int supervisor_open(struct supervisor *supervisor)
     int r;
 
     r = supervisor_load_config(supervisor);
-    if (r == 0)
+    if (r == 0) {
+        raise_descriptor_limit(&supervisor->context);
         r = start_closer();
+    }
     if (r == 0)
         r = open_loop(supervisor);
     if (r == 0)

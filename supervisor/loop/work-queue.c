@@ -50,7 +50,7 @@ static void work_queue_on_turn(struct loop_deferred *deferred)
     struct work_queue *queue = list_entry(deferred, struct work_queue, turn);
 
     /* Who is to hear what happened in a turn hears it before work that it caused begins. */
-    if (queue->filled_at != loop_now(queue->loop)) {
+    if (queue->prompt || queue->filled_at != loop_now(queue->loop)) {
         while (has_budget(queue) && run_first(queue, &queue->tasks))
             ;
         do {

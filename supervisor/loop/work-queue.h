@@ -29,6 +29,7 @@ struct work_queue {
     usec_t turn_at;   /* loop_now() of the turn that `spent` belongs to */
     usec_t spent;
     bool held;
+    bool prompt; /* a task may run in the turn in which it was queued; else in the next at best */
 };
 
 /* Embedded in its owner, who cancels it before he goes. */

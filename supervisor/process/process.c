@@ -211,6 +211,7 @@ int process_context_init(struct process_context *context, struct loop *loop, int
 {
     context->loop = loop;
     work_queue_init(&context->reaps, loop);
+    context->reaps.prompt = true;
     return spawner_init(&context->spawner, loop, channel);
 }
 

@@ -281,6 +281,7 @@ int spawner_init(struct spawner *spawner, struct loop *loop, int fd)
     const int size = SEND_BUFFER;
     *spawner = (struct spawner){.loop = loop, .fd = fd};
     work_queue_init(&spawner->starts, loop);
+    spawner->starts.prompt = true;
     list_init(&spawner->waiting);
     timer_init(&spawner->retry, spawner_on_retry);
     if (fd < 0)

@@ -25,6 +25,14 @@ class Scale(TestCase):
         self.assertLessEqual(s.status_field("voluntary_ctxt_switches") - before, 2)
         s.stop()
 
+    def test_the_descriptor_table_does_not_grow_while_workers_start(self):
+        s = self.started({"one": ini(ACTOR)})
+        before = s.status_field("FDSize")
+        s.write("many.group", ini(ACTOR, Pool={"Size": 100}))
+        s.call("Reload")
+        s.until(lambda: all(w["state"] == "idle" for w in s.group("many")["workers"]))
+        self.assertEqual(s.status_field("FDSize"), before)
+
     @limit(240)
     def test_64_mib_go_both_ways_through_the_fast_path(self):
         s = self.started({"actor": ini(ACTOR)})
