@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REFERENCE(index, generation) ((uint64_t)(generation) << 32 | (uint64_t)(index))
-
 void registry_init(struct registry *registry)
 {
     *registry = (struct registry){0};
@@ -22,44 +20,9 @@ void registry_init(struct registry *registry)
 
 void registry_deinit(struct registry *registry)
 {
-    free(TAKE_PTR(registry->entries));
+    handle_table_deinit(&registry->groups);
     free(TAKE_PTR(registry->sorted));
-    registry->n_entries = registry->n_groups = 0;
-}
-
-static int registry_grow(struct registry *registry)
-{
-    const size_t n = registry->n_entries + 1;
-    struct registry_entry *entries = realloc(registry->entries, n * sizeof(*entries));
-    struct group **sorted;
-
-    if (!entries)
-        return -ENOMEM;
-    registry->entries = entries;
-    sorted = realloc(registry->sorted, n * sizeof(*sorted));
-    if (!sorted)
-        return -ENOMEM;
-    registry->sorted = sorted;
-    entries[registry->n_entries++] = (struct registry_entry){0};
-    return 0;
-}
-
-static int registry_free_entry(struct registry *registry, size_t *ret_index)
-{
-    size_t i;
-    int r;
-
-    if (registry->n_groups == registry->n_entries) {
-        r = registry_grow(registry);
-        if (r < 0)
-            return r;
-        *ret_index = registry->n_entries - 1;
-        return 0;
-    }
-    for (i = 0; registry->entries[i].group; i++)
-        ;
-    *ret_index = i;
-    return 0;
+    registry->n_groups = 0;
 }
 
 /* Where that name is, or would be, in the order of names. */
@@ -84,23 +47,25 @@ static size_t registry_place(const struct registry *registry, const char *name, 
 
 int registry_add(struct registry *registry, struct group *group)
 {
-    size_t index, place;
+    struct group **sorted;
+    size_t place;
     bool found;
     int r;
 
     place = registry_place(registry, group->name, &found);
     if (found)
         return -EEXIST;
-    r = registry_free_entry(registry, &index);
+    sorted = reallocarray(registry->sorted, registry->n_groups + 1, sizeof(struct group *));
+    if (!sorted)
+        return -ENOMEM;
+    registry->sorted = sorted;
+    r = handle_table_add(&registry->groups, group, &group->reference);
     if (r < 0)
         return r;
     memmove(registry->sorted + place + 1, registry->sorted + place,
             (registry->n_groups - place) * sizeof(struct group *));
     registry->sorted[place] = group;
-    registry->entries[index].group = group;
-    registry->entries[index].generation++;
     registry->n_groups++;
-    group->reference = REFERENCE(index, registry->entries[index].generation);
     return 0;
 }
 
@@ -109,7 +74,7 @@ void registry_remove(struct registry *registry, struct group *group)
     bool found;
     size_t place = registry_place(registry, group->name, &found);
 
-    registry->entries[(uint32_t)group->reference].group = NULL;
+    handle_table_remove(&registry->groups, group->reference);
     registry->n_groups--;
     memmove(registry->sorted + place, registry->sorted + place + 1,
             (registry->n_groups - place) * sizeof(struct group *));
@@ -154,22 +119,12 @@ void registry_note_down(struct registry *registry, struct group *group)
 
 struct group *registry_get(const struct registry *registry, uint64_t reference)
 {
-    uint32_t index = (uint32_t)reference;
-
-    if (index >= registry->n_entries ||
-        registry->entries[index].generation != (uint32_t)(reference >> 32))
-        return NULL;
-    return registry->entries[index].group;
+    return handle_table_get(&registry->groups, reference);
 }
 
 struct group *registry_next(const struct registry *registry, size_t *cursor)
 {
-    while (*cursor < registry->n_entries) {
-        struct group *group = registry->entries[(*cursor)++].group;
-        if (group)
-            return group;
-    }
-    return NULL;
+    return handle_table_next(&registry->groups, cursor);
 }
 
 /* Slots beyond the pool's size are of the past. */

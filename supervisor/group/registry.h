@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * The groups there are, by name and by reference. A reference is an index and a generation: after
+ * All groups, by name and by reference. A reference is a handle (shared/base/handle-table.h): after
  * its group is gone it finds nothing, never another group.
  */
 
+#include "shared/base/handle-table.h"
 #include "shared/base/list.h"
 #include "supervisor/pool/census.h"
 #include <stdbool.h>
@@ -16,14 +17,8 @@ struct cell;
 struct group;
 struct slot;
 
-struct registry_entry {
-    struct group *group; /* NULL = free */
-    uint32_t generation;
-};
-
 struct registry {
-    struct registry_entry *entries;
-    size_t n_entries;
+    struct handle_table groups; /* by reference */
     size_t n_groups;
     struct group **sorted; /* by name */
     struct census census;  /* of all slots */

@@ -27,55 +27,9 @@ struct waiting {
     struct message message; /* allocated only as far as `data` is used; owns its descriptors */
 };
 
-/* ---- who is who ---- */
-
-static uint64_t id_of(size_t index, uint32_t serial)
-{
-    return (uint64_t)serial << 32 | (uint64_t)(index + 1);
-}
-
-static struct spawner_entry *entry_of(struct spawner *spawner, uint64_t id)
-{
-    size_t index = (size_t)(id & UINT32_MAX) - 1;
-    struct spawner_entry *entry = index < spawner->n_entries ? &spawner->entries[index] : NULL;
-    return entry && entry->client && entry->serial == (uint32_t)(id >> 32) ? entry : NULL;
-}
-
-static int add_entries(struct spawner *spawner)
-{
-    size_t n = spawner->n_entries > 0 ? spawner->n_entries * 2 : 16;
-    struct spawner_entry *entries = realloc(spawner->entries, n * sizeof(*entries));
-    if (!entries)
-        return -ENOMEM;
-    for (size_t i = spawner->n_entries; i < n; i++) {
-        entries[i] = (struct spawner_entry){.next_free = spawner->free};
-        spawner->free = (uint32_t)(i + 1);
-    }
-    spawner->entries = entries;
-    spawner->n_entries = n;
-    return 0;
-}
-
-static int enlist(struct spawner *spawner, struct spawner_client *client)
-{
-    if (spawner->free == 0 && add_entries(spawner) < 0)
-        return -ENOMEM;
-    size_t index = spawner->free - 1;
-    struct spawner_entry *entry = &spawner->entries[index];
-    spawner->free = entry->next_free;
-    entry->client = client;
-    client->id = id_of(index, entry->serial);
-    return 0;
-}
-
 void spawner_forget(struct spawner *spawner, struct spawner_client *client)
 {
-    struct spawner_entry *entry = entry_of(spawner, client->id);
-    if (entry) {
-        size_t index = (size_t)(entry - spawner->entries);
-        *entry = (struct spawner_entry){.serial = entry->serial + 1, .next_free = spawner->free};
-        spawner->free = (uint32_t)(index + 1);
-    }
+    handle_table_remove(&spawner->clients, client->id);
     client->id = 0;
 }
 
@@ -143,10 +97,9 @@ static void on_answer(struct spawner *spawner, const struct message_spawned *ans
     if (spawner->n_unanswered > 0)
         spawner->n_unanswered--;
     work_queue_hold(&spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
-    struct spawner_entry *entry = entry_of(spawner, answer->id);
-    if (!entry)
+    struct spawner_client *client = handle_table_get(&spawner->clients, answer->id);
+    if (!client)
         return;
-    struct spawner_client *client = entry->client;
     if (answer->error < 0)
         spawner_forget(spawner, client);
     client->handler->spawned(client, answer->pid, TAKE_FD(taken), answer->error);
@@ -190,7 +143,7 @@ int spawner_request(struct spawner *spawner, struct spawner_client *client,
 {
     if (!spawner->loop || spawner->fd < 0)
         return -ECONNREFUSED;
-    int r = enlist(spawner, client);
+    int r = handle_table_add(&spawner->clients, client, &client->id);
     if (r < 0)
         return r;
     r = message_put_spawn(&outgoing, client->id, options);
@@ -233,10 +186,9 @@ static void on_exited(struct spawner *spawner)
     struct message_exited exited;
     if (message_take_exited(&incoming, &exited) < 0)
         return;
-    struct spawner_entry *entry = entry_of(spawner, exited.id);
-    if (!entry)
+    struct spawner_client *client = handle_table_get(&spawner->clients, exited.id);
+    if (!client)
         return;
-    struct spawner_client *client = entry->client;
     spawner_forget(spawner, client);
     client->handler->exited(client, &exited.how);
 }
@@ -302,8 +254,6 @@ void spawner_deinit(struct spawner *spawner)
     list_for_each_safe (node, &spawner->waiting)
         waiting_free(list_entry(node, struct waiting, link));
     spawner->fd = close_fd(spawner->fd);
-    free(spawner->entries);
-    spawner->entries = NULL;
-    spawner->n_entries = 0;
+    handle_table_deinit(&spawner->clients);
     spawner->loop = NULL;
 }

@@ -7,6 +7,7 @@
  * and while many requests are unanswered the queue of starts is held.
  */
 
+#include "shared/base/handle-table.h"
 #include "shared/base/list.h"
 #include "supervisor/keeper/spawn.h"
 #include "supervisor/loop/loop.h"
@@ -32,22 +33,13 @@ struct spawner_client {
     uint64_t id; /* 0 = nothing is to be heard */
 };
 
-/* Finds a client by its id, which names one process for good. */
-struct spawner_entry {
-    struct spawner_client *client; /* NULL = free */
-    uint32_t serial;
-    uint32_t next_free; /* 1-based, 0 = none */
-};
-
 struct spawner {
     struct loop *loop;
     int fd;
     struct loop_watch watch;
-    struct list waiting; /* messages that could not be sent yet */
-    struct timer retry;  /* for those that no event of the channel lets go on */
-    struct spawner_entry *entries;
-    size_t n_entries;
-    uint32_t free;
+    struct list waiting;         /* messages that could not be sent yet */
+    struct timer retry;          /* for those that no event of the channel lets go on */
+    struct handle_table clients; /* by id */
     unsigned n_unanswered;
     struct work_queue starts; /* tasks that request processes; held while many are unanswered */
 };

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/handle-table.h"
+#include <check.h>
+
+#define MANY 1000
+
+static struct handle_table table = HANDLE_TABLE_NULL;
+static int objects[MANY];
+static uint64_t handles[MANY];
+
+static void add_many(void)
+{
+    for (int i = 0; i < MANY; i++)
+        ck_assert_int_eq(handle_table_add(&table, &objects[i], &handles[i]), 0);
+}
+
+static void tear_down(void)
+{
+    handle_table_deinit(&table);
+}
+
+START_TEST(each_handle_finds_its_object)
+{
+    add_many();
+    for (int i = 0; i < MANY; i++) {
+        ck_assert_uint_ne(handles[i], 0);
+        ck_assert_ptr_eq(handle_table_get(&table, handles[i]), &objects[i]);
+    }
+}
+END_TEST
+
+START_TEST(what_never_was_is_not_found)
+{
+    ck_assert_ptr_null(handle_table_get(&table, 0));
+    add_many();
+    ck_assert_ptr_null(handle_table_get(&table, 0));
+    ck_assert_ptr_null(handle_table_get(&table, handles[0] + (UINT64_C(1) << 32)));
+    ck_assert_ptr_null(handle_table_get(&table, UINT64_C(1) << 32 | UINT32_MAX));
+    ck_assert_ptr_null(handle_table_get(&table, UINT64_MAX));
+    /* Entries that were allocated and never used: their generation is 0. */
+    ck_assert_ptr_null(handle_table_get(&table, MANY));
+}
+END_TEST
+
+START_TEST(the_handle_of_a_removed_object_never_finds_its_successor)
+{
+    uint64_t handle;
+
+    add_many();
+    handle_table_remove(&table, handles[7]);
+    ck_assert_ptr_null(handle_table_get(&table, handles[7]));
+    ck_assert_int_eq(handle_table_add(&table, &objects[7], &handle), 0);
+    ck_assert_uint_eq((uint32_t)handle, (uint32_t)handles[7]);
+    ck_assert_ptr_null(handle_table_get(&table, handles[7]));
+    ck_assert_ptr_eq(handle_table_get(&table, handle), &objects[7]);
+}
+END_TEST
+
+START_TEST(places_are_used_again_before_the_table_grows)
+{
+    uint32_t n_entries;
+
+    add_many();
+    n_entries = table.n_entries;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < MANY; i++)
+            handle_table_remove(&table, handles[i]);
+        add_many();
+    }
+    ck_assert_uint_eq(table.n_entries, n_entries);
+}
+END_TEST
+
+START_TEST(a_walk_meets_every_object_once)
+{
+    size_t cursor = 0, n = 0;
+    int *object;
+
+    add_many();
+    for (int i = 0; i < MANY; i += 2)
+        handle_table_remove(&table, handles[i]);
+    while ((object = handle_table_next(&table, &cursor))) {
+        ck_assert_int_eq((object - objects) % 2, 1);
+        ck_assert_int_eq((*object)++, 0);
+        n++;
+    }
+    ck_assert_uint_eq(n, MANY / 2);
+}
+END_TEST
+
+START_TEST(a_generation_that_wraps_around_is_never_0)
+{
+    uint64_t handle;
+
+    ck_assert_int_eq(handle_table_add(&table, &objects[0], &handle), 0);
+    handle_table_remove(&table, handle);
+    table.entries[0].generation = UINT32_MAX;
+    ck_assert_int_eq(handle_table_add(&table, &objects[0], &handle), 0);
+    ck_assert_uint_eq(handle, UINT64_C(1) << 32);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("handle-table");
+    TCase *tcase = tcase_create("handle-table");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, NULL, tear_down);
+    tcase_add_test(tcase, each_handle_finds_its_object);
+    tcase_add_test(tcase, what_never_was_is_not_found);
+    tcase_add_test(tcase, the_handle_of_a_removed_object_never_finds_its_successor);
+    tcase_add_test(tcase, places_are_used_again_before_the_table_grows);
+    tcase_add_test(tcase, a_walk_meets_every_object_once);
+    tcase_add_test(tcase, a_generation_that_wraps_around_is_never_0);
+    suite_add_tcase(suite, tcase);
+
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}
