@@ -5,7 +5,7 @@
 #include "shared/base/log.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config-problem.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/strv.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"

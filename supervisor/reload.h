@@ -8,7 +8,7 @@
  */
 
 #include "supervisor/config/config.h"
-#include "supervisor/config/names.h"
+#include "supervisor/config/names/names.h"
 #include "supervisor/context.h"
 #include "supervisor/control/reload-call.h"
 

@@ -11,7 +11,7 @@
  *                        workers, is all down
  */
 
-#include "supervisor/config/lookup.h"
+#include "supervisor/config/names/lookup.h"
 #include "supervisor/context.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/notify.h"

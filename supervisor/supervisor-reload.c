@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "supervisor/config/config-resolve.h"
+#include "supervisor/config/check/resolve.h"
 #include "supervisor/control/control.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>

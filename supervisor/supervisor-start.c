@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/strv.h"
 #include "supervisor/control/control.h"
 #include "supervisor/group/order.h"
 #include "supervisor/loop/closer.h"

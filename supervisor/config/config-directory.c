@@ -2,8 +2,8 @@
 #include "supervisor/config/config-directory.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/path.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/path.h"
+#include "supervisor/config/syntax/strv.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -3,9 +3,10 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config-directory.h"
-#include "supervisor/config/config-draft.h"
 #include "supervisor/config/config-problem.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/keys/draft.h"
+#include "supervisor/config/keys/types.h"
+#include "supervisor/config/syntax/strv.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

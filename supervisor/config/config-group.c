@@ -2,10 +2,11 @@
 #include "supervisor/config/config-group.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/config-draft.h"
-#include "supervisor/config/config-keys.h"
-#include "supervisor/config/strv.h"
-#include "supervisor/config/words.h"
+#include "supervisor/config/keys/draft.h"
+#include "supervisor/config/keys/keys.h"
+#include "supervisor/config/keys/types.h"
+#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/words.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,13 +5,13 @@
 #include "supervisor/config/config-load.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "supervisor/config/config-check.h"
+#include "supervisor/config/check/check.h"
+#include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-directory.h"
-#include "supervisor/config/config-draft.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config-problem.h"
-#include "supervisor/config/config-resolve.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/keys/draft.h"
+#include "supervisor/config/syntax/strv.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * which reads single files.
  */
 
-#include "supervisor/config/config-draft.h"
+#include "supervisor/config/keys/draft.h"
 
 #define CONFIG_GROUP_SUFFIX  ".group"
 #define CONFIG_DROPIN_SUFFIX ".conf"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/config.h"
 
-#include "supervisor/config/config-draft.h"
 #include "supervisor/config/config-exchange.h"
-#include "supervisor/config/config-keys.h"
+#include "supervisor/config/keys/draft.h"
+#include "supervisor/config/keys/keys.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/control/reload-call.h"
 
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/strv.h"
 
 void reload_call_init(struct reload_call *call, void (*done)(struct reload_call *call))
 {

@@ -2,7 +2,7 @@
 #include "supervisor/ctl/verb.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/suggest.h"
+#include "supervisor/config/syntax/suggest.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>

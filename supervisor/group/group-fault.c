@@ -3,9 +3,9 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
+#include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-problem.h"
-#include "supervisor/config/config-resolve.h"
-#include "supervisor/config/lookup.h"
+#include "supervisor/config/names/lookup.h"
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/process/backoff.h"

@@ -2,7 +2,7 @@
 #include "supervisor/group/registry.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/suggest.h"
+#include "supervisor/config/syntax/suggest.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot.h"

@@ -7,10 +7,10 @@
  */
 
 #include "shared/base/utf8.h"
-#include "supervisor/config/config-draft.h"
 #include "supervisor/config/config.h"
-#include "supervisor/config/envfile.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/keys/draft.h"
+#include "supervisor/config/syntax/envfile.h"
+#include "supervisor/config/syntax/strv.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

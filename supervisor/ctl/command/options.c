@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
-#include "supervisor/config/suggest.h"
+#include "supervisor/config/syntax/suggest.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/value.h"
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "supervisor/config/config-keys.h"
 #include "supervisor/config/config.h"
-#include "supervisor/config/strv.h"
-#include "supervisor/config/unitfile.h"
+#include "supervisor/config/keys/keys.h"
+#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/unitfile.h"
 #include "supervisor/event/event-id.h"
 #include "tests/unit/config-directory.h"
 #include <check.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
 #include <check.h>
 #include <grp.h>

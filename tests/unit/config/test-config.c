@@ -3,7 +3,7 @@
 #include "shared/base/log.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
 #include <check.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/envfile.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/envfile.h"
+#include "supervisor/config/syntax/strv.h"
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/names-private.h"
+#include "supervisor/config/names/names-private.h"
 #include <check.h>
 #include <errno.h>
 #include <poll.h>

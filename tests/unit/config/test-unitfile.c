@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/unitfile.h"
+#include "supervisor/config/syntax/unitfile.h"
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "supervisor/config/values.h"
+#include "supervisor/config/syntax/values.h"
 #include <check.h>
 #include <sched.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "supervisor/config/strv.h"
-#include "supervisor/config/words.h"
+#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/words.h"
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>

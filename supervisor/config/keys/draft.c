@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/config-draft.h"
+#include "supervisor/config/keys/draft.h"
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config-problem.h"
-#include "supervisor/config/strv.h"
-#include "supervisor/config/suggest.h"
-#include "supervisor/config/unitfile.h"
+#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/suggest.h"
+#include "supervisor/config/syntax/unitfile.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

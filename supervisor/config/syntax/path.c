@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/path.h"
+#include "supervisor/config/syntax/path.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/config-keys.h"
+#include "supervisor/config/keys/keys.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/protocol/job-bounds.h"
 #include "shared/ring/memory.h"
 #include "shared/ring/spin.h"
-#include "supervisor/config/config-types.h"
+#include "supervisor/config/keys/types.h"
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -339,14 +339,4 @@ bool config_schema_equal(const struct config_schema *schema, const void *a, cons
         if (!(only_process && schema->keys[i].live) && !key_equal(&schema->keys[i], a, b))
             return false;
     return true;
-}
-
-#define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-
-bool config_name_valid(const char *name)
-{
-    size_t length = strlen(name);
-
-    return length > 0 && length <= CONFIG_GROUP_NAME_MAX && strspn(name, LETTERS_AND_DIGITS) > 0 &&
-           strspn(name, LETTERS_AND_DIGITS "_.@-") == length;
 }

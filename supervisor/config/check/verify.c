@@ -3,12 +3,12 @@
 /* Single files, and what is wrong with them: config_verify_file(). */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/config-check.h"
+#include "supervisor/config/check/check.h"
+#include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-directory.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config-load.h"
 #include "supervisor/config/config-problem.h"
-#include "supervisor/config/config-resolve.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

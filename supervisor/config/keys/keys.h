@@ -80,6 +80,3 @@ void config_schema_clear(const struct config_schema *schema, void *object);
  */
 bool config_schema_equal(const struct config_schema *schema, const void *a, const void *b,
                          bool only_process);
-
-/* 1 … CONFIG_GROUP_NAME_MAX characters of [A-Za-z0-9_.@-], beginning with a letter or a digit. */
-bool config_name_valid(const char *name);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/config-types.h"
+#include "supervisor/config/keys/types.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/envfile.h"
-#include "supervisor/config/strv.h"
-#include "supervisor/config/values.h"
-#include "supervisor/config/words.h"
+#include "supervisor/config/syntax/envfile.h"
+#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/values.h"
+#include "supervisor/config/syntax/words.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -305,6 +305,16 @@ static bool contains(const char *const *strings, const char *text)
         if (strcmp(*strings, text) == 0)
             return true;
     return false;
+}
+
+#define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+bool config_name_valid(const char *name)
+{
+    size_t length = strlen(name);
+
+    return length > 0 && length <= CONFIG_GROUP_NAME_MAX && strspn(name, LETTERS_AND_DIGITS) > 0 &&
+           strspn(name, LETTERS_AND_DIGITS "_.@-") == length;
 }
 
 static int parse_groups(const struct config_key *key, const char *value, void *field,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/strv.h"
 
 #include <errno.h>
 #include <stdlib.h>

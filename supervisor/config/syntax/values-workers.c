@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/values.h"
+#include "supervisor/config/syntax/values.h"
 #include <sched.h>
 #include <unistd.h>
 

@@ -7,8 +7,8 @@
  * else; it may be there the next time.
  */
 
-#include "supervisor/config/config-draft.h"
-#include "supervisor/config/names.h"
+#include "supervisor/config/keys/draft.h"
+#include "supervisor/config/names/names.h"
 
 /* The names that config_resolve() needs. 0 or -ENOMEM. */
 int config_want_names(const struct config *config, struct names *names);

@@ -6,7 +6,7 @@
  * the name service and packs what was found, and names-files.c, which looks at files.
  */
 
-#include "supervisor/config/names.h"
+#include "supervisor/config/names/names.h"
 #include <stdint.h>
 
 /* Lets go of what is known of one. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/words.h"
+#include "supervisor/config/syntax/words.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/strv.h"
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/names-private.h"
+#include "supervisor/config/names/names-private.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/path.h"
-#include "supervisor/config/unitfile.h"
+#include "supervisor/config/syntax/path.h"
+#include "supervisor/config/syntax/unitfile.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

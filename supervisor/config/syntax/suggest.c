@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/suggest.h"
+#include "supervisor/config/syntax/suggest.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/config-check.h"
+#include "supervisor/config/check/check.h"
 
 #include <inttypes.h>
 

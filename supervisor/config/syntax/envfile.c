@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/envfile.h"
+#include "supervisor/config/syntax/envfile.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/strv.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

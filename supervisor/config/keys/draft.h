@@ -7,7 +7,7 @@
  * where.
  */
 
-#include "supervisor/config/config-keys.h"
+#include "supervisor/config/keys/keys.h"
 
 struct config_origin {
     const char *path; /* NULL = the key was not given */

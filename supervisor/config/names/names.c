@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/names.h"
+#include "supervisor/config/names/names.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/names-private.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/names/names-private.h"
+#include "supervisor/config/syntax/strv.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

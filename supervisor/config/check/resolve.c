@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/config-resolve.h"
+#include "supervisor/config/check/resolve.h"
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config-problem.h"
-#include "supervisor/config/envfile.h"
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/envfile.h"
+#include "supervisor/config/syntax/strv.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/names-private.h"
+#include "supervisor/config/names/names-private.h"
 
-#include "supervisor/config/strv.h"
+#include "supervisor/config/syntax/strv.h"
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>

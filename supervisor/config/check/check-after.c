@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/config-check.h"
+#include "supervisor/config/check/check.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/path.h"
-#include "supervisor/config/suggest.h"
+#include "supervisor/config/syntax/path.h"
+#include "supervisor/config/syntax/suggest.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 /* Looks names up beside the loop: names.h in turns of it. */
 
-#include "supervisor/config/names.h"
+#include "supervisor/config/names/names.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/lookup.h"
+#include "supervisor/config/names/lookup.h"
 
 #include "shared/base/log.h"
 #include <errno.h>

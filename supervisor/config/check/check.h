@@ -6,7 +6,7 @@
  * draft.
  */
 
-#include "supervisor/config/config-draft.h"
+#include "supervisor/config/keys/draft.h"
 
 /* Checks, and rounds sizes. 0 (also with new problems) or -errno. */
 int config_check_group(struct config_draft *draft, struct config_group *group);

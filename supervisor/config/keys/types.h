@@ -5,7 +5,7 @@
  * The kinds of fields that configuration keys have.
  */
 
-#include "supervisor/config/config-keys.h"
+#include "supervisor/config/keys/keys.h"
 
 extern const struct config_type CONFIG_TYPE_UNSIGNED; /* unsigned; a number */
 extern const struct config_type CONFIG_TYPE_COUNT;    /* uint64_t; a number */
@@ -25,3 +25,6 @@ extern const struct config_type CONFIG_TYPE_COMMAND;  /* config_strv; replaced a
 extern const struct config_type CONFIG_TYPE_ENVIRONMENT; /* config_strv of KEY=VALUE; a list */
 extern const struct config_type CONFIG_TYPE_FILES;  /* config_strv of paths, "-" in front; a list */
 extern const struct config_type CONFIG_TYPE_GROUPS; /* config_strv of names of groups; a list */
+
+/* 1 … CONFIG_GROUP_NAME_MAX characters of [A-Za-z0-9_.@-], beginning with a letter or a digit. */
+bool config_name_valid(const char *name);
