@@ -9,10 +9,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* Without a timerfd: how often a date is compared with the clock. */
+/* How often dates are compared with the clock if there is no timerfd. */
 #define LOOK_AGAIN (10 * USEC_PER_SEC)
 
-/* Of each kind: what goes off has a few microseconds of work done for it. */
+/* Of each kind; each takes a few microseconds. */
 #define ALARMS_PER_TURN 128
 
 static usec_t now_of(const struct alarms *alarms)
@@ -22,7 +22,7 @@ static usec_t now_of(const struct alarms *alarms)
 
 /* ---- the wall clock ---- */
 
-/* Never expires: all that is wanted of it is that it is cancelled when the clock is set. */
+/* A timer that never expires, but is cancelled when the clock is set. */
 static int arm_fd(int fd)
 {
     const struct itimerspec never = {.it_value = {.tv_sec = INT64_MAX / 1000000000}};
@@ -69,7 +69,7 @@ static void watch_clock(struct alarms *alarms)
 
 /* ---- alarms ---- */
 
-/* When the earliest date is to be looked at, monotonic. */
+/* When to review the earliest date, monotonic. */
 static usec_t next_date(const struct alarms *alarms)
 {
     const usec_t date = timer_queue_next(&alarms->dates);
@@ -83,7 +83,7 @@ static usec_t next_date(const struct alarms *alarms)
     return usec_add(now_of(alarms), left);
 }
 
-/* Has the earliest one looked at when it is due, in the next turn at the earliest. */
+/* Arms `next` for the earliest alarm, in the next turn at the earliest. */
 static int arm_next(struct alarms *alarms)
 {
     const usec_t delay = timer_queue_next(&alarms->delays), date = next_date(alarms);
@@ -99,7 +99,7 @@ static void go_off(struct alarms *alarms, usec_t now)
     timer_queue_run(&alarms->delays, now, ALARMS_PER_TURN);
     timer_queue_run(&alarms->dates, alarms->realtime(), ALARMS_PER_TURN);
     if (arm_next(alarms) < 0)
-        log_error("out of memory arming a timer: what is to happen at some time is late");
+        log_error("out of memory arming a timer: delayed jobs and messages will be late");
 }
 
 static void on_timer(struct timer *timer, usec_t now)
@@ -180,7 +180,7 @@ void alarm_stop(struct alarm *alarm)
     if (!alarms)
         return;
     timer_disarm(alarm->has_date ? &alarms->dates : &alarms->delays, &alarm->timer);
-    alarm->has_date = false; /* `next` stays: a look too early does no harm */
+    alarm->has_date = false; /* `next` stays armed: a look too early does no harm */
 }
 
 void alarms_review(struct alarms *alarms)

@@ -2,11 +2,10 @@
 #pragma once
 
 /*
- * Alarms: they go off once, after a time or at a date. Times are measured by the monotonic clock,
- * whatever is done to the wall clock; dates follow the wall clock: when somebody sets it, or the
- * machine has slept, they are looked at again (by a timerfd that the kernel cancels then). Those of
- * the same date go off in the order in which they were set. A turn of the loop lets a bounded
- * number go off, and the loop's own timers do not wait for them.
+ * Alarms: one-shot, after a delay or at a date. Delays are measured by the monotonic clock. Dates
+ * follow the wall clock: they are reviewed when somebody sets it or the machine has slept, which a
+ * timerfd reports. Alarms of the same date go off in the order in which they were set. Each turn of
+ * the loop lets a bounded number go off; the loop's own timers do not wait for them.
  */
 
 #include "shared/base/clock.h"
@@ -16,11 +15,11 @@
 
 struct alarms {
     struct loop *loop;
-    usec_t (*realtime)(void);  /* clock_realtime() but for tests */
+    usec_t (*realtime)(void);  /* clock_realtime(), except in tests */
     struct timer_queue delays; /* alarms after a time, monotonic */
     struct timer_queue dates;  /* alarms with a date, in realtime */
-    struct timer next;         /* when to look at the earliest of them, or before */
-    int fd;                    /* tells that the clock was set; -1 = not needed so far */
+    struct timer next;         /* no later than the earliest alarm */
+    int fd;                    /* timerfd that reports a set clock; -1 = not needed so far */
     struct loop_watch watch;
 };
 
@@ -28,21 +27,21 @@ struct alarm {
     struct timer timer; /* among the delays or the dates */
     bool has_date;
     struct alarms *alarms;
-    usec_t date; /* realtime: when it goes off, as the clock stands (or stood, for a time) */
+    usec_t date; /* realtime: when it goes off; of a delay, by the clock when it was set */
     void (*fn)(struct alarm *alarm);
 };
 
 void alarms_init(struct alarms *alarms, struct loop *loop);
-void alarms_deinit(struct alarms *alarms); /* all stopped */
+void alarms_deinit(struct alarms *alarms); /* all alarms are stopped */
 
 void alarm_init(struct alarm *alarm, struct alarms *alarms, void (*fn)(struct alarm *alarm));
 
-/* On a stopped alarm. 0 or -ENOMEM. A date that has passed goes off in the next turn. */
+/* For a stopped alarm. A date in the past goes off in the next turn. 0 or -ENOMEM. */
 int alarm_set_after(struct alarm *alarm, usec_t delay);
 int alarm_set_at(struct alarm *alarm, usec_t date);
 
-/* Allowed when not set. */
+/* Idempotent. */
 void alarm_stop(struct alarm *alarm);
 
-/* The wall clock was set: looks at all dates again. */
+/* Reviews all dates: the wall clock was set. */
 void alarms_review(struct alarms *alarms);

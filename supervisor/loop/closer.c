@@ -20,24 +20,23 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* A signal ends the wait of a lingering socket. Others may send it as well: it does nothing. */
+/* The signal that interrupts a lingering close. Harmless if somebody else sends it. */
 #define NUDGE_SIGNAL SIGURG
 #define NUDGE_NSEC   1000000
 
-/* A close that no signal ends (a file server that never answers) costs its thread; these are all
- * there can be. */
+/* A close that no signal interrupts (a file server that never answers) occupies its thread. */
 #define THREADS_MAX 4
 #define STUCK       (5 * USEC_PER_SEC)
 #define STACK_SIZE  ((size_t)256 << 10)
 
 static struct {
     bool started;
-    int queue[2]; /* a pipe of descriptor numbers: bounded, and it needs no lock */
+    int queue[2]; /* a pipe of descriptor numbers: bounded and without a lock */
     unsigned n_threads;
     uint64_t n_queued;
     _Atomic uint64_t n_closed; /* by the threads */
-    uint64_t seen_closed;      /* n_closed when it was seen to change last, */
-    usec_t seen_at;            /* and when that was */
+    uint64_t seen_closed;      /* n_closed at the last look that saw a change */
+    usec_t seen_at;            /* when that was */
 } closer;
 
 static void do_nothing(int signo)
@@ -54,7 +53,7 @@ static bool nudge_new(timer_t *ret)
     return timer_create(CLOCK_MONOTONIC, &event, ret) == 0;
 }
 
-/* Again and again: a signal that comes before the wait begins ends nothing. */
+/* Periodic: a signal that comes before the wait begins interrupts nothing. */
 static void nudge_set(timer_t timer, long nsec)
 {
     const struct itimerspec time = {.it_value.tv_nsec = nsec, .it_interval.tv_nsec = nsec};
@@ -83,7 +82,7 @@ static void *closer_run(void *unused)
     return unused;
 }
 
-/* With every signal blocked but ours: the others are the loop's. */
+/* Its threads block all other signals, which are for the loop. */
 static int add_thread(void)
 {
     pthread_attr_t attributes;
@@ -129,7 +128,7 @@ int closer_start(void)
     return 0;
 }
 
-/* Adds a thread when those that are there have closed nothing for a while, though they have to. */
+/* Adds a thread when all others are stuck. */
 static void closer_watch(void)
 {
     const uint64_t n_closed = atomic_load_explicit(&closer.n_closed, memory_order_relaxed);
@@ -157,7 +156,8 @@ void closer_close(int fd)
         return;
     if (closer.started)
         closer_watch();
-    /* If thousands wait there already, this one stays open: better than that the loop waits. */
+    /* If the pipe is full, with thousands waiting, the descriptor leaks rather than block the loop.
+     */
     if (!closer.started)
         (void)close(fd);
     else if (write(closer.queue[1], &fd, sizeof(fd)) == sizeof(fd))

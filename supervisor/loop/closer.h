@@ -2,21 +2,21 @@
 #pragma once
 
 /*
- * Closes descriptors in a thread of its own, where nobody waits for it.
+ * Closes descriptors in a thread of its own, so that the loop does not wait.
  *
- * The last close of a file may take as long as whoever made the file wants: a TCP socket with
- * SO_LINGER waits for its peer, a file on a file server for the server, a large memfd for its pages
- * to be freed. A Unix socket closes what was sent to it and not received. So everything that a
- * stranger has made, or may have filled, is closed here.
+ * The last close of a file can take as long as its creator likes: a TCP socket with SO_LINGER waits
+ * for its peer, a file on a file server for the server, a large memfd until its pages are freed. A
+ * Unix socket closes the descriptors that were sent to it and not received. So everything that a
+ * peer has made, or may have filled, is closed here.
  *
- * The closer is one per process, like the table of descriptors that it works on.
+ * There is one closer per process, like the table of descriptors.
  */
 
-/* Starts the thread. 0 or -errno; until it has been started, closer_close() is close(2). */
+/* Starts the thread. Until then closer_close() is close(2). 0 or -errno. */
 int closer_start(void);
 
 /*
- * Closes `fd` soon; keeps errno. A socket whose poll is still armed in a ring must not come here:
- * the ring's reference would be the last one, and the loop would wait in its stead (loop_close()).
+ * Closes `fd` soon; keeps errno. Not for a socket whose poll is still armed in a ring: the ring
+ * would hold the last reference, and the loop would wait. See loop_close().
  */
 void closer_close(int fd);

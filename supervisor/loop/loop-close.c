@@ -31,7 +31,7 @@ void loop_close(struct loop *loop, int fd)
 {
     if (fd < 0)
         return;
-    /* The other end is to see it now, and nobody puts anything more into it. */
+    /* The other end sees it at once, and can send nothing more. */
     (void)shutdown(fd, SHUT_RDWR);
     keep(loop, &(struct loop_leftover){.fd = fd});
 }

@@ -2,17 +2,19 @@
 #pragma once
 
 /*
- * Shared by the parts of the loop: loop.c runs turns, loop-turn.c measures them, loop-watch.c keeps
- * what is waited for, loop-close.c what is to be released.
+ * Internal interface between loop-*.c: loop.c sets the loop up and keeps what is deferred,
+ * loop-turn.c runs and measures the turns, loop-hot.c polls the hot set, loop-watch.c keeps the
+ * watches, loop-close.c releases what the ring may still hold.
  */
 
 #include "shared/ring/spin.h"
 #include "supervisor/loop/loop-ring.h"
 #include "supervisor/loop/loop.h"
+#include <assert.h>
 
 struct watch_slot;
 
-/* What is released when the turn is over: the ring may still hold it, or it takes long. */
+/* Something to release at the end of the turn: the ring may still hold it, or it takes long. */
 struct loop_leftover {
     void *start; /* memory; NULL = the descriptor */
     size_t size;
@@ -25,39 +27,38 @@ struct loop {
     usec_t now;
     usec_t realtime; /* 0 = not asked for in this turn */
     bool stop;
-    bool slept;            /* the last turn ended with a wait for something to happen */
-    unsigned n_busy_turns; /* those in which anything was done */
+    bool slept;            /* the last turn ended asleep */
+    unsigned n_busy_turns; /* turns with work, ever */
     bool spinning;
     struct spin spin;
-    struct loop_hot *told;   /* who was handed something last; NULL if he is gone, */
-    struct loop_hot *asking; /* or when this try began: whose patience it is */
+    struct loop_hot *told;   /* the source that was handed something last; NULL if it is gone */
+    struct loop_hot *asking; /* `told` when this spin began, whose patience it uses */
 
-    /* loop-watch.c: slots never move once allocated, since lists link them. */
+    /* loop-watch.c. Slots never move, since lists link them. */
     struct watch_slot **chunks;
     uint32_t n_chunks;
     struct list free, pending, updates, cancels, fired;
 
     struct list hot, hot_pass;
-    struct loop_hot *current_hot; /* whose callback runs; NULL if it left the set in it */
+    struct loop_hot *current_hot; /* whose callback runs; NULL if it has left the set meanwhile */
     struct list deferred, deferred_pass;
-    struct list late; /* deferred as well, but not for every turn */
+    struct list late; /* by loop_defer_late() */
     usec_t late_since;
 
     struct loop_leftover *leftovers;
     unsigned n_leftovers, leftovers_allocated;
 
-    /* loop-turn.c: the longest turn ever, of the period that began at `measured_since`, and of the
-     * one before. */
+    /* loop-turn.c. The longest turn ever, of the period since `measured_since`, and of the one
+     * before. */
     usec_t longest_turn, longest_recent[2];
     usec_t measured_since;
 };
 
-/* A turn has ended that began at loop->now, and is the longest of its period or begins another. */
-void loop_note_turn(struct loop *loop, usec_t end);
-
 #define LOOP_MEASURE_PERIOD (30 * USEC_PER_SEC)
 
-/* A turn has ended that began at loop->now. */
+/* Measures the turn that began at loop->now. loop_note_turn(): the slow path of
+ * loop_measure_turn(). */
+void loop_note_turn(struct loop *loop, usec_t end);
 static inline void loop_measure_turn(struct loop *loop, usec_t end)
 {
     if (end - loop->now > loop->longest_recent[0] ||
@@ -65,15 +66,30 @@ static inline void loop_measure_turn(struct loop *loop, usec_t end)
         loop_note_turn(loop, end);
 }
 
+/* Moves everything from `from` to `to`, which is empty. */
+static inline void loop_take_all(struct list *to, struct list *from)
+{
+    assert(list_empty(to));
+    if (list_empty(from))
+        return;
+    list_push_front(from, to);
+    list_unlink(from);
+}
+
+/* Polls all sources. Whether there was any work. */
+bool loop_run_hot(struct loop *loop);
+/* Cools the quiet sources, or all. */
+void loop_cool_hot(struct loop *loop, bool all);
+
 /* Releases the first `n`: those that were there before the last submission of cancellations. */
 void loop_release_leftovers(struct loop *loop, unsigned n);
 
-/* A completion: calls back (descriptors), or puts off until loop_deliver_words() (words). */
+/* Handles a completion: calls back for a descriptor; a word waits for loop_deliver_words(). */
 void loop_complete(struct loop *loop, uint64_t id, int result);
 void loop_deliver_words(struct loop *loop);
 
-/* Turns everything the callbacks asked for into submissions. False if some had to stay behind. */
+/* Turns all changes of watches into submissions. False if some must wait for the next turn. */
 bool loop_queue_submissions(struct loop *loop);
 
-/* Frees the slots; nothing may be armed in the kernel any more. */
+/* Frees the slots. The ring is gone already. */
 void loop_free_slots(struct loop *loop);

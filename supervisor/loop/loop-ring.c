@@ -68,8 +68,8 @@ static const char *reason_for(int error)
 }
 
 /*
- * Best first. Completions that are only worked off when we ask (DEFER_TASKRUN) save interrupts, and
- * with TASKRUN_FLAG a look into shared memory tells whether asking is worth a system call.
+ * Best first. DEFER_TASKRUN saves interrupts: completions are processed on request only. With
+ * TASKRUN_FLAG a read of shared memory tells whether a request is worth a system call.
  */
 static int setup(struct io_uring *uring, unsigned entries)
 {
@@ -91,8 +91,8 @@ static int setup(struct io_uring *uring, unsigned entries)
 }
 
 /*
- * One wait for a value that is not there (-EAGAIN) and one wake of nobody (0). The list of opcodes
- * that IORING_REGISTER_PROBE gives is not enough: a filter may refuse what the kernel has.
+ * Submits a wait that must fail with -EAGAIN and a wake of nobody. IORING_REGISTER_PROBE is not
+ * enough: a filter may refuse operations that the kernel has.
  */
 static int try_out(struct loop_ring *ring, bool futex)
 {

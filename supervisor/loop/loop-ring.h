@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The loop's io_uring: made with the best set-up flags this kernel takes, tried out before it is
- * trusted. Private to the loop.
- */
+/* The loop's io_uring: set up with the best flags that this kernel takes, and tested before use.
+ * Private to the loop. */
 
 #include <liburing.h>
 #include <stdbool.h>
@@ -12,13 +10,10 @@
 struct loop_ring {
     struct io_uring uring;
     bool futex;         /* IORING_OP_FUTEX_WAIT and _WAKE work */
-    __u8 quiet_success; /* flags of an operation whose success interests nobody */
+    __u8 quiet_success; /* flags of an operation whose success needs no completion */
 };
 
-/*
- * 0, -errno, or LOOP_E_UNAVAILABLE with `*ret_reason`. `force_eventfd` leaves the futex operations
- * alone.
- */
+/* 0, -errno, or LOOP_E_UNAVAILABLE with `*ret_reason`. `force_eventfd`: no futex operations. */
 int loop_ring_init(struct loop_ring *ring, unsigned entries, bool force_eventfd,
                    const char **ret_reason);
 void loop_ring_deinit(struct loop_ring *ring);

@@ -11,12 +11,12 @@
 
 enum watch_state {
     WATCH_FREE,
-    WATCH_RESTING, /* watched, but not by the kernel: paused, or in its callback */
-    WATCH_PENDING, /* in loop.pending: will be armed with the next submission */
-    WATCH_ARMED,   /* the kernel watches */
-    WATCH_UPDATE,  /* armed, and in loop.updates: for other events than are wanted now */
-    WATCH_CANCEL,  /* in loop.cancels: given up by its owner, still armed */
-    WATCH_FIRED,   /* a word's: in loop.fired, its callback is due in this turn */
+    WATCH_RESTING, /* not armed: paused, or in its callback */
+    WATCH_PENDING, /* in loop.pending: to be armed with the next submission */
+    WATCH_ARMED,   /* by the kernel */
+    WATCH_UPDATE,  /* in loop.updates: armed for other events than are wanted */
+    WATCH_CANCEL,  /* in loop.cancels: unwatched, still armed */
+    WATCH_FIRED,   /* in loop.fired: not a descriptor, its callback is due in this turn */
 };
 
 enum watch_kind {
@@ -32,7 +32,7 @@ struct watch_slot {
     enum watch_kind kind;
     int fd;
     int result;       /* of the read of a counter */
-    uint64_t counter; /* what it read; lives as long as the loop, so the kernel may write it late */
+    uint64_t counter; /* what it read; slots live as long as the loop, so a late write is safe */
     uint32_t events;  /* wanted; of a word: the expected value */
     uint32_t armed_events; /* what the kernel was asked for */
     const _Atomic uint32_t *word;
@@ -46,7 +46,7 @@ static uint64_t slot_id(const struct watch_slot *slot)
     return (uint64_t)slot->generation << 32 | (slot->index + 1);
 }
 
-/* NULL if the slot has changed hands since: the completion or the watch is stale. */
+/* NULL if the slot has a new owner: the completion or the watch is stale. */
 static struct watch_slot *slot_find(const struct loop *loop, uint64_t id)
 {
     uint32_t index = (uint32_t)id - 1;
@@ -108,12 +108,11 @@ static void slot_give_back(struct loop *loop, struct watch_slot *slot)
     slot->generation++;
     list_unlink(&slot->link);
     slot->state = WATCH_FREE;
-    /* The one used last is the one most likely to be in the cache. */
+    /* The slot used last is the most likely to be in the cache. */
     list_push_front(&loop->free, &slot->link);
 }
 
-/* NULL if the queue is full even after a submission: whoever asks keeps what it has for the next
- * turn. */
+/* NULL if the queue is full even after a submission: the caller tries again in the next turn. */
 static struct io_uring_sqe *get_sqe(struct loop *loop)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&loop->ring.uring);
@@ -124,10 +123,8 @@ static struct io_uring_sqe *get_sqe(struct loop *loop)
     return sqe;
 }
 
-/*
- * A slot that is in no list yet, tied to its watch, which must be free: of two slots that point to
- * the same watch only one can be ended, and the other fires into freed memory. 0 or -ENOMEM.
- */
+/* A slot in no list, for a watch that is not armed: of two slots for one watch only one could be
+ * ended, and the other would fire into freed memory. 0 or -ENOMEM. */
 static int slot_for(struct loop *loop, struct loop_watch *watch, enum watch_kind kind, loop_fn fn,
                     void *userdata, struct watch_slot **ret)
 {
@@ -191,10 +188,8 @@ int loop_watch_events(struct loop *loop, struct loop_watch *watch, uint32_t even
         return -ENOENT;
     assert(slot->kind == WATCH_FD);
     slot->events = events;
-    /*
-     * What is armed stays armed, for fewer events as well: a completion that nobody wants any more
-     * is dropped when it comes, which costs less than calling every one back.
-     */
+    /* Unwanted events of an armed watch are dropped when they come, which costs less than an update
+     * for every change. */
     switch (slot->state) {
     case WATCH_RESTING:
         if (events != 0)
@@ -251,23 +246,21 @@ void loop_wake_eventfd(struct loop *loop, int fd)
     io_uring_prep_write(sqe, fd, &one, sizeof(one), 0);
     sqe->flags |= loop->ring.quiet_success;
     sqe->user_data = 0;
-    /*
-     * Not with the turn's: the owner may close the descriptor in this very turn, and the number
-     * might be somebody else's by then, who would get our eight bytes.
-     */
+    /* At once: the owner may close the descriptor in this turn, and its number may be reused before
+     * the turn's submission. */
     (void)io_uring_submit(&loop->ring.uring);
 }
 
 static void deliver_fd(struct loop *loop, struct watch_slot *slot, int result)
 {
     uint32_t events = result >= 0 ? (uint32_t)result : POLLNVAL;
-    /* Nothing happened to the descriptor: the kernel was short of something. Armed again, below. */
+    /* Nothing has happened to the descriptor: the kernel was short of something. */
     if (result == -ECANCELED || result == -EINTR || result == -EAGAIN || result == -ENOMEM)
         events = 0;
     events &= slot->events != 0 ? slot->events | POLLERR | POLLHUP | POLLNVAL : 0;
     if (events != 0)
         slot->fn(slot->userdata, events);
-    /* Only of the same watch is this still true: any new one in its place is pending or paused. */
+    /* True for the same watch only: a new one in this slot is pending or paused. */
     if (slot->state == WATCH_RESTING && slot->events != 0)
         slot_move(slot, WATCH_PENDING, &loop->pending);
 }
@@ -336,7 +329,7 @@ static void arm(struct watch_slot *slot, struct io_uring_sqe *sqe)
     sqe->user_data = slot_id(slot);
 }
 
-/* In place: if the poll has completed meanwhile this fails; its completion then arms as wanted. */
+/* Fails if the poll has completed meanwhile; then its completion arms it for the new events. */
 static void update(struct loop *loop, struct watch_slot *slot, struct io_uring_sqe *sqe)
 {
     io_uring_prep_poll_update(sqe, slot_id(slot), 0, slot->events, IORING_POLL_UPDATE_EVENTS);

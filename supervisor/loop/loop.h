@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * The event loop: the only user of io_uring in the supervisor, and the only place it ever sleeps.
+ * The event loop: the only user of io_uring in the supervisor, and the only place where it sleeps.
  *
- * It waits for readiness (poll on descriptors, futex waits on cursor words) and lets the owner do
- * the non-blocking call itself: no buffer is ever lent to the kernel, so an owner may go away at
- * any time. Stale completions are told apart by a generation number in their user data.
+ * The loop waits for readiness (poll on descriptors, futex waits on cursor words); the owner makes
+ * the non-blocking call itself. The kernel never holds an owner's buffer, so an owner may go away
+ * at any time. A generation number in the user data identifies stale completions.
  *
- * One turn: completions (control traffic before rings), the hot set, due timers, one submission.
- * Timers are deadlines as well, so everything that has arrived by then is read before they fire,
- * also after a time in which the process was stopped.
+ * One turn: completions (descriptors before rings), the hot set, due timers, what was deferred, one
+ * submission. Timers are deadlines, so everything that has arrived by then is read before they
+ * fire, also after the process was stopped for a while.
  */
 
 #include "shared/base/clock.h"
@@ -51,27 +51,23 @@ usec_t loop_now(const struct loop *loop);
 usec_t loop_realtime(struct loop *loop);
 struct timer_queue *loop_timers(struct loop *loop);
 
-/* How long the longest turn took, without the time asleep: nobody was answered for so long. */
+/* How long the longest turn took, without sleep: for so long nobody was answered. */
 struct loop_turns {
     usec_t longest; /* since the start */
     usec_t recent;  /* in the last minute or so */
 };
 struct loop_turns loop_turns(const struct loop *loop);
 
-/*
- * How long it goes on looking at what is hot when there is nothing to do, before it sleeps:
- * microseconds; 0, as at first, not at all.
- */
+/* How long it polls the hot set without work before it sleeps: microseconds; 0, the default, not at
+ * all. */
 void loop_set_spin(struct loop *loop, usec_t limit);
 
 /* Runs turns until loop_stop(). 0 or the -errno that made going on impossible. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 
-/*
- * A wait that is armed, or not (id 0). Embedded in its owner, who ends it with loop_unwatch(). To
- * arm one that is armed is an error of the owner (asserted).
- */
+/* A wait, armed or not (id 0). Embedded in its owner, who ends it with loop_unwatch(). It must not
+ * be armed twice (asserted). */
 typedef void (*loop_fn)(void *userdata, uint32_t events);
 
 struct loop_watch {
@@ -90,21 +86,20 @@ struct loop_watch {
 int loop_watch_fd(struct loop *loop, struct loop_watch *watch, int fd, uint32_t events, loop_fn fn,
                   void *userdata);
 
-/* Changes the events of a descriptor's watch; 0 pauses it (nothing is reported, errors neither). */
+/* Changes the events of a descriptor's watch; 0 pauses it: nothing is reported, not even errors. */
 int loop_watch_events(struct loop *loop, struct loop_watch *watch, uint32_t events);
 
 /*
- * Once: `fn` is called (events 0) when *word differs from `expected` or its writer wakes it; then
- * the watch is over. The mapping may go away before. WAKE_FUTEX only.
+ * One-shot: `fn` is called with events 0 when *word differs from `expected` or its writer wakes it.
+ * The mapping may go away before. WAKE_FUTEX only.
  */
 int loop_watch_word(struct loop *loop, struct loop_watch *watch, const _Atomic uint32_t *word,
                     uint32_t expected, loop_fn fn, void *userdata);
 
 /*
- * An eventfd that a stranger holds as well, read by the kernel in our stead (descriptor in blocking
- * mode): `fn` is called with POLLIN after each read until loop_unwatch(), with POLLERR if the
- * stranger has made reading impossible. Reading it here, however well polled before, could block:
- * he may have been faster, and O_NONBLOCK is his to take away.
+ * Watches an eventfd that a peer holds as well, in blocking mode. The kernel reads it: a read(2)
+ * here could block even after a poll, since the peer may read first and clear O_NONBLOCK. `fn` is
+ * called with POLLIN after each read until loop_unwatch(), with POLLERR if reading has failed.
  */
 int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop_fn fn,
                        void *userdata);
@@ -113,8 +108,8 @@ int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop
 void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 
 /*
- * Closes a socket that strangers may have filled, in the closer's thread (closer.h), once the ring
- * has let go of it: unwatch it first. It is shut down at once.
+ * Shuts a socket down, and closes it in the closer's thread (closer.h) once the ring no longer
+ * holds it. For sockets that peers may have filled; unwatch them first.
  */
 void loop_close(struct loop *loop, int fd);
 /* Unmaps memory at the end of the turn, after what is more urgent. NULL does nothing. */
@@ -124,41 +119,40 @@ void loop_unmap(struct loop *loop, void *start, size_t size);
 void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word);
 
 /*
- * Adds one to an eventfd (in non-blocking mode) that a stranger holds as well: whatever he did to
- * it, only the kernel waits. The descriptor may be closed right afterwards.
+ * Adds one to an eventfd that a peer holds as well. The kernel writes, so only the kernel waits if
+ * the peer has made it block. The descriptor may be closed right afterwards.
  */
 void loop_wake_eventfd(struct loop *loop, int fd);
 
 /*
- * The hot set: sources polled every turn without any system call. `poll` does a bounded piece of
- * work and returns whether there was any. `cool` is called when a source has been quiet for some
- * turns and the loop is about to sleep: it raises its sleeping flag, re-checks, and arms a wait; it
- * returns false if there is something to read after all (then the source stays hot).
+ * A source of the hot set, which is polled every turn without a system call. `poll` does a bounded
+ * piece of work and returns whether there was any. `cool` is called when the source was quiet for
+ * some turns or the loop is about to sleep: it raises its sleeping flag, checks again, and arms a
+ * wait; or returns false if there is something to read, and the source stays hot.
  */
 struct loop_hot {
     struct list link;
     bool (*poll)(struct loop_hot *hot);
     bool (*cool)(struct loop_hot *hot);
-    /* The loop's own: */
-    unsigned worked;   /* its n_busy_turns when there was work here last */
-    uint32_t patience; /* learnt: struct spin, after something was handed over here */
+    /* Private to the loop: */
+    unsigned worked;   /* n_busy_turns when there was work here last */
+    uint32_t patience; /* learnt, see struct spin: after something was handed over here */
 };
 
 void loop_hot_init(struct loop_hot *hot, bool (*poll)(struct loop_hot *),
                    bool (*cool)(struct loop_hot *));
-/* Harmless if already in the set. */
+/* Adds it to the set. Idempotent. */
 void loop_heat(struct loop *loop, struct loop_hot *hot);
-/* Takes it out without calling cool(): before its owner goes away. Allowed from its own callbacks.
- */
+/* Removes it without calling cool(), before its owner goes away. Allowed from its own callbacks. */
 void loop_unheat(struct loop *loop, struct loop_hot *hot);
 
 /*
- * Something was handed over to whoever stands behind this source: whether it is he who needs the
- * CPU now, or others go on by themselves, is learnt for each.
+ * Something was handed over to the peer of this source. The loop learns for each source whether
+ * spinning afterwards pays, or takes the CPU from the peer.
  */
 void loop_told(struct loop *loop, struct loop_hot *hot);
 
-/* Runs `fn` once at the end of this turn, before sleeping. Armed twice runs once. */
+/* A function to run once, at the end of a turn. */
 struct loop_deferred {
     struct list link;
     bool late;
@@ -166,10 +160,9 @@ struct loop_deferred {
 };
 
 void loop_deferred_init(struct loop_deferred *deferred, void (*fn)(struct loop_deferred *));
+/* Runs it at the end of this turn, before sleeping. Idempotent. */
 void loop_defer(struct loop *loop, struct loop_deferred *deferred);
-/*
- * The same, but not while this and that is still going on: when a turn or two have brought nothing,
- * and 20 µs from now at the latest. For what is cheaper done once for many.
- */
+/* Runs it when there is no other work for some turns, within 20 µs at the latest: for what is
+ * cheaper done once for many. Idempotent. */
 void loop_defer_late(struct loop *loop, struct loop_deferred *deferred);
 void loop_undefer(struct loop_deferred *deferred);

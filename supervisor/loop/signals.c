@@ -10,11 +10,11 @@ static void signals_on_ready(void *userdata, uint32_t events)
     struct signals *signals = userdata;
     struct signalfd_siginfo info;
     (void)events;
-    /* One per turn: `fn` may have torn us down, and the watch is level-triggered. */
+    /* One per turn, since `fn` may call signals_deinit(). The watch is level-triggered. */
     if (read(signals->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;
     pid_t sender = info.ssi_code == SI_USER || info.ssi_code == SI_QUEUE ? (pid_t)info.ssi_pid : 0;
-    /* The keeper passes on what was sent to the main process, and by whom. */
+    /* The keeper forwards signals to the main process, with their sender. */
     if (info.ssi_code == SI_QUEUE && sender == getppid())
         sender = (pid_t)info.ssi_int;
     signals->fn(signals->userdata, (int)info.ssi_signo, sender);
@@ -35,12 +35,11 @@ int signals_init(struct signals *signals, struct loop *loop, signals_fn fn, void
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
 
-    /* Inherited as ignored, SIGCHLD would make the kernel reap our workers, and their end be lost.
-     */
+    /* If it is inherited as ignored, the kernel reaps children and their exit status is lost. */
     int r = set_disposition(SIGCHLD, SIG_DFL);
     if (r == 0)
         r = set_disposition(SIGPIPE, SIG_IGN);
-    /* A file size limit is an error of the call that hits it, not the end of everything. */
+    /* Exceeding a file size limit fails with -EFBIG instead. */
     if (r == 0)
         r = set_disposition(SIGXFSZ, SIG_IGN);
     if (r < 0)

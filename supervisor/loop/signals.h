@@ -2,17 +2,16 @@
 #pragma once
 
 /*
- * The signals that ask the supervisor for something, as events of the loop. They are blocked for
- * the whole process; spawn() gives every worker an empty mask again. SIGCHLD is not among them: a
- * death is seen through the worker's pidfd. SIGPIPE is ignored: a peer that went away is an -EPIPE.
+ * Signals as events of the loop: SIGTERM, SIGINT and SIGHUP. They are blocked for the whole
+ * process; spawn() gives every worker an empty mask. SIGCHLD is not used: the worker's pidfd
+ * reports a death. SIGPIPE is ignored: writing to a peer that has gone fails with -EPIPE.
  */
 
 #include "supervisor/loop/loop.h"
 #include <signal.h>
 #include <sys/types.h>
 
-/* signo: SIGTERM, SIGINT or SIGHUP. sender: its process, 0 if the kernel does not say (a terminal).
- */
+/* `sender`: the process that sent the signal; 0 if unknown, as from a terminal. */
 typedef void (*signals_fn)(void *userdata, int signo, pid_t sender);
 
 struct signals {
@@ -28,8 +27,8 @@ struct signals {
 #define SIGNALS_NULL {.fd = -1, .watch = LOOP_WATCH_NULL}
 /* clang-format on */
 
-/* Blocks the signals and watches for them. 0 or -errno; on error the mask is as it was. */
+/* Blocks the signals and watches for them. 0 or -errno; on error the mask is unchanged. */
 int signals_init(struct signals *signals, struct loop *loop, signals_fn fn, void *userdata);
 
-/* Gives the mask back as it was. Harmless on SIGNALS_NULL. */
+/* Restores the mask. Harmless on SIGNALS_NULL. */
 void signals_deinit(struct signals *signals);

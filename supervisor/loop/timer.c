@@ -119,7 +119,7 @@ usec_t timer_queue_next(const struct timer_queue *queue)
 
 void timer_queue_run(struct timer_queue *queue, usec_t now, size_t max)
 {
-    /* A timer that re-arms itself for the past would otherwise keep us here for ever. */
+    /* Bounded: a timer may arm itself again for the past. */
     size_t budget = queue->n_timers < max ? queue->n_timers : max;
     for (; budget > 0 && timer_queue_next(queue) <= now; budget--) {
         struct timer *timer = queue->heap[0];

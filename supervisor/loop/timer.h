@@ -3,8 +3,8 @@
 
 /*
  * Timers: a binary heap of embedded nodes; arm, re-arm and cancel are O(log n), the earliest O(1).
- * Of the same time, the one that was armed first comes first.
- * Times are absolute, in the queue's own clock (monotonic microseconds in the supervisor).
+ * Timers of the same time fire in the order in which they were armed. Times are absolute, in
+ * the clock of the queue's user: monotonic microseconds in the loop.
  */
 
 #include "shared/base/clock.h"
@@ -41,14 +41,12 @@ static inline bool timer_armed(const struct timer *timer)
 /* Arms or re-arms. USEC_INFINITY disarms. 0 or -ENOMEM (then the timer is not armed). */
 int timer_arm(struct timer_queue *queue, struct timer *timer, usec_t at);
 
-/* Allowed when not armed. */
+/* Idempotent. */
 void timer_disarm(struct timer_queue *queue, struct timer *timer);
 
-/* When the earliest is due; USEC_INFINITY when none is armed. */
+/* When the earliest is due; USEC_INFINITY = none is armed. */
 usec_t timer_queue_next(const struct timer_queue *queue);
 
-/*
- * Fires what is due at `now`, earliest first, and at most `max` of it; each is disarmed before its
- * call, and may be re-armed in it.
- */
+/* Fires at most `max` timers that are due at `now`, earliest first. Each is disarmed before its
+ * call, which may arm it again. */
 void timer_queue_run(struct timer_queue *queue, usec_t now, size_t max);
