@@ -2,18 +2,63 @@
 #include "supervisor/pool/pool.h"
 
 #include "supervisor/event/event.h"
-#include "supervisor/pool/slot-private.h"
-#include "supervisor/pool/spare.h"
-#include "supervisor/pool/strategy.h"
+#include "supervisor/pool/pool-private.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+/* ---- what slots tell ---- */
+
+static void pool_on_starting(struct slot *slot)
+{
+    list_unlink(&slot->replace_link); /* this is its new process */
+    slot->rolls = false;
+    strategy_forget(slot); /* started by somebody: the others do not wait for it */
+}
+
+static void pool_on_ready(struct slot *slot)
+{
+    replacement_on_ready(slot);
+    standby_review(slot);
+}
+
+static void pool_on_stopping(struct slot *slot, bool hurry)
+{
+    replacement_forget(slot);
+    strategy_forget(slot);
+    standby_dismiss_spare(slot, hurry);
+}
+
+static void pool_on_stopped(struct slot *slot)
+{
+    struct pool *pool = slot->pool;
+
+    if (slot->retired)
+        pool_wake(pool);
+    if (pool->slots[slot->index]->standby == slot)
+        standby_review(slot);
+}
+
+static const struct slot_handler POOL_SLOT = {
+    .starting = pool_on_starting,
+    .ready = pool_on_ready,
+    .worn = replacement_queue,
+    .stopping = pool_on_stopping,
+    .killed = replacement_forget,
+    .dying = pool_on_dying,
+    .died = pool_on_died,
+    .restart_due = pool_on_restart_due,
+    .stopped = pool_on_stopped,
+};
+
+/* ---- its struct ---- */
+
 void pool_init(struct pool *pool, const struct pool_options *options)
 {
     *pool = (struct pool){
         .handler = options->handler,
+        .slot_handler = &POOL_SLOT,
         .set = options->set,
         .context = options->set->context,
         .config = options->config,
@@ -22,25 +67,20 @@ void pool_init(struct pool *pool, const struct pool_options *options)
         .census.parent = &options->set->census,
     };
     list_init(&pool->available);
-    spare_init(pool);
+    standby_init(pool);
     replacement_init(pool);
 }
 
 void pool_deinit(struct pool *pool)
 {
-    spare_deinit(pool);
+    standby_deinit(pool);
     replacement_deinit(pool);
     for (size_t i = 0; i < pool->n_slots; i++) {
-        pool->slots[i]->beside = slot_free(pool->slots[i]->beside);
+        pool->slots[i]->standby = slot_free(pool->slots[i]->standby);
         slot_free(pool->slots[i]);
     }
     restart_reset(&pool->tally);
     free(pool->slots);
-}
-
-const char *pool_event_name(const struct pool *pool)
-{
-    return *pool->key ? pool->name : NULL;
 }
 
 void pool_tell(struct pool *pool, enum log_level level, const char *type, const char *message_id,
@@ -69,10 +109,10 @@ struct slot *pool_next_slot(const struct pool *pool, size_t *cursor)
     while ((i = (*cursor)++) < 2 * n) {
         if (i < n)
             return pool->slots[i];
-        if (pool->slots[i - n]->beside)
-            return pool->slots[i - n]->beside;
+        if (pool->slots[i - n]->standby)
+            return pool->slots[i - n]->standby;
     }
-    return i == 2 * n ? pool->aside : NULL;
+    return NULL;
 }
 
 bool pool_is_trimmed(const struct pool *pool)
@@ -82,7 +122,7 @@ bool pool_is_trimmed(const struct pool *pool)
 
 bool pool_is_empty(const struct pool *pool)
 {
-    return pool->n_slots == 0 && !pool->aside;
+    return pool->n_slots == 0;
 }
 
 struct slot *pool_take_slot(struct pool *pool)
@@ -146,7 +186,7 @@ void pool_take_config(struct pool *pool, const struct config_group *config)
         slot->process.group = config->name;
         slot_take_config(slot);
     }
-    spare_review_all(pool);
+    standby_review_all(pool);
 }
 
 /* ---- size ---- */
@@ -199,8 +239,7 @@ static void pool_trim(struct pool *pool)
     while (pool->n_slots > pool->size) {
         struct slot *last = pool->slots[pool->n_slots - 1];
         /* While a predecessor is there, nobody else begins as its namesake. */
-        if (!last->retired || !slot_is_down(last) || last->beside ||
-            (pool->aside && pool->aside->index == last->index))
+        if (!last->retired || !slot_is_down(last) || last->standby)
             return;
         slot_free(last);
         pool->n_slots--;
@@ -209,7 +248,7 @@ static void pool_trim(struct pool *pool)
 
 void pool_step(struct pool *pool)
 {
+    standby_step(pool);
     replacement_step(pool);
-    spare_step(pool);
     pool_trim(pool);
 }

@@ -14,7 +14,6 @@
 #include "supervisor/loop/timer.h"
 #include "supervisor/pool/census.h"
 #include "supervisor/pool/pool-context.h"
-#include "supervisor/pool/replacement.h"
 #include "supervisor/process/backoff.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,6 +27,7 @@ struct job;
 struct payload;
 struct pool;
 struct slot;
+struct slot_handler;
 
 /* What the owner of a pool is told and asked. No function frees the pool. */
 struct pool_handler {
@@ -65,8 +65,20 @@ struct pool_set {
                              never used again */
 };
 
+/* Workers that are replaced by others, one after the other. */
+struct replacement {
+    struct list queue;     /* members to be replaced, struct slot.replace_link, in order */
+    struct slot *standby;  /* the successor that comes up, or the predecessor that goes; or NULL */
+    struct slot *in_place; /* a service that is being restarted; or NULL */
+    bool rolling;          /* the pool is on its way to another program */
+    bool stopped;          /* and did not get there */
+    unsigned n_failed;     /* successors in a row that did not come up */
+    struct timer retry;
+};
+
 struct pool {
     const struct pool_handler *handler;
+    const struct slot_handler *slot_handler;
     struct pool_set *set;
     const struct pool_context *context;
     const struct config_group *config;
@@ -75,10 +87,9 @@ struct pool {
     struct actor *actor; /* the pool as a whole; NULL for services; the owner's */
     struct slot **slots; /* 0 … n_slots-1, the ones from `size` on are draining */
     size_t n_slots;
-    size_t size;        /* wanted */
-    struct slot *aside; /* a successor on its way up, or its predecessor on its way out; or NULL */
+    size_t size;            /* wanted */
     struct list available;  /* slots that can take a job, struct slot.available_link */
-    struct list reviews;    /* members whose spare is to be looked at, struct slot.review_link */
+    struct list reviews;    /* members whose standby is to be looked at, struct slot.review_link */
     struct list spares_due; /* members that get a spare when this fires: */
     struct timer spare_timer;
     struct census census;
@@ -114,7 +125,8 @@ void pool_set_size(struct pool *pool, size_t size);
 
 /* Another configuration for the same group. Running workers go on; see pool_roll(). */
 void pool_take_config(struct pool *pool, const struct config_group *config);
-/* All workers get a successor with the program of now. */
+/* Another program: every worker gets a successor, slot by slot; those that are not up are started
+ * again at once. Ends with the first successor that does not come up. */
 void pool_roll(struct pool *pool);
 /* Gives up a roll. How many workers are not replaced. */
 size_t pool_halt_roll(struct pool *pool);
@@ -132,8 +144,8 @@ void pool_step(struct pool *pool);
  * back if it can take one more. */
 struct slot *pool_take_slot(struct pool *pool);
 
-/* All slots: the members by their number, then those beside them, the one aside last. NULL when
- * done; `cursor` starts at 0. */
+/* All slots: the members by their number, then their standbys. NULL when done; `cursor` starts at
+ * 0. */
 struct slot *pool_next_slot(const struct pool *pool, size_t *cursor);
 
 /* The pool is as large as it is to be: no slot is left over that is on its way out. */
@@ -142,7 +154,11 @@ bool pool_is_trimmed(const struct pool *pool);
 bool pool_is_empty(const struct pool *pool);
 
 /* The name that an event gives the pool; NULL if it is all of its group. */
-const char *pool_event_name(const struct pool *pool);
+static inline const char *pool_event_name(const struct pool *pool)
+{
+    return *pool->key ? pool->name : NULL;
+}
+
 /* An event of this pool; the message is its name and `text`. `message_id` may be NULL. */
 void pool_tell(struct pool *pool, enum log_level level, const char *type, const char *message_id,
                const char *text);

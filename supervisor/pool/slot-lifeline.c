@@ -58,7 +58,7 @@ static void slot_on_owner(void *userdata, uint32_t events)
     slot->feigned = !process_is_exiting(&slot->process);
     slot_tell_lost(slot);
     slot_event(slot, LIFECYCLE_EVENT_LOST);
-    slot_hand_over(slot);
+    slot->pool->slot_handler->dying(slot);
 }
 
 void slot_watch_owner(struct slot *slot)

@@ -62,7 +62,10 @@ void slot_tell(struct slot *slot, enum log_level level, const char *type, const 
                struct death *death, const char *text);
 
 /* The tally of deaths that its restarts go by: the pool's if its workers die together. */
-struct restart_tally *slot_tally(struct slot *slot);
+static inline struct restart_tally *slot_tally(struct slot *slot)
+{
+    return slot->pool->config->strategy == CONFIG_ONE_FOR_ONE ? &slot->tally : &slot->pool->tally;
+}
 
 /* The ladder's timer. */
 void slot_arm(struct slot *slot, usec_t delay);
@@ -99,14 +102,6 @@ void slot_close_endpoint(struct slot *slot);
 /* ---- slot-death.c ---- */
 
 void slot_action_reap(struct slot *slot);
-void slot_action_schedule(struct slot *slot);
-
-/* It is dying and not dead yet: its spare takes over now if it would at its burial. The death
- * counts from here on. */
-void slot_hand_over(struct slot *slot);
-
-/* Its restart is due: now, or with those that are held with it. */
-void slot_restart_due(struct slot *slot);
 
 /* ---- slot-report.c ---- */
 

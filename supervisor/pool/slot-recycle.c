@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/pool/replacement.h"
 #include "supervisor/pool/slot-private.h"
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
+
+static void slot_is_worn(struct slot *slot, enum recycle_verdict verdict)
+{
+    slot->pool->slot_handler->worn(slot, recycle_reason(verdict));
+}
 
 /* It is of no use any more, so nothing is gained by having it wait for a successor. */
 static void slot_renew(struct slot *slot)
 {
     if (slot->role != SLOT_MEMBER || slot->n_jobs > 0)
         return;
-    if (slot->beside)
-        replacement_wish(slot, recycle_reason(RECYCLE_JOBS)); /* its spare is ready, or will be */
+    if (slot->standby && slot->index < slot->pool->config->spare)
+        slot_is_worn(slot, RECYCLE_JOBS); /* its spare is ready, or will be */
     else
         slot_restart(slot);
 }
@@ -35,7 +39,7 @@ void slot_after_work(struct slot *slot)
                       ? RECYCLE_KEEP
                       : recycle_measured(&slot->recycle, config, bytes);
     if (verdict != RECYCLE_KEEP)
-        replacement_wish(slot, recycle_reason(verdict));
+        slot_is_worn(slot, verdict);
 }
 
 void slot_arm_age(struct slot *slot)
@@ -61,5 +65,5 @@ void slot_on_age(struct timer *timer, usec_t now)
 
     (void)now;
     if (slot_is_up(slot))
-        replacement_wish(slot, recycle_reason(RECYCLE_AGE));
+        slot_is_worn(slot, RECYCLE_AGE);
 }

@@ -3,7 +3,6 @@
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/pool/slot-private.h"
-#include "supervisor/pool/strategy.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -223,7 +222,7 @@ void slot_close_endpoint(struct slot *slot)
 static uint64_t slot_next_generation(const struct slot *slot)
 {
     const struct slot *other =
-        slot->role == SLOT_SPARE ? slot->pool->slots[slot->index] : slot->beside;
+        slot->role == SLOT_MEMBER ? slot->standby : slot->pool->slots[slot->index];
     uint64_t highest = slot->generation < slot->tried ? slot->tried : slot->generation;
 
     if (other && highest < other->generation)
@@ -238,9 +237,7 @@ void slot_action_spawn(struct slot *slot)
     const char *step = "";
     int r;
 
-    list_unlink(&slot->wish_link); /* this is its new process */
-    slot->rolls = false;
-    strategy_forget(slot); /* started by somebody: the others do not wait for it */
+    slot->pool->slot_handler->starting(slot);
     slot->came_up = false;
     slot->generation = slot_next_generation(slot);
     slot->jobs_done = 0;

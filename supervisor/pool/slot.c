@@ -8,10 +8,7 @@
 #include "shared/base/log.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/event/limited-log.h"
-#include "supervisor/pool/replacement.h"
 #include "supervisor/pool/slot-private.h"
-#include "supervisor/pool/spare.h"
-#include "supervisor/pool/strategy.h"
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
@@ -108,8 +105,7 @@ static void slot_on_ready(struct slot *slot)
     slot_tell(slot, LOG_LEVEL_INFO, "worker.ready",
               slot->n_restarts > 0 ? EVENT_ID_WORKER_RESTARTED : NULL, NULL,
               slot->role == SLOT_SPARE ? "is ready as a spare" : "is ready");
-    replacement_on_ready(slot);
-    spare_review(slot);
+    slot->pool->slot_handler->ready(slot);
 }
 
 /* ---- stop ladder ---- */
@@ -169,7 +165,7 @@ static void slot_on_ladder_timer(struct timer *timer, usec_t now)
 
     (void)now;
     if (state == LIFECYCLE_BACKOFF) {
-        slot_restart_due(slot);
+        slot->pool->slot_handler->restart_due(slot);
         return;
     }
     slot_catch_up(slot);
@@ -188,7 +184,6 @@ static void slot_action_cancel_restart(struct slot *slot)
     task_cancel(&slot->start);
     slot_disarm(slot);
     slot->restart_at = 0;
-    strategy_forget(slot);
 }
 
 static void slot_action_reset(struct slot *slot)
@@ -197,22 +192,17 @@ static void slot_action_reset(struct slot *slot)
     slot_health_reset(slot);
 }
 
-/* Its pool may free it, or start another spare. */
-static void slot_is_stopped(struct slot *slot)
+static void slot_action_schedule(struct slot *slot)
 {
-    struct pool *pool = slot->pool;
-
-    if (slot->retired || slot == pool->aside)
-        pool_wake(pool);
-    if (slot != pool->aside && pool->slots[slot->index]->beside == slot)
-        spare_review(slot);
+    slot->undecided = false;
+    slot->pool->slot_handler->died(slot);
 }
 
 static void slot_action_down(struct slot *slot)
 {
     slot_disarm(slot);
     slot_tell(slot, LOG_LEVEL_DEBUG, "worker.stopped", NULL, NULL, "is stopped");
-    slot_is_stopped(slot);
+    slot->pool->slot_handler->stopped(slot);
     if (!slot->restart_asked || slot->retired)
         return;
     slot->restart_asked = false;
@@ -299,7 +289,7 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index)
     slot->job_deadline = USEC_INFINITY;
     slot->notify = (struct notify_server)NOTIFY_SERVER_NULL;
     list_init(&slot->available_link);
-    list_init(&slot->wish_link);
+    list_init(&slot->replace_link);
     list_init(&slot->review_link);
     list_init(&slot->jobs);
     task_init(&slot->start, &pool->context->process->spawner.starts, slot_on_turn);
@@ -329,7 +319,7 @@ struct slot *slot_free(struct slot *slot)
     if (!slot)
         return NULL;
     assert(slot_is_down(slot));
-    assert(!slot->beside);
+    assert(!slot->standby);
     slot_uncount(slot);
     slot_note_generation(slot);
     slot_free_actor(slot);
@@ -339,7 +329,7 @@ struct slot *slot_free(struct slot *slot)
     timer_disarm(slot_timers(slot), &slot->age_timer);
     slot_health_deinit(slot);
     restart_reset(&slot->tally);
-    list_unlink(&slot->wish_link);
+    list_unlink(&slot->replace_link);
     list_unlink(&slot->review_link);
     list_unlink(&slot->available_link);
     notify_server_deinit(&slot->notify);
@@ -366,9 +356,7 @@ void slot_stop(struct slot *slot, bool hurry)
     slot->wanted = false;
     slot->restart_asked = false;
     task_cancel(&slot->start);
-    replacement_forget(slot);
-    strategy_forget(slot);
-    spare_dismiss(slot, hurry);
+    slot->pool->slot_handler->stopping(slot, hurry);
     slot_terminate(slot, DEATH_STOP);
     slot_event(slot, LIFECYCLE_EVENT_STOP);
     if (hurry && slot->state == LIFECYCLE_STOPPING && !timer_armed(&slot->ladder_timer))
@@ -403,8 +391,8 @@ void slot_reset(struct slot *slot)
     if (slot->retired)
         return;
     slot->wanted = slot->wanted || slot->state == LIFECYCLE_FAILED;
-    if (slot->beside && slot->beside->role == SLOT_SPARE)
-        slot_event(slot->beside, LIFECYCLE_EVENT_RESET);
+    if (slot->standby && slot->standby->role == SLOT_SPARE)
+        slot_event(slot->standby, LIFECYCLE_EVENT_RESET);
     slot_event(slot, LIFECYCLE_EVENT_RESET);
 }
 
@@ -412,7 +400,7 @@ bool slot_kill(struct slot *slot, enum death_cause cause)
 {
     if (slot_is_down(slot) || slot->state == LIFECYCLE_KILLING || slot->state == LIFECYCLE_BACKOFF)
         return false;
-    replacement_forget(slot);
+    slot->pool->slot_handler->killed(slot);
     slot_terminate(slot, cause);
     slot_event(slot, LIFECYCLE_EVENT_TERMINATED);
     return true;

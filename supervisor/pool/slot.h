@@ -22,15 +22,38 @@
 #include <stdint.h>
 
 struct actor;
-struct pool;
 struct job;
+struct pool;
+struct slot;
 
-/* Its part in a place of the pool. */
+/* Its part in a place of the pool; all but the member are the place's standby. */
 enum slot_role {
-    SLOT_MEMBER,      /* has a place in the pool */
-    SLOT_SPARE,       /* beside the pool, standing by for its place: spare.h */
-    SLOT_SUCCESSOR,   /* beside the pool, on its way up: takes a place when it is ready */
-    SLOT_PREDECESSOR, /* beside the pool, on its way out */
+    SLOT_MEMBER,
+    SLOT_SPARE,       /* takes the place when the member dies or is replaced */
+    SLOT_SUCCESSOR,   /* takes the place when it is ready */
+    SLOT_PREDECESSOR, /* had the place, or failed to take it, and is on its way out */
+};
+
+/* What a slot tells its pool. */
+struct slot_handler {
+    /* A process is about to be started for it. */
+    void (*starting)(struct slot *slot);
+    /* Its worker has come up. */
+    void (*ready)(struct slot *slot);
+    /* Its worker has done enough: `reason` (static) says of what. */
+    void (*worn)(struct slot *slot, const char *reason);
+    /* Nobody wants a worker in it any more, or only after its end. */
+    void (*stopping)(struct slot *slot, bool hurry);
+    /* Its worker is ended, and the place still wanted. */
+    void (*killed)(struct slot *slot);
+    /* Its worker is dying, and not dead yet. */
+    void (*dying)(struct slot *slot);
+    /* Its worker is dead, or could not be started: the pool answers with an event. */
+    void (*died)(struct slot *slot);
+    /* The time until its restart is over. */
+    void (*restart_due)(struct slot *slot);
+    /* It has reached LIFECYCLE_STOPPED. */
+    void (*stopped)(struct slot *slot);
 };
 
 struct slot {
@@ -42,22 +65,22 @@ struct slot {
     uint64_t tried;              /* the highest of successors that did not take its place */
     enum lifecycle_state state;
     enum slot_role role;
-    unsigned traits;         /* as it is counted: see census.h */
-    struct slot *beside;     /* a member's: its spare, or who was in its place before; NULL */
-    struct list review_link; /* a member's, in cell.reviews or cell.spares_due */
-    bool twin;               /* has the other one of the place's two cgroups */
-    usec_t since_at;         /* realtime, of the state */
-    struct task start;       /* its turn to start has not come yet */
-    bool wanted;             /* somebody wants a worker in it */
-    bool retired;            /* beyond the pool's size: goes away once stopped */
-    bool restart_asked;      /* start again once stopped */
-    bool held;               /* down with others, and starts again when all of them are */
-    bool undecided;          /* is to start with others: has neither come up nor failed yet */
-    bool early;              /* this worker was ready before its process was known */
-    bool came_up;            /* this worker was ready once */
-    bool rolls;              /* is to be replaced for another program */
-    struct list wish_link;   /* waits for its turn to be replaced */
-    const char *wish_reason;
+    unsigned traits;          /* as it is counted: see census.h */
+    struct slot *standby;     /* a member's: the second worker of its place; owned; NULL = none */
+    struct list review_link;  /* a member's, in pool.reviews or pool.spares_due */
+    bool twin;                /* has the other one of the place's two cgroups */
+    usec_t since_at;          /* realtime, of the state */
+    struct task start;        /* its turn to start has not come yet */
+    bool wanted;              /* somebody wants a worker in it */
+    bool retired;             /* beyond the pool's size: goes away once stopped */
+    bool restart_asked;       /* start again once stopped */
+    bool held;                /* down with others, and starts again when all of them are */
+    bool undecided;           /* is to start with others: has neither come up nor failed yet */
+    bool early;               /* this worker was ready before its process was known */
+    bool came_up;             /* this worker was ready once */
+    bool rolls;               /* is to be replaced for another program */
+    struct list replace_link; /* in replacement.queue */
+    const char *replace_reason;
     struct recycle recycle;
     struct timer age_timer;
     struct list available_link;

@@ -5,7 +5,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/pool/slot.h"
-#include "supervisor/pool/spare.h"
 #include "tests/unit/fake-keeper.h"
 #include "worker/troupe.h"
 #include <check.h>
@@ -909,14 +908,14 @@ END_TEST
 /* ---- spares ---- */
 
 /* Whose end was told last goes without a word. */
-static const struct slot *beside_of(const struct slot *slot)
+static const struct slot *standby_of(const struct slot *slot)
 {
-    const struct slot *beside = slot->beside;
+    const struct slot *standby = slot->standby;
 
-    return beside && (beside->wanted || !slot_is_down(beside)) ? beside : NULL;
+    return standby && (standby->wanted || !slot_is_down(standby)) ? standby : NULL;
 }
 
-/* Every place that is to have a spare has a ready one, and nobody else is beside the pool. */
+/* Every place that is to have a spare has a ready one, and no other standby is there. */
 static bool spares_stand_by(void)
 {
     const struct cell *cell = group->cell;
@@ -924,9 +923,9 @@ static bool spares_stand_by(void)
     if (!is_settled())
         return false;
     for (size_t i = 0; i < cell->pool.size; i++) {
-        const struct slot *beside = beside_of(cell->pool.slots[i]);
-        if ((beside != NULL) != (i < config->spare) ||
-            (beside && (beside->role != SLOT_SPARE || !slot_is_up(beside))))
+        const struct slot *standby = standby_of(cell->pool.slots[i]);
+        if ((standby != NULL) != (i < config->spare) ||
+            (standby && (standby->role != SLOT_SPARE || !slot_is_up(standby))))
             return false;
     }
     return true;
@@ -941,7 +940,7 @@ START_TEST(a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor)
     config->spare = 1;
     group_start(group);
     run_until(spares_stand_by);
-    spare = group->cell->pool.slots[0]->beside;
+    spare = group->cell->pool.slots[0]->standby;
     job = accepted("crash once");
     run_jobs();
     ck_assert_int_eq(job->state, JOB_SUCCEEDED);
@@ -952,7 +951,7 @@ START_TEST(a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor)
     ck_assert_uint_eq(spare->jobs_done, 1);
     run_until(spares_stand_by);
     ck_assert_ptr_eq(group->cell->pool.slots[0], spare);
-    ck_assert_uint_eq(spare->beside->generation, 3);
+    ck_assert_uint_eq(spare->standby->generation, 3);
 }
 END_TEST
 
@@ -961,7 +960,7 @@ static pid_t killed;
 static bool who_was_killed_is_replaced(void)
 {
     return spares_stand_by() && group->cell->pool.slots[0]->process.pid != killed &&
-           group->cell->pool.slots[0]->beside->process.pid != killed;
+           group->cell->pool.slots[0]->standby->process.pid != killed;
 }
 
 static void kill_worker(const struct slot *slot)
@@ -979,18 +978,18 @@ START_TEST(no_two_of_a_place_have_the_same_generation_whoever_dies)
     config->spare = 1;
     group_start(group);
     run_until(spares_stand_by);
-    kill_worker(group->cell->pool.slots[0]->beside);
+    kill_worker(group->cell->pool.slots[0]->standby);
     ck_assert_uint_eq(group->cell->pool.slots[0]->generation, 1);
-    ck_assert_uint_eq(group->cell->pool.slots[0]->beside->generation, 3);
+    ck_assert_uint_eq(group->cell->pool.slots[0]->standby->generation, 3);
     kill_worker(group->cell->pool.slots[0]);
     place = group->cell->pool.slots[0];
     ck_assert_uint_eq(place->generation, 3);
-    ck_assert_uint_eq(place->beside->generation, 4);
+    ck_assert_uint_eq(place->standby->generation, 4);
     /* The next one is above both, whichever of them it follows. */
     group_restart(group);
     run_until(spares_stand_by);
     ck_assert_uint_gt(group->cell->pool.slots[0]->generation, 4);
-    ck_assert_uint_gt(group->cell->pool.slots[0]->beside->generation,
+    ck_assert_uint_gt(group->cell->pool.slots[0]->standby->generation,
                       group->cell->pool.slots[0]->generation);
 }
 END_TEST
@@ -1006,7 +1005,7 @@ START_TEST(spares_go_with_their_places_and_with_the_configuration)
     config->spare = 0;
     pool_take_config(&group->cell->pool, group->config);
     run_until(spares_stand_by);
-    ck_assert_ptr_null(beside_of(group->cell->pool.slots[0]));
+    ck_assert_ptr_null(standby_of(group->cell->pool.slots[0]));
     group_stop(group, false);
     run_until(is_down);
     config->spare = 1;

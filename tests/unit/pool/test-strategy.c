@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/pool/strategy.h"
+#include "supervisor/pool/pool-private.h"
 #include <check.h>
 #include <stdlib.h>
 

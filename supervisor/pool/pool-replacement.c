@@ -1,71 +1,79 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/pool/replacement.h"
+/*
+ * Replaces workers without a dip: a successor starts as the place's standby, takes the place when
+ * it is ready, and only then the old worker finishes what it has in hand and stops. One place at a
+ * time: a pool of n without spares never has more than n + 1 processes, and the next replacement
+ * waits for the end of the predecessor.
+ *
+ * A service is not replaced but restarted in its place, still one after the other: two of it at
+ * once would fight for its port or its lock.
+ */
 
-#include "shared/base/log.h"
 #include "supervisor/event/event-id.h"
-#include "supervisor/message/actor.h"
-#include "supervisor/message/stand-in.h"
-#include "supervisor/pool/slot-private.h"
-#include "supervisor/pool/spare.h"
+#include "supervisor/pool/pool-private.h"
 #include <stdio.h>
 
-/* ---- what is said about it ---- */
+/* The member whose successor is on its way up; NULL = none. */
+static struct slot *replacement_old(const struct pool *pool)
+{
+    const struct slot *standby = pool->replacement.standby;
+
+    return standby && standby->role == SLOT_SUCCESSOR ? pool->slots[standby->index] : NULL;
+}
 
 static void tell_replaced(struct slot *old, const struct slot *successor)
 {
     char text[160];
 
     (void)snprintf(text, sizeof(text), "is replaced by generation %llu: %s",
-                   (unsigned long long)successor->generation, old->wish_reason);
+                   (unsigned long long)successor->generation, old->replace_reason);
     slot_tell(old, LOG_LEVEL_INFO, "worker.recycled", NULL, NULL, text);
 }
 
-/* ---- wishes ---- */
+/* ---- the queue ---- */
 
-void replacement_wish(struct slot *slot, const char *reason)
+void replacement_queue(struct slot *slot, const char *reason)
 {
-    struct replacement *replacement = &slot->pool->replacement;
-
-    if (slot->role != SLOT_MEMBER || slot->retired || list_linked(&slot->wish_link) ||
-        replacement->old == slot)
+    if (slot->role != SLOT_MEMBER || slot->retired || list_linked(&slot->replace_link) ||
+        slot_has_standby(slot, SLOT_SUCCESSOR))
         return;
-    slot->wish_reason = reason;
-    list_push_back(&replacement->wishes, &slot->wish_link);
+    slot->replace_reason = reason;
+    list_push_back(&slot->pool->replacement.queue, &slot->replace_link);
     pool_wake(slot->pool);
 }
 
-/* The successor does not take the place: its generation is that of nobody else for all that. */
-static void replacement_part(struct pool *pool)
+/* The successor will not take the place. */
+static void replacement_give_up(struct pool *pool)
 {
-    pool->replacement.old->tried = pool->aside->generation;
-    pool->replacement.old = NULL;
-    pool->aside->role = SLOT_PREDECESSOR;
-    slot_count(pool->aside);
+    pool->replacement.standby->role = SLOT_PREDECESSOR;
+    slot_count(pool->replacement.standby);
 }
 
 /* The successor is no longer waited for. */
 static void replacement_abandon(struct pool *pool)
 {
-    if (!pool->replacement.old)
+    if (!replacement_old(pool))
         return;
-    replacement_part(pool);
-    slot_stop(pool->aside, true);
-    pool_wake(pool);
+    replacement_give_up(pool);
+    slot_stop(pool->replacement.standby, true);
+    standby_review(pool->replacement.standby);
 }
 
 void replacement_forget(struct slot *slot)
 {
     struct replacement *replacement = &slot->pool->replacement;
 
-    list_unlink(&slot->wish_link);
+    list_unlink(&slot->replace_link);
     slot->rolls = false;
-    if (replacement->old == slot)
+    if (replacement_old(slot->pool) == slot)
         replacement_abandon(slot->pool);
     if (replacement->in_place == slot)
         replacement->in_place = NULL;
     if (replacement->rolling)
         pool_wake(slot->pool);
 }
+
+/* ---- rolling to another program ---- */
 
 void replacement_set_stopped(struct pool *pool, bool stopped)
 {
@@ -86,11 +94,11 @@ void pool_roll(struct pool *pool)
     replacement_abandon(pool); /* of the program before */
     for (size_t i = 0; i < pool->size; i++) {
         struct slot *slot = pool->slots[i];
-        spare_dismiss(slot, false);
+        standby_dismiss_spare(slot, false);
         if (slot_is_up(slot)) {
             slot->rolls = true;
-            slot->wish_reason = "its program has changed";
-            replacement_wish(slot, slot->wish_reason);
+            slot->replace_reason = "its program has changed";
+            replacement_queue(slot, slot->replace_reason);
         } else if (slot->wanted) {
             slot_restart(slot);
         }
@@ -100,7 +108,7 @@ void pool_roll(struct pool *pool)
 
 size_t pool_halt_roll(struct pool *pool)
 {
-    struct slot *old = pool->replacement.old;
+    const struct slot *old = replacement_old(pool);
     size_t n = 0;
 
     if (!pool->replacement.rolling)
@@ -113,10 +121,22 @@ size_t pool_halt_roll(struct pool *pool)
         struct slot *slot = pool->slots[i];
         n += slot->rolls;
         if (slot->rolls)
-            list_unlink(&slot->wish_link);
+            list_unlink(&slot->replace_link);
         slot->rolls = false;
     }
     return n;
+}
+
+static void replacement_review_roll(struct pool *pool)
+{
+    struct replacement *replacement = &pool->replacement;
+
+    if (!replacement->rolling || !list_empty(&replacement->queue))
+        return;
+    replacement->rolling = false;
+    if (!pool->wanted)
+        return;
+    pool_tell(pool, LOG_LEVEL_NOTICE, "group.rolled", NULL, "runs its new program everywhere");
 }
 
 /* ---- successors ---- */
@@ -147,43 +167,34 @@ static void replacement_failed(struct pool *pool, struct slot *old)
         pool->handler->roll_failed(pool);
         return;
     }
-    list_push_front(&pool->replacement.wishes, &old->wish_link);
+    list_push_front(&pool->replacement.queue, &old->replace_link);
     replacement_retry_later(pool);
 }
 
 static void replacement_start_successor(struct pool *pool, struct slot *old)
 {
-    struct slot *successor;
+    struct slot *successor = standby_new(old, SLOT_SUCCESSOR);
 
-    if (slot_new(&successor, pool, old->index) < 0) {
+    if (!successor) {
         replacement_failed(pool, old);
         return;
     }
-    successor->role = SLOT_SUCCESSOR;
-    successor->generation = old->generation;
-    successor->tried = old->tried;
-    successor->born = old->born;
-    successor->twin = !old->twin;
-    slot_count(successor);
-    if (successor->actor)
-        stand_in_set(successor->actor, old->actor);
-    pool->aside = successor;
-    pool->replacement.old = old;
+    pool->replacement.standby = successor;
     slot_start(successor);
 }
 
-/* Its spare is its successor, if it is one; who else is beside the place has to go first. Whether
- * there is something to wait for. */
-static bool replacement_by_spare(struct pool *pool, struct slot *slot)
+/* A spare that is ready is the successor; any other standby has to go first. Whether there is
+ * something to wait for. */
+static bool replacement_by_standby(struct pool *pool, struct slot *slot)
 {
-    if (!spare_is_ready(slot)) {
-        spare_dismiss(slot, false);
-        list_push_front(&pool->replacement.wishes, &slot->wish_link);
+    if (!standby_is_ready(slot)) {
+        standby_dismiss_spare(slot, false);
+        list_push_front(&pool->replacement.queue, &slot->replace_link);
         return true;
     }
-    tell_replaced(slot, slot->beside);
+    tell_replaced(slot, slot->standby);
     slot->n_recycled++;
-    spare_take_over(slot);
+    standby_take_over(slot);
     slot_stop(slot, false);
     return false;
 }
@@ -191,13 +202,13 @@ static bool replacement_by_spare(struct pool *pool, struct slot *slot)
 /* Whether there is something to wait for now. */
 static bool replacement_begin(struct pool *pool, struct slot *slot)
 {
-    list_unlink(&slot->wish_link);
+    list_unlink(&slot->replace_link);
     if (!slot_is_up(slot)) {
         slot->rolls = false; /* it gets a new process anyhow */
         return false;
     }
-    if (slot->beside)
-        return replacement_by_spare(pool, slot);
+    if (slot->standby)
+        return replacement_by_standby(pool, slot);
     if (slot_is_actor(slot)) {
         replacement_start_successor(pool, slot);
     } else {
@@ -207,82 +218,36 @@ static bool replacement_begin(struct pool *pool, struct slot *slot)
     return true;
 }
 
-static void replacement_review_roll(struct pool *pool)
-{
-    struct replacement *replacement = &pool->replacement;
-
-    if (!replacement->rolling || !list_empty(&replacement->wishes))
-        return;
-    replacement->rolling = false;
-    if (!pool->wanted)
-        return;
-    pool_tell(pool, LOG_LEVEL_NOTICE, "group.rolled", NULL, "runs its new program everywhere");
-}
-
-/* The chair beside the pool is free. Its place may be gone, too. */
-static void replacement_clear(struct pool *pool)
-{
-    const unsigned index = pool->aside->index;
-
-    pool->aside = slot_free(pool->aside);
-    if (index < pool->n_slots)
-        spare_review(pool->slots[index]);
-}
-
 void replacement_step(struct pool *pool)
 {
     struct replacement *replacement = &pool->replacement;
     struct list *node;
 
-    if (pool->aside && !replacement->old && slot_is_down(pool->aside))
-        replacement_clear(pool);
-    while (!pool->aside && !replacement->in_place && !timer_armed(&replacement->retry)) {
-        node = list_first(&replacement->wishes);
+    while (!replacement->standby && !replacement->in_place && !timer_armed(&replacement->retry)) {
+        node = list_first(&replacement->queue);
         if (!node) {
             replacement_review_roll(pool);
             return;
         }
-        if (replacement_begin(pool, list_entry(node, struct slot, wish_link)))
+        if (replacement_begin(pool, list_entry(node, struct slot, replace_link)))
             return;
     }
 }
 
-void replacement_give_place(struct slot *old, struct slot *successor)
+/* The predecessor is waited for, until it has ended. */
+static void replacement_swap(struct slot *old)
 {
-    old->pool->slots[old->index] = successor;
-    successor->role = SLOT_MEMBER;
-    successor->tried = old->tried < old->generation ? old->generation : old->tried;
-    restart_move(&successor->tally, &old->tally);
-    successor->n_restarts = old->n_restarts;
-    successor->n_recycled = old->n_recycled;
-    death_unref(successor->last_death);
-    successor->last_death = old->last_death;
-    old->last_death = NULL;
-    old->role = SLOT_PREDECESSOR;
-    old->retired = true;
-    old->rolls = false;
-    list_unlink(&old->wish_link);
-    list_unlink(&old->review_link);
-    slot_count(old);
-    slot_count(successor);
-    slot_swap_actors(old, successor);
-    slot_health_inherit(successor, old);
-}
+    struct replacement *replacement = &old->pool->replacement;
 
-static void replacement_swap(struct pool *pool)
-{
-    struct slot *old = pool->replacement.old, *successor = pool->aside;
-
-    pool->aside = old;
-    pool->replacement.old = NULL;
-    pool->replacement.n_failed = 0;
-    replacement_give_place(old, successor);
+    replacement->standby = old;
+    replacement->n_failed = 0;
+    standby_swap(old);
 }
 
 void replacement_on_ready(struct slot *slot)
 {
     struct pool *pool = slot->pool;
-    struct slot *old = pool->replacement.old;
+    struct slot *old = replacement_old(pool);
 
     if (pool->replacement.in_place == slot) {
         pool->replacement.in_place = NULL;
@@ -291,7 +256,7 @@ void replacement_on_ready(struct slot *slot)
     }
     if (slot->role != SLOT_SUCCESSOR)
         return;
-    replacement_swap(pool);
+    replacement_swap(old);
     slot->n_recycled++;
     tell_replaced(old, slot);
     slot_stop(old, false);
@@ -300,7 +265,7 @@ void replacement_on_ready(struct slot *slot)
 void replacement_on_failure(struct slot *slot)
 {
     struct pool *pool = slot->pool;
-    struct slot *old = pool->replacement.old;
+    struct slot *old = replacement_old(pool);
 
     if (pool->replacement.in_place == slot) {
         pool->replacement.in_place = NULL;
@@ -309,24 +274,28 @@ void replacement_on_failure(struct slot *slot)
     if (slot->role != SLOT_SUCCESSOR)
         return;
     slot->wanted = false;
-    replacement_part(pool);
+    replacement_give_up(pool);
     replacement_failed(pool, old);
+}
+
+void replacement_on_gone(struct slot *standby)
+{
+    if (standby->pool->replacement.standby == standby)
+        standby->pool->replacement.standby = NULL;
 }
 
 bool replacement_take_over(struct slot *slot)
 {
-    struct pool *pool = slot->pool;
-
-    if (pool->replacement.old != slot)
+    if (replacement_old(slot->pool) != slot)
         return false;
-    replacement_swap(pool);
+    replacement_swap(slot);
     slot->wanted = false;
     return true;
 }
 
 void replacement_init(struct pool *pool)
 {
-    list_init(&pool->replacement.wishes);
+    list_init(&pool->replacement.queue);
     timer_init(&pool->replacement.retry, replacement_on_retry);
 }
 
@@ -334,5 +303,4 @@ void replacement_deinit(struct pool *pool)
 {
     replacement_set_stopped(pool, false);
     timer_disarm(pool_timers(pool), &pool->replacement.retry);
-    pool->aside = slot_free(pool->aside);
 }

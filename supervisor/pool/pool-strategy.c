@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/pool/strategy.h"
+/*
+ * Strategy=: which other workers restart when one of them dies. They are ended at once, their jobs
+ * go back without having used up an attempt, and all start again together, in the order of their
+ * slots, when the last of them is down and the back-off of the one that died is over. A worker that
+ * dies meanwhile waits with them and takes nobody else along.
+ */
 
 #include "supervisor/event/event-id.h"
-#include "supervisor/pool/slot-private.h"
+#include "supervisor/pool/pool-private.h"
 #include <stdio.h>
 
 bool strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index)

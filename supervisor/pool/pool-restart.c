@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* Decides whether and when a place whose worker died gets another one: Restart=, back-off, start
+ * limit. */
+
+#include "supervisor/event/event-id.h"
+#include "supervisor/pool/pool-private.h"
+
+static bool exit_was_clean(const struct slot *slot)
+{
+    return slot->kill_reason == DEATH_EXIT && !slot->exit.unknown && !slot->exit.signalled &&
+           slot->exit.code == 0;
+}
+
+/* An actor that leaves unasked has failed, however politely: its pool is one short. */
+static bool restart_is_wanted(const struct slot *slot)
+{
+    if (!slot->wanted || slot->pool->config->restart == CONFIG_RESTART_NO)
+        return false;
+    return slot_is_actor(slot) || slot->spawn_failed ||
+           slot->pool->config->restart == CONFIG_RESTART_ALWAYS || !exit_was_clean(slot);
+}
+
+static struct restart_policy restart_policy_of(const struct slot *slot)
+{
+    const struct config_group *config = slot->pool->config;
+
+    return (struct restart_policy){
+        .backoff = {.min = config->min, .max = config->max, .random = config->random},
+        .burst = config->start_limit_burst,
+        .interval = config->start_limit_interval,
+    };
+}
+
+/* Counts the death, or failed start. 0 or BACKOFF_E_LIMIT. */
+static int restart_delay(struct slot *slot, usec_t *ret)
+{
+    const struct restart_policy policy = restart_policy_of(slot);
+    struct backoff_random *random = slot_context(slot)->random;
+    const enum restart_death death =
+        slot->spawn_failed ? RESTART_UNHEALTHY : slot_health_judge(slot);
+
+    if (death == RESTART_UNHEALTHY)
+        slot_health_failed(slot);
+    else if (death == RESTART_HEALTHY)
+        slot_health_worked(slot);
+    if (slot->spawn_failed) {
+        *ret = restart_after_failed_spawn(slot_tally(slot), &policy, random);
+        return 0;
+    }
+    return restart_after_death(slot_tally(slot), &policy, death, slot_now(slot), random, ret);
+}
+
+void pool_on_restart_due(struct slot *slot)
+{
+    if (slot->held) {
+        slot->pool->handler->restart_due(slot->pool);
+    } else if (standby_is_ready(slot)) {
+        standby_take_over(slot);
+        slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
+    } else {
+        slot_start_in_turn(slot);
+    }
+}
+
+/* The spare takes over now if it would at the death; the death counts from here on. */
+void pool_on_dying(struct slot *slot)
+{
+    const struct restart_policy policy = restart_policy_of(slot);
+    usec_t delay;
+
+    if (!standby_is_ready(slot) || !restart_is_wanted(slot))
+        return;
+    (void)endpoint_advance(&slot->endpoint); /* what it has consumed is its merit */
+    if (!restart_is_immediate(&slot->tally, &policy, slot_health_judge(slot), slot_now(slot)) ||
+        restart_delay(slot, &delay) != 0)
+        return;
+    slot->n_restarts++;
+    standby_take_over(slot);
+}
+
+/* It died, or could not be started, and is to come back. */
+static void schedule_restart(struct slot *slot)
+{
+    bool died = !slot->spawn_failed;
+    usec_t delay;
+
+    if (restart_delay(slot, &delay) == BACKOFF_E_LIMIT) {
+        replacement_forget(slot);
+        slot_event(slot, LIFECYCLE_EVENT_LIMIT_HIT);
+        standby_review(slot);
+        slot_tell(slot, LOG_LEVEL_ERROR, "worker.failed", EVENT_ID_WORKER_FAILED, NULL,
+                  "died too often (StartLimitBurst): it stays down until it is reset");
+        return;
+    }
+    slot->spawn_failed = false;
+    slot->n_restarts++;
+    if (replacement_take_over(slot)) {
+        slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
+        return;
+    }
+    if (died)
+        strategy_on_death(slot);
+    if (delay == 0) {
+        pool_on_restart_due(slot);
+        return;
+    }
+    slot->restart_at = usec_add(clock_realtime(), delay);
+    slot_arm(slot, delay);
+}
+
+void pool_on_died(struct slot *slot)
+{
+    if (slot->restart_asked && !slot->retired) {
+        /* It was stopped to be started again, and needed a signal for it: no failure to hold
+         * against it. */
+        slot->restart_asked = false;
+        slot->wanted = true;
+        strategy_forget(slot);
+        slot_start_in_turn(slot);
+        return;
+    }
+    replacement_on_failure(slot);
+    if (slot->wanted && slot->held) {
+        strategy_on_down(slot);
+        return;
+    }
+    if (restart_is_wanted(slot)) {
+        schedule_restart(slot);
+        return;
+    }
+    slot->wanted = false;
+    slot->spawn_failed = false;
+    replacement_forget(slot);
+    strategy_forget(slot);
+    slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
+}

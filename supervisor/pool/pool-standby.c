@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* The second worker of a place: Spare=, successors, and predecessors until they have ended. */
+
+#include "supervisor/event/limited-log.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/stand-in.h"
+#include "supervisor/pool/pool-private.h"
+#include <stdio.h>
+
+/*
+ * Starting a process holds the loop up for half a millisecond. After a death there is other work,
+ * not least for the spare that has just taken over: the next one comes a little later.
+ */
+#define SPARE_PAUSE (10 * USEC_PER_MSEC)
+
+/* ---- whether there is to be a spare ---- */
+
+static bool spare_is_wanted(const struct slot *place)
+{
+    const struct config_group *config = place->pool->config;
+
+    return place->index < config->spare && config->type == CONFIG_ACTOR &&
+           config->strategy == CONFIG_ONE_FOR_ONE && place->wanted && !place->retired &&
+           place->state != LIFECYCLE_FAILED;
+}
+
+/* Only beside a worker that has come up: a worker that does not is not tried twice at a time. A
+ * place that is about to be replaced keeps its other cgroup for the successor. */
+static bool spare_is_due(const struct slot *place)
+{
+    return !place->standby && spare_is_wanted(place) && slot_is_up(place) &&
+           !place->process.ended && !place->rolls && !list_linked(&place->replace_link);
+}
+
+void standby_review(struct slot *slot)
+{
+    struct pool *pool = slot->pool;
+    struct slot *place = pool->slots[slot->index];
+
+    list_unlink(&place->review_link); /* of those that wait for a spare, perhaps */
+    list_push_back(&pool->reviews, &place->review_link);
+    pool_wake(pool);
+}
+
+void standby_review_all(struct pool *pool)
+{
+    for (size_t i = 0; i < pool->size; i++)
+        if (pool->slots[i]->standby || i < pool->config->spare)
+            standby_review(pool->slots[i]);
+}
+
+/* ---- it comes and goes ---- */
+
+struct slot *standby_new(struct slot *place, enum slot_role role)
+{
+    struct slot *standby;
+
+    if (slot_new(&standby, place->pool, place->index) < 0)
+        return NULL;
+    standby->role = role;
+    standby->born = place->born;
+    standby->generation = place->generation;
+    standby->twin = !place->twin;
+    slot_count(standby);
+    if (standby->actor)
+        stand_in_set(standby->actor, place->actor);
+    place->standby = standby;
+    return standby;
+}
+
+static void spare_start_later(struct slot *place)
+{
+    struct pool *pool = place->pool;
+
+    list_push_back(&pool->spares_due, &place->review_link);
+    if (timer_armed(&pool->spare_timer))
+        return;
+    if (timer_arm(pool_timers(pool), &pool->spare_timer,
+                  usec_add(loop_now(pool->context->loop), SPARE_PAUSE)) < 0)
+        limited_log_write(pool->context->log, pool->config->name, LOG_LEVEL_ERROR,
+                          "%s: out of memory arming a timer", pool->name);
+}
+
+/* Best effort: without memory the place is as without Spare= until the next review. */
+static void spare_start(struct slot *place)
+{
+    struct slot *spare = standby_new(place, SLOT_SPARE);
+
+    if (spare)
+        slot_start(spare);
+}
+
+void standby_dismiss_spare(struct slot *place, bool hurry)
+{
+    if (!slot_has_standby(place, SLOT_SPARE))
+        return;
+    slot_stop(place->standby, hurry);
+    standby_review(place);
+}
+
+/* Nobody gets its generation again. */
+static void standby_free(struct slot *place)
+{
+    struct slot *gone = place->standby;
+
+    if (place->tried < gone->generation)
+        place->tried = gone->generation;
+    replacement_on_gone(gone);
+    place->standby = slot_free(gone);
+    pool_wake(place->pool);
+}
+
+static void standby_look_at(struct slot *place)
+{
+    const struct slot *standby = place->standby;
+
+    if (slot_has_standby(place, SLOT_SPARE) && standby->wanted && !spare_is_wanted(place))
+        standby_dismiss_spare(place, false);
+    if (standby && !standby->wanted && slot_is_down(standby))
+        standby_free(place);
+    if (spare_is_due(place))
+        spare_start_later(place);
+}
+
+void standby_step(struct pool *pool)
+{
+    struct list *node;
+
+    while ((node = list_first(&pool->reviews))) {
+        list_unlink(node);
+        standby_look_at(list_entry(node, struct slot, review_link));
+    }
+}
+
+static void standby_on_timer(struct timer *timer, usec_t now)
+{
+    struct pool *pool = list_entry(timer, struct pool, spare_timer);
+    struct list *node;
+
+    (void)now;
+    while ((node = list_first(&pool->spares_due))) {
+        struct slot *place = list_entry(node, struct slot, review_link);
+
+        list_unlink(node);
+        if (spare_is_due(place))
+            spare_start(place);
+    }
+}
+
+void standby_init(struct pool *pool)
+{
+    list_init(&pool->reviews);
+    list_init(&pool->spares_due);
+    timer_init(&pool->spare_timer, standby_on_timer);
+}
+
+void standby_deinit(struct pool *pool)
+{
+    timer_disarm(pool_timers(pool), &pool->spare_timer);
+}
+
+/* ---- it takes over ---- */
+
+bool standby_is_ready(const struct slot *slot)
+{
+    return slot->role == SLOT_MEMBER && slot_has_standby(slot, SLOT_SPARE) &&
+           spare_is_wanted(slot) && slot->standby->wanted && slot_is_up(slot->standby) &&
+           !slot->standby->process.ended;
+}
+
+void standby_swap(struct slot *old)
+{
+    struct slot *successor = old->standby;
+
+    old->pool->slots[old->index] = successor;
+    old->standby = NULL;
+    successor->standby = old;
+    successor->role = SLOT_MEMBER;
+    successor->tried = old->tried < old->generation ? old->generation : old->tried;
+    restart_move(&successor->tally, &old->tally);
+    successor->n_restarts = old->n_restarts;
+    successor->n_recycled = old->n_recycled;
+    death_unref(successor->last_death);
+    successor->last_death = old->last_death;
+    old->last_death = NULL;
+    old->role = SLOT_PREDECESSOR;
+    old->retired = true;
+    old->rolls = false;
+    list_unlink(&old->replace_link);
+    list_unlink(&old->review_link);
+    slot_count(old);
+    slot_count(successor);
+    slot_swap_actors(old, successor);
+    slot_health_inherit(successor, old);
+}
+
+static void spare_tell(struct slot *slot, const struct slot *spare)
+{
+    char text[96];
+
+    (void)snprintf(text, sizeof(text), "has its spare in its place, generation %llu",
+                   (unsigned long long)spare->generation);
+    slot_tell(slot, LOG_LEVEL_INFO, "worker.spare-used", NULL, NULL, text);
+}
+
+void standby_take_over(struct slot *slot)
+{
+    struct slot *spare = slot->standby;
+
+    slot->wanted = false;
+    standby_swap(slot);
+    spare_tell(slot, spare);
+    slot_join_pool(spare);
+    standby_review(spare);
+}
