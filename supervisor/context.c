@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/context.h"
 
+#include "supervisor/group/group.h"
+
 void context_share(struct context *context)
 {
     context->pools = (struct pool_context){
@@ -9,11 +11,10 @@ void context_share(struct context *context)
         .log = &context->log,
         .deaths = &context->deaths,
         .jobs = &context->jobs,
-        .actors = &context->actors,
+        .messages = &context->messages,
         .process = &context->process,
         .random = &context->random,
         .runtime_directory = context->runtime_directory,
-        .context = context,
     };
     context->groups = (struct group_context){
         .loop = context->loop,
@@ -23,11 +24,18 @@ void context_share(struct context *context)
         .events = &context->events,
         .log = &context->log,
         .deaths = &context->deaths,
-        .dead_letters = &context->dead_letters,
+        .messages = &context->messages,
         .random = &context->random,
         .pools = &context->pools,
         .context = context,
     };
     context->process.events = &context->events;
     context->process.log = &context->log;
+    context->messages.loop = context->loop;
+    context->messages.alarms = &context->alarms;
+    context->messages.events = &context->events;
+    context->messages.log = &context->log;
+    context->messages.deaths = &context->deaths;
+    context->messages.find_in_groups = group_find_actor;
+    context->messages.groups = &context->registry;
 }

@@ -16,10 +16,7 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/alarm.h"
-#include "supervisor/message/actor.h"
-#include "supervisor/message/ask.h"
-#include "supervisor/message/dead-letter.h"
-#include "supervisor/message/schedule.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/pool/pool-context.h"
 #include "supervisor/process/backoff.h"
 #include "supervisor/process/process.h"
@@ -33,13 +30,10 @@ struct context {
     const struct config_daemon *config;
     struct registry registry;
     struct job_table jobs;
-    struct actor_table actors;
-    struct ask_table asks;
-    struct schedule_table schedules;
+    struct message_context messages;
     struct alarms alarms;
     struct event_bus events;
     struct death_log deaths;
-    struct dead_letters dead_letters;
     struct limited_log log;
     struct pool_context pools;
     struct group_context groups;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/reload-exchange.h"
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor-name.h"
+#include "supervisor/message/exchange-actor.h"
 
 #include "shared/base/log.h"
 #include "supervisor/config/config-exchange.h"
@@ -23,11 +26,11 @@ static int check_exchange(struct context *context, const struct config_exchange 
 static int check_group(struct context *context, const struct config *config,
                        const struct config_group *wanted, struct config_problems *problems)
 {
-    const struct actor *actor = actor_by_name(&context->actors, wanted->name);
+    const struct actor *actor = actor_by_name(&context->messages, wanted->name);
     const bool goes =
-        actor && actor->exchange_declared && !config_find_exchange(config, wanted->name);
+        actor && actor_exchange(actor)->declared && !config_find_exchange(config, wanted->name);
 
-    if (!actor || actor->kind != ACTOR_EXCHANGE || actor->owner != 0 || goes)
+    if (!actor || !actor_exchange(actor) || actor_exchange(actor)->creator != 0 || goes)
         return 0;
     return config_problem_add(problems, wanted->path, 0,
                               "an exchange has that name: groups, exchanges and registered names "
@@ -38,14 +41,14 @@ static int check_group(struct context *context, const struct config *config,
 
 static void take_name(struct context *context, const char *name, bool for_exchange)
 {
-    struct actor *actor = actor_by_name(&context->actors, name);
+    struct actor *actor = actor_by_name(&context->messages, name);
 
-    if (!actor || (actor->kind == ACTOR_EXCHANGE && for_exchange))
+    if (!actor || (actor_exchange(actor) && for_exchange))
         return;
-    if (actor->kind == ACTOR_EXCHANGE) {
+    if (actor_exchange(actor)) {
         log_warning("exchange %s, made by %s, is deleted: a file declares a group of that name",
-                    name, actor_name_of(&context->actors, actor->owner));
-        router_remove(actor, "a file declares a group of that name");
+                    name, actor_name_of(&context->messages.actors, actor_exchange(actor)->creator));
+        actor_end(actor, "a file declares a group of that name");
         return;
     }
     log_warning("%s loses the name %s, which it had registered: a file declares it", actor->name,
@@ -68,16 +71,16 @@ static int check_number(struct context *context, const struct config *config,
     size_t n = config->n_exchanges, cursor = 0;
     const struct actor *actor;
 
-    while ((actor = actor_next(&context->actors, &cursor)))
-        n += actor->kind == ACTOR_EXCHANGE && !actor->exchange_declared &&
+    while ((actor = actor_next(&context->messages.actors, &cursor)))
+        n += actor_exchange(actor) && !actor_exchange(actor)->declared &&
              !config_find_exchange(config, actor->name);
-    if (n <= ACTOR_EXCHANGES_MAX)
+    if (n <= EXCHANGES_MAX)
         return 0;
     return config_problem_add(
         problems, config->exchanges[config->n_exchanges - 1]->path, 0,
         "that would make %zu exchanges, with those made at run time; allowed: "
         "at most %u",
-        n, ACTOR_EXCHANGES_MAX);
+        n, EXCHANGES_MAX);
 }
 
 int reload_check_names(struct context *context, const struct config *config,
@@ -99,13 +102,13 @@ int reload_remove_exchanges(struct context *context, const char *directory,
     size_t cursor = 0;
     int r = 0;
 
-    while (r == 0 && (actor = actor_next(&context->actors, &cursor))) {
-        if (actor->kind != ACTOR_EXCHANGE || !actor->exchange_declared ||
+    while (r == 0 && (actor = actor_next(&context->messages.actors, &cursor))) {
+        if (!actor_exchange(actor) || !actor_exchange(actor)->declared ||
             config_find_exchange(config, actor->name) ||
             reload_is_left_out(call, directory, actor->name, ".exchange"))
             continue;
         r = strv_append(&call->changes.removed, actor->name);
-        router_remove(actor, "its file was removed");
+        actor_end(actor, "its file was removed");
     }
     return r;
 }
@@ -121,29 +124,29 @@ static int add(struct context *context, const struct config_exchange *wanted,
     struct actor *actor;
     int r;
 
-    r = router_add_exchange(context, wanted->name, wanted->type, &actor);
+    r = exchange_actor_new(&actor, &context->messages, wanted->name, wanted->type);
     if (r == ACTOR_E_TOO_MANY)
-        log_error("%s: too many exchanges; allowed: at most %u", wanted->path, ACTOR_EXCHANGES_MAX);
+        log_error("%s: too many exchanges; allowed: at most %u", wanted->path, EXCHANGES_MAX);
     if (r != 0)
         return r < 0 ? r : -EEXIST;
-    actor->exchange_declared = true;
+    actor_exchange(actor)->declared = true;
     r = strv_append(&changes->added, wanted->name);
-    return r < 0 ? r : describe(actor->exchange, wanted);
+    return r < 0 ? r : describe(actor_exchange(actor), wanted);
 }
 
 static int update(struct actor *actor, const struct config_exchange *wanted,
                   struct reload_changes *changes)
 {
-    struct exchange *exchange = actor->exchange;
+    struct exchange *exchange = actor_exchange(actor);
     const char *before = exchange->description ? exchange->description : "";
     const bool other_kind = exchange->kind != wanted->type;
     const bool other_text = strcmp(before, wanted->description ? wanted->description : "") != 0;
     int r = 0;
 
-    if (actor->exchange_declared && !other_kind && !other_text)
+    if (exchange->declared && !other_kind && !other_text)
         return 0;
-    actor->exchange_declared = true;
-    actor->owner = 0;
+    exchange->declared = true;
+    exchange->creator = 0;
     if (other_kind)
         r = exchange_change(exchange, wanted->type);
     if (r == 0)
@@ -158,7 +161,7 @@ int reload_take_exchanges(struct context *context, const struct config *config,
 
     for (size_t i = 0; r == 0 && i < config->n_exchanges; i++) {
         const struct config_exchange *wanted = config->exchanges[i];
-        struct actor *actor = actor_by_name(&context->actors, wanted->name);
+        struct actor *actor = actor_by_name(&context->messages, wanted->name);
 
         r = actor ? update(actor, wanted, changes) : add(context, wanted, changes);
     }

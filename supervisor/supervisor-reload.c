@@ -120,7 +120,7 @@ static int apply(struct supervisor *supervisor)
                      TAKE_PTR(supervisor->loaded), call);
     apply_daemon(supervisor);
     death_log_resize(&context->deaths, context->config->deaths_max);
-    dead_letters_resize(&context->dead_letters, context->config->dead_letters_max,
+    dead_letters_resize(&context->messages.dead_letters, context->config->dead_letters_max,
                         context->config->dead_letters_memory_max);
     loop_set_spin(context->loop, context->config->spin);
     if (supervisor->control)

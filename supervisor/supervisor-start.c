@@ -2,6 +2,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/control/control.h"
+#include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
 #include "supervisor/loop/closer.h"
 #include "supervisor/reload-exchange.h"
@@ -185,7 +186,7 @@ static int open_context(struct supervisor *supervisor)
     context->started_at = clock_realtime();
     backoff_random_seed(&context->random, clock_realtime());
     death_log_resize(&context->deaths, context->config->deaths_max);
-    dead_letters_resize(&context->dead_letters, context->config->dead_letters_max,
+    dead_letters_resize(&context->messages.dead_letters, context->config->dead_letters_max,
                         context->config->dead_letters_memory_max);
     r = event_bus_init(&context->events);
     context->events.log = &context->log;

@@ -2,7 +2,6 @@
 #include "supervisor/control/control.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group.h"
-#include "supervisor/message/router.h"
 #include "supervisor/pool/slot.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
@@ -93,12 +92,10 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     supervisor->signals = (struct signals)SIGNALS_NULL;
     supervisor->notify.fd = -1;
     death_log_init(&supervisor->context.deaths, 0);
-    dead_letters_init(&supervisor->context.dead_letters, 0, 0);
+    message_context_init(&supervisor->context.messages);
     list_init(&supervisor->context.events.subscribers);
     list_init(&supervisor->context.events.job_watchers);
     list_init(&supervisor->context.jobs.free);
-    ask_table_init(&supervisor->context.asks);
-    schedule_table_init(&supervisor->context.schedules);
     registry_init(&supervisor->context.registry);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
@@ -140,19 +137,6 @@ int supervisor_run(struct supervisor *supervisor)
     return r;
 }
 
-/* Those that are nobody's: exchanges. */
-static void free_actors(struct context *context)
-{
-    struct actor *actor;
-    size_t cursor = 0;
-
-    while ((actor = actor_next(&context->actors, &cursor)))
-        router_remove(actor, "the supervisor is stopping");
-    actor_table_deinit(&context->actors);
-    ask_table_deinit(&context->asks);
-    schedule_table_deinit(&context->schedules);
-}
-
 /* Only after a loop that failed there may be workers left; the kernel ends them with us. */
 static void free_groups(struct supervisor *supervisor)
 {
@@ -169,7 +153,7 @@ static void free_groups(struct supervisor *supervisor)
         group_free(group);
     }
     registry_deinit(registry);
-    free_actors(&supervisor->context);
+    message_context_deinit(&supervisor->context.messages);
 }
 
 struct supervisor *supervisor_free(struct supervisor *supervisor)
@@ -192,7 +176,6 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         job_table_deinit(&context->jobs);
         event_bus_deinit(&context->events);
         limited_log_deinit(&context->log);
-        dead_letters_deinit(&context->dead_letters);
         death_log_deinit(&context->deaths);
     }
     signals_deinit(&supervisor->signals);

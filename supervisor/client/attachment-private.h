@@ -23,8 +23,7 @@ struct attachment {
     struct endpoint endpoint;
     struct context *context;
     struct actor *actor;
-    uid_t uid; /* of the client's process */
-    bool may_change;
+    uid_t uid;           /* of the client's process */
     unsigned n_waiters;  /* in the two lists */
     struct list waiting; /* waiters on live jobs, struct job_waiter.owner_link */
     struct list

@@ -6,6 +6,7 @@
 #include "supervisor/context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/refusal.h"
+#include "supervisor/message/actor.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,7 +111,7 @@ static const struct refusal *refuse_early(const struct attachment *attachment,
     static const struct refusal waits = {.error = EBUSY, .text = "too many jobs are waited for"};
     static const struct refusal gone = {.error = ENOENT, .text = "the group is gone"};
 
-    if (!attachment->may_change)
+    if (attachment->actor->restricted)
         return &not_permitted;
     if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
         return &waits;

@@ -6,9 +6,10 @@
 #include "supervisor/context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor-request.h"
 #include "supervisor/message/delivery.h"
-#include "supervisor/message/router.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
     r = protocol_get_by_id(record->body, record->size, &cancel);
     if (r < 0)
         return r;
-    if (!attachment->may_change)
+    if (attachment->actor->restricted)
         return answer_refuse(&attachment->endpoint, cancel.cookie, EPERM, "not permitted");
     job = job_by_id(&attachment->context->jobs, &cancel.id);
     if (!job)
@@ -84,7 +85,7 @@ static int attachment_handle(struct attachment *attachment, const struct ring_re
     case PROTOCOL_WAIT:
         return attachment_on_watch(attachment, record);
     default:
-        return actor_request_on_record(attachment->actor, record, attachment->may_change);
+        return actor_request_on_record(attachment->actor, record);
     }
 }
 
@@ -93,7 +94,7 @@ static int attachment_on_envelope(struct endpoint *endpoint, const struct ring_r
 {
     struct attachment *attachment = attachment_of(endpoint, endpoint);
 
-    return actor_request_on_record(attachment->actor, record, attachment->may_change);
+    return actor_request_on_record(attachment->actor, record);
 }
 
 /* Whether the job may be that of a SUBMIT which waits before this record. */
@@ -173,17 +174,24 @@ static const struct endpoint_handler ATTACHMENT_ENDPOINT = {
 
 /* ---- life ---- */
 
+static const struct actor_class CLIENT_ACTOR = {
+    .kind = ACTOR_CLIENT,
+    .deliver = delivery_to_inbox,
+    .feed = delivery_feed_inbox,
+};
+
 static int attachment_new_actor(struct attachment *attachment)
 {
-    struct actor_table *table = &attachment->context->actors;
+    struct message_context *messages = &attachment->context->messages;
     char name[24];
     int r;
 
-    (void)snprintf(name, sizeof(name), "@%llu", (unsigned long long)++table->last_client);
-    r = actor_new(&attachment->actor, attachment->context, ACTOR_CLIENT, name);
+    (void)snprintf(name, sizeof(name), "@%llu", (unsigned long long)++messages->last_client);
+    r = actor_new(
+        &attachment->actor, messages,
+        &(struct actor_options){.class = &CLIENT_ACTOR, .owner = attachment, .name = name});
     if (r < 0)
         return r;
-    attachment->actor->client = attachment;
     delivery_attach(attachment->actor, &attachment->endpoint);
     delivery_set_up(attachment->actor, true);
     return actor_publish(attachment->actor);
@@ -206,7 +214,6 @@ int attachment_new(struct attachment **ret, struct context *context,
     attachment->context = context;
     attachment->uid = client->uid;
     attachment->may_read = client->may_read;
-    attachment->may_change = true;
     attachment->broken = client->broken;
     attachment->userdata = client->userdata;
     list_init(&attachment->waiting);
@@ -243,7 +250,7 @@ void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds)
 
 void attachment_set_may_change(struct attachment *attachment, bool may_change)
 {
-    attachment->may_change = may_change;
+    attachment->actor->restricted = !may_change;
 }
 
 struct attachment *attachment_free(struct attachment *attachment)
@@ -253,7 +260,7 @@ struct attachment *attachment_free(struct attachment *attachment)
     attachment_drop_waiters(attachment);
     attachment_forget_submit(attachment);
     if (attachment->actor)
-        router_remove(attachment->actor, "the client has gone away");
+        actor_end(attachment->actor, "the client has gone away");
     endpoint_deinit(&attachment->endpoint);
     free(attachment);
     return NULL;

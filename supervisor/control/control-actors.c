@@ -11,6 +11,8 @@
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report-actor.h"
 #include "supervisor/group/group.h"
+#include "supervisor/message/actor-name.h"
+#include "supervisor/message/delivery.h"
 #include "supervisor/message/message-log.h"
 
 #include <errno.h>
@@ -57,18 +59,8 @@ static void refuse_actor(struct request *request, const char *name)
 
 struct actor *control_find_actor(struct request *request, const char *name)
 {
-    struct context *context = request->context;
-    struct actor *actor = NULL;
-    uint64_t reference;
-    int r;
+    struct actor *actor = actor_by_address(&request->context->messages, name);
 
-    r = router_find(context, name, &reference);
-    if (r < 0) {
-        request_internal(request, r);
-        return NULL;
-    }
-    if (r == 0)
-        actor = actor_get(&context->actors, reference);
     if (!actor)
         refuse_actor(request, name);
     return actor;
@@ -76,9 +68,9 @@ struct actor *control_find_actor(struct request *request, const char *name)
 
 struct actor *control_find_exchange(struct request *request, const char *name)
 {
-    struct actor *actor = actor_by_name(&request->context->actors, name);
+    struct actor *actor = actor_by_name(&request->context->messages, name);
 
-    if (actor && actor->kind == ACTOR_EXCHANGE)
+    if (actor && actor_exchange(actor))
         return actor;
     request_fail_string(request, "NoSuchExchange", "name", name);
     return NULL;
@@ -160,7 +152,7 @@ static bool is_listed(const struct actor *actor, const struct actors *wanted)
 
     if (actor->identity) /* a stand-in: the place is listed */
         return false;
-    if (wanted->kind && strcmp(actor_kind_to_string(actor->kind), wanted->kind) != 0)
+    if (wanted->kind && strcmp(actor_kind_to_string(actor->class->kind), wanted->kind) != 0)
         return false;
     return !wanted->under || (strncmp(actor->name, wanted->under, size) == 0 &&
                               (actor->name[size] == '\0' || actor->name[size] == '/'));
@@ -168,7 +160,7 @@ static bool is_listed(const struct actor *actor, const struct actors *wanted)
 
 static bool step_actors(struct control_list *list)
 {
-    const struct actor_table *table = &list->parts.request->context->actors;
+    const struct actor_table *table = &list->parts.request->context->messages.actors;
     const struct actor *actor;
 
     if (list->cursor >= table->n_entries)
@@ -232,7 +224,7 @@ static void pause_actor(struct request *request)
 
     if (!actor)
         return;
-    router_pause(actor);
+    delivery_pause(actor);
     request_done(request);
 }
 
@@ -242,7 +234,7 @@ static void resume_actor(struct request *request)
 
     if (!actor)
         return;
-    router_resume(actor);
+    delivery_resume(actor);
     request_done(request);
 }
 
@@ -257,12 +249,12 @@ struct log_parameters {
 static uint8_t *find_log(struct request *request, const char *target, struct group **ret)
 {
     struct context *context = request->context;
-    struct actor *actor = actor_by_name(&context->actors, target);
+    struct actor *actor = actor_by_name(&context->messages, target);
 
     *ret = registry_find(&context->registry, target);
     if (*ret)
         return &(*ret)->message_log;
-    if (actor && actor->kind == ACTOR_EXCHANGE)
+    if (actor && actor_exchange(actor))
         return &actor->log;
     refuse_actor(request, target);
     return NULL;
@@ -299,7 +291,7 @@ static void set_message_log(struct request *request)
     what = with_bit(what, parameters.dispatched, ACTOR_LOG_DISPATCHED);
     what = with_bit(what, parameters.unhandled, ACTOR_LOG_UNHANDLED);
     if (group)
-        message_log_switch(group, what);
+        group_set_message_log(group, what);
     else
         *log = what;
     reply = request_begin(request);

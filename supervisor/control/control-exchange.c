@@ -8,6 +8,9 @@
 #include "supervisor/control/control-list.h"
 #include "supervisor/control/control-target.h"
 #include "supervisor/control/report-actor.h"
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor-name.h"
+#include "supervisor/message/exchange-actor.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +48,7 @@ static bool take_subscription(struct request *request, struct subscription_wante
     actor = control_find_actor(request, parameters.actor);
     if (!actor)
         return false;
-    ret->exchange = exchange->exchange;
+    ret->exchange = exchange->owner;
     ret->subscriber = &actor->subscriptions;
     return true;
 }
@@ -127,7 +130,7 @@ void control_create_exchange(struct request *request)
                               "single, typed_single, typed_multi, routing_key, pattern");
         return;
     }
-    r = router_add_exchange(request->context, parameters.name, kind, &actor);
+    r = exchange_actor_new(&actor, &request->context->messages, parameters.name, kind);
     answer_created(request, parameters.name, r, actor);
 }
 
@@ -149,11 +152,11 @@ void control_delete_exchange(struct request *request)
     actor = control_find_exchange(request, parameters.name);
     if (!actor)
         return;
-    if (actor->exchange_declared) {
+    if (actor_exchange(actor)->declared) {
         request_fail_string(request, "Declared", "name", parameters.name);
         return;
     }
-    router_remove(actor, "deleted");
+    actor_end(actor, "deleted");
     request_done(request);
 }
 
@@ -179,13 +182,13 @@ static void report_one_exchange(struct request *request, const char *name)
 /* The cursor is a place in the table of actors. */
 static bool step_exchanges(struct control_list *list)
 {
-    const struct actor_table *table = &list->parts.request->context->actors;
+    const struct actor_table *table = &list->parts.request->context->messages.actors;
     const struct actor *actor;
 
     if (list->cursor >= table->n_entries)
         return false;
     actor = table->entries[list->cursor++];
-    if (actor && actor->kind == ACTOR_EXCHANGE)
+    if (actor && actor_exchange(actor))
         report_exchange(control_list_item(list), actor);
     return true;
 }
@@ -233,12 +236,12 @@ struct subscriptions {
 
 static bool step_subscriptions(struct control_list *list)
 {
-    const struct actor_table *table = &list->parts.request->context->actors;
+    const struct actor_table *table = &list->parts.request->context->messages.actors;
     struct subscriptions *all = subscriptions_of(list);
     const struct actor *actor = actor_get(table, all->exchange);
     const struct exchange_subscription *subscription;
 
-    if (!actor || !all->at.at || all->at.at == &actor->exchange->subscriptions)
+    if (!actor || !all->at.at || all->at.at == &actor_exchange(actor)->subscriptions)
         return false;
     subscription = list_entry(all->at.at, struct exchange_subscription, link);
     list_cursor_advance(&all->at);
@@ -279,6 +282,7 @@ void control_list_subscriptions(struct request *request)
     all->list.step = step_subscriptions;
     all->list.free = free_subscriptions;
     all->exchange = actor->reference;
-    list_cursor_begin(&all->at, &actor->exchange->cursors, &actor->exchange->subscriptions, false);
+    list_cursor_begin(&all->at, &actor_exchange(actor)->cursors,
+                      &actor_exchange(actor)->subscriptions, false);
     control_list(request, &all->list, "subscriptions", &parameters.page);
 }

@@ -25,7 +25,7 @@ static bool refuse_commands(struct request *request, const struct actor *actor)
     const struct group *group;
     const char *program;
 
-    if (actor->kind == ACTOR_EXCHANGE || actor->kind == ACTOR_CLIENT)
+    if (actor_exchange(actor) || actor_is(actor, ACTOR_CLIENT))
         return false;
     group = registry_group_of(&request->context->registry, actor->name);
     program = group && group->config->exec_start ? group->config->exec_start[0] : NULL;
@@ -79,11 +79,11 @@ void control_tell(struct request *request)
     if (!request_take(request, table, &parameters) ||
         !control_take_message(request, &parameters.message, &message))
         return;
-    r = router_tell(request->context, &(struct router_message){
-                                          .to = message.actor->reference,
-                                          .topic = message.topic,
-                                          .payload = &message.payload,
-                                      });
+    r = router_tell(&request->context->messages, &(struct router_message){
+                                                     .to = message.actor->reference,
+                                                     .topic = message.topic,
+                                                     .payload = &message.payload,
+                                                 });
     if (r == 0)
         request_done(request);
     else
@@ -110,7 +110,8 @@ static void answer_reply(struct request *request, const struct envelope *envelop
     struct reply *reply = request_begin(request);
     int r;
 
-    reply_string(reply, "from", actor_name_of(&request->context->actors, envelope->sender));
+    reply_string(reply, "from",
+                 actor_name_of(&request->context->messages.actors, envelope->sender));
     reply_text(reply, "type", envelope->topic.type, envelope->topic.type_size);
     r = report_payload(reply, "payload", &envelope->payload, REPORT_SINGLE_MAX);
     if (r == -EMSGSIZE)
@@ -178,15 +179,16 @@ void control_ask(struct request *request)
     wanted = (struct router_message){
         .to = message.actor->reference, .topic = message.topic, .payload = &message.payload};
     if (request_is_oneway(request)) {
-        (void)router_tell(context, &wanted);
+        (void)router_tell(&context->messages, &wanted);
         request_done(request);
         return;
     }
-    r = router_ask(context, &wanted, parameters.reply_type, timeout, on_done, request, &handle);
+    r = router_ask(&context->messages, &wanted, parameters.reply_type, timeout, on_done, request,
+                   &handle);
     if (r != 0) {
         control_refuse_routing(request, message.to, r);
         return;
     }
-    request->state = ask_get(&context->asks, handle);
+    request->state = ask_get(&context->messages.asks, handle);
     request->drop = drop_ask;
 }

@@ -3,10 +3,12 @@
 
 #include "supervisor/context.h"
 #include "supervisor/control/report.h"
+#include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/dead-letter.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/exchange.h"
+#include "supervisor/message/message-context.h"
 
 static void report_names(struct reply *reply, const struct actor *actor)
 {
@@ -23,8 +25,8 @@ void report_actor(struct reply *reply, const char *key, const struct actor *acto
     reply_object(reply, key);
     reply_string(reply, "name", actor->name);
     reply_reference(reply, "reference", actor->reference);
-    reply_string(reply, "kind", actor_kind_to_string(actor->kind));
-    if (actor->kind == ACTOR_SLOT || actor->kind == ACTOR_CLIENT)
+    reply_string(reply, "kind", actor_kind_to_string(actor->class->kind));
+    if (actor_is(actor, ACTOR_SLOT) || actor_is(actor, ACTOR_CLIENT))
         reply_bool(reply, "ready", actor->up);
     reply_bool(reply, "paused", actor->paused);
     reply_uint(reply, "waiting", actor->mailbox.n);
@@ -61,13 +63,13 @@ void report_subscription(struct reply *reply, const struct actor *exchange,
 
 void report_exchange(struct reply *reply, const struct actor *actor)
 {
-    const struct exchange *exchange = actor->exchange;
+    const struct exchange *exchange = actor_exchange(actor);
 
     reply_object(reply, NULL);
     reply_string(reply, "name", actor->name);
     reply_reference(reply, "reference", actor->reference);
     reply_string(reply, "kind", exchange_kind_to_string(exchange->kind));
-    reply_bool(reply, "declared", actor->exchange_declared);
+    reply_bool(reply, "declared", actor_exchange(actor)->declared);
     reply_bool(reply, "paused", actor->paused);
     reply_string(reply, "description", exchange->description ? exchange->description : "");
     reply_uint(reply, "accepted", actor->counters.accepted);

@@ -6,6 +6,8 @@
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/refusal.h"
+#include "supervisor/message/actor-name.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/router.h"
 #include <errno.h>
 #include <stdio.h>
@@ -24,15 +26,12 @@ static const struct actor *find_recipient(struct context *context, const struct 
                                           const char *to)
 {
     const struct actor *actor = NULL;
-    uint64_t reference;
 
     if (!to)
-        actor = actor_get(&context->actors, letter->recipient_ref);
-    if (actor || (!to && !letter->recipient))
-        return actor;
-    if (router_find(context, to ? to : letter->recipient, &reference) != 0)
-        return NULL;
-    return actor_get(&context->actors, reference);
+        actor = actor_get(&context->messages.actors, letter->recipient_ref);
+    if (!to)
+        to = letter->recipient;
+    return actor || !to ? actor : actor_by_address(&context->messages, to);
 }
 
 static const char *refusal(int r)
@@ -66,17 +65,17 @@ static void requeue_message(struct context *context, struct dead_letter *letter,
         fail(result, "there is no such actor (any more); it can be sent to another one");
         return;
     }
-    dead_letter_take(&context->dead_letters, letter);
+    dead_letter_take(&context->messages.dead_letters, letter);
     payload_move(&payload, &letter->payload);
-    r = router_tell(context, &(struct router_message){
-                                 .sender = letter->sender_ref,
-                                 .to = actor->reference,
-                                 .topic = letter->topic,
-                                 .payload = &payload,
-                             });
+    r = router_tell(&context->messages, &(struct router_message){
+                                            .sender = letter->sender_ref,
+                                            .to = actor->reference,
+                                            .topic = letter->topic,
+                                            .payload = &payload,
+                                        });
     if (r == -ENOMEM) {
         payload_move(&letter->payload, &payload);
-        dead_letter_put(&context->dead_letters, letter);
+        dead_letter_put(&context->messages.dead_letters, letter);
         fail(result, refusal(r));
         return;
     }
@@ -121,11 +120,11 @@ static void requeue_job(struct context *context, struct dead_letter *letter, con
         return;
     }
     /* Before the submission: no bound is to evict it meanwhile. */
-    dead_letter_take(&context->dead_letters, letter);
+    dead_letter_take(&context->messages.dead_letters, letter);
     r = submit(group, letter, &job);
     if (r != 0) {
         refusal = refusal_of(r);
-        dead_letter_put(&context->dead_letters, letter);
+        dead_letter_put(&context->messages.dead_letters, letter);
         fail(result, refusal ? refusal->text : strerror(-r));
         return;
     }

@@ -2,7 +2,7 @@
 #include "supervisor/event/death.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
-#include "supervisor/message/dead-letter.h"
+#include "supervisor/message/message-context.h"
 #include <string.h>
 
 /* How many of the remembered attempts ended in a death. */
@@ -61,5 +61,5 @@ void cell_write_envelope(struct cell *cell, struct job *job)
     };
 
     job_take_payload(job, &payload);
-    (void)dead_letter_add(context->dead_letters, &facts, &payload);
+    (void)dead_letter_add(&context->messages->dead_letters, &facts, &payload);
 }

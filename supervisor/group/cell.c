@@ -2,12 +2,13 @@
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/loop/alarm.h"
-#include "supervisor/message/actor.h"
 
 #include "shared/base/log.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
-#include "supervisor/message/router.h"
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/delivery.h"
 #include "supervisor/pool/slot.h"
 #include <assert.h>
 #include <errno.h>
@@ -216,21 +217,6 @@ static void cell_set_name(struct cell *cell, const char *key)
     cell->key = cell->name + strlen(group) + (*key != '\0');
 }
 
-static int cell_new_actor(struct cell *cell)
-{
-    int r;
-
-    if (cell->config->type != CONFIG_ACTOR)
-        return 0;
-    r = actor_new(&cell->pool.actor, cell->context->context, ACTOR_POOL, cell->name);
-    if (r < 0)
-        return r;
-    cell->pool.actor->cell = cell;
-    cell->pool.actor->log = cell->group->message_log;
-    cell->pool.actor->paused = cell->paused;
-    return 0;
-}
-
 int cell_new(struct cell **ret, struct group *group, const char *key)
 {
     struct cell *cell = calloc(1, sizeof(*cell));
@@ -261,7 +247,9 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     timer_init(&cell->idle_timer, cell_on_idle_timer);
     loop_deferred_init(&cell->dispatch, cell_dispatch);
     progress_init(cell);
-    r = cell_new_actor(cell);
+    r = pool_new_actor(&cell->pool, cell->context->messages, group->message_log);
+    if (cell->pool.actor)
+        cell->pool.actor->paused = cell->paused;
     if (r == 0)
         r = pool_reserve(&cell->pool, group->size);
     if (r < 0) {
@@ -284,7 +272,7 @@ struct cell *cell_free(struct cell *cell)
     progress_deinit(cell);
     pool_deinit(&cell->pool);
     if (cell->pool.actor)
-        router_remove(cell->pool.actor, "its group, or its cell, is gone");
+        actor_end(cell->pool.actor, "its group, or its cell, is gone");
     free(cell);
     return NULL;
 }
@@ -293,14 +281,14 @@ void cell_pause(struct cell *cell)
 {
     cell->paused = true;
     if (cell->pool.actor)
-        router_pause(cell->pool.actor);
+        delivery_pause(cell->pool.actor);
 }
 
 void cell_resume(struct cell *cell)
 {
     cell->paused = false;
     if (cell->pool.actor)
-        router_resume(cell->pool.actor);
+        delivery_resume(cell->pool.actor);
     cell_wake(cell);
     cell_watch_idle(cell);
 }

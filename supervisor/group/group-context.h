@@ -6,12 +6,12 @@
 struct alarms;
 struct backoff_random;
 struct context;
-struct dead_letters;
 struct death_log;
 struct event_bus;
 struct job_table;
 struct limited_log;
 struct loop;
+struct message_context;
 struct pool_context;
 struct registry;
 
@@ -23,8 +23,8 @@ struct group_context {
     struct event_bus *events;
     struct limited_log *log;
     struct death_log *deaths;
-    struct dead_letters *dead_letters;
+    struct message_context *messages;
     struct backoff_random *random;
     const struct pool_context *pools;
-    struct context *context; /* handed on to actors, not looked into */
+    struct context *context; /* handed on to reports, not looked into */
 };

@@ -11,6 +11,11 @@
 /* An event of the group; the message is its name and `text`. */
 void group_tell(struct group *group, const char *type, const char *text);
 
+/* ---- group-actor.c ---- */
+
+/* With Cells=by-key. 0 or -ENOMEM. */
+int group_new_actor(struct group *group);
+
 /* ---- group-size.c ---- */
 
 /* Room in every cell, or in none. 0 or -ENOMEM. */

@@ -7,7 +7,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/event/event-id.h"
-#include "supervisor/message/router.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/pool/slot.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -29,20 +29,6 @@ void group_tell(struct group *group, const char *type, const char *text)
                                            .group = group->name,
                                            .message = message,
                                        });
-}
-
-/* Without keys, its only cell; with them they come with their jobs. */
-static int group_new_actor(struct group *group)
-{
-    int r;
-
-    if (group->config->type != CONFIG_ACTOR)
-        return 0;
-    r = actor_new(&group->actor, group->context->context, ACTOR_GROUP, group->name);
-    if (r < 0)
-        return r;
-    group->actor->group = group;
-    return 0;
 }
 
 static int group_make_only_cell(struct group *group)
@@ -105,7 +91,7 @@ struct group *group_free(struct group *group)
     job_ids_end(&group->cut_off, group->name);
     list_unlink(&group->down_link); /* its last slots may have put it there as they went */
     if (group->actor)
-        router_remove(group->actor, "the group is gone");
+        actor_end(group->actor, "the group is gone");
     kept_results_deinit(&group->results);
     cell_table_deinit(&group->cells);
     group_fault_end(group);

@@ -98,6 +98,11 @@ int group_resize_cell(struct cell *cell, int64_t size);
  */
 int group_reconfigure(struct group *group, struct config_group *config);
 
+/* The actor of a group, cell or slot, as in struct message_context; `registry` has the groups. */
+bool group_find_actor(void *registry, const char *address, struct actor **ret);
+/* For all actors of a group, those to come too: bits of enum actor_log. */
+void group_set_message_log(struct group *group, uint8_t what);
+
 /* Some of its workers still run the program of before, since a new one did not come up. */
 bool group_is_behind(const struct group *group);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/actor-log.h"
 
-#include "supervisor/context.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/message/message-context.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 /* The names of slots and pools begin with their group's. Clients and exchanges have none. */
 static const char *group_of(const struct actor *actor, char group[CONFIG_GROUP_NAME_MAX + 1])
 {
-    if (actor->kind == ACTOR_CLIENT || actor->kind == ACTOR_EXCHANGE)
+    if (actor_is(actor, ACTOR_CLIENT) || actor_exchange(actor))
         return NULL;
     (void)snprintf(group, CONFIG_GROUP_NAME_MAX + 1, "%.*s", (int)strcspn(actor->name, "/"),
                    actor->name);
@@ -32,11 +32,11 @@ void actor_log(const struct actor *actor, enum log_level level, const char *form
     int n = snprintf(text, sizeof(text), "%.512s: ", actor->name);
     va_list arguments;
 
-    line.id = limited_log_id(format, actor->kind == ACTOR_EXCHANGE ? actor->name : NULL);
+    line.id = limited_log_id(format, actor_exchange(actor) ? actor->name : NULL);
     va_start(arguments, format);
     (void)vsnprintf(text + n, sizeof(text) - (size_t)n, format, arguments);
     va_end(arguments);
-    if (limited_log_admits(&actor->context->log, &line))
+    if (limited_log_admits(actor->context->log, &line))
         log_write(level, LOG_FIELDS({"TROUPE_GROUP", line.subject}, {"TROUPE_ACTOR", actor->name}),
                   "%s", text);
 }

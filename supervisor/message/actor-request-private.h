@@ -21,7 +21,7 @@ int actor_request_on_stash(struct actor *actor, const struct ring_record *record
 /* ---- actor-request-query.c ---- */
 
 /* As actor_request_on_record(). */
-int actor_request_on_request(struct actor *actor, const struct ring_record *record, bool permitted);
+int actor_request_on_request(struct actor *actor, const struct ring_record *record);
 
 /*
  * As whom an actor changes what may belong to others. NULL = it may change everything: a client

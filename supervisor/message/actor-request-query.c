@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/protocol-requests.h"
 #include "supervisor/channel/answer.h"
-#include "supervisor/context.h"
-#include "supervisor/group/cell.h"
 #include "supervisor/message/actor-log.h"
+#include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor-request-private.h"
 #include "supervisor/message/delivery.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
-#include "supervisor/message/router.h"
 #include "supervisor/message/schedule.h"
-#include "supervisor/pool/slot.h"
 #include <errno.h>
 #include <string.h>
 
@@ -30,42 +28,42 @@ static int take_name(const struct ring_record *record, struct protocol_named *na
 static int on_find(struct actor *actor, const struct ring_record *record)
 {
     char name[PROTOCOL_ACTOR_NAME_MAX + 1];
+    struct actor *to = actor_self(actor); /* found by an empty name */
     struct protocol_named named;
-    struct protocol_found found;
     int r;
 
     r = take_name(record, &named, name);
     if (r < 0)
         return r;
-    found.cookie = named.cookie;
-    found.group = actor_self(actor)->reference; /* by no name at all one finds oneself */
-    r = *name == '\0' ? 0 : router_find(actor->context, name, &found.group);
-    if (r != 0)
-        return answer_refuse(actor->endpoint, named.cookie, ENOENT,
+    if (*name != '\0')
+        to = actor_by_address(actor->context, name);
+    if (!to)
+        return answer_refuse(actor->inbox.endpoint, named.cookie, ENOENT,
                              "no such group, exchange or name");
-    return answer_found(actor->endpoint, &found);
+    return answer_found(actor->inbox.endpoint,
+                        &(struct protocol_found){.cookie = named.cookie, .group = to->reference});
 }
 
 struct actor *actor_request_owner(struct actor *actor)
 {
-    return actor->kind == ACTOR_CLIENT ? NULL : actor_self(actor);
+    return actor_is(actor, ACTOR_CLIENT) ? NULL : actor_self(actor);
 }
 
 int actor_request_refuse_name(struct actor *actor, uint64_t cookie, int r)
 {
     switch (r) {
     case ACTOR_E_EXISTS:
-        return answer_refuse(actor->endpoint, cookie, EEXIST,
+        return answer_refuse(actor->inbox.endpoint, cookie, EEXIST,
                              "a group, an exchange or an actor has that name");
     case ACTOR_E_BAD_NAME:
         return answer_refuse(
-            actor->endpoint, cookie, EINVAL,
+            actor->inbox.endpoint, cookie, EINVAL,
             "malformed name: 1 to 255 characters of A-Z a-z 0-9 . _ : -, the first a "
             "letter or digit");
     case ACTOR_E_TOO_MANY:
-        return answer_refuse(actor->endpoint, cookie, EBUSY, "too many names, or exchanges");
+        return answer_refuse(actor->inbox.endpoint, cookie, EBUSY, "too many names, or exchanges");
     default:
-        return answer_errno(actor->endpoint, cookie, r);
+        return answer_errno(actor->inbox.endpoint, cookie, r);
     }
 }
 
@@ -79,7 +77,7 @@ static int on_register(struct actor *actor, const struct ring_record *record)
     if (r < 0)
         return r;
     r = actor_register(actor_self(actor), name);
-    return r == 0 ? answer_value(actor->endpoint, named.cookie, 1)
+    return r == 0 ? answer_value(actor->inbox.endpoint, named.cookie, 1)
                   : actor_request_refuse_name(actor, named.cookie, r);
 }
 
@@ -98,7 +96,7 @@ static int on_deregister(struct actor *actor, const struct ring_record *record)
     if (!had)
         actor_log(actor, LOG_LEVEL_WARNING, "deregisters a name that it has not: %s",
                   valid ? name : "(malformed)");
-    return answer_value(actor->endpoint, named.cookie, had);
+    return answer_value(actor->inbox.endpoint, named.cookie, had);
 }
 
 /* ---- watches ---- */
@@ -113,10 +111,10 @@ static int on_monitor(struct actor *actor, const struct ring_record *record)
         return r;
     r = monitor_add(actor, by.reference);
     if (r < 0)
-        return answer_errno(actor->endpoint, by.cookie, r);
+        return answer_errno(actor->inbox.endpoint, by.cookie, r);
     if (r != 0)
-        return answer_refuse(actor->endpoint, by.cookie, EBUSY, "too many watches");
-    return answer_value(actor->endpoint, by.cookie, 0);
+        return answer_refuse(actor->inbox.endpoint, by.cookie, EBUSY, "too many watches");
+    return answer_value(actor->inbox.endpoint, by.cookie, 0);
 }
 
 static int on_unmonitor(struct actor *actor, const struct ring_record *record)
@@ -127,7 +125,7 @@ static int on_unmonitor(struct actor *actor, const struct ring_record *record)
     r = protocol_get_by_reference(record->body, record->size, &by);
     if (r < 0)
         return r;
-    return answer_value(actor->endpoint, by.cookie, monitor_remove(actor, by.reference));
+    return answer_value(actor->inbox.endpoint, by.cookie, monitor_remove(actor, by.reference));
 }
 
 /* ---- timers ---- */
@@ -135,7 +133,7 @@ static int on_unmonitor(struct actor *actor, const struct ring_record *record)
 static int set_timer(struct actor *actor, const struct protocol_timer *timer,
                      struct envelope *envelope)
 {
-    struct context *context = actor->context;
+    struct message_context *context = actor->context;
     const struct schedule_options options = {
         .to = actor_get(&context->actors, timer->to),
         .sender = actor_self(actor)->reference,
@@ -149,19 +147,20 @@ static int set_timer(struct actor *actor, const struct protocol_timer *timer,
     int r;
 
     if (!options.to)
-        return answer_refuse(actor->endpoint, timer->cookie, ENOENT, "its recipient is gone");
+        return answer_refuse(actor->inbox.endpoint, timer->cookie, ENOENT, "its recipient is gone");
     if (timer->period > 0 && timer->period < SCHEDULE_PERIOD_MIN)
-        return answer_refuse(actor->endpoint, timer->cookie, EINVAL, "period: 0, or 1ms and more");
+        return answer_refuse(actor->inbox.endpoint, timer->cookie, EINVAL,
+                             "period: 0, or 1ms and more");
     r = schedule_add(context, &options, &id);
     if (r < 0)
-        return answer_errno(actor->endpoint, timer->cookie, r);
+        return answer_errno(actor->inbox.endpoint, timer->cookie, r);
     if (r == SCHEDULE_E_SHARE)
-        return answer_refuse(actor->endpoint, timer->cookie, EBUSY,
+        return answer_refuse(actor->inbox.endpoint, timer->cookie, EBUSY,
                              "too many timers of its own: at most 100000, with 64 MiB to tell");
     if (r != 0)
-        return answer_refuse(actor->endpoint, timer->cookie, EBUSY,
+        return answer_refuse(actor->inbox.endpoint, timer->cookie, EBUSY,
                              "too many timers: at most 1000000 of all, with 512 MiB to tell");
-    return answer_value(actor->endpoint, timer->cookie, id);
+    return answer_value(actor->inbox.endpoint, timer->cookie, id);
 }
 
 static int on_timer(struct actor *actor, const struct ring_record *record)
@@ -175,7 +174,7 @@ static int on_timer(struct actor *actor, const struct ring_record *record)
         return r;
     r = actor_request_take_envelope(actor, PROTOCOL_MESSAGE, &timer.content, &envelope);
     if (r == -ENOMEM || r == -EMFILE)
-        return answer_errno(actor->endpoint, timer.cookie, r);
+        return answer_errno(actor->inbox.endpoint, timer.cookie, r);
     if (r < 0)
         return r;
     r = set_timer(actor, &timer, envelope);
@@ -202,26 +201,19 @@ static int on_timer_cancel(struct actor *actor, const struct ring_record *record
         n = schedule_cancel(actor->context, cancel.timer, by);
     else if (to)
         n = schedule_cancel_type(to, type, cancel.type_size, by);
-    return answer_value(actor->endpoint, cancel.cookie, n);
+    return answer_value(actor->inbox.endpoint, cancel.cookie, n);
 }
 
 /* ---- pause ---- */
 
-static const struct cell *cell_of(const struct actor *actor)
-{
-    if (actor->kind == ACTOR_SLOT)
-        return cell_of_pool(actor->slot->pool);
-    return actor->kind == ACTOR_POOL ? actor->cell : NULL;
-}
-
-/* A worker holds back its own cell and the exchanges that it has made. */
+/* A worker may pause its own pool, and the exchanges that it has made. */
 static bool may_pause(const struct actor *owner, const struct actor *actor)
 {
     if (!owner || actor == owner)
         return true;
-    if (actor->kind == ACTOR_EXCHANGE)
-        return actor->owner == owner->reference;
-    return cell_of(actor) && cell_of(actor) == cell_of(owner);
+    if (actor_exchange(actor))
+        return actor_exchange(actor)->creator == owner->reference;
+    return actor_pool_of(actor) && actor_pool_of(actor) == actor_pool_of(owner);
 }
 
 static int on_pause(struct actor *actor, const struct ring_record *record)
@@ -235,16 +227,16 @@ static int on_pause(struct actor *actor, const struct ring_record *record)
         return r;
     which = actor_get(&actor->context->actors, by.reference);
     if (!which)
-        return answer_refuse(actor->endpoint, by.cookie, ENOENT, "no such actor");
+        return answer_refuse(actor->inbox.endpoint, by.cookie, ENOENT, "no such actor");
     which = actor_self(which);
     if (!may_pause(actor_request_owner(actor), which))
-        return answer_refuse(actor->endpoint, by.cookie, EPERM,
+        return answer_refuse(actor->inbox.endpoint, by.cookie, EPERM,
                              "it belongs neither to this cell nor to this worker");
     if (record->kind == PROTOCOL_PAUSE)
-        router_pause(which);
+        delivery_pause(which);
     else
-        router_resume(which);
-    return answer_value(actor->endpoint, by.cookie, 1);
+        delivery_resume(which);
+    return answer_value(actor->inbox.endpoint, by.cookie, 1);
 }
 
 /* ---- all of them ---- */
@@ -269,7 +261,7 @@ static const struct {
     {PROTOCOL_RESUME, true, on_pause},
 };
 
-int actor_request_on_request(struct actor *actor, const struct ring_record *record, bool permitted)
+int actor_request_on_request(struct actor *actor, const struct ring_record *record)
 {
     uint64_t cookie;
     void *room;
@@ -281,16 +273,16 @@ int actor_request_on_request(struct actor *actor, const struct ring_record *reco
         /* All begin with their cookie. */
         if (record->size < sizeof(cookie))
             return -EBADMSG;
-        r = endpoint_reserve(actor->endpoint, PROTOCOL_BODY_MAX, &room);
-        actor->full = actor->full || r == ENDPOINT_E_FULL;
-        if (actor->owes)
-            delivery_wake(actor);
-        actor->owes = r == ENDPOINT_E_FULL;
+        r = endpoint_reserve(actor->inbox.endpoint, PROTOCOL_BODY_MAX, &room);
+        actor->inbox.full = actor->inbox.full || r == ENDPOINT_E_FULL;
+        if (actor->inbox.owed)
+            actor_wake(actor);
+        actor->inbox.owed = r == ENDPOINT_E_FULL;
         if (r != 0)
             return r;
         memcpy(&cookie, record->body, sizeof(cookie));
-        if (REQUESTS[i].changes && !permitted)
-            return answer_refuse(actor->endpoint, cookie, EPERM, "not permitted");
+        if (REQUESTS[i].changes && actor->restricted)
+            return answer_refuse(actor->inbox.endpoint, cookie, EPERM, "not permitted");
         return REQUESTS[i].fn(actor, record);
     }
     return -EBADMSG;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/protocol-actors.h"
-#include "supervisor/context.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-request-private.h"
 #include "supervisor/message/delivery.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/router.h"
+#include "supervisor/message/undeliverable.h"
 #include "supervisor/process/capture.h"
 #include <errno.h>
 #include <string.h>
@@ -34,10 +35,8 @@ static int change_key(struct actor *actor, struct envelope **envelope,
 
 int actor_request_on_forward(struct actor *actor, const struct ring_record *record)
 {
-    static const struct router_verdict GONE = {.reason = DEAD_GONE, .error = ENOENT};
     struct protocol_forward forward;
     struct envelope *envelope;
-    struct actor *to;
     int r;
 
     r = protocol_get_forward(record->body, record->size, &forward);
@@ -51,13 +50,7 @@ int actor_request_on_forward(struct actor *actor, const struct ring_record *reco
     envelope->flags &= ~(uint32_t)(PROTOCOL_MESSAGE_POOL | PROTOCOL_MESSAGE_REDELIVERED);
     envelope->attempt = 0;
     envelope->in_hand = false;
-    to = actor_get(&actor->context->actors, forward.to);
-    if (to) {
-        (void)router_send(to, envelope);
-        return 0;
-    }
-    envelope->to = forward.to;
-    router_undeliverable(actor->context, envelope, NULL, &GONE);
+    (void)router_send_to(actor->context, forward.to, envelope);
     return 0;
 }
 
@@ -88,14 +81,14 @@ int actor_request_on_verdict(struct actor *actor, const struct ring_record *reco
     r = delivery_claim(actor, said.message, &envelope);
     if (r < 0)
         return r == -ENOMEM ? 0 : r;
-    const struct router_verdict verdict = {
+    const struct undeliverable why = {
         .reason = erred ? DEAD_ERROR : DEAD_UNHANDLED,
         .error = erred ? error_of(said.code) : ENOSYS,
         .code = said.code,
         .text = text[0] != '\0' ? text : NULL,
     };
     actor_self(actor)->counters.dead++;
-    router_undeliverable(actor->context, envelope, actor_self(actor), &verdict);
+    undeliverable_end(actor->context, envelope, actor_self(actor), &why);
     return 0;
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/protocol-requests.h"
-#include "supervisor/context.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-request-private.h"
 #include "supervisor/message/ask.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/fast-path.h"
+#include "supervisor/message/forward.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/router.h"
+#include "supervisor/message/undeliverable.h"
 #include <errno.h>
 #include <string.h>
 
@@ -20,7 +22,7 @@ int actor_request_take_envelope(struct actor *from, uint16_t kind,
 
     if (!envelope)
         return -ENOMEM;
-    r = endpoint_take(from->endpoint, &content->payload, &envelope->payload);
+    r = endpoint_take(from->inbox.endpoint, &content->payload, &envelope->payload);
     /* Copied before it is looked at. */
     if (r == 0 && !topic_type_valid(envelope->topic.type, envelope->topic.type_size))
         r = -EBADMSG;
@@ -30,33 +32,29 @@ int actor_request_take_envelope(struct actor *from, uint16_t kind,
         envelope_free(envelope);
         return r;
     }
-    envelope->id = actor_next_id(from->context);
+    envelope->id = message_context_next_id(from->context);
     envelope->sender = actor_self(from)->reference;
-    envelope->sent_at = actor_realtime(from->context);
+    envelope->sent_at = loop_realtime(from->context->loop);
     *ret = envelope;
     return 0;
 }
 
-/*
- * Overflow=block: whether the sender has to wait. It is resumed then. With Cells=by-key the cell is
- * what may be full; the key is copied before it is looked at.
- */
+/* Overflow=block: whether the sender has to wait for room at the recipient. It is resumed then. */
 static bool must_wait(struct actor *from, struct actor *to, const struct topic *topic,
                       uint64_t bytes)
 {
     char key[TOPIC_KEY_MAX];
+    struct topic copy = *topic;
 
-    if (from->endpoint->draining || actor_policy(to).overflow != CONFIG_OVERFLOW_BLOCK)
+    if (from->inbox.endpoint->draining || actor_policy(to).overflow != CONFIG_OVERFLOW_BLOCK)
         return false;
-    if (to->kind == ACTOR_GROUP && router_is_open(to)) {
-        if (topic->key_size > 0)
-            memcpy(key, topic->key, topic->key_size);
-        to = router_cell_of(to, topic->key ? key : NULL, topic->key_size);
-    }
-    if (!to || router_has_room(to, bytes + sizeof(struct envelope)))
+    /* Copied before it is looked at. */
+    if (topic->key_size > 0)
+        copy.key = memcpy(key, topic->key, topic->key_size);
+    to = forward_find_mailbox(to, &copy);
+    if (!to || actor_has_room(to, bytes + sizeof(struct envelope)))
         return false;
-    list_unlink(&from->blocked_link);
-    list_push_back(&to->blocked, &from->blocked_link);
+    actor_block(from, to);
     return true;
 }
 
@@ -65,17 +63,12 @@ static bool must_wait(struct actor *from, struct actor *to, const struct topic *
 
 static int send_envelope(struct actor *from, uint64_t to, struct envelope *envelope)
 {
-    static const struct router_verdict GONE = {.reason = DEAD_GONE, .error = ENOENT};
-    struct actor *actor = actor_get(&from->context->actors, to);
+    const struct actor *actor = actor_get(&from->context->actors, to);
+    const struct exchange *exchange = actor ? actor_exchange(actor) : NULL;
 
-    if (actor) {
-        if (actor->kind == ACTOR_EXCHANGE && actor->exchange->n_subscriptions >= MANY_SUBSCRIBERS)
-            endpoint_end_batch(from->endpoint);
-        (void)router_send(actor, envelope);
-        return 0;
-    }
-    envelope->to = to;
-    router_undeliverable(from->context, envelope, NULL, &GONE);
+    if (exchange && exchange->n_subscriptions >= MANY_SUBSCRIBERS)
+        endpoint_end_batch(from->inbox.endpoint);
+    (void)router_send_to(from->context, to, envelope);
     return 0;
 }
 
@@ -107,9 +100,9 @@ static int tell_slowly(struct actor *from, struct actor *to, const struct ring_r
 static struct protocol_message new_message(struct actor *from, uint32_t flags)
 {
     return (struct protocol_message){
-        .id = actor_next_id(from->context),
+        .id = message_context_next_id(from->context),
         .sender = actor_self(from)->reference,
-        .sent_at = actor_realtime(from->context),
+        .sent_at = loop_realtime(from->context->loop),
         .flags = flags,
     };
 }
@@ -209,7 +202,7 @@ static int on_ask_drop(struct actor *from, const struct ring_record *record)
 
 static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_record *record)
 {
-    struct router_verdict verdict = {.reason = DEAD_LATE_REPLY, .text = "nobody waits for it"};
+    struct undeliverable why = {.reason = DEAD_LATE_REPLY, .text = "nobody waits for it"};
     struct protocol_reply reply;
     struct envelope *envelope;
     int r;
@@ -222,26 +215,26 @@ static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_r
         return forgive(r);
     envelope->to = ask_asked_by(&from->context->asks, reply.ask);
     if (ask && !ask_wants(ask, &envelope->topic))
-        verdict = (struct router_verdict){.reason = DEAD_WRONG_REPLY,
-                                          .text = "its type is not the one that was asked for"};
-    else if (ask && (!ask->asker || router_answer_fits(ask->asker, envelope_bytes(envelope)))) {
+        why = (struct undeliverable){.reason = DEAD_WRONG_REPLY,
+                                     .text = "its type is not the one that was asked for"};
+    else if (ask && (!ask->asker || actor_answer_fits(ask->asker, envelope_bytes(envelope)))) {
         ask_answer(ask, envelope);
         return 0;
     } else if (ask) {
-        verdict = (struct router_verdict){.reason = DEAD_MAILBOX_FULL,
-                                          .text = "its asker reads no answers"};
+        why = (struct undeliverable){.reason = DEAD_MAILBOX_FULL,
+                                     .text = "its asker reads no answers"};
         envelope->to = ask->asker->reference;
         ask_fail(ask, ENOBUFS, "the reply found no room in the mailbox");
     }
-    router_undeliverable(from->context, envelope, NULL, &verdict);
+    undeliverable_end(from->context, envelope, NULL, &why);
     return 0;
 }
 
 /* Whether an answer may overtake nothing by being written at once. */
 static bool is_direct_for_answers(const struct actor *asker)
 {
-    return asker && asker->endpoint && list_empty(&asker->mailbox.answers) &&
-           (!delivery_takes_messages(asker) || list_empty(&asker->mailbox.messages));
+    return asker && asker->inbox.endpoint && list_empty(&asker->mailbox.answers) &&
+           (!actor_takes_messages(asker) || list_empty(&asker->mailbox.messages));
 }
 
 static int on_reply(struct actor *from, const struct ring_record *record)
@@ -275,9 +268,9 @@ static int on_reply(struct actor *from, const struct ring_record *record)
 
 /* ---- all of them ---- */
 
-int actor_request_on_record(struct actor *actor, const struct ring_record *record, bool permitted)
+int actor_request_on_record(struct actor *actor, const struct ring_record *record)
 {
-    if (!permitted && record->kind >= PROTOCOL_TELL && record->kind <= PROTOCOL_FORWARD)
+    if (actor->restricted && record->kind >= PROTOCOL_TELL && record->kind <= PROTOCOL_FORWARD)
         return -EPERM;
     switch (record->kind) {
     case PROTOCOL_TELL:
@@ -297,6 +290,6 @@ int actor_request_on_record(struct actor *actor, const struct ring_record *recor
     case PROTOCOL_UNSTASHED:
         return actor_request_on_stash(actor, record);
     default:
-        return actor_request_on_request(actor, record, permitted);
+        return actor_request_on_request(actor, record);
     }
 }

@@ -13,8 +13,6 @@
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/message/actor.h"
 
-/*
- * One record of an actor's. `permitted` = it may change things. As in struct endpoint_handler; what
- * is no actor's record is -EBADMSG.
+/* Handles a record of an actor, as record() of struct endpoint_handler; -EBADMSG for other records.
  */
-int actor_request_on_record(struct actor *actor, const struct ring_record *record, bool permitted);
+int actor_request_on_record(struct actor *actor, const struct ring_record *record);

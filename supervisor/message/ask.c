@@ -3,9 +3,8 @@
 
 #include "shared/base/log.h"
 #include "shared/protocol/protocol-actors.h"
-#include "supervisor/context.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/delivery.h"
+#include "supervisor/message/message-context.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +40,7 @@ static void ask_on_timer(struct timer *timer, usec_t now)
     ask_fail(ask_of(timer, timer), ETIMEDOUT, "no reply in time");
 }
 
-static int ask_table_grow(struct ask_table *table, struct context *context)
+static int ask_table_grow(struct ask_table *table, struct message_context *context)
 {
     struct ask **entries;
     struct ask *ask;
@@ -76,7 +75,7 @@ static int ask_arm(struct ask *ask, usec_t timeout)
     return timer_arm(loop_timers(loop), &ask->timer, usec_add(loop_now(loop), timeout));
 }
 
-int ask_new(struct ask **ret, struct context *context, const struct ask_options *options)
+int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options)
 {
     struct ask_table *table = &context->asks;
     struct ask *ask;
@@ -229,7 +228,7 @@ void ask_answer(struct ask *ask, struct envelope *reply)
     reply->cookie = ask->cookie;
     ask_drop(ask);
     if (asker) {
-        delivery_answer(asker, reply);
+        actor_answer(asker, reply);
         return;
     }
     done(userdata, reply, 0, NULL);
@@ -239,7 +238,7 @@ void ask_answer(struct ask *ask, struct envelope *reply)
 void ask_fail(struct ask *ask, int error, const char *reason)
 {
     static const struct topic NONE = {.type = ""};
-    struct context *context = ask->context;
+    struct message_context *context = ask->context;
     struct actor *asker = ask->asker;
     const ask_done_fn done = ask->quiet ? NULL : ask->done;
     void *userdata = ask->userdata;
@@ -256,15 +255,16 @@ void ask_fail(struct ask *ask, int error, const char *reason)
     envelope = envelope_new(PROTOCOL_ASK_FAILED, &NONE);
     if (!envelope)
         return; /* the library's own time-out is what is left */
-    envelope->id = actor_next_id(context);
+    envelope->id = message_context_next_id(context);
     envelope->cookie = cookie;
     envelope->error = (uint32_t)error;
     if (payload_set(&envelope->payload, reason, size) < 0)
         envelope->payload.size = 0;
-    delivery_answer(asker, envelope);
+    actor_answer(asker, envelope);
 }
 
-void ask_envelope_died(struct context *context, uint64_t handle, int error, const char *reason)
+void ask_envelope_died(struct message_context *context, uint64_t handle, int error,
+                       const char *reason)
 {
     struct ask *ask = ask_get(&context->asks, handle);
 

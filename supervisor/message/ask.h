@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 struct actor;
-struct context;
+struct message_context;
 
 /* `reply` is a PROTOCOL_REPLIED message to be looked at, or NULL: then `error` (errno) and
  * `reason`. */
@@ -29,7 +29,7 @@ typedef void (*ask_done_fn)(void *userdata, const struct envelope *reply, int er
 struct ask {
     struct list link;             /* in the asker's list, or the free list */
     struct index_entry by_cookie; /* in the asker's index */
-    struct context *context;
+    struct message_context *context;
     uint64_t handle; /* 0 = free */
     uint32_t index, generation;
     bool quiet;          /* `done` is not told of its failure: whoever asks is being told now */
@@ -67,7 +67,7 @@ struct ask_options {
 };
 
 /* 0 or -ENOMEM. */
-int ask_new(struct ask **ret, struct context *context, const struct ask_options *options);
+int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options);
 struct ask *ask_get(const struct ask_table *table, uint64_t handle); /* NULL = it has ended */
 
 /* Who asked, also when it has ended, as long as no other has its place; 0 = not known. */
@@ -97,4 +97,5 @@ void ask_answer(struct ask *ask, struct envelope *reply);
 void ask_fail(struct ask *ask, int error, const char *reason);
 
 /* One of its messages will be handled by nobody: fails the ask if it was the last. */
-void ask_envelope_died(struct context *context, uint64_t handle, int error, const char *reason);
+void ask_envelope_died(struct message_context *context, uint64_t handle, int error,
+                       const char *reason);

@@ -14,10 +14,10 @@
 #include "shared/base/list-cursor.h"
 #include "shared/base/list.h"
 #include "shared/base/share.h"
+#include "shared/protocol/job-options.h"
 #include "shared/protocol/topic.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/event/death.h"
-#include "supervisor/job/job-options.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 
 bool delivery_has_unhandled(const struct actor *actor, bool begun_too)
 {
-    const struct endpoint *endpoint = actor->endpoint;
+    const struct endpoint *endpoint = actor->inbox.endpoint;
     struct ring_record record;
     uint32_t at, head, taken, flags;
 
@@ -18,7 +18,7 @@ bool delivery_has_unhandled(const struct actor *actor, bool begun_too)
     head = atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_acquire);
     taken = atomic_load_explicit(&endpoint->channel.theirs.header->taken, memory_order_relaxed);
     while (ring_look(&endpoint->channel.out, &at, &record) == 0) {
-        if (record.kind != PROTOCOL_MESSAGE || !delivery_is_behind(at, actor->settled) ||
+        if (record.kind != PROTOCOL_MESSAGE || !delivery_is_behind(at, actor->inbox.settled) ||
             !delivery_is_behind(at, head) || (at == taken && !begun_too))
             continue;
         memcpy(&flags, (const uint8_t *)record.body + offsetof(struct protocol_message, flags),
@@ -45,7 +45,8 @@ static uint64_t count_unnoticed(const struct endpoint *endpoint)
 
 static uint64_t count_consumed(const struct actor *actor)
 {
-    return actor->counters.consumed + (actor->endpoint ? count_unnoticed(actor->endpoint) : 0);
+    return actor->counters.consumed +
+           (actor->inbox.endpoint ? count_unnoticed(actor->inbox.endpoint) : 0);
 }
 
 uint64_t delivery_consumed(const struct actor *actor)
@@ -59,7 +60,7 @@ uint64_t delivery_consumed(const struct actor *actor)
 
 bool delivery_is_quiet(const struct actor *actor)
 {
-    const struct endpoint *endpoint = actor->endpoint;
+    const struct endpoint *endpoint = actor->inbox.endpoint;
 
     if (!mailbox_idle(&actor->mailbox) || actor->mailbox.n_stashed > 0)
         return false;
@@ -120,7 +121,7 @@ static size_t add_waiting(const struct actor *actor, struct delivery_taken *ret,
 
 size_t delivery_flight_recorder(struct actor *actor, struct delivery_taken *ret, size_t max)
 {
-    const struct endpoint *endpoint = actor->endpoint;
+    const struct endpoint *endpoint = actor->inbox.endpoint;
     uint32_t at, start;
     struct ring_record record;
     size_t n = 0;
@@ -136,8 +137,8 @@ size_t delivery_flight_recorder(struct actor *actor, struct delivery_taken *ret,
             ret[n++].in_hand = true;
     }
     n = add_waiting(actor, ret, n, max);
-    for (uint32_t i = 0; i < actor->n_recent && i < DELIVERY_RECENT && n < max; i++) {
-        start = actor->recent[(actor->n_recent - 1 - i) % DELIVERY_RECENT];
+    for (uint32_t i = 0; i < actor->inbox.n_recent && i < INBOX_RECENT && n < max; i++) {
+        start = actor->inbox.recent[(actor->inbox.n_recent - 1 - i) % INBOX_RECENT];
         if (!read_taken(endpoint, start, &ret[n]))
             break;
         n += !is_listed(ret, n, ret[n].id);

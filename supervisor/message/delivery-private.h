@@ -2,21 +2,17 @@
 #pragma once
 
 /*
- * Shared by the parts of delivery:
+ * Internal interface between delivery-*.c:
  *
- *   delivery.c          from an actor to its inbox
+ *   delivery.c          from the mailbox to the inbox
+ *   delivery-pool.c     from a pool's mailbox to the inbox of one of its slots
  *   delivery-record.c   a message as a record
- *   delivery-recover.c  from the inbox back to the actor
- *   delivery-look.c     what the inbox holds
+ *   delivery-recover.c  from the inbox back to the mailbox
+ *   delivery-look.c     what is in the inbox
  */
 
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/message/delivery.h"
-
-#define DELIVERY_RECENT (sizeof(((struct actor *)0)->recent) / sizeof(uint32_t))
-
-/* The pool of a slot; NULL for others. */
-struct actor *delivery_pool_of(const struct actor *actor);
 
 /* Where a record begins whose end is known. */
 static inline uint32_t delivery_start_of(const struct ring_record *record, uint32_t end)
@@ -36,6 +32,16 @@ static inline uint32_t delivery_gate_of(const struct endpoint *endpoint)
 {
     return atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
 }
+
+/* ---- delivery.c ---- */
+
+/*
+ * Moves a message from the mailbox of `from` to the inbox of `to`. Whether it has left the mailbox:
+ * delivered, or given up.
+ */
+bool delivery_feed_one(struct actor *from, struct actor *to, struct envelope *envelope);
+/* Updates a slot's place among the members of its pool. */
+void delivery_review_in_pool(struct actor *actor);
 
 /* ---- delivery-recover.c ---- */
 

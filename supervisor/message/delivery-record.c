@@ -57,7 +57,7 @@ static int put_text(void *body, uint32_t room, const struct envelope *envelope)
 
 int delivery_write(struct actor *actor, const struct envelope *envelope, struct payload_wire *wire)
 {
-    struct endpoint *endpoint = actor->endpoint;
+    struct endpoint *endpoint = actor->inbox.endpoint;
     const bool text =
         envelope->kind == PROTOCOL_ASK_FAILED || envelope->kind == PROTOCOL_TERMINATED;
     const uint32_t inline_max = endpoint->channel.mine.header->inline_max;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "supervisor/context.h"
 #include "supervisor/event/death.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/delivery-private.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
-#include "supervisor/message/router.h"
-#include "supervisor/message/stand-in.h"
+#include "supervisor/message/undeliverable.h"
 #include <errno.h>
 #include <string.h>
 
@@ -65,18 +64,18 @@ static void lose(struct actor *actor, const struct protocol_message *message)
 /* There is more room afterwards: whoever waits for that goes on, also what is for the pool. */
 static void take_stashed(struct actor *actor, struct envelope *envelope)
 {
-    struct actor *pool = delivery_pool_of(actor);
+    struct actor *pool = actor->pool;
 
     mailbox_take(&actor->mailbox, envelope);
-    delivery_wake(actor);
+    actor_wake(actor);
     if (pool && !mailbox_idle(&pool->mailbox))
-        delivery_wake(pool);
+        actor_wake(pool);
 }
 
 int delivery_claim(struct actor *actor, uint64_t id, struct envelope **ret)
 {
-    const uint32_t gate = delivery_gate_of(actor->endpoint);
-    uint32_t at = delivery_is_behind(actor->settled, gate) ? actor->settled : gate;
+    const uint32_t gate = delivery_gate_of(actor->inbox.endpoint);
+    uint32_t at = delivery_is_behind(actor->inbox.settled, gate) ? actor->inbox.settled : gate;
     struct protocol_message message;
     struct ring_record record;
 
@@ -86,11 +85,11 @@ int delivery_claim(struct actor *actor, uint64_t id, struct envelope **ret)
         return 0;
     }
     /* Forward only: every record is passed once, whatever a worker says. */
-    while (ring_look(&actor->endpoint->channel.out, &at, &record) == 0) {
+    while (ring_look(&actor->inbox.endpoint->channel.out, &at, &record) == 0) {
         if (record.kind != PROTOCOL_MESSAGE ||
             protocol_get_message(record.body, record.size, &message) < 0 || message.id != id)
             continue;
-        actor->settled = at;
+        actor->inbox.settled = at;
         *ret = envelope_of(actor, &message, at);
         if (!*ret)
             lose(actor, &message);
@@ -129,7 +128,7 @@ int delivery_unstash(struct actor *actor, uint64_t id)
 
 void delivery_settle(struct actor *actor)
 {
-    struct endpoint *endpoint = actor->endpoint;
+    struct endpoint *endpoint = actor->inbox.endpoint;
     uint32_t at = delivery_gate_of(endpoint);
     struct ring_record record;
     /* Partner: the release store in the peer's ring_release(); it is dead, the order is certain. */
@@ -153,7 +152,7 @@ static size_t find_killed(const struct actor *actor, const struct envelope *enve
                           struct death *death, struct death *ret[DEAD_LETTER_DEATHS_MAX])
 {
     const size_t n =
-        death_log_find_message(&actor->context->deaths, envelope->id, ret, DEAD_LETTER_DEATHS_MAX);
+        death_log_find_message(actor->context->deaths, envelope->id, ret, DEAD_LETTER_DEATHS_MAX);
 
     if (n > 0 || !death)
         return n;
@@ -177,14 +176,14 @@ static void retry_or_drop(struct actor *actor, struct envelope *envelope, struct
         list_push_back(back, &envelope->link);
         return;
     }
-    const struct router_verdict verdict = {
+    const struct undeliverable why = {
         .reason = DEAD_CRASH,
         .error = ECONNRESET,
         .text = death ? death->detail : NULL,
         .deaths = deaths,
         .n_deaths = find_killed(actor, envelope, death, deaths),
     };
-    router_undeliverable(actor->context, envelope, self, &verdict);
+    undeliverable_end(actor->context, envelope, self, &why);
 }
 
 static void collect_stash(struct actor *actor, struct list *back, struct death *death)
@@ -203,7 +202,7 @@ static void collect_stash(struct actor *actor, struct list *back, struct death *
 
 static void collect_ring(struct actor *actor, struct list *back, struct death *death)
 {
-    const struct endpoint *endpoint = actor->endpoint;
+    const struct endpoint *endpoint = actor->inbox.endpoint;
     uint32_t at = delivery_gate_of(endpoint);
     /* Partner: the worker's store before each handler. Compared, not followed. */
     const uint32_t taken =
@@ -214,7 +213,7 @@ static void collect_ring(struct actor *actor, struct list *back, struct death *d
     while (ring_look(&endpoint->channel.out, &at, &record) == 0) {
         struct envelope *envelope;
 
-        if (record.kind != PROTOCOL_MESSAGE || !delivery_is_behind(at, actor->settled) ||
+        if (record.kind != PROTOCOL_MESSAGE || !delivery_is_behind(at, actor->inbox.settled) ||
             protocol_get_message(record.body, record.size, &message) < 0)
             continue;
         envelope = envelope_of(actor, &message, at);
@@ -242,7 +241,7 @@ static void drop_answers(struct actor *actor)
 
 void delivery_recover(struct actor *actor, struct death *death)
 {
-    struct actor *pool = delivery_pool_of(actor), *self = actor_self(actor);
+    struct actor *pool = actor->pool, *self = actor_self(actor);
     struct list back = LIST_INIT(back);
     struct list *node;
 
@@ -251,7 +250,7 @@ void delivery_recover(struct actor *actor, struct death *death)
     monitor_drop_all(actor);
     drop_answers(actor);
     list_unlink(&actor->blocked_link);
-    if (!actor->endpoint)
+    if (!actor->inbox.endpoint)
         return;
     delivery_settle(actor);
     collect_stash(actor, &back, death);
@@ -264,17 +263,17 @@ void delivery_recover(struct actor *actor, struct death *death)
         list_unlink(&envelope->link);
         mailbox_add_front(&to->mailbox, envelope);
         if (to != actor)
-            delivery_wake(to);
+            actor_wake(to);
     }
     while ((node = list_first(&actor->blobs))) {
         list_unlink(node);
         envelope_free(list_entry(node, struct envelope, link));
     }
-    actor->n_inbox = actor->n_pooled = 0;
-    actor->endpoint = NULL;
+    actor->inbox.n_messages = actor->inbox.n_pooled = 0;
+    actor->inbox.endpoint = NULL;
     if (self == actor)
         return;
     self->counters.consumed += actor->counters.consumed;
     actor->counters.consumed = 0;
-    stand_in_release(actor);
+    actor_release_place(actor);
 }

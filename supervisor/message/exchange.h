@@ -53,6 +53,8 @@ struct exchange {
     uint32_t effort; /* of its patterns */
     uint64_t sequence;
     char *description; /* for lists; NULL = none; owned */
+    bool declared;     /* by a file, not at run time */
+    uint64_t creator;  /* the actor that made it; 0 = a file, or somebody outside */
 };
 
 struct exchange_bucket;

@@ -2,36 +2,34 @@
 #include "supervisor/message/fast-path.h"
 
 #include "supervisor/channel/endpoint.h"
-#include "supervisor/group/cell.h"
 #include "supervisor/message/delivery.h"
 #include "supervisor/message/least-loaded.h"
 #include "supervisor/message/message-log.h"
-#include "supervisor/pool/slot.h"
 #include <errno.h>
 #include <string.h>
 
 struct actor *fast_path_find_inbox(struct actor *to, uint32_t *ret_flags)
 {
-    if (to->kind == ACTOR_POOL && !to->paused && mailbox_idle(&to->mailbox)) {
+    if (to->members && !to->paused && mailbox_idle(&to->mailbox)) {
         *ret_flags = PROTOCOL_MESSAGE_POOL;
-        return least_loaded_pick(&to->pool, to->cell->config->batch_max);
+        return least_loaded_pick(to->members);
     }
     *ret_flags = 0;
-    return delivery_is_direct(to) ? to : NULL;
+    return actor_is_direct(to) ? to : NULL;
 }
 
 int fast_path_begin(struct fast_path *fast_path, struct actor *to, uint32_t head, const void *bytes,
                     uint32_t size)
 {
-    const uint32_t inline_max = to->endpoint->channel.mine.header->inline_max;
+    const uint32_t inline_max = to->inbox.endpoint->channel.mine.header->inline_max;
     void *body;
     int r;
 
-    if (to->full || size > inline_max + PROTOCOL_CONTENT_FIXED)
+    if (to->inbox.full || size > inline_max + PROTOCOL_CONTENT_FIXED)
         return FAST_PATH_E_CLOSED;
-    r = endpoint_reserve(to->endpoint, head + size, &body);
+    r = endpoint_reserve(to->inbox.endpoint, head + size, &body);
     if (r != 0) {
-        to->full = r == ENDPOINT_E_FULL;
+        to->inbox.full = r == ENDPOINT_E_FULL;
         return FAST_PATH_E_CLOSED;
     }
     *fast_path = (struct fast_path){.to = to, .body = body, .head = head};
@@ -52,8 +50,8 @@ void fast_path_end_message(struct fast_path *fast_path, struct protocol_message 
 
     message->content = fast_path->content;
     protocol_put_message_head(fast_path->body, message);
-    endpoint_commit(to->endpoint, PROTOCOL_MESSAGE, fast_path->head + fast_path->size);
-    (message->flags & PROTOCOL_MESSAGE_POOL ? to->slot->pool->actor : to)->counters.accepted++;
+    endpoint_commit(to->inbox.endpoint, PROTOCOL_MESSAGE, fast_path->head + fast_path->size);
+    (message->flags & PROTOCOL_MESSAGE_POOL ? to->pool : to)->counters.accepted++;
     if (to->log != 0)
         message_log(to, ACTOR_LOG_ENQUEUED,
                     &(struct message_log_entry){.id = message->id,
@@ -66,5 +64,6 @@ void fast_path_end_reply(struct fast_path *fast_path, uint64_t cookie, uint64_t 
 {
     memcpy(fast_path->body, &cookie, sizeof(cookie));
     memcpy(fast_path->body + sizeof(cookie), &from, sizeof(from));
-    endpoint_commit(fast_path->to->endpoint, PROTOCOL_REPLIED, fast_path->head + fast_path->size);
+    endpoint_commit(fast_path->to->inbox.endpoint, PROTOCOL_REPLIED,
+                    fast_path->head + fast_path->size);
 }

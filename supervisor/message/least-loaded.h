@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Who of a cell's slots gets the next message for the pool: the one with the fewest in hand, as
- * long as that is less than BatchMax=. Slots stand in buckets by that number, so that a pick costs
- * the same whatever the size of the pool.
+ * Picks the slot of a pool for the next message: the one with the fewest messages in its inbox, as
+ * long as that is less than BatchMax=. Slots are in buckets by that number, so that the cost does
+ * not depend on the size of the pool.
  */
 
 #include "shared/base/list.h"
@@ -12,21 +12,19 @@
 
 struct actor;
 
-/* Those with more share the last one. */
+/* Slots with more messages are in the last one. */
 #define LEAST_LOADED_BUCKETS 32u
 
 struct least_loaded {
-    struct list buckets[LEAST_LOADED_BUCKETS]; /* actors by n_pooled, struct actor.pool_link */
-    unsigned lowest;                           /* no bucket below it has anybody */
+    struct list buckets[LEAST_LOADED_BUCKETS]; /* by inbox.n_pooled; struct actor.pool_link */
+    unsigned lowest;                           /* buckets below it are empty */
+    unsigned batch_max;                        /* set by the owner */
 };
 
-void least_loaded_init(struct least_loaded *pool);
+void least_loaded_init(struct least_loaded *pool, unsigned batch_max);
 
-/* A slot's place after a change: in its bucket if it can take a message, else nowhere. */
+/* Moves a slot to its bucket after a change; to none if it cannot take a message. */
 void least_loaded_review(struct least_loaded *pool, struct actor *slot);
 
-/*
- * Whom to give the next message; NULL = all have their share: those are asked to tell when they
- * have consumed something (delivery_on_space() follows).
- */
-struct actor *least_loaded_pick(struct least_loaded *pool, unsigned batch_max);
+/* NULL = no slot can take one now; delivery_on_space() follows when one has consumed something. */
+struct actor *least_loaded_pick(struct least_loaded *pool);

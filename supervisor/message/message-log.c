@@ -3,10 +3,7 @@
 
 #include "shared/base/log.h"
 #include "shared/protocol/topic.h"
-#include "supervisor/context.h"
-#include "supervisor/group/cell.h"
-#include "supervisor/group/group.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/message/message-context.h"
 #include <stdio.h>
 
 void message_log(const struct actor *actor, enum actor_log what,
@@ -28,21 +25,4 @@ void message_log(const struct actor *actor, enum actor_log what,
               "message %s for %s %s: type '%s' from %s%s%s", id, actor->name, word, type,
               sender[0] ? sender : "nobody", entry->text ? ": " : "",
               entry->text ? entry->text : "");
-}
-
-void message_log_switch(struct group *group, uint8_t what)
-{
-    group->message_log = what;
-    if (group->actor)
-        group->actor->log = what;
-    group_each_cell (cell, group) {
-        struct slot *slot;
-        size_t cursor = 0;
-
-        if (cell->pool.actor)
-            cell->pool.actor->log = what;
-        while ((slot = pool_next_slot(&cell->pool, &cursor)))
-            if (slot->actor)
-                slot->actor->log = what;
-    }
 }

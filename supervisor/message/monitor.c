@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/monitor.h"
 
-#include "supervisor/context.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/delivery.h"
-#include "supervisor/message/router.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/message/undeliverable.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,11 +25,11 @@ static int send_notice(struct actor *observer, uint64_t reference, const char *c
 
     if (!envelope)
         return -ENOMEM;
-    envelope->id = actor_next_id(observer->context);
+    envelope->id = message_context_next_id(observer->context);
     envelope->sender = reference;
     if (payload_set(&envelope->payload, cause, strnlen(cause, PROTOCOL_REASON_MAX)) < 0)
         envelope->payload.size = 0;
-    delivery_answer(observer, envelope);
+    actor_answer(observer, envelope);
     return 0;
 }
 
@@ -71,17 +70,17 @@ int monitor_add(struct actor *observer, uint64_t reference)
 static void drop_notice(struct actor *observer, uint64_t reference)
 {
     static const struct topic TOPIC = {.type = "terminated", .type_size = sizeof("terminated") - 1};
-    const struct router_verdict verdict = {.reason = DEAD_UNKNOWN_DEATH,
-                                           .text = "it does not watch who is gone"};
+    const struct undeliverable why = {.reason = DEAD_UNKNOWN_DEATH,
+                                      .text = "it does not watch who is gone"};
     struct envelope *envelope = envelope_new(PROTOCOL_TERMINATED, &TOPIC);
 
     actor_log(observer, LOG_LEVEL_WARNING, "a death notice for it is about something unknown");
     if (!envelope)
         return;
-    envelope->id = actor_next_id(observer->context);
+    envelope->id = message_context_next_id(observer->context);
     envelope->sender = reference;
     envelope->to = actor_self(observer)->reference;
-    router_undeliverable(observer->context, envelope, actor_self(observer), &verdict);
+    undeliverable_end(observer->context, envelope, actor_self(observer), &why);
 }
 
 bool monitor_remove(struct actor *observer, uint64_t reference)

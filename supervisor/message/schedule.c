@@ -2,9 +2,9 @@
 #include "supervisor/message/schedule.h"
 
 #include "shared/protocol/protocol-actors.h"
-#include "supervisor/context.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/router.h"
 #include <assert.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ void schedule_table_deinit(struct schedule_table *table)
 /* ---- who has how many ---- */
 
 /* NULL: who set it is gone. */
-static struct schedule_share *share_of(struct context *context, uint64_t setter)
+static struct schedule_share *share_of(struct message_context *context, uint64_t setter)
 {
     struct actor *actor = actor_get(&context->actors, setter);
 
@@ -52,7 +52,7 @@ static bool within(const struct schedule_share *share, uint64_t bytes, uint32_t 
 }
 
 /* Whether one more may be set that is to tell so many bytes. */
-static int check_room(struct context *context, uint64_t setter, uint64_t bytes)
+static int check_room(struct message_context *context, uint64_t setter, uint64_t bytes)
 {
     const struct schedule_table *table = &context->schedules;
     const struct schedule_share all = {.n = (uint32_t)table->n_armed, .bytes = table->bytes};
@@ -126,7 +126,7 @@ static void schedule_end(struct schedule *schedule)
 
 static usec_t schedule_now(const struct schedule *schedule)
 {
-    const struct alarms *alarms = &schedule->context->alarms;
+    const struct alarms *alarms = schedule->context->alarms;
 
     return schedule->realtime ? alarms->realtime() : loop_now(alarms->loop);
 }
@@ -172,11 +172,11 @@ static void schedule_go_on(struct schedule *schedule, usec_t pause)
 static void schedule_on_alarm(struct alarm *alarm)
 {
     struct schedule *schedule = schedule_of(alarm, alarm);
-    struct context *context = schedule->context;
+    struct message_context *context = schedule->context;
     struct actor *to = schedule->to;
     struct envelope *envelope;
 
-    if (schedule->period > 0 && router_is_stopped(to)) {
+    if (schedule->period > 0 && actor_is_stopped(to)) {
         schedule_go_on(schedule, STOPPED_PAUSE);
         return;
     }
@@ -192,8 +192,8 @@ static void schedule_on_alarm(struct alarm *alarm)
         actor_log(to, LOG_LEVEL_ERROR, "a timer's message is lost: out of memory or descriptors");
         return;
     }
-    envelope->id = actor_next_id(context);
-    envelope->sent_at = actor_realtime(context);
+    envelope->id = message_context_next_id(context);
+    envelope->sent_at = loop_realtime(context->loop);
     if (!actor_get(&context->actors, envelope->sender))
         envelope->sender = 0;
     (void)router_send(to, envelope);
@@ -201,7 +201,7 @@ static void schedule_on_alarm(struct alarm *alarm)
 
 /* ---- setting ---- */
 
-static int schedule_table_grow(struct schedule_table *table, struct context *context)
+static int schedule_table_grow(struct schedule_table *table, struct message_context *context)
 {
     struct schedule **entries;
     struct schedule *schedule;
@@ -241,7 +241,8 @@ static uint64_t setter_key(uint64_t setter, uint64_t type_key)
     return type_key ^ setter * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret)
+int schedule_add(struct message_context *context, const struct schedule_options *options,
+                 uint64_t *ret)
 {
     struct schedule_table *table = &context->schedules;
     struct envelope *envelope = schedule_envelope(options);
@@ -277,7 +278,7 @@ int schedule_add(struct context *context, const struct schedule_options *options
     schedule_count_beats(schedule, true);
     envelope->timer = schedule->id;
     envelope->flags = PROTOCOL_MESSAGE_TIMER;
-    alarm_init(&schedule->alarm, &context->alarms, schedule_on_alarm);
+    alarm_init(&schedule->alarm, context->alarms, schedule_on_alarm);
     schedule->due = options->realtime ? options->at : usec_add(schedule_now(schedule), options->at);
     r = schedule_arm(schedule);
     if (r < 0) {
@@ -300,7 +301,7 @@ static bool schedule_may_cancel(const struct schedule *schedule, const struct ac
     return !by || schedule->to == by || schedule->setter == by->reference;
 }
 
-unsigned schedule_cancel(struct context *context, uint64_t id, const struct actor *by)
+unsigned schedule_cancel(struct message_context *context, uint64_t id, const struct actor *by)
 {
     struct schedule *schedule = schedule_get(&context->schedules, id);
 

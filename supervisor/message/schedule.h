@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 struct actor;
-struct context;
+struct message_context;
 struct payload;
 
 /* All together, at most. */
@@ -48,7 +48,7 @@ struct schedule {
     struct index_entry by_type, by_setter; /* in the recipient's indices */
     struct index_entry by_id;              /* in the table's */
     uint64_t id;                           /* counts from 1; 0 = free */
-    struct context *context;
+    struct message_context *context;
     struct actor *to;
     uint64_t setter; /* reference; 0 = outside */
     struct alarm alarm;
@@ -93,14 +93,15 @@ enum {
 };
 
 /* 0 with its id, SCHEDULE_E_*, or -ENOMEM. */
-int schedule_add(struct context *context, const struct schedule_options *options, uint64_t *ret);
+int schedule_add(struct message_context *context, const struct schedule_options *options,
+                 uint64_t *ret);
 
 /*
  * How many were cancelled: 0 or 1; and all of exactly this type for one recipient. `by` = on behalf
  * of this actor, which may cancel its own and those for itself; NULL = of somebody who may cancel
  * all.
  */
-unsigned schedule_cancel(struct context *context, uint64_t id, const struct actor *by);
+unsigned schedule_cancel(struct message_context *context, uint64_t id, const struct actor *by);
 unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
                               const struct actor *by);
 /* At most `max` of exactly this type, whoever set them. Their number. */

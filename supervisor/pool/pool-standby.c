@@ -63,7 +63,7 @@ struct slot *standby_new(struct slot *place, enum slot_role role)
     standby->twin = !place->twin;
     slot_count(standby);
     if (standby->actor)
-        stand_in_set(standby->actor, place->actor);
+        actor_set_place(standby->actor, place->actor);
     place->standby = standby;
     return standby;
 }

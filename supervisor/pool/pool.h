@@ -12,6 +12,7 @@
 #include "shared/base/log.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/loop/timer.h"
+#include "supervisor/message/least-loaded.h"
 #include "supervisor/pool/census.h"
 #include "supervisor/pool/pool-context.h"
 #include "supervisor/process/backoff.h"
@@ -24,6 +25,7 @@ struct blob_share;
 struct config_group;
 struct death;
 struct job;
+struct message_context;
 struct payload;
 struct pool;
 struct slot;
@@ -82,10 +84,11 @@ struct pool {
     struct pool_set *set;
     const struct pool_context *context;
     const struct config_group *config;
-    const char *name;    /* "group" or "group/key"; the owner's */
-    const char *key;     /* "" = the only pool of its group */
-    struct actor *actor; /* the pool as a whole; NULL for services; the owner's */
-    struct slot **slots; /* 0 … n_slots-1, the ones from `size` on are draining */
+    const char *name;            /* "group" or "group/key"; the owner's */
+    const char *key;             /* "" = the only pool of its group */
+    struct actor *actor;         /* the pool as a whole; NULL for services; the owner's */
+    struct least_loaded members; /* of the actor: the slots by how many messages they have */
+    struct slot **slots;         /* 0 … n_slots-1, the ones from `size` on are draining */
     size_t n_slots;
     size_t size;            /* wanted */
     struct list available;  /* slots that can take a job, struct slot.available_link */
@@ -109,6 +112,8 @@ struct pool_options {
 
 /* Without slots. The strings are the owner's. */
 void pool_init(struct pool *pool, const struct pool_options *options);
+/* Makes the actor of a pool that takes messages; before its slots. 0 or -ENOMEM. */
+int pool_new_actor(struct pool *pool, struct message_context *messages, uint8_t log);
 /* All slots are stopped. */
 void pool_deinit(struct pool *pool);
 

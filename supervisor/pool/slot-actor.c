@@ -1,33 +1,66 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/log.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
-#include "supervisor/message/router.h"
 #include "supervisor/message/stand-in.h"
 #include "supervisor/pool/slot-private.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static struct actor_policy get_policy(const struct actor *actor)
+{
+    const struct slot *slot = actor->owner;
+
+    return actor_policy_from(slot->pool->config);
+}
+
+static bool is_stopped(const struct actor *actor)
+{
+    return slot_is_down(actor->owner);
+}
+
+static void on_inbox_used(struct actor *actor)
+{
+    slot_clock_messages(actor->owner);
+}
+
+static bool is_reserved(const struct actor *actor)
+{
+    return slot_job_waits(actor->owner);
+}
+
+static const struct actor_class SLOT_ACTOR = {
+    .kind = ACTOR_SLOT,
+    .deliver = delivery_to_inbox,
+    .feed = delivery_feed_inbox,
+    .policy = get_policy,
+    .is_stopped = is_stopped,
+    .inbox_used = on_inbox_used,
+    .inbox_reserved = is_reserved,
+};
+
 int slot_new_actor(struct slot *slot)
 {
-    int r;
+    struct actor *pool = slot->pool->actor;
 
     if (!slot_is_actor(slot))
         return 0;
-    r = actor_new(&slot->actor, slot_context(slot)->context, ACTOR_SLOT, slot->name);
-    if (r < 0)
-        return r;
-    slot->actor->slot = slot;
-    slot->actor->log = slot->pool->actor->log;
-    return 0;
+    return actor_new(&slot->actor, slot_context(slot)->messages,
+                     &(struct actor_options){.class = &SLOT_ACTOR,
+                                             .owner = slot,
+                                             .name = slot->name,
+                                             .pool = pool,
+                                             .log = pool->log});
 }
 
 void slot_free_actor(struct slot *slot)
 {
     if (slot->actor)
-        router_remove(slot->actor, "its place in the pool is gone");
+        actor_end(slot->actor, "its place in the pool is gone");
     slot->actor = NULL;
 }
 
@@ -58,10 +91,10 @@ void slot_review_actor(struct slot *slot)
 void slot_report_messages(struct slot *slot, struct death *death)
 {
     struct delivery_taken taken[DEATH_MESSAGES_MAX];
-    const struct actor_table *actors = slot_context(slot)->actors;
+    const struct actor_table *actors = &slot_context(slot)->messages->actors;
     size_t n;
 
-    if (!slot->actor || !slot->actor->endpoint)
+    if (!slot->actor || !slot->actor->inbox.endpoint)
         return;
     n = delivery_flight_recorder(slot->actor, taken, DEATH_MESSAGES_MAX);
     death->messages = n > 0 ? calloc(n, sizeof(*death->messages)) : NULL;
@@ -81,7 +114,7 @@ void slot_report_messages(struct slot *slot, struct death *death)
 
 void slot_recover_messages(struct slot *slot, struct death *death)
 {
-    if (slot->actor && slot->actor->endpoint)
+    if (slot->actor && slot->actor->inbox.endpoint)
         delivery_recover(slot->actor, death);
 }
 
@@ -93,15 +126,15 @@ void slot_swap_actors(struct slot *old, struct slot *successor)
     if (!place)
         return;
     stand_in_swap(stand_in, dying);
-    place->slot = successor;
-    stand_in->slot = old;
+    place->owner = successor;
+    stand_in->owner = old;
     successor->actor = place;
     old->actor = stand_in;
     successor->messages_measured = place->counters.consumed;
     old->messages_measured = stand_in->counters.consumed;
     successor->health.consumed_before = place->counters.consumed;
     old->health.consumed_before = stand_in->counters.consumed;
-    place->tells_clock = stand_in->tells_clock = false;
+    place->inbox_watched = stand_in->inbox_watched = false;
     successor->clocks_messages = old->clocks_messages = false;
     slot_review_actor(old);
     slot_review_actor(successor);

@@ -31,7 +31,7 @@ static bool slot_has_messages(const struct slot *slot)
 
     if (!actor || !slot->endpoint_open || !slot_is_up(slot))
         return false;
-    return slot_has_message_in_hand(slot) || (actor->n_inbox > 0 && !actor->paused);
+    return slot_has_message_in_hand(slot) || (actor->inbox.n_messages > 0 && !actor->paused);
 }
 
 static bool slot_is_watched(const struct slot *slot)
@@ -131,7 +131,7 @@ void slot_clock_started(struct slot *slot, const struct job *job)
 static void slot_wind_clock(struct slot *slot)
 {
     if (slot->actor)
-        slot->actor->tells_clock =
+        slot->actor->inbox_watched =
             slot->clocks_messages && !slot_has_messages(slot) && !slot_is_measured(slot);
     slot_arm_clock(slot);
 }

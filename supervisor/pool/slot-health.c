@@ -21,8 +21,9 @@ bool slot_has_message_in_hand(const struct slot *slot)
         return true;
     theirs = slot->endpoint.channel.theirs.header;
     /* Partners: the worker's stores around each handler. Compared, not followed. */
-    return actor->n_inbox > 0 && atomic_load_explicit(&theirs->taken, memory_order_relaxed) !=
-                                     atomic_load_explicit(&theirs->head, memory_order_relaxed);
+    return actor->inbox.n_messages > 0 &&
+           atomic_load_explicit(&theirs->taken, memory_order_relaxed) !=
+               atomic_load_explicit(&theirs->head, memory_order_relaxed);
 }
 
 /* The worker has begun its job, or a message. */

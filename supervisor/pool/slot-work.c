@@ -202,7 +202,7 @@ static int slot_on_record(struct endpoint *endpoint, const struct ring_record *r
     case PROTOCOL_CRASHED:
         return slot_on_crashed(slot, record);
     default:
-        return actor_request_on_record(slot->actor, record, true);
+        return actor_request_on_record(slot->actor, record);
     }
 }
 
@@ -289,12 +289,12 @@ int slot_assign(struct slot *slot, struct job *job)
         slot->output_mark = capture_position(&slot->process.output);
     r = slot_send_job(slot, job);
     if (slot->wants_room)
-        delivery_wake(slot->actor);
+        actor_wake(slot->actor);
     slot->wants_room = r == ENDPOINT_E_FULL;
-    slot->actor->full = slot->actor->full || slot->wants_room;
+    slot->actor->inbox.full = slot->actor->inbox.full || slot->wants_room;
     /* What it has just answered, one record and padding always fit (InlineMax= is bounded by that).
      */
-    if (r == ENDPOINT_E_FULL && slot->n_jobs == 0 && slot->actor->n_inbox == 0)
+    if (r == ENDPOINT_E_FULL && slot->n_jobs == 0 && slot->actor->inbox.n_messages == 0)
         endpoint_break(&slot->endpoint, "answers, but never gives back what it has read");
     if (r < 0 && slot_is_up(slot))
         slot_is_available(slot); /* ours is the fault: descriptors, memory */
@@ -333,8 +333,8 @@ int slot_send_stop(struct slot *slot)
     void *body;
     int r;
 
-    slot->actor->control |= MEMORY_CONTROL_STOP;
-    endpoint_set_control(&slot->endpoint, slot->actor->control);
+    slot->actor->inbox.control |= MEMORY_CONTROL_STOP;
+    endpoint_set_control(&slot->endpoint, slot->actor->inbox.control);
     r = endpoint_reserve(&slot->endpoint, 0, &body);
     if (r != 0)
         return r;

@@ -63,13 +63,13 @@ void fake_setup(void)
     fake_daemon.client_idle = USEC_INFINITY;
     fake_daemon.client_request = 30 * USEC_PER_SEC;
     ck_assert_int_eq(loop_new(&fake_context.loop, &options, &reason), 0);
+    message_context_init(&fake_context.messages);
     context_share(&fake_context);
     alarms_init(&fake_context.alarms, fake_context.loop);
     ck_assert_int_eq(job_table_init(&fake_context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&fake_context.events), 0);
     death_log_init(&fake_context.deaths, 100);
-    dead_letters_init(&fake_context.dead_letters, 100, 1 << 20);
-    schedule_table_init(&fake_context.schedules);
+    dead_letters_resize(&fake_context.messages.dead_letters, 100, 1 << 20);
     make_group();
     strcpy(directory, "/tmp/test-control-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(directory));
@@ -91,10 +91,9 @@ void fake_teardown(void)
     registry_remove(&fake_context.registry, fake_group);
     group_free(fake_group);
     registry_deinit(&fake_context.registry);
-    schedule_table_deinit(&fake_context.schedules);
+    message_context_deinit(&fake_context.messages);
     job_table_deinit(&fake_context.jobs);
     event_bus_deinit(&fake_context.events);
-    dead_letters_deinit(&fake_context.dead_letters);
     death_log_deinit(&fake_context.deaths);
     loop_free(fake_context.loop);
     unlink(fake_path);

@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "shared/protocol/job-bounds.h"
+#include "shared/protocol/job-options.h"
 #include "shared/ring/memory.h"
 #include "shared/ring/spin.h"
 #include "supervisor/config/keys/types.h"

@@ -2,8 +2,9 @@
 
 /* Lists in pages: complete whatever changes meanwhile, and never all at once. */
 
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/exchange.h"
+#include "supervisor/message/exchange-actor.h"
 #include "supervisor/message/router.h"
 #include "tests/unit/fake-client.h"
 #include <check.h>
@@ -133,7 +134,8 @@ static struct actor *make_exchange(void)
 {
     struct actor *exchange;
 
-    ck_assert_int_eq(router_add_exchange(&fake_context, "x", EXCHANGE_TYPED_MULTI, &exchange), 0);
+    ck_assert_int_eq(
+        exchange_actor_new(&exchange, &fake_context.messages, "x", EXCHANGE_TYPED_MULTI), 0);
     return exchange;
 }
 
@@ -152,7 +154,7 @@ START_TEST(subscriptions_are_listed_page_by_page_over_many_turns)
     struct actor *exchange = make_exchange();
 
     for (int i = 0; i < MANY; i++)
-        subscribe(exchange->exchange, &fake_group->cell->pool.actor->subscriptions, i);
+        subscribe(actor_exchange(exchange), &fake_group->cell->pool.actor->subscriptions, i);
     check_list("Actors.ListSubscriptions", "\"exchange\":\"x\",", "subscriptions");
 }
 END_TEST
@@ -162,10 +164,10 @@ START_TEST(an_exchange_that_goes_in_the_middle_ends_the_list_of_its_subscription
     struct actor *exchange = make_exchange();
 
     for (int i = 0; i < MANY; i++)
-        subscribe(exchange->exchange, &fake_group->cell->pool.actor->subscriptions, i);
+        subscribe(actor_exchange(exchange), &fake_group->cell->pool.actor->subscriptions, i);
     send_list("Actors.ListSubscriptions", "\"exchange\":\"x\",", 0, 1000);
-    run_into(&exchange->exchange->cursors);
-    router_remove(exchange, "deleted");
+    run_into(&actor_exchange(exchange)->cursors);
+    actor_end(exchange, "deleted");
     json_decref(parameters_of(fake_receive(client)));
 }
 END_TEST
@@ -176,11 +178,11 @@ static const char text[] = "Long enough that a page of them takes several turns:
 
 static void add_letters(enum dead_letter_reason reason, int n)
 {
-    fake_context.dead_letters.max = UINT64_MAX;
-    fake_context.dead_letters.memory_max = UINT64_MAX;
+    fake_context.messages.dead_letters.max = UINT64_MAX;
+    fake_context.messages.dead_letters.memory_max = UINT64_MAX;
     for (int i = 0; i < n; i++)
         ck_assert_uint_ne(
-            dead_letter_add(&fake_context.dead_letters,
+            dead_letter_add(&fake_context.messages.dead_letters,
                             &(struct dead_letter_facts){.reason = reason, .text = text}, NULL),
             0);
 }
@@ -197,13 +199,13 @@ END_TEST
 /* Messages are evicted while they are listed: those at the cursor too, and in whatever order. */
 START_TEST(dead_letters_that_go_while_they_are_listed_take_nothing_along)
 {
-    struct dead_letters *letters = &fake_context.dead_letters;
+    struct dead_letters *letters = &fake_context.messages.dead_letters;
     uint64_t expected = 0;
     json_t *page;
 
     add_letters(DEAD_GONE, 900);
     send_list("Actors.ListDeadLetters", "", 0, 1000);
-    run_into(&fake_context.dead_letters.cursors);
+    run_into(&fake_context.messages.dead_letters.cursors);
     for (uint64_t id = 1; id <= 900; id++) {
         struct dead_letter *letter = dead_letter_find(letters, id);
 
@@ -227,11 +229,11 @@ START_TEST(who_goes_in_the_middle_of_a_list_leaves_nothing_behind)
     add_letters(DEAD_GONE, MANY);
     client = other;
     send_list("Actors.ListDeadLetters", "", 0, 1000);
-    run_into(&fake_context.dead_letters.cursors);
+    run_into(&fake_context.messages.dead_letters.cursors);
     fake_disconnect(other);
     client = first;
     fake_settle();
-    ck_assert(list_empty(&fake_context.dead_letters.cursors));
+    ck_assert(list_empty(&fake_context.messages.dead_letters.cursors));
 }
 END_TEST
 
@@ -305,7 +307,7 @@ START_TEST(a_oneway_purge_is_carried_out)
     fake_send(client, "{\"method\":\"io.troupe.Actors.Purge\",\"oneway\":true,"
                       "\"parameters\":{\"filter\":{}}}");
     json_decref(parameters_of(fake_ask(client, "{\"method\":\"io.troupe.Supervisor.GetInfo\"}")));
-    ck_assert_ptr_null(dead_letter_find(&fake_context.dead_letters, MANY));
+    ck_assert_ptr_null(dead_letter_find(&fake_context.messages.dead_letters, MANY));
 }
 END_TEST
 

@@ -165,13 +165,14 @@ static void setup(void)
     context.config = &daemon_config;
     context.runtime_directory = "/tmp";
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    message_context_init(&context.messages);
     context_share(&context);
     ck_assert_int_eq(process_context_init(&context.process, context.loop, ends.channel), 0);
     alarms_init(&context.alarms, context.loop);
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
     ck_assert_int_eq(event_bus_init(&context.events), 0);
     death_log_init(&context.deaths, 100);
-    dead_letters_init(&context.dead_letters, 100, 1 << 20);
+    dead_letters_resize(&context.messages.dead_letters, 100, 1 << 20);
     backoff_random_seed(&context.random, 1);
     make_config(2);
     ck_assert_int_eq(group_new(&group, &context.groups, config), 0);
@@ -240,7 +241,7 @@ static void teardown(void)
     timer_disarm(loop_timers(context.loop), &give_up);
     job_table_deinit(&context.jobs);
     event_bus_deinit(&context.events);
-    dead_letters_deinit(&context.dead_letters);
+    message_context_deinit(&context.messages);
     death_log_deinit(&context.deaths);
     process_context_deinit(&context.process);
     loop_free(context.loop);
@@ -354,7 +355,7 @@ START_TEST(J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports)
 
     group_start(group);
     run_jobs();
-    dead_letter_walk_begin(&walk, &context.dead_letters, false);
+    dead_letter_walk_begin(&walk, &context.messages.dead_letters, false);
     for (; (envelope = dead_letter_walk_next(&walk)); n++) {
         const bool crashed = strcmp(envelope->job, protocol_id_format(&crash->id, id)) == 0;
 

@@ -96,6 +96,7 @@ static void setup(void)
     registry_init(&context.registry);
     context.config = &daemon_config;
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    message_context_init(&context.messages);
     context_share(&context);
     ck_assert_int_eq(process_context_init(&context.process, context.loop, -1), 0);
     ck_assert_int_eq(job_table_init(&context.jobs), 0);
@@ -110,6 +111,7 @@ static void teardown(void)
     drop_group();
     registry_deinit(&context.registry);
     event_unsubscribe(&subscriber);
+    message_context_deinit(&context.messages);
     job_table_deinit(&context.jobs);
     event_bus_deinit(&context.events);
     death_log_deinit(&context.deaths);

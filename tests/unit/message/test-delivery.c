@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint.h"
-#include "supervisor/context.h"
+#include "supervisor/event/event.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/delivery.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/router.h"
 #include <check.h>
 #include <errno.h>
@@ -15,7 +17,8 @@
 #define FILLER_SIZE (UINT32_C(1) << 18)
 #define FILLER_KIND 5
 
-static struct context context;
+static struct message_context context;
+static struct event_bus events;
 static struct endpoint endpoint;
 static struct channel peer;
 static struct actor *actor;
@@ -34,6 +37,12 @@ static void on_broken(struct endpoint *self, const char *what)
 
 static const struct endpoint_handler HANDLER = {.consumed = on_consumed, .broken = on_broken};
 
+static const struct actor_class CLIENT = {
+    .kind = ACTOR_CLIENT,
+    .deliver = delivery_to_inbox,
+    .feed = delivery_feed_inbox,
+};
+
 static void setup(void)
 {
     const struct loop_options options = {0};
@@ -42,14 +51,11 @@ static void setup(void)
     struct channel_fds theirs;
     const char *reason;
 
-    context = (struct context){0};
+    message_context_init(&context);
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
-    context_share(&context);
-    ck_assert_int_eq(event_bus_init(&context.events), 0);
-    dead_letters_init(&context.dead_letters, 1000, 1 << 20);
-    alarms_init(&context.alarms, context.loop);
-    ask_table_init(&context.asks);
-    schedule_table_init(&context.schedules);
+    ck_assert_int_eq(event_bus_init(&events), 0);
+    context.events = &events;
+    dead_letters_resize(&context.dead_letters, 1000, 1 << 20);
     ck_assert_int_eq(endpoint_init(&endpoint, context.loop, &sizes, &HANDLER, &fds), 0);
     theirs = (struct channel_fds){
         .inbox = fcntl(fds.channel.inbox, F_DUPFD_CLOEXEC, 0),
@@ -59,22 +65,19 @@ static void setup(void)
     };
     endpoint_forget_fds(&endpoint, &fds);
     ck_assert_int_eq(channel_open(&peer, &theirs), 0);
-    ck_assert_int_eq(actor_new(&actor, &context, ACTOR_CLIENT, "actor"), 0);
+    ck_assert_int_eq(
+        actor_new(&actor, &context, &(struct actor_options){.class = &CLIENT, .name = "actor"}), 0);
     delivery_attach(actor, &endpoint);
     delivery_set_up(actor, true);
 }
 
 static void teardown(void)
 {
-    router_remove(actor, "the test is over");
+    actor_end(actor, "the test is over");
     endpoint_deinit(&endpoint);
     channel_deinit(&peer);
-    actor_table_deinit(&context.actors);
-    ask_table_deinit(&context.asks);
-    schedule_table_deinit(&context.schedules);
-    alarms_deinit(&context.alarms);
-    dead_letters_deinit(&context.dead_letters);
-    event_bus_deinit(&context.events);
+    message_context_deinit(&context);
+    event_bus_deinit(&events);
     loop_free(context.loop);
 }
 
@@ -107,7 +110,7 @@ static uint64_t send_message(const char *type)
 {
     const struct topic topic = {.type = type, .type_size = (uint32_t)strlen(type)};
     struct envelope *envelope = envelope_new(PROTOCOL_MESSAGE, &topic);
-    const uint64_t id = actor_next_id(&context);
+    const uint64_t id = message_context_next_id(&context);
 
     ck_assert_ptr_nonnull(envelope);
     envelope->id = id;

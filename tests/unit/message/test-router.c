@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/context.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor-name.h"
 #include "supervisor/message/delivery.h"
+#include "supervisor/message/exchange-actor.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
 #include "supervisor/message/stand-in.h"
@@ -11,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct context context;
+static struct context whole;
+static struct message_context context;
 static usec_t wall;
 
 static usec_t fake_realtime(void)
@@ -24,41 +29,38 @@ static void setup(void)
     const struct loop_options options = {0};
     const char *reason;
 
-    context = (struct context){0};
-    registry_init(&context.registry);
+    message_context_init(&context);
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
-    context_share(&context);
-    ck_assert_int_eq(event_bus_init(&context.events), 0);
-    dead_letters_init(&context.dead_letters, 1000, 1 << 20);
-    alarms_init(&context.alarms, context.loop);
-    context.alarms.realtime = fake_realtime;
+    ck_assert_int_eq(event_bus_init(&whole.events), 0);
+    context.events = &whole.events;
+    dead_letters_resize(&context.dead_letters, 1000, 1 << 20);
+    context.alarms = &whole.alarms;
+    alarms_init(context.alarms, context.loop);
+    context.alarms->realtime = fake_realtime;
     wall = 1000 * USEC_PER_SEC;
-    ask_table_init(&context.asks);
-    schedule_table_init(&context.schedules);
 }
 
 static void teardown(void)
 {
-    struct actor *actor;
-    size_t cursor = 0;
-
-    while ((actor = actor_next(&context.actors, &cursor)))
-        router_remove(actor, "the test is over");
-    actor_table_deinit(&context.actors);
-    ask_table_deinit(&context.asks);
-    schedule_table_deinit(&context.schedules);
-    alarms_deinit(&context.alarms);
-    dead_letters_deinit(&context.dead_letters);
-    event_bus_deinit(&context.events);
+    message_context_deinit(&context);
+    alarms_deinit(&whole.alarms);
+    event_bus_deinit(&whole.events);
     loop_free(context.loop);
 }
+
+static const struct actor_class CLIENT = {
+    .kind = ACTOR_CLIENT,
+    .deliver = delivery_to_inbox,
+    .feed = delivery_feed_inbox,
+};
 
 /* One without rings: everything waits in its mailbox. */
 static struct actor *new_actor(const char *name)
 {
     struct actor *actor;
 
-    ck_assert_int_eq(actor_new(&actor, &context, ACTOR_CLIENT, name), 0);
+    ck_assert_int_eq(
+        actor_new(&actor, &context, &(struct actor_options){.class = &CLIENT, .name = name}), 0);
     return actor;
 }
 
@@ -103,7 +105,7 @@ START_TEST(a_reference_outlives_its_actor_and_never_finds_another)
 
     ck_assert_ptr_eq(actor_get(&context.actors, reference), first);
     ck_assert_ptr_null(actor_get(&context.actors, 0));
-    router_remove(first, "gone");
+    actor_end(first, "gone");
     struct actor *second = new_actor("second");
     ck_assert_uint_eq((uint32_t)second->reference, (uint32_t)reference);
     ck_assert_ptr_null(actor_get(&context.actors, reference));
@@ -120,7 +122,7 @@ START_TEST(what_waits_for_an_actor_that_goes_away_becomes_dead_letters)
     ck_assert_int_eq(tell(actor->reference, "a"), 0);
     ck_assert_int_eq(tell(actor->reference, "b"), 0);
     ck_assert_str_eq(waiting(actor), "a b ");
-    router_remove(actor, "gone");
+    actor_end(actor, "gone");
     ck_assert_uint_eq(dead(DEAD_GONE), 2);
 }
 END_TEST
@@ -130,16 +132,14 @@ END_TEST
 START_TEST(names_are_taken_once_and_go_with_their_actor)
 {
     struct actor *a = new_actor("a"), *b = new_actor("b");
-    uint64_t found;
 
     ck_assert_int_eq(actor_register(a, "bank"), 0);
     ck_assert_int_eq(actor_register(a, "bank"), 0);
     ck_assert_int_eq(actor_register(b, "bank"), ACTOR_E_EXISTS);
     ck_assert(!actor_deregister(b, "bank"));
-    ck_assert_int_eq(router_find(&context, "bank", &found), 0);
-    ck_assert_uint_eq(found, a->reference);
-    router_remove(a, "gone");
-    ck_assert_int_eq(router_find(&context, "bank", &found), ROUTER_E_GONE);
+    ck_assert_ptr_eq(actor_by_address(&context, "bank"), a);
+    actor_end(a, "gone");
+    ck_assert_ptr_null(actor_by_address(&context, "bank"));
     ck_assert_int_eq(actor_register(b, "bank"), 0);
     ck_assert(actor_deregister(b, "bank"));
     ck_assert(!actor_deregister(b, "bank"));
@@ -218,20 +218,20 @@ START_TEST(an_exchange_keeps_what_comes_while_it_is_paused)
     struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
     const struct topic all = topic_of("");
 
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, &exchange), 0);
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_SINGLE, &b), ACTOR_E_EXISTS);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&b, &context, "news", EXCHANGE_SINGLE), ACTOR_E_EXISTS);
     b = new_actor("b");
     ck_assert_int_eq(tell(exchange->reference, "early"), ROUTER_E_NO_MATCH);
-    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
-    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
-    router_pause(exchange);
+    exchange_subscribe(actor_exchange(exchange), &a->subscriptions, &all);
+    exchange_subscribe(actor_exchange(exchange), &b->subscriptions, &all);
+    delivery_pause(exchange);
     ck_assert_int_eq(tell(exchange->reference, "x"), 0);
     ck_assert_str_eq(waiting(a), "");
-    router_resume(exchange);
-    delivery_on_turn(&exchange->feed);
+    delivery_resume(exchange);
+    exchange->feed.fn(&exchange->feed);
     ck_assert_str_eq(waiting(a), "x ");
     ck_assert_str_eq(waiting(b), "x ");
-    router_remove(exchange, "deleted");
+    actor_end(exchange, "deleted");
     ck_assert(list_empty(&a->subscriptions.subscriptions));
 }
 END_TEST
@@ -242,24 +242,24 @@ START_TEST(an_exchange_that_goes_on_hands_out_a_part_in_each_turn)
     const struct topic all = topic_of("");
     unsigned turns = 0;
 
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, &exchange), 0);
-    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
-    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
-    router_pause(exchange);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    exchange_subscribe(actor_exchange(exchange), &a->subscriptions, &all);
+    exchange_subscribe(actor_exchange(exchange), &b->subscriptions, &all);
+    delivery_pause(exchange);
     for (unsigned i = 0; i < 1000; i++)
         ck_assert_int_eq(tell(exchange->reference, "x"), 0);
-    router_resume(exchange);
-    delivery_on_turn(&exchange->feed);
+    delivery_resume(exchange);
+    exchange->feed.fn(&exchange->feed);
     ck_assert_uint_le(a->mailbox.n, 125);
     ck_assert_int_eq(tell(exchange->reference, "last"), 0);
     for (; !mailbox_idle(&exchange->mailbox); turns++)
-        delivery_on_turn(&exchange->feed);
+        exchange->feed.fn(&exchange->feed);
     ck_assert_uint_ge(turns, 7);
     ck_assert_uint_eq(a->mailbox.n, 1001);
     ck_assert_uint_eq(b->mailbox.n, 1001);
     ck_assert_mem_eq(list_entry(a->mailbox.messages.prev, struct envelope, link)->topic.type,
                      "last", 4);
-    router_remove(exchange, "deleted");
+    actor_end(exchange, "deleted");
 }
 END_TEST
 
@@ -268,14 +268,14 @@ START_TEST(there_are_only_so_many_exchanges)
     struct actor *exchange = NULL, *more;
     char name[16];
 
-    for (unsigned i = 0; i < ACTOR_EXCHANGES_MAX; i++) {
+    for (unsigned i = 0; i < EXCHANGES_MAX; i++) {
         (void)snprintf(name, sizeof(name), "x%u", i);
-        ck_assert_int_eq(router_add_exchange(&context, name, EXCHANGE_SINGLE, &exchange), 0);
+        ck_assert_int_eq(exchange_actor_new(&exchange, &context, name, EXCHANGE_SINGLE), 0);
     }
-    ck_assert_int_eq(router_add_exchange(&context, "more", EXCHANGE_SINGLE, &more),
+    ck_assert_int_eq(exchange_actor_new(&more, &context, "more", EXCHANGE_SINGLE),
                      ACTOR_E_TOO_MANY);
-    router_remove(exchange, "gone");
-    ck_assert_int_eq(router_add_exchange(&context, "more", EXCHANGE_SINGLE, &more), 0);
+    actor_end(exchange, "gone");
+    ck_assert_int_eq(exchange_actor_new(&more, &context, "more", EXCHANGE_SINGLE), 0);
 }
 END_TEST
 
@@ -284,10 +284,10 @@ START_TEST(exchanges_in_a_circle_end)
     struct actor *a, *b;
     const struct topic all = topic_of("");
 
-    ck_assert_int_eq(router_add_exchange(&context, "a", EXCHANGE_TYPED_MULTI, &a), 0);
-    ck_assert_int_eq(router_add_exchange(&context, "b", EXCHANGE_TYPED_MULTI, &b), 0);
-    exchange_subscribe(a->exchange, &b->subscriptions, &all);
-    exchange_subscribe(b->exchange, &a->subscriptions, &all);
+    ck_assert_int_eq(exchange_actor_new(&a, &context, "a", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&b, &context, "b", EXCHANGE_TYPED_MULTI), 0);
+    exchange_subscribe(actor_exchange(a), &b->subscriptions, &all);
+    exchange_subscribe(actor_exchange(b), &a->subscriptions, &all);
     (void)tell(a->reference, "x");
     ck_assert_uint_eq(dead(DEAD_LOOP), 1);
 }
@@ -345,7 +345,7 @@ START_TEST(an_ask_of_nobody_fails_and_tells_once)
     uint64_t handle, gone = actor->reference;
 
     ck_assert_int_eq(ask(gone, "", USEC_INFINITY, &handle), 0);
-    router_remove(actor, "gone");
+    actor_end(actor, "gone");
     ck_assert_uint_eq(answered.n, 1);
     ck_assert_int_eq(answered.error, ENOENT);
     ck_assert_int_eq(ask(gone, "", USEC_INFINITY, &handle), ROUTER_E_GONE);
@@ -359,13 +359,13 @@ START_TEST(an_ask_through_an_exchange_fails_with_its_last_copy)
     const struct topic all = topic_of("");
     uint64_t handle;
 
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, &exchange), 0);
-    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
-    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    exchange_subscribe(actor_exchange(exchange), &a->subscriptions, &all);
+    exchange_subscribe(actor_exchange(exchange), &b->subscriptions, &all);
     ck_assert_int_eq(ask(exchange->reference, "", USEC_INFINITY, &handle), 0);
-    router_remove(a, "gone");
+    actor_end(a, "gone");
     ck_assert_uint_eq(answered.n, 0);
-    router_remove(b, "gone");
+    actor_end(b, "gone");
     ck_assert_uint_eq(answered.n, 1);
 }
 END_TEST
@@ -377,9 +377,9 @@ START_TEST(only_those_who_got_it_may_reply_to_an_ask_through_an_exchange)
     uint64_t handle;
     struct ask *entry;
 
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, &exchange), 0);
-    exchange_subscribe(exchange->exchange, &a->subscriptions, &all);
-    exchange_subscribe(exchange->exchange, &b->subscriptions, &all);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    exchange_subscribe(actor_exchange(exchange), &a->subscriptions, &all);
+    exchange_subscribe(actor_exchange(exchange), &b->subscriptions, &all);
     ck_assert_int_eq(ask(exchange->reference, "", USEC_INFINITY, &handle), 0);
     entry = ask_get(&context.asks, handle);
     ck_assert(!ask_may_reply(entry, a->reference)); /* it waits for it */
@@ -400,7 +400,7 @@ START_TEST(an_ask_counts_for_each_who_gets_it)
         .asker = asker, .wanted = topic_of(""), .timeout = USEC_INFINITY};
     struct ask *first, *second;
 
-    ck_assert_int_eq(router_add_exchange(&context, "news", EXCHANGE_TYPED_MULTI, &exchange), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
     subscriber = new_actor("subscriber");
     ck_assert_int_eq(ask_new(&first, &context, &options), 0);
     ck_assert_int_eq(ask_share(first, 2 * ACTOR_ASKS_MAX), 0); /* alone */
@@ -510,11 +510,11 @@ START_TEST(a_stand_in_that_outlives_its_place_is_on_its_own)
 {
     struct actor *place = new_actor("place"), *stand_in = new_actor("place");
 
-    stand_in_set(stand_in, place);
+    actor_set_place(stand_in, place);
     ck_assert_ptr_eq(actor_self(stand_in), place);
     stand_in_swap(stand_in, false);
     ck_assert_ptr_null(place->waits_for);
-    router_remove(place, "the test wants it");
+    actor_end(place, "the test wants it");
     ck_assert_ptr_eq(actor_self(stand_in), stand_in);
 }
 END_TEST
@@ -559,7 +559,7 @@ START_TEST(P8_a_death_notice_about_something_unknown_is_a_dead_letter)
     ck_assert(!monitor_remove(observer, reference)); /* who is alive has no notice */
     ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 0);
     ck_assert_int_eq(monitor_add(observer, reference), 0);
-    router_remove(monitored, "gone");
+    actor_end(monitored, "gone");
     ck_assert(!monitor_remove(observer, reference));
     ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 1);
     ck_assert(!monitor_remove(observer, 0));
@@ -573,7 +573,7 @@ START_TEST(a_monitor_tells_once_and_at_once_of_what_is_gone)
     struct endpoint *never_read = (struct endpoint *)(uintptr_t)&context;
     uint64_t reference = monitored->reference;
 
-    observer->endpoint = never_read; /* only looked at for being there */
+    observer->inbox.endpoint = never_read; /* only looked at for being there */
     ck_assert_int_eq(monitor_add(observer, reference), 0);
     ck_assert_int_eq(monitor_add(observer, reference), 0);
     ck_assert(list_empty(&observer->mailbox.answers));
@@ -585,14 +585,14 @@ START_TEST(a_monitor_tells_once_and_at_once_of_what_is_gone)
     mailbox_take(&observer->mailbox, envelope);
     envelope_free(envelope);
     ck_assert(list_empty(&observer->mailbox.answers));
-    router_remove(monitored, "gone");
+    actor_end(monitored, "gone");
     ck_assert_int_eq(monitor_add(observer, reference), 0);
     envelope = mailbox_next(&observer->mailbox, true);
     ck_assert_ptr_nonnull(envelope);
     mailbox_take(&observer->mailbox, envelope);
     envelope_free(envelope);
     ck_assert(!monitor_remove(observer, reference));
-    observer->endpoint = NULL;
+    observer->inbox.endpoint = NULL;
 }
 END_TEST
 
@@ -612,18 +612,19 @@ START_TEST(who_gives_reason_for_many_lines_is_heard_no_more_and_others_are)
 {
     struct actor *loud = new_actor("loud");
 
-    ck_assert_int_eq(limited_log_init(&context.log, context.loop), 0);
+    ck_assert_int_eq(limited_log_init(&whole.log, context.loop), 0);
+    context.log = &whole.log;
     n_lines = 0;
     log_set_sink(count_line);
     for (int i = 0; i < 10000; i++)
         (void)monitor_remove(loud, 0);
     ck_assert_uint_eq(n_lines, LIMITED_LOG_BURST);
-    limited_log_write(&context.log, "other", LOG_LEVEL_NOTICE, "something");
+    limited_log_write(&whole.log, "other", LOG_LEVEL_NOTICE, "something");
     ck_assert_uint_eq(n_lines, LIMITED_LOG_BURST + 1);
     for (int i = 0; i < 10000; i++)
-        limited_log_write(&context.log, NULL, LOG_LEVEL_NOTICE, "nobody cares");
+        limited_log_write(&whole.log, NULL, LOG_LEVEL_NOTICE, "nobody cares");
     ck_assert_uint_eq(n_lines, 2 * LIMITED_LOG_BURST + 1);
-    limited_log_deinit(&context.log);
+    limited_log_deinit(&whole.log);
     ck_assert_uint_eq(n_lines, 2 * LIMITED_LOG_BURST + 3); /* summed up */
     log_set_sink(NULL);
 }
@@ -800,7 +801,7 @@ START_TEST(no_actor_takes_the_memory_of_others_timers)
     ck_assert_uint_eq(n, (SCHEDULES_PER_ACTOR_MEMORY_MAX >> 20) - 1);
     ck_assert_int_eq(schedule_for(greedy, modest, 0, 1 << 20, &id), SCHEDULE_E_SHARE);
     ck_assert_int_eq(schedule_for(modest, modest, 0, 1 << 20, &id), 0);
-    router_remove(greedy, "gone"); /* what it has set goes on, and counts for all alone */
+    actor_end(greedy, "gone"); /* what it has set goes on, and counts for all alone */
     ck_assert_uint_eq(context.schedules.n_armed, n + 1);
     ck_assert_uint_eq(schedule_cancel_type(modest, "tick", 4, NULL), n + 1);
     ck_assert_uint_eq(context.schedules.bytes, 0);
@@ -814,7 +815,7 @@ START_TEST(timers_end_with_their_recipient)
 
     schedule(actor, 1000, 1000, false, "a");
     schedule(actor, wall + 1000, 0, true, "b");
-    router_remove(actor, "gone");
+    actor_end(actor, "gone");
     ck_assert_uint_eq(context.schedules.n_armed, 0);
 }
 END_TEST
@@ -828,7 +829,7 @@ START_TEST(a_date_follows_the_wall_clock)
     run_timers(now + USEC_PER_SEC);
     ck_assert_str_eq(waiting(actor), "");
     wall += 3600 * USEC_PER_SEC;
-    alarms_review(&context.alarms);
+    alarms_review(&whole.alarms);
     run_timers(now + 2 * USEC_PER_SEC);
     ck_assert_str_eq(waiting(actor), "date ");
 }
@@ -858,7 +859,7 @@ START_TEST(C6_a_periodic_timer_does_not_catch_up_on_missed_periods)
     uint64_t id = schedule(actor, wall + 1000, 1000, true, "beat");
 
     wall += 10500; /* nine and a half periods too late */
-    alarms_review(&context.alarms);
+    alarms_review(&whole.alarms);
     run_timers(now + 20000);
     ck_assert_str_eq(waiting(actor), "beat ");
     wall += 499;
@@ -882,7 +883,7 @@ static uint64_t beats_in_three_seconds(struct actor *owner, struct actor *to, un
                                              .realtime = true,
                                              .topic = &topic};
     const usec_t now = loop_now(context.loop);
-    const uint64_t before = actor_next_id(&context);
+    const uint64_t before = message_context_next_id(&context);
     uint64_t id;
 
     for (unsigned i = 0; i < n; i++)
@@ -893,7 +894,7 @@ static uint64_t beats_in_three_seconds(struct actor *owner, struct actor *to, un
     }
     ck_assert_uint_eq(context.schedules.n_armed, n);
     schedule_forget(to);
-    return actor_next_id(&context) - before - 1;
+    return message_context_next_id(&context) - before - 1;
 }
 
 START_TEST(periodic_timers_of_one_owner_go_off_so_often_and_no_more)
@@ -918,7 +919,7 @@ START_TEST(periodic_timers_whose_owner_is_gone_are_bounded_as_well)
     for (unsigned i = 0; i < 100; i++)
         ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
     ck_assert_uint_eq(owner->timers.beats.wanted, 100 * UINT64_C(1000000));
-    router_remove(owner, "gone");
+    actor_end(owner, "gone");
     ck_assert_uint_eq(context.schedules.beats.granted, 0);
     timer_queue_run(loop_timers(context.loop), loop_now(context.loop) + 1000, SIZE_MAX);
     ck_assert_uint_eq(context.schedules.orphans.wanted, 100 * UINT64_C(1000000));

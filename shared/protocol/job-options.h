@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What the submitter of a job may choose and a requeue keeps. PROTOCOL_DEFAULT_RETRIES,
+ * PROTOCOL_DEFAULT_USEC and PROTOCOL_DEFAULT_PRIORITY stand for the group's own value.
+ */
+
+#include "shared/base/clock.h"
+#include "shared/protocol/protocol.h"
+#include <stdint.h>
+
+#define JOB_RETRIES_MAX 1000000u
+#define JOB_BACKOFF_MAX (24 * 3600 * USEC_PER_SEC)
+/* A start may be delayed by so much. */
+#define JOB_DELAY_MAX (366 * 24 * 3600 * USEC_PER_SEC)
+
+struct job_options {
+    uint32_t max_retries;
+    usec_t timeout; /* per attempt; 0 = none */
+    usec_t backoff_min, backoff_max;
+    uint8_t priority;
+};
+
+#define JOB_OPTIONS_DEFAULT                                                                        \
+    {                                                                                              \
+        .max_retries = PROTOCOL_DEFAULT_RETRIES, .timeout = PROTOCOL_DEFAULT_USEC,                 \
+        .backoff_min = PROTOCOL_DEFAULT_USEC, .backoff_max = PROTOCOL_DEFAULT_USEC,                \
+        .priority = PROTOCOL_DEFAULT_PRIORITY,                                                     \
+    }

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/actor-name.h"
+
+#include "shared/protocol/protocol-requests.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/message-context.h"
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool actor_name_valid(const char *name, size_t size)
+{
+    if (size == 0 || size > PROTOCOL_ACTOR_NAME_MAX || !strchr(ACTOR_NAME_FIRST, name[0]))
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if (name[i] == '\0' || !strchr(ACTOR_NAME_FIRST "._:-", name[i]))
+            return false;
+    return name[0] != '\0';
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct actor_name *)a)->name, ((const struct actor_name *)b)->name);
+}
+
+static struct actor_name *find(const struct message_context *context, const char *name)
+{
+    const struct actor_name wanted = {.name = (char *)(uintptr_t)name};
+    void *node = tfind(&wanted, &context->names, compare);
+
+    return node ? *(struct actor_name **)node : NULL;
+}
+
+struct actor *actor_by_name(const struct message_context *context, const char *name)
+{
+    struct actor_name *found = find(context, name);
+
+    return found ? found->actor : NULL;
+}
+
+static bool find_in_groups(const struct message_context *context, const char *address,
+                           struct actor **ret)
+{
+    *ret = NULL;
+    return context->find_in_groups && context->find_in_groups(context->groups, address, ret);
+}
+
+struct actor *actor_by_address(const struct message_context *context, const char *address)
+{
+    struct actor *actor;
+
+    return find_in_groups(context, address, &actor) ? actor : actor_by_name(context, address);
+}
+
+static int add(struct actor *actor, const char *name)
+{
+    struct actor_name *entry = calloc(1, sizeof(*entry));
+
+    if (!entry)
+        return -ENOMEM;
+    entry->actor = actor;
+    entry->name = strdup(name);
+    if (!entry->name || !tsearch(entry, &actor->context->names, compare)) {
+        free(entry->name);
+        free(entry);
+        return -ENOMEM;
+    }
+    list_push_back(&actor->names, &entry->link);
+    actor->n_names++;
+    return 0;
+}
+
+int actor_publish(struct actor *actor)
+{
+    return add(actor, actor->name);
+}
+
+int actor_register(struct actor *actor, const char *name)
+{
+    struct actor *owner, *found;
+
+    if (!actor_name_valid(name, strlen(name)))
+        return ACTOR_E_BAD_NAME;
+    owner = actor_by_name(actor->context, name);
+    if (owner == actor)
+        return 0;
+    if (owner || find_in_groups(actor->context, name, &found))
+        return ACTOR_E_EXISTS;
+    if (actor->n_names >= ACTOR_NAMES_MAX)
+        return ACTOR_E_TOO_MANY;
+    return add(actor, name);
+}
+
+static void forget(struct actor_name *entry)
+{
+    struct actor *actor = entry->actor;
+
+    (void)tdelete(entry, &actor->context->names, compare);
+    list_unlink(&entry->link);
+    actor->n_names--;
+    free(entry->name);
+    free(entry);
+}
+
+bool actor_deregister(struct actor *actor, const char *name)
+{
+    struct actor_name *entry = find(actor->context, name);
+
+    if (!entry || entry->actor != actor)
+        return false;
+    forget(entry);
+    return true;
+}
+
+void actor_deregister_all(struct actor *actor)
+{
+    struct list *node;
+
+    while ((node = list_first(&actor->names)))
+        forget(list_entry(node, struct actor_name, link));
+}

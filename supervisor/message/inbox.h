@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The inbox of the worker or client that fills an actor, and what is known of what lies in it. It
+ * goes with the worker when two workers swap places.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define INBOX_RECENT 16
+
+struct inbox {
+    struct endpoint *endpoint;     /* NULL = there is no worker */
+    uint32_t control;              /* enum memory_control, as in the ring's header */
+    uint32_t n_messages;           /* not known to be consumed */
+    uint32_t n_pooled;             /* of these, for the pool */
+    uint32_t settled;              /* cursor behind the last message that was reported on */
+    uint32_t recent[INBOX_RECENT]; /* cursors of the last messages taken: the flight recorder */
+    uint32_t n_recent;             /* ever */
+    bool full;                     /* delivery_on_space() will come */
+    bool held_up; /* its outbox is not read until the worker has read the answers that wait */
+    bool owed;    /* an answer finds no room in it, so messages must not take the room */
+};

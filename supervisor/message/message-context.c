@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/message-context.h"
+
+#include "supervisor/message/actor-end.h"
+#include <assert.h>
+
+void message_context_init(struct message_context *context)
+{
+    *context = (struct message_context){0};
+    ask_table_init(&context->asks);
+    schedule_table_init(&context->schedules);
+    dead_letters_init(&context->dead_letters, 0, 0);
+}
+
+void message_context_deinit(struct message_context *context)
+{
+    struct actor *actor;
+    size_t cursor = 0;
+
+    while ((actor = actor_next(&context->actors, &cursor)))
+        actor_end(actor, "the supervisor is stopping");
+    assert(!context->names);
+    actor_table_deinit(&context->actors);
+    ask_table_deinit(&context->asks);
+    schedule_table_deinit(&context->schedules);
+    dead_letters_deinit(&context->dead_letters);
+}
