@@ -1,60 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/index.h"
 
-#include "shared/base/clock.h"
+#include "shared/base/hash.h"
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
 
 #define PLACES_MIN 8u
 
 /* ---- which number goes where ---- */
-
-static uint64_t index_secret(void)
-{
-    static uint64_t secret;
-
-    /* Too early in the life of the machine for random bytes: nobody attacks yet. */
-    if (secret == 0 && getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != sizeof(secret))
-        secret = clock_now();
-    secret |= 1;
-    return secret;
-}
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
-    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
-    return x ^ x >> 32;
-}
-
-uint64_t index_key(const void *bytes, size_t size)
-{
-    uint64_t key = mix(size ^ index_secret()), part;
-
-    for (size_t at = 0; at < size; at += sizeof(part)) {
-        part = 0;
-        memcpy(&part, (const uint8_t *)bytes + at,
-               size - at < sizeof(part) ? size - at : sizeof(part));
-        key = mix(key ^ part);
-    }
-    return key;
-}
 
 static uint32_t power_below(uint32_t n)
 {
     return UINT32_C(1) << (31 - __builtin_clz(n));
 }
 
-/*
- * There are as many places as there are: those below the last power of two have been parted in two
- * as far as there are places above it.
- */
+/* Linear hashing: places below the split point have been split. */
 static struct index_entry **place_of(struct index *index, uint64_t key)
 {
     const uint32_t n = index->n_more + 1, power = power_below(n);
-    const uint32_t hash = (uint32_t)mix(key ^ index_secret());
+    const uint32_t hash = (uint32_t)hash_mix(key ^ hash_secret());
     uint32_t i = hash & (2 * power - 1);
 
     if (i >= n)
@@ -71,10 +35,10 @@ static void put(struct index_entry **place, struct index_entry *entry)
     *place = entry;
 }
 
-/* One more place: it parts the entries of one other. */
+/* Adds a place, and splits the entries of one other between both. */
 static void index_grow(struct index *index)
 {
-    const uint32_t n = index->n_more + 1, parted = n & (power_below(n) - 1);
+    const uint32_t n = index->n_more + 1, split = n & (power_below(n) - 1);
     struct index_entry **place, *entry, *next;
 
     if (index->n_more == index->n_allocated) {
@@ -88,7 +52,7 @@ static void index_grow(struct index *index)
         index->n_allocated = wanted;
     }
     index->more[index->n_more++] = NULL;
-    place = parted == 0 ? &index->first : &index->more[parted - 1];
+    place = split == 0 ? &index->first : &index->more[split - 1];
     entry = *place;
     *place = NULL;
     for (; entry; entry = next) {

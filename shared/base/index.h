@@ -2,16 +2,15 @@
 #pragma once
 
 /*
- * Finds what an actor has by a number: an ask by its cookie, a watch by whom it watches. Adding,
- * finding and removing cost the same however many there are, each by itself: it grows by one place
- * with every entry, never all at once. Which numbers fall together is a secret of this process, so
- * that nobody can choose theirs to do so.
+ * Finds entries by a number: a key, or a hash of one. Adding, finding and removing take the same
+ * time however many entries there are; the index grows by one place per entry, never all at once.
+ * Which keys share a place is a secret of this process, so nobody can choose keys that do.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Embedded in what is to be found; several may have the same key. */
+/* Embedded in the object to be found. Several may have the same key. */
 struct index_entry {
     struct index_entry *next, *prev; /* in its place; prev NULL = the first there */
     uint64_t key;
@@ -34,9 +33,6 @@ void index_deinit(struct index *index); /* empty */
 void index_add(struct index *index, struct index_entry *entry, uint64_t key);
 void index_remove(struct index *index, struct index_entry *entry);
 
-/* One with this key, NULL = none; and another one. */
+/* An entry with this key, or NULL; and the next one with the same key. */
 struct index_entry *index_find(const struct index *index, uint64_t key);
 struct index_entry *index_find_next(const struct index_entry *entry);
-
-/* A number for these bytes; the same throughout this process. */
-uint64_t index_key(const void *bytes, size_t size);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/share.h"
+#include "shared/base/hash.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static struct share *share_new(struct shares *shares, uint64_t key, const char *
 
 struct share *share_get(struct shares *shares, const char *owner, size_t size)
 {
-    const uint64_t key = index_key(owner, size);
+    const uint64_t key = hash_bytes(owner, size);
     struct share *share = share_find(shares, key, owner, size);
 
     if (!share)

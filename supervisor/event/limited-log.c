@@ -2,6 +2,7 @@
 #include "supervisor/event/limited-log.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
 #include <errno.h>
@@ -94,10 +95,10 @@ static void on_timer(struct timer *timer, usec_t now)
 
 static uint64_t key_of(const struct limited_line *line)
 {
-    const uint64_t subject = line->subject ? index_key(line->subject, strlen(line->subject)) : 0;
+    const uint64_t subject = line->subject ? hash_bytes(line->subject, strlen(line->subject)) : 0;
     const uint64_t parts[] = {subject, (uint64_t)(uintptr_t)line->kind, line->level, line->id};
 
-    return index_key(parts, sizeof(parts));
+    return hash_bytes(parts, sizeof(parts));
 }
 
 static void reuse(struct line_counter *counter, uint64_t key, const struct limited_line *line,
@@ -192,9 +193,9 @@ bool limited_log_admits(struct limited_log *log, const struct limited_line *line
 uint64_t limited_log_id(const char *format, const char *name)
 {
     const uint64_t parts[] = {(uint64_t)(uintptr_t)format,
-                              name ? index_key(name, strlen(name)) : 0};
+                              name ? hash_bytes(name, strlen(name)) : 0};
 
-    return index_key(parts, sizeof(parts));
+    return hash_bytes(parts, sizeof(parts));
 }
 
 void limited_log_write(struct limited_log *log, const char *group, enum log_level level,

@@ -5,18 +5,16 @@
  * The cells of a group by their keys. Finding one costs the same among one and among a thousand.
  */
 
+#include "shared/base/index.h"
 #include "shared/base/list.h"
 #include <stddef.h>
-#include <stdint.h>
 
 struct cell;
 
 struct cell_table {
     struct list cells; /* struct cell.link, in the order of their creation */
     size_t n_cells;
-    struct cell **buckets; /* chains by struct cell.next_in_bucket */
-    size_t n_buckets;      /* a power of two */
-    uint64_t seed;         /* keys come from strangers: nobody can choose some that collide */
+    struct index by_key; /* struct cell.by_key */
 };
 
 /*
@@ -28,15 +26,14 @@ struct cell_cursor {
     struct cell *next; /* NULL = behind the last */
 };
 
-/* 0, -ENOMEM, or -errno of getrandom(2). */
-int cell_table_init(struct cell_table *table);
-void cell_table_deinit(struct cell_table *table); /* the cells are not its own */
+void cell_table_init(struct cell_table *table);
+void cell_table_deinit(struct cell_table *table); /* empty */
 
 /* NULL if there is none. `key` need not be terminated. */
 struct cell *cell_table_find(const struct cell_table *table, const char *key, size_t size);
 
-/* Under its key, which is not there yet. The table grows with what is in it. 0 or -ENOMEM. */
-int cell_table_add(struct cell_table *table, struct cell *cell);
+/* Adds a cell, whose key is not in the table yet. */
+void cell_table_add(struct cell_table *table, struct cell *cell);
 void cell_table_remove(struct cell_table *table, struct cell *cell);
 
 /* To the first cell, the oldest, and to the one after. To be ended before the table goes. */

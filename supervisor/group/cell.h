@@ -12,6 +12,7 @@
  */
 
 #include "shared/base/clock.h"
+#include "shared/base/index.h"
 #include "shared/base/list.h"
 #include "shared/base/log.h"
 #include "supervisor/config/config.h"
@@ -47,8 +48,7 @@ struct cell {
     const char *key;     /* in the name; "" for the one cell of a group without keys */
     struct list link;    /* in the group's table, likewise below */
     struct list cursors; /* struct cell_cursor.link */
-    struct cell *next_in_bucket;
-    uint64_t hash;
+    struct index_entry by_key;
     struct pool pool;
     struct queue queue;  /* jobs queued */
     struct list backoff; /* jobs between attempts, and those whose time has not come */

@@ -78,13 +78,8 @@ int group_submit(struct group *group, const struct cell_request *request,
     if (r != 0)
         return r;
     made = !list_linked(&cell->link);
-    if (made) {
-        r = cell_table_add(&group->cells, cell);
-        if (r < 0) {
-            cell_free(cell);
-            return r;
-        }
-    }
+    if (made)
+        cell_table_add(&group->cells, cell);
     r = cell_submit(cell, request, changed, owner, cookie, ret);
     if (r != 0 && r != CELL_E_WAIT && made) {
         /* A refused job leaves no trace. */
@@ -110,11 +105,7 @@ int group_take_cell(struct group *group, const char *key, size_t size, struct ce
         cell_watch_idle(*ret);
         return 0;
     }
-    r = cell_table_add(&group->cells, *ret);
-    if (r < 0) {
-        cell_free(*ret);
-        return r;
-    }
+    cell_table_add(&group->cells, *ret);
     group_begin_cell(group, *ret);
     return 0;
 }

@@ -38,7 +38,10 @@ static int group_make_only_cell(struct group *group)
     if (group->config->cells == CONFIG_CELLS_BY_KEY)
         return group_new_actor(group);
     r = cell_new(&group->cell, group, "");
-    return r < 0 ? r : cell_table_add(&group->cells, group->cell);
+    if (r < 0)
+        return r;
+    cell_table_add(&group->cells, group->cell);
+    return 0;
 }
 
 int group_new(struct group **ret, const struct group_context *context, struct config_group *config)
@@ -61,11 +64,9 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     kept_results_init(&group->results, context->loop, context->jobs);
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);
-    r = cell_table_init(&group->cells);
-    if (r == 0) {
-        group->pools.blobs = blob_share_new(&context->jobs->blobs);
-        r = group->pools.blobs ? 0 : -ENOMEM;
-    }
+    cell_table_init(&group->cells);
+    group->pools.blobs = blob_share_new(&context->jobs->blobs);
+    r = group->pools.blobs ? 0 : -ENOMEM;
     if (r == 0)
         r = group_make_only_cell(group);
     if (r < 0) {

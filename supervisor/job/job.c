@@ -2,6 +2,7 @@
 #include "supervisor/job/job.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
 #include <assert.h>
 #include <errno.h>
 #include <search.h>
@@ -115,14 +116,10 @@ static int job_table_take(struct job_table *table, struct job **ret)
     return 0;
 }
 
-/* 64 bits that differ from job to job and cannot be guessed from the handle (splitmix64). */
+/* 64 bits that differ from job to job and cannot be guessed from the handle. */
 static uint64_t job_table_random(struct job_table *table)
 {
-    uint64_t z = table->random_state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return hash_mix(table->random_state += UINT64_C(0x9e3779b97f4a7c15));
 }
 
 /*
@@ -132,9 +129,7 @@ static uint64_t job_table_random(struct job_table *table)
  */
 static uint64_t job_table_mask(const struct job_table *table, uint64_t high)
 {
-    uint64_t z = (high ^ table->random_high) * UINT64_C(0xff51afd7ed558ccd);
-
-    return (z ^ (z >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return hash_mix(high ^ table->random_high);
 }
 
 static struct job *job_by_name(const struct job_table *table, const char *name)

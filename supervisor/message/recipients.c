@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/recipients.h"
 
+#include "shared/base/hash.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,8 +10,7 @@
 /* Where it is, or would be: neighbours in the actor table shall not be neighbours here. */
 static uint32_t recipients_find(const struct recipients *recipients, uint64_t reference)
 {
-    const uint64_t mixed = reference * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t i = (uint32_t)(mixed >> 32) & (recipients->n_places - 1);
+    uint32_t i = (uint32_t)hash_mix(reference) & (recipients->n_places - 1);
 
     while (recipients->places[i] != 0 && recipients->places[i] != reference)
         i = (i + 1) & (recipients->n_places - 1);

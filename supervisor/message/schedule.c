@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/schedule.h"
 
+#include "shared/base/hash.h"
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
@@ -261,10 +262,10 @@ int schedule_add(struct message_context *context, const struct schedule_options 
     list_unlink(&schedule->link);
     list_push_back(&options->to->schedules, &schedule->link);
     index_add(&options->to->schedules_by_type, &schedule->by_type,
-              index_key(options->topic->type, options->topic->type_size));
+              hash_bytes(options->topic->type, options->topic->type_size));
     index_add(
         &options->to->schedules_by_setter, &schedule->by_setter,
-        setter_key(options->sender, index_key(options->topic->type, options->topic->type_size)));
+        setter_key(options->sender, hash_bytes(options->topic->type, options->topic->type_size)));
     schedule->id = ++table->last_id;
     index_add(&table->by_id, &schedule->by_id, schedule->id);
     schedule->to = options->to;
@@ -320,7 +321,7 @@ static bool schedule_has_type(const struct schedule *schedule, const char *type,
 
 unsigned schedule_cancel_some(struct actor *to, const char *type, uint32_t type_size, unsigned max)
 {
-    const uint64_t key = index_key(type, type_size);
+    const uint64_t key = hash_bytes(type, type_size);
     struct index_entry *entry, *next;
     unsigned n = 0;
 
@@ -338,7 +339,7 @@ unsigned schedule_cancel_some(struct actor *to, const char *type, uint32_t type_
 
 static unsigned cancel_own(struct actor *to, const char *type, uint32_t type_size, uint64_t setter)
 {
-    const uint64_t key = setter_key(setter, index_key(type, type_size));
+    const uint64_t key = setter_key(setter, hash_bytes(type, type_size));
     struct index_entry *entry, *next;
     unsigned n = 0;
 

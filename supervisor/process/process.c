@@ -2,6 +2,7 @@
 #include "supervisor/process/process.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
 #include "shared/base/index.h"
 #include "shared/base/log.h"
 #include "supervisor/event/event.h"
@@ -44,7 +45,7 @@ static void process_on_line(void *userdata, const char *line)
         .level = LOG_LEVEL_INFO,
         .subject = process->group,
         .kind = "worker.output",
-        .id = index_key(line, strlen(line)),
+        .id = hash_bytes(line, strlen(line)),
         .text = line,
     };
 

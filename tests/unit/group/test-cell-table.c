@@ -13,7 +13,7 @@ static struct cell cells[MANY];
 
 static void setup(void)
 {
-    ck_assert_int_eq(cell_table_init(&table), 0);
+    cell_table_init(&table);
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(cells[i].name, sizeof(cells[i].name), "g/key-%u", i);
         cells[i].key = cells[i].name + 2;
@@ -24,6 +24,9 @@ static void setup(void)
 
 static void teardown(void)
 {
+    for (unsigned i = 0; i < MANY; i++)
+        if (list_linked(&cells[i].link))
+            cell_table_remove(&table, &cells[i]);
     cell_table_deinit(&table);
 }
 
@@ -35,7 +38,7 @@ static struct cell *find(const char *key)
 static void add(unsigned first, unsigned end)
 {
     for (unsigned i = first; i < end; i++)
-        ck_assert_int_eq(cell_table_add(&table, &cells[i]), 0);
+        cell_table_add(&table, &cells[i]);
 }
 
 START_TEST(an_empty_table_finds_nothing)
@@ -102,25 +105,15 @@ START_TEST(chains_stay_short_however_many_there_are)
     size_t longest = 0;
 
     add(0, MANY);
-    ck_assert_uint_ge(table.n_buckets, MANY);
-    for (size_t i = 0; i < table.n_buckets; i++) {
+    for (uint32_t i = 0; i < table.by_key.n_more; i++) {
         size_t length = 0;
-        for (const struct cell *cell = table.buckets[i]; cell; cell = cell->next_in_bucket)
+        for (const struct index_entry *entry = table.by_key.more[i]; entry; entry = entry->next)
             length++;
         longest = length > longest ? length : longest;
     }
+    ck_assert_uint_gt(longest, 0);
     /* Of a good hash and a thousand keys, one in a billion tables has a chain of 16. */
     ck_assert_uint_lt(longest, 16);
-}
-END_TEST
-
-START_TEST(no_two_tables_hash_alike)
-{
-    struct cell_table other;
-
-    ck_assert_int_eq(cell_table_init(&other), 0);
-    ck_assert_uint_ne(table.seed, other.seed);
-    cell_table_deinit(&other);
 }
 END_TEST
 
@@ -164,7 +157,6 @@ static Suite *table_suite(void)
     tcase_add_test(tcase, what_is_removed_is_not_found_and_the_others_are);
     tcase_add_test(tcase, cells_are_listed_in_the_order_of_their_creation);
     tcase_add_test(tcase, chains_stay_short_however_many_there_are);
-    tcase_add_test(tcase, no_two_tables_hash_alike);
     tcase_add_test(tcase, a_cursor_goes_through_all_in_order_and_moves_on_when_its_cell_goes);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "shared/base/hash.h"
 #include "shared/base/index.h"
 #include <check.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct thing {
     struct index_entry entry;
@@ -92,12 +95,38 @@ START_TEST(a_look_up_passes_a_few_whatever_their_number)
 }
 END_TEST
 
+static uint64_t hash_of_another_process(void)
+{
+    uint64_t hash = 0;
+    int fds[2];
+    pid_t pid;
+
+    ck_assert_int_eq(pipe(fds), 0);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        hash = hash_bytes("order", 5);
+        _exit(write(fds[1], &hash, sizeof(hash)) != sizeof(hash));
+    }
+    ck_assert_int_eq(read(fds[0], &hash, sizeof(hash)), sizeof(hash));
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    close(fds[0]);
+    close(fds[1]);
+    return hash;
+}
+
+START_TEST(no_two_processes_hash_alike)
+{
+    ck_assert_uint_ne(hash_of_another_process(), hash_of_another_process());
+}
+END_TEST
+
 START_TEST(a_key_of_bytes_tells_them_apart)
 {
-    ck_assert_uint_eq(index_key("order.created", 13), index_key("order.created", 13));
-    ck_assert_uint_ne(index_key("order.created", 13), index_key("order.createe", 13));
-    ck_assert_uint_ne(index_key("order", 5), index_key("order\0", 6));
-    ck_assert_uint_ne(index_key("", 0), index_key("\0", 1));
+    ck_assert_uint_eq(hash_bytes("order.created", 13), hash_bytes("order.created", 13));
+    ck_assert_uint_ne(hash_bytes("order.created", 13), hash_bytes("order.createe", 13));
+    ck_assert_uint_ne(hash_bytes("order", 5), hash_bytes("order\0", 6));
+    ck_assert_uint_ne(hash_bytes("", 0), hash_bytes("\0", 1));
 }
 END_TEST
 
@@ -111,6 +140,7 @@ int main(void)
     tcase_add_test(tc, what_was_added_is_found_until_it_is_removed);
     tcase_add_test(tc, several_may_have_the_same_key);
     tcase_add_test(tc, a_look_up_passes_a_few_whatever_their_number);
+    tcase_add_test(tc, no_two_processes_hash_alike);
     tcase_add_test(tc, a_key_of_bytes_tells_them_apart);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

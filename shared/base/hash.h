@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Hashes for tables in memory. Not for anything that is stored or sent. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Random, the same throughout this process: strangers cannot choose values that collide. */
+uint64_t hash_secret(void);
+
+/* Mixes all bits into all others; a bijection without a secret. */
+static inline uint64_t hash_mix(uint64_t x)
+{
+    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return x ^ x >> 32;
+}
+
+/* With the secret. */
+uint64_t hash_bytes(const void *bytes, size_t size);
