@@ -66,7 +66,7 @@ struct account *account_put(struct account *account)
     return NULL;
 }
 
-/* They may hold more than a bound: what was moved to them. */
+/* An account may be above its bound after account_move(). */
 static bool fits(size_t held, size_t more, size_t bound)
 {
     return held <= bound && more <= bound - held;

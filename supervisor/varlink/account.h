@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * What clients make the supervisor hold in memory: requests that are not complete or not begun, and
- * answers that are not read. Each user has an account, and those who may only look have little of
- * it together, so that none of them takes what the others need.
+ * Memory that the supervisor holds for clients: requests that are incomplete or not begun, and
+ * replies that have not been read. Each user has an account with a bound. All users without
+ * permission to change things share a small total, so that they cannot use up the memory of the
+ * others.
  *
- * The members of AdminGroup= are told apart from other processes of the same user.
+ * A user has two accounts if some of its processes are members of AdminGroup= and others are not.
  */
 
 #include "shared/base/list.h"
@@ -41,16 +42,16 @@ struct account {
 
 void accounts_init(struct accounts *accounts, struct blob_quota *blobs);
 
-/* The account of that user, with a reference more; NULL when out of memory. */
+/* A new reference to the account of that user; NULL when out of memory. */
 struct account *account_get(struct accounts *accounts, uid_t uid, bool may_change);
 /* Drops the reference; NULL allowed; returns NULL. */
 struct account *account_put(struct account *account);
 
 /*
- * Somebody who holds `*held` bytes is going to hold `size`, which is noted in `*held`. False, and
- * nothing changes, if the user or all of them would hold too much; less is always fine.
+ * Changes a holder's `*held` bytes to `size`. False, without a change, if that exceeds a bound;
+ * shrinking never fails.
  */
 bool account_resize(struct account *account, enum account_kind kind, size_t *held, size_t size);
 
-/* Moves what is held from one account to another of the same user, whatever the bounds say. */
+/* Moves bytes to another account of the same user, without regard to the bounds. */
 void account_move(struct account *from, struct account *to, enum account_kind kind, size_t held);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The way out of a connection: what the socket does not take at once is queued, with its
- * descriptors. */
+/* Output of a connection: queues what the socket does not take at once, with its descriptors. */
 
 #include "supervisor/varlink/connection.h"
 
@@ -24,7 +23,7 @@ void connection_drop_fds(struct connection *connection)
         close_fd(connection->fds[--connection->n_fds]);
 }
 
-/* `ahead`: how many of the bytes go before the one that the descriptors belong to. */
+/* `ahead`: the number of bytes before the one that carries the descriptors. */
 static ssize_t send_some(struct connection *connection, const void *data, size_t size, size_t ahead)
 {
     bool with_fds = connection->n_fds > 0 && ahead == 0;
@@ -80,7 +79,7 @@ void connection_flush(struct connection *connection)
     }
     if (connection_unread(connection) > 0)
         return;
-    connection_free_out(connection); /* an idle client costs no buffer */
+    connection_free_out(connection); /* an idle client holds no buffer */
     if (connection->finishing && !connection->shut) {
         connection->shut = true;
         shutdown(connection->fd, SHUT_WR);
@@ -186,7 +185,7 @@ int connection_send(struct connection *connection, const void *data, size_t size
         if (r < 0) {
             connection_drop_fds(connection);
             if (n > 0)
-                connection_close(connection); /* half an answer is out: nothing can follow it */
+                connection_close(connection); /* half a reply was sent: nothing can follow */
             return r;
         }
     }

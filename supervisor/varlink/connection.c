@@ -16,14 +16,14 @@
 
 /* ---- what is waited for ---- */
 
-/* When the connection is closed if nothing happens until then; USEC_INFINITY = never. */
+/* When the connection is closed unless something happens; USEC_INFINITY = never. */
 static usec_t due_at(const struct connection *connection)
 {
     usec_t due = USEC_INFINITY;
 
     if (connection->finishing)
         return usec_add(connection->active_at, CONNECTION_LINGER);
-    /* One that waits for an answer is not idle. One that does not read its answer is. */
+    /* A client that waits for a reply is not idle; one that does not read it is. */
     if (connection->idle_max != USEC_INFINITY)
         due = usec_add(connection->busy ? loop_now(connection->loop) : connection->active_at,
                        connection->idle_max);
@@ -59,15 +59,15 @@ static size_t complete_message(struct connection *connection)
     return SIZE_MAX;
 }
 
-/* Who asks ahead is answered as he reads: whatever he has asked for, one answer waits for him. */
+/* The next message has to wait until the last reply has been read: at most one is queued. */
 static bool wants_next(const struct connection *connection)
 {
     return !connection->busy && !connection->finishing && connection_unread(connection) == 0;
 }
 
 /*
- * POLLHUP stands for "only tell me when it is gone": both directions are closed. A client that
- * merely sends no more (POLLRDHUP) may well be waiting for its answer.
+ * POLLHUP alone reports only that both directions are closed. A client that has closed just its own
+ * (POLLRDHUP) may still wait for its reply.
  */
 static void note_begun(struct connection *connection, bool begun)
 {
@@ -146,8 +146,8 @@ static void free_in(struct connection *connection)
 }
 
 /*
- * Descriptors that come along would be closed by the recv() that leaves no room for them, here and
- * now. So one that looks first sees that there are some, and takes neither them nor the bytes.
+ * A recv() without room for descriptors would close them at once, which may block. This one only
+ * peeks: it finds out whether there are any, and takes neither them nor the bytes.
  */
 static ssize_t look_for_descriptors(struct connection *connection, void *buffer, size_t size)
 {
@@ -162,7 +162,7 @@ static ssize_t look_for_descriptors(struct connection *connection, void *buffer,
     return n;
 }
 
-/* How many bytes came; at the end, or when the connection is broken, that is noted. */
+/* The number of bytes. Notes the end of the stream, and a broken connection. */
 static size_t receive(struct connection *connection, void *buffer, size_t size)
 {
     ssize_t n = (ssize_t)size;
@@ -196,7 +196,7 @@ static void read_some(struct connection *connection)
     }
 }
 
-/* What a client still sends after its last answer: read, so that it gets round to reading that. */
+/* Reads what a client still sends after its last reply, so that it does not block in send(). */
 static void discard(struct connection *connection)
 {
     char buffer[16384];
@@ -228,7 +228,7 @@ static void deliver(struct task *task)
     connection_update(connection);
 }
 
-/* Nothing is being answered: the next message, or more of it. */
+/* Nothing is being answered: handles the next message, or reads more of it. */
 static void take_message(struct connection *connection)
 {
     size_t size = complete_message(connection);
@@ -247,7 +247,7 @@ static void take_message(struct connection *connection)
         connection->busy = true;
         task_run(&connection->task);
     } else if (connection->eof && connection_unread(connection) == 0) {
-        connection_close(connection); /* half a message, if there is one, is no call */
+        connection_close(connection); /* an incomplete message is dropped */
     }
 }
 
@@ -339,14 +339,14 @@ int connection_init(struct connection *connection, int fd, struct peer *peer,
     return 0;
 }
 
-/* Elsewhere if there may be descriptors in it. */
+/* Outside the loop if descriptors may be queued in it: closing those may block. */
 static void close_socket(struct connection *connection)
 {
     char byte;
 
     if (connection->fd < 0)
         return;
-    /* The ring may hold the socket a little longer: the client is to see its end now. */
+    /* io_uring may hold the socket a little longer; the client should see the end now. */
     (void)shutdown(connection->fd, SHUT_RDWR);
     if (connection->takes_no_descriptors ||
         recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)

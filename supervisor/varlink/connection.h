@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * One client's stream socket: NUL-terminated messages in, answered one after the other, and bytes
- * out. Everything is bounded, and a client's turn is one read of 64 KiB and one message.
+ * One client's stream socket. It reads NUL-terminated messages, one at a time, and queues replies.
+ * Everything is bounded; in a turn a client gets one read of 64 KiB and one message.
  *
- * While a message is being answered, or its answer not yet read, nothing more is read: a client
- * that asks ahead is held up by its own socket. One that is told more than it reads ("more") is
- * closed at CONNECTION_OUTPUT_MAX.
+ * Nothing is read while a message is being answered or its reply has not been read by the client.
+ * A client that does not read the replies of a call with "more" is closed when
+ * CONNECTION_OUTPUT_MAX bytes are queued.
  */
 
 #include "shared/base/clock.h"
@@ -21,12 +21,12 @@
 #include <stddef.h>
 
 #define CONNECTION_INPUT_MAX VARLINK_MESSAGE_MAX
-/* The same from a client that may only look: no method that it may call takes so much. */
+/* The same for a client without permission to change things: it needs no large messages. */
 #define CONNECTION_STRANGER_INPUT_MAX ((size_t)64 << 10)
 #define CONNECTION_OUTPUT_MAX         ((size_t)4 << 20) /* not yet read by the client */
 #define CONNECTION_FDS_MAX            5
-/* How long a client that is to be closed may take nothing of what it has left to read, and what it
- * may still send meanwhile. */
+/* A client that is being closed may pause for so long while it reads the rest, and may still send
+ * so many bytes. */
 #define CONNECTION_LINGER     (2 * USEC_PER_SEC)
 #define CONNECTION_LINGER_MAX CONNECTION_INPUT_MAX
 
@@ -35,15 +35,14 @@ struct connection;
 struct connection_handler {
     /* One message; `text` is valid during the call. Ends with connection_next(), now or later. */
     void (*message)(struct connection *connection, const char *text, size_t size);
-    /* A message beyond connection_input_max(): to be answered, if wanted; then the connection
+    /* A message is larger than connection_input_max(). The handler may reply; then the connection
      * finishes. */
     void (*too_large)(struct connection *connection);
-    /* The client is cut off, closed() follows: for the log. */
+    /* The client is disconnected for this reason; closed() follows. For the log. */
     void (*cut_off)(struct connection *connection, const char *why);
-    /* All that was queued is sent, while a message is being answered. */
+    /* Everything that was queued has been sent, and a message is still being answered. */
     void (*sent)(struct connection *connection);
-    /* It is over, for whatever reason: deinitialise and free it. Called at the end of a turn, once.
-     */
+    /* The connection has ended: deinitialise and free it. Called once, at the end of a turn. */
     void (*closed)(struct connection *connection);
 };
 
@@ -54,15 +53,15 @@ struct connection {
     struct loop_watch watch;
     struct work_queue *work;
     struct task task;           /* handles the next message */
-    struct loop_deferred again; /* the next message is there already: in the next turn */
+    struct loop_deferred again; /* the next message has arrived: handled in the next turn */
     struct loop_deferred closing;
     struct timer timer; /* idle, or lingering */
     struct peer peer;
     struct account *account;
-    usec_t idle_max;    /* closed after so long without a byte from it; USEC_INFINITY = never */
+    usec_t idle_max;    /* closed when the client is silent for so long; USEC_INFINITY = never */
     usec_t active_at;   /* monotonic */
-    usec_t request_max; /* closed when a message has not come whole so long after it began */
-    usec_t begun_at;    /* since when the rest of a message is waited for; 0 = it is not */
+    usec_t request_max; /* closed when a message takes longer to arrive */
+    usec_t begun_at;    /* when an incomplete message began; 0 = there is none */
     char *in;
     size_t in_start, in_end, in_allocated;
     size_t in_scanned; /* no NUL before this one */
@@ -70,21 +69,21 @@ struct connection {
     size_t out_start, out_end, out_allocated;
     int fds[CONNECTION_FDS_MAX];
     unsigned n_fds;
-    size_t fds_at; /* they go with this byte of `out` */
+    size_t fds_at; /* sent together with this byte of `out` */
     size_t n_discarded;
     bool takes_no_descriptors; /* the kernel refuses them */
-    bool busy;                 /* a message is being answered, or waits for that */
+    bool busy;                 /* a message is being answered or waits for its turn */
     bool eof;                  /* the client sends no more */
     bool finishing;            /* last answer queued */
     bool shut;                 /* and sent */
-    bool dead;                 /* only closed() is to come */
+    bool dead;                 /* only closed() follows */
     bool overrun;              /* CONNECTION_OUTPUT_MAX was hit */
 };
 
 struct connection_options {
     struct work_queue *work;   /* shared by all connections */
     struct accounts *accounts; /* likewise */
-    bool may_change;           /* whether the peer is more than a stranger */
+    bool may_change;           /* the peer has permission to change things */
     usec_t idle_max, request_max;
     const struct connection_handler *handler;
 };
@@ -92,51 +91,50 @@ struct connection_options {
 /* Takes `fd` (non-blocking) and the peer over on success. 0 or -errno. */
 int connection_init(struct connection *connection, int fd, struct peer *peer,
                     const struct connection_options *options);
-/* Only from closed(), or when the loop does not run any more. */
+/* Call only from closed(), or after the loop has ended. */
 void connection_deinit(struct connection *connection);
 
 enum {
     _CONNECTION_E_SUCCESS,
-    CONNECTION_E_OVERRUN, /* more than CONNECTION_OUTPUT_MAX unread: not queued; a last word may be
-                           */
+    CONNECTION_E_OVERRUN, /* more than CONNECTION_OUTPUT_MAX unread; one last reply may be queued */
 };
 
 /*
- * Sends, or queues what the socket does not take. Descriptors are duplicated; only once in a
- * connection's life. 0, CONNECTION_E_OVERRUN, -ENOMEM, -EMFILE,
- * -ETOOMANYREFS (too many of this user's are on their way). A socket that is broken is no error
- * here, nor a client whose user leaves too much unread: closed() follows.
+ * Sends, or queues what the socket does not take. Descriptors are duplicated, and can be sent only
+ * once per connection. 0, CONNECTION_E_OVERRUN (nothing is queued), -ENOMEM, -EMFILE or
+ * -ETOOMANYREFS (too many of this user's descriptors are in flight). Returns 0 also when the socket
+ * is broken or the client's user has too much unread: then closed() follows.
  */
 int connection_send(struct connection *connection, const void *data, size_t size, const int *fds,
                     unsigned n_fds);
 
-/* Tries to send what is queued; otherwise the loop does so. */
+/* Sends now what would otherwise be sent by the loop. */
 void connection_flush(struct connection *connection);
 
-/* The message in hand has been answered. */
+/* The current message has been answered. */
 void connection_next(struct connection *connection);
 
-/* Reads no more messages; closed once the client has read the rest, at the latest after LINGER. */
+/* Reads no more messages. Closes when the client has read the rest, or pauses for too long. */
 void connection_finish(struct connection *connection);
 
-/* Closed at the end of this turn. */
+/* Closes at the end of this turn. */
 void connection_close(struct connection *connection);
 
 /*
- * What the connection holds counts for another account of the same user from now on. Takes the
- * caller's reference; the old account may be freed, so nobody may borrow it any more.
+ * Charges the connection's memory to another account of the same user. Takes over the caller's
+ * reference; the old account may be freed by this.
  */
 void connection_move(struct connection *connection, struct account *account);
 
-/* Bytes that a message may have. */
+/* The largest message, in bytes. */
 size_t connection_input_max(const struct connection *connection);
 
-/* Bytes the client has not read (apart from the kernel's buffer). */
+/* Bytes queued for the client, without those in the kernel's buffer. */
 size_t connection_unread(const struct connection *connection);
 
 /* ---- between connection.c and connection-output.c ---- */
 
-/* Waits for whatever is to come next, given how far things are. */
+/* Sets what the loop waits for by the state of the connection. */
 void connection_update(struct connection *connection);
 void connection_drop_fds(struct connection *connection);
 void connection_free_out(struct connection *connection);

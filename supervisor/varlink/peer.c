@@ -20,7 +20,7 @@ int peer_init(struct peer *peer, int fd)
     peer->uid = credentials.uid;
     peer->gid = credentials.gid;
 
-    /* Asked with no room first: the kernel answers with the size. */
+    /* The first call has no room: the kernel returns the size. */
     size = 0;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0 || errno != ERANGE)
         return 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Who is at the other end of a connection, by the kernel's word at the time it connected.
+ * The process at the other end of a connection, as the kernel recorded it when it connected.
  */
 
 #include "supervisor/config/config.h"
@@ -26,13 +26,13 @@ struct peer {
 int peer_init(struct peer *peer, int fd);
 void peer_deinit(struct peer *peer);
 
-/* Whether that is one of its groups. */
+/* Whether the group is its own or a supplementary one. */
 bool peer_is_member(const struct peer *peer, gid_t gid);
 
-/* Whether it may change things: root, the supervisor's user, members of AdminGroup=. */
+/* Whether it may change things: root, the supervisor's user and members of AdminGroup= may. */
 bool peer_may_change(const struct peer *peer, const struct config_daemon *config);
 
 #define PEER_NEEDED_MAX 256
 
-/* Who may, in words, for a refusal. `text` holds PEER_NEEDED_MAX bytes. */
+/* Describes who may, for a refusal. `text` holds PEER_NEEDED_MAX bytes. */
 void peer_describe_needed(char *text, const struct config_daemon *config);

@@ -2,12 +2,11 @@
 #pragma once
 
 /*
- * The text of an answer, written member by member straight from the structs: a status of a thousand
- * workers is one pass, without a tree in between. (Calls are read by a JSON library: they are
- * hostile.)
+ * Writes the JSON text of a reply, member by member and without an intermediate tree. (Calls, which
+ * are untrusted, are parsed by a JSON library.)
  *
- * Sticky: after the first failure every call does nothing, and `error` says why. `key` is NULL
- * inside arrays; keys are literals of this program and are not escaped.
+ * Errors are sticky: after the first failure all functions do nothing, and `error` says why. `key`
+ * is NULL inside arrays; keys are literals and are not escaped.
  */
 
 #include <stdbool.h>
@@ -17,7 +16,7 @@
 struct account;
 
 struct reply {
-    struct account *account; /* borrowed, what is allocated counts there; NULL = nowhere */
+    struct account *account; /* borrowed; charged for the buffer; NULL = none */
     char *data;
     size_t size, allocated;
     size_t limit;  /* beyond it: -EMSGSIZE */
@@ -27,7 +26,7 @@ struct reply {
 
 void reply_init(struct reply *reply, size_t limit);
 void reply_deinit(struct reply *reply);
-/* Empties it and forgets the failure; keeps the buffer. */
+/* Empties it and clears the error; keeps the buffer. */
 void reply_reset(struct reply *reply);
 
 void reply_object(struct reply *reply, const char *key);
@@ -35,8 +34,7 @@ void reply_end_object(struct reply *reply);
 void reply_array(struct reply *reply, const char *key);
 void reply_end_array(struct reply *reply);
 
-/* `size` bytes of any kind. Bytes that are not UTF-8, and NUL, which many JSON readers refuse,
- * become U+FFFD. */
+/* `size` bytes. Invalid UTF-8, and NUL, which many JSON readers refuse, become U+FFFD. */
 void reply_text(struct reply *reply, const char *key, const void *data, size_t size);
 void reply_string(struct reply *reply, const char *key, const char *text);
 /* Left out if NULL or empty, or 0. */
@@ -44,20 +42,19 @@ void reply_string_if(struct reply *reply, const char *key, const char *text);
 void reply_uint_if(struct reply *reply, const char *key, uint64_t value);
 
 void reply_int(struct reply *reply, const char *key, int64_t value);
-/* Above INT64_MAX (USEC_INFINITY and the like) it is written as INT64_MAX: JSON readers have no
- * more. */
+/* Values above INT64_MAX, such as USEC_INFINITY, are written as INT64_MAX. */
 void reply_uint(struct reply *reply, const char *key, uint64_t value);
-/* As a string of digits: any 64 bits, which a JSON reader might round. */
+/* As a string of digits: many JSON readers round numbers above 2^53. */
 void reply_reference(struct reply *reply, const char *key, uint64_t value);
 void reply_bool(struct reply *reply, const char *key, bool value);
 
-/* {"encoding": "utf8" or "base64", "data": …}, whichever fits the bytes. */
+/* {"encoding": "utf8", "data": …}, or "base64" if the bytes are not text. */
 void reply_payload(struct reply *reply, const char *key, const void *data, size_t size);
 
-/* As it is: the caller knows that it is JSON, or the NUL at the end of a message. */
+/* Unescaped: for text that is JSON already, and the NUL at the end of a message. */
 void reply_raw(struct reply *reply, const char *text, size_t size);
 
-/* To take back what was written since, failure included: for parts that may be left out. */
+/* Undoes what was written since the mark, also an error: for optional parts. */
 struct reply_mark {
     size_t size;
     int error;

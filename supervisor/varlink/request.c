@@ -105,7 +105,7 @@ static const char *describe(int error)
 {
     switch (error) {
     case -EDQUOT:
-        return "the answers that are not read yet take too much memory";
+        return "unread replies take too much memory";
     case -ETOOMANYREFS:
         return "more descriptors of the supervisor's user are on their way between processes than "
                "its RLIMIT_NOFILE allows; try again, or raise LimitNOFILE=";
@@ -114,7 +114,7 @@ static const char *describe(int error)
     }
 }
 
-/* The answer could not be built: this one can. */
+/* Replaces a reply that could not be built or sent. */
 static void replace_answer(struct request *request, int error)
 {
     if (error == -EMSGSIZE) {
@@ -127,7 +127,7 @@ static void replace_answer(struct request *request, int error)
     reply_raw(&request->reply, "", 1);
 }
 
-/* What the client did not read in time is lost to it; that it is, is the last thing it is told. */
+/* The client has not read its replies in time: it gets one last error and is disconnected. */
 static void overrun(struct request *request)
 {
     struct connection *connection = request->connection;
@@ -162,7 +162,7 @@ static int send_answer(struct request *request, const int *fds, unsigned n_fds)
         overrun(request);
     else if (r < 0)
         connection_close(connection);
-    /* A large answer is rare: its buffer is not kept for each of many clients. */
+    /* Large replies are rare: the buffer is not kept. */
     if (reply->allocated > 65536)
         reply_deinit(reply);
     return error < 0 ? error : 0;
@@ -259,8 +259,7 @@ bool request_start(struct request *request, const char *text, size_t size)
     } else if (r == VARLINK_E_INVALID) {
         request_invalid(request, bad);
     } else {
-        /* Whoever sends what is no JSON object may have lost its place: nothing after it can be
-         * trusted. */
+        /* The client may be out of step: what follows cannot be trusted. */
         request_invalid(request, "message");
         connection_finish(request->connection);
     }

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * A client and the call it is making: one at a time. A method answers with
+ * The current call of a client; a client has one at a time. A method replies with
  *
  *     struct reply *reply = request_begin(request);
  *     reply_int(reply, "pid", …);
  *     request_end(request);
  *
- * at once, or later: then it leaves `state` and `drop` behind, so that it can be called off when
- * the client goes away. For "more": request_end_more() as often as wanted, request_end() last.
+ * at once or later. In the latter case it sets `state` and `drop`, which ends it when the client
+ * disconnects. With "more" it calls request_end_more() any number of times, then request_end().
  */
 
 #include "supervisor/varlink/connection.h"
@@ -45,33 +45,33 @@ struct request {
     const struct request_method *method;
     struct reply reply;
     void *state;                           /* of a method that answers later */
-    void (*drop)(struct request *request); /* lets go of `state`; called when the request ends */
-    void (*sent)(struct request *request); /* or NULL: the client has all it was sent so far */
-    struct attachment *attachment;         /* the client's, for as long as it is connected */
+    void (*drop)(struct request *request); /* frees `state`; called when the request ends */
+    void (*sent)(struct request *request); /* NULL, or called when everything has been sent */
+    struct attachment *attachment;         /* the client's; NULL = not attached */
     bool active;
 };
 
-/* One answer, and so the bound of what a method may build up. */
+/* The largest reply. */
 #define REQUEST_REPLY_MAX CONNECTION_OUTPUT_MAX
 
 /* No call is being made yet. All are borrowed, and outlive the request. */
 void request_init(struct request *request, struct context *context, struct control *control,
                   struct connection *connection, struct limited_log *log);
-/* Also drops what is still going on. */
+/* Also drops a call that is under way. */
 void request_deinit(struct request *request);
 
-/* What the request holds counts for another account from now on, which it borrows. */
+/* Charges the request's memory to another account, which is borrowed. */
 void request_move(struct request *request, struct account *account);
 
-/* Begins a call; ends with one of the functions below. Wrong ones are answered here: false. */
+/* Parses a call. False if it is malformed; then it has been answered. */
 bool request_start(struct request *request, const char *text, size_t size);
 
-/* More than one answer is wanted. */
+/* The call has "more". */
 bool request_wants_more(const struct request *request);
-/* Nobody waits for an answer: do not wait for anything on its behalf. */
+/* The call has "oneway": no reply is sent, so a method must not wait for anything. */
 bool request_is_oneway(const struct request *request);
 
-/* Parameters into a zeroed struct; what is wrong is answered: false. */
+/* Reads the parameters into a zeroed struct. False if they are wrong; then it has been answered. */
 bool request_take(struct request *request, const struct varlink_parameter *table, void *target);
 
 struct reply *request_begin(struct request *request);
@@ -79,15 +79,15 @@ struct reply *request_begin(struct request *request);
 struct reply *request_begin_error(struct request *request, const char *name);
 void request_end(struct request *request);
 void request_end_more(struct request *request);
-/* With descriptors beside the answer. 0, or -errno: then the client was told that it failed. */
+/* Sends descriptors with the reply. 0, or -errno after an error reply. */
 int request_end_with_fds(struct request *request, const int *fds, unsigned n_fds);
 
-/* Answers without or with one parameter. */
+/* Replies without or with one parameter. */
 void request_done(struct request *request);
 void request_fail(struct request *request, const char *name);
 void request_fail_string(struct request *request, const char *name, const char *key,
                          const char *value);
 void request_fail_int(struct request *request, const char *name, const char *key, int64_t value);
 void request_invalid(struct request *request, const char *parameter);
-/* Internal(message), for what is nobody's fault: out of memory and the like. */
+/* Error Internal, for lack of memory and the like. Logged. */
 void request_internal(struct request *request, int error);

@@ -11,9 +11,9 @@
 #include <sys/mman.h>
 
 /*
- * Enough for the largest message, in which nothing is used twice: the lexer's buffer doubles until
- * it holds the text (four times its size in all), a string and the member that it names are copies
- * of it, and each of the values takes a few hundred bytes.
+ * Enough for the largest message without reusing memory: the lexer's buffer doubles until it holds
+ * the text (four times its size in total), strings and names are copies of the text, and each value
+ * takes a few hundred bytes.
  */
 #define RESERVE_SIZE ((size_t)8 << 20)
 
@@ -28,7 +28,7 @@ static void *from_reserve(size_t size)
     void *place = reserve.start + reserve.used;
 
     if (rounded < size || rounded > RESERVE_SIZE - reserve.used)
-        abort(); /* better than to let the parser go on */
+        abort(); /* the parser must not continue */
     reserve.used += rounded;
     return place;
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The memory that parsing takes. jansson does not check one of its allocations (lex_save()): where
- * it fails, text is lost and the parser runs past the end of what is left. So none ever fails: when
- * memory has run out, a parse goes on in a reserve and its outcome is thrown away.
+ * Memory for the JSON parser. jansson does not check one of its allocations, in lex_save(): if that
+ * fails, the parser reads past the end of its buffer. Therefore no allocation fails here: when out
+ * of memory, a parse continues in a reserve and its result is discarded.
  */
 
 #include <stdbool.h>
@@ -15,5 +15,5 @@ int varlink_memory_init(void);
 /* Around a parse of at most VARLINK_MESSAGE_MAX bytes and VARLINK_VALUES_MAX values. */
 void varlink_memory_begin(void);
 
-/* Whether the reserve was touched: nothing that was parsed may be kept then. */
+/* Whether the reserve was used: then discard the result. */
 bool varlink_memory_ran_out(void);

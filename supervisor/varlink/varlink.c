@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Counts what would become a value: cheap, and an upper bound whatever the text is. */
+/* Cheap: counts an upper bound without parsing. */
 static bool too_many_values(const char *message, size_t size)
 {
     size_t n = 0;
@@ -60,7 +60,7 @@ int varlink_parse(struct varlink_call *ret, const char *message, size_t size, co
     }
     if (!json_is_object(ret->root))
         return VARLINK_E_MALFORMED;
-    /* Known before anything else can be wrong: whoever wants no answer gets no error either. */
+    /* Read first: a oneway call gets no error reply either. */
     ret->oneway = json_is_true(json_object_get(ret->root, "oneway"));
     r = varlink_take(ret->root, call_table, &members, ret_bad);
     if (r != 0)
@@ -93,7 +93,7 @@ static const struct varlink_parameter *find(const struct varlink_parameter *tabl
     return NULL;
 }
 
-/* Whether the value had the right type. */
+/* False if the value has the wrong type. */
 static bool store(const struct varlink_parameter *parameter, json_t *value, void *target)
 {
     void *at = (char *)target + parameter->offset;

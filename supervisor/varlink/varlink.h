@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Values (members, elements) a call may have in all. Far more than any method takes; without this
- * bound a mebibyte of "[[],[],…" would become a hundred mebibytes of tree and hold up the loop.
+ * Values (members and elements) in a call. Without this bound, 1 MiB of "[[],[],…" would become a
+ * tree of 100 MiB and block the loop.
  */
 #define VARLINK_VALUES_MAX 1024
 
@@ -22,7 +22,7 @@
 
 enum {
     _VARLINK_E_SUCCESS,
-    VARLINK_E_MALFORMED, /* no JSON object, or too many values */
+    VARLINK_E_MALFORMED, /* not a JSON object, or too many values */
     VARLINK_E_INVALID,   /* a member that is missing, unknown or of the wrong type */
 };
 
@@ -38,24 +38,24 @@ struct varlink_call {
 /* clang-format on */
 
 /*
- * Reads one message (without its NUL). 0; VARLINK_E_MALFORMED; VARLINK_E_INVALID with the member's
- * name in
- * `*ret_bad`, which is borrowed from the call; -ENOMEM. End the call with varlink_call_deinit() in
- * any case. `oneway` is right also for VARLINK_E_INVALID, if the member itself is well-formed.
+ * Parses one message, without its NUL. 0, VARLINK_E_MALFORMED, VARLINK_E_INVALID with the member's
+ * name in `*ret_bad`, which is borrowed from the call, or -ENOMEM. Call varlink_call_deinit() in
+ * any case. `oneway` is valid also after VARLINK_E_INVALID.
  */
 int varlink_parse(struct varlink_call *ret, const char *message, size_t size, const char **ret_bad);
 void varlink_call_deinit(struct varlink_call *call);
 
-/* Splits "a.b.Method": length of the interface's name, 0 if there is none or no method after it. */
+/* The length of the interface's name in "a.b.Method"; 0 if the method's or interface's name is
+ * missing. */
 size_t varlink_interface_length(const char *method);
 
-/* What a parameter is, and the type of the struct member it goes to. */
+/* The type of a parameter, and of the struct member that it is stored in. */
 enum varlink_type {
     VARLINK_STRING, /* const char *; NULL = absent; without NUL inside */
     VARLINK_BYTES,  /* struct varlink_bytes: a string that may contain NUL; data NULL = absent */
     VARLINK_INT,    /* struct varlink_int */
     VARLINK_BOOL,   /* bool; absent = false */
-    VARLINK_FLAG,   /* struct varlink_flag: absent and false are two things */
+    VARLINK_FLAG,   /* struct varlink_flag: absent and false differ */
     VARLINK_OBJECT, /* json_t *; NULL = absent */
 };
 
@@ -81,9 +81,9 @@ struct varlink_parameter {
 };
 
 /*
- * Checks an object's members (NULL = no members) and stores them. null is the same as absent. The
- * target must be zeroed; what it gets is borrowed from `object`. 0, or VARLINK_E_INVALID with the
- * name of the parameter that is unknown, missing or of the wrong type.
+ * Checks the members of an object (NULL = no members) and stores them in `target`, which must be
+ * zeroed and borrows from `object`. null means absent. 0, or VARLINK_E_INVALID with the name of the
+ * member that is unknown, missing or of the wrong type.
  */
 int varlink_take(json_t *object, const struct varlink_parameter *table, void *target,
                  const char **ret_bad);
