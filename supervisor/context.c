@@ -38,4 +38,18 @@ void context_share(struct context *context)
     context->messages.deaths = &context->deaths;
     context->messages.find_in_groups = group_find_actor;
     context->messages.groups = &context->registry;
+    context->control.loop = context->loop;
+    context->control.registry = &context->registry;
+    context->control.jobs = &context->jobs;
+    context->control.messages = &context->messages;
+    context->control.events = &context->events;
+    context->control.deaths = &context->deaths;
+    context->control.log = &context->log;
+    context->control.process = &context->process;
+    context->control.attachments = (struct attachment_context){
+        .loop = context->loop,
+        .registry = &context->registry,
+        .jobs = &context->jobs,
+        .messages = &context->messages,
+    };
 }

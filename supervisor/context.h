@@ -8,7 +8,7 @@
 
 #include "shared/base/clock.h"
 #include "supervisor/config/config.h"
-#include "supervisor/control/control-state.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
 #include "supervisor/event/limited-log.h"
@@ -23,11 +23,8 @@
 
 struct loop;
 
-struct reload_call;
-
 struct context {
     struct loop *loop;
-    const struct config_daemon *config;
     struct registry registry;
     struct job_table jobs;
     struct message_context messages;
@@ -38,16 +35,9 @@ struct context {
     struct pool_context pools;
     struct group_context groups;
     struct process_context process;
+    struct control_context control;
     struct backoff_random random;
     const char *runtime_directory; /* for the notify sockets of services */
-    const char *cgroups_text;      /* "delegated: memory pids cpu", or what is missing */
-    pid_t keeper;                  /* the main process; 0 = none */
-    int fds_for_all; /* descriptors from this number on are no stranger's; 0 = all are */
-    enum control_state state;
-    usec_t started_at; /* realtime */
-    /* Reads the configuration again, when it is this call's turn; its done() is called in any
-     * case. */
-    void (*reload)(struct context *context, struct reload_call *call);
 };
 
 /* Once the loop is there: hands the folders of the supervisor what they need of it. */

@@ -39,7 +39,7 @@ static int resolve(struct supervisor *supervisor)
 
 static void apply_daemon(struct supervisor *supervisor)
 {
-    supervisor->context.config = &supervisor->config->daemon;
+    supervisor->context.control.config = &supervisor->config->daemon;
     if (!supervisor->options->log_level_given)
         log_set_max_level((enum log_level)supervisor->config->daemon.log_level);
 }
@@ -96,7 +96,7 @@ static void finish(struct supervisor *supervisor, int r)
 
     lookup_deinit(&supervisor->lookup);
     supervisor->loaded = config_free(supervisor->loaded);
-    context->state = CONTROL_RUNNING;
+    context->control.state = CONTROL_RUNNING;
     notify_ready(&supervisor->notify, loop_now(context->loop));
     list_unlink(&call->link);
     call->result = r;
@@ -119,10 +119,10 @@ static int apply(struct supervisor *supervisor)
     r = reload_apply(context, supervisor->options->config_directory, &supervisor->config,
                      TAKE_PTR(supervisor->loaded), call);
     apply_daemon(supervisor);
-    death_log_resize(&context->deaths, context->config->deaths_max);
-    dead_letters_resize(&context->messages.dead_letters, context->config->dead_letters_max,
-                        context->config->dead_letters_memory_max);
-    loop_set_spin(context->loop, context->config->spin);
+    death_log_resize(&context->deaths, context->control.config->deaths_max);
+    dead_letters_resize(&context->messages.dead_letters, context->control.config->dead_letters_max,
+                        context->control.config->dead_letters_memory_max);
+    loop_set_spin(context->loop, context->control.config->spin);
     if (supervisor->control)
         control_review_clients(supervisor->control);
     return r;
@@ -142,10 +142,10 @@ static void begin(struct loop_deferred *deferred)
     struct reload_call *call = first_call(supervisor);
     int r;
 
-    if (!call || context->state != CONTROL_RUNNING)
+    if (!call || context->control.state != CONTROL_RUNNING)
         return;
     notify_reloading(&supervisor->notify, loop_now(context->loop));
-    context->state = CONTROL_RELOADING;
+    context->control.state = CONTROL_RELOADING;
     lookup_init(&supervisor->lookup, context->loop, on_lookup_done);
     r = reload_read(context, supervisor->options->config_directory, call, &supervisor->loaded);
     if (r != 0) {
@@ -161,12 +161,12 @@ static void begin(struct loop_deferred *deferred)
         finish(supervisor, apply(supervisor));
 }
 
-static void supervisor_reload(struct context *context, struct reload_call *call)
+static void supervisor_reload(void *userdata, struct reload_call *call)
 {
-    struct supervisor *supervisor = supervisor_of(context, context);
+    struct supervisor *supervisor = userdata;
 
     list_push_back(&supervisor->reloads, &call->link);
-    if (context->state == CONTROL_RUNNING)
+    if (supervisor->context.control.state == CONTROL_RUNNING)
         begin(&supervisor->reload);
 }
 
@@ -199,14 +199,15 @@ void supervisor_hang_up(struct supervisor *supervisor)
     }
     reload_call_init(call, hang_up_done);
     call->log = true;
-    supervisor_reload(&supervisor->context, call);
+    supervisor_reload(supervisor, call);
 }
 
 /* ---- life ---- */
 
 void supervisor_init_reload(struct supervisor *supervisor)
 {
-    supervisor->context.reload = supervisor_reload;
+    supervisor->context.control.reload = supervisor_reload;
+    supervisor->context.control.userdata = supervisor;
     list_init(&supervisor->reloads);
     loop_deferred_init(&supervisor->reload, begin);
     reload_call_init(&supervisor->hangup, NULL);

@@ -77,7 +77,7 @@ static void review_readiness(struct supervisor *supervisor)
     if (supervisor->ready || census->n[CENSUS_UNDECIDED] > 0 || !list_empty(&registry->pending))
         return;
     supervisor->ready = true;
-    supervisor->context.state = CONTROL_RUNNING;
+    supervisor->context.control.state = CONTROL_RUNNING;
     tell_status(supervisor);
     notify_ready(&supervisor->notify, loop_now(loop_of(supervisor)));
     describe_workers(workers, sizeof(workers), registry);
@@ -96,7 +96,7 @@ void supervisor_on_status_due(struct timer *timer, usec_t now)
     struct supervisor *supervisor = supervisor_of(timer, status_timer);
 
     (void)now;
-    if (supervisor->context.state != CONTROL_STOPPING)
+    if (supervisor->context.control.state != CONTROL_STOPPING)
         tell_status(supervisor);
 }
 
@@ -121,7 +121,7 @@ void supervisor_review(struct loop_deferred *deferred)
     struct supervisor *supervisor = supervisor_of(deferred, review);
     struct loop *loop = loop_of(supervisor);
 
-    if (supervisor->context.state == CONTROL_STOPPING) {
+    if (supervisor->context.control.state == CONTROL_STOPPING) {
         if (!order_stop(&supervisor->context.registry))
             loop_stop(loop);
         return;

@@ -68,7 +68,7 @@ static int open_loop(struct supervisor *supervisor)
     if (r < 0)
         log_error("cannot set up the event loop: %s", strerror(-r));
     else
-        loop_set_spin(supervisor->context.loop, supervisor->context.config->spin);
+        loop_set_spin(supervisor->context.loop, supervisor->context.control.config->spin);
     return r;
 }
 
@@ -133,7 +133,7 @@ static int open_socket(struct supervisor *supervisor)
     fd = activated ? inherited_socket(n) : control_listen(supervisor->options->socket_path);
     if (fd < 0)
         return fd; /* it has said why */
-    r = control_new(&supervisor->control, &supervisor->context, fd);
+    r = control_new(&supervisor->control, &supervisor->context.control, fd);
     if (r < 0)
         return failed("serve the control socket", r);
     (void)TAKE_FD(fd);
@@ -169,7 +169,7 @@ static void divide_descriptors(struct context *context)
     context->jobs.blobs.max = limit.rlim_cur / 2;
     context->jobs.blobs.fd_max = (int)(limit.rlim_cur - limit.rlim_cur / 4);
     reserve = limit.rlim_cur / 8 < DESCRIPTORS_RESERVED ? limit.rlim_cur / 8 : DESCRIPTORS_RESERVED;
-    context->fds_for_all = (int)(limit.rlim_cur - reserve);
+    context->control.fds_for_all = (int)(limit.rlim_cur - reserve);
 }
 
 static int open_context(struct supervisor *supervisor)
@@ -177,17 +177,17 @@ static int open_context(struct supervisor *supervisor)
     struct context *context = &supervisor->context;
     int r;
 
-    context->keeper = supervisor->options->keeper;
+    context->control.keeper = supervisor->options->keeper;
     context_share(context);
     r = process_context_init(&context->process, context->loop, supervisor->options->channel);
     if (r < 0)
         return failed("watch the channel to the keeper", r);
     alarms_init(&context->alarms, context->loop);
-    context->started_at = clock_realtime();
+    context->control.started_at = clock_realtime();
     backoff_random_seed(&context->random, clock_realtime());
-    death_log_resize(&context->deaths, context->config->deaths_max);
-    dead_letters_resize(&context->messages.dead_letters, context->config->dead_letters_max,
-                        context->config->dead_letters_memory_max);
+    death_log_resize(&context->deaths, context->control.config->deaths_max);
+    dead_letters_resize(&context->messages.dead_letters, context->control.config->dead_letters_max,
+                        context->control.config->dead_letters_memory_max);
     r = event_bus_init(&context->events);
     context->events.log = &context->log;
     if (r == 0)
@@ -229,7 +229,7 @@ void supervisor_open_cgroups(struct supervisor *supervisor)
     if (cgroup_tree_init(&supervisor->cgroups, NULL, supervisor->options->keeper) == 0)
         supervisor->context.process.cgroups = &supervisor->cgroups;
     missing = cgroup_tree_missing(&supervisor->cgroups);
-    supervisor->context.cgroups_text = cgroup_tree_text(&supervisor->cgroups);
+    supervisor->context.control.cgroups_text = cgroup_tree_text(&supervisor->cgroups);
     if (missing)
         log_notice("cgroups: %s", missing);
 }

@@ -36,7 +36,7 @@ static void stop(struct supervisor *supervisor)
     size_t cursor = 0;
     struct group *group;
 
-    supervisor->context.state = CONTROL_STOPPING;
+    supervisor->context.control.state = CONTROL_STOPPING;
     supervisor_end_reload(supervisor);
     notify_stopping(&supervisor->notify, loop_now(loop));
     event_emit(&supervisor->context.events, (struct event){
@@ -48,7 +48,7 @@ static void stop(struct supervisor *supervisor)
     while ((group = registry_next(&supervisor->context.registry, &cursor)))
         group_close(group, "the supervisor is stopping");
     (void)timer_arm(loop_timers(loop), &supervisor->stop_timer,
-                    usec_add(loop_now(loop), supervisor->context.config->timeout_stop));
+                    usec_add(loop_now(loop), supervisor->context.control.config->timeout_stop));
     loop_defer(loop, &supervisor->review);
 }
 
@@ -59,9 +59,9 @@ void supervisor_on_signal(void *userdata, int signo, pid_t sender)
     log_info("%s received from process %d", signo == SIGHUP ? "SIGHUP" : "stop signal",
              (int)sender);
     if (signo == SIGHUP) {
-        if (supervisor->context.state != CONTROL_STOPPING)
+        if (supervisor->context.control.state != CONTROL_STOPPING)
             supervisor_hang_up(supervisor);
-    } else if (supervisor->context.state != CONTROL_STOPPING) {
+    } else if (supervisor->context.control.state != CONTROL_STOPPING) {
         stop(supervisor);
     } else {
         log_warning("asked to stop a second time: everything is killed");

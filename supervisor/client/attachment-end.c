@@ -2,7 +2,6 @@
 #include "supervisor/client/attachment-private.h"
 
 #include "supervisor/channel/answer.h"
-#include "supervisor/context.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +112,7 @@ int attachment_send_owed(struct attachment *attachment)
         if (r == ENDPOINT_E_FULL)
             return r;
         waiter_release(waiter, job);
-        job_unref(&attachment->context->jobs, job);
+        job_unref(attachment->context->jobs, job);
     }
     return 0;
 }
@@ -128,7 +127,7 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
     r = protocol_get_by_id(record->body, record->size, &watch);
     if (r < 0)
         return r;
-    job = job_by_id(&attachment->context->jobs, &watch.id);
+    job = job_by_id(attachment->context->jobs, &watch.id);
     if (!job)
         return answer_refuse(&attachment->endpoint, watch.cookie, ESRCH, "no such job");
     /* The end of a job comes with its result. */
@@ -164,6 +163,6 @@ void attachment_drop_waiters(struct attachment *attachment)
         struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
         struct job *job = waiter->job;
         waiter_release(waiter, job);
-        job_unref(&attachment->context->jobs, job);
+        job_unref(attachment->context->jobs, job);
     }
 }

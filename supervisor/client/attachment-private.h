@@ -21,7 +21,7 @@
 
 struct attachment {
     struct endpoint endpoint;
-    struct context *context;
+    const struct attachment_context *context;
     struct actor *actor;
     uid_t uid;           /* of the client's process */
     unsigned n_waiters;  /* in the two lists */

@@ -3,9 +3,9 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/answer.h"
-#include "supervisor/context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/refusal.h"
+#include "supervisor/group/registry.h"
 #include "supervisor/message/actor.h"
 #include <errno.h>
 #include <stdio.h>
@@ -122,7 +122,7 @@ static const struct refusal *refuse_early(const struct attachment *attachment,
 static int attachment_accept_submit(struct attachment *attachment,
                                     const struct protocol_submit *submit)
 {
-    struct group *group = registry_get(&attachment->context->registry, submit->group);
+    struct group *group = registry_get(attachment->context->registry, submit->group);
     const struct refusal *refusal = refuse_early(attachment, group);
     const struct job_options options = options_of(submit);
     const struct job_options_problem *problem;

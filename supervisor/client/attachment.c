@@ -3,13 +3,14 @@
 
 #include "supervisor/channel/answer.h"
 #include "supervisor/client/attachment-private.h"
-#include "supervisor/context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor-request.h"
 #include "supervisor/message/delivery.h"
+#include "supervisor/message/message-context.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static int attachment_on_lookup(struct attachment *attachment, const struct ring
         return r;
     if (lookup.name_size < sizeof(name))
         memcpy(name, lookup.name, lookup.name_size);
-    group = registry_find(&attachment->context->registry, name);
+    group = registry_find(attachment->context->registry, name);
     if (!group)
         return answer_refuse(&attachment->endpoint, lookup.cookie, ENOENT, "no such group");
     if (group->config->type != CONFIG_ACTOR)
@@ -53,7 +54,7 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
         return r;
     if (attachment->actor->restricted)
         return answer_refuse(&attachment->endpoint, cancel.cookie, EPERM, "not permitted");
-    job = job_by_id(&attachment->context->jobs, &cancel.id);
+    job = job_by_id(attachment->context->jobs, &cancel.id);
     if (!job)
         return answer_refuse(&attachment->endpoint, cancel.cookie, ESRCH, "no such job");
     if (job_ended(job))
@@ -105,7 +106,7 @@ static bool attachment_may_be_waiting(const struct attachment *attachment,
 
     return attachment->named_waits &&
            protocol_get_by_id(record->body, record->size, &cancel) == 0 &&
-           !job_by_id(&attachment->context->jobs, &cancel.id);
+           !job_by_id(attachment->context->jobs, &cancel.id);
 }
 
 /* Behind a SUBMIT that waits for room: a CANCEL may be what makes some. */
@@ -182,7 +183,7 @@ static const struct actor_class CLIENT_ACTOR = {
 
 static int attachment_new_actor(struct attachment *attachment)
 {
-    struct message_context *messages = &attachment->context->messages;
+    struct message_context *messages = attachment->context->messages;
     char name[24];
     int r;
 
@@ -197,13 +198,13 @@ static int attachment_new_actor(struct attachment *attachment)
     return actor_publish(attachment->actor);
 }
 
-int attachment_new(struct attachment **ret, struct context *context,
+int attachment_new(struct attachment **ret, const struct attachment_context *context,
                    const struct attachment_options *client, struct endpoint_fds *ret_fds)
 {
     const struct endpoint_options options = {
         .ring_size = ATTACHMENT_RING,
         .inline_max = ATTACHMENT_INLINE,
-        .spin_usec = (uint32_t)context->config->spin,
+        .spin_usec = client->spin_usec,
         .blobs = client->blobs,
     };
     struct attachment *attachment = calloc(1, sizeof(*attachment));

@@ -9,14 +9,27 @@
 
 #include "supervisor/channel/endpoint.h"
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct attachment;
-struct context;
 struct job;
+struct job_table;
+struct loop;
+struct message_context;
+struct registry;
+
+/* What attachments need of the supervisor. */
+struct attachment_context {
+    struct loop *loop;
+    struct registry *registry;
+    struct job_table *jobs;
+    struct message_context *messages;
+};
 
 struct attachment_options {
     uid_t uid;                /* of the client's process */
+    uint32_t spin_usec;       /* SpinUsec= */
     struct blob_share *blobs; /* what the client's payloads count for */
     /* Whether the client may read this job's result, asked anew for each job. */
     bool (*may_read)(void *userdata, const struct job *job);
@@ -30,7 +43,7 @@ struct attachment_options {
  * Makes the rings. `*ret_fds` are for the client; after sending them, call attachment_sent(). The
  * client may submit and cancel until attachment_set_may_change() says otherwise. 0 or -errno.
  */
-int attachment_new(struct attachment **ret, struct context *context,
+int attachment_new(struct attachment **ret, const struct attachment_context *context,
                    const struct attachment_options *client, struct endpoint_fds *ret_fds);
 void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds);
 

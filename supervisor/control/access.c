@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/control/access.h"
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/varlink/request.h"
 #include <stdio.h>
@@ -49,7 +49,7 @@ bool access_death(const struct access *access, const struct death *death)
 
 bool access_event(const struct access *access, const struct event *event)
 {
-    const struct registry *registry = &access->context->registry;
+    const struct registry *registry = access->context->registry;
 
     return access_group(access, event->group ? registry_find(registry, event->group) : NULL);
 }
@@ -57,7 +57,7 @@ bool access_event(const struct access *access, const struct event *event)
 bool access_letter(const struct access *access, const struct dead_letter *letter)
 {
     return is_user(access, letter->submitter_uid) ||
-           access_group(access, registry_group_of(&access->context->registry, letter->recipient));
+           access_group(access, registry_group_of(access->context->registry, letter->recipient));
 }
 
 bool access_demand(struct request *request, const struct group *group, const char *why)
@@ -81,5 +81,5 @@ bool access_demand(struct request *request, const struct group *group, const cha
 
 bool access_demand_address(struct request *request, const char *address, const char *why)
 {
-    return access_demand(request, registry_group_of(&request->context->registry, address), why);
+    return access_demand(request, registry_group_of(request->context->registry, address), why);
 }

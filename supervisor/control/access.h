@@ -11,7 +11,7 @@
 #include "supervisor/varlink/peer.h"
 #include <stdbool.h>
 
-struct context;
+struct control_context;
 struct dead_letter;
 struct death;
 struct event;
@@ -21,7 +21,7 @@ struct request;
 
 /* Whoever asks. */
 struct access {
-    const struct context *context;
+    const struct control_context *context;
     const struct peer *peer;
 };
 

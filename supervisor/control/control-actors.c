@@ -4,7 +4,7 @@
 
 #include "supervisor/control/control-actors.h"
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-list.h"
 #include "supervisor/control/control-submit.h"
 #include "supervisor/control/control-target.h"
@@ -47,7 +47,7 @@ static const char *why_no_actor(const struct group *group)
 
 static void refuse_actor(struct request *request, const char *name)
 {
-    struct registry *registry = &request->context->registry;
+    struct registry *registry = request->context->registry;
     const char *reason = why_no_actor(registry_find(registry, name));
     struct reply *reply = request_begin_error(request, "NoSuchActor");
 
@@ -59,7 +59,7 @@ static void refuse_actor(struct request *request, const char *name)
 
 struct actor *control_find_actor(struct request *request, const char *name)
 {
-    struct actor *actor = actor_by_address(&request->context->messages, name);
+    struct actor *actor = actor_by_address(request->context->messages, name);
 
     if (!actor)
         refuse_actor(request, name);
@@ -68,7 +68,7 @@ struct actor *control_find_actor(struct request *request, const char *name)
 
 struct actor *control_find_exchange(struct request *request, const char *name)
 {
-    struct actor *actor = actor_by_name(&request->context->messages, name);
+    struct actor *actor = actor_by_name(request->context->messages, name);
 
     if (actor && actor_exchange(actor))
         return actor;
@@ -95,7 +95,7 @@ void control_refuse_routing(struct request *request, const char *to, int result)
         break;
     case ROUTER_E_CELLS:
         reply = request_begin_error(request, "TooManyCells");
-        control_report_cells(reply, registry_group_of(&request->context->registry, to));
+        control_report_cells(reply, registry_group_of(request->context->registry, to));
         request_end(request);
         break;
     default:
@@ -160,7 +160,7 @@ static bool is_listed(const struct actor *actor, const struct actors *wanted)
 
 static bool step_actors(struct control_list *list)
 {
-    const struct actor_table *table = &list->parts.request->context->messages.actors;
+    const struct actor_table *table = &list->parts.request->context->messages->actors;
     const struct actor *actor;
 
     if (list->cursor >= table->n_entries)
@@ -248,10 +248,10 @@ struct log_parameters {
 /* A group's or an exchange's switches; NULL when it has been answered. */
 static uint8_t *find_log(struct request *request, const char *target, struct group **ret)
 {
-    struct context *context = request->context;
-    struct actor *actor = actor_by_name(&context->messages, target);
+    struct control_context *context = request->context;
+    struct actor *actor = actor_by_name(context->messages, target);
 
-    *ret = registry_find(&context->registry, target);
+    *ret = registry_find(context->registry, target);
     if (*ret)
         return &(*ret)->message_log;
     if (actor && actor_exchange(actor))

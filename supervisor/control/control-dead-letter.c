@@ -4,7 +4,7 @@
 
 #include "supervisor/control/control-actors.h"
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-list.h"
 #include "supervisor/control/control-target.h"
 #include "supervisor/control/report-actor.h"
@@ -89,7 +89,7 @@ static struct dead_letter *find_letter(struct request *request, int64_t id)
     struct dead_letter *letter = NULL;
 
     if (id > 0)
-        letter = dead_letter_find(&request->context->messages.dead_letters, (uint64_t)id);
+        letter = dead_letter_find(&request->context->messages->dead_letters, (uint64_t)id);
     if (!letter)
         request_fail_int(request, "NoSuchDeadLetter", "id", id);
     return letter;
@@ -145,7 +145,7 @@ static bool step_letters(struct control_list *list)
 static void finish_letters(struct control_list *list)
 {
     report_counts(request_part_reply(&list->parts),
-                  &list->parts.request->context->messages.dead_letters);
+                  &list->parts.request->context->messages->dead_letters);
 }
 
 static void free_letters(struct control_list *list)
@@ -178,7 +178,7 @@ void control_list_dead_letters(struct request *request)
     letters->list.finish = finish_letters;
     letters->list.free = free_letters;
     letters->filter = filter;
-    dead_letter_walk_begin(&letters->walk, &request->context->messages.dead_letters, true);
+    dead_letter_walk_begin(&letters->walk, &request->context->messages->dead_letters, true);
     control_list(request, &letters->list, "letters", &parameters.page);
 }
 
@@ -256,7 +256,7 @@ static void change_all(struct request *request, const struct change_parameters *
                        bool (*write)(struct request_parts *),
                        void (*finish)(struct request_parts *))
 {
-    struct dead_letters *letters = &request->context->messages.dead_letters;
+    struct dead_letters *letters = &request->context->messages->dead_letters;
     struct dead_letter_filter filter;
     struct change *change;
 
@@ -368,7 +368,7 @@ void control_purge(struct request *request)
         {"filter", VARLINK_OBJECT, false, offsetof(struct change_parameters, filter)},
         {0},
     };
-    struct dead_letters *letters = &request->context->messages.dead_letters;
+    struct dead_letters *letters = &request->context->messages->dead_letters;
     struct change_parameters parameters = {0};
     struct dead_letter *letter;
 

@@ -4,7 +4,7 @@
 
 #include "supervisor/control/control-actors.h"
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-list.h"
 #include "supervisor/control/control-target.h"
 #include "supervisor/control/report-actor.h"
@@ -130,7 +130,7 @@ void control_create_exchange(struct request *request)
                               "single, typed_single, typed_multi, routing_key, pattern");
         return;
     }
-    r = exchange_actor_new(&actor, &request->context->messages, parameters.name, kind);
+    r = exchange_actor_new(&actor, request->context->messages, parameters.name, kind);
     answer_created(request, parameters.name, r, actor);
 }
 
@@ -182,7 +182,7 @@ static void report_one_exchange(struct request *request, const char *name)
 /* The cursor is a place in the table of actors. */
 static bool step_exchanges(struct control_list *list)
 {
-    const struct actor_table *table = &list->parts.request->context->messages.actors;
+    const struct actor_table *table = &list->parts.request->context->messages->actors;
     const struct actor *actor;
 
     if (list->cursor >= table->n_entries)
@@ -236,7 +236,7 @@ struct subscriptions {
 
 static bool step_subscriptions(struct control_list *list)
 {
-    const struct actor_table *table = &list->parts.request->context->messages.actors;
+    const struct actor_table *table = &list->parts.request->context->messages->actors;
     struct subscriptions *all = subscriptions_of(list);
     const struct actor *actor = actor_get(table, all->exchange);
     const struct exchange_subscription *subscription;

@@ -3,7 +3,7 @@
 /* io.troupe.Jobs: jobs made, awaited, looked at and cancelled; and the way to the fast path. */
 
 #include "supervisor/client/attachment.h"
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-list-jobs.h"
 #include "supervisor/control/control-submit.h"
 #include "supervisor/control/control-target.h"
@@ -109,7 +109,7 @@ static struct job *take_job(struct request *request, struct id_parameters *param
     if (!request_take(request, id_table, parameters))
         return NULL;
     if (protocol_id_parse(&id, parameters->id) == 0)
-        job = job_by_id(&request->context->jobs, &id);
+        job = job_by_id(request->context->jobs, &id);
     /* One whose result somebody is still being told is gone for all others. */
     if (job && job->group)
         return job;
@@ -250,6 +250,8 @@ static void attach(struct request *request)
         {0},
     };
     const struct attachment_options options = {.uid = request->connection->peer.uid,
+                                               .spin_usec =
+                                                   (uint32_t)request->context->config->spin,
                                                .blobs = request->connection->account->blobs,
                                                .may_read = may_read,
                                                .broken = on_broken,
@@ -272,7 +274,7 @@ static void attach(struct request *request)
         request_done(request); /* nobody would get the descriptors */
         return;
     }
-    r = attachment_new(&request->attachment, request->context, &options, &fds);
+    r = attachment_new(&request->attachment, &request->context->attachments, &options, &fds);
     if (r < 0) {
         request_internal(request, r);
         return;

@@ -4,7 +4,7 @@
 
 #include "supervisor/control/control-list-jobs.h"
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-list.h"
 #include "supervisor/control/control-payload.h"
 #include "supervisor/control/control-target.h"
@@ -50,12 +50,12 @@ static bool is_wanted(const struct jobs *jobs, const struct job *job)
 static bool step(struct control_list *list)
 {
     const struct access access = access_of(list->parts.request);
-    const struct context *context = access.context;
+    const struct control_context *context = access.context;
     const struct job *job;
 
-    if (list->cursor >= job_table_size(&context->jobs))
+    if (list->cursor >= job_table_size(context->jobs))
         return false;
-    job = job_table_at(&context->jobs, (uint32_t)list->cursor++);
+    job = job_table_at(context->jobs, (uint32_t)list->cursor++);
     if (job && is_wanted(jobs_of(list), job))
         report_job(control_list_item(list), NULL, &access, job, REPORT_DETAIL_MAX);
     return true;
@@ -81,7 +81,7 @@ static bool find_group(struct request *request, const char *name, struct jobs *j
     struct registry_target target = {0};
     const char *slash = strchr(name, '/');
 
-    if (registry_resolve_ever(&request->context->registry, name, &target) < 0 || target.slot ||
+    if (registry_resolve_ever(request->context->registry, name, &target) < 0 || target.slot ||
         (slash && strchr(slash + 1, '/'))) {
         control_refuse_group(request, name);
         return false;

@@ -4,7 +4,7 @@
 
 #include "supervisor/control/control-actors.h"
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-list.h"
 #include "supervisor/message/schedule.h"
 
@@ -58,7 +58,7 @@ void control_schedule(struct request *request)
     options.to = message.actor;
     options.topic = &message.topic;
     options.payload = &message.payload;
-    r = schedule_add(&request->context->messages, &options, &id);
+    r = schedule_add(request->context->messages, &options, &id);
     if (r == SCHEDULE_E_TOO_MANY || r == SCHEDULE_E_SHARE) {
         request_fail_string(request, "TooMany", "what", "timers");
     } else if (r < 0) {
@@ -88,7 +88,7 @@ struct cancellation {
 static bool cancel_part(struct request_parts *parts)
 {
     struct cancellation *all = list_entry(parts, struct cancellation, parts);
-    struct actor *actor = actor_get(&parts->request->context->messages.actors, all->to);
+    struct actor *actor = actor_get(&parts->request->context->messages->actors, all->to);
     unsigned n = 0;
 
     if (actor)
@@ -124,7 +124,7 @@ static void cancel_type(struct request *request, const char *to, const char *typ
         .write = cancel_part, .finish = finish_cancelling, .free = free_cancellation};
     all->to = actor->reference;
     all->type = type;
-    all->max = request->context->messages.schedules.n_armed;
+    all->max = request->context->messages->schedules.n_armed;
     request_in_parts(request, &all->parts);
 }
 
@@ -148,7 +148,7 @@ void control_unschedule(struct request *request)
         cancel_type(request, parameters.to, parameters.type);
         return;
     }
-    if (schedule_cancel(&request->context->messages, (uint64_t)parameters.id.value, NULL) == 0) {
+    if (schedule_cancel(request->context->messages, (uint64_t)parameters.id.value, NULL) == 0) {
         request_fail_int(request, "NoSuchTimer", "id", parameters.id.value);
         return;
     }
@@ -186,7 +186,7 @@ static void report_schedule(struct reply *reply, const struct schedule *schedule
 
 static bool step_timers(struct control_list *list)
 {
-    const struct schedule_table *table = &list->parts.request->context->messages.schedules;
+    const struct schedule_table *table = &list->parts.request->context->messages->schedules;
     const uint64_t to = list_entry(list, struct timers, list)->to;
     const struct schedule *schedule;
 

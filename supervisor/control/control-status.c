@@ -2,7 +2,7 @@
 
 /* io.troupe.Supervisor: GetStatus, of one or all groups, with their cells and workers. */
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-target.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
@@ -40,7 +40,7 @@ struct status {
 
 static struct group *group_of(const struct status *status)
 {
-    return registry_get(&status->parts.request->context->registry, status->group);
+    return registry_get(status->parts.request->context->registry, status->group);
 }
 
 /* ---- what is open, is closed and opened again ---- */
@@ -102,7 +102,7 @@ static void resume_status(struct request_parts *parts)
 /* Whether there is another group. */
 static bool next_group(struct status *status)
 {
-    struct registry *registry = &status->parts.request->context->registry;
+    struct registry *registry = status->parts.request->context->registry;
     struct group *group = status->all ? registry_after(registry, status->name) : group_of(status);
 
     if (!group)

@@ -3,7 +3,7 @@
 #include "supervisor/control/control-submit.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-payload.h"
 #include "supervisor/control/control-target.h"
 #include "supervisor/group/group.h"
@@ -182,7 +182,7 @@ static struct group *take_group(struct request *request, const char *name)
 
     if (control_refuse_stopping(request))
         return NULL;
-    group = registry_find(&request->context->registry, name);
+    group = registry_find(request->context->registry, name);
     /* One that a reload removed and that still drains is no longer there for new jobs. */
     if (!group || group->removed) {
         control_refuse_group(request, name);

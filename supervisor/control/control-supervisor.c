@@ -4,7 +4,7 @@
 
 #include "shared/base/log.h"
 #include "supervisor/config/config.h"
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-payload.h"
 #include "supervisor/control/control-target.h"
 #include "supervisor/control/control-wait.h"
@@ -71,7 +71,7 @@ static const char *const STATES[] = {
 static void get_info(struct request *request)
 {
     static const struct varlink_parameter table[] = {{0}};
-    const struct context *context = request->context;
+    const struct control_context *context = request->context;
     const struct loop_turns turns = loop_turns(context->loop);
     struct reply *reply;
     struct group *group;
@@ -80,7 +80,7 @@ static void get_info(struct request *request)
 
     if (!request_take(request, table, NULL))
         return;
-    while ((group = registry_next(&context->registry, &cursor)))
+    while ((group = registry_next(context->registry, &cursor)))
         n_jobs += group->n_live;
     reply = request_begin(request);
     reply_string(reply, "version", TROUPE_VERSION);
@@ -91,8 +91,8 @@ static void get_info(struct request *request)
     reply_string(reply, "wake",
                  loop_wake_backend(context->loop) == WAKE_FUTEX ? "futex" : "eventfd");
     report_cgroups(reply, context);
-    reply_uint(reply, "groups", context->registry.n_groups);
-    reply_uint(reply, "workers", context->registry.census.n[CENSUS_MEMBER]);
+    reply_uint(reply, "groups", context->registry->n_groups);
+    reply_uint(reply, "workers", context->registry->census.n[CENSUS_MEMBER]);
     reply_uint(reply, "clients", control_n_clients(request->control));
     reply_uint(reply, "jobs", n_jobs);
     reply_uint(reply, "longest_turn_usec", turns.longest);
@@ -415,7 +415,7 @@ static void reload_all(struct request *request)
     reload->request = request;
     request->state = reload;
     request->drop = drop_reload;
-    request->context->reload(request->context, &reload->call);
+    request->context->reload(request->context->userdata, &reload->call);
 }
 
 const struct request_method control_supervisor_methods[] = {

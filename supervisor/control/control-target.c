@@ -2,7 +2,7 @@
 
 #include "supervisor/control/control-target.h"
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-payload.h"
 #include "supervisor/group/group.h"
 
@@ -11,13 +11,13 @@ static void refuse_target(struct request *request, const char *target)
     struct reply *reply = request_begin_error(request, "NoSuchTarget");
 
     reply_string(reply, "target", target);
-    reply_string_if(reply, "nearest", registry_nearest(&request->context->registry, target));
+    reply_string_if(reply, "nearest", registry_nearest(request->context->registry, target));
     request_end(request);
 }
 
 bool control_find_target(struct request *request, const char *target, struct registry_target *ret)
 {
-    if (registry_resolve(&request->context->registry, target, ret) == 0)
+    if (registry_resolve(request->context->registry, target, ret) == 0)
         return true;
     refuse_target(request, target);
     return false;
@@ -27,7 +27,7 @@ bool control_find_ever(struct request *request, const char *target)
 {
     struct registry_target found;
 
-    if (registry_resolve_ever(&request->context->registry, target, &found) == 0)
+    if (registry_resolve_ever(request->context->registry, target, &found) == 0)
         return true;
     refuse_target(request, target);
     return false;
@@ -62,6 +62,6 @@ void control_refuse_group(struct request *request, const char *name)
     struct reply *reply = request_begin_error(request, "NoSuchGroup");
 
     reply_string(reply, "group", name);
-    reply_string_if(reply, "nearest", registry_nearest(&request->context->registry, name));
+    reply_string_if(reply, "nearest", registry_nearest(request->context->registry, name));
     request_end(request);
 }

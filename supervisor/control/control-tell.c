@@ -5,7 +5,7 @@
 #include "supervisor/control/control-actors.h"
 
 #include "shared/protocol/protocol-actors.h"
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-payload.h"
 #include "supervisor/control/control-target.h"
 #include "supervisor/control/report.h"
@@ -27,7 +27,7 @@ static bool refuse_commands(struct request *request, const struct actor *actor)
 
     if (actor_exchange(actor) || actor_is(actor, ACTOR_CLIENT))
         return false;
-    group = registry_group_of(&request->context->registry, actor->name);
+    group = registry_group_of(request->context->registry, actor->name);
     program = group && group->config->exec_start ? group->config->exec_start[0] : NULL;
     if (!program || strcmp(basename(program), "troupe-exec") != 0)
         return false;
@@ -79,11 +79,11 @@ void control_tell(struct request *request)
     if (!request_take(request, table, &parameters) ||
         !control_take_message(request, &parameters.message, &message))
         return;
-    r = router_tell(&request->context->messages, &(struct router_message){
-                                                     .to = message.actor->reference,
-                                                     .topic = message.topic,
-                                                     .payload = &message.payload,
-                                                 });
+    r = router_tell(request->context->messages, &(struct router_message){
+                                                    .to = message.actor->reference,
+                                                    .topic = message.topic,
+                                                    .payload = &message.payload,
+                                                });
     if (r == 0)
         request_done(request);
     else
@@ -111,7 +111,7 @@ static void answer_reply(struct request *request, const struct envelope *envelop
     int r;
 
     reply_string(reply, "from",
-                 actor_name_of(&request->context->messages.actors, envelope->sender));
+                 actor_name_of(&request->context->messages->actors, envelope->sender));
     reply_text(reply, "type", envelope->topic.type, envelope->topic.type_size);
     r = report_payload(reply, "payload", &envelope->payload, REPORT_SINGLE_MAX);
     if (r == -EMSGSIZE)
@@ -160,7 +160,7 @@ void control_ask(struct request *request)
     };
     __attribute__((cleanup(control_message_deinit))) struct control_message message =
         CONTROL_MESSAGE_NULL;
-    struct context *context = request->context;
+    struct control_context *context = request->context;
     struct ask_parameters parameters = {.reply_type = ""};
     struct router_message wanted;
     uint64_t handle;
@@ -179,16 +179,16 @@ void control_ask(struct request *request)
     wanted = (struct router_message){
         .to = message.actor->reference, .topic = message.topic, .payload = &message.payload};
     if (request_is_oneway(request)) {
-        (void)router_tell(&context->messages, &wanted);
+        (void)router_tell(context->messages, &wanted);
         request_done(request);
         return;
     }
-    r = router_ask(&context->messages, &wanted, parameters.reply_type, timeout, on_done, request,
+    r = router_ask(context->messages, &wanted, parameters.reply_type, timeout, on_done, request,
                    &handle);
     if (r != 0) {
         control_refuse_routing(request, message.to, r);
         return;
     }
-    request->state = ask_get(&context->messages.asks, handle);
+    request->state = ask_get(&context->messages->asks, handle);
     request->drop = drop_ask;
 }

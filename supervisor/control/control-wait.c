@@ -2,7 +2,7 @@
 
 #include "supervisor/control/control-wait.h"
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot.h"
 
@@ -124,7 +124,7 @@ static struct finding look(const struct wait *wait)
 {
     struct registry_target target;
 
-    if (registry_resolve(&wait->request->context->registry, wait->target, &target) < 0)
+    if (registry_resolve(wait->request->context->registry, wait->target, &target) < 0)
         return wait->goal == CONTROL_GOAL_DOWN ? found(WAIT_REACHED) : missed(wait->target, "gone");
     if (wait->goal != CONTROL_GOAL_DOWN && group_is_blocked(target.group))
         return group_fault_is_tried(target.group)
@@ -208,7 +208,7 @@ void control_wait(struct request *request, const struct control_wait_options *op
     memcpy(wait->target, options->target, size);
     wait->subscriber.fn = on_event;
     loop_deferred_init(&wait->check, check);
-    event_subscribe(&request->context->events, &wait->subscriber);
+    event_subscribe(request->context->events, &wait->subscriber);
     request->state = wait;
     request->drop = drop;
     arm(wait);

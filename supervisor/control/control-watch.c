@@ -2,7 +2,7 @@
 
 /* io.troupe.Supervisor: what happened. Events, deaths, and what workers wrote. */
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/control-list.h"
 #include "supervisor/control/control-target.h"
 #include "supervisor/control/report.h"
@@ -33,7 +33,7 @@ struct watch {
 static bool step_events(struct control_list *list)
 {
     const struct access access = access_of(list->parts.request);
-    const struct event *event = event_after(&list->parts.request->context->events, list->cursor);
+    const struct event *event = event_after(list->parts.request->context->events, list->cursor);
 
     if (!event)
         return false;
@@ -70,7 +70,7 @@ static void on_job_event(struct event_subscriber *subscriber, const struct event
 
 static void stay_for_events(struct control_list *list)
 {
-    struct event_bus *bus = &list->parts.request->context->events;
+    struct event_bus *bus = list->parts.request->context->events;
     struct watch *watch = watch_of(list, list);
 
     event_subscribe(bus, &watch->subscriber);
@@ -128,7 +128,7 @@ void control_watch(struct request *request)
     /* From now on only: behind the last one so far. */
     if (request_wants_more(request) && !parameters.replay && !parameters.page.cursor.set)
         parameters.page.cursor =
-            (struct varlink_int){true, (int64_t)request->context->events.last_id};
+            (struct varlink_int){true, (int64_t)request->context->events->last_id};
     control_list(request, &watch->list, "events", &parameters.page);
 }
 
@@ -146,7 +146,7 @@ struct deaths {
 static bool step_deaths(struct control_list *list)
 {
     const struct access access = access_of(list->parts.request);
-    const struct death_log *log = &list->parts.request->context->deaths;
+    const struct death_log *log = list->parts.request->context->deaths;
     struct deaths *deaths = deaths_of(list);
     const struct death *death;
 
@@ -180,7 +180,7 @@ void control_list_deaths(struct request *request)
         CONTROL_PAGE_ROWS(struct deaths_parameters),
         {0},
     };
-    struct death_log *log = &request->context->deaths;
+    struct death_log *log = request->context->deaths;
     struct deaths_parameters parameters = {0};
     struct deaths *deaths;
 
@@ -278,7 +278,7 @@ static const struct slot *next_of_log(struct log *log, const struct group *group
 static bool write_log(struct request_parts *parts)
 {
     struct log *log = log_of(parts);
-    const struct group *group = registry_get(&parts->request->context->registry, log->group);
+    const struct group *group = registry_get(parts->request->context->registry, log->group);
     const struct slot *slot;
 
     do {
@@ -309,7 +309,7 @@ static void on_line(struct event_line_subscriber *follower, const char *worker, 
     if (!is_of(worker, log->target))
         return;
     /* A reload may have taken the right from it, or given the name to another group. */
-    if (!access_group(&access, registry_get(&request->context->registry, log->group)))
+    if (!access_group(&access, registry_get(request->context->registry, log->group)))
         return;
     reply = request_begin(request);
     reply_array(reply, "lines");
@@ -320,7 +320,7 @@ static void on_line(struct event_line_subscriber *follower, const char *worker, 
 
 static void stay_for_lines(struct request_parts *parts)
 {
-    event_subscribe_lines(&parts->request->context->events, &log_of(parts)->follower);
+    event_subscribe_lines(parts->request->context->events, &log_of(parts)->follower);
 }
 
 static void free_log(struct request_parts *parts)

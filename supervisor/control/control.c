@@ -6,7 +6,7 @@
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
 #include "supervisor/client/attachment.h"
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/loop/passrights.h"
 
@@ -35,7 +35,7 @@ struct client {
 };
 
 struct control {
-    struct context *context;
+    struct control_context *context;
     int fd;
     struct loop_watch watch;
     struct work_queue work; /* requests, and replies in parts */
@@ -277,7 +277,7 @@ static int client_new(struct control *control, int fd)
     client->control = control;
     client->refused = refused;
     request_init(&client->request, control->context, control, &client->connection,
-                 &control->context->log);
+                 control->context->log);
     list_push_back(&control->clients, &client->link);
     if (refused)
         control->n_refused++;
@@ -301,7 +301,7 @@ static void pause_accepting(struct control *control, int error)
 {
     struct loop *loop = control->context->loop;
 
-    limited_log_write(&control->context->log, NULL, LOG_LEVEL_WARNING,
+    limited_log_write(control->context->log, NULL, LOG_LEVEL_WARNING,
                       "cannot accept clients for now: %s", strerror(-error));
     if (timer_arm(loop_timers(loop), &control->accept_timer,
                   usec_add(loop_now(loop), ACCEPT_PAUSE)) == 0)
@@ -321,7 +321,7 @@ static int accept_one(struct control *control)
     r = client_new(control, fd);
     if (r == 0)
         return 0;
-    limited_log_write(&control->context->log, NULL, LOG_LEVEL_NOTICE, "a client is turned away: %s",
+    limited_log_write(control->context->log, NULL, LOG_LEVEL_NOTICE, "a client is turned away: %s",
                       strerror(-r));
     loop_close(control->context->loop, fd);
     return 0;
@@ -347,7 +347,7 @@ static void on_connection(void *userdata, uint32_t events)
 
 /* ---- life ---- */
 
-int control_new(struct control **ret, struct context *context, int listen_fd)
+int control_new(struct control **ret, struct control_context *context, int listen_fd)
 {
     struct control *control;
     int flags = fcntl(listen_fd, F_GETFL), r;
@@ -363,7 +363,7 @@ int control_new(struct control **ret, struct context *context, int listen_fd)
     control->fd = listen_fd;
     list_init(&control->clients);
     work_queue_init(&control->work, context->loop);
-    accounts_init(&control->accounts, &context->jobs.blobs);
+    accounts_init(&control->accounts, &context->jobs->blobs);
     timer_init(&control->accept_timer, on_accept_timer);
     r = loop_watch_fd(context->loop, &control->watch, listen_fd, POLLIN, on_connection, control);
     if (r < 0) {

@@ -8,7 +8,7 @@
 
 #include "supervisor/varlink/request.h"
 
-struct context;
+struct control_context;
 struct control;
 
 /*
@@ -21,7 +21,7 @@ struct control;
 int control_listen(const char *path);
 
 /* Takes a listening socket over on success and begins to accept. 0 or -errno. */
-int control_new(struct control **ret, struct context *context, int listen_fd);
+int control_new(struct control **ret, struct control_context *context, int listen_fd);
 
 /* The socket's path is ours, not the service manager's: it is removed in the end. */
 void control_own_path(struct control *control, const char *path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/control/report-actor.h"
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/report.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"

@@ -3,7 +3,7 @@
 #include "supervisor/control/report.h"
 
 #include "shared/protocol/payload.h"
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot.h"
 
@@ -38,14 +38,14 @@ int report_payload(struct reply *reply, const char *key, const struct payload *p
 
 /* What the worker that died with this attempt had published last; its report is kept for a while.
  */
-static const struct death *find_death(const struct context *context, const struct job *job)
+static const struct death *find_death(const struct control_context *context, const struct job *job)
 {
     char id[PROTOCOL_ID_TEXT];
 
     if (job->n_attempts == 0)
         return NULL;
     protocol_id_format(&job->id, id);
-    list_for_each (node, &context->deaths.deaths) {
+    list_for_each (node, &context->deaths->deaths) {
         const struct death *death = list_entry(node, struct death, link);
 
         if (death->attempt == job->attempt && strcmp(death->job, id) == 0)
@@ -55,7 +55,7 @@ static const struct death *find_death(const struct context *context, const struc
 }
 
 /* NULL, or what is missing. */
-static const char *report_published(struct reply *reply, const struct context *context,
+static const char *report_published(struct reply *reply, const struct control_context *context,
                                     const struct job *job, size_t limit)
 {
     uint8_t page[MEMORY_STATE_MAX];
@@ -130,7 +130,7 @@ static const char *report_outcome(struct reply *reply, const struct job *job, si
 }
 
 /* What it is about: reason, state page, result, and what of it could not be shown. */
-static void report_contents(struct reply *reply, const struct context *context,
+static void report_contents(struct reply *reply, const struct control_context *context,
                             const struct job *job, size_t limit)
 {
     const char *missing_result, *missing_published;

@@ -3,10 +3,12 @@
 /* Limits that have no effect on this machine, for want of a cgroup controller. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
+#include "supervisor/pool/pool-context.h"
 #include "supervisor/process/cgroup.h"
+#include "supervisor/process/process.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,10 +16,11 @@
 #define NAMES_MAX 10
 
 /* "MemoryMax= (thumbnails, hog)"; nothing if no group asks for that in vain. */
-static bool write_limit(FILE *file, const struct context *context, unsigned limit, bool first)
+static bool write_limit(FILE *file, const struct control_context *context, unsigned limit,
+                        bool first)
 {
-    const unsigned there = cgroup_tree_controllers(context->process.cgroups);
-    const struct registry *registry = &context->registry;
+    const unsigned there = cgroup_tree_controllers(context->process->cgroups);
+    const struct registry *registry = context->registry;
     size_t n = 0;
 
     for (size_t i = 0; i < registry->n_groups; i++) {
@@ -38,7 +41,7 @@ static bool write_limit(FILE *file, const struct context *context, unsigned limi
     return n > 0;
 }
 
-void report_cgroups(struct reply *reply, const struct context *context)
+void report_cgroups(struct reply *reply, const struct control_context *context)
 {
     _cleanup_free_ char *limits = NULL, *text = NULL;
     const char *tree = context->cgroups_text ? context->cgroups_text : "";
@@ -56,10 +59,9 @@ void report_cgroups(struct reply *reply, const struct context *context)
 
 void report_unmet(struct reply *reply, const struct group *group)
 {
-    const struct context *context = group->context->context;
     char keys[96];
 
-    if (cgroup_unmet(cgroup_tree_controllers(context->process.cgroups), group->config, keys,
-                     sizeof(keys)) > 0)
+    if (cgroup_unmet(cgroup_tree_controllers(group->context->pools->process->cgroups),
+                     group->config, keys, sizeof(keys)) > 0)
         reply_string(reply, "no_effect", keys);
 }

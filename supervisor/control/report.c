@@ -2,7 +2,7 @@
 
 #include "supervisor/control/report.h"
 
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/pool/slot.h"

@@ -16,7 +16,7 @@
 
 struct access;
 struct cell;
-struct context;
+struct control_context;
 struct death;
 struct event;
 struct group;
@@ -44,7 +44,7 @@ void report_group_begin(struct reply *reply, const struct access *access,
 void report_cell_begin(struct reply *reply, const struct cell *cell);
 /* How workers are kept apart, and which limits of which groups have no effect; those of one group.
  */
-void report_cgroups(struct reply *reply, const struct context *context);
+void report_cgroups(struct reply *reply, const struct control_context *context);
 void report_unmet(struct reply *reply, const struct group *group);
 void report_event(struct reply *reply, const struct access *access, const struct event *event);
 /* limit: as above. */

@@ -2,7 +2,7 @@
 #include "supervisor/control/requeue.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/context.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/refusal.h"
@@ -22,16 +22,16 @@ static void fail(struct requeue_result *result, const char *problem)
 /* ---- messages ---- */
 
 /* The very actor if it is still there, else whoever has its address now. NULL = nobody. */
-static const struct actor *find_recipient(struct context *context, const struct dead_letter *letter,
-                                          const char *to)
+static const struct actor *find_recipient(struct control_context *context,
+                                          const struct dead_letter *letter, const char *to)
 {
     const struct actor *actor = NULL;
 
     if (!to)
-        actor = actor_get(&context->messages.actors, letter->recipient_ref);
+        actor = actor_get(&context->messages->actors, letter->recipient_ref);
     if (!to)
         to = letter->recipient;
-    return actor || !to ? actor : actor_by_address(&context->messages, to);
+    return actor || !to ? actor : actor_by_address(context->messages, to);
 }
 
 static const char *refusal(int r)
@@ -54,8 +54,8 @@ static const char *refusal(int r)
     }
 }
 
-static void requeue_message(struct context *context, struct dead_letter *letter, const char *to,
-                            struct requeue_result *result)
+static void requeue_message(struct control_context *context, struct dead_letter *letter,
+                            const char *to, struct requeue_result *result)
 {
     const struct actor *actor = find_recipient(context, letter, to);
     struct payload payload = PAYLOAD_NULL;
@@ -65,17 +65,17 @@ static void requeue_message(struct context *context, struct dead_letter *letter,
         fail(result, "there is no such actor (any more); it can be sent to another one");
         return;
     }
-    dead_letter_take(&context->messages.dead_letters, letter);
+    dead_letter_take(&context->messages->dead_letters, letter);
     payload_move(&payload, &letter->payload);
-    r = router_tell(&context->messages, &(struct router_message){
-                                            .sender = letter->sender_ref,
-                                            .to = actor->reference,
-                                            .topic = letter->topic,
-                                            .payload = &payload,
-                                        });
+    r = router_tell(context->messages, &(struct router_message){
+                                           .sender = letter->sender_ref,
+                                           .to = actor->reference,
+                                           .topic = letter->topic,
+                                           .payload = &payload,
+                                       });
     if (r == -ENOMEM) {
         payload_move(&letter->payload, &payload);
-        dead_letter_put(&context->messages.dead_letters, letter);
+        dead_letter_put(&context->messages->dead_letters, letter);
         fail(result, refusal(r));
         return;
     }
@@ -107,10 +107,10 @@ static int submit(struct group *group, struct dead_letter *letter, struct job **
     return group_submit(group, &wanted, NULL, NULL, 0, ret);
 }
 
-static void requeue_job(struct context *context, struct dead_letter *letter, const char *to,
+static void requeue_job(struct control_context *context, struct dead_letter *letter, const char *to,
                         struct requeue_result *result)
 {
-    struct group *group = registry_group_of(&context->registry, to ? to : letter->recipient);
+    struct group *group = registry_group_of(context->registry, to ? to : letter->recipient);
     const struct refusal *refusal;
     struct job *job;
     int r;
@@ -120,11 +120,11 @@ static void requeue_job(struct context *context, struct dead_letter *letter, con
         return;
     }
     /* Before the submission: no bound is to evict it meanwhile. */
-    dead_letter_take(&context->messages.dead_letters, letter);
+    dead_letter_take(&context->messages->dead_letters, letter);
     r = submit(group, letter, &job);
     if (r != 0) {
         refusal = refusal_of(r);
-        dead_letter_put(&context->messages.dead_letters, letter);
+        dead_letter_put(&context->messages->dead_letters, letter);
         fail(result, refusal ? refusal->text : strerror(-r));
         return;
     }
@@ -133,7 +133,7 @@ static void requeue_job(struct context *context, struct dead_letter *letter, con
     result->n_requeued++;
 }
 
-void requeue_letter(struct context *context, struct dead_letter *letter, const char *to,
+void requeue_letter(struct control_context *context, struct dead_letter *letter, const char *to,
                     struct requeue_result *result)
 {
     if (letter->payload_dropped)

@@ -10,7 +10,7 @@
 #include "supervisor/message/dead-letter.h"
 #include <stdint.h>
 
-struct context;
+struct control_context;
 
 struct requeue_result {
     uint64_t n_requeued, n_failed;
@@ -19,5 +19,5 @@ struct requeue_result {
 };
 
 /* `to`: an address, NULL = the recipient. The message is gone unless it failed. */
-void requeue_letter(struct context *context, struct dead_letter *letter, const char *to,
+void requeue_letter(struct control_context *context, struct dead_letter *letter, const char *to,
                     struct requeue_result *result);

@@ -10,7 +10,7 @@
 
 #define SERVICE "org.varlink.service"
 
-void request_init(struct request *request, struct context *context, struct control *control,
+void request_init(struct request *request, struct control_context *context, struct control *control,
                   struct connection *connection, struct limited_log *log)
 {
     *request = (struct request){.context = context,

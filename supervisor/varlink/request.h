@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 struct attachment;
-struct context;
+struct control_context;
 struct control;
 struct limited_log;
 struct request;
@@ -36,7 +36,7 @@ struct request_interface {
 };
 
 struct request {
-    struct context *context;
+    struct control_context *context;
     struct control *control;
     struct connection *connection;
     struct limited_log *log;
@@ -55,7 +55,7 @@ struct request {
 #define REQUEST_REPLY_MAX CONNECTION_OUTPUT_MAX
 
 /* No call is being made yet. All are borrowed, and outlive the request. */
-void request_init(struct request *request, struct context *context, struct control *control,
+void request_init(struct request *request, struct control_context *context, struct control *control,
                   struct connection *connection, struct limited_log *log);
 /* Also drops a call that is under way. */
 void request_deinit(struct request *request);

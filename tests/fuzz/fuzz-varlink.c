@@ -70,8 +70,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     log_set_sink(quiet);
-    context.config = &daemon_config;
-    context.state = CONTROL_RUNNING;
+    context.control.config = &daemon_config;
+    context.control.state = CONTROL_RUNNING;
     context.reload = no_reload;
     must(loop_new(&context.loop, &options, &reason) == 0);
     context_share(&context);
@@ -93,7 +93,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     must(registry_add(&context.registry, group) == 0);
     snprintf(path, sizeof(path), "/tmp/fuzz-varlink-%d", (int)getpid());
     atexit(remove_path);
-    must(control_new(&control, &context, control_listen(path)) == 0);
+    must(control_new(&control, &context.control, control_listen(path)) == 0);
     return 0;
 }
 

@@ -57,8 +57,8 @@ void fake_setup(void)
 
     log_set_sink(quiet);
     registry_init(&fake_context.registry);
-    fake_context.config = &fake_daemon;
-    fake_context.state = CONTROL_RUNNING;
+    fake_context.control.config = &fake_daemon;
+    fake_context.control.state = CONTROL_RUNNING;
     fake_daemon.clients_max = 8;
     fake_daemon.client_idle = USEC_INFINITY;
     fake_daemon.client_request = 30 * USEC_PER_SEC;
@@ -76,7 +76,7 @@ void fake_setup(void)
     snprintf(fake_path, sizeof(fake_path), "%s/s", directory);
     fd = control_listen(fake_path);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(control_new(&fake_control, &fake_context, fd), 0);
+    ck_assert_int_eq(control_new(&fake_control, &fake_context.control, fd), 0);
     control_own_path(fake_control, fake_path);
     timer_init(&give_up, on_give_up);
     ck_assert_int_eq(

@@ -484,7 +484,7 @@ END_TEST
 
 START_TEST(nothing_is_begun_while_it_stops)
 {
-    fake_context.state = CONTROL_STOPPING;
+    fake_context.control.state = CONTROL_STOPPING;
     check_refused("Stopping", NULL, NULL, SUPERVISOR("Start", "{\"target\":\"test\"}"));
     check_refused("Stopping", NULL, NULL, SUPERVISOR("Reload", "{}"));
     check_refused("Stopping", NULL, NULL, JOBS("Create", "{\"group\":\"test\"}"));

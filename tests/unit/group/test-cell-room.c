@@ -45,7 +45,7 @@ static void setup(void)
 
     log_set_sink(quiet);
     registry_init(&context.registry);
-    context.config = &daemon_config;
+    context.control.config = &daemon_config;
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     context_share(&context);
     ck_assert_int_eq(process_context_init(&context.process, context.loop, -1), 0);

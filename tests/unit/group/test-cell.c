@@ -162,7 +162,7 @@ static void setup(void)
     ends = go_under_keeper();
     memset(&context, 0, sizeof(context));
     registry_init(&context.registry);
-    context.config = &daemon_config;
+    context.control.config = &daemon_config;
     context.runtime_directory = "/tmp";
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     message_context_init(&context.messages);

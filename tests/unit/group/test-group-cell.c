@@ -94,7 +94,7 @@ static void setup(void)
     log_set_sink(quiet);
     memset(&context, 0, sizeof(context));
     registry_init(&context.registry);
-    context.config = &daemon_config;
+    context.control.config = &daemon_config;
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     message_context_init(&context.messages);
     context_share(&context);
