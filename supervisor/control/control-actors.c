@@ -163,9 +163,9 @@ static bool step_actors(struct control_list *list)
     const struct actor_table *table = &list->parts.request->context->messages->actors;
     const struct actor *actor;
 
-    if (list->cursor >= table->n_entries)
+    if (list->cursor >= table->handles.n_entries)
         return false;
-    actor = table->entries[list->cursor++];
+    actor = table->handles.entries[list->cursor++].object;
     if (actor && is_listed(actor, list_entry(list, struct actors, list)))
         report_actor(control_list_item(list), NULL, actor);
     return true;

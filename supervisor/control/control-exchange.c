@@ -185,9 +185,9 @@ static bool step_exchanges(struct control_list *list)
     const struct actor_table *table = &list->parts.request->context->messages->actors;
     const struct actor *actor;
 
-    if (list->cursor >= table->n_entries)
+    if (list->cursor >= table->handles.n_entries)
         return false;
-    actor = table->entries[list->cursor++];
+    actor = table->handles.entries[list->cursor++].object;
     if (actor && actor_exchange(actor))
         report_exchange(control_list_item(list), actor);
     return true;

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * All actors by reference (generation << 32 | index). A reference finds its actor in one step as
- * long as that exists, and never another one.
- */
+/* All actors by reference, which is a handle: it names one actor for ever. */
 
+#include "shared/base/handle-table.h"
 #include <stddef.h>
 #include <stdint.h>
 
 struct actor;
 
 struct actor_table {
-    struct actor **entries; /* NULL = free */
-    uint32_t *generations;
-    uint32_t *free; /* a stack of indices */
-    size_t n_entries, n_allocated, n_free;
+    struct handle_table handles;
 };
 
 void actor_table_deinit(struct actor_table *table); /* empty */
@@ -25,8 +20,16 @@ int actor_table_add(struct actor_table *table, struct actor *actor);
 void actor_table_remove(struct actor_table *table, struct actor *actor);
 
 /* NULL = there is none any more, or there never was. */
-struct actor *actor_get(const struct actor_table *table, uint64_t reference);
+static inline struct actor *actor_get(const struct actor_table *table, uint64_t reference)
+{
+    return handle_table_get(&table->handles, reference);
+}
+
 /* Iterates over all actors, for lists; NULL at the end. `cursor` starts at 0. */
-struct actor *actor_next(const struct actor_table *table, size_t *cursor);
+static inline struct actor *actor_next(const struct actor_table *table, size_t *cursor)
+{
+    return handle_table_next(&table->handles, cursor);
+}
+
 /* The actor's name; "" for 0, "(gone)" for one that has ended. Borrowed. */
 const char *actor_name_of(const struct actor_table *table, uint64_t reference);
