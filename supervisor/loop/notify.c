@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define RETRY_AFTER (100 * USEC_PER_MSEC)
 
@@ -17,7 +18,7 @@ enum {
     PENDING_WATCHDOG = 1u << 3,
 };
 
-/* 0 also if there is nobody: a manager that went away does not come back under this name. */
+/* 0 also if the manager has gone: it does not come back under this name. */
 static int send_text(struct notify *notify, const char *text)
 {
     ssize_t n = send(notify->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -48,7 +49,7 @@ static int send_status(struct notify *notify)
     return send_text(notify, text);
 }
 
-/* One datagram each: within one the order would be the manager's choice. */
+/* One datagram per state: within one, the manager would choose the order. */
 static void send_pending(struct notify *notify, usec_t now)
 {
     int r = 0;
@@ -63,7 +64,7 @@ static void send_pending(struct notify *notify, usec_t now)
         r = send_status(notify);
         notify->status_changed = r < 0;
     }
-    /* Without memory for the timer, whatever is sent next takes it along. */
+    /* Without memory for the timer, the next call sends it. */
     if (r < 0)
         (void)timer_arm(notify->timers, &notify->retry, usec_add(now, RETRY_AFTER));
 }
@@ -77,7 +78,7 @@ static void notify_on_watchdog(struct timer *timer, usec_t now)
 {
     struct notify *notify = (struct notify *)((char *)timer - offsetof(struct notify, watchdog));
     notify->pending |= PENDING_WATCHDOG;
-    /* Cannot fail: its place in the queue has just become free. */
+    /* Cannot fail: the timer was in the queue just now. */
     (void)timer_arm(notify->timers, timer, usec_add(now, notify->watchdog_interval));
     send_pending(notify, now);
 }
@@ -93,7 +94,7 @@ static int parse_unsigned(const char *text, uint64_t *ret)
     return 0;
 }
 
-/* 0 and *ret 0 if the manager does not watch this process. */
+/* 0 with *ret 0 if the manager does not watch this process; or -EINVAL. */
 static int watchdog_from_environment(usec_t *ret)
 {
     const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
@@ -156,7 +157,7 @@ void notify_reloading(struct notify *notify, usec_t now)
 {
     if (notify->fd < 0)
         return;
-    /* A readiness that was never sent would follow, and end the reload before it is done. */
+    /* An unsent READY=1 would follow, and end the reload too early. */
     notify->pending &= ~(unsigned)PENDING_READY;
     notify->pending |= PENDING_RELOADING;
     notify->reloading_at = now;

@@ -10,12 +10,12 @@
 #include "shared/base/list.h"
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/event/death.h"
-#include "supervisor/loop/notify.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/loop/work-queue.h"
 #include "supervisor/pool/lifecycle.h"
 #include "supervisor/pool/slot-health.h"
 #include "supervisor/process/backoff.h"
+#include "supervisor/process/notify-server.h"
 #include "supervisor/process/process.h"
 #include "supervisor/process/recycle.h"
 #include <stdbool.h>

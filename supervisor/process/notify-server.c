@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/process/notify-server.h"
+
 #include "shared/base/cleanup.h"
 #include "shared/base/uapi.h"
 #include "supervisor/loop/closer.h"
-#include "supervisor/loop/notify.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
 #define MESSAGE_MAX 4096
 #define SCM_MAX_FDS 253 /* the kernel's limit per datagram */
-/* More than the kernel queues in one socket (net.unix.max_dgram_qlen) where nobody raised that. */
+/* More than the kernel queues in one socket by default (net.unix.max_dgram_qlen). */
 #define CATCH_UP_MAX 1024
 
 struct sender {
-    struct ucred is; /* pid 0: the kernel did not say */
-    int pidfd;       /* -1: it has none, or does not give any */
+    struct ucred is; /* pid 0 = unknown */
+    int pidfd;       /* -1 = unknown */
     bool gone;
 };
 
@@ -51,8 +54,7 @@ void notify_parse(struct notify_message *ret, char *text)
     }
 }
 
-/* The kernel gives a negative errno instead when the sender has been reaped, or for want of
- * descriptors. */
+/* The kernel gives a negative errno if the sender was reaped, or if descriptors are short. */
 static void take_pidfd(struct sender *sender, const struct cmsghdr *control)
 {
     int pidfd;
@@ -62,10 +64,8 @@ static void take_pidfd(struct sender *sender, const struct cmsghdr *control)
     sender->pidfd = pidfd < 0 ? -1 : pidfd;
 }
 
-/*
- * Closes what came along: systemd-notify sends a pipe with BARRIER=1 and waits until everybody has
- * closed it. Keeps who the sender is.
- */
+/* Returns the sender, and closes descriptors: systemd-notify sends a pipe with BARRIER=1 and waits
+ * until everybody has closed it. */
 static struct sender take_control(struct msghdr *header)
 {
     struct sender sender = SENDER_NULL;
@@ -106,14 +106,14 @@ static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
     if (n < 0)
         return -errno;
     *ret_sender = take_control(&header);
-    /* Cut off in the middle: what is left might say something else than what was meant. */
+    /* The rest of a truncated message may mean something else. */
     if (header.msg_flags & MSG_TRUNC)
         n = 0;
     buffer[n] = '\0';
     return n;
 }
 
-/* The next datagram, if it is from somebody who may send one. False if there is none. */
+/* Handles the next datagram, if its sender is allowed. False if there is none. */
 static bool notify_server_read(struct notify_server *server)
 {
     struct notify_message message;
@@ -135,7 +135,7 @@ static bool notify_server_read(struct notify_server *server)
     return true;
 }
 
-/* One datagram per turn: a service that floods gets no more than that. */
+/* One datagram per turn, so that a flood does not block the loop. */
 static void notify_server_on_ready(void *userdata, uint32_t events)
 {
     (void)events;
@@ -144,7 +144,7 @@ static void notify_server_on_ready(void *userdata, uint32_t events)
 
 void notify_server_catch_up(struct notify_server *server)
 {
-    /* `fn` may tear it down. */
+    /* `fn` may deinit the server. */
     for (unsigned n = 0; n < CATCH_UP_MAX && server->fd >= 0; n++)
         if (!notify_server_read(server))
             return;
@@ -167,8 +167,7 @@ static int bind_path(int fd, const char *path, uid_t owner)
     strcpy(address.sun_path, path);
     if (unlink(path) < 0 && errno != ENOENT)
         return -errno;
-    /* Before bind(), which takes the socket's mode over: there is no moment in which others may
-     * send. */
+    /* Before bind(), which uses the socket's mode, so that others can never send. */
     if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
         return -errno;
     if (owner != (uid_t)-1 && owner != geteuid() && lchown(path, owner, (gid_t)-1) < 0) {

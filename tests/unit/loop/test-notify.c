@@ -2,11 +2,14 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/uapi.h"
 #include "supervisor/loop/notify.h"
+#include "supervisor/process/notify-server.h"
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 static char directory[] = "/tmp/test-notify-XXXXXX";

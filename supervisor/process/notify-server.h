@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Notification by services: $NOTIFY_SOCKET, through which they report that they are ready or alive,
+ * by the protocol of sd_notify(3).
+ */
+
+#include "supervisor/loop/loop.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* One datagram of a service. */
+struct notify_message {
+    /* The sender, from the kernel: any process of the same user, which may be gone. */
+    pid_t pid;
+    int pidfd;        /* valid during the call; -1 = unknown (before Linux 6.5) */
+    bool sender_gone; /* it was reaped before the message was read */
+    bool ready, reloading, stopping;
+    bool watchdog;         /* a sign of life */
+    bool watchdog_trigger; /* it wants to be treated as hung */
+    const char *status; /* NULL = none; any bytes except NUL and newline: escape before showing */
+};
+
+typedef void (*notify_server_fn)(void *userdata, const struct notify_message *message);
+
+/* Whether the sender has not been reaped, so that `pid` still means it; true if unknown. */
+bool notify_sender_is_there(const struct notify_message *message);
+
+/* The socket of one service. All processes of the same user can send to it: `fn` checks the sender.
+ */
+struct notify_server {
+    struct loop *loop;
+    struct loop_watch watch;
+    int fd;
+    char *path;
+    uid_t owner;
+    notify_server_fn fn;
+    void *userdata;
+};
+
+/* clang-format off */
+#define NOTIFY_SERVER_NULL {.fd = -1, .watch = LOOP_WATCH_NULL}
+/* clang-format on */
+
+/*
+ * Binds `path`, which is removed first, with mode 0600 and the given owner ((uid_t)-1 = the
+ * supervisor's user). Datagrams of other users except root are ignored, descriptors in datagrams
+ * closed. `fn` may deinit the server. 0, -ENAMETOOLONG, or -errno.
+ */
+int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
+                       uid_t owner, notify_server_fn fn, void *userdata);
+
+/* Reads everything that has been sent by now, before a decision that depends on it. Harmless on
+ * NOTIFY_SERVER_NULL. */
+void notify_server_catch_up(struct notify_server *server);
+
+/* While held, datagrams stay in the socket. 0 or -ENOMEM. */
+int notify_server_hold(struct notify_server *server, bool hold);
+
+/* Also removes the path. Harmless on NOTIFY_SERVER_NULL. */
+void notify_server_deinit(struct notify_server *server);
+
+/* The parser alone, which does not set the sender. `text` is cut into lines and must outlive `ret`.
+ */
+void notify_parse(struct notify_message *ret, char *text);
