@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* How far the peer has consumed our records, and when that may be believed. */
 #include "supervisor/channel/endpoint-private.h"
 
 /*

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Payloads of records: copied from the ring, or passed as descriptors over the control socket. */
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint-private.h"
 #include "supervisor/loop/closer.h"

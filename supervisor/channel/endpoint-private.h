@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Shared by the parts of a endpoint:
+ * Internal interface between endpoint*.c:
  *
  *   endpoint.c          reading, writing, sleeping
  *   endpoint-ahead.c    reading what may not wait for its turn

@@ -54,7 +54,7 @@ struct endpoint_handler {
     void (*broken)(struct endpoint *endpoint, const char *what);
 };
 
-/* Up to where records of some kinds were taken before their turn. */
+/* How far records of some kinds were read before their turn. */
 struct endpoint_ahead {
     bool is;
     uint32_t end;
@@ -64,28 +64,37 @@ struct endpoint {
     struct loop *loop;
     struct channel channel;
     const struct endpoint_handler *handler;
-    int control;              /* our end of the control socket */
-    struct blob_share *blobs; /* the peer's */
+
+    /* The control socket and the blobs that go through it. */
+    int control;              /* our end */
+    struct blob_share *blobs; /* of the peer */
     uint64_t blobs_sent, blobs_received;
     unsigned blobs_left; /* given up, and perhaps still in the socket */
-    bool dead;           /* broken, or being taken down */
+
+    /* Reading. */
+    bool dead;         /* broken, or being taken down */
+    bool draining;     /* the peer is dead; what it has published is read to the end */
+    bool suspended;    /* by ENDPOINT_E_FULL, until endpoint_resume() */
+    bool batch_ended;  /* by endpoint_end_batch() */
+    bool reading;      /* a handler has a record in hand */
+    bool urgent_waits; /* the next record for look() has to wait for its turn */
+    struct endpoint_ahead envelopes, urgent;
+
+    /* Writing. */
     bool wants_space;
-    bool space_due; /* there is some: space() comes with the next turn */
-    bool suspended;
-    bool batch_ended; /* by endpoint_end_batch() */
-    unsigned n_late;  /* committed and not yet shown */
-    bool draining;    /* the peer is dead; what it has published is read to the end */
+    bool space_due;  /* space() comes with the next turn */
+    unsigned n_late; /* records committed and not published yet */
+
     /*
-     * Our producer's view of what the peer has consumed: follows its cursor only once everything
-     * is read that it had published before. So a record of ours is not overwritten while something
-     * that it said about it is still unread.
+     * The producer's view of what the peer has consumed. It follows the peer's cursor once
+     * everything is read that the peer had published before: no record is overwritten while
+     * something that the peer said about it is unread.
      */
     _Atomic uint32_t gate;
-    bool checking;                   /* its cursor was seen to be ahead of the gate: */
-    uint32_t check_head, check_tail; /* there; and how far its ring has to be read first */
-    bool reading;                    /* a handler has a record of the peer's in hand */
-    bool urgent_waits;               /* what look() would take next has to wait for its turn */
-    struct endpoint_ahead envelopes, urgent;
+    bool checking;       /* the peer's cursor is ahead of the gate: */
+    uint32_t check_head; /* where it is */
+    uint32_t check_tail; /* how far the peer's ring has to be read first */
+
     struct loop_hot hot;
     struct loop_watch tail_watch, head_watch;
     struct loop_deferred publish, read_ahead;

@@ -48,9 +48,9 @@ enum {
 };
 
 /*
- * Takes `fd` over, a checked one of `size` bytes, with one reference. A share may have as many
- * blobs as there are places left for all; with
- * `spare`, what it keeps makes room. 0, HELD_BLOB_E_QUOTA or -ENOMEM.
+ * Takes over `fd`, a checked one of `size` bytes, with one reference. A share may hold as many
+ * blobs as there are places left in the quota. With `spare`, the oldest of its `kept` blobs make
+ * room. 0, HELD_BLOB_E_QUOTA or -ENOMEM.
  */
 int held_blob_new(struct held_blob **ret, struct blob_share *share, int fd, uint64_t size,
                   bool spare);

@@ -154,8 +154,6 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
     r = protocol_get_submit(record->body, record->size, &submit);
     if (r < 0)
         return r;
-    if (submit.name_size >= PROTOCOL_ID_TEXT || submit.key_size > PROTOCOL_KEY_MAX)
-        return -EBADMSG;
     /* A job is accepted only if there is room to say so. */
     r = endpoint_reserve(&attachment->endpoint, PROTOCOL_BODY_MAX, &room);
     if (r != 0)
