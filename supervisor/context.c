@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/context.h"
 
+#include "supervisor/control/interfaces.h"
 #include "supervisor/group/group.h"
 
 void context_share(struct context *context)
@@ -46,6 +47,7 @@ void context_share(struct context *context)
     context->control.deaths = &context->deaths;
     context->control.log = &context->log;
     context->control.process = &context->process;
+    context->control.interfaces = control_interfaces;
     context->control.attachments = (struct attachment_context){
         .loop = context->loop,
         .registry = &context->registry,

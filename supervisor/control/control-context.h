@@ -21,6 +21,7 @@
 struct limited_log;
 struct process_context;
 struct reload_call;
+struct request_interface;
 
 struct control_context {
     struct loop *loop;
@@ -32,6 +33,7 @@ struct control_context {
     struct limited_log *log;
     const struct process_context *process;
     struct attachment_context attachments;
+    const struct request_interface *const *interfaces; /* NULL ends it */
 
     const struct config_daemon *config; /* another one after a reload */
     const char *cgroups_text;           /* "delegated: memory pids cpu", or what is missing */

@@ -57,9 +57,10 @@ unsigned control_n_clients(const struct control *control)
 
 /* ---- calls ---- */
 
-static const struct request_interface *find_interface(const char *method, size_t length)
+static const struct request_interface *find_interface(const struct request *request,
+                                                      const char *method, size_t length)
 {
-    for (const struct request_interface *const *i = control_interfaces; *i; i++)
+    for (const struct request_interface *const *i = request->context->interfaces; *i; i++)
         if (strlen((*i)->name) == length && strncmp((*i)->name, method, length) == 0)
             return *i;
     return NULL;
@@ -108,7 +109,7 @@ static bool find(struct request *request)
         request_invalid(request, "method");
         return false;
     }
-    request->interface = find_interface(method, length);
+    request->interface = find_interface(request, method, length);
     if (!request->interface) {
         fail_interface(request, length);
         return false;

@@ -39,6 +39,3 @@ void control_free(struct control *control); /* NULL allowed */
 
 /* Clients connected now, without those that were refused. */
 unsigned control_n_clients(const struct control *control);
-
-/* NULL ends it. */
-extern const struct request_interface *const control_interfaces[];

@@ -2,8 +2,6 @@
 
 #include "supervisor/control/interfaces.h"
 
-#include "supervisor/control/control.h"
-
 /* Paths are relative to the directory in which the compiler is started: the top of the tree. */
 #ifndef TROUPE_VARLINK_DIRECTORY
 #define TROUPE_VARLINK_DIRECTORY "supervisor/control"

@@ -8,6 +8,9 @@
 
 #include "supervisor/varlink/request.h"
 
+/* NULL ends it. */
+extern const struct request_interface *const control_interfaces[];
+
 extern const char interfaces_service_text[];
 extern const char interfaces_supervisor_text[];
 extern const char interfaces_jobs_text[];

@@ -2,7 +2,7 @@
 
 /* org.varlink.service: what every Varlink service says about itself. */
 
-#include "supervisor/control/control.h"
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static void get_info(struct request *request)
     reply_string(reply, "version", TROUPE_VERSION);
     reply_string(reply, "url", "man:troupe-varlink(7)");
     reply_array(reply, "interfaces");
-    for (const struct request_interface *const *i = control_interfaces; *i; i++)
+    for (const struct request_interface *const *i = request->context->interfaces; *i; i++)
         reply_string(reply, NULL, (*i)->name);
     reply_end_array(reply);
     request_end(request);
@@ -40,7 +40,7 @@ static void get_description(struct request *request)
 
     if (!request_take(request, table, &parameters))
         return;
-    for (const struct request_interface *const *i = control_interfaces; *i; i++) {
+    for (const struct request_interface *const *i = request->context->interfaces; *i; i++) {
         if (strcmp((*i)->name, parameters.interface) != 0)
             continue;
         reply_string(request_begin(request), "description", (*i)->description);

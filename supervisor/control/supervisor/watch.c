@@ -3,9 +3,9 @@
 /* io.troupe.Supervisor: what happened. Events, deaths, and what workers wrote. */
 
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/control-list.h"
-#include "supervisor/control/control-target.h"
+#include "supervisor/control/list.h"
 #include "supervisor/control/report.h"
+#include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot.h"
 #include "supervisor/process/capture.h"

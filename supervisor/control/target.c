@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "supervisor/control/control-target.h"
+#include "supervisor/control/target.h"
 
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/control-payload.h"
+#include "supervisor/control/payload.h"
 #include "supervisor/group/group.h"
 
 static void refuse_target(struct request *request, const char *target)

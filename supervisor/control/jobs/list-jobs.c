@@ -2,13 +2,13 @@
 
 /* io.troupe.Jobs.List. The cursor is a place in the table of jobs, where a job stays for life. */
 
-#include "supervisor/control/control-list-jobs.h"
+#include "supervisor/control/jobs/list-jobs.h"
 
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/control-list.h"
-#include "supervisor/control/control-payload.h"
-#include "supervisor/control/control-target.h"
+#include "supervisor/control/list.h"
+#include "supervisor/control/payload.h"
 #include "supervisor/control/report.h"
+#include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job.h"
 

@@ -2,13 +2,13 @@
 
 /* io.troupe.Actors: Tell and Ask. */
 
-#include "supervisor/control/control-actors.h"
+#include "supervisor/control/actors/actors.h"
 
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/control-payload.h"
-#include "supervisor/control/control-target.h"
+#include "supervisor/control/payload.h"
 #include "supervisor/control/report.h"
+#include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "supervisor/control/control-list.h"
+#include "supervisor/control/list.h"
 
-#include "supervisor/control/control-payload.h"
+#include "supervisor/control/payload.h"
 
 #include <stdint.h>
 #include <stdlib.h>

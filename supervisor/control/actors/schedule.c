@@ -2,10 +2,10 @@
 
 /* io.troupe.Actors: Schedule, Unschedule, ListTimers. */
 
-#include "supervisor/control/control-actors.h"
+#include "supervisor/control/actors/actors.h"
 
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/control-list.h"
+#include "supervisor/control/list.h"
 #include "supervisor/message/schedule.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/control/report-actor.h"
+#include "supervisor/control/actors/report-actor.h"
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/report.h"

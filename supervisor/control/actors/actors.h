@@ -3,7 +3,7 @@
 
 /* io.troupe.Actors, in several files: the methods, and what they share. */
 
-#include "supervisor/control/control-payload.h"
+#include "supervisor/control/payload.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/router.h"
 #include "supervisor/varlink/request.h"
@@ -16,27 +16,29 @@ bool control_take_topic(struct request *request, const char *type, const struct 
 
 /* Answers NoSuchActor; NULL. */
 struct actor *control_find_actor(struct request *request, const char *name);
+/* Replies with NoSuchActor. */
+void control_refuse_actor(struct request *request, const char *name);
 /* Answers NoSuchExchange; NULL. */
 struct actor *control_find_exchange(struct request *request, const char *name);
 
 /* What router_tell() and others refused, answered. */
 void control_refuse_routing(struct request *request, const char *to, int result);
 
-/* control-tell.c */
+/* tell.c */
 void control_tell(struct request *request);
 void control_ask(struct request *request);
-/* control-schedule.c */
+/* schedule.c */
 void control_schedule(struct request *request);
 void control_unschedule(struct request *request);
 void control_list_timers(struct request *request);
-/* control-exchange.c */
+/* exchanges.c */
 void control_subscribe(struct request *request);
 void control_unsubscribe(struct request *request);
 void control_create_exchange(struct request *request);
 void control_delete_exchange(struct request *request);
 void control_list_exchanges(struct request *request);
 void control_list_subscriptions(struct request *request);
-/* control-message.c */
+/* dead-letters.c */
 void control_list_dead_letters(struct request *request);
 void control_get_dead_letter(struct request *request);
 void control_requeue(struct request *request);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/control/requeue.h"
+#include "supervisor/control/actors/requeue.h"
 
 #include "shared/base/cleanup.h"
 #include "supervisor/control/control-context.h"

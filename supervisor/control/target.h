@@ -26,10 +26,10 @@ void control_report_cells(struct reply *reply, const struct group *group);
 /* While the supervisor stops, nothing is begun: answered with Stopping, true. */
 bool control_refuse_stopping(struct request *request);
 
-/* In control-status.c. */
+/* In supervisor/status.c. */
 void control_get_status(struct request *request);
 
-/* Watch, ListDeaths, GetLog; in control-watch.c. */
+/* Watch, ListDeaths, GetLog; in supervisor/watch.c. */
 void control_watch(struct request *request);
 void control_list_deaths(struct request *request);
 void control_get_log(struct request *request);

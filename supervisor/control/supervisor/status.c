@@ -3,8 +3,8 @@
 /* io.troupe.Supervisor: GetStatus, of one or all groups, with their cells and workers. */
 
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/control-target.h"
 #include "supervisor/control/report.h"
+#include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot.h"
 #include "supervisor/varlink/request-parts.h"

@@ -2,12 +2,12 @@
 
 /* io.troupe.Actors: exchanges and subscriptions. */
 
-#include "supervisor/control/control-actors.h"
+#include "supervisor/control/actors/actors.h"
 
+#include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/control-list.h"
-#include "supervisor/control/control-target.h"
-#include "supervisor/control/report-actor.h"
+#include "supervisor/control/list.h"
+#include "supervisor/control/target.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/exchange-actor.h"

@@ -2,13 +2,13 @@
 
 /* io.troupe.Actors: dead letters and the error queue. */
 
-#include "supervisor/control/control-actors.h"
+#include "supervisor/control/actors/actors.h"
 
+#include "supervisor/control/actors/report-actor.h"
+#include "supervisor/control/actors/requeue.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/control-list.h"
-#include "supervisor/control/control-target.h"
-#include "supervisor/control/report-actor.h"
-#include "supervisor/control/requeue.h"
+#include "supervisor/control/list.h"
+#include "supervisor/control/target.h"
 #include "supervisor/message/dead-letter.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "supervisor/control/control-wait.h"
+#include "supervisor/control/supervisor/wait.h"
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"

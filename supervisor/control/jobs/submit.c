@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "supervisor/control/control-submit.h"
+#include "supervisor/control/jobs/submit.h"
 
 #include "shared/base/cleanup.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/control-payload.h"
-#include "supervisor/control/control-target.h"
+#include "supervisor/control/payload.h"
+#include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/refusal.h"
 
