@@ -35,7 +35,7 @@ bool endpoint_is_passed(struct endpoint *endpoint, uint16_t kind)
         return false;
     envelope = covers(&endpoint->envelopes, in);
     urgent = covers(&endpoint->urgent, in);
-    return (envelope && names_envelope(kind)) || (urgent && kind == endpoint->handler->urgent_kind);
+    return (envelope && names_envelope(kind)) || (urgent && endpoint->handler->is_urgent(kind));
 }
 
 /* Reads on from where it was taken ahead to. */

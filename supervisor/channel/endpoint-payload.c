@@ -47,6 +47,11 @@ static int keep_blob(struct endpoint *endpoint, int fd, uint64_t size, struct pa
     return r;
 }
 
+bool endpoint_is_next(const struct endpoint *endpoint, const struct payload_wire *wire)
+{
+    return wire->form == PAYLOAD_INLINE || wire->serial == endpoint->blobs_received + 1;
+}
+
 int endpoint_take(struct endpoint *endpoint, const struct payload_wire *wire, struct payload *ret)
 {
     int fd, r;

@@ -35,11 +35,11 @@ struct endpoint_handler {
     int (*envelope)(struct endpoint *endpoint, const struct ring_record *record);
     /*
      * Looks at each record that is published while reading is suspended, and takes those of
-     * `urgent_kind` before their turn. `first` = none before it has been looked at. 0, negative, or
+     * is_urgent() kinds before their turn. `first` = none before it has been looked at. 0, negative, or
      * ENDPOINT_E_FULL = this one has to wait for its turn. NULL = nothing is urgent.
      */
     int (*look)(struct endpoint *endpoint, const struct ring_record *record, bool first);
-    uint16_t urgent_kind;
+    bool (*is_urgent)(uint16_t kind);
     /* There may be room again after ENDPOINT_E_FULL: try. */
     void (*space)(struct endpoint *endpoint);
     /*
@@ -165,6 +165,9 @@ void endpoint_break(struct endpoint *endpoint, const char *what);
 
 /* Raises the mark in the inbox header: the handle of the job to cancel. Seen without a wake-up. */
 void endpoint_mark(struct endpoint *endpoint, uint64_t handle);
+
+/* Whether endpoint_take() can take this payload now: the payloads of earlier records are taken. */
+bool endpoint_is_next(const struct endpoint *endpoint, const struct payload_wire *wire);
 
 /*
  * A payload from a record into a payload: copied, or its blob fetched from the control socket and

@@ -109,6 +109,11 @@ static bool attachment_may_be_waiting(const struct attachment *attachment,
            !job_by_id(attachment->context->jobs, &cancel.id);
 }
 
+static bool attachment_is_urgent(uint16_t kind)
+{
+    return kind == PROTOCOL_CANCEL;
+}
+
 /* Behind a SUBMIT that waits for room: a CANCEL may be what makes some. */
 static int attachment_look(struct endpoint *endpoint, const struct ring_record *record, bool first)
 {
@@ -167,7 +172,7 @@ static const struct endpoint_handler ATTACHMENT_ENDPOINT = {
     .record = attachment_on_record,
     .envelope = attachment_on_envelope,
     .look = attachment_look,
-    .urgent_kind = PROTOCOL_CANCEL,
+    .is_urgent = attachment_is_urgent,
     .space = attachment_on_space,
     .consumed = attachment_on_consumed,
     .broken = attachment_on_broken,

@@ -206,6 +206,28 @@ static int slot_on_record(struct endpoint *endpoint, const struct ring_record *r
     }
 }
 
+/* What a worker says about itself and its jobs. */
+static bool slot_is_urgent(uint16_t kind)
+{
+    return kind == PROTOCOL_READY || kind == PROTOCOL_STARTED || kind == PROTOCOL_RESULT ||
+           kind == PROTOCOL_LEAVE || kind == PROTOCOL_CRASHED;
+}
+
+/* Takes it also behind a message that waits for room: somebody's full mailbox ends no job. */
+static int slot_look(struct endpoint *endpoint, const struct ring_record *record, bool first)
+{
+    struct protocol_result result;
+
+    (void)first;
+    if (!slot_is_urgent(record->kind))
+        return 0;
+    if (record->kind == PROTOCOL_RESULT &&
+        protocol_get_result(record->body, record->size, &result) == 0 &&
+        !endpoint_is_next(endpoint, &result.payload))
+        return ENDPOINT_E_FULL;
+    return slot_on_record(endpoint, record);
+}
+
 static void slot_on_space(struct endpoint *endpoint)
 {
     struct slot *slot = slot_of(endpoint, endpoint);
@@ -237,6 +259,8 @@ static void slot_on_broken(struct endpoint *endpoint, const char *what)
 
 const struct endpoint_handler SLOT_ENDPOINT = {
     .record = slot_on_record,
+    .look = slot_look,
+    .is_urgent = slot_is_urgent,
     .space = slot_on_space,
     .consumed = slot_on_consumed,
     .broken = slot_on_broken,

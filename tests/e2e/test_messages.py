@@ -313,6 +313,14 @@ class Policies(Case):
         s.wait_job(job)
         s.stop()
 
+    def test_a_job_ends_while_a_message_that_its_worker_sent_waits_for_room(self):
+        s = self.small(Overflow="block")
+        self.said(s, "many", "actor/0", "note", "15")
+        s.call("Start", target="actor")
+        self.assertEqual(self.wait_lines(s, 15), [f"actor/0 note {i}" for i in range(15)])
+        self.assertEqual(s.call("io.troupe.Actors.ListDeadLetters")["letters"], [])
+        s.stop()
+
 
 class Keyed(Case):
     """A group with Cells=by-key that is told as a whole."""

@@ -566,6 +566,11 @@ static int on_envelope(struct endpoint *self, const struct ring_record *record)
 
 #define URGENT 99
 
+static bool is_urgent(uint16_t kind)
+{
+    return kind == URGENT;
+}
+
 static int on_look(struct endpoint *self, const struct ring_record *record, bool first)
 {
     (void)self;
@@ -579,7 +584,7 @@ static const struct endpoint_handler AHEAD = {
     .record = on_record,
     .envelope = on_envelope,
     .look = on_look,
-    .urgent_kind = URGENT,
+    .is_urgent = is_urgent,
     .space = on_space,
     .broken = on_broken,
 };
