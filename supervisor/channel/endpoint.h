@@ -35,8 +35,8 @@ struct endpoint_handler {
     int (*envelope)(struct endpoint *endpoint, const struct ring_record *record);
     /*
      * Looks at each record that is published while reading is suspended, and takes those of
-     * is_urgent() kinds before their turn. `first` = none before it has been looked at. 0, negative, or
-     * ENDPOINT_E_FULL = this one has to wait for its turn. NULL = nothing is urgent.
+     * is_urgent() kinds before their turn. `first` = none before it has been looked at. 0,
+     * negative, or ENDPOINT_E_FULL = this one has to wait for its turn. NULL = nothing is urgent.
      */
     int (*look)(struct endpoint *endpoint, const struct ring_record *record, bool first);
     bool (*is_urgent)(uint16_t kind);
