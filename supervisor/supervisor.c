@@ -20,7 +20,7 @@ static void kill_all(struct supervisor *supervisor)
     while ((group = registry_next(&supervisor->context.registry, &cursor)))
         group_each_cell (cell, group)
             for (size_t i = 0; (slot = pool_next_slot(&cell->pool, &i));)
-                process_kill_all(&slot->process);
+                process_kill_all(&slot->worker.process);
 }
 
 static void on_stop_timeout(struct timer *timer, usec_t now)

@@ -123,13 +123,13 @@ static const char *const ROLES[] = {
  */
 static void report_words(struct reply *reply, const struct access *access, struct slot *slot)
 {
-    if (slot->process.pid <= 0)
+    if (slot->worker.process.pid <= 0)
         reply_string_if(reply, "status", slot->status_text);
     if (!access_group(access, cell_of_pool(slot->pool)->group)) {
         reply_bool(reply, "restricted", true);
         return;
     }
-    if (slot->process.pid > 0)
+    if (slot->worker.process.pid > 0)
         reply_string_if(reply, "status", slot->status_text);
     (void)report_state_page(reply, slot);
 }
@@ -141,8 +141,8 @@ void report_worker(struct reply *reply, const struct access *access, struct slot
     reply_uint(reply, "slot", slot->index);
     reply_uint(reply, "generation", slot->generation);
     reply_string(reply, "state", lifecycle_state_to_string(slot->state));
-    if (slot->process.pid > 0)
-        reply_int(reply, "pid", slot->process.pid);
+    if (slot->worker.process.pid > 0)
+        reply_int(reply, "pid", slot->worker.process.pid);
     reply_uint(reply, "since_at", slot->since_at);
     reply_uint(reply, "restarts", slot->n_restarts);
     if (slot->state == LIFECYCLE_BACKOFF)
@@ -152,7 +152,7 @@ void report_worker(struct reply *reply, const struct access *access, struct slot
         reply_uint(reply, "failing_since_at", slot->health.since_at);
     }
     report_worker_job(reply, slot);
-    reply_uint(reply, "jobs_done", slot->jobs_done);
+    reply_uint(reply, "jobs_done", slot->worker.jobs_done);
     reply_uint(reply, "recycled", slot->n_recycled);
     reply_string_if(reply, "replacement", ROLES[slot->role]);
     report_words(reply, access, slot);

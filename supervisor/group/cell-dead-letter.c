@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Keeps a dead job as a dead letter. */
+
 #include "supervisor/event/death.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"

@@ -2,9 +2,17 @@
 #pragma once
 
 /*
- * Internal interface between cell*.c: cell.c has the queue, and matches jobs to slots;
- * cell-submit.c accepts jobs; cell-room.c has the bounds, and those who wait for room; cell-job.c
- * what becomes of an attempt, a retry or the end; cell-idle.c retires a cell without jobs.
+ * Internal interface between cell-*.c:
+ *
+ *   cell.c              the queue, and the matching of jobs to slots
+ *   cell-submit.c       accepts jobs
+ *   cell-room.c         the bounds of the queue, and who waits for room
+ *   cell-attempt.c      what becomes of an attempt: a result, a retry, a dead job
+ *   cell-end.c          the end of a job
+ *   cell-dead-letter.c  keeps a dead job
+ *   cell-progress.c     NoProgressSec=
+ *   cell-idle.c         CellIdleSec=: retires a cell without jobs
+ *   cell-state.c        counters, and the word for its state
  */
 
 #include "supervisor/group/cell-submit.h"
@@ -29,7 +37,7 @@ void cell_wake(struct cell *cell);
 /* Puts a job in state queued into the queue. */
 void cell_enqueue(struct cell *cell, struct job *job, bool first);
 
-/* ---- cell-job.c ---- */
+/* ---- cell-attempt.c, cell-end.c, cell-dead-letter.c ---- */
 
 /* A dead job becomes a dead letter, which takes its payload over. */
 void cell_write_envelope(struct cell *cell, struct job *job);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/group/cell-private.h"
-#include "supervisor/group/group.h"
-#include "supervisor/loop/loop.h"
-
 /*
  * Room in a cell's queue, and those who wait for it: first come, first served. For each place that
  * becomes free the next one is called, and nobody else; it comes again with its job, from its own
  * turn of the loop. Until then the place is kept for it: who does not wait is told that the queue
  * is full as long as anybody does.
  */
+
+#include "supervisor/group/cell-private.h"
+#include "supervisor/group/group.h"
+#include "supervisor/loop/loop.h"
 
 /* What a job takes beside its payload, roughly. */
 #define JOB_COST 1024

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Counters of a cell that its group sums, and the word for its state. */
+
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
 #include <string.h>

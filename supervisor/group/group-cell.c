@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* How jobs and messages find their cell, and how cells come and go. */
+
 #include "supervisor/group/group.h"
 
 #include "shared/base/log.h"

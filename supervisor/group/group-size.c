@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* How large the pools of a group are. */
+
 #include "supervisor/group/group-private.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* What a group counts, and the word for its state. */
+
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include <stdio.h>

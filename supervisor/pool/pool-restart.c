@@ -7,8 +7,8 @@
 
 static bool exit_was_clean(const struct slot *slot)
 {
-    return slot->kill_reason == DEATH_EXIT && !slot->exit.unknown && !slot->exit.signalled &&
-           slot->exit.code == 0;
+    return slot->worker.kill_reason == DEATH_EXIT && !slot->worker.exit.unknown &&
+           !slot->worker.exit.signalled && slot->worker.exit.code == 0;
 }
 
 /* An actor that leaves unasked has failed, however politely: its pool is one short. */
@@ -16,7 +16,7 @@ static bool restart_is_wanted(const struct slot *slot)
 {
     if (!slot->wanted || slot->pool->config->restart == CONFIG_RESTART_NO)
         return false;
-    return slot_is_actor(slot) || slot->spawn_failed ||
+    return slot_is_actor(slot) || slot->worker.spawn_failed ||
            slot->pool->config->restart == CONFIG_RESTART_ALWAYS || !exit_was_clean(slot);
 }
 
@@ -37,13 +37,13 @@ static int restart_delay(struct slot *slot, usec_t *ret)
     const struct restart_policy policy = restart_policy_of(slot);
     struct backoff_random *random = slot_context(slot)->random;
     const enum restart_death death =
-        slot->spawn_failed ? RESTART_UNHEALTHY : slot_health_judge(slot);
+        slot->worker.spawn_failed ? RESTART_UNHEALTHY : slot_health_judge(slot);
 
     if (death == RESTART_UNHEALTHY)
         slot_health_failed(slot);
     else if (death == RESTART_HEALTHY)
         slot_health_worked(slot);
-    if (slot->spawn_failed) {
+    if (slot->worker.spawn_failed) {
         *ret = restart_after_failed_spawn(slot_tally(slot), &policy, random);
         return 0;
     }
@@ -70,7 +70,7 @@ void pool_on_dying(struct slot *slot)
 
     if (!standby_is_ready(slot) || !restart_is_wanted(slot))
         return;
-    (void)endpoint_advance(&slot->endpoint); /* what it has consumed is its merit */
+    (void)endpoint_advance(&slot->worker.endpoint); /* what it has consumed is its merit */
     if (!restart_is_immediate(&slot->tally, &policy, slot_health_judge(slot), slot_now(slot)) ||
         restart_delay(slot, &delay) != 0)
         return;
@@ -81,7 +81,7 @@ void pool_on_dying(struct slot *slot)
 /* It died, or could not be started, and is to come back. */
 static void schedule_restart(struct slot *slot)
 {
-    bool died = !slot->spawn_failed;
+    bool died = !slot->worker.spawn_failed;
     usec_t delay;
 
     if (restart_delay(slot, &delay) == BACKOFF_E_LIMIT) {
@@ -92,7 +92,7 @@ static void schedule_restart(struct slot *slot)
                   "died too often (StartLimitBurst): it stays down until it is reset");
         return;
     }
-    slot->spawn_failed = false;
+    slot->worker.spawn_failed = false;
     slot->n_restarts++;
     if (replacement_take_over(slot)) {
         slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
@@ -129,7 +129,7 @@ void pool_on_died(struct slot *slot)
         return;
     }
     slot->wanted = false;
-    slot->spawn_failed = false;
+    slot->worker.spawn_failed = false;
     replacement_forget(slot);
     strategy_forget(slot);
     slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);

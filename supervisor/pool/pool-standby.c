@@ -29,7 +29,7 @@ static bool spare_is_wanted(const struct slot *place)
 static bool spare_is_due(const struct slot *place)
 {
     return !place->standby && spare_is_wanted(place) && slot_is_up(place) &&
-           !place->process.ended && !place->rolls && !list_linked(&place->replace_link);
+           !place->worker.process.ended && !place->rolls && !list_linked(&place->replace_link);
 }
 
 void standby_review(struct slot *slot)
@@ -165,7 +165,7 @@ bool standby_is_ready(const struct slot *slot)
 {
     return slot->role == SLOT_MEMBER && slot_has_standby(slot, SLOT_SPARE) &&
            spare_is_wanted(slot) && slot->standby->wanted && slot_is_up(slot->standby) &&
-           !slot->standby->process.ended;
+           !slot->standby->worker.process.ended;
 }
 
 void standby_swap(struct slot *old)

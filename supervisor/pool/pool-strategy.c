@@ -62,7 +62,7 @@ void strategy_on_death(struct slot *slot)
     char text[128];
     unsigned n;
 
-    if (strategy == CONFIG_ONE_FOR_ONE || !slot->came_up || slot->held)
+    if (strategy == CONFIG_ONE_FOR_ONE || !slot->worker.came_up || slot->held)
         return;
     slot->held = true;
     slot_count(slot);

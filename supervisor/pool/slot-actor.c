@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The slot as an actor: its part in the delivery of messages. */
+
 #include "shared/base/log.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
@@ -121,7 +123,7 @@ void slot_recover_messages(struct slot *slot, struct death *death)
 void slot_swap_actors(struct slot *old, struct slot *successor)
 {
     struct actor *place = old->actor, *stand_in = successor->actor;
-    const bool dying = old->state == LIFECYCLE_KILLING || old->process.ended;
+    const bool dying = old->state == LIFECYCLE_KILLING || old->worker.process.ended;
 
     if (!place)
         return;

@@ -15,11 +15,11 @@ bool slot_has_message_in_hand(const struct slot *slot)
     const struct actor *actor = slot->actor;
     const struct memory_header *theirs;
 
-    if (!actor || !slot->endpoint_open)
+    if (!actor || !slot->worker.endpoint_open)
         return false;
     if (actor->mailbox.n_in_hand > 0)
         return true;
-    theirs = slot->endpoint.channel.theirs.header;
+    theirs = slot->worker.endpoint.channel.theirs.header;
     /* Partners: the worker's stores around each handler. Compared, not followed. */
     return actor->inbox.n_messages > 0 &&
            atomic_load_explicit(&theirs->taken, memory_order_relaxed) !=
@@ -36,9 +36,9 @@ static bool is_at_work(const struct slot *slot)
 
 static bool is_proven(const struct slot *slot)
 {
-    return slot->jobs_done > 0 ||
+    return slot->worker.jobs_done > 0 ||
            (slot->actor && slot->actor->counters.consumed != slot->health.consumed_before) ||
-           usec_sub(slot_now(slot), slot->started_at) >= slot->pool->config->reset_after;
+           usec_sub(slot_now(slot), slot->worker.started_at) >= slot->pool->config->reset_after;
 }
 
 bool slot_is_failing(const struct slot *slot)
@@ -77,7 +77,7 @@ void slot_health_begin(struct slot *slot)
 void slot_health_watch(struct slot *slot)
 {
     struct slot_health *health = &slot->health;
-    const usec_t due = usec_add(slot->started_at, slot->pool->config->reset_after);
+    const usec_t due = usec_add(slot->worker.started_at, slot->pool->config->reset_after);
 
     /* Best effort: without memory it is noticed with the next job, or at the next death. */
     if (health->n_failures > 0 && due != USEC_INFINITY)

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/event/event.h"
-#include "supervisor/job/job.h"
-#include "supervisor/pool/slot-private.h"
-#include <linux/futex.h>
-#include <stdio.h>
-
 /*
  * An early, cheap hint: the kernel marks the word when the worker's thread ends, before it tears
  * the memory of the process down. The word lies in the worker's memory: a worker that marks it
@@ -12,11 +6,17 @@
  * for the end of the process.
  */
 
+#include "supervisor/event/event.h"
+#include "supervisor/job/job.h"
+#include "supervisor/pool/slot-private.h"
+#include <linux/futex.h>
+#include <stdio.h>
+
 static bool slot_owner_died(const struct slot *slot)
 {
     /* Partner: the kernel's mark, or whatever the worker has put there. */
-    uint32_t word =
-        atomic_load_explicit(&slot->endpoint.channel.theirs.header->owner, memory_order_relaxed);
+    uint32_t word = atomic_load_explicit(&slot->worker.endpoint.channel.theirs.header->owner,
+                                         memory_order_relaxed);
 
     return (word & FUTEX_OWNER_DIED) != 0;
 }
@@ -51,11 +51,11 @@ static void slot_on_owner(void *userdata, uint32_t events)
     (void)events;
     if (!slot_owner_died(slot))
         return;
-    endpoint_catch_up(&slot->endpoint); /* what it answered before counts */
+    endpoint_catch_up(&slot->worker.endpoint); /* what it answered before counts */
     if (!slot_is_up(slot))
         return;
     /* Before it is killed for it: afterwards both look alike. */
-    slot->feigned = !process_is_exiting(&slot->process);
+    slot->worker.feigned = !process_is_exiting(&slot->worker.process);
     slot_tell_lost(slot);
     slot_event(slot, LIFECYCLE_EVENT_LOST);
     slot->pool->slot_handler->dying(slot);
@@ -63,14 +63,14 @@ static void slot_on_owner(void *userdata, uint32_t events)
 
 void slot_watch_owner(struct slot *slot)
 {
-    const _Atomic uint32_t *owner = &slot->endpoint.channel.theirs.header->owner;
+    const _Atomic uint32_t *owner = &slot->worker.endpoint.channel.theirs.header->owner;
     /* Partner: lifeline_hold(), before the worker said that it is ready. */
     uint32_t held = atomic_load_explicit(owner, memory_order_relaxed);
 
-    if (slot->endpoint.channel.backend != WAKE_FUTEX || !(held & FUTEX_WAITERS) ||
+    if (slot->worker.endpoint.channel.backend != WAKE_FUTEX || !(held & FUTEX_WAITERS) ||
         (held & FUTEX_TID_MASK) == 0)
         return;
     /* Best effort: without memory for it the death is known a little later. */
-    (void)loop_watch_word(slot_context(slot)->loop, &slot->owner_watch, owner, held, slot_on_owner,
-                          slot);
+    (void)loop_watch_word(slot_context(slot)->loop, &slot->worker.owner_watch, owner, held,
+                          slot_on_owner, slot);
 }

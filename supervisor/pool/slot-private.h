@@ -2,24 +2,26 @@
 #pragma once
 
 /*
- * What the parts of a slot owe each other:
+ * Internal interface between slot-*.c:
  *
- *   slot.c        the table's will: which event leads where, and the stop ladder
- *   slot-start.c  from a decision to a process
- *   slot-work.c   what slot and worker say to each other
- *   slot-clock.c  the clock over what the worker has in hand
- *   slot-recycle.c  when it has done enough
- *   slot-lifeline.c  the first sign of a death, before the process has ended
- *   slot-actor.c  its share in the messages
- *   slot-census.c  as what it is counted
- *   slot-health.c  whether its workers do what they are there for
- *   slot-report.c  what is reported of a death
- *   slot-crash.c  the death of a process that the worker ran for a job
- *   slot-death.c  the worker's end, what becomes of the jobs, whether and when there is a successor
+ *   slot.c               carries out what the life-cycle table says; the stop ladder
+ *   slot-start.c         from a decision to a process
+ *   slot-records.c       what the worker says
+ *   slot-jobs.c          jobs in hand
+ *   slot-timeouts.c      a job's time, WatchdogSec=, MaxMemory= of workers that handle messages
+ *   slot-recycle.c       when a worker has done enough
+ *   slot-lifeline.c      the first sign of a death, before the process has ended
+ *   slot-actor.c         messages
+ *   slot-traits.c        what the slot is counted as
+ *   slot-health.c        whether its workers do what they are there for
+ *   slot-command.c       the death of a process that the worker ran for a job
+ *   slot-death.c         the worker's end, and what becomes of its jobs
+ *   slot-death-report.c  the report of a death
  */
 
 #include "shared/base/log.h"
 #include "supervisor/config/config.h"
+#include "supervisor/job/job.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/pool/pool.h"
 #include "supervisor/pool/slot.h"
@@ -86,7 +88,7 @@ void slot_is_available(struct slot *slot);
 /* It is up, and has a place from now on that is not its own from the beginning. */
 void slot_join_pool(struct slot *slot);
 
-/* ---- slot-census.c ---- */
+/* ---- slot-traits.c ---- */
 
 /* After every change of its state, of its role, and of whether it is wanted, retired, held or
  * undecided. */
@@ -103,7 +105,7 @@ void slot_close_endpoint(struct slot *slot);
 
 void slot_action_reap(struct slot *slot);
 
-/* ---- slot-report.c ---- */
+/* ---- slot-death-report.c ---- */
 
 /* A report of what is known of the job in hand; the caller adds who died of what. One reference,
  * the caller's. NULL when out of memory. */
@@ -111,7 +113,7 @@ struct death *slot_new_report(struct slot *slot);
 /* Keeps the report and tells everybody. */
 void slot_publish_report(struct slot *slot, struct death *death);
 
-/* ---- slot-crash.c ---- */
+/* ---- slot-command.c ---- */
 
 /* PROTOCOL_CRASHED. 0 or -EBADMSG. */
 int slot_on_crashed(struct slot *slot, const struct ring_record *record);
@@ -137,7 +139,7 @@ static inline bool slot_is_for_one_job(const struct slot *slot)
 static inline bool slot_may_take_job(const struct slot *slot)
 {
     if (slot_is_for_one_job(slot))
-        return slot->n_jobs == 0 && slot->jobs_done == 0;
+        return slot->n_jobs == 0 && slot->worker.jobs_done == 0;
     return slot->n_jobs < slot->pool->config->prefetch;
 }
 
@@ -162,7 +164,10 @@ void slot_report_messages(struct slot *slot, struct death *death);
 /* Its worker is dead: messages wait for the next one, which may be a successor in its place. */
 void slot_recover_messages(struct slot *slot, struct death *death);
 
-/* ---- slot-work.c ---- */
+/* ---- slot-records.c ---- */
+
+/* The job that a record means; NULL if the slot does not have it in hand in this attempt. */
+struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt);
 
 /* An actor's worker is up. */
 void slot_is_ready(struct slot *slot);
@@ -170,16 +175,21 @@ void slot_is_ready(struct slot *slot);
 /* The handler of every actor's mailbox. */
 extern const struct endpoint_handler SLOT_ENDPOINT;
 
+/* ---- slot-jobs.c ---- */
+
+/* Jobs are done in the order in which they are handed over. */
+static inline struct job *slot_job_at_work(const struct slot *slot)
+{
+    return list_entry(list_first(&slot->jobs), struct job, link);
+}
+
 /* The stop message. 0, ENDPOINT_E_FULL, or -errno. */
 int slot_send_stop(struct slot *slot);
 
-/* The job that a record means; NULL if the slot does not have it in hand in this attempt. */
-struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt);
-
-/* Gives every job in hand back to the cell as lost with this death. */
+/* Gives every job in hand back to the pool's owner as lost with this death. */
 void slot_lose_jobs(struct slot *slot, const struct death *death);
 
-/* ---- slot-clock.c ---- */
+/* ---- slot-timeouts.c ---- */
 
 void slot_on_clock(struct timer *timer, usec_t now);
 /* For what is in hand now, if it is not armed for an earlier time. */

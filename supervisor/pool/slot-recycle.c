@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* When a worker has done enough: MaxJobs=, MaxMemory=, MaxAgeSec=. */
+
 #include "supervisor/pool/slot-private.h"
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
@@ -28,14 +30,14 @@ void slot_after_work(struct slot *slot)
     slot_health_worked(slot);
     if (!slot_is_up(slot))
         return;
-    if (slot_is_for_one_job(slot) && slot->jobs_done > 0) {
+    if (slot_is_for_one_job(slot) && slot->worker.jobs_done > 0) {
         slot_renew(slot);
         return;
     }
-    verdict = recycle_after_job(&slot->recycle, config, slot->jobs_done, slot_now(slot));
+    verdict = recycle_after_job(&slot->recycle, config, slot->worker.jobs_done, slot_now(slot));
     /* A job ends in front of its worker: one that has died since cannot be measured any more. */
     if (verdict == RECYCLE_MEASURE)
-        verdict = recycle_read_memory(slot->process.pid, &bytes) < 0
+        verdict = recycle_read_memory(slot->worker.process.pid, &bytes) < 0
                       ? RECYCLE_KEEP
                       : recycle_measured(&slot->recycle, config, bytes);
     if (verdict != RECYCLE_KEEP)
@@ -55,7 +57,7 @@ void slot_take_config(struct slot *slot)
     slot_arm_age(slot);
     if (slot->actor)
         slot_review_clock(slot);
-    if (slot_is_up(slot) && slot_is_for_one_job(slot) && slot->jobs_done > 0)
+    if (slot_is_up(slot) && slot_is_for_one_job(slot) && slot->worker.jobs_done > 0)
         slot_renew(slot);
 }
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Starts a worker: its rings or its notify socket, its environment, its process. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/delivery.h"
@@ -19,16 +21,16 @@
 
 static void slot_on_end(struct process *process)
 {
-    struct slot *slot = slot_of(process, process);
+    struct slot *slot = slot_of(process, worker.process);
 
     list_unlink(&slot->available_link);
 }
 
 static void slot_on_exit(struct process *process, const struct spawn_exit *how)
 {
-    struct slot *slot = slot_of(process, process);
+    struct slot *slot = slot_of(process, worker.process);
 
-    slot->exit = *how;
+    slot->worker.exit = *how;
     slot->status_text[0] = '\0'; /* what a dead service said of itself is no longer true */
     slot_event(slot, LIFECYCLE_EVENT_EXITED);
 }
@@ -40,30 +42,30 @@ static void slot_spawn_failed(struct slot *slot, const char *step, int error)
 
     slot_disarm(slot);
     slot_close_endpoint(slot);
-    notify_server_deinit(&slot->notify);
+    notify_server_deinit(&slot->worker.notify);
     (void)snprintf(text, sizeof(text), "could not be started: %s: %s", step, strerror(-error));
     slot_tell(slot, LOG_LEVEL_WARNING, "worker.spawn-failed", NULL, NULL, text);
     (void)snprintf(slot->status_text, sizeof(slot->status_text), "%s", text);
-    slot->spawn_failed = true;
+    slot->worker.spawn_failed = true;
     slot_event(slot, LIFECYCLE_EVENT_SPAWN_FAILED);
 }
 
 static void slot_on_spawn_failed(struct process *process, const char *step, int error)
 {
-    slot_spawn_failed(slot_of(process, process), step, error);
+    slot_spawn_failed(slot_of(process, worker.process), step, error);
 }
 
 static void slot_on_spawned(struct process *process)
 {
-    struct slot *slot = slot_of(process, process);
+    struct slot *slot = slot_of(process, worker.process);
 
     slot->status_text[0] = '\0'; /* until here, why the last attempt failed */
     slot_tell(slot, LOG_LEVEL_DEBUG, "worker.started", NULL, NULL, "started");
-    if (!slot_is_actor(slot) && notify_server_hold(&slot->notify, false) < 0)
+    if (!slot_is_actor(slot) && notify_server_hold(&slot->worker.notify, false) < 0)
         log_error("%s: out of memory watching its readiness", slot->name);
     if (slot->pool->config->type == CONFIG_SERVICE)
         slot_event(slot, LIFECYCLE_EVENT_READY);
-    else if (slot->early && slot->state == LIFECYCLE_STARTING)
+    else if (slot->worker.early && slot->state == LIFECYCLE_STARTING)
         slot_is_ready(slot);
 }
 
@@ -79,7 +81,7 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
     struct slot *slot = userdata;
 
     /* The path of the socket is no secret among processes of one user. */
-    if (process_has(&slot->process, message->pid) && notify_sender_is_there(message))
+    if (process_has(&slot->worker.process, message->pid) && notify_sender_is_there(message))
         slot_notify(slot, message);
     else
         limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_NOTICE,
@@ -137,7 +139,7 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
         .environment = environment->strings,
     };
 
-    return process_start(&slot->process, &options, &SLOT_PROCESS, ret_step);
+    return process_start(&slot->worker.process, &options, &SLOT_PROCESS, ret_step);
 }
 
 static int slot_start_actor(struct slot *slot, const char **ret_step)
@@ -156,12 +158,13 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
     int r;
 
     *ret_step = "mailbox";
-    r = endpoint_init(&slot->endpoint, slot_context(slot)->loop, &options, &SLOT_ENDPOINT, &fds);
+    r = endpoint_init(&slot->worker.endpoint, slot_context(slot)->loop, &options, &SLOT_ENDPOINT,
+                      &fds);
     if (r < 0)
         return r;
-    slot->endpoint_open = true;
-    slot->wants_room = false;
-    delivery_attach(slot->actor, &slot->endpoint);
+    slot->worker.endpoint_open = true;
+    slot->worker.wants_room = false;
+    delivery_attach(slot->actor, &slot->worker.endpoint);
     slot_describe_to_worker(slot, &environment);
     list[n++] = (struct spawn_fd){fds.channel.inbox, WORKER_INBOX};
     list[n++] = (struct spawn_fd){fds.channel.outbox, WORKER_OUTBOX};
@@ -175,10 +178,10 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
         slot_setenv_number(&environment, "TROUPE_WAIT", WORKER_WAIT);
         slot_setenv_number(&environment, "TROUPE_WAKE", WORKER_WAKE);
     }
-    r = endpoint_open(&slot->endpoint);
+    r = endpoint_open(&slot->worker.endpoint);
     if (r == 0)
         r = slot_launch(slot, list, n, &environment, ret_step);
-    endpoint_forget_fds(&slot->endpoint, &fds);
+    endpoint_forget_fds(&slot->worker.endpoint, &fds);
     return r;
 }
 
@@ -194,15 +197,15 @@ static int slot_start_service(struct slot *slot, const char **ret_step)
                  slot->pool->config->name, slot->index);
     if (r < 0 || (size_t)r >= sizeof(path))
         return -ENAMETOOLONG;
-    r = notify_server_init(&slot->notify, slot_context(slot)->loop, path,
+    r = notify_server_init(&slot->worker.notify, slot_context(slot)->loop, path,
                            config->user ? config->uid : (uid_t)-1, slot_on_notify, slot);
     /* Whether a sender is one of its processes can be said once its own is known. */
     if (r == 0)
-        r = notify_server_hold(&slot->notify, true);
+        r = notify_server_hold(&slot->worker.notify, true);
     if (r < 0)
         return r;
     slot_describe_to_worker(slot, &environment);
-    slot_setenv(&environment, "NOTIFY_SOCKET", slot->notify.path);
+    slot_setenv(&environment, "NOTIFY_SOCKET", slot->worker.notify.path);
     if (config->watchdog != USEC_INFINITY)
         slot_setenv_number(&environment, "WATCHDOG_USEC", config->watchdog);
     return slot_launch(slot, NULL, 0, &environment, ret_step);
@@ -210,12 +213,12 @@ static int slot_start_service(struct slot *slot, const char **ret_step)
 
 void slot_close_endpoint(struct slot *slot)
 {
-    if (!slot->endpoint_open)
+    if (!slot->worker.endpoint_open)
         return;
-    loop_unwatch(slot_context(slot)->loop, &slot->owner_watch);
+    loop_unwatch(slot_context(slot)->loop, &slot->worker.owner_watch);
     slot_recover_messages(slot, NULL);
-    endpoint_deinit(&slot->endpoint);
-    slot->endpoint_open = false;
+    endpoint_deinit(&slot->worker.endpoint);
+    slot->worker.endpoint_open = false;
 }
 
 /* Above those of all who have, or had, to do with its place. */
@@ -238,15 +241,15 @@ void slot_action_spawn(struct slot *slot)
     int r;
 
     slot->pool->slot_handler->starting(slot);
-    slot->came_up = false;
+    slot->worker.came_up = false;
     slot->generation = slot_next_generation(slot);
-    slot->jobs_done = 0;
-    slot->kill_reason = DEATH_EXIT;
-    slot->signalled = false;
-    slot->feigned = false;
-    slot->leave_reason[0] = '\0';
-    slot->early = false;
-    slot->started_at = slot_now(slot);
+    slot->worker.jobs_done = 0;
+    slot->worker.kill_reason = DEATH_EXIT;
+    slot->worker.signalled = false;
+    slot->worker.feigned = false;
+    slot->worker.leave_reason[0] = '\0';
+    slot->worker.early = false;
+    slot->worker.started_at = slot_now(slot);
     slot_health_begin(slot);
     slot->restart_at = 0;
     slot_disarm(slot);

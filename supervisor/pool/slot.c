@@ -68,7 +68,7 @@ void slot_is_available(struct slot *slot)
 
 static void slot_action_announce(struct slot *slot)
 {
-    if (slot_is_actor(slot) && !slot->process.ended && slot->role != SLOT_SPARE)
+    if (slot_is_actor(slot) && !slot->worker.process.ended && slot->role != SLOT_SPARE)
         slot_is_available(slot);
 }
 
@@ -93,8 +93,8 @@ void slot_join_pool(struct slot *slot)
 static void slot_on_ready(struct slot *slot)
 {
     slot_disarm(slot);
-    slot->watchdog_seen = slot_now(slot);
-    slot->came_up = true;
+    slot->worker.watchdog_seen = slot_now(slot);
+    slot->worker.came_up = true;
     slot->undecided = false;
     if (!slot_is_actor(slot))
         slot_arm_clock(slot);
@@ -116,37 +116,37 @@ static usec_t slot_rung(const struct slot *slot)
 {
     usec_t whole = slot->pool->config->timeout_stop;
 
-    bool two = slot_is_actor(slot) && slot->kill_reason == DEATH_STOP;
+    bool two = slot_is_actor(slot) && slot->worker.kill_reason == DEATH_STOP;
 
     return two && whole != USEC_INFINITY ? whole / 2 : whole;
 }
 
 void slot_terminate(struct slot *slot, enum death_cause cause)
 {
-    if (slot->kill_reason == DEATH_EXIT || slot->kill_reason == DEATH_STOP)
-        slot->kill_reason = cause;
+    if (slot->worker.kill_reason == DEATH_EXIT || slot->worker.kill_reason == DEATH_STOP)
+        slot->worker.kill_reason = cause;
 }
 
 static void slot_action_kill(struct slot *slot)
 {
-    process_kill_all(&slot->process);
+    process_kill_all(&slot->worker.process);
 }
 
 static void slot_action_terminate(struct slot *slot)
 {
-    if (slot->signalled) {
+    if (slot->worker.signalled) {
         slot_action_kill(slot);
         return;
     }
-    slot->signalled = true;
-    process_signal(&slot->process, slot->pool->config->kill_signal);
+    slot->worker.signalled = true;
+    process_signal(&slot->worker.process, slot->pool->config->kill_signal);
     slot_arm(slot, slot_rung(slot));
 }
 
 static void slot_action_abort(struct slot *slot)
 {
-    slot->signalled = true;
-    process_signal(&slot->process, SIGABRT);
+    slot->worker.signalled = true;
+    process_signal(&slot->worker.process, SIGABRT);
     slot_arm(slot, slot_rung(slot));
 }
 
@@ -169,7 +169,7 @@ static void slot_on_ladder_timer(struct timer *timer, usec_t now)
         return;
     }
     slot_catch_up(slot);
-    if (slot->process.ended || slot->state != state || timer_armed(timer))
+    if (slot->worker.process.ended || slot->state != state || timer_armed(timer))
         return; /* it did in time what it was to do */
     if (state == LIFECYCLE_STARTING) {
         slot_terminate(slot, DEATH_START_TIMEOUT);
@@ -286,8 +286,8 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index)
     }
     slot->since_at = clock_realtime();
     slot->generation = slot->born = pool->set->generations;
-    slot->job_deadline = USEC_INFINITY;
-    slot->notify = (struct notify_server)NOTIFY_SERVER_NULL;
+    slot->worker.job_deadline = USEC_INFINITY;
+    slot->worker.notify = (struct notify_server)NOTIFY_SERVER_NULL;
     list_init(&slot->available_link);
     list_init(&slot->replace_link);
     list_init(&slot->review_link);
@@ -296,7 +296,7 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index)
     timer_init(&slot->ladder_timer, slot_on_ladder_timer);
     timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
-    process_init(&slot->process, pool->context->process, pool->config->name, slot->name);
+    process_init(&slot->worker.process, pool->context->process, pool->config->name, slot->name);
     slot_health_init(slot);
     slot_count(slot);
     *ret = slot;
@@ -332,8 +332,8 @@ struct slot *slot_free(struct slot *slot)
     list_unlink(&slot->replace_link);
     list_unlink(&slot->review_link);
     list_unlink(&slot->available_link);
-    notify_server_deinit(&slot->notify);
-    process_deinit(&slot->process);
+    notify_server_deinit(&slot->worker.notify);
+    process_deinit(&slot->worker.process);
     death_unref(slot->last_death);
     free(slot);
     return NULL;
@@ -412,7 +412,7 @@ void slot_notify(struct slot *slot, const struct notify_message *message)
         (void)capture_escape(slot->status_text, sizeof(slot->status_text), message->status,
                              strlen(message->status));
     if (message->watchdog)
-        slot->watchdog_seen = slot_now(slot);
+        slot->worker.watchdog_seen = slot_now(slot);
     if (message->ready && slot->state == LIFECYCLE_STARTING)
         slot_event(slot, LIFECYCLE_EVENT_READY);
     if (message->watchdog_trigger) {
@@ -424,8 +424,8 @@ void slot_notify(struct slot *slot, const struct notify_message *message)
 int slot_read_state(struct slot *slot, void *data, size_t *ret_size)
 {
     *ret_size = 0;
-    if (slot->endpoint_open)
-        return memory_state_read(&slot->endpoint.channel.theirs, data, ret_size);
+    if (slot->worker.endpoint_open)
+        return memory_state_read(&slot->worker.endpoint.channel.theirs, data, ret_size);
     if (!slot->last_death || slot->last_death->state_size == 0)
         return 0;
     *ret_size = slot->last_death->state_size;
@@ -437,9 +437,9 @@ bool slot_has_published(const struct slot *slot, const struct job *job)
 {
     const struct memory_header *header;
 
-    if (!slot->endpoint_open || !job->started)
+    if (!slot->worker.endpoint_open || !job->started)
         return false;
-    header = slot->endpoint.channel.theirs.header;
+    header = slot->worker.endpoint.channel.theirs.header;
     /* Pairs with the stores in memory_state_write(); what is read of the page is checked there. */
     return atomic_load_explicit(&header->state_sequence, memory_order_relaxed) !=
            job->state_sequence;

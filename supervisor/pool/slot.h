@@ -56,70 +56,79 @@ struct slot_handler {
     void (*stopped)(struct slot *slot);
 };
 
+/* What is born and dies with a process. */
+struct worker {
+    struct process process;
+    struct endpoint endpoint;      /* actors only */
+    struct loop_watch owner_watch; /* actors: hears of the worker's death early */
+    struct notify_server notify;   /* services only */
+    usec_t started_at;             /* monotonic */
+    uint64_t jobs_done;
+    size_t output_mark;     /* of its output: where the job in hand began */
+    usec_t job_deadline;    /* monotonic; USEC_INFINITY = none */
+    usec_t watchdog_seen;   /* monotonic: last sign of life */
+    uint64_t watchdog_mark; /* heartbeat, state sequence and messages as they were then */
+    bool endpoint_open;
+    bool wants_room;              /* a job found none in its inbox */
+    bool early;                   /* was ready before its process was known */
+    bool came_up;                 /* was ready once */
+    bool spawn_failed;            /* no process came of it */
+    bool signalled;               /* KillSignal was sent: the next rung is SIGKILL */
+    bool feigned;                 /* its lifeline was marked as a dead one's while it ran */
+    enum death_cause kill_reason; /* why we are killing it; DEATH_EXIT = we are not */
+    struct spawn_exit exit;       /* how the process ended */
+    char violation[64];           /* what it broke */
+    char leave_reason[96];        /* why it ends itself; empty = it does not */
+};
+
+/* A place, or the standby of one. */
 struct slot {
     struct pool *pool;
     unsigned index;
     char name[DEATH_WORKER_MAX]; /* "group/slot", or "group/key/slot" */
-    uint64_t generation;         /* of the worker that is, or was last, in it */
-    uint64_t born;               /* what it began with: that of no worker */
-    uint64_t tried;              /* the highest of successors that did not take its place */
-    enum lifecycle_state state;
     enum slot_role role;
-    unsigned traits;          /* as it is counted: see census.h */
-    struct slot *standby;     /* a member's: the second worker of its place; owned; NULL = none */
-    struct list review_link;  /* a member's, in pool.reviews or pool.spares_due */
-    bool twin;                /* has the other one of the place's two cgroups */
-    usec_t since_at;          /* realtime, of the state */
-    struct task start;        /* its turn to start has not come yet */
+    unsigned traits;            /* as it is counted: see census.h */
+    struct slot *standby;       /* a member's: the second worker of its place; owned; NULL = none */
+    struct list review_link;    /* a member's, in pool.reviews or pool.spares_due */
+    struct list available_link; /* in pool.available */
+    struct actor *actor;        /* NULL for services; the place's, or a stand-in (stand-in.h) */
+    bool twin;                  /* has the other one of the place's two cgroups */
+
+    /* Which worker is in it. */
+    uint64_t generation; /* of the worker that is, or was last, in it */
+    uint64_t born;       /* what it began with: that of no worker */
+    uint64_t tried;      /* the highest of standbys that are gone */
+    enum lifecycle_state state;
+    usec_t since_at; /* realtime, of the state */
+    struct worker worker;
+    struct list jobs; /* in hand, oldest first; struct job.link */
+    unsigned n_jobs;
+    struct death *last_death;
+    enum death_cause died_of; /* the last one */
+    char status_text[128];    /* a service's STATUS=, or why it could not be started */
+
+    /* What is to become of it. */
     bool wanted;              /* somebody wants a worker in it */
     bool retired;             /* beyond the pool's size: goes away once stopped */
     bool restart_asked;       /* start again once stopped */
     bool held;                /* down with others, and starts again when all of them are */
     bool undecided;           /* is to start with others: has neither come up nor failed yet */
-    bool early;               /* this worker was ready before its process was known */
-    bool came_up;             /* this worker was ready once */
     bool rolls;               /* is to be replaced for another program */
     struct list replace_link; /* in replacement.queue */
     const char *replace_reason;
-    struct recycle recycle;
-    struct timer age_timer;
-    struct list available_link;
-    struct list jobs; /* in hand, oldest first; struct job.link */
-    unsigned n_jobs;
-
-    struct process process;
-    struct actor *actor;      /* NULL for services; the place's, or a stand-in (stand-in.h) */
-    struct endpoint endpoint; /* actors only */
-    bool endpoint_open;
-    bool wants_room;               /* a job found none in its inbox */
-    struct loop_watch owner_watch; /* actors: hears of the worker's death early */
-    struct notify_server notify;   /* services only */
-    usec_t started_at;             /* monotonic, of the process */
-    uint64_t jobs_done;            /* by this worker */
+    struct task start; /* its turn to start has not come yet */
+    usec_t restart_at; /* realtime; 0 = none scheduled */
     uint64_t n_restarts;
-    uint64_t n_recycled;          /* replaced by a successor that was ready */
-    enum death_cause kill_reason; /* why we are killing it; DEATH_EXIT = we are not */
-    bool signalled;               /* KillSignal was sent: the next rung is SIGKILL */
-    bool feigned;                 /* its lifeline was marked as a dead one's while it ran */
-    bool spawn_failed;            /* no process came of the last spawn */
-    enum death_cause died_of;     /* the last one */
-    struct spawn_exit exit;       /* how the process ended, for its burial */
-    char violation[64];           /* what it broke */
-    char leave_reason[96];        /* why it ends itself; empty = it does not */
-    char status_text[128];        /* a service's STATUS=, or why it could not be started */
+    uint64_t n_recycled; /* replaced by a successor that was ready */
     struct restart_tally tally;
     struct slot_health health;
-    usec_t restart_at; /* realtime; 0 = none scheduled */
+    struct recycle recycle;
+    struct timer age_timer;
     struct timer
         ladder_timer;   /* start time-out, rungs of the stop ladder, restart: one at a time */
-    struct timer clock; /* lazily armed: fires at or before whatever is due; slot-clock.c */
+    struct timer clock; /* lazily armed: fires at or before whatever is due; slot-timeouts.c */
     bool clocks_messages;
     uint64_t messages_measured; /* how many were consumed when its memory was looked at */
-    size_t output_mark;         /* of its output: where the job in hand began */
-    usec_t job_deadline;        /* monotonic; USEC_INFINITY = none */
-    usec_t watchdog_seen;       /* monotonic: last sign of life */
-    uint64_t watchdog_mark;     /* heartbeat, state sequence and messages as they were then */
-    struct death *last_death;
 };
 
 /* 0 or -ENOMEM. */

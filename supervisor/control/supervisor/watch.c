@@ -224,7 +224,7 @@ static void report_line(struct reply *reply, const char *worker, const char *lin
 static void report_output(struct reply *reply, const struct slot *slot, bool with_name)
 {
     char output[CAPTURE_TAIL_MAX + 1];
-    size_t size = process_last_output(&slot->process, 0, output, sizeof(output));
+    size_t size = process_last_output(&slot->worker.process, 0, output, sizeof(output));
 
     /* A new worker that has not said anything yet: what its predecessor said last is of interest.
      */

@@ -949,7 +949,7 @@ START_TEST(a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor)
     ck_assert_ptr_eq(group->cell->pool.slots[0], spare);
     ck_assert_uint_eq(spare->generation, 2);
     ck_assert_uint_eq(spare->n_restarts, 1);
-    ck_assert_uint_eq(spare->jobs_done, 1);
+    ck_assert_uint_eq(spare->worker.jobs_done, 1);
     run_until(spares_stand_by);
     ck_assert_ptr_eq(group->cell->pool.slots[0], spare);
     ck_assert_uint_eq(spare->standby->generation, 3);
@@ -960,13 +960,13 @@ static pid_t killed;
 
 static bool who_was_killed_is_replaced(void)
 {
-    return spares_stand_by() && group->cell->pool.slots[0]->process.pid != killed &&
-           group->cell->pool.slots[0]->standby->process.pid != killed;
+    return spares_stand_by() && group->cell->pool.slots[0]->worker.process.pid != killed &&
+           group->cell->pool.slots[0]->standby->worker.process.pid != killed;
 }
 
 static void kill_worker(const struct slot *slot)
 {
-    killed = slot->process.pid;
+    killed = slot->worker.process.pid;
     ck_assert_int_eq(kill(killed, SIGKILL), 0);
     run_until(who_was_killed_is_replaced);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The clock over what a worker has in hand: a job's time, WatchdogSec=, and MaxMemory= of one that
+ * handles messages (after a job it is looked at at once). One timer, armed late rather than
+ * re-armed with everything that is handed over: it finds out when it fires that it is too early.
+ */
+
 #include "supervisor/pool/slot-private.h"
 
 #include "shared/base/log.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor.h"
-
-/*
- * The clock over what a worker has in hand: a job's time, WatchdogSec=, and MaxMemory= of one that
- * handles messages (after a job it is looked at at once). One timer, armed late rather than
- * re-armed with everything that is handed over: it finds out when it fires that it is too early.
- */
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
@@ -29,7 +29,7 @@ static bool slot_has_messages(const struct slot *slot)
 {
     const struct actor *actor = slot->actor;
 
-    if (!actor || !slot->endpoint_open || !slot_is_up(slot))
+    if (!actor || !slot->worker.endpoint_open || !slot_is_up(slot))
         return false;
     return slot_has_message_in_hand(slot) || (actor->inbox.n_messages > 0 && !actor->paused);
 }
@@ -58,16 +58,16 @@ static bool slot_gave_sign_of_life(struct slot *slot)
     const struct memory_header *header;
     uint64_t mark;
 
-    if (!slot->endpoint_open)
+    if (!slot->worker.endpoint_open)
         return false;
-    header = slot->endpoint.channel.theirs.header;
+    header = slot->worker.endpoint.channel.theirs.header;
     /* Pairs with the stores of the worker: any change will do, none is ordered. */
     mark = atomic_load_explicit(&header->mark, memory_order_relaxed) +
            atomic_load_explicit(&header->head, memory_order_relaxed) +
            ((uint64_t)atomic_load_explicit(&header->state_sequence, memory_order_relaxed) << 32);
-    if (mark == slot->watchdog_mark)
+    if (mark == slot->worker.watchdog_mark)
         return false;
-    slot->watchdog_mark = mark;
+    slot->worker.watchdog_mark = mark;
     return true;
 }
 
@@ -78,7 +78,7 @@ static usec_t earlier(usec_t a, usec_t b)
 
 static usec_t slot_watchdog_deadline(const struct slot *slot)
 {
-    return usec_add(slot->watchdog_seen, slot->pool->config->watchdog);
+    return usec_add(slot->worker.watchdog_seen, slot->pool->config->watchdog);
 }
 
 /*
@@ -101,7 +101,7 @@ void slot_arm_clock(struct slot *slot)
     if (slot->pool->config->watchdog != USEC_INFINITY && slot_is_watched(slot))
         at = slot_next_look(slot);
     if (slot->n_jobs > 0)
-        at = earlier(at, slot->job_deadline);
+        at = earlier(at, slot->worker.job_deadline);
     if (slot_is_measured(slot))
         at = earlier(at, usec_add(slot_now(slot), RECYCLE_MEASURE_EVERY));
     if (at == USEC_INFINITY || (timer_armed(&slot->clock) && slot->clock.at <= at))
@@ -115,8 +115,8 @@ void slot_arm_clock(struct slot *slot)
 
 void slot_clock_job(struct slot *slot, const struct job *job)
 {
-    slot->watchdog_seen = slot_now(slot);
-    slot->job_deadline = usec_add(slot->watchdog_seen, job->timeout);
+    slot->worker.watchdog_seen = slot_now(slot);
+    slot->worker.job_deadline = usec_add(slot->worker.watchdog_seen, job->timeout);
     slot_arm_clock(slot);
 }
 
@@ -124,7 +124,7 @@ void slot_clock_started(struct slot *slot, const struct job *job)
 {
     /* Later than what the clock is armed for: it finds out. */
     if (!job->cancel_requested)
-        slot->job_deadline = usec_add(slot_now(slot), job->timeout);
+        slot->worker.job_deadline = usec_add(slot_now(slot), job->timeout);
 }
 
 /* Armed as long as there is something to look at; then it wants to hear of the next message. */
@@ -142,7 +142,7 @@ void slot_clock_messages(struct slot *slot)
         return;
     if (slot->n_jobs == 0) {
         (void)slot_gave_sign_of_life(slot); /* that was before */
-        slot->watchdog_seen = slot_now(slot);
+        slot->worker.watchdog_seen = slot_now(slot);
     }
     slot_wind_clock(slot);
 }
@@ -164,15 +164,15 @@ void slot_review_clock(struct slot *slot)
 
 void slot_catch_up(struct slot *slot)
 {
-    for (unsigned n = 0; slot->endpoint_open && n < CATCH_UP_BATCHES; n++)
-        if (!endpoint_catch_up(&slot->endpoint))
+    for (unsigned n = 0; slot->worker.endpoint_open && n < CATCH_UP_BATCHES; n++)
+        if (!endpoint_catch_up(&slot->worker.endpoint))
             break;
-    notify_server_catch_up(&slot->notify);
+    notify_server_catch_up(&slot->worker.notify);
 }
 
 static bool slot_is_late(const struct slot *slot, usec_t now)
 {
-    return (slot->n_jobs > 0 && now >= slot->job_deadline) ||
+    return (slot->n_jobs > 0 && now >= slot->worker.job_deadline) ||
            (slot_is_watched(slot) && now >= slot_watchdog_deadline(slot));
 }
 
@@ -181,12 +181,12 @@ static bool slot_job_is_late(struct slot *slot, usec_t now)
 {
     const struct job *job;
 
-    if (slot->n_jobs == 0 || now < slot->job_deadline)
+    if (slot->n_jobs == 0 || now < slot->worker.job_deadline)
         return false;
     job = list_entry(list_first(&slot->jobs), struct job, link);
     if (job->started || job->cancel_requested || !slot_has_message_in_hand(slot))
         return true;
-    slot->job_deadline = usec_add(now, job->timeout);
+    slot->worker.job_deadline = usec_add(now, job->timeout);
     return false;
 }
 
@@ -194,8 +194,8 @@ static void slot_ran_out_of_time(struct slot *slot)
 {
     const struct job *job = list_entry(list_first(&slot->jobs), struct job, link);
 
-    endpoint_mark(&slot->endpoint, job->handle);
-    slot->job_deadline = USEC_INFINITY;
+    endpoint_mark(&slot->worker.endpoint, job->handle);
+    slot->worker.job_deadline = USEC_INFINITY;
     slot_terminate(slot, DEATH_JOB_TIMEOUT);
     slot_event(slot, LIFECYCLE_EVENT_JOB_TIMEOUT);
 }
@@ -216,17 +216,17 @@ void slot_on_clock(struct timer *timer, usec_t now)
 
     if (slot_is_late(slot, now))
         slot_catch_up(slot);
-    if (slot->process.ended)
+    if (slot->worker.process.ended)
         return;
     if (slot_job_is_late(slot, now)) {
         slot_ran_out_of_time(slot);
         return;
     }
     /* What it has consumed is noticed when there is a reason to: here is one. */
-    if (slot->endpoint_open && slot_is_up(slot))
-        (void)endpoint_advance(&slot->endpoint);
+    if (slot->worker.endpoint_open && slot_is_up(slot))
+        (void)endpoint_advance(&slot->worker.endpoint);
     if (slot_gave_sign_of_life(slot))
-        slot->watchdog_seen = now;
+        slot->worker.watchdog_seen = now;
     if (slot_is_watched(slot) && now >= slot_watchdog_deadline(slot)) {
         slot_terminate(slot, DEATH_WATCHDOG);
         slot_event(slot, LIFECYCLE_EVENT_WATCHDOG);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/group/progress.h"
+#include "supervisor/group/cell-progress.h"
 
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell-private.h"
@@ -43,9 +43,9 @@ static struct progress_view progress_view(const struct cell *cell)
             continue; /* moves nothing */
         view.may_move = view.may_move || slot_is_up(slot) || slot->state == LIFECYCLE_STOPPING;
         /* Pairs with the worker's stores: any change will do, none is ordered. */
-        if (slot->endpoint_open)
-            view.mark += atomic_load_explicit(&slot->endpoint.channel.theirs.header->state_sequence,
-                                              memory_order_relaxed);
+        if (slot->worker.endpoint_open)
+            view.mark += atomic_load_explicit(
+                &slot->worker.endpoint.channel.theirs.header->state_sequence, memory_order_relaxed);
     }
     view.may_move = view.may_move && !cell->paused;
     return view;

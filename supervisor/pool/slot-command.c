@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The death of a process that the worker ran for a job. */
+
 #include "shared/protocol/protocol.h"
 #include "supervisor/job/job.h"
 #include "supervisor/pool/slot-private.h"
@@ -33,7 +35,7 @@ static void slot_describe_crash(struct slot *slot, const struct protocol_crashed
                   .ru_stime = timeval_of(crashed->system),
                   .ru_maxrss = (long)(crashed->max_rss / 1024)},
     };
-    death->cause = crashed->signal == SIGKILL && process_take_oom_kill(&slot->process)
+    death->cause = crashed->signal == SIGKILL && process_take_oom_kill(&slot->worker.process)
                        ? DEATH_OOM
                        : DEATH_SIGNAL;
     death_describe(death);
@@ -56,7 +58,7 @@ int slot_on_crashed(struct slot *slot, const struct ring_record *record)
     if (list_first(&slot->jobs) != &job->link || job->crash)
         return -EBADMSG;
     /* The worker passed it on before it sent the record. */
-    capture_catch_up(&slot->process.output);
+    capture_catch_up(&slot->worker.process.output);
     death = slot_new_report(slot);
     job->crash = death_cause_to_string(DEATH_SIGNAL);
     if (!death)

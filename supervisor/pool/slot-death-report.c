@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The report of a death. */
+
 #include "supervisor/event/death.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/job/job.h"
@@ -12,10 +14,10 @@ static void slot_report_state(struct slot *slot, struct death *death)
     uint8_t page[MEMORY_STATE_MAX];
     size_t size = 0;
 
-    if (!slot->endpoint_open)
+    if (!slot->worker.endpoint_open)
         return;
     /* A write that death interrupted leaves a torn page: still better than nothing. */
-    (void)memory_state_read(&slot->endpoint.channel.theirs, page, &size);
+    (void)memory_state_read(&slot->worker.endpoint.channel.theirs, page, &size);
     if (size == 0)
         return;
     death->state = malloc(size);
@@ -33,7 +35,7 @@ static void slot_report_job(const struct slot *slot, struct death *death)
     if (!node)
         return;
     job = list_entry(node, struct job, link);
-    if (!job->started && slot->kill_reason != DEATH_JOB_TIMEOUT)
+    if (!job->started && slot->worker.kill_reason != DEATH_JOB_TIMEOUT)
         return; /* never begun: it has nothing to do with it */
     protocol_id_format(&job->id, death->job);
     death->attempt = job->attempt;
@@ -45,8 +47,8 @@ static void slot_report_job(const struct slot *slot, struct death *death)
 static void slot_report_output(const struct slot *slot, struct death *death)
 {
     char output[CAPTURE_TAIL_MAX + 1];
-    size_t since = death->job[0] != '\0' ? slot->output_mark : 0;
-    size_t size = process_last_output(&slot->process, since, output, sizeof(output));
+    size_t since = death->job[0] != '\0' ? slot->worker.output_mark : 0;
+    size_t size = process_last_output(&slot->worker.process, since, output, sizeof(output));
 
     death->stderr_size = size;
     death->stderr_text = size > 0 ? malloc(size) : NULL;
@@ -64,7 +66,7 @@ struct death *slot_new_report(struct slot *slot)
     death->owner_uid = slot->pool->config->user ? slot->pool->config->uid : 0;
     death->generation = slot->generation;
     death->at = clock_realtime();
-    death->jobs_done = slot->jobs_done;
+    death->jobs_done = slot->worker.jobs_done;
     slot_report_state(slot, death);
     slot_report_job(slot, death);
     slot_report_output(slot, death);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Handles what an actor's worker writes into its ring: ready, started, result, leave. */
+
 #include "supervisor/pool/slot-private.h"
 
 #include "shared/base/log.h"
@@ -12,14 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Fields of a JOB record beside key and payload; generous. */
-#define JOB_RECORD_FIXED 256u
-/* So many workers may die before they begin a job; what dies after that counts as its attempts. */
-#define UNBEGUN_MAX 3
-
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
-
-/* ---- answers ---- */
 
 struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt)
 {
@@ -28,12 +23,6 @@ struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attemp
     if (job && job->slot == slot && job->state == JOB_RUNNING && job->attempt == attempt)
         return job;
     return NULL;
-}
-
-/* Jobs are done in the order in which they are handed over. */
-static struct job *slot_job_at_work(const struct slot *slot)
-{
-    return list_entry(list_first(&slot->jobs), struct job, link);
 }
 
 void slot_is_ready(struct slot *slot)
@@ -46,16 +35,16 @@ static int slot_on_ready_record(struct slot *slot, const struct ring_record *rec
 {
     if (record->size != 0)
         return -EBADMSG;
-    if (slot->process.ended && !slot->came_up) {
-        slot->came_up = true; /* it was ready, and is no more */
+    if (slot->worker.process.ended && !slot->worker.came_up) {
+        slot->worker.came_up = true; /* it was ready, and is no more */
         return 0;
     }
     if (slot->state != LIFECYCLE_STARTING)
         return slot->state == LIFECYCLE_KILLING ? 0 : -EBADMSG;
-    if (slot->early)
+    if (slot->worker.early)
         return -EBADMSG; /* for the second time */
-    slot->early = !process_confirm(&slot->process);
-    if (!slot->early)
+    slot->worker.early = !process_confirm(&slot->worker.process);
+    if (!slot->worker.early)
         slot_is_ready(slot);
     return 0;
 }
@@ -72,7 +61,7 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
     job = slot_job_in_hand(slot, started.handle, started.attempt);
     if (job && !job->started) {
         job->state_sequence = started.state_sequence;
-        if (slot->job_deadline != USEC_INFINITY && job == slot_job_at_work(slot))
+        if (slot->worker.job_deadline != USEC_INFINITY && job == slot_job_at_work(slot))
             slot_clock_started(slot, job);
         slot->pool->handler->job_started(slot->pool, job);
     }
@@ -95,11 +84,11 @@ static void slot_next_in_hand(struct slot *slot)
 
     /* It may have begun this one already, and written: rather the end of what the one before it
      * wrote in the report than not the last words. */
-    slot->output_mark = slot->process.output.end;
+    slot->worker.output_mark = slot->worker.process.output.end;
     slot_clock_job(slot, job);
     if (job->cancel_requested)
         slot_cancel(slot, job);
-    if (slot_is_up(slot) && !slot->process.ended && slot_may_take_job(slot))
+    if (slot_is_up(slot) && !slot->worker.process.ended && slot_may_take_job(slot))
         slot_has_room(slot);
 }
 
@@ -124,7 +113,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     r = protocol_get_result(record->body, record->size, &result);
     if (r < 0)
         return r;
-    r = endpoint_take(&slot->endpoint, &result.payload, &payload);
+    r = endpoint_take(&slot->worker.endpoint, &result.payload, &payload);
     if (r == -ENOMEM || r == -EMFILE)
         slot_lose_result(slot, r, &payload);
     else if (r < 0)
@@ -132,13 +121,13 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     job = slot_job_in_hand(slot, result.handle, result.attempt);
     /* A worker that was sent KillSignal= is about to die, and its death says why. An error that it
      * still reports says only that it was killed, and is no attempt of a job whose worker stops. */
-    if (job && slot->signalled && result.outcome == PROTOCOL_RETRY)
+    if (job && slot->worker.signalled && result.outcome == PROTOCOL_RETRY)
         job = NULL;
     if (job) {
         list_unlink(&job->link);
         job->slot = NULL;
         slot->n_jobs--;
-        slot->jobs_done++;
+        slot->worker.jobs_done++;
         slot->pool->handler->job_answered(slot->pool, job, slot->name,
                                           r < 0 ? PROTOCOL_RETRY : result.outcome, result.code,
                                           &payload);
@@ -167,13 +156,14 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
     r = protocol_get_leave(record->body, record->size, &leave);
     if (r < 0)
         return r;
-    if (!slot->came_up || slot->kill_reason != DEATH_EXIT ||
-        usec_sub(slot_now(slot), slot->started_at) < config->min)
+    if (!slot->worker.came_up || slot->worker.kill_reason != DEATH_EXIT ||
+        usec_sub(slot_now(slot), slot->worker.started_at) < config->min)
         return 0;
     if (leave.reason_size > 0)
         memcpy(reason, leave.reason, leave.reason_size);
-    (void)capture_escape(slot->leave_reason, sizeof(slot->leave_reason), reason, leave.reason_size);
-    (void)snprintf(text, sizeof(text), "ends itself: %s", slot->leave_reason);
+    (void)capture_escape(slot->worker.leave_reason, sizeof(slot->worker.leave_reason), reason,
+                         leave.reason_size);
+    (void)snprintf(text, sizeof(text), "ends itself: %s", slot->worker.leave_reason);
     slot_tell(slot, LOG_LEVEL_INFO, "worker.left", NULL, NULL, text);
     if (!slot_is_up(slot)) { /* its burial is under way */
         slot_terminate(slot, DEATH_STOP);
@@ -188,7 +178,7 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
 
 static int slot_on_record(struct endpoint *endpoint, const struct ring_record *record)
 {
-    struct slot *slot = slot_of(endpoint, endpoint);
+    struct slot *slot = slot_of(endpoint, worker.endpoint);
 
     switch (record->kind) {
     case PROTOCOL_READY:
@@ -230,10 +220,10 @@ static int slot_look(struct endpoint *endpoint, const struct ring_record *record
 
 static void slot_on_space(struct endpoint *endpoint)
 {
-    struct slot *slot = slot_of(endpoint, endpoint);
+    struct slot *slot = slot_of(endpoint, worker.endpoint);
 
     /* Jobs first: messages would take the room again and again. */
-    if (slot->wants_room && slot_is_up(slot))
+    if (slot->worker.wants_room && slot_is_up(slot))
         slot_has_room(slot);
     pool_wake(slot->pool);
     delivery_on_space(slot->actor);
@@ -243,14 +233,14 @@ static void slot_on_space(struct endpoint *endpoint)
 static void slot_on_consumed(struct endpoint *endpoint, const struct ring_record *record,
                              uint32_t cursor)
 {
-    delivery_on_consumed(slot_of(endpoint, endpoint)->actor, record, cursor);
+    delivery_on_consumed(slot_of(endpoint, worker.endpoint)->actor, record, cursor);
 }
 
 static void slot_on_broken(struct endpoint *endpoint, const char *what)
 {
-    struct slot *slot = slot_of(endpoint, endpoint);
+    struct slot *slot = slot_of(endpoint, worker.endpoint);
 
-    (void)snprintf(slot->violation, sizeof(slot->violation), "%s", what);
+    (void)snprintf(slot->worker.violation, sizeof(slot->worker.violation), "%s", what);
     limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_ERROR,
                       "%s: protocol violation: %s; it is killed", slot->name, what);
     slot_terminate(slot, DEATH_VIOLATION);
@@ -265,140 +255,3 @@ const struct endpoint_handler SLOT_ENDPOINT = {
     .consumed = slot_on_consumed,
     .broken = slot_on_broken,
 };
-
-/* ---- jobs ---- */
-
-static int slot_send_job(struct slot *slot, const struct job *job)
-{
-    /* What this worker was started with; the configuration may have changed since. */
-    const uint32_t inline_max = slot->endpoint.channel.mine.header->inline_max;
-    const uint32_t inline_size = job->payload.size > inline_max ? 0 : (uint32_t)job->payload.size;
-    const uint32_t room = JOB_RECORD_FIXED + job->key_size + inline_size;
-    struct protocol_job record = {
-        .handle = job->handle,
-        .attempt = job->attempt,
-        .max_attempts = job->max_retries == UINT32_MAX ? UINT32_MAX : job->max_retries + 1,
-        .timeout = job->timeout,
-        .id = job->id,
-        .key = job->key,
-        .key_size = job->key_size,
-    };
-    void *body;
-    int r;
-
-    r = endpoint_reserve(&slot->endpoint, room, &body);
-    if (r != 0)
-        return r;
-    r = endpoint_give(&slot->endpoint, &job->payload, &record.payload);
-    if (r != 0)
-        return r;
-    r = protocol_put_job(body, room, &record);
-    if (r < 0)
-        return r;
-    endpoint_commit(&slot->endpoint, PROTOCOL_JOB, (uint32_t)r);
-    return 0;
-}
-
-bool slot_job_waits(const struct slot *slot)
-{
-    return slot->wants_room && slot_is_up(slot) && slot->pool->handler->has_job(slot->pool);
-}
-
-int slot_assign(struct slot *slot, struct job *job)
-{
-    int r;
-
-    /* Before the worker can see the job. */
-    if (slot->n_jobs == 0)
-        slot->output_mark = capture_position(&slot->process.output);
-    r = slot_send_job(slot, job);
-    if (slot->wants_room)
-        actor_wake(slot->actor);
-    slot->wants_room = r == ENDPOINT_E_FULL;
-    slot->actor->inbox.full = slot->actor->inbox.full || slot->wants_room;
-    /* What it has just answered, one record and padding always fit (InlineMax= is bounded by that).
-     */
-    if (r == ENDPOINT_E_FULL && slot->n_jobs == 0 && slot->actor->inbox.n_messages == 0)
-        endpoint_break(&slot->endpoint, "answers, but never gives back what it has read");
-    if (r < 0 && slot_is_up(slot))
-        slot_is_available(slot); /* ours is the fault: descriptors, memory */
-    if (r != 0)
-        return r;
-    job->slot = slot;
-    job->started = false;
-    job->started_at = 0;
-    job->crash = NULL;
-    list_push_back(&slot->jobs, &job->link);
-    slot->n_jobs++;
-    if (slot->n_jobs == 1)
-        slot_clock_job(slot, job);
-    slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
-    if (slot_may_take_job(slot))
-        list_push_back(&slot->pool->available, &slot->available_link);
-    return 0;
-}
-
-void slot_cancel(struct slot *slot, struct job *job)
-{
-    usec_t grace = usec_add(slot_now(slot), slot->pool->config->timeout_stop);
-
-    /* One that waits its turn in the worker's inbox sees the flag when it comes: there is but one.
-     */
-    if (job != slot_job_at_work(slot))
-        return;
-    endpoint_mark(&slot->endpoint, job->handle);
-    if (grace < slot->job_deadline)
-        slot->job_deadline = grace;
-    slot_arm_clock(slot);
-}
-
-int slot_send_stop(struct slot *slot)
-{
-    void *body;
-    int r;
-
-    slot->actor->inbox.control |= MEMORY_CONTROL_STOP;
-    endpoint_set_control(&slot->endpoint, slot->actor->inbox.control);
-    r = endpoint_reserve(&slot->endpoint, 0, &body);
-    if (r != 0)
-        return r;
-    endpoint_commit(&slot->endpoint, PROTOCOL_STOP, 0);
-    return 0;
-}
-
-static void slot_let_go(struct slot *slot, struct job *job)
-{
-    list_unlink(&job->link);
-    job->slot = NULL;
-    slot->n_jobs--;
-}
-
-/*
- * Whether the death of its worker is an attempt of the job that was next, or at work. One that was
- * never begun had no part in it, unless its own time ran out, or unless worker after worker dies
- * over it before it can say that it has begun.
- */
-static bool slot_death_is_attempt(struct job *job, const struct death *death)
-{
-    if (job->started || death->cause == DEATH_JOB_TIMEOUT)
-        return true;
-    if (job->n_unbegun >= UNBEGUN_MAX)
-        return true;
-    job->n_unbegun++;
-    return false;
-}
-
-void slot_lose_jobs(struct slot *slot, const struct death *death)
-{
-    /* Those that it had not begun go back to where they were taken from, the last one first. */
-    while (slot->n_jobs > 0) {
-        struct job *job = list_entry(slot->jobs.prev, struct job, link);
-        const bool attempt = slot->n_jobs == 1 && slot_death_is_attempt(job, death);
-
-        slot_let_go(slot, job);
-        if (attempt)
-            slot->pool->handler->job_lost(slot->pool, job, death);
-        else
-            slot->pool->handler->job_returned(slot->pool, job);
-    }
-}

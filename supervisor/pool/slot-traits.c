@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* What a slot is counted as in the census. */
+
 #include "supervisor/pool/slot-private.h"
 
 /* Keyed pools come and go with their jobs: nobody waits for their first workers. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/group/progress.h"
+#include "supervisor/group/cell-progress.h"
 #include <check.h>
 #include <stdlib.h>
 
@@ -88,7 +88,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("progress");
+    Suite *suite = suite_create("cell-progress");
     TCase *tcase = tcase_create("progress");
 
     tcase_add_checked_fixture(tcase, setup, NULL);
