@@ -89,7 +89,7 @@ class Commands(TestCase):
     def test_a_command_that_exits_otherwise_is_none(self):
         s = self.runs("exit 3")
         job = s.do("web", "x", max_retries=0)
-        self.assertEqual((job["state"], job["attempts"][0]["cause"]), ("dead", "error"))
+        self.assertEqual((job["state"], job["attempts"][0]["cause"]), ("dead", "retry"))
         self.assertEqual((s.deaths(), s.group("web")["deaths"]), ([], 0))
 
     def test_a_command_that_runs_out_of_time_is_reported_as_that(self):
