@@ -6,7 +6,7 @@ static uint32_t *bucket_of(struct children *children, pid_t pid)
     return &children->buckets[(uint32_t)pid % CHILDREN_BUCKETS];
 }
 
-/* The link that leads to the child of this pid, or to the end of its bucket. */
+/* Returns the link to the child with this pid, or the last link of its bucket. */
 static uint32_t *link_to(struct children *children, pid_t pid)
 {
     uint32_t *link = bucket_of(children, pid);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The processes that the keeper has started and not yet reaped, by pid. A table of fixed size;
- * pages of it that were never used cost no memory.
- */
+/* Table, by pid, of the processes that the keeper has started and not yet reaped. Its size is
+ * fixed; the kernel backs only the pages in use. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,12 +14,12 @@
 
 struct child {
     pid_t pid;
-    uint32_t next;  /* in its bucket, or among the free ones; 1-based, 0 = none */
-    uint64_t id;    /* the supervisor's name for it; 0 = it was there before the supervisor */
-    bool contained; /* it has a cgroup of its own, with which its descendants end */
+    uint32_t next;  /* in its bucket or the free list; 1-based, 0 = none */
+    uint64_t id;    /* chosen by the supervisor; 0 = older than the supervisor */
+    bool contained; /* has its own cgroup, which ends its descendants */
 };
 
-/* All zeroes = empty. */
+/* Valid when zeroed. */
 struct children {
     uint32_t buckets[CHILDREN_BUCKETS];
     uint32_t free;
@@ -31,8 +29,8 @@ struct children {
 };
 
 bool children_full(const struct children *children);
-/* Not when full. */
+/* Requires !children_full(). */
 void children_add(struct children *children, pid_t pid, uint64_t id, bool contained);
-/* NULL if there is none; valid until children_remove(). */
+/* Returns NULL if there is none. Valid until children_remove(). */
 const struct child *children_find(struct children *children, pid_t pid);
 void children_remove(struct children *children, pid_t pid);

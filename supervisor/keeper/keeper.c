@@ -21,28 +21,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long it waits, at its own end, for processes that SIGKILL does not end (a hung file system).
- */
+/* After the supervisor's end: the wait for processes that SIGKILL does not end (a hung file
+ * system). */
 #define END_MSEC 5000
-/* Requests taken in one turn, so that signals and deaths come in between. */
+/* Bounds the requests per turn, so that signals and deaths are handled in between. */
 #define REQUESTS_PER_TURN 16
-/* Until a reply is tried again for which the kernel had no memory. */
+/* The pause before a reply is sent again when the kernel had no memory for it. */
 #define REPLY_RETRY_MS 10
-/* From a death to the look for what it left: many deaths need one look, and restarts come first. */
+/* The delay from a death to the search for orphans: one search serves many deaths, and restarts
+ * come first. */
 #define ORPHANS_MSEC 2
 
 static struct {
     int channel; /* -1 = the supervisor has closed it */
     int signals;
-    pid_t supervisor;  /* 0 = it has ended */
-    int status;        /* the exit status that it left */
-    usec_t end_by;     /* once it has ended: when to give up waiting for the rest */
-    bool deaths_due;   /* there may be somebody to reap */
-    usec_t orphans_at; /* when to look for who is nobody's; USEC_INFINITY = there is no reason to */
-    bool orphans_left; /* the last look found some, whose children become orphans in turn */
+    pid_t supervisor;  /* 0 = has ended */
+    int status;        /* the supervisor's exit status */
+    usec_t end_by;     /* when to give up waiting for the rest, once the supervisor has ended */
+    bool deaths_due;   /* there may be children to reap */
+    usec_t orphans_at; /* when to search for orphans; USEC_INFINITY = no need */
+    bool orphans_left; /* the last search killed some; their children become orphans in turn */
     bool reply_waits;  /* `reply` could not be sent yet */
-    bool reply_later;  /* poll() does not tell when it can be */
-    int reply_fd;      /* a pidfd that belongs to it, or -1 */
+    bool reply_later;  /* after ENOBUFS: poll() does not report when to send again */
+    int reply_fd;      /* the pidfd sent with `reply`, or -1 */
     struct relay relay;
     struct children children;
     struct message request, reply;
@@ -57,7 +58,7 @@ static void expect_orphans(void)
 
 /* ---- replies ---- */
 
-/* Nothing is reaped and no request is read while a reply waits: the kernel is the queue. */
+/* While a reply waits, nothing is reaped and no request is read: the kernel queues them. */
 static void flush_reply(void)
 {
     int r = keeper.channel >= 0 ? message_send(keeper.channel, &keeper.reply) : -EPIPE;
@@ -67,13 +68,13 @@ static void flush_reply(void)
         keeper.reply_fd = close_fd(keeper.reply_fd);
 }
 
-static void tell_exited(uint64_t id, const struct spawn_exit *how)
+static void reply_exited(uint64_t id, const struct spawn_exit *how)
 {
     (void)message_put_exited(&keeper.reply, &(struct message_exited){.id = id, .how = *how});
     flush_reply();
 }
 
-static void tell_spawned(uint64_t id, int error, const struct spawn_result *result)
+static void reply_spawned(uint64_t id, int error, const struct spawn_result *result)
 {
     const struct message_spawned spawned = {.id = id, .pid = result->pid, .error = error};
     keeper.reply_fd = result->pidfd;
@@ -97,10 +98,11 @@ static void on_spawn(int lost)
         children_add(&keeper.children, result.pid, keeper.spawn.id,
                      keeper.spawn.options.cgroup_fd >= 0);
     message_close_fds(&keeper.request);
-    tell_spawned(keeper.spawn.id, r, &result);
+    reply_spawned(keeper.spawn.id, r, &result);
 }
 
-/* While it is not reaped its number, and so that of its group, belongs to it. */
+/* A child that is not reaped keeps its pid and process group id, so the signals hit no other
+ * process. */
 static void on_kill(void)
 {
     struct message_kill request;
@@ -115,7 +117,7 @@ static void on_kill(void)
         expect_orphans();
 }
 
-/* Whether there may be more. */
+/* Returns whether there may be more requests. */
 static bool take_request(void)
 {
     int r = message_receive(keeper.channel, &keeper.request);
@@ -131,7 +133,7 @@ static bool take_request(void)
         on_kill();
         break;
     default:
-        log_error("keeper: the supervisor sent something that is no request");
+        log_error("keeper: the supervisor sent an unknown request");
     }
     message_close_fds(&keeper.request);
     return true;
@@ -142,7 +144,7 @@ static bool take_request(void)
 static void supervisor_ended(const struct spawn_exit *how)
 {
     keeper.supervisor = 0;
-    keeper.channel = close_fd(keeper.channel); /* nobody reads it, and its end keeps poll() awake */
+    keeper.channel = close_fd(keeper.channel); /* unread; a closed peer keeps poll() awake */
     keeper.status = how->signalled ? EXIT_FAILURE : how->code;
     keeper.end_by = usec_add(clock_now(), END_MSEC * USEC_PER_MSEC);
     expect_orphans();
@@ -151,8 +153,8 @@ static void supervisor_ended(const struct spawn_exit *how)
                   how->code, strsignal(how->code), how->core_dumped ? ", core dumped" : "");
 }
 
-/* A worker's cgroup ends its descendants, but at the end nobody empties a cgroup. A process that
- * was inherited leaves orphans that matter only if it was ended for being one. */
+/* A contained worker's descendants end with its cgroup, except at the keeper's own end, when no
+ * cgroup is emptied. An inherited process matters only if the keeper killed it as an orphan. */
 static bool leaves_orphans(const struct child *child)
 {
     if (keeper.supervisor == 0)
@@ -160,10 +162,8 @@ static bool leaves_orphans(const struct child *child)
     return child ? !child->contained : keeper.orphans_left;
 }
 
-/*
- * Whether there was one to reap. The supervisor is told first: its next request is taken when all
- * of this is done.
- */
+/* Returns whether a child was reaped. The supervisor hears of the death before the child is
+ * reaped; its next request is handled after that. */
 static bool reap_one(void)
 {
     struct spawn_exit how;
@@ -172,10 +172,10 @@ static bool reap_one(void)
         return false;
     const struct child *child = children_find(&keeper.children, pid);
     if (child && child->id != 0) {
-        /* What it left behind in its group. Until it is reaped nobody else can be hit. */
+        /* The rest of the process group. Its id is not reused before the child is reaped. */
         (void)kill(-pid, SIGKILL);
         if (keeper.supervisor > 0)
-            tell_exited(child->id, &how);
+            reply_exited(child->id, &how);
     }
     if (pid == keeper.supervisor)
         supervisor_ended(&how);
@@ -185,7 +185,7 @@ static bool reap_one(void)
     return spawn_reap(pid, &how) == 0;
 }
 
-/* The group shows whose it is: helpers that a living worker has detached are not to be ended. */
+/* Helpers that a living worker has detached stay: they are in its process group. */
 static bool is_kept(pid_t pid)
 {
     if (keeper.supervisor == 0)
@@ -194,7 +194,7 @@ static bool is_kept(pid_t pid)
            children_find(&keeper.children, getpgid(pid));
 }
 
-/* A child that is not reaped keeps its number: nobody else can be hit. */
+/* A child that is not reaped keeps its pid, so the signal hits no other process. */
 static void end_orphan(pid_t pid)
 {
     if (is_kept(pid))
@@ -203,7 +203,8 @@ static void end_orphan(pid_t pid)
     (void)kill(pid, SIGKILL);
 }
 
-/* Their own children are orphans once they are dead: to be called again after each was reaped. */
+/* Children of the killed orphans become orphans when these die, so each such death calls for
+ * another search. */
 static void end_orphans(void)
 {
     keeper.orphans_at = USEC_INFINITY;
@@ -213,7 +214,7 @@ static void end_orphans(void)
 
 /* ---- signals ---- */
 
-/* The supervisor's log names who sent it. */
+/* Passes the sender's pid on: the supervisor logs who sent the signal. */
 static void forward(const struct signalfd_siginfo *info)
 {
     const bool known = info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE;
@@ -222,8 +223,8 @@ static void forward(const struct signalfd_siginfo *info)
         (void)sigqueue(keeper.supervisor, (int)info->ssi_signo, sender);
 }
 
-/* The service manager's watchdog asks for a core dump: it is the supervisor that hangs, perhaps
- * stopped. */
+/* The service manager's watchdog requests a core dump with SIGABRT. The process that hangs, and
+ * may be stopped, is the supervisor. */
 static void abort_supervisor(int signo)
 {
     if (keeper.supervisor <= 0)
@@ -232,7 +233,7 @@ static void abort_supervisor(int signo)
     (void)kill(keeper.supervisor, SIGCONT);
 }
 
-/* What does not fit keeps the descriptor readable. */
+/* Signals beyond the buffer stay queued; the descriptor stays readable. */
 static void take_signals(void)
 {
     struct signalfd_siginfo infos[8];
@@ -252,7 +253,7 @@ static void take_signals(void)
         case SIGQUIT:
             abort_supervisor((int)infos[i].ssi_signo);
             break;
-        default: /* means nothing to a daemon */
+        default: /* ignored */
             break;
         }
     }
@@ -314,7 +315,7 @@ static void run_turn(void)
         end_orphans();
 }
 
-/* Whether nobody is left, or only those that nothing ends. */
+/* Returns whether no child is left, or none that can be ended. */
 static bool is_over(void)
 {
     struct spawn_exit how;
@@ -324,24 +325,24 @@ static bool is_over(void)
         return true;
     if (clock_now() < keeper.end_by)
         return false;
-    log_warning("some processes have been killed and do not end; they are left behind");
+    log_warning("some killed processes do not end; leaving them behind");
     return true;
 }
 
 /* ---- start ---- */
 
-/* Signals of the program itself keep their meaning. */
+/* Blocks all signals except those that a fault of this program raises. */
 static void block_signals(sigset_t *ret)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGXCPU};
-    spawn_heed_signals(); /* a SIGCHLD that is ignored would reap for us */
+    spawn_reset_ignored_signals(); /* with SIGCHLD ignored, the kernel would reap */
     (void)sigfillset(ret);
     for (size_t i = 0; i < ELEMENTS(own); i++)
         (void)sigdelset(ret, own[i]);
     (void)sigprocmask(SIG_SETMASK, ret, NULL);
 }
 
-/* The service manager names its main process; these are meant for the supervisor. */
+/* The service manager names its main process in these variables; the supervisor uses them. */
 static void take_over_variable(const char *name, pid_t keeper_pid)
 {
     const char *value = getenv(name);
@@ -353,11 +354,12 @@ static void take_over_variable(const char *name, pid_t keeper_pid)
 }
 
 /*
- * The supervisor's own session keeps a terminal's signals from reaching it twice. Those that ask it
- * for something stay blocked: they wait until it can take them.
+ * Runs the supervisor in the new process, in a session of its own: signals of a terminal would
+ * reach it twice otherwise. SIGTERM, SIGINT and SIGHUP stay blocked until the supervisor can handle
+ * them.
  */
-static _Noreturn void be_supervisor(keeper_supervisor_fn supervisor, void *userdata,
-                                    const struct keeper_ends *ends, pid_t parent)
+static _Noreturn void run_supervisor(keeper_supervisor_fn supervisor, void *userdata,
+                                     const struct keeper_ends *ends, pid_t parent)
 {
     sigset_t asking;
     (void)setsid();
@@ -369,7 +371,7 @@ static _Noreturn void be_supervisor(keeper_supervisor_fn supervisor, void *userd
     (void)sigaddset(&asking, SIGHUP);
     (void)sigprocmask(SIG_SETMASK, &asking, NULL);
     take_over_variable("LISTEN_PID", parent);
-    (void)unsetenv("LISTEN_PIDFDID"); /* names the keeper, too; LISTEN_PID is enough */
+    (void)unsetenv("LISTEN_PIDFDID"); /* names the keeper as well */
     take_over_variable("WATCHDOG_PID", parent);
     close_fd(keeper.channel);
     close_fd(keeper.signals);
@@ -379,8 +381,8 @@ static _Noreturn void be_supervisor(keeper_supervisor_fn supervisor, void *userd
     exit(supervisor(userdata, ends));
 }
 
-/* Children that this process had before it executed trouped, in a container's start script for
- * example, are no orphans of a worker. */
+/* Children from before trouped was executed, by a container's start script for example, are not
+ * orphans of a worker. */
 static void keep_earlier_child(pid_t pid)
 {
     if (!children_full(&keeper.children))
@@ -400,7 +402,7 @@ static int start_supervisor(keeper_supervisor_fn supervisor, void *userdata,
     if (pid < 0)
         return -errno;
     if (pid == 0)
-        be_supervisor(supervisor, userdata, &ends, parent);
+        run_supervisor(supervisor, userdata, &ends, parent);
     close_fd(ends.channel);
     close_fd(ends.notify_fd);
     keeper.supervisor = pid;
@@ -413,7 +415,7 @@ static int become_keeper(keeper_supervisor_fn supervisor, void *userdata, struct
     int r;
     keeper.channel = keeper.reply_fd = -1;
     keeper.orphans_at = USEC_INFINITY;
-    /* A worker of the same user could otherwise trace us, or write our memory. */
+    /* Otherwise a worker of the same user could trace the keeper or write to its memory. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return -errno;
     block_signals(&signals);

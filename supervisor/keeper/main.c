@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/*
- * trouped: the main process. It finds the supervisor's program and becomes its keeper; arguments
- * are the supervisor's affair.
- */
+/* trouped: the main process. It becomes the keeper of the supervisor's program, to which it
+ * passes all arguments. */
 
 #include "shared/base/log.h"
 #include "shared/base/standard.h"
@@ -23,7 +21,7 @@ struct program {
     char **argv;
 };
 
-/* Beside our own program, as it is built, else where it is installed. */
+/* Prefers the program beside this one (a build tree) to the installed one. */
 static void find_program(struct program *program)
 {
     char *slash;
@@ -43,7 +41,7 @@ static int keep_open(int fd)
     return fd < 0 ? 0 : fcntl(fd, F_SETFD, 0);
 }
 
-/* In the supervisor process. */
+/* keeper_supervisor_fn; `userdata` is a struct program. */
 static int run_program(void *userdata, const struct keeper_ends *ends)
 {
     const struct program *program = userdata;

@@ -146,7 +146,7 @@ static size_t take_count(struct message *message, size_t max)
     return message->error == 0 ? count : 0;
 }
 
-/* Where a byte is anything else than 0 or 1, a bool of it would be undefined behaviour. */
+/* Takes a byte: a bool must not hold anything but 0 or 1. */
 static bool take_bool(struct message *message)
 {
     uint8_t byte;
@@ -176,7 +176,7 @@ static size_t take_strings(struct message *message, char **strings, size_t max)
     return n;
 }
 
-/* `*i` counts those that were taken. */
+/* Returns descriptor number `*i`, and increments it. */
 static int take_fd(struct message *message, size_t *i)
 {
     if (*i < message->n_fds)

@@ -2,10 +2,8 @@
 #pragma once
 
 /*
- * What supervisor and keeper say to each other: one bounded message per datagram of a
- * SOCK_SEQPACKET pair, with the descriptors that belong to it. Both ends are the same program, so
- * numbers are in the machine's own form. Fields are put and taken one by one, and wire_end()
- * says whether everything was consumed.
+ * Messages between supervisor and keeper, on a SOCK_SEQPACKET pair. Each is one datagram of bounded
+ * size, with its descriptors. Both programs come from one build, so numbers are in native form.
  *
  *   supervisor → keeper
  *     SPAWN    id, struct spawn_options; its descriptors
@@ -14,7 +12,7 @@
  *     SPAWNED  id, pid, error; a pidfd unless there is an error
  *     EXITED   id, struct spawn_exit; the process is reaped before the next request is taken
  *
- * An id is chosen by the supervisor. SPAWNED comes before EXITED.
+ * The supervisor chooses the ids. SPAWNED comes before EXITED.
  */
 
 #include "supervisor/keeper/spawn.h"
@@ -33,11 +31,11 @@ enum message_kind {
     MESSAGE_EXITED,
 };
 
-/* One message: under construction or just received. About 128 KiB, so usually static. */
+/* A message, under construction or received. About 128 KiB, so usually static. */
 struct message {
-    size_t size;  /* of `data` in use */
-    size_t taken; /* how much of it was read */
-    int error;    /* the first -errno of a put or take; everything after it does nothing */
+    size_t size;  /* bytes in `data` */
+    size_t taken; /* bytes read so far */
+    int error;    /* the first -errno of a put or take; turns later ones into no-ops */
     size_t n_fds;
     int fds[MESSAGE_FDS_MAX];
     uint8_t data[MESSAGE_SIZE_MAX];
@@ -46,7 +44,7 @@ struct message {
 struct message_spawned {
     uint64_t id;
     pid_t pid;
-    int error; /* -errno, and no process */
+    int error; /* 0 or -errno */
 };
 
 struct message_kill {
@@ -59,41 +57,40 @@ struct message_exited {
     struct spawn_exit how;
 };
 
-/* Room for what struct spawn_options points to. */
+/* A received SPAWN, with the storage behind the pointers of `options`. */
 struct message_spawn {
     uint64_t id;
     struct spawn_options options;
     struct spawn_fd fds[SPAWN_FDS_MAX];
     struct spawn_rlimit rlimits[SPAWN_RLIMITS_MAX];
     gid_t groups[SPAWN_GROUPS_MAX];
-    char *strings[MESSAGE_STRINGS_MAX + 2]; /* of both vectors, with their NULLs */
+    char *strings[MESSAGE_STRINGS_MAX + 2]; /* of both vectors, each with its NULL */
 };
 
-/*
- * Each begins the message anew. 0 or -E2BIG. Descriptors are borrowed: they are sent along, and
- * stay the caller's.
- */
+/* Each overwrites `message`. Descriptors are borrowed. Returns 0 or -E2BIG. */
 int message_put_spawn(struct message *message, uint64_t id, const struct spawn_options *options);
 int message_put_kill(struct message *message, const struct message_kill *kill);
 int message_put_spawned(struct message *message, const struct message_spawned *spawned, int pidfd);
 int message_put_exited(struct message *message, const struct message_exited *exited);
 
-/* The kind of a received message, which the fitting function below then takes apart; 0 = none. */
+/* Returns the kind of a received message, 0 if there is none. Call it before the matching
+ * function below. */
 unsigned message_take_kind(struct message *message);
 
-/* 0, or -EBADMSG for what nobody could have put. Results of take_spawn point into `message`. */
+/* Returns 0, or -EBADMSG if the message is malformed. Results of message_take_spawn() point into
+ * `message`. */
 int message_take_spawn(struct message *message, struct message_spawn *ret);
 int message_take_kill(struct message *message, struct message_kill *ret);
 int message_take_spawned(struct message *message, struct message_spawned *ret);
 int message_take_exited(struct message *message, struct message_exited *ret);
 
-/* 0, -EAGAIN when the channel is full, -ENOBUFS when the kernel lacks memory or this user has too
- * many descriptors under way (poll(2) does not tell when that is over), -errno. */
+/* Returns 0, -EAGAIN when the channel is full, -ENOBUFS when the kernel lacks memory or too many
+ * descriptors are in flight (poll(2) does not report when that is over), or -errno. */
 int message_send(int fd, const struct message *message);
 /*
- * 0, -EAGAIN when there is none, -EPIPE when the other end is closed, -EMFILE when descriptors were
- * lost for want of room (the rest of the message is there), -errno. The descriptors are the
- * caller's, close-on-exec.
+ * Returns 0, -EAGAIN when no message is there, -EPIPE when the peer has closed, -EMFILE when
+ * descriptors were lost because the table is full (the rest is received), or -errno. The
+ * descriptors are the caller's, close-on-exec.
  */
 int message_receive(int fd, struct message *message);
 void message_close_fds(struct message *message);

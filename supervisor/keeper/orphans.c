@@ -19,7 +19,7 @@ void orphans_close(void)
     list_fd = close_fd(list_fd);
 }
 
-/* Numbers, each with a space behind it. One may be cut at the end of what was read. */
+/* The file has numbers, each followed by a space. A read may end within a number. */
 void orphans_each(void (*fn)(pid_t pid))
 {
     char text[4096];

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* For a kernel without memory, or a manager that just went away: nothing tells when that is over.
- */
+/* The pause when the kernel lacks memory or the manager has just gone: poll() does not report
+ * when that is over. */
 #define RETRY_MS 100
 
 static int address_from(struct relay *relay, const char *path)
@@ -18,7 +18,7 @@ static int address_from(struct relay *relay, const char *path)
     relay->address.sun_family = AF_UNIX;
     memcpy(relay->address.sun_path, path, size);
     if (path[0] == '@')
-        relay->address.sun_path[0] = '\0'; /* the abstract name space: no NUL at its end */
+        relay->address.sun_path[0] = '\0'; /* abstract address: no NUL at the end */
     relay->address_size =
         (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] == '/' ? 1 : 0));
     return 0;
@@ -45,17 +45,16 @@ int relay_open(struct relay *relay)
     return fds[1];
 }
 
-/*
- * The manager's socket is full. poll() tells when the manager has read from it, but only of a
- * socket that is connected to it.
- */
+/* The manager's socket is full. poll() reports room in it only for a socket that is connected to
+ * it. */
 static void expect_room(struct relay *relay)
 {
     relay->connected =
         connect(relay->to, (const struct sockaddr *)&relay->address, relay->address_size) == 0;
 }
 
-/* Whether the next text can be taken. A text for a manager that went away is dropped. */
+/* Sends the held text. Returns whether the next one can be taken. Drops the text if the manager
+ * has gone. */
 static bool pass_on(struct relay *relay)
 {
     if (relay->held == 0)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Passes the supervisor's sd_notify(3) texts on to the service manager, which listens to its main
- * process only, and that is the keeper. One text at a time is held back while the manager is busy;
- * the rest waits in the socket, and once that is full the supervisor's own retry takes over.
+ * Relays the supervisor's sd_notify(3) texts to the service manager, which accepts them only from
+ * its main process, the keeper. While the manager is busy one text is held, and the others wait in
+ * the socket; when that is full, the supervisor's own retry takes over.
  */
 
 #include <poll.h>
@@ -16,24 +16,25 @@
 #define RELAY_TEXT_MAX 4096
 
 struct relay {
-    int from; /* datagrams of the supervisor; -1 = nothing to do */
-    int to;   /* each text names its address: a restarted manager binds its socket anew */
+    int from; /* receives the supervisor's texts; -1 = no manager */
+    int to;   /* not connected: a restarted manager binds its socket anew */
     struct sockaddr_un address;
     socklen_t address_size;
-    bool connected; /* `to`, to the socket that had no room: poll() tells when it has */
-    size_t held;    /* bytes of `text` that the manager has not taken yet */
+    bool connected; /* `to` is connected while the manager's socket is full, so that poll() reports
+                       room */
+    size_t held;    /* bytes of `text` not yet sent */
     char text[RELAY_TEXT_MAX];
 };
 
 /*
- * Returns the descriptor to which the supervisor writes (close-on-exec, the caller's). -ENOENT if
- * $NOTIFY_SOCKET names no manager, -EAFNOSUPPORT or -ENAMETOOLONG if it names one in a way that is
- * not supported, or -errno. After an error relay_run() does nothing.
+ * Returns the descriptor to which the supervisor writes (close-on-exec, the caller's). -ENOENT
+ * without $NOTIFY_SOCKET, -EAFNOSUPPORT or -ENAMETOOLONG if its address is not supported, or
+ * -errno. After an error relay_run() does nothing.
  */
 int relay_open(struct relay *relay);
-/* Without blocking: passes on what there is. */
+/* Relays what there is, without blocking. */
 void relay_run(struct relay *relay);
-/* What to wait for before the next relay_run(), */
+/* Returns what to poll before the next relay_run(). */
 struct pollfd relay_wait(const struct relay *relay);
-/* and for how long at most: milliseconds, -1 = forever. */
+/* Returns for how long to poll at most: milliseconds, -1 = forever. */
 int relay_wait_ms(const struct relay *relay);

@@ -16,27 +16,27 @@
 static _Noreturn void fail(const struct spawn_child *child, enum spawn_step step, int error)
 {
     const struct spawn_report report = {.error = -error, .step = step};
-    /* Nobody can be told that this failed; the exit status is left. */
+    /* On failure the exit status alone has to do. */
     ssize_t n = write(child->report_fd, &report, sizeof(report));
     (void)n;
     _exit(127);
 }
 
 /*
- * setsid() would both leave the terminal and make a process group, but where autogroups are on,
- * each session is a scheduling group of its own: Nice= would compare a worker with nobody, and a
- * start would take 0.1 ms longer.
+ * Leaves the terminal without setsid(): with autogroups each session is a scheduling group of
+ * its own, so Nice= would not weigh workers against each other, and a start would take 0.1 ms
+ * longer.
  */
 static int leave_terminal(void)
 {
     _cleanup_close_ int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-    if (terminal < 0 && errno != ENXIO) /* nobody knows whether there is one */
+    if (terminal < 0 && errno != ENXIO) /* cannot tell whether there is one */
         return setsid();
     return terminal >= 0 ? ioctl(terminal, TIOCNOTTY) : 0;
 }
 
-/* No terminal, and a process group by which it can be ended. */
-static void stand_alone(const struct spawn_child *child)
+/* Leaves the terminal, and leads a process group by which the keeper can kill it. */
+static void leave_terminal_and_group(const struct spawn_child *child)
 {
     if ((!child->no_terminal && leave_terminal() < 0) ||
         (setpgid(0, 0) < 0 && getpgrp() != getpid()))
@@ -49,11 +49,8 @@ static int write_file(int directory, const char *name, const char *text)
     return fd >= 0 && write(fd, text, strlen(text)) >= 0 ? 0 : errno;
 }
 
-/*
- * The files in /proc of a process that is not dumpable belong to root. Without privileges the child
- * therefore makes its own copy of the memory dumpable for that moment. It has none of the keeper's
- * descriptors any more.
- */
+/* The /proc files of a process that is not dumpable belong to root. Without privileges the child
+ * is therefore dumpable during the write. By now it has none of the keeper's descriptors. */
 static int adjust_oom_score(int value)
 {
     char text[16];
@@ -101,7 +98,7 @@ static bool is_target(const struct spawn_child *child, int number)
     return false;
 }
 
-/* The report moves to `lowest`; of the rest the targets stay. */
+/* Moves report_fd to `lowest` and closes all descriptors that are not targets. */
 static int close_others(struct spawn_child *child, int lowest)
 {
     if (child->report_fd != lowest && dup3(child->report_fd, lowest, O_CLOEXEC) < 0)
@@ -113,7 +110,7 @@ static int close_others(struct spawn_child *child, int lowest)
     return syscall(SYS_close_range, (unsigned)lowest + 1, ~0u, 0) < 0 ? -errno : 0;
 }
 
-/* Not close-on-exec: it may have got that very number. Anywhere else it is closed below. */
+/* Not close-on-exec: open() may return `number` itself. Any other descriptor is closed below. */
 static void open_null(const struct spawn_child *child, int number)
 {
     int fd = open("/dev/null", O_RDWR);
@@ -124,9 +121,9 @@ static void open_null(const struct spawn_child *child, int number)
 }
 
 /*
- * Sources are first moved to numbers above every target: after that no target can be the source of
- * a later one. What is not listed is closed here and not by exec: exec may take long, and others of
- * the same user can reach into this process once it is dumpable.
+ * Sources are first moved above all targets, so that no dup2() overwrites one. Other descriptors
+ * are closed here and not by exec: exec may take long, and processes of the same user can reach
+ * into this one once it is dumpable.
  */
 static void set_up_descriptors(struct spawn_child *child)
 {
@@ -161,7 +158,7 @@ static void set_up_limits(const struct spawn_child *child)
     }
 }
 
-/* Without CAP_SETPCAP this is not allowed; then no_new_privs alone keeps them out of reach. */
+/* Stops at the first error: without CAP_SETPCAP, no_new_privs alone protects. */
 static void drop_bounding_set(void)
 {
     for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0;
@@ -173,7 +170,7 @@ static void drop_bounding_set(void)
 static void set_up_ids(const struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
-    /* A supervisor without privileges may name the user that it already is. */
+    /* An unprivileged supervisor may name its own user. */
     if (geteuid() != 0 && geteuid() == options->uid && getegid() == options->gid)
         return;
     if (setgroups(options->n_groups, options->groups) < 0)
@@ -184,10 +181,8 @@ static void set_up_ids(const struct spawn_child *child)
         fail(child, SPAWN_UID, errno);
 }
 
-/*
- * What was handed to trouped (AmbientCapabilities= of its unit) is not handed on to workers: the
- * ambient set loses what the inheritable set loses. With `all` the other sets are emptied as well.
- */
+/* Keeps capabilities given to trouped (AmbientCapabilities=) from workers: what leaves the
+ * inheritable set also leaves the ambient set. `all` clears the other sets as well. */
 static int drop_capabilities(bool all)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -200,7 +195,7 @@ static int drop_capabilities(bool all)
     return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-/* User=root keeps what root has; everybody else named there is an ordinary user for good. */
+/* With User=root capabilities stay; any other user cannot regain privileges. */
 static void set_up_user(const struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
@@ -221,17 +216,17 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const struct spawn_options *options = child->options;
     sigset_t none;
     child->report_fd = options->report_fd;
-    stand_alone(child);
+    leave_terminal_and_group(child);
     join_cgroup(child);
     set_up_descriptors(child);
     set_up_scheduling(child);
     set_up_limits(child);
     set_up_user(child);
-    /* After the change of user, which clears it. */
+    /* The change of user clears this. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         fail(child, SPAWN_PARENT_DEATH, errno);
     if (getppid() != child->parent)
-        fail(child, SPAWN_PARENT_DEATH, ESRCH); /* it died before it could tell us */
+        fail(child, SPAWN_PARENT_DEATH, ESRCH); /* the parent died before the prctl() */
     if (chdir(options->working_directory ? options->working_directory : "/") < 0)
         fail(child, SPAWN_CHDIR, errno);
     (void)sigemptyset(&none);

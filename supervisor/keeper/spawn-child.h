@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The new process between clone and exec. It runs in a copy of its parent's memory; the parent has
- * one thread, all signals blocked and none ignored. Private to spawn.
- */
+/* The new process between clone and exec, in a copy of its parent's memory. The parent has one
+ * thread, and all signals are blocked and none ignored. Private to spawn. */
 
 #include "supervisor/keeper/spawn.h"
 #include <stdbool.h>
@@ -12,12 +10,12 @@
 
 struct spawn_child {
     const struct spawn_options *options;
-    struct spawn_fd fds[SPAWN_FDS_MAX + 3]; /* 0, 1 and 2 included, where fd -1 = /dev/null */
+    struct spawn_fd fds[SPAWN_FDS_MAX + 3]; /* 0, 1 and 2 always; fd -1 = /dev/null */
     size_t n_fds;
-    int report_fd; /* as moved out of the way of `fds` */
+    int report_fd; /* may be moved, to make room for `fds` */
     pid_t parent;
-    bool no_terminal; /* the parent has none, for certain */
-    bool join_cgroup; /* was not cloned into it */
+    bool no_terminal; /* the parent certainly has none */
+    bool join_cgroup; /* clone() did not do it */
 };
 
 _Noreturn void spawn_child_main(struct spawn_child *child);

@@ -38,7 +38,7 @@ const char *spawn_step_to_string(enum spawn_step step)
     return (size_t)step < _SPAWN_N_STEPS ? names[step] : "unknown";
 }
 
-/* 0, 1 and 2 first: the child always has them. */
+/* Descriptors 0, 1 and 2 come first; the child always has them. */
 static int list_descriptors(struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
@@ -56,7 +56,7 @@ static int list_descriptors(struct spawn_child *child)
     return 0;
 }
 
-/* Some container profiles answer clone3 with ENOSYS. Then the child joins its cgroup by itself. */
+/* For container profiles that answer clone3 with ENOSYS. The child then joins its cgroup itself. */
 static long clone_old(struct spawn_child *child, int *ret_pidfd)
 {
     child->join_cgroup = child->options->cgroup_fd >= 0;
@@ -65,10 +65,9 @@ static long clone_old(struct spawn_child *child, int *ret_pidfd)
 }
 
 /*
- * The child gets a copy of our memory, as with fork(). Sharing it (CLONE_VM) would be faster for a
- * large process, but the keeper is small, and sharing has a price: the kernel copies a child's OOM
- * score to everybody who shares its memory, an OOM kill in the new cgroup may hit us, and we would
- * have to wait for the exec.
+ * The child gets a copy of the memory, as with fork(). CLONE_VM would be faster for a large
+ * process, but the keeper is small. Sharing memory would also share the child's OOM score, let an
+ * OOM kill in the new cgroup hit the keeper, and block it until the exec.
  */
 static long clone_child(struct spawn_child *child, int *ret_pidfd)
 {
@@ -90,7 +89,7 @@ static long clone_child(struct spawn_child *child, int *ret_pidfd)
     return pid;
 }
 
-/* Once there is none there will be none: a process gets one only by opening one. */
+/* The answer is cached once it is yes: a process gets a terminal only by opening one. */
 static bool has_no_terminal(void)
 {
     static bool none;
@@ -120,7 +119,7 @@ int spawn(const struct spawn_options *options, struct spawn_result *ret)
     return 0;
 }
 
-/* As the kernel has it where the handler comes first, which is everywhere but on MIPS. */
+/* The kernel's layout on all architectures but MIPS. */
 struct kernel_sigaction {
     uintptr_t handler;
     unsigned long flags;
@@ -128,9 +127,10 @@ struct kernel_sigaction {
     uint64_t mask;
 };
 
-/* By system call: the C library keeps two signals to itself, and a parent may have ignored those as
- * well. */
-void spawn_heed_signals(void)
+/*
+ * Uses system calls because the C library hides two signals, which a parent may also have ignored.
+ */
+void spawn_reset_ignored_signals(void)
 {
     for (int signo = 1; signo <= 64; signo++) {
         struct kernel_sigaction action = {0};
@@ -142,12 +142,12 @@ void spawn_heed_signals(void)
     }
 }
 
-/* The pid; 0 if all of them still run, or -errno. */
+/* Returns the pid, 0 if no such child has ended, or -errno. */
 static pid_t wait_for(idtype_t type, pid_t id, int options, struct spawn_exit *ret)
 {
     siginfo_t info = {0};
     struct rusage usage = {0};
-    /* The C library's waitid() has no room for the fifth argument. */
+    /* The C library's waitid() does not return the usage. */
     if (syscall(SYS_waitid, type, id, &info, options | WEXITED | WNOHANG | __WALL, &usage) < 0)
         return -errno;
     *ret = (struct spawn_exit){

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Starts one process: clone3 with a pidfd, straight into its cgroup where there is one, in a copy
- * of the keeper's memory. The new process then leaves the terminal and takes rlimits, nice, OOM
- * score, user, capabilities, directory and descriptors, and executes its program. It inherits
- * nothing but what is listed.
+ * Starts a process: clone3 with a pidfd, directly into its cgroup, in a copy of the keeper's
+ * memory. The new process leaves the terminal, applies rlimits, nice, OOM score, user,
+ * capabilities, directory and descriptors, and executes its program. It inherits only what is
+ * listed.
  *
- * spawn() returns as soon as the process exists. A slow file system therefore delays nobody but the
- * new process itself; whether it got as far as its program is reported through a pipe.
+ * spawn() returns as soon as the process exists, so a slow file system delays only the new process.
+ * A pipe reports whether the program was executed.
  */
 
 #include <stdbool.h>
@@ -22,8 +22,8 @@
 #define SPAWN_GROUPS_MAX  4096
 
 struct spawn_fd {
-    int fd;     /* in this process; may be listed more than once */
-    int number; /* in the new one; each number once */
+    int fd;     /* in this process; duplicates are allowed */
+    int number; /* in the new process; unique */
 };
 
 struct spawn_rlimit {
@@ -32,16 +32,16 @@ struct spawn_rlimit {
 };
 
 struct spawn_options {
-    char *const *argv; /* [0] = path of the program */
+    char *const *argv; /* [0] is the path of the program */
     char *const *environment;
     const char *working_directory; /* NULL = "/" */
-    const struct spawn_fd *fds;    /* 0, 1 and 2 are /dev/null unless among them */
+    const struct spawn_fd *fds;    /* 0, 1 and 2 are /dev/null unless listed */
     size_t n_fds;
     const struct spawn_rlimit *rlimits;
     size_t n_rlimits;
     int report_fd; /* write end of a close-on-exec pipe, see struct spawn_report */
     int cgroup_fd; /* -1 = the caller's cgroup */
-    bool set_user; /* also takes all capabilities away, and the way to get new ones */
+    bool set_user; /* also drops all capabilities and sets no_new_privs */
     uid_t uid;
     gid_t gid;
     const gid_t *groups; /* supplementary */
@@ -52,9 +52,9 @@ struct spawn_options {
     int oom_score_adjust;
 };
 
-/* What a new process does before it executes its program. */
+/* The steps of a new process before its program runs. */
 enum spawn_step {
-    SPAWN_CLONE, /* in the caller */
+    SPAWN_CLONE, /* in the parent */
     SPAWN_TERMINAL,
     SPAWN_CGROUP,
     SPAWN_OOM_SCORE,
@@ -72,13 +72,11 @@ enum spawn_step {
     _SPAWN_N_STEPS,
 };
 
-/* "clone", "chdir" …; "unknown" beyond the last step. Static. */
+/* Returns "clone", "chdir" …; "unknown" beyond the last step. Static. */
 const char *spawn_step_to_string(enum spawn_step step);
 
-/*
- * What the pipe carries when the new process gives up; then it exits with 127. The end of file
- * without a report means that the program runs, or that the process was killed before.
- */
+/* Written to report_fd by a new process that fails; it then exits with 127. End of file without
+ * a report means that the program runs, or that the process was killed before. */
 struct spawn_report {
     int error; /* -errno */
     enum spawn_step step;
@@ -86,26 +84,29 @@ struct spawn_report {
 
 struct spawn_result {
     pid_t pid;
-    int pidfd; /* close-on-exec; the caller's */
+    int pidfd; /* close-on-exec, the caller's */
 };
 
-/* 0, or -errno: no process was made. The caller keeps all descriptors of `options`. */
+/* Returns 0, or -errno if there is no process. The caller keeps all descriptors of `options`. */
 int spawn(const struct spawn_options *options, struct spawn_result *ret);
 
-/* Gives every signal that is ignored its default disposition: exec would hand "ignored" on. To be
- * called before the first spawn(). */
-void spawn_heed_signals(void);
+/* Gives every ignored signal its default disposition, because exec preserves "ignored". Call it
+ * before the first spawn(). */
+void spawn_reset_ignored_signals(void);
 
 /* How a process ended. */
 struct spawn_exit {
-    bool unknown; /* it ended, but another process traces it and hides how; nothing else is set */
+    bool unknown; /* the process ended while traced by another, which hides how; no other member is
+                     set */
     bool signalled;
-    int code; /* exit status, or the signal */
+    int code; /* exit status or signal */
     bool core_dumped;
     struct rusage usage;
 };
 
-/* Finds a child that has ended, without reaping it. Its pid, 0 if there is none, or -errno. */
+/*
+ * Finds a child that has ended, without reaping it. Returns its pid, 0 if there is none, or -errno.
+ */
 pid_t spawn_find_ended(struct spawn_exit *ret);
-/* Reaps this child. 0, -EAGAIN if it still runs, or -errno. */
+/* Reaps this child. Returns 0, -EAGAIN if it still runs, or -errno. */
 int spawn_reap(pid_t pid, struct spawn_exit *ret);

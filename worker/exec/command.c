@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* How often the cancel flag, a word in shared memory that cannot be polled, is looked at. */
+/* How often the cancel flag is checked: it is in shared memory, which cannot be polled. */
 #define TICK (50 * USEC_PER_MSEC)
-/* After the command's end so many reads empty what is left in a pipe, whoever still writes to
+/* Bounds the reads that empty a pipe after the command's end: other processes may still write to
  * it. */
 #define DRAIN_READS 64
 #define READ_SIZE   65536
@@ -22,10 +22,10 @@ struct run {
     struct command_end *end;
     size_t output_capacity;
     size_t input_at;
-    sigset_t mask; /* as it was before */
+    sigset_t mask; /* the mask before take_signals() */
     int signal_fd;
     usec_t started_at;
-    usec_t kill_at; /* when patience ends */
+    usec_t kill_at; /* when SIGKILL follows */
 };
 
 void command_end_deinit(struct command_end *end)
@@ -38,8 +38,7 @@ void command_end_deinit(struct command_end *end)
 
 static void signal_group(const struct run *run, int number)
 {
-    /* The leader is not reaped before the end, so the group's number cannot have become
-     * another's. */
+    /* The leader is reaped last, so the group's id is not reused yet. */
     (void)kill(-run->spawned.pid, number);
 }
 
@@ -50,7 +49,7 @@ static void stop(struct run *run, enum command_stop why, usec_t now)
     run->end->stop = why;
     run->kill_at = usec_add(now, run->options->kill_after);
     signal_group(run, SIGTERM);
-    /* One that is stopped would not notice. */
+    /* A stopped process does not handle SIGTERM. */
     signal_group(run, SIGCONT);
 }
 
@@ -62,7 +61,8 @@ static void escalate(struct run *run, usec_t now)
     run->kill_at = USEC_INFINITY;
 }
 
-/* The signals that mean this process, as a descriptor while the command runs. */
+/* Blocks the signals that ask this process to end, and reads them from a descriptor while the
+ * command runs. */
 static int take_signals(struct run *run)
 {
     sigset_t signals;
@@ -110,7 +110,7 @@ static void feed(struct run *run)
         return;
     if (n > 0)
         run->input_at += (size_t)n;
-    /* A command need not read all, or anything. */
+    /* The command may close its input early. */
     if (n < 0 || run->input_at == run->options->input_size)
         run->spawned.input = close_fd(run->spawned.input);
 }
@@ -156,7 +156,7 @@ static void keep_tail(struct command_end *end, const char *data, size_t size)
     end->tail_size = keep + size;
 }
 
-/* Hands standard error on as it comes; whoever collects ours sees it in time. */
+/* Copies standard error to this process's own at once. */
 static void pass_error(struct run *run, const char *data, size_t size)
 {
     keep_tail(run->end, data, size);
@@ -172,7 +172,8 @@ static void pass_error(struct run *run, const char *data, size_t size)
     }
 }
 
-/* One read from a pipe of the command, which closes it at its end. 1 if there was something. */
+/* Reads once from a pipe of the command, and closes it at its end. Returns 1 if there was data,
+ * 0, or -errno. */
 static int read_pipe(struct run *run, int *fd, usec_t now)
 {
     static char buffer[READ_SIZE];
@@ -215,7 +216,7 @@ enum {
     N_POLL
 };
 
-/* Until the process has ended, which is told by `*ret_ended`, or something went wrong here. */
+/* Handles the next events. Sets `*ret_ended` when the process has ended. */
 static int turn(struct run *run, usec_t timeout, bool *ret_ended)
 {
     struct pollfd pollers[N_POLL] = {
@@ -266,13 +267,13 @@ static int watch(struct run *run)
     return r;
 }
 
-/* Ends whatever is left of the group and learns how its leader ended. */
+/* Kills the rest of the group, and collects the leader's status. */
 static int reap(struct run *run)
 {
     siginfo_t info = {0};
 
     signal_group(run, SIGKILL);
-    /* The C library's waitid() has no rusage. */
+    /* The C library's waitid() does not return the usage. */
     while (syscall(SYS_waitid, P_PID, run->spawned.pid, &info, WEXITED, &run->end->usage) < 0)
         if (errno != EINTR)
             return -errno;
@@ -308,7 +309,7 @@ int command_run(const struct command_options *options, struct command_end *ret)
     r = take_signals(&run);
     if (r < 0)
         return r;
-    /* Before the start: what ends at once has ended when the start returns. */
+    /* Taken before the start: a short command may have ended when spawn_command() returns. */
     run.started_at = clock_now();
     r = spawn_command(&run.spawned, options->path, options->argv, options->environment, &run.mask,
                       options->input_size > 0);

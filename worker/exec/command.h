@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * One run of a command: in a process group of its own, fed, watched, ended and reaped. When
- * command_run() returns, nothing of it is left: its whole group has been killed, and no zombie or
- * descriptor remains.
+ * Runs a command in a process group of its own: feeds it, collects its output, ends and reaps
+ * it. When command_run() returns, its group has been killed, and no zombie or descriptor
+ * remains.
  */
 
 #include "shared/base/clock.h"
@@ -15,39 +15,39 @@
 
 #define COMMAND_TAIL_MAX 1024
 
-/* Why it was not left to end by itself. */
+/* Why command_run() ended the command. */
 enum command_stop {
     COMMAND_NOT_STOPPED,
-    COMMAND_CANCELLED,  /* the `tick` said so */
+    COMMAND_CANCELLED,  /* requested by `tick` */
     COMMAND_TERMINATED, /* this process got SIGTERM, SIGINT or SIGHUP */
-    COMMAND_OVERFLOW,   /* it wrote more than `max_output` */
+    COMMAND_OVERFLOW,   /* output above `max_output` */
 };
 
 struct command_options {
     const char *path;
     char *const *argv;
     char *const *environment;
-    const void *input; /* for its standard input; NULL = /dev/null */
+    const void *input; /* standard input; NULL = /dev/null */
     size_t input_size;
     size_t max_output;
     usec_t kill_after; /* between SIGTERM and SIGKILL */
-    /* Called about twenty times a second while it runs; true: end it. */
+    /* Called about twenty times a second while the command runs. Returns true to end it. */
     bool (*tick)(void *userdata, int pid, size_t output_size);
     void *userdata;
 };
 
 struct command_end {
     enum command_stop stop;
-    int signal;     /* that this process got, with COMMAND_TERMINATED */
-    bool signalled; /* how the command ended */
-    int code;       /* exit status, or the signal */
+    int signal;     /* with COMMAND_TERMINATED: the one that this process got */
+    bool signalled; /* a signal ended the command */
+    int code;       /* exit status or signal */
     bool core_dumped;
-    int pid; /* that it had */
+    int pid; /* the command's */
     usec_t uptime;
     struct rusage usage;
     char *output;
     size_t output_size;
-    char tail[COMMAND_TAIL_MAX]; /* the last of its standard error */
+    char tail[COMMAND_TAIL_MAX]; /* the end of standard error */
     size_t tail_size;
 };
 
@@ -56,9 +56,9 @@ struct command_end {
 /* clang-format on */
 
 /*
- * 0 when the command was started, however it ended; `ret` is then to be ended with
- * command_end_deinit(). -errno when it could not be: execve(2)'s, or out of processes, descriptors,
- * memory. The caller ignores SIGPIPE. Not reentrant.
+ * Returns 0 once the command was started, however it ended; the caller then calls
+ * command_end_deinit(). Returns -errno if it could not be started: from execve(2), or out of
+ * processes, descriptors or memory. The caller ignores SIGPIPE. Not reentrant.
  */
 int command_run(const struct command_options *options, struct command_end *ret);
 void command_end_deinit(struct command_end *end);

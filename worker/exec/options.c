@@ -17,8 +17,8 @@ static const char help[] =
     "\n"
     "    ExecStart=/usr/libexec/troupe/troupe-exec -- sha256sum\n"
     "\n"
-    "In arguments, {} is replaced by the payload (standard input is empty then), {id},\n"
-    "{key} and {attempt} by what they say.\n"
+    "In arguments, {} is replaced by the payload (standard input is then empty), {id}, {key}\n"
+    "and {attempt} by the job's id, key and attempt.\n"
     "\n"
     "  --max-output=SIZE       end a command that writes more than this (64M)\n"
     "  --reject=STATUS[,STATUS...]\n"
@@ -32,7 +32,7 @@ static const char help[] =
     "Exit status 0 of COMMAND is success; any other, and death by a signal, is a failure\n"
     "that is retried. See troupe-exec(1).\n";
 
-/* A number and where it ends; no sign, no blanks. */
+/* Parses digits only, without sign or blanks. */
 static int parse_number(const char *text, uint64_t *ret, const char **ret_end)
 {
     char *end;
@@ -149,7 +149,7 @@ int options_parse(struct exec_options *ret, int argc, char *argv[])
                                    .kill_after = KILL_AFTER_DEFAULT};
     int option, r;
 
-    /* "+": options of the command are not ours, also without "--". */
+    /* "+" stops at COMMAND: its options are not troupe-exec's, even without "--". */
     while ((option = getopt_long(argc, argv, "+hV", longs, NULL)) != -1) {
         r = apply(&options, option);
         if (r != 0)

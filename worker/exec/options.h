@@ -12,23 +12,23 @@ struct exec_options {
     size_t max_output;
     usec_t kill_after;
     struct outcome_policy policy;
-    bool literal; /* braces are braces */
+    bool literal; /* replace nothing in arguments */
     char *const *argv;
 };
 
 enum {
     _OPTIONS_E_SUCCESS,
-    OPTIONS_E_DONE,  /* --help or --version has been answered */
-    OPTIONS_E_USAGE, /* wrong; said why on standard error */
+    OPTIONS_E_DONE,  /* --help or --version */
+    OPTIONS_E_USAGE, /* explained on standard error */
 };
 
 int options_parse(struct exec_options *ret, int argc, char *argv[]);
 
-/* "64M": bytes, or with K, M, G multiples of 1024. -EINVAL. */
+/* Parses "64M": bytes, or with K, M, G multiples of 1024. Returns 0 or -EINVAL. */
 int options_parse_size(const char *text, size_t *ret);
 
-/* "5", "5s", "500ms", "1min". -EINVAL. */
+/* Parses "5", "5s", "500ms", "1min". Returns 0 or -EINVAL. */
 int options_parse_time(const char *text, usec_t *ret);
 
-/* "3,4,100": exit statuses, 1 … 255. -EINVAL. */
+/* Parses "3,4,100": exit statuses from 1 to 255. Returns 0 or -EINVAL. */
 int options_parse_statuses(const char *text, struct outcome_policy *ret);

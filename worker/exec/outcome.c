@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the supervisor keeps of a reason, and a NUL. */
+/* The most that the supervisor keeps of a reason, with a NUL. */
 #define TEXT_SIZE 1025
 
 static size_t describe_signal(const struct command_end *end, char *text, size_t size)
@@ -18,7 +18,7 @@ static size_t describe_signal(const struct command_end *end, char *text, size_t 
     return (size_t)snprintf(text, size, "killed by signal %d%s", end->code, core);
 }
 
-/* The end of the last words, without the newline, so much as fits, from the start of a
+/* Appends the end of the tail that fits, without trailing white space, from the start of a
  * character. */
 static void append_tail(const struct command_end *end, char *text, size_t size)
 {
@@ -61,15 +61,15 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
     return text;
 }
 
-static int tell_reject(struct troupe_job *job, const struct command_end *end)
+static int reject(struct troupe_job *job, const struct command_end *end)
 {
     if (end->output_size > 0)
         return troupe_job_reject(job, end->code, end->output, end->output_size);
     return troupe_job_reject(job, end->code, end->tail, end->tail_size);
 }
 
-int outcome_tell(struct troupe_job *job, const struct command_end *end,
-                 const struct outcome_policy *policy)
+int outcome_end_job(struct troupe_job *job, const struct command_end *end,
+                    const struct outcome_policy *policy)
 {
     char text[TEXT_SIZE];
     int code;
@@ -87,13 +87,13 @@ int outcome_tell(struct troupe_job *job, const struct command_end *end,
         if (!end->signalled && end->code == 0)
             return troupe_job_succeed(job, end->output, end->output_size);
         if (!end->signalled && policy->rejected[end->code & 255])
-            return tell_reject(job, end);
+            return reject(job, end);
         code = end->signalled ? 128 + end->code : end->code;
     }
     return troupe_job_retry(job, code, outcome_describe(end, text, sizeof(text)));
 }
 
-/* The words with blanks between them, as much as fits. */
+/* Joins the words with blanks, cut to `size`. */
 static void join(char *text, size_t size, char *const *argv)
 {
     size_t length = 0;
@@ -129,7 +129,7 @@ int outcome_report_crash(struct troupe_job *job, const struct command_end *end, 
     return troupe_job_crashed(job, &crash);
 }
 
-int outcome_tell_not_started(struct troupe_job *job, const char *program, int error)
+int outcome_end_unstarted(struct troupe_job *job, const char *program, int error)
 {
     char text[TEXT_SIZE];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What the end of a command means for its job. */
+/* Maps the end of a command to the outcome of its job. */
 
 #include "worker/exec/command.h"
 #include "worker/troupe.h"
@@ -24,17 +24,24 @@ struct outcome_policy {
  *
  * Returns what the troupe_job_*() function returned.
  */
-int outcome_tell(struct troupe_job *job, const struct command_end *end,
-                 const struct outcome_policy *policy);
+int outcome_end_job(struct troupe_job *job, const struct command_end *end,
+                    const struct outcome_policy *policy);
 
-/* Reports a death by a signal that this process did not cause; does nothing after any other end.
- * `argv`: the command as it is configured. Before outcome_tell(). 0 or -errno. */
+/*
+ * Reports the death of a command by a signal that this process did not send; does nothing after
+ * any other end. `argv`: the command as configured. Call it before outcome_end_job(). Returns 0 or
+ * -errno.
+ */
 int outcome_report_crash(struct troupe_job *job, const struct command_end *end, char *const *argv);
 
-/* The same for a command that could not be started: only -E2BIG and -EINVAL will never get
- * better. */
-int outcome_tell_not_started(struct troupe_job *job, const char *program, int error);
+/*
+ * Ends the job of a command that could not be started: rejected after -E2BIG and -EINVAL, which
+ * another attempt would not help, otherwise retried. Returns what the troupe_job_*() function
+ * returned.
+ */
+int outcome_end_unstarted(struct troupe_job *job, const char *program, int error);
 
-/* Writes why a command failed, with its last words; NUL-terminated, cut to `size`. Returns
- * `text`. */
+/*
+ * Writes why a command failed, with the end of its standard error, cut to `size`. Returns `text`.
+ */
 char *outcome_describe(const struct command_end *end, char *text, size_t size);

@@ -15,7 +15,8 @@ struct watcher {
     bool told;
 };
 
-/* Publishes where the command is, shows that this worker lives, and looks for the cancel flag. */
+/* Publishes the command's pid and output size, or sends a heartbeat. Returns whether the job is
+ * cancelled. */
 static bool tick(void *userdata, int pid, size_t output_size)
 {
     struct watcher *watcher = userdata;
@@ -34,8 +35,8 @@ static bool tick(void *userdata, int pid, size_t output_size)
     return troupe_job_is_cancelled(watcher->job);
 }
 
-/* Our environment and what the job adds to it. The strings added are in `added`, each to be
- * freed. */
+/* Copies this process's environment, with the job's variables. The caller frees the strings in
+ * `added`. */
 static int make_environment(const struct template_values *values, char *added[N_VARIABLES],
                             char ***ret)
 {
@@ -45,7 +46,7 @@ static int make_environment(const struct template_values *values, char *added[N_
     if (asprintf(&added[n++], "TROUPE_JOB_ID=%s", values->id) < 0 ||
         asprintf(&added[n++], "TROUPE_JOB_ATTEMPT=%u", values->attempt) < 0)
         return -ENOMEM;
-    /* A key is bytes; one with a NUL in it cannot be a variable. */
+    /* A variable cannot hold a NUL byte. */
     if (values->key_size > 0 && !memchr(values->key, '\0', values->key_size) &&
         asprintf(&added[n++], "TROUPE_JOB_KEY=%.*s", (int)values->key_size,
                  (const char *)values->key) < 0)
@@ -94,13 +95,13 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     }
     r = command_run(&options, &end);
     if (r < 0)
-        return outcome_tell_not_started(job, context->options.argv[0], r);
-    /* As configured: what the job put into the arguments is not for everybody. */
+        return outcome_end_unstarted(job, context->options.argv[0], r);
+    /* As configured: the expanded arguments may hold contents of the job. */
     r = outcome_report_crash(job, &end, context->options.argv);
     if (r == 0)
-        r = outcome_tell(job, &end, &context->options.policy);
+        r = outcome_end_job(job, &end, &context->options.policy);
     if (end.stop == COMMAND_TERMINATED)
-        /* With the job told off, the signal means us; nothing but its usual effect is wanted. */
+        /* The job has ended; now the signal takes its usual effect on this process. */
         (void)raise(end.signal);
     return r;
 }
@@ -121,7 +122,7 @@ int run_job(struct troupe_job *job, void *userdata)
         return run_command(job, context, &values, (char **)(uintptr_t)context->options.argv);
     r = template_expand(context->options.argv, &values, &argv);
     if (r < 0)
-        return outcome_tell_not_started(job, context->options.argv[0], r);
+        return outcome_end_unstarted(job, context->options.argv[0], r);
     r = run_command(job, context, &values, argv);
     template_free(argv);
     return r;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The job handler of troupe-exec: from a job to a command and back. */
+/* The job handler of troupe-exec: runs the command for a job. */
 
 #include "worker/exec/options.h"
 #include "worker/troupe.h"
 
 struct run_context {
     struct exec_options options;
-    char *path; /* of the program, found once */
+    char *path; /* of the command */
 };
 
 /* troupe_job_fn; `userdata` is a struct run_context. */

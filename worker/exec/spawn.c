@@ -11,8 +11,8 @@ struct child {
     const char *path;
     char *const *argv, *const *environment;
     const sigset_t *mask;
-    int input, output, error; /* its ends */
-    int report;               /* where it says why exec failed; closed by a successful one */
+    int input, output, error; /* the child's ends */
+    int report;               /* carries -errno of a failed exec; a successful one closes it */
     pid_t parent;
 };
 
@@ -24,10 +24,10 @@ static void close_child_ends(struct child *child)
     child->report = close_fd(child->report);
 }
 
-/* In the child: nothing but system calls. */
+/* Runs in the child: system calls only. */
 static int prepare(const struct child *child)
 {
-    /* Before anything can go wrong slowly: it must not outlive the worker. */
+    /* First, because the child must not outlive the worker. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return -errno;
     if (getppid() != child->parent)
@@ -35,7 +35,7 @@ static int prepare(const struct child *child)
     if (setpgid(0, 0) < 0 || dup2(child->input, STDIN_FILENO) < 0 ||
         dup2(child->output, STDOUT_FILENO) < 0 || dup2(child->error, STDERR_FILENO) < 0)
         return -errno;
-    /* Ignored signals stay ignored across exec. */
+    /* exec preserves ignored signals. */
     if (signal(SIGPIPE, SIG_DFL) == SIG_ERR || sigprocmask(SIG_SETMASK, child->mask, NULL) < 0)
         return -errno;
     return 0;
@@ -54,7 +54,7 @@ static _Noreturn void become(const struct child *child)
     _exit(127);
 }
 
-/* One pipe, close-on-exec; our end does not block. */
+/* Opens a close-on-exec pipe; this process's end does not block. */
 static int open_pipe(int *ret_read, int *ret_write, bool ours_is_read)
 {
     int ends[2];
@@ -83,7 +83,7 @@ static int open_all(struct spawned *spawned, struct child *child, int *report, b
     return child->input < 0 ? -errno : 0;
 }
 
-/* What the child had to say before exec; 0 when exec closed the pipe. */
+/* Returns the child's -errno; 0 when exec closed the pipe. */
 static int read_report(int fd)
 {
     int report = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Starts the command's process; command.c is what lives with it. */
+/* Starts the process of a command. */
 
 #include <signal.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 struct spawned {
     pid_t pid; /* also its process group */
     int pidfd;
-    int input; /* our ends of the pipes, not blocking; -1 = /dev/null there */
+    int input; /* this process's pipe ends, non-blocking; -1 = /dev/null */
     int output, error;
 };
 
@@ -18,12 +18,10 @@ struct spawned {
 #define SPAWNED_NULL {.pid = -1, .pidfd = -1, .input = -1, .output = -1, .error = -1}
 /* clang-format on */
 
-/*
- * `mask`: the signal mask it gets. With `feed`, its standard input is a pipe. 0, or -errno, of
- * execve(2) as well; nothing is left behind then.
- */
+/* `mask`: the command's signal mask. `feed`: its standard input is a pipe. Returns 0 or -errno,
+ * of execve(2) as well. */
 int spawn_command(struct spawned *ret, const char *path, char *const *argv,
                   char *const *environment, const sigset_t *mask, bool feed);
 
-/* Closes the descriptors. The process is to be reaped before. */
+/* Closes the descriptors. The caller reaps the process. */
 void spawned_deinit(struct spawned *spawned);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* MAX_ARG_STRLEN of the kernel: 32 pages, NUL included. */
+/* The kernel's MAX_ARG_STRLEN: 32 pages, NUL included. */
 #define ARGUMENT_MAX ((size_t)131072)
 
 struct piece {
@@ -15,7 +15,8 @@ struct piece {
     size_t size;
 };
 
-/* What stands for the placeholder at the start of `text`; its length, or 0 if there is none. */
+/* Finds the value for the placeholder at the start of `text`. Returns the placeholder's length,
+ * 0 if there is none. */
 static size_t placeholder(const char *text, const struct template_values *values,
                           const char *attempt, struct piece *ret)
 {
@@ -40,7 +41,7 @@ static size_t placeholder(const char *text, const struct template_values *values
     return 0;
 }
 
-/* Appends, as long as the whole with its NUL stays within what the kernel takes. */
+/* Appends a piece, within the kernel's limit for an argument. */
 static int append(char **text, size_t *size, const struct piece *piece)
 {
     char *larger;
@@ -152,7 +153,7 @@ static int copy_if_program(const char *path, char **ret)
     return *ret ? 0 : -ENOMEM;
 }
 
-int template_resolve(const char *program, char **ret)
+int template_find_program(const char *program, char **ret)
 {
     const char *directory = getenv("PATH");
     int result = -ENOENT;
@@ -168,10 +169,9 @@ int template_resolve(const char *program, char **ret)
         char path[PATH_MAX];
         int r;
 
-        r = snprintf(path, sizeof(path), "%.*s/%s", (int)length, length > 0 ? directory : ".",
-                     program);
-        if (length == 0)
-            r = snprintf(path, sizeof(path), "./%s", program);
+        /* An empty element means the working directory. */
+        r = snprintf(path, sizeof(path), "%.*s/%s", length > 0 ? (int)length : 1,
+                     length > 0 ? directory : ".", program);
         r = r < (int)sizeof(path) ? copy_if_program(path, ret) : -ENOENT;
         if (r == 0 || r == -ENOMEM)
             return r;

@@ -2,22 +2,20 @@
 #pragma once
 
 /*
- * The command line of a job, made from the one that stands in the configuration: in each argument
- * after the first
+ * Makes a job's command line from the configured one. In each argument after the first it replaces
  *
- *   {}         is the payload (which is then not on standard input)
- *   {id}       the job's id
- *   {key}      its routing key
- *   {attempt}  1, 2 …
+ *   {}         by the payload (which is then not on standard input)
+ *   {id}       by the job's id
+ *   {key}      by its routing key
+ *   {attempt}  by 1, 2 …
  *
- * and any other brace is a brace. What is filled in is never interpreted: there is no shell in
- * between.
+ * and no other brace. No shell interprets the values.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is filled in. Payload and key may hold anything; the others are text. */
+/* Payload and key may hold any bytes. */
 struct template_values {
     const void *payload;
     size_t payload_size;
@@ -27,19 +25,17 @@ struct template_values {
     unsigned attempt;
 };
 
-/* Whether {} occurs: the payload travels as an argument. */
+/* Returns whether {} occurs: the payload becomes an argument. */
 bool template_takes_payload(char *const *argv);
 
 /*
- * A vector as execve(2) wants it; template_free() ends it. -EINVAL when a payload or key with a NUL
- * byte in it would have to become an argument, -E2BIG when one argument becomes longer than the
- * kernel allows, -ENOMEM.
+ * Returns a vector for execve(2), which the caller frees with template_free(). -EINVAL when a
+ * payload or key with a NUL byte would become an argument, -E2BIG when an argument exceeds the
+ * kernel's limit, -ENOMEM.
  */
 int template_expand(char *const *argv, const struct template_values *values, char ***ret);
 void template_free(char **argv);
 
-/*
- * Finds a program as execvp(3) would: as it stands if it has a slash, else in $PATH. 0 and an
- * allocated path; -ENOENT, -EACCES (found, but none that may be executed), -ENOMEM.
- */
-int template_resolve(const char *program, char **ret);
+/* Finds a program as execvp(3) does: as given if it has a slash, else in $PATH. Returns 0 and an
+ * allocated path, -ENOENT, -EACCES (found, but not executable) or -ENOMEM. */
+int template_find_program(const char *program, char **ret);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 
-/* troupe-exec: the worker for everything that is not linked with libtroupe. See troupe-exec(1). */
+/* troupe-exec: the worker that runs a command for each job, see troupe-exec(1). */
 
 #include "shared/base/cleanup.h"
 #include "shared/base/standard.h"
 #include "worker/exec/run.h"
 #include "worker/exec/template.h"
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What a shell says of a command that it cannot find, or may not run. */
+/* As a shell exits for a command that is not found, or not executable. */
 #define STATUS_NOT_FOUND  127
 #define STATUS_NOT_RUN    126
 #define STATUS_BAD_OPTION 2
@@ -19,7 +18,7 @@
 static int find_program(struct run_context *context)
 {
     const char *program = context->options.argv[0];
-    int r = template_resolve(program, &context->path);
+    int r = template_find_program(program, &context->path);
 
     if (r == 0)
         return 0;
@@ -30,17 +29,6 @@ static int find_program(struct run_context *context)
         fprintf(stderr, "troupe-exec: %s: %s\n", program,
                 r == -EACCES ? "not executable" : strerror(-r));
     return r == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN;
-}
-
-/* Pipes must not get the numbers of the standard streams: the child puts its own there. */
-static void fill_standard_streams(void)
-{
-    int fd;
-
-    do
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    close_fd(fd);
 }
 
 static int work(struct run_context *context)
@@ -68,8 +56,7 @@ int main(int argc, char *argv[])
     r = options_parse(&context.options, argc, argv);
     if (r != 0)
         return r == OPTIONS_E_DONE ? EXIT_SUCCESS : STATUS_BAD_OPTION;
-    fill_standard_streams();
-    /* A command that does not read its input must not end us. */
+    /* A command that closes its input early must not end this process. */
     (void)signal(SIGPIPE, SIG_IGN);
     r = find_program(&context);
     if (r == 0)

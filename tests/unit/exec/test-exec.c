@@ -106,18 +106,18 @@ START_TEST(test_program_is_found_along_the_path)
     char *path;
 
     setenv("PATH", "/nonexistent::/bin:/usr/bin", 1);
-    ck_assert_int_eq(template_resolve("sh", &path), 0);
+    ck_assert_int_eq(template_find_program("sh", &path), 0);
     ck_assert_str_eq(path, "/bin/sh");
     free(path);
-    ck_assert_int_eq(template_resolve("/bin/sh", &path), 0);
+    ck_assert_int_eq(template_find_program("/bin/sh", &path), 0);
     free(path);
-    ck_assert_int_eq(template_resolve("no-such-program", &path), -ENOENT);
-    ck_assert_int_eq(template_resolve("/no/such/program", &path), -ENOENT);
-    ck_assert_int_eq(template_resolve("", &path), -ENOENT);
-    ck_assert_int_eq(template_resolve("/etc/passwd", &path), -EACCES);
-    ck_assert_int_eq(template_resolve("/etc", &path), -EACCES);
+    ck_assert_int_eq(template_find_program("no-such-program", &path), -ENOENT);
+    ck_assert_int_eq(template_find_program("/no/such/program", &path), -ENOENT);
+    ck_assert_int_eq(template_find_program("", &path), -ENOENT);
+    ck_assert_int_eq(template_find_program("/etc/passwd", &path), -EACCES);
+    ck_assert_int_eq(template_find_program("/etc", &path), -EACCES);
     setenv("PATH", "/etc:/usr", 1);
-    ck_assert_int_eq(template_resolve("passwd", &path), -EACCES);
+    ck_assert_int_eq(template_find_program("passwd", &path), -EACCES);
 }
 END_TEST
 
@@ -443,7 +443,7 @@ static void start(char *const *argv)
     if (context.options.max_output == 0)
         context.options.max_output = 1 << 20;
     context.options.policy.rejected[4] = true;
-    ck_assert_int_eq(template_resolve(argv[0], &context.path), 0);
+    ck_assert_int_eq(template_find_program(argv[0], &context.path), 0);
     fake_start(&fake, WAKE_FUTEX, run_worker);
     free(context.path);
     fake_expect(&fake, PROTOCOL_READY);

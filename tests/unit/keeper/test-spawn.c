@@ -184,7 +184,7 @@ START_TEST(signals_are_unblocked_and_at_their_default)
     sigprocmask(SIG_BLOCK, &all, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
-    spawn_heed_signals();
+    spawn_reset_ignored_signals();
     (void)run_shell("grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status", (struct spawn_options){0});
     ck_assert_ptr_nonnull(strstr(output, "SigBlk:\t0000000000000000"));
     ck_assert_msg(strstr(output, "SigIgn:\t0000000000000000"), "%s", output);
