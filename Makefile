@@ -53,6 +53,7 @@ CTL_LIBS = $(eval CTL_LIBS := $$(call pkg,libsystemd jansson))$(CTL_LIBS)
 CHECK_LIBS = $(eval CHECK_LIBS := $$(call pkg,check))$(CHECK_LIBS)
 # From its archive, so that what is installed does not need the library.
 SQLITE_LIBS = $(eval SQLITE_LIBS := -Wl,-Bstatic $$(call pkg,sqlite3) -Wl,-Bdynamic -lm)$(SQLITE_LIBS)
+SYSTEMD_LIBS = $(eval SYSTEMD_LIBS := $$(call pkg,libsystemd))$(SYSTEMD_LIBS)
 NETTLE_LIBS = $(eval NETTLE_LIBS := $$(call pkg,nettle))$(NETTLE_LIBS)
 JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 
@@ -203,8 +204,9 @@ $(BUILD)/libtroupe.a: $(call object,$(WORKER)) $(BUILD)/libshared.a
 LIBS_digest = $(NETTLE_LIBS)
 LIBS_provision = $(JANSSON_LIBS)
 LIBS_bank = $(SQLITE_LIBS)
+LIBS_sd-event = $(SYSTEMD_LIBS)
 # SQLite may load extensions, for which a static program is not made.
-DYNAMIC_EXAMPLES := bank
+DYNAMIC_EXAMPLES := bank sd-event
 define example
 $$(BUILD)/examples/$(1): $$(call object,$$(wildcard worker/examples/$(1).c worker/examples/$(1)/*.c)) \
 		$$(BUILD)/libtroupe.a

@@ -47,6 +47,14 @@ bool actor_may_handle(const struct troupe_actor *actor)
     return !(actor_control(actor) & (MEMORY_CONTROL_STOP | MEMORY_CONTROL_PAUSE));
 }
 
+bool actor_control_changed(struct troupe_actor *actor)
+{
+    uint32_t before = actor->seen_control;
+
+    actor->seen_control = actor_control(actor);
+    return actor->seen_control != before;
+}
+
 /* ---- holding the ring ---- */
 
 static void store_taken(struct troupe_actor *actor, uint32_t cursor)

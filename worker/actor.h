@@ -36,6 +36,7 @@ struct troupe_actor {
     troupe_ref self;
     bool self_known;
     uint64_t n_received;        /* records */
+    uint32_t seen_control;      /* of actor_control_changed() */
     usec_t silence, silence_at; /* USEC_INFINITY: nobody waits for that */
     troupe_silence_fn on_silence;
     void *silence_userdata;
@@ -51,6 +52,8 @@ uint32_t actor_control(const struct troupe_actor *actor);
 /* Whether that is STOP, and whether messages may be handled: neither STOP nor PAUSE. */
 bool actor_stopped(const struct troupe_actor *actor);
 bool actor_may_handle(const struct troupe_actor *actor);
+/* Whether the supervisor has said something else since this was asked last. */
+bool actor_control_changed(struct troupe_actor *actor);
 
 /* Whether a record of this kind (and for FOUND and REFUSED: this body) is for actor_receive(). */
 bool actor_takes(const struct ring_record *record);

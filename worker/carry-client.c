@@ -63,7 +63,9 @@ static int turn(void *owner, usec_t timeout)
         if (actor_silent(actor))
             return 1;
         timeout = deadline == USEC_INFINITY ? deadline : usec_sub(deadline, clock_now());
+        client->channel.wakeable = true;
         r = pump(client, actor_patience(actor, timeout));
+        client->channel.wakeable = false;
         if (r < 0)
             return r == -EINTR ? 0 : r;
         if (r == 0 && timeout == 0)

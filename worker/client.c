@@ -9,12 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/*
- * A supervisor that is killed cannot wake anybody, and a futex cannot be waited for together with a
- * socket: so often a client sleeping there looks whether the other end still exists.
- */
-#define ALIVE_SLICE USEC_PER_SEC
-
 _public_ int troupe_client_connect(struct troupe_client **ret, const char *socket_path)
 {
     struct connection connection = CONNECTION_NULL;
@@ -29,7 +23,7 @@ _public_ int troupe_client_connect(struct troupe_client **ret, const char *socke
         connection_deinit(&connection);
         return -ENOMEM;
     }
-    *client = (struct troupe_client){.channel = CHANNEL_NULL, .blob = BLOB_NULL};
+    *client = (struct troupe_client){.channel = CHANNEL_NULL, .poll_fd = -1, .blob = BLOB_NULL};
     r = channel_open(&client->channel, &connection.fds);
     if (r < 0) {
         free(client);
@@ -56,6 +50,7 @@ _public_ void troupe_client_free(struct troupe_client *client)
     results_deinit(&client->results);
     pending_deinit(&client->pending);
     channel_deinit(&client->channel);
+    close_fd(client->poll_fd);
     close_fd(client->control);
     close_fd(client->socket);
     free(client);
@@ -80,7 +75,8 @@ static bool hung_up(const struct troupe_client *client)
     return n == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-static int sleep_eventfd(struct troupe_client *client, usec_t timeout)
+/* Until the eventfd or the socket has something, or `timeout`. */
+static int poll_both(struct troupe_client *client, usec_t timeout)
 {
     struct pollfd pollers[] = {
         {.fd = client->channel.wait_fd, .events = POLLIN},
@@ -92,42 +88,40 @@ static int sleep_eventfd(struct troupe_client *client, usec_t timeout)
     r = ppoll(pollers, ELEMENTS(pollers), timeout == USEC_INFINITY ? NULL : &limit, NULL);
     if (r < 0)
         return -errno;
-    if (pollers[0].revents != 0)
-        return wake_eventfd_wait(client->channel.wait_fd, 0);
+    if (pollers[1].revents != 0 && !ring_pending(&client->channel.in) && hung_up(client))
+        client->over = true;
     return r == 0 ? -ETIMEDOUT : 0;
 }
 
-static int sleep_futex(struct troupe_client *client, uint32_t expected, usec_t timeout)
+int client_arm(struct troupe_client *client)
 {
-    const struct memory_header *theirs = client->channel.theirs.header;
-    uint32_t control = actor_control(&client->actor);
+    bool woken;
 
-    /* Messages that have been read may be waiting for this word to change. */
-    if (control & MEMORY_CONTROL_PAUSE)
-        return wake_futex_wait_either(&theirs->tail, expected, &theirs->control, control, timeout);
-    return wake_futex_wait(&theirs->tail, expected, timeout);
+    troupe_client_flush(client);
+    channel_release(&client->channel);
+    client->unreleased = 0;
+    if (!channel_arm(&client->channel, &woken))
+        return woken ? -EINTR : 1;
+    if (!actor_control_changed(&client->actor))
+        return 0;
+    channel_end_sleep(&client->channel);
+    return 1;
 }
 
 int client_sleep(struct troupe_client *client, usec_t timeout)
 {
-    struct channel *channel = &client->channel;
-    uint32_t expected;
     int r;
 
-    troupe_client_flush(client);
-    channel_release(channel);
-    client->unreleased = 0;
-    if (timeout > 0 && channel_spin(channel))
-        return 0;
-    if (!channel_prepare_sleep(channel, &expected))
-        return 0;
-    if (channel->backend == WAKE_FUTEX)
-        r = sleep_futex(client, expected, timeout < ALIVE_SLICE ? timeout : ALIVE_SLICE);
-    else
-        r = sleep_eventfd(client, timeout);
-    channel_end_sleep(channel);
-    if (!ring_pending(&channel->in) && hung_up(client))
-        client->over = true;
+    if (timeout > 0) {
+        troupe_client_flush(client);
+        if (channel_spin(&client->channel))
+            return 0;
+    }
+    r = client_arm(client);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    r = poll_both(client, timeout);
+    channel_end_sleep(&client->channel);
     return r;
 }
 
@@ -322,7 +316,9 @@ _public_ int troupe_client_next(struct troupe_client *client, struct troupe_resu
         }
         if (left != USEC_INFINITY && deadline == USEC_INFINITY)
             deadline = usec_add(clock_now(), left);
+        client->channel.wakeable = true;
         r = rest(client, left);
+        client->channel.wakeable = false;
         if (r < 0 && r != -ETIMEDOUT)
             return r;
         if (deadline != USEC_INFINITY)

@@ -16,6 +16,7 @@ struct troupe_client {
     struct channel channel;
     int socket, control;
     char address[CONNECTION_ADDRESS_SIZE];
+    int poll_fd; /* of troupe_client_fd(); -1 = none yet */
     uint32_t inline_max;
     uint64_t blobs_sent; /* also the serial of the last one */
     bool over;           /* the supervisor has hung up, or sent what cannot be understood */
@@ -49,7 +50,13 @@ int answer_queue(struct troupe_client *client, struct answer *answer);
 /* Moves everything that has arrived to the queue, while no call waits for an answer of its own. */
 int answers_queue(struct troupe_client *client);
 
-/* Shows and gives back what is outstanding, and sleeps once: until something may have arrived, the
+/*
+ * Shows and gives back what is outstanding, and has the eventfd tell of what comes. 0, 1 when there
+ * is something already, -EINTR when another thread woke this one.
+ */
+int client_arm(struct troupe_client *client);
+
+/* The same, and sleeps once: until something may have arrived, the
  * supervisor hung up (`over` is raised), or `timeout`. 0, -ETIMEDOUT, -EINTR. */
 int client_sleep(struct troupe_client *client, usec_t timeout);
 

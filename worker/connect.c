@@ -158,10 +158,9 @@ static void take_descriptors(struct connection *connection, struct reply *reply)
     connection->fds.inbox = reply->fds[0];
     connection->fds.outbox = reply->fds[1];
     connection->control = reply->fds[2];
-    if (reply->n_fds == DESCRIPTORS_MAX) {
-        connection->fds.wait_fd = reply->fds[3];
+    connection->fds.wait_fd = reply->fds[3];
+    if (reply->n_fds == DESCRIPTORS_MAX)
         connection->fds.wake_fd = reply->fds[4];
-    }
     reply->n_fds = 0;
 }
 
@@ -204,7 +203,7 @@ int connection_open(struct connection *ret, const char *path)
         r = receive_reply(fd, &reply);
     if (r < 0)
         return r == -ECONNRESET ? -EPROTO : r;
-    if (reply.n_fds != 3 && reply.n_fds != DESCRIPTORS_MAX)
+    if (reply.n_fds != DESCRIPTORS_MAX - 1 && reply.n_fds != DESCRIPTORS_MAX)
         return error_of(&reply);
     take_descriptors(&connection, &reply);
     take_address(&connection, &reply);

@@ -58,7 +58,7 @@ static int take_all(struct inherited *inherited)
         r = take_descriptor("TROUPE_OUTBOX", &inherited->fds.outbox);
     if (r == 0)
         r = take_descriptor("TROUPE_CONTROL", &inherited->control);
-    if (r == 0 && getenv("TROUPE_WAIT"))
+    if (r == 0)
         r = take_descriptor("TROUPE_WAIT", &inherited->fds.wait_fd);
     if (r == 0 && getenv("TROUPE_WAKE"))
         r = take_descriptor("TROUPE_WAKE", &inherited->fds.wake_fd);

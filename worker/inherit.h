@@ -6,7 +6,8 @@
  * environment.
  *
  *   TROUPE_INBOX TROUPE_OUTBOX TROUPE_CONTROL   always
- *   TROUPE_WAIT TROUPE_WAKE                     eventfds, with that back end
+ *   TROUPE_WAIT                                 an eventfd to sleep on, always
+ *   TROUPE_WAKE                                 one to wake the supervisor, with that back end
  *   TROUPE_WORKER TROUPE_GENERATION             who this process is
  */
 

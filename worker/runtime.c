@@ -21,7 +21,8 @@ _public_ int troupe_worker_new(struct troupe_worker **ret)
         inherited_deinit(&inherited);
         return -ENOMEM;
     }
-    *worker = (struct troupe_worker){.channel = CHANNEL_NULL, .control = inherited.control};
+    *worker = (struct troupe_worker){
+        .channel = CHANNEL_NULL, .control = inherited.control, .poll_fd = -1};
     r = channel_open(&worker->channel, &inherited.fds);
     if (r < 0) {
         free(worker);
@@ -59,6 +60,7 @@ _public_ void troupe_worker_free(struct troupe_worker *worker)
     if (!lifeline_release(&worker->lifeline))
         worker->channel.mine.header = NULL; /* stays mapped */
     channel_deinit(&worker->channel);
+    close_fd(worker->poll_fd);
     close_fd(worker->control);
     free(worker->name);
     free(worker);
@@ -101,8 +103,7 @@ _public_ void troupe_worker_on_job(struct troupe_worker *worker, troupe_job_fn f
 _public_ void troupe_worker_heartbeat(struct troupe_worker *worker)
 {
     /* Partner: the supervisor's watchdog, which only compares it with the last value it saw. */
-    atomic_store_explicit(&worker->channel.mine.header->mark, ++worker->heartbeat,
-                          memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&worker->channel.mine.header->mark, 1, memory_order_relaxed);
 }
 
 _public_ int troupe_worker_publish_state(struct troupe_worker *worker, const void *data,
@@ -166,9 +167,7 @@ static int worker_begin(struct troupe_worker *worker)
     return r < 0 ? worker_end(worker, r) : 0;
 }
 
-/* Nothing wakes a worker whose supervisor is gone; this is asked whenever a limited wait has run
- * out. */
-static bool supervisor_gone(const struct troupe_worker *worker)
+bool worker_supervisor_gone(const struct troupe_worker *worker)
 {
     struct pollfd poller = {.fd = worker->control, .events = 0};
 
@@ -201,7 +200,7 @@ int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_rec
         if (r == -EINTR)
             return RING_E_EMPTY;
         if (r == -ETIMEDOUT)
-            return supervisor_gone(worker) ? -ESHUTDOWN : RING_E_EMPTY;
+            return worker_supervisor_gone(worker) ? -ESHUTDOWN : RING_E_EMPTY;
         if (r < 0)
             return r;
         if (deadline != USEC_INFINITY)
@@ -279,7 +278,9 @@ static int worker_turn(struct troupe_worker *worker, usec_t timeout)
         r = actor_ease(&worker->actor);
     if (r != 0)
         return r;
+    worker->channel.wakeable = true;
     r = worker_receive(worker, actor_patience(&worker->actor, timeout), &record);
+    worker->channel.wakeable = false;
     if (r == RING_E_EMPTY)
         return actor_silent(&worker->actor);
     return r < 0 ? r : worker_handle(worker, &record, begin);

@@ -20,11 +20,11 @@ struct troupe_worker {
     struct channel channel;
     struct lifeline lifeline;
     int control;
+    int poll_fd; /* of troupe_worker_fd(); -1 = none yet */
     char *name;
     uint64_t generation;
     uint32_t inline_max;
     uint64_t blobs_sent; /* also the serial of the last one */
-    uint64_t heartbeat;
     enum worker_stage stage;
     struct troupe_actor actor;
     struct list backlog; /* jobs that came while a handler waited */
@@ -60,6 +60,9 @@ int worker_commit(struct troupe_worker *worker, enum protocol_kind kind, int siz
 
 /* The next record. 0, RING_E_EMPTY when there is none within the time, or a negative errno. */
 int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret);
+
+/* Nothing wakes a worker whose supervisor is gone: to be asked when a wait has run out. */
+bool worker_supervisor_gone(const struct troupe_worker *worker);
 
 /* Tears the scope down if it is up, once, also when a signal comes meanwhile. */
 void scope_tear_down(struct troupe_worker *worker);

@@ -37,13 +37,15 @@
  *     troupe_client_do(client, group, NULL, data, size, &result);
  *
  * Rules that hold everywhere: functions return 0 (or a count) on success and -errno on failure;
- * objects are opaque, belong to the thread that uses them, and independent of each other; nothing
- * is global; no thread is started, no signal handler installed, nothing is printed. Not
- * async-signal-safe. Structs that may grow begin with their size: initialize them with the macro
- * beside them (else -EINVAL); -E2BIG says that a field is set which the library is too old to know.
- * Sizes are bytes, times microseconds. Text is UTF-8, NUL-terminated unless a
- * size stands beside it. Pointers handed out stay the library's; how long they last is said at each
- * function. NULL is allowed where it says so and in the *_free() functions.
+ * objects are opaque, belong to one thread at a time, and independent of each other (any thread may
+ * call troupe_worker_wake(), _heartbeat(), troupe_client_wake() and troupe_job_is_cancelled() while
+ * the object is there); nothing is global; no thread is started, no signal handler installed,
+ * nothing is printed. Not async-signal-safe. Structs that may grow begin with their size:
+ * initialize them with the macro beside them (else -EINVAL); -E2BIG says that a field is set which
+ * the library is too old to know. Sizes are bytes, times microseconds. Text is UTF-8,
+ * NUL-terminated unless a size stands beside it. Pointers handed out stay the library's; how long
+ * they last is said at each function. NULL is allowed where it says so and in the *_free()
+ * functions.
  */
 
 #include <stdbool.h>
@@ -142,6 +144,26 @@ int troupe_worker_run(struct troupe_worker *worker);
  * troupe_worker_run(). The first call sets up the scope and tells readiness.
  */
 int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec);
+
+/*
+ * For a program with an event loop of its own (poll, epoll, io_uring, libuv, sd-event, asyncio …),
+ * in the manner of sd_bus_get_fd(): call troupe_worker_process() until it returns 0, whenever the
+ * descriptor is readable and when the time of troupe_worker_timeout() has come.
+ *
+ * _fd(): level-triggered, to be waited for and nothing else; the library's, or -errno.
+ * _timeout(): CLOCK_MONOTONIC, microseconds; TROUPE_USEC_INFINITY = no such time.
+ * _process(): handles at most one thing and never waits. 1 call it again; 0 wait; negative as
+ * troupe_worker_turn().
+ */
+int troupe_worker_fd(struct troupe_worker *worker);
+uint64_t troupe_worker_timeout(const struct troupe_worker *worker);
+int troupe_worker_process(struct troupe_worker *worker);
+
+/*
+ * Any thread: ends the wait of troupe_worker_turn(), which returns 0 (or else of its next call), or
+ * makes the descriptor readable.
+ */
+void troupe_worker_wake(struct troupe_worker *worker);
 
 /*
  * Publishes up to TROUPE_STATE_MAX bytes (text or JSON by custom) that the supervisor can read at
@@ -374,6 +396,21 @@ void troupe_client_flush(struct troupe_client *client);
  */
 int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
                        uint64_t timeout_usec);
+
+/*
+ * The same as for workers, see troupe_worker_fd(). troupe_client_process() handles the messages of
+ * the client's actor; when it returns 1, take results with troupe_client_next() and a time-out of 0
+ * until that says -EAGAIN. Negative: -EPIPE, -ENOMEM.
+ */
+int troupe_client_fd(struct troupe_client *client);
+uint64_t troupe_client_timeout(const struct troupe_client *client);
+int troupe_client_process(struct troupe_client *client);
+
+/*
+ * Any thread: ends the wait of troupe_client_next() (-EINTR) or troupe_actor_turn() (0), or else of
+ * the next one, or makes the descriptor readable. Calls that wait for an answer go on.
+ */
+void troupe_client_wake(struct troupe_client *client);
 
 /* Lets go of what a result points to. Allowed twice. */
 void troupe_result_release(struct troupe_result *result);

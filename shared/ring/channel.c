@@ -2,12 +2,13 @@
 #include "shared/ring/channel.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
+#include <sched.h>
 #include <sys/eventfd.h>
 
 static void wake_at_once(struct channel *channel, const _Atomic uint32_t *word)
 {
-    if (channel->backend == WAKE_FUTEX)
-        wake_futex_wake(word);
+    if (word && channel->backend == WAKE_FUTEX)
+        (void)wake_futex_wake(word);
     else
         wake_eventfd_wake(channel->wake_fd);
 }
@@ -41,12 +42,13 @@ static int new_eventfd(int flags)
     return fd < 0 ? -errno : fd;
 }
 
+/* The peer can choose its eventfd with any back end. */
 static int create_eventfds(struct channel *channel)
 {
     /* Written without waiting, read by io_uring, which waits only for what is in blocking mode. */
     channel->wake_fd = new_eventfd(EFD_NONBLOCK);
-    if (channel->wake_fd < 0)
-        return channel->wake_fd;
+    if (channel->wake_fd < 0 || channel->backend == WAKE_FUTEX)
+        return channel->wake_fd < 0 ? channel->wake_fd : 0;
     channel->wait_fd = new_eventfd(0);
     return channel->wait_fd < 0 ? channel->wait_fd : 0;
 }
@@ -74,11 +76,9 @@ int channel_create(struct channel *ret, const struct channel_options *options,
     r = memory_create(&channel.theirs, &memory);
     if (r < 0)
         return r;
-    if (channel.backend == WAKE_EVENTFD) {
-        r = create_eventfds(&channel);
-        if (r < 0)
-            return r;
-    }
+    r = create_eventfds(&channel);
+    if (r < 0)
+        return r;
     r = init_rings(&channel);
     if (r < 0)
         return r;
@@ -126,12 +126,10 @@ int channel_open(struct channel *ret, const struct channel_fds *fds)
     channel.backend = (enum wake_backend)channel.theirs.header->wake_backend;
     channel.wake = wake_at_once;
     spin_init(&channel.spin, channel.theirs.header->spin_usec);
-    if (channel.backend == WAKE_EVENTFD) {
-        if (fds->wait_fd < 0 || fds->wake_fd < 0)
-            return -EPROTO;
-        channel.wait_fd = fds->wait_fd;
-        channel.wake_fd = fds->wake_fd;
-    }
+    if (fds->wait_fd < 0 || (channel.backend == WAKE_EVENTFD && fds->wake_fd < 0))
+        return -EPROTO;
+    channel.wait_fd = fds->wait_fd;
+    channel.wake_fd = fds->wake_fd;
     r = init_rings(&channel);
     if (r < 0)
         return r;
@@ -152,14 +150,18 @@ void channel_deinit(struct channel *channel)
 
 void channel_publish(struct channel *channel)
 {
+    uint32_t sleeping;
+
     if (!ring_publish(&channel->out))
         return;
     /* Partner: the fence in channel_prepare_sleep(): we see the flag, or the sleeper sees the tail.
      */
     wake_fence();
     FAULT_POINT("channel.publish.before-wake");
-    if (atomic_load_explicit(&channel->theirs.header->sleeping, memory_order_relaxed) != 0)
-        channel->wake(channel, &channel->mine.header->tail);
+    sleeping = atomic_load_explicit(&channel->theirs.header->sleeping, memory_order_relaxed);
+    if (sleeping != MEMORY_AWAKE)
+        channel->wake(channel,
+                      sleeping == MEMORY_SLEEPS_EVENTFD ? NULL : &channel->mine.header->tail);
     FAULT_POINT("channel.publish.end");
 }
 
@@ -176,10 +178,10 @@ void channel_release(struct channel *channel)
     FAULT_POINT("channel.release.end");
 }
 
-bool channel_prepare_sleep(struct channel *channel, uint32_t *ret_expected)
+static bool prepare_sleep(struct channel *channel, enum memory_sleep how, uint32_t *ret_expected)
 {
-    /* Partner: the load in channel_publish(). */
-    atomic_store_explicit(&channel->mine.header->sleeping, 1, memory_order_relaxed);
+    /* Partners: the loads in channel_publish() and channel_wake_self(). */
+    atomic_store_explicit(&channel->mine.header->sleeping, how, memory_order_relaxed);
     wake_fence();
     FAULT_POINT("channel.sleep.flag-up");
     if (ring_pending(&channel->in)) {
@@ -188,6 +190,60 @@ bool channel_prepare_sleep(struct channel *channel, uint32_t *ret_expected)
     }
     *ret_expected = channel->in.head; /* The tail, at the moment when nothing was pending. */
     return true;
+}
+
+bool channel_prepare_sleep(struct channel *channel, uint32_t *ret_expected)
+{
+    return prepare_sleep(channel, MEMORY_SLEEPS, ret_expected);
+}
+
+/* Whether another thread ends this wait. Partner: the store in channel_wake_self(). */
+static bool take_wake(struct channel *channel)
+{
+    return channel->wakeable && atomic_load_explicit(&channel->woken, memory_order_relaxed) &&
+           atomic_exchange_explicit(&channel->woken, false, memory_order_acquire);
+}
+
+bool channel_arm(struct channel *channel, bool *ret_woken)
+{
+    uint32_t ignored;
+    eventfd_t count;
+
+    *ret_woken = false;
+    (void)eventfd_read(channel->wait_fd, &count);
+    if (!prepare_sleep(channel, MEMORY_SLEEPS_EVENTFD, &ignored))
+        return false;
+    *ret_woken = take_wake(channel);
+    if (*ret_woken)
+        channel_end_sleep(channel);
+    return !*ret_woken;
+}
+
+void channel_ring_self(struct channel *channel)
+{
+    wake_eventfd_wake(channel->wait_fd);
+}
+
+void channel_wake_self(struct channel *channel)
+{
+    /* Partners: take_wake(), and the fence in prepare_sleep(): it sees this, or we the flag. */
+    atomic_store_explicit(&channel->woken, true, memory_order_release);
+    wake_fence();
+    for (;;) {
+        uint32_t sleeping =
+            atomic_load_explicit(&channel->mine.header->sleeping, memory_order_relaxed);
+
+        if (sleeping == MEMORY_AWAKE)
+            return;
+        if (sleeping == MEMORY_SLEEPS_EVENTFD || channel->backend == WAKE_EVENTFD) {
+            channel_ring_self(channel);
+            return;
+        }
+        if (wake_futex_wake(&channel->theirs.header->tail) > 0)
+            return;
+        /* It is between raising the flag and the system call, or on its way out of that. */
+        (void)sched_yield();
+    }
 }
 
 void channel_end_sleep(struct channel *channel)
@@ -262,7 +318,9 @@ int channel_wait(struct channel *channel, usec_t timeout)
 
         if (!channel_prepare_sleep(channel, &expected))
             return 0;
-        r = sleep_on(channel, &channel->theirs.header->tail, expected, deadline);
+        r = take_wake(channel)
+                ? -EINTR
+                : sleep_on(channel, &channel->theirs.header->tail, expected, deadline);
         channel_end_sleep(channel);
         if (ring_pending(&channel->in))
             return 0;
@@ -283,6 +341,8 @@ int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeo
      */
     if (atomic_load_explicit(word, memory_order_relaxed) != control)
         r = 0;
+    else if (take_wake(channel))
+        r = -EINTR;
     else if (channel->backend == WAKE_FUTEX)
         r = wake_futex_wait_either(&channel->theirs.header->tail, expected, word, control, timeout);
     else

@@ -23,10 +23,12 @@ struct channel {
     struct ring_consumer in;
     enum wake_backend backend;
     struct spin spin; /* of channel_spin() */
-    int wake_fd;      /* eventfd that wakes the peer; -1 with futexes */
-    int wait_fd;      /* eventfd on which this side sleeps; -1 with futexes */
-    /* Wakes the peer sleeping on `word`, a cursor of ours; the default makes the system call at
-     * once. */
+    int wake_fd;      /* eventfd that wakes the peer; in the peer, with futexes: -1 */
+    int wait_fd;      /* eventfd on which this side sleeps; in the supervisor, with futexes: -1 */
+    bool wakeable;    /* the wait under way may be ended by channel_wake_self() */
+    _Atomic bool woken;
+    /* Wakes the peer sleeping on `word`, a cursor of ours, or on its eventfd (`word` NULL, or that
+     * back end); the default makes the system call at once. */
     void (*wake)(struct channel *channel, const _Atomic uint32_t *word);
 };
 
@@ -41,7 +43,7 @@ struct channel_options {
     enum wake_backend backend;
 };
 
-/* What the other side needs: numbers to inherit or to send. -1 where the back end has none. */
+/* What the other side needs: numbers to inherit or to send. `wake_fd` is -1 with futexes. */
 struct channel_fds {
     int inbox, outbox;
     int wait_fd; /* peer sleeps here */
@@ -93,6 +95,22 @@ void channel_end_sleep(struct channel *channel);
  */
 bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret_expected);
 void channel_end_block(struct channel *channel);
+
+/*
+ * Peer side: has the eventfd become readable when there is something to read, whatever the back
+ * end. True: wait for it, then call channel_end_sleep(). False: there is something already, or
+ * `*ret_woken`: another thread ends the wait. Empties the eventfd.
+ */
+bool channel_arm(struct channel *channel, bool *ret_woken);
+
+/* Has the eventfd be readable now. */
+void channel_ring_self(struct channel *channel);
+
+/*
+ * Ends a wait of the peer side that is `wakeable`, or else the next one: it returns -EINTR. The
+ * only call here that any thread may make.
+ */
+void channel_wake_self(struct channel *channel);
 
 /* Peer side: looks for something to read for as long as that pays. Whether there is. */
 bool channel_spin(struct channel *channel);

@@ -36,6 +36,12 @@ enum memory_role {
     MEMORY_OUTBOX = 2,
 };
 
+enum memory_sleep {
+    MEMORY_AWAKE = 0,
+    MEMORY_SLEEPS = 1, /* on the other memory's tail, or on the eventfd: the back end says */
+    MEMORY_SLEEPS_EVENTFD = 2, /* on the eventfd, whatever the back end */
+};
+
 enum memory_control {
     MEMORY_CONTROL_STOP = 1u << 0,  /* take no further message or job */
     MEMORY_CONTROL_PAUSE = 1u << 1, /* take no further MESSAGE; answers and jobs go on */
@@ -59,7 +65,8 @@ struct memory_header {
     /* How far the owner has consumed the ring of the other memory. The other side sleeps here when
      * full. */
     _Alignas(64) _Atomic uint32_t head;
-    /* Raised while the owner may sleep on the other memory's tail: the other side must wake it. */
+    /* enum memory_sleep: whether, and how, the other side must wake the owner when its tail moves.
+     */
     _Alignas(64) _Atomic uint32_t sleeping;
     /* Raised while the owner may sleep on the other memory's head, its own ring being full. */
     _Alignas(64) _Atomic uint32_t blocked;

@@ -60,9 +60,9 @@ int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
     return errno == EAGAIN ? 0 : -errno;
 }
 
-void wake_futex_wake(const _Atomic uint32_t *word)
+int wake_futex_wake(const _Atomic uint32_t *word)
 {
-    (void)futex(word, FUTEX_WAKE, INT_MAX, NULL);
+    return (int)futex(word, FUTEX_WAKE, INT_MAX, NULL);
 }
 
 int wake_eventfd_wait(int fd, usec_t timeout)

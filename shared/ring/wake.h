@@ -54,8 +54,8 @@ int wake_futex_wait(const _Atomic uint32_t *word, uint32_t expected, usec_t time
 int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
                            const _Atomic uint32_t *other, uint32_t other_expected, usec_t timeout);
 
-/* Wakes every waiter on the word. Never fails in a way that matters to the caller. */
-void wake_futex_wake(const _Atomic uint32_t *word);
+/* Wakes every waiter on the word. How many there were. */
+int wake_futex_wake(const _Atomic uint32_t *word);
 
 /* Waits for the eventfd and drains it. Results as above. */
 int wake_eventfd_wait(int fd, usec_t timeout);

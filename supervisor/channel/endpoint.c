@@ -16,7 +16,7 @@ static void endpoint_wake_peer(struct channel *channel, const _Atomic uint32_t *
 {
     struct endpoint *endpoint = endpoint_of(channel, channel);
 
-    if (channel->backend == WAKE_FUTEX)
+    if (word && channel->backend == WAKE_FUTEX)
         loop_wake_word(endpoint->loop, word);
     else
         loop_wake_eventfd(endpoint->loop, channel->wake_fd);
@@ -403,5 +403,10 @@ void endpoint_set_control(struct endpoint *endpoint, uint32_t bits)
 
     /* Pairs with the acquire load in the worker's loop, before each message. */
     atomic_store_explicit(word, bits, memory_order_release);
+    /* Partner: the fence in the peer's channel_arm(), after which it reads the word again. */
+    wake_fence();
+    if (atomic_load_explicit(&endpoint->channel.theirs.header->sleeping, memory_order_relaxed) ==
+        MEMORY_SLEEPS_EVENTFD)
+        word = NULL;
     endpoint_wake_peer(&endpoint->channel, word);
 }

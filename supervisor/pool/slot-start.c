@@ -172,10 +172,10 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
     slot_setenv_number(&environment, "TROUPE_INBOX", WORKER_INBOX);
     slot_setenv_number(&environment, "TROUPE_OUTBOX", WORKER_OUTBOX);
     slot_setenv_number(&environment, "TROUPE_CONTROL", WORKER_CONTROL);
-    if (fds.channel.wait_fd >= 0) {
-        list[n++] = (struct spawn_fd){fds.channel.wait_fd, WORKER_WAIT};
+    list[n++] = (struct spawn_fd){fds.channel.wait_fd, WORKER_WAIT};
+    slot_setenv_number(&environment, "TROUPE_WAIT", WORKER_WAIT);
+    if (fds.channel.wake_fd >= 0) {
         list[n++] = (struct spawn_fd){fds.channel.wake_fd, WORKER_WAKE};
-        slot_setenv_number(&environment, "TROUPE_WAIT", WORKER_WAIT);
         slot_setenv_number(&environment, "TROUPE_WAKE", WORKER_WAKE);
     }
     r = endpoint_open(&slot->worker.endpoint);

@@ -356,7 +356,7 @@ static int play(const struct scene *scene)
     if (!scene->worker_dies) {
         copies.inbox = dup(fds.inbox);
         copies.outbox = dup(fds.outbox);
-        copies.wait_fd = scene->backend == WAKE_EVENTFD ? dup(fds.wait_fd) : -1;
+        copies.wait_fd = dup(fds.wait_fd);
         copies.wake_fd = scene->backend == WAKE_EVENTFD ? dup(fds.wake_fd) : -1;
         r = channel_open(&worker, &copies);
         if (r < 0)

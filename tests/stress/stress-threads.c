@@ -8,7 +8,9 @@
 
 #include "shared/base/cleanup.h"
 #include "tests/stress/traffic.h"
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -153,6 +155,64 @@ static void *read_states(void *argument)
     return NULL;
 }
 
+/* A thread ends the waits of another one, in turn with it: a wake-up that is lost is a hang. */
+static _Atomic uint64_t woken;
+
+static void *wake(void *argument)
+{
+    struct side *side = argument;
+
+    for (uint64_t n = 0; n < side->traffic->count; n++) {
+        channel_wake_self(side->channel);
+        while (atomic_load(&woken) == n)
+            (void)sched_yield();
+    }
+    return NULL;
+}
+
+static void *be_woken(void *argument)
+{
+    struct side *side = argument;
+    struct channel *channel = side->channel;
+
+    channel->wakeable = true;
+    for (uint64_t n = 0; n < side->traffic->count; n++) {
+        struct pollfd poller = {.fd = channel->wait_fd, .events = POLLIN};
+        bool now = false;
+
+        if (n % 2 == 0 && channel_wait(channel, USEC_INFINITY) != -EINTR)
+            side->result = -EILSEQ;
+        while (n % 2 == 1 && !now)
+            if (channel_arm(channel, &now))
+                (void)poll(&poller, 1, -1);
+        channel_end_sleep(channel);
+        (void)atomic_fetch_add(&woken, 1);
+    }
+    return NULL;
+}
+
+/* As run(), both threads at the worker's end. */
+static int run_wakes(enum wake_backend backend, const struct traffic *traffic)
+{
+    _cleanup_(channel_deinit)
+    struct channel supervisor = CHANNEL_NULL;
+    struct channel worker = CHANNEL_NULL; /* owns nothing */
+    struct channel_options options = {.ring_size = RING, .inline_max = 0, .backend = backend};
+    struct side side = {.channel = &worker, .traffic = traffic};
+    struct channel_fds fds;
+    pthread_t thread;
+
+    atomic_store(&woken, 0);
+    if (channel_create(&supervisor, &options, &fds) < 0 || mirror(&worker, &supervisor) < 0 ||
+        pthread_create(&thread, NULL, wake, &side) != 0)
+        return 1;
+    (void)be_woken(&side);
+    (void)pthread_join(thread, NULL);
+    printf("%s woken by a thread: %s\n", backend == WAKE_FUTEX ? "futex  " : "eventfd",
+           side.result == 0 ? "ok" : "FAILED");
+    return side.result != 0;
+}
+
 static int run(const char *name, enum wake_backend backend, const struct traffic *traffic,
                void *(*supervise)(void *), void *(*work)(void *))
 {
@@ -195,12 +255,13 @@ int main(int argc, char **argv)
 
     traffic.seed = traffic_seed();
     for (int backend = WAKE_FUTEX; backend <= WAKE_EVENTFD; backend++) {
-        enum wake_backend wake = (enum wake_backend)backend;
+        enum wake_backend type = (enum wake_backend)backend;
 
-        failed |= run("supervisor to worker", wake, &traffic, produce, consume);
-        failed |= run("worker to supervisor", wake, &traffic, consume, produce);
-        failed |= run("there and back", wake, &traffic, ask, echo);
-        failed |= run("state page", wake, &traffic, read_states, write_states);
+        failed |= run("supervisor to worker", type, &traffic, produce, consume);
+        failed |= run("worker to supervisor", type, &traffic, consume, produce);
+        failed |= run("there and back", type, &traffic, ask, echo);
+        failed |= run("state page", type, &traffic, read_states, write_states);
+        failed |= run_wakes(type, &traffic);
     }
     return failed;
 }

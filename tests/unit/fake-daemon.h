@@ -74,7 +74,7 @@ static void attach(void)
 {
     struct channel_options options = {
         .ring_size = RING_SIZE, .inline_max = INLINE_MAX, .backend = supervisor.backend};
-    size_t n_fds = supervisor.backend == WAKE_EVENTFD ? 5 : 3;
+    size_t n_fds = supervisor.backend == WAKE_EVENTFD ? 5 : 4;
     struct channel_fds fds;
     char call[256];
     int sockets[2];

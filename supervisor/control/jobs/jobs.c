@@ -234,7 +234,7 @@ static int send_descriptors(struct request *request, const struct endpoint_fds *
 {
     const int all[] = {fds->channel.inbox, fds->channel.outbox, fds->control, fds->channel.wait_fd,
                        fds->channel.wake_fd};
-    unsigned n = fds->channel.wait_fd >= 0 ? 5 : 3;
+    unsigned n = fds->channel.wake_fd >= 0 ? 5 : 4;
     struct reply *reply;
 
     reply = request_begin(request);

@@ -658,7 +658,7 @@ START_TEST(attaching_gives_descriptors_once)
     json_t *answer = ask(JOBS("Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
 
     ck_assert_int_eq(json_integer_value(json_object_get(answer, "descriptors")), client->n_fds);
-    ck_assert(client->n_fds == 3 || client->n_fds == 5);
+    ck_assert(client->n_fds == 4 || client->n_fds == 5);
     json_decref(answer);
     check_refused("AlreadyAttached", NULL, NULL,
                   JOBS("Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
