@@ -32,21 +32,19 @@ void names_clear(struct name *name)
 static void close_process(struct names *names)
 {
     names->fd = close_fd(names->fd);
-    names->pidfd = close_fd(names->pidfd);
     names->n_buffered = 0;
     names->pid = 0;
 }
 
-/* One that the kernel cannot end right now is left to end by itself. */
+/* Its end closes the pipe. A process that the kernel cannot end right now is left to end by itself.
+ */
 static void end_process(struct names *names)
 {
-    siginfo_t info;
-
     if (names->pid == 0)
         return;
     (void)kill(names->pid, SIGKILL);
-    if (poll(&(struct pollfd){.fd = names->pidfd, .events = POLLIN}, 1, 100) > 0)
-        (void)waitid(P_PIDFD, (id_t)names->pidfd, &info, WEXITED | WNOHANG);
+    if (poll(&(struct pollfd){.fd = names->fd}, 1, 100) > 0)
+        (void)waitpid(names->pid, NULL, 0);
     close_process(names);
 }
 
@@ -157,7 +155,7 @@ __attribute__((noreturn)) static void run_process(struct names *names, int fd)
 
 int names_start(struct names *names)
 {
-    int fds[2], pidfd;
+    int fds[2];
     pid_t pid;
 
     pass_known(names);
@@ -171,17 +169,11 @@ int names_start(struct names *names)
     if (pid == 0)
         run_process(names, fds[1]);
     (void)close_fd(fds[1]);
-    pidfd = pid < 0 ? -errno : (int)syscall(SYS_pidfd_open, pid, 0);
-    if (pid < 0 || pidfd < 0) {
-        int r = pid < 0 ? pidfd : -errno;
-
+    if (pid < 0) {
         (void)close_fd(fds[0]);
-        if (pid > 0 && kill(pid, SIGKILL) == 0)
-            (void)waitpid(pid, NULL, 0);
-        return r;
+        return -errno;
     }
     names->pid = pid;
-    names->pidfd = pidfd;
     names->fd = fds[0];
     return fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }

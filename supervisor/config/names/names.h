@@ -44,15 +44,15 @@ struct name {
 struct names {
     struct name *names;
     size_t n_names;
-    size_t next;   /* being looked up, while there is a process */
-    pid_t pid;     /* 0 = none */
-    int pidfd, fd; /* of the process, and what it writes to */
-    char *buffer;  /* an answer that has not come whole */
+    size_t next;  /* being looked up, while there is a process */
+    pid_t pid;    /* 0 = none */
+    int fd;       /* what it writes to */
+    char *buffer; /* an answer that has not come whole */
     size_t n_buffered;
 };
 
 /* clang-format off */
-#define NAMES_NULL {.pidfd = -1, .fd = -1}
+#define NAMES_NULL {.fd = -1}
 /* clang-format on */
 
 /* How long one name may take, and all of them together. */
@@ -77,8 +77,8 @@ int names_look_up(struct names *names);
 
 /*
  * Starts a process that looks up those that are not known. 0, also if there is nothing to look up
- * (then names.pid is 0), or -errno. While names.pid is not 0 the caller waits for names.fd and
- * names.pidfd, and calls names_read() when one of them is readable.
+ * (then names.pid is 0), or -errno. While names.pid is not 0 the caller waits for names.fd, and
+ * calls names_read() when it is readable.
  */
 int names_start(struct names *names);
 
