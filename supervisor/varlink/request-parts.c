@@ -4,6 +4,8 @@
 /* A part: some tens of microseconds. */
 #define PART_BYTES     ((size_t)16 << 10)
 #define PART_LOOKED_AT 256
+/* The parts of one turn; less than what makes a task slow. */
+#define TURN_USEC (WORK_QUEUE_SLOW / 2)
 /* With "more": what the client may leave unread before it is told the next part. */
 #define UNREAD_MAX ((size_t)256 << 10)
 
@@ -67,15 +69,13 @@ static void stay(struct request_parts *parts)
     parts->stay(parts);
 }
 
-static void go_on(struct request_parts *parts)
+static bool may_go_on(const struct request_parts *parts)
 {
-    struct request *request = parts->request;
-
-    if (connection_unread(request->connection) <= UNREAD_MAX)
-        task_queue(&parts->task);
+    return connection_unread(parts->request->connection) <= UNREAD_MAX;
 }
 
-static void write_part(struct request_parts *parts)
+/* Whether to write another part. If not, `parts` may be gone. */
+static bool write_part(struct request_parts *parts)
 {
     const struct reply *reply = request_part_reply(parts);
 
@@ -87,21 +87,37 @@ static void write_part(struct request_parts *parts)
             stay(parts);
         else
             end_reply(parts);
-        return;
+        return false;
     }
     if (continues(parts) && reply->size >= PART_BYTES)
         send_reply(parts);
-    go_on(parts);
+    return may_go_on(parts);
+}
+
+/* Writes what fits into this turn, so that nothing changes within most replies. */
+static void write_parts(struct request_parts *parts)
+{
+    const usec_t began = clock_now();
+
+    while (write_part(parts)) {
+        if (usec_sub(clock_now(), began) < TURN_USEC)
+            continue;
+        task_queue(&parts->task);
+        return;
+    }
 }
 
 static void on_turn(struct task *task)
 {
-    write_part(list_entry(task, struct request_parts, task));
+    write_parts(list_entry(task, struct request_parts, task));
 }
 
 static void on_sent(struct request *request)
 {
-    go_on(request->state);
+    struct request_parts *parts = request->state;
+
+    if (may_go_on(parts))
+        task_queue(&parts->task);
 }
 
 static void drop(struct request *request)
@@ -124,5 +140,5 @@ void request_in_parts(struct request *request, struct request_parts *parts)
         return;
     }
     begin_reply(parts);
-    write_part(parts);
+    write_parts(parts);
 }
