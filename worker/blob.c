@@ -6,6 +6,9 @@
 #include <poll.h>
 #include <sys/mman.h>
 
+/* poll() does not tell when descriptors that are in flight elsewhere have arrived. */
+#define IN_FLIGHT_PAUSE_MS 10
+
 int blob_new(struct blob *ret, size_t size)
 {
     struct blob blob = BLOB_NULL;
@@ -56,7 +59,8 @@ int blob_send(const struct blob *blob, int socket, uint64_t serial)
     int r = payload_send_fd(socket, blob->fd, serial);
 
     switch (r) {
-    case -ETOOMANYREFS: /* Too many descriptors of this user are on their way somewhere. */
+    case -ETOOMANYREFS:
+        (void)poll(NULL, 0, IN_FLIGHT_PAUSE_MS);
         return -EAGAIN;
     case -ECONNRESET:
     case -ENOTCONN:

@@ -31,8 +31,8 @@ int blob_copy(struct blob *ret, const void *data, size_t size);
 int blob_seal(struct blob *blob);
 
 /*
- * Sends the descriptor of a sealed blob. 0, -EAGAIN when the peer must first take others, -EPIPE
- * when it is gone.
+ * Sends the descriptor of a sealed blob. Returns 0, -EAGAIN when the peer must first take others
+ * or, after a pause, when too many of this user's are in flight, -EPIPE when the peer is gone.
  */
 int blob_send(const struct blob *blob, int socket, uint64_t serial);
 

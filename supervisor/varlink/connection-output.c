@@ -69,6 +69,9 @@ void connection_flush(struct connection *connection)
     if (connection_unread(connection) > 0) {
         n = send_some(connection, connection->out + connection->out_start,
                       connection_unread(connection), connection->fds_at - connection->out_start);
+        if (n == -ETOOMANYREFS)
+            connection->handler->cut_off(
+                connection, "too many descriptors of the supervisor's user are in flight");
         if (n < 0) {
             connection_close(connection);
             return;
