@@ -27,10 +27,10 @@ static int check_group(struct context *context, const struct config *config,
                        const struct config_group *wanted, struct config_problems *problems)
 {
     const struct actor *actor = actor_by_name(&context->messages, wanted->name);
-    const bool goes =
-        actor && actor_exchange(actor)->declared && !config_find_exchange(config, wanted->name);
+    const struct exchange *exchange = actor ? actor_exchange(actor) : NULL;
 
-    if (!actor || !actor_exchange(actor) || actor_exchange(actor)->creator != 0 || goes)
+    if (!exchange || exchange->creator != 0 ||
+        (exchange->declared && !config_find_exchange(config, wanted->name)))
         return 0;
     return config_problem_add(problems, wanted->path, 0,
                               "an exchange has that name: groups, exchanges and registered names "
