@@ -2,7 +2,7 @@
 #include "supervisor/reload-exchange.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/exchange-actor.h"
+#include "supervisor/message/exchange/exchange-actor.h"
 
 #include "shared/base/log.h"
 #include "supervisor/config/config-exchange.h"

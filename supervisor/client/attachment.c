@@ -8,9 +8,9 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/actor-request.h"
-#include "supervisor/message/delivery.h"
+#include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/request/actor-request.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/delivery.h"
+#include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot.h"
 
 /* Somebody has treated it differently from its group: that would be forgotten with it. */

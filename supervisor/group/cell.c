@@ -8,7 +8,7 @@
 #include "supervisor/group/order.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/delivery.h"
+#include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot.h"
 #include <assert.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/forward.h"
+#include "supervisor/message/exchange/forward.h"
 #include "supervisor/message/router.h"
 #include "supervisor/pool/slot.h"
 #include <string.h>

@@ -2,11 +2,11 @@
 #include "supervisor/message/actor-end.h"
 
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/delivery.h"
-#include "supervisor/message/exchange.h"
+#include "supervisor/message/dead-letter/undeliverable.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/exchange/exchange.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
-#include "supervisor/message/undeliverable.h"
 #include <errno.h>
 
 static void drop_messages(struct actor *actor, const char *cause)

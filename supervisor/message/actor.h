@@ -20,11 +20,11 @@
 #include "supervisor/config/config.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/message/actor-table.h"
-#include "supervisor/message/exchange.h"
+#include "supervisor/message/delivery/least-loaded.h"
+#include "supervisor/message/exchange/exchange.h"
 #include "supervisor/message/inbox.h"
-#include "supervisor/message/least-loaded.h"
 #include "supervisor/message/mailbox.h"
-#include "supervisor/message/schedule.h"
+#include "supervisor/message/schedule/schedule.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -5,9 +5,9 @@
 
 #include "shared/base/rate.h"
 #include "supervisor/message/actor-table.h"
-#include "supervisor/message/ask.h"
-#include "supervisor/message/dead-letter.h"
-#include "supervisor/message/schedule.h"
+#include "supervisor/message/ask/ask.h"
+#include "supervisor/message/dead-letter/dead-letter.h"
+#include "supervisor/message/schedule/schedule.h"
 #include <stdbool.h>
 #include <stdint.h>
 

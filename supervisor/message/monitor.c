@@ -3,8 +3,8 @@
 
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/undeliverable.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 #include "supervisor/message/router.h"
 
 #include "supervisor/message/actor.h"
+#include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/message-log.h"
-#include "supervisor/message/undeliverable.h"
 #include <string.h>
 
 int router_send(struct actor *to, struct envelope *envelope)

@@ -8,7 +8,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/protocol/topic.h"
-#include "supervisor/message/ask.h"
+#include "supervisor/message/ask/ask.h"
 #include "supervisor/message/envelope.h"
 #include <stdint.h>
 

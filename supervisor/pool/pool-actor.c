@@ -2,7 +2,7 @@
 
 /* A pool as an actor: a message for it goes to any one of its slots. */
 
-#include "supervisor/message/delivery.h"
+#include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/pool.h"
 
 static struct actor_policy get_policy(const struct actor *actor)

@@ -3,7 +3,7 @@
 
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/stand-in.h"
+#include "supervisor/message/delivery/stand-in.h"
 #include "supervisor/pool/pool-private.h"
 #include <stdio.h>
 

@@ -12,7 +12,7 @@
 #include "shared/base/log.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/loop/timer.h"
-#include "supervisor/message/least-loaded.h"
+#include "supervisor/message/delivery/least-loaded.h"
 #include "supervisor/pool/census.h"
 #include "supervisor/pool/pool-context.h"
 #include "supervisor/process/backoff.h"

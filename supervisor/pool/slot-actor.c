@@ -4,10 +4,10 @@
 #include "shared/base/log.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/delivery.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/delivery/stand-in.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
-#include "supervisor/message/stand-in.h"
 #include "supervisor/pool/slot-private.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "shared/protocol/protocol.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/delivery.h"
+#include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot-private.h"
 #include <errno.h>
 

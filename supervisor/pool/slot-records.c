@@ -7,9 +7,9 @@
 #include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor-log.h"
-#include "supervisor/message/actor-request.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/delivery.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/request/actor-request.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

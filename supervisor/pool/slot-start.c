@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/event/limited-log.h"
-#include "supervisor/message/delivery.h"
+#include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot-private.h"
 #include <assert.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/list.h"
 #include "supervisor/control/target.h"
-#include "supervisor/message/dead-letter.h"
+#include "supervisor/message/dead-letter/dead-letter.h"
 
 #include <errno.h>
 #include <stdlib.h>

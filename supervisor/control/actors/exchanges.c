@@ -10,7 +10,7 @@
 #include "supervisor/control/target.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/exchange-actor.h"
+#include "supervisor/message/exchange/exchange-actor.h"
 
 #include <errno.h>
 #include <stdlib.h>

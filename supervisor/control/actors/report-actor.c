@@ -5,9 +5,9 @@
 #include "supervisor/control/report.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/dead-letter.h"
-#include "supervisor/message/delivery.h"
-#include "supervisor/message/exchange.h"
+#include "supervisor/message/dead-letter/dead-letter.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/exchange/exchange.h"
 #include "supervisor/message/message-context.h"
 
 static void report_names(struct reply *reply, const struct actor *actor)

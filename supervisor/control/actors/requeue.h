@@ -7,7 +7,7 @@
  */
 
 #include "shared/protocol/protocol.h"
-#include "supervisor/message/dead-letter.h"
+#include "supervisor/message/dead-letter/dead-letter.h"
 #include <stdint.h>
 
 struct control_context;

@@ -6,7 +6,7 @@
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/list.h"
-#include "supervisor/message/schedule.h"
+#include "supervisor/message/schedule/schedule.h"
 
 #include <errno.h>
 #include <stdlib.h>

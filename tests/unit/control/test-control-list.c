@@ -4,7 +4,7 @@
 
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/exchange-actor.h"
+#include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/router.h"
 #include "tests/unit/fake-client.h"
 #include <check.h>

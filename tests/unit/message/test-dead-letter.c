@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/dead-letter.h"
+#include "supervisor/message/dead-letter/dead-letter.h"
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>

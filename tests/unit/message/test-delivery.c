@@ -3,7 +3,7 @@
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/event/event.h"
 #include "supervisor/message/actor-end.h"
-#include "supervisor/message/delivery.h"
+#include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/router.h"
 #include <check.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/exchange-private.h"
-#include "supervisor/message/exchange.h"
+#include "supervisor/message/exchange/exchange-private.h"
+#include "supervisor/message/exchange/exchange.h"
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>

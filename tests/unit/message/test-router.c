@@ -3,12 +3,12 @@
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/delivery.h"
-#include "supervisor/message/exchange-actor.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/delivery/stand-in.h"
+#include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
-#include "supervisor/message/stand-in.h"
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/ask/ask.h"
+
+#include "shared/base/log.h"
+#include "shared/protocol/protocol-actors.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/message-context.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ASK_TABLE_MAX (UINT32_C(1) << 24)
+
+#define ask_of(pointer, member) list_entry(pointer, struct ask, member)
+
+void ask_table_init(struct ask_table *table)
+{
+    *table = (struct ask_table){0};
+    list_init(&table->free);
+}
+
+void ask_table_deinit(struct ask_table *table)
+{
+    assert(table->n_open == 0);
+    for (uint32_t i = 0; i < table->n_entries; i++)
+        free(table->entries[i]);
+    free(table->entries);
+    ask_table_init(table);
+}
+
+static struct ask_table *table_of(const struct ask *ask)
+{
+    return &ask->context->asks;
+}
+
+static void ask_on_timer(struct timer *timer, usec_t now)
+{
+    (void)now;
+    ask_fail(ask_of(timer, timer), ETIMEDOUT, "no reply in time");
+}
+
+static int ask_table_grow(struct ask_table *table, struct message_context *context)
+{
+    struct ask **entries;
+    struct ask *ask;
+
+    if (table->n_entries == ASK_TABLE_MAX)
+        return -ENOMEM;
+    if (table->n_entries == table->n_allocated) {
+        const uint32_t n = table->n_allocated ? 2 * table->n_allocated : 64;
+        entries = realloc(table->entries, n * sizeof(struct ask *));
+        if (!entries)
+            return -ENOMEM;
+        table->entries = entries;
+        table->n_allocated = n;
+    }
+    ask = calloc(1, sizeof(*ask));
+    if (!ask)
+        return -ENOMEM;
+    ask->context = context;
+    ask->index = table->n_entries;
+    timer_init(&ask->timer, ask_on_timer);
+    table->entries[table->n_entries++] = ask;
+    list_push_back(&table->free, &ask->link);
+    return 0;
+}
+
+static int ask_arm(struct ask *ask, usec_t timeout)
+{
+    struct loop *loop = ask->context->loop;
+
+    if (timeout == USEC_INFINITY)
+        return 0;
+    return timer_arm(loop_timers(loop), &ask->timer, usec_add(loop_now(loop), timeout));
+}
+
+int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options)
+{
+    struct ask_table *table = &context->asks;
+    struct ask *ask;
+    int r;
+
+    if (list_empty(&table->free)) {
+        r = ask_table_grow(table, context);
+        if (r < 0)
+            return r;
+    }
+    ask = ask_of(list_first(&table->free), link);
+    r = ask_arm(ask, options->timeout);
+    if (r < 0)
+        return r;
+    list_unlink(&ask->link);
+    ask->generation = ask->generation == UINT32_MAX ? 1 : ask->generation + 1;
+    ask->handle = (uint64_t)ask->generation << 32 | ask->index;
+    ask->asker = options->asker;
+    ask->asked_by = ask->asker ? actor_self(ask->asker)->reference : 0;
+    ask->cookie = options->cookie;
+    ask->done = options->done;
+    ask->userdata = options->userdata;
+    ask->recipient = 0;
+    ask->copies = ask->weight = 1;
+    ask->quiet = false;
+    ask->wanted_size = (uint8_t)options->wanted.type_size;
+    if (ask->wanted_size > 0)
+        memcpy(ask->wanted, options->wanted.type, ask->wanted_size);
+    if (ask->asker) {
+        list_push_back(&ask->asker->asks, &ask->link);
+        index_add(&ask->asker->asks_by_cookie, &ask->by_cookie, ask->cookie);
+        ask->asker->n_asks++;
+    }
+    table->n_open++;
+    *ret = ask;
+    return 0;
+}
+
+struct ask *ask_get(const struct ask_table *table, uint64_t handle)
+{
+    const uint32_t index = (uint32_t)handle;
+    struct ask *ask = index < table->n_entries ? table->entries[index] : NULL;
+
+    return ask && handle != 0 && ask->handle == handle ? ask : NULL;
+}
+
+uint64_t ask_asked_by(const struct ask_table *table, uint64_t handle)
+{
+    const uint32_t index = (uint32_t)handle;
+    const struct ask *ask = index < table->n_entries ? table->entries[index] : NULL;
+
+    return ask && ask->generation == handle >> 32 ? ask->asked_by : 0;
+}
+
+void ask_drop(struct ask *ask)
+{
+    struct ask_table *table = table_of(ask);
+
+    timer_disarm(loop_timers(ask->context->loop), &ask->timer);
+    list_unlink(&ask->link);
+    if (ask->asker) {
+        index_remove(&ask->asker->asks_by_cookie, &ask->by_cookie);
+        ask->asker->n_asks -= ask->weight;
+    }
+    free(ask->recipients);
+    ask->recipients = NULL;
+    ask->handle = 0;
+    ask->asker = NULL;
+    table->n_open--;
+    list_push_front(&table->free, &ask->link);
+}
+
+void ask_drop_all(struct actor *asker)
+{
+    struct list *node;
+
+    while ((node = list_first(&asker->asks)))
+        ask_drop(ask_of(node, link));
+}
+
+void ask_drop_cookie(struct actor *asker, uint64_t cookie)
+{
+    struct index_entry *entry = index_find(&asker->asks_by_cookie, cookie);
+
+    if (entry)
+        ask_drop(ask_of(entry, by_cookie));
+}
+
+static void ask_adopt_all(struct actor *asker)
+{
+    list_for_each (node, &asker->asks)
+        ask_of(node, link)->asker = asker;
+}
+
+void ask_swap_all(struct actor *a, struct actor *b)
+{
+    const struct index by_cookie = a->asks_by_cookie;
+    const unsigned n = a->n_asks;
+
+    list_swap(&a->asks, &b->asks);
+    a->asks_by_cookie = b->asks_by_cookie;
+    b->asks_by_cookie = by_cookie;
+    a->n_asks = b->n_asks;
+    b->n_asks = n;
+    ask_adopt_all(a);
+    ask_adopt_all(b);
+}
+
+bool ask_wants(const struct ask *ask, const struct topic *topic)
+{
+    return topic_type_is_a(topic->type, topic->type_size, ask->wanted, ask->wanted_size);
+}
+
+int ask_share(struct ask *ask, uint32_t n)
+{
+    struct actor *asker = ask->asker;
+    int r;
+
+    /* One that is alone may be as large as it likes: what it asks could not be asked at all. */
+    if (asker && asker->n_asks > ask->weight && asker->n_asks - 1 + n > ACTOR_ASKS_MAX)
+        return -EBUSY;
+    r = recipients_reserve(&ask->recipients, n);
+    if (r < 0)
+        return r;
+    ask->copies += n - 1;
+    ask->weight += n - 1;
+    if (asker)
+        asker->n_asks += n - 1;
+    return 0;
+}
+
+void ask_handed(struct ask *ask, uint64_t actor)
+{
+    ask->recipient = actor;
+    if (ask->recipients && recipients_add(&ask->recipients, actor) < 0)
+        log_error("a reply to an ask will be refused: out of memory");
+}
+
+bool ask_may_reply(const struct ask *ask, uint64_t actor)
+{
+    return ask->recipients ? recipients_has(ask->recipients, actor) : ask->recipient == actor;
+}
+
+void ask_answer(struct ask *ask, struct envelope *reply)
+{
+    struct actor *asker = ask->asker;
+    const ask_done_fn done = ask->done;
+    void *userdata = ask->userdata;
+
+    reply->cookie = ask->cookie;
+    ask_drop(ask);
+    if (asker) {
+        actor_answer(asker, reply);
+        return;
+    }
+    done(userdata, reply, 0, NULL);
+    envelope_free(reply);
+}
+
+void ask_fail(struct ask *ask, int error, const char *reason)
+{
+    static const struct topic NONE = {.type = ""};
+    struct message_context *context = ask->context;
+    struct actor *asker = ask->asker;
+    const ask_done_fn done = ask->quiet ? NULL : ask->done;
+    void *userdata = ask->userdata;
+    struct envelope *envelope;
+    const uint64_t cookie = ask->cookie;
+    const size_t size = strnlen(reason, PROTOCOL_REASON_MAX);
+
+    ask_drop(ask);
+    if (!asker) {
+        if (done)
+            done(userdata, NULL, error, reason);
+        return;
+    }
+    envelope = envelope_new(PROTOCOL_ASK_FAILED, &NONE);
+    if (!envelope)
+        return; /* the library's own time-out is what is left */
+    envelope->id = message_context_next_id(context);
+    envelope->cookie = cookie;
+    envelope->error = (uint32_t)error;
+    if (payload_set(&envelope->payload, reason, size) < 0)
+        envelope->payload.size = 0;
+    actor_answer(asker, envelope);
+}
+
+void ask_envelope_died(struct message_context *context, uint64_t handle, int error,
+                       const char *reason)
+{
+    struct ask *ask = ask_get(&context->asks, handle);
+
+    if (ask && --ask->copies == 0)
+        ask_fail(ask, error, reason);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/dead-letter/dead-letter.h"
+
+#include "shared/base/cleanup.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const REASONS[_DEAD_N_REASONS] = {
+    [DEAD_UNHANDLED] = "unhandled",
+    [DEAD_NO_MATCH] = "no_match",
+    [DEAD_GONE] = "gone",
+    [DEAD_MAILBOX_FULL] = "mailbox_full",
+    [DEAD_DROPPED] = "dropped",
+    [DEAD_LATE_REPLY] = "late_reply",
+    [DEAD_WRONG_REPLY] = "wrong_reply",
+    [DEAD_UNKNOWN_DEATH] = "unknown_death",
+    [DEAD_LOOP] = "loop",
+    [DEAD_NO_MEMORY] = "no_memory",
+    [DEAD_JOB] = "job",
+    [DEAD_ERROR] = "error",
+    [DEAD_CRASH] = "crash",
+};
+
+const char *dead_letter_reason_to_string(enum dead_letter_reason reason)
+{
+    return REASONS[reason];
+}
+
+int dead_letter_reason_from_string(enum dead_letter_reason *ret, const char *text)
+{
+    for (unsigned i = 0; i < _DEAD_N_REASONS; i++)
+        if (strcmp(REASONS[i], text) == 0) {
+            *ret = (enum dead_letter_reason)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+enum dead_letter_queue dead_letter_queue_of(enum dead_letter_reason reason)
+{
+    return reason == DEAD_ERROR || reason == DEAD_CRASH ? DEAD_ERRORS : DEAD_LETTERS;
+}
+
+/* ---- one --------------------------------------------------------------------------------------
+ */
+
+#define letter_of(node, member) list_entry(node, struct dead_letter, member)
+
+void dead_letter_free(struct dead_letter *letter)
+{
+    if (!letter)
+        return;
+    assert(!list_linked(&letter->link));
+    share_unref(letter->share);
+    for (size_t i = 0; i < letter->n_deaths; i++)
+        death_unref(letter->deaths[i]);
+    payload_deinit(&letter->payload);
+    free(letter);
+}
+
+/* Appends to the bytes that follow the struct, with a NUL. */
+static char *append(char **end, const void *bytes, size_t size)
+{
+    char *start = *end;
+
+    if (size > 0)
+        memcpy(start, bytes, size);
+    start[size] = '\0';
+    *end += size + 1;
+    return start;
+}
+
+static size_t text_size(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static char *append_text(char **end, const char *text)
+{
+    return text ? append(end, text, strlen(text)) : NULL;
+}
+
+static void copy_texts(struct dead_letter *letter, const struct dead_letter_facts *facts)
+{
+    const struct topic *topic = &facts->topic;
+    char *end = (char *)(letter + 1);
+
+    letter->sender = append_text(&end, facts->sender);
+    letter->recipient = append_text(&end, facts->recipient);
+    letter->job = append_text(&end, facts->job);
+    letter->text = append_text(&end, facts->text);
+    letter->topic.type = append(&end, topic->type, topic->type_size);
+    letter->topic.type_size = topic->type_size;
+    if (topic->key) {
+        letter->topic.key = append(&end, topic->key, topic->key_size);
+        letter->topic.key_size = topic->key_size;
+    }
+}
+
+static void copy_deaths(struct dead_letter *letter, const struct dead_letter_facts *facts)
+{
+    size_t first = 0;
+
+    if (facts->n_deaths > DEAD_LETTER_DEATHS_MAX)
+        first = facts->n_deaths - DEAD_LETTER_DEATHS_MAX;
+    for (size_t i = first; i < facts->n_deaths; i++)
+        letter->deaths[letter->n_deaths++] = death_ref(facts->deaths[i]);
+}
+
+/* What it holds on to, apart from the payload. */
+static size_t base_memory(const struct dead_letter *letter, size_t texts)
+{
+    size_t memory = sizeof(*letter) + texts;
+
+    for (size_t i = 0; i < letter->n_deaths; i++)
+        memory +=
+            sizeof(struct death) + letter->deaths[i]->state_size + letter->deaths[i]->stderr_size;
+    return memory;
+}
+
+static struct dead_letter *letter_new(const struct dead_letter_facts *facts)
+{
+    const size_t texts = text_size(facts->sender) + text_size(facts->recipient) +
+                         text_size(facts->job) + text_size(facts->text) + facts->topic.type_size +
+                         facts->topic.key_size + 2;
+    struct dead_letter *letter = calloc(1, sizeof(*letter) + texts);
+
+    if (!letter)
+        return NULL;
+    list_init(&letter->link);
+    list_init(&letter->share_link);
+    list_init(&letter->blob_link);
+    letter->at = clock_realtime();
+    letter->reason = facts->reason;
+    letter->sender_ref = facts->sender_ref;
+    letter->recipient_ref = facts->recipient_ref;
+    letter->message = facts->message;
+    letter->sent_at = facts->sent_at;
+    letter->submitter_uid = facts->submitter_uid;
+    letter->code = facts->code;
+    letter->options = facts->options;
+    letter->attempts = facts->attempts;
+    letter->payload.fd = -1;
+    copy_texts(letter, facts);
+    copy_deaths(letter, facts);
+    letter->memory = base_memory(letter, texts);
+    return letter;
+}
+
+/* ---- the rings --------------------------------------------------------------------------------
+ */
+
+void dead_letters_init(struct dead_letters *letters, uint64_t max, uint64_t memory_max)
+{
+    *letters = (struct dead_letters){.max = max, .memory_max = memory_max};
+    for (unsigned i = 0; i < _DEAD_N_QUEUES; i++)
+        list_init(&letters->rings[i]);
+    list_init(&letters->cursors);
+    shares_init(&letters->shares);
+}
+
+static void unlink_blob(struct dead_letter *letter)
+{
+    if (!list_linked(&letter->blob_link))
+        return;
+    list_unlink(&letter->blob_link);
+    share_sub(letter->share, DEAD_SHARE_BLOBS, 1);
+}
+
+void dead_letter_take(struct dead_letters *letters, struct dead_letter *letter)
+{
+    unlink_blob(letter);
+    list_cursors_pass(&letters->cursors, &letter->link);
+    list_unlink(&letter->link);
+    list_unlink(&letter->share_link);
+    share_sub(letter->share, dead_letter_queue_of(letter->reason), 1);
+    share_sub(letter->share, DEAD_SHARE_MEMORY, letter->memory);
+}
+
+static void remove_letter(struct dead_letters *letters, struct dead_letter *letter)
+{
+    dead_letter_take(letters, letter);
+    dead_letter_free(letter);
+}
+
+void dead_letters_deinit(struct dead_letters *letters)
+{
+    list_cursors_end(&letters->cursors);
+    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
+        list_for_each_safe (node, &letters->rings[queue])
+            remove_letter(letters, letter_of(node, link));
+    shares_deinit(&letters->shares);
+}
+
+/* Of a message in its ring. */
+static void drop_payload(struct dead_letter *letter)
+{
+    unlink_blob(letter);
+    letter->payload_dropped = letter->payload_size > 0;
+    letter->memory -= (size_t)letter->payload.size;
+    share_sub(letter->share, DEAD_SHARE_MEMORY, letter->payload.size);
+    payload_deinit(&letter->payload);
+}
+
+/* The oldest of a share in that ring; NULL when it has none. */
+static struct dead_letter *oldest_in(const struct share *share, unsigned queue)
+{
+    struct list *node = list_first(&share->entries[queue]);
+
+    return node ? letter_of(node, share_link) : NULL;
+}
+
+static struct dead_letter *oldest_of(const struct share *share)
+{
+    struct dead_letter *dead = oldest_in(share, DEAD_LETTERS);
+    struct dead_letter *error = oldest_in(share, DEAD_ERRORS);
+
+    if (!dead || !error)
+        return dead ? dead : error;
+    return dead->id < error->id ? dead : error;
+}
+
+static void evict_letter(struct dead_letters *letters, struct dead_letter *letter)
+{
+    remove_letter(letters, letter);
+    letters->n_evicted++;
+}
+
+/* Down to the bounds. */
+static void evict(struct dead_letters *letters)
+{
+    struct shares *shares = &letters->shares;
+
+    while (shares->used[DEAD_SHARE_BLOBS] > DEAD_LETTER_BLOBS_MAX) {
+        struct share *share = share_victim(shares, DEAD_SHARE_BLOBS);
+        drop_payload(letter_of(list_first(&share->entries[DEAD_SHARE_BLOBS]), blob_link));
+    }
+    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
+        while (shares->used[queue] > letters->max)
+            evict_letter(letters, oldest_in(share_victim(shares, queue), queue));
+    while (shares->used[DEAD_SHARE_MEMORY] > letters->memory_max)
+        evict_letter(letters, oldest_of(share_victim(shares, DEAD_SHARE_MEMORY)));
+}
+
+void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t memory_max)
+{
+    letters->max = max;
+    letters->memory_max = memory_max;
+    evict(letters);
+}
+
+/* Ids only count up: but for a message that is put back, the end is the place. */
+static void link_in_order(struct dead_letters *letters, struct dead_letter *letter)
+{
+    const enum dead_letter_queue queue = dead_letter_queue_of(letter->reason);
+    struct list *ring = &letters->rings[queue], *before = ring->prev;
+    struct list *own = &letter->share->entries[queue], *own_before = own->prev;
+
+    while (before != ring && letter_of(before, link)->id > letter->id)
+        before = before->prev;
+    list_insert_between(&letter->link, before, before->next);
+    while (own_before != own && letter_of(own_before, share_link)->id > letter->id)
+        own_before = own_before->prev;
+    list_insert_between(&letter->share_link, own_before, own_before->next);
+}
+
+void dead_letter_put(struct dead_letters *letters, struct dead_letter *letter)
+{
+    link_in_order(letters, letter);
+    share_add(letter->share, dead_letter_queue_of(letter->reason), 1);
+    share_add(letter->share, DEAD_SHARE_MEMORY, letter->memory);
+    if (letter->payload.fd >= 0) {
+        list_push_back(&letter->share->entries[DEAD_SHARE_BLOBS], &letter->blob_link);
+        share_add(letter->share, DEAD_SHARE_BLOBS, 1);
+    }
+    evict(letters);
+}
+
+/* A descriptor is dearer than its bytes. What cannot be copied stays a blob. */
+static void copy_blob(struct payload *payload)
+{
+    const size_t size = (size_t)payload->size;
+    uint8_t *copy;
+
+    if (payload->fd < 0 || payload->size > DEAD_LETTER_COPY_MAX || size <= PAYLOAD_SMALL)
+        return;
+    copy = malloc(size);
+    if (!copy)
+        return;
+    if (pread(payload->fd, copy, size, 0) != (ssize_t)size) {
+        free(copy);
+        return;
+    }
+    payload_deinit(payload);
+    payload->heap = copy;
+    payload->size = size;
+}
+
+static void set_payload(const struct dead_letters *letters, struct dead_letter *letter,
+                        struct payload *payload)
+{
+    letter->payload_size = payload->size;
+    if (payload->size > letters->memory_max ||
+        letter->memory > letters->memory_max - payload->size) {
+        letter->payload_dropped = payload->size > 0;
+        payload_deinit(payload);
+        return;
+    }
+    copy_blob(payload);
+    letter->memory += (size_t)payload->size;
+    payload_move(&letter->payload, payload);
+}
+
+/* Whose share it is: the sender's group's, if there is one, else the recipient's. */
+static struct share *share_for(struct dead_letters *letters, const struct dead_letter_facts *facts)
+{
+    const char *owner = facts->sender;
+
+    if (!owner || *owner == '(')
+        owner = facts->recipient ? facts->recipient : "";
+    return share_get(&letters->shares, owner, share_owner_size(owner));
+}
+
+uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
+                         struct payload *payload)
+{
+    struct dead_letter *letter;
+
+    letters->counts[facts->reason]++;
+    letters->last_id++;
+    letter = letter_new(facts);
+    if (letter)
+        letter->share = share_for(letters, facts);
+    if (!letter || !letter->share) {
+        dead_letter_free(letter);
+        if (payload)
+            payload_deinit(payload);
+        return 0;
+    }
+    letter->id = letters->last_id;
+    if (payload)
+        set_payload(letters, letter, payload);
+    dead_letter_put(letters, letter);
+    return letters->last_id;
+}

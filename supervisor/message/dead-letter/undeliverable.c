@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/dead-letter/undeliverable.h"
+
+#include "shared/base/log.h"
+#include "supervisor/event/event.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/message/message-log.h"
+#include <errno.h>
+#include <stdio.h>
+
+/* Events per second: a flood of undeliverable messages must leave room for other events. */
+#define ANNOUNCED_MAX 50u
+
+static const char *text_of(const struct undeliverable *why)
+{
+    return why->text ? why->text : dead_letter_reason_to_string(why->reason);
+}
+
+static void announce(struct message_context *context, const struct envelope *envelope,
+                     const char *recipient, const struct undeliverable *why)
+{
+    const bool error = dead_letter_queue_of(why->reason) == DEAD_ERRORS;
+    char message[512];
+
+    if (!rate_take(&context->announced, loop_now(context->loop), ANNOUNCED_MAX, NULL))
+        return;
+    (void)snprintf(message, sizeof(message), "message %llu for %s, type '%.*s': %s%s%s",
+                   (unsigned long long)envelope->id, recipient, (int)envelope->topic.type_size,
+                   envelope->topic.type, dead_letter_reason_to_string(why->reason),
+                   why->text ? ": " : "", why->text ? why->text : "");
+    event_emit(context->events, (struct event){
+                                    .level = error ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG,
+                                    .type = error ? "letter.error" : "letter.dead",
+                                    .message = message,
+                                });
+}
+
+static void keep(struct message_context *context, struct envelope *envelope,
+                 const struct actor *recipient, const char *name, const struct undeliverable *why)
+{
+    const char *sender = actor_name_of(&context->actors, envelope->sender);
+    const struct dead_letter_facts facts = {
+        .reason = why->reason,
+        .sender = sender[0] != '\0' ? sender : NULL,
+        .recipient = name,
+        .sender_ref = envelope->sender,
+        .recipient_ref = recipient ? recipient->reference : envelope->to,
+        .topic = envelope->topic,
+        .message = envelope->id,
+        .sent_at = envelope->sent_at,
+        .code = why->code,
+        .text = why->text,
+        .attempts = envelope->attempt,
+        .deaths = why->deaths,
+        .n_deaths = why->n_deaths,
+    };
+
+    (void)dead_letter_add(&context->dead_letters, &facts, &envelope->payload);
+}
+
+void undeliverable_end(struct message_context *context, struct envelope *envelope,
+                       const struct actor *recipient, const struct undeliverable *why)
+{
+    const char *name = recipient ? recipient->name : actor_name_of(&context->actors, envelope->to);
+    const uint64_t ask = envelope->kind == PROTOCOL_MESSAGE ? envelope->ask : 0;
+
+    if (recipient && (recipient->log & ACTOR_LOG_UNHANDLED))
+        message_log(recipient, ACTOR_LOG_UNHANDLED,
+                    &(struct message_log_entry){.id = envelope->id,
+                                                .sender = envelope->sender,
+                                                .topic = &envelope->topic,
+                                                .text = text_of(why)});
+    announce(context, envelope, name, why);
+    keep(context, envelope, recipient, name, why);
+    envelope_free(envelope);
+    if (ask != 0)
+        ask_envelope_died(context, ask, why->error, text_of(why));
+}
+
+void undeliverable_end_gone(struct message_context *context, struct envelope *envelope, uint64_t to)
+{
+    const struct undeliverable why = {.reason = DEAD_GONE, .error = ENOENT};
+
+    envelope->to = to;
+    undeliverable_end(context, envelope, NULL, &why);
+}
+
+int undeliverable_refuse(const struct actor *to, struct envelope *envelope,
+                         const struct undeliverable *why, int result)
+{
+    undeliverable_end(to->context, envelope, to, why);
+    return result;
+}

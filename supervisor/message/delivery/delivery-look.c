@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What an actor's inbox holds, and what its worker has consumed of it. */
+
+#include "supervisor/message/delivery/delivery-private.h"
+#include <string.h>
+
+bool delivery_has_unhandled(const struct actor *actor, bool begun_too)
+{
+    const struct endpoint *endpoint = actor->inbox.endpoint;
+    struct ring_record record;
+    uint32_t at, head, taken, flags;
+
+    if (!endpoint)
+        return false;
+    at = delivery_gate_of(endpoint);
+    /* Partners: the worker's stores around each handler. Compared, not followed. */
+    head = atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_acquire);
+    taken = atomic_load_explicit(&endpoint->channel.theirs.header->taken, memory_order_relaxed);
+    while (ring_look(&endpoint->channel.out, &at, &record) == 0) {
+        if (record.kind != PROTOCOL_MESSAGE || !delivery_is_behind(at, actor->inbox.settled) ||
+            !delivery_is_behind(at, head) || (at == taken && !begun_too))
+            continue;
+        memcpy(&flags, (const uint8_t *)record.body + offsetof(struct protocol_message, flags),
+               sizeof(flags));
+        if (!(flags & PROTOCOL_MESSAGE_POOL))
+            return true;
+    }
+    return begun_too && actor->mailbox.n_in_hand > 0;
+}
+
+static uint64_t count_unnoticed(const struct endpoint *endpoint)
+{
+    uint32_t at = delivery_gate_of(endpoint);
+    struct ring_record record;
+    uint64_t n = 0;
+    /* Partner: the release store in the peer's ring_release(). Compared, not followed. */
+    const uint32_t head =
+        atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_acquire);
+
+    while (delivery_is_behind(head, at) && ring_look(&endpoint->channel.out, &at, &record) == 0)
+        n += record.kind == PROTOCOL_MESSAGE && !delivery_is_behind(at, head);
+    return n;
+}
+
+static uint64_t count_consumed(const struct actor *actor)
+{
+    return actor->counters.consumed +
+           (actor->inbox.endpoint ? count_unnoticed(actor->inbox.endpoint) : 0);
+}
+
+uint64_t delivery_consumed(const struct actor *actor)
+{
+    uint64_t n = count_consumed(actor);
+
+    list_for_each (node, &actor->stand_ins)
+        n += count_consumed(list_entry(node, struct actor, stand_in_link));
+    return n;
+}
+
+bool delivery_is_quiet(const struct actor *actor)
+{
+    const struct endpoint *endpoint = actor->inbox.endpoint;
+
+    if (!mailbox_idle(&actor->mailbox) || actor->mailbox.n_stashed > 0)
+        return false;
+    return !endpoint || endpoint->dead ||
+           atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_relaxed) ==
+               endpoint->channel.out.tail;
+}
+
+/* ---- flight recorder ---- */
+
+static bool read_taken(const struct endpoint *endpoint, uint32_t start, struct delivery_taken *ret)
+{
+    const struct ring_producer *ring = &endpoint->channel.out;
+    struct protocol_message message;
+    struct ring_record record;
+
+    /* Overwritten since. */
+    if (ring->tail - start > ring->size)
+        return false;
+    if (ring_look(ring, &start, &record) != 0 || record.kind != PROTOCOL_MESSAGE ||
+        protocol_get_message(record.body, record.size, &message) < 0)
+        return false;
+    *ret = (struct delivery_taken){
+        .id = message.id,
+        .sender = message.sender,
+        .sent_at = message.sent_at,
+        .topic = message.content.topic,
+    };
+    return true;
+}
+
+static bool is_listed(const struct delivery_taken *taken, size_t n, uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (taken[i].id == id)
+            return true;
+    return false;
+}
+
+/* Handlers that wait for something: their messages have left the inbox. The new number. */
+static size_t add_waiting(const struct actor *actor, struct delivery_taken *ret, size_t n,
+                          size_t max)
+{
+    list_for_each (node, &actor->mailbox.stash) {
+        const struct envelope *envelope = list_entry(node, struct envelope, link);
+
+        if (n == max)
+            break;
+        if (envelope->in_hand && !is_listed(ret, n, envelope->id))
+            ret[n++] = (struct delivery_taken){.id = envelope->id,
+                                               .sender = envelope->sender,
+                                               .sent_at = envelope->sent_at,
+                                               .topic = envelope->topic,
+                                               .in_hand = true};
+    }
+    return n;
+}
+
+size_t delivery_flight_recorder(struct actor *actor, struct delivery_taken *ret, size_t max)
+{
+    const struct endpoint *endpoint = actor->inbox.endpoint;
+    uint32_t at, start;
+    struct ring_record record;
+    size_t n = 0;
+
+    delivery_settle(actor);
+    at = delivery_gate_of(endpoint);
+    if (max > 0 && ring_look(&endpoint->channel.out, &at, &record) == 0) {
+        start = delivery_start_of(&record, at);
+        ret[0].in_hand = false;
+        if (at == atomic_load_explicit(&endpoint->channel.theirs.header->taken,
+                                       memory_order_relaxed) &&
+            read_taken(endpoint, start, &ret[0]))
+            ret[n++].in_hand = true;
+    }
+    n = add_waiting(actor, ret, n, max);
+    for (uint32_t i = 0; i < actor->inbox.n_recent && i < INBOX_RECENT && n < max; i++) {
+        start = actor->inbox.recent[(actor->inbox.n_recent - 1 - i) % INBOX_RECENT];
+        if (!read_taken(endpoint, start, &ret[n]))
+            break;
+        n += !is_listed(ret, n, ret[n].id);
+    }
+    return n;
+}

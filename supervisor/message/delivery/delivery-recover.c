@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "supervisor/event/death.h"
+#include "supervisor/message/actor-log.h"
+#include "supervisor/message/dead-letter/undeliverable.h"
+#include "supervisor/message/delivery/delivery-private.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/message/monitor.h"
+#include <errno.h>
+#include <string.h>
+
+/* ---- a message out of its record ---- */
+
+/* Those before it are not taken any more: messages are reported on in their order. */
+static struct envelope *take_kept(struct actor *actor, uint32_t cursor)
+{
+    struct list *node;
+
+    while ((node = list_first(&actor->blobs))) {
+        struct envelope *envelope = list_entry(node, struct envelope, link);
+
+        if (delivery_is_behind(envelope->cursor, cursor))
+            return NULL;
+        list_unlink(node);
+        if (envelope->cursor == cursor)
+            return envelope;
+        envelope_free(envelope);
+    }
+    return NULL;
+}
+
+static struct envelope *envelope_of(struct actor *actor, const struct protocol_message *message,
+                                    uint32_t cursor)
+{
+    struct envelope *envelope;
+
+    if (message->content.payload.form == PAYLOAD_BLOB)
+        return take_kept(actor, cursor);
+    envelope = envelope_new(PROTOCOL_MESSAGE, &message->content.topic);
+    if (!envelope)
+        return NULL;
+    if (payload_set(&envelope->payload, message->content.payload.data,
+                    (size_t)message->content.payload.size) < 0)
+        return envelope_free(envelope);
+    envelope->id = message->id;
+    envelope->sender = message->sender;
+    envelope->ask = message->ask;
+    envelope->timer = message->timer;
+    envelope->sent_at = message->sent_at;
+    envelope->flags = message->flags;
+    envelope->attempt = message->attempt;
+    return envelope;
+}
+
+/* There is no memory to make it a message. */
+static void lose(struct actor *actor, const struct protocol_message *message)
+{
+    actor_log(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
+    ask_envelope_died(actor->context, message->ask, ENOMEM, "out of memory");
+}
+
+/* ---- what a worker says about its messages ---- */
+
+/* There is more room afterwards: whoever waits for that goes on, also what is for the pool. */
+static void take_stashed(struct actor *actor, struct envelope *envelope)
+{
+    struct actor *pool = actor->pool;
+
+    mailbox_take(&actor->mailbox, envelope);
+    actor_wake(actor);
+    if (pool && !mailbox_idle(&pool->mailbox))
+        actor_wake(pool);
+}
+
+int delivery_claim(struct actor *actor, uint64_t id, struct envelope **ret)
+{
+    const uint32_t gate = delivery_gate_of(actor->inbox.endpoint);
+    uint32_t at = delivery_is_behind(actor->inbox.settled, gate) ? actor->inbox.settled : gate;
+    struct protocol_message message;
+    struct ring_record record;
+
+    *ret = mailbox_stashed(&actor->mailbox, id);
+    if (*ret) {
+        take_stashed(actor, *ret);
+        return 0;
+    }
+    /* Forward only: every record is passed once, whatever a worker says. */
+    while (ring_look(&actor->inbox.endpoint->channel.out, &at, &record) == 0) {
+        if (record.kind != PROTOCOL_MESSAGE ||
+            protocol_get_message(record.body, record.size, &message) < 0 || message.id != id)
+            continue;
+        actor->inbox.settled = at;
+        *ret = envelope_of(actor, &message, at);
+        if (!*ret)
+            lose(actor, &message);
+        return *ret ? 0 : -ENOMEM;
+    }
+    return -EBADMSG;
+}
+
+int delivery_stash(struct actor *actor, const struct protocol_stash *stash)
+{
+    struct envelope *envelope = mailbox_stashed(&actor->mailbox, stash->message);
+    int r;
+
+    if (!envelope) {
+        r = delivery_claim(actor, stash->message, &envelope);
+        if (r < 0)
+            return r;
+        mailbox_add_stash(&actor->mailbox, envelope);
+    }
+    mailbox_set_in_hand(&actor->mailbox, envelope, stash->flags & PROTOCOL_STASH_IN_HAND);
+    return 0;
+}
+
+int delivery_unstash(struct actor *actor, uint64_t id)
+{
+    struct envelope *envelope = mailbox_stashed(&actor->mailbox, id);
+
+    if (!envelope)
+        return -EBADMSG;
+    take_stashed(actor, envelope);
+    envelope_free(envelope);
+    return 0;
+}
+
+/* ---- after a death ---- */
+
+void delivery_settle(struct actor *actor)
+{
+    struct endpoint *endpoint = actor->inbox.endpoint;
+    uint32_t at = delivery_gate_of(endpoint);
+    struct ring_record record;
+    /* Partner: the release store in the peer's ring_release(); it is dead, the order is certain. */
+    const uint32_t head =
+        atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_acquire);
+
+    while (delivery_is_behind(head, at)) {
+        uint32_t next = at;
+        if (ring_look(&endpoint->channel.out, &next, &record) != 0 ||
+            delivery_is_behind(next, head))
+            break;
+        delivery_on_consumed(actor, &record, next);
+        at = next;
+    }
+    atomic_store_explicit(&endpoint->gate, at, memory_order_relaxed);
+    endpoint->checking = false;
+}
+
+/* Of the workers that had it in hand, the last one first in the log. Their number. */
+static size_t find_killed(const struct actor *actor, const struct envelope *envelope,
+                          struct death *death, struct death *ret[DEAD_LETTER_DEATHS_MAX])
+{
+    const size_t n =
+        death_log_find_message(actor->context->deaths, envelope->id, ret, DEAD_LETTER_DEATHS_MAX);
+
+    if (n > 0 || !death)
+        return n;
+    ret[0] = death;
+    return 1;
+}
+
+/* By the policy for what was in hand: it is in `back` afterwards, or in the error queue. */
+static void retry_or_drop(struct actor *actor, struct envelope *envelope, struct list *back,
+                          struct death *death)
+{
+    const struct actor_policy policy = actor_policy(actor);
+    struct death *deaths[DEAD_LETTER_DEATHS_MAX];
+    struct actor *self = actor_self(actor);
+
+    envelope->attempt++;
+    envelope->in_hand = false;
+    if (policy.on_crash == CONFIG_ON_CRASH_RETRY && envelope->attempt <= policy.message_retries) {
+        envelope->flags |= PROTOCOL_MESSAGE_REDELIVERED;
+        self->counters.redelivered++;
+        list_push_back(back, &envelope->link);
+        return;
+    }
+    const struct undeliverable why = {
+        .reason = DEAD_CRASH,
+        .error = ECONNRESET,
+        .text = death ? death->detail : NULL,
+        .deaths = deaths,
+        .n_deaths = find_killed(actor, envelope, death, deaths),
+    };
+    undeliverable_end(actor->context, envelope, self, &why);
+}
+
+static void collect_stash(struct actor *actor, struct list *back, struct death *death)
+{
+    struct list *node;
+
+    while ((node = list_first(&actor->mailbox.stash))) {
+        struct envelope *envelope = list_entry(node, struct envelope, link);
+        mailbox_take(&actor->mailbox, envelope);
+        if (envelope->in_hand)
+            retry_or_drop(actor, envelope, back, death);
+        else
+            list_push_back(back, &envelope->link);
+    }
+}
+
+static void collect_ring(struct actor *actor, struct list *back, struct death *death)
+{
+    const struct endpoint *endpoint = actor->inbox.endpoint;
+    uint32_t at = delivery_gate_of(endpoint);
+    /* Partner: the worker's store before each handler. Compared, not followed. */
+    const uint32_t taken =
+        atomic_load_explicit(&endpoint->channel.theirs.header->taken, memory_order_relaxed);
+    struct protocol_message message;
+    struct ring_record record;
+
+    while (ring_look(&endpoint->channel.out, &at, &record) == 0) {
+        struct envelope *envelope;
+
+        if (record.kind != PROTOCOL_MESSAGE || !delivery_is_behind(at, actor->inbox.settled) ||
+            protocol_get_message(record.body, record.size, &message) < 0)
+            continue;
+        envelope = envelope_of(actor, &message, at);
+        if (!envelope) {
+            lose(actor, &message);
+            continue;
+        }
+        if (taken == at)
+            retry_or_drop(actor, envelope, back, death);
+        else
+            list_push_back(back, &envelope->link);
+    }
+}
+
+static void drop_answers(struct actor *actor)
+{
+    struct list *node;
+
+    while ((node = list_first(&actor->mailbox.answers))) {
+        struct envelope *envelope = list_entry(node, struct envelope, link);
+        mailbox_take(&actor->mailbox, envelope);
+        envelope_free(envelope);
+    }
+}
+
+void delivery_recover(struct actor *actor, struct death *death)
+{
+    struct actor *pool = actor->pool, *self = actor_self(actor);
+    struct list back = LIST_INIT(back);
+    struct list *node;
+
+    delivery_set_up(actor, false);
+    ask_drop_all(actor);
+    monitor_drop_all(actor);
+    drop_answers(actor);
+    list_unlink(&actor->blocked_link);
+    if (!actor->inbox.endpoint)
+        return;
+    delivery_settle(actor);
+    collect_stash(actor, &back, death);
+    collect_ring(actor, &back, death);
+    /* The last one first: each goes before all others. */
+    while ((node = list_first(&back))) {
+        struct envelope *envelope = list_entry(back.prev, struct envelope, link);
+        struct actor *to = pool && (envelope->flags & PROTOCOL_MESSAGE_POOL) ? pool : self;
+
+        list_unlink(&envelope->link);
+        mailbox_add_front(&to->mailbox, envelope);
+        if (to != actor)
+            actor_wake(to);
+    }
+    while ((node = list_first(&actor->blobs))) {
+        list_unlink(node);
+        envelope_free(list_entry(node, struct envelope, link));
+    }
+    actor->inbox.n_messages = actor->inbox.n_pooled = 0;
+    actor->inbox.endpoint = NULL;
+    if (self == actor)
+        return;
+    self->counters.consumed += actor->counters.consumed;
+    actor->counters.consumed = 0;
+    actor_release_place(actor);
+}

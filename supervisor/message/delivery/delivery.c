@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/delivery/delivery.h"
+
+#include "supervisor/message/actor-log.h"
+#include "supervisor/message/dead-letter/undeliverable.h"
+#include "supervisor/message/delivery/delivery-private.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/message/message-log.h"
+#include "supervisor/message/router.h"
+#include <errno.h>
+#include <string.h>
+
+void delivery_review_in_pool(struct actor *actor)
+{
+    if (actor->pool)
+        least_loaded_review(actor->pool->members, actor);
+}
+
+/* ---- into the mailbox ---- */
+
+static void drop_oldest(struct actor *to, uint64_t bytes)
+{
+    const struct undeliverable why = {
+        .reason = DEAD_DROPPED, .error = ENOBUFS, .text = "dropped for a later one"};
+    struct envelope *oldest;
+
+    while (!actor_has_room(to, bytes) && (oldest = mailbox_oldest(&to->mailbox))) {
+        mailbox_take(&to->mailbox, oldest);
+        undeliverable_end(to->context, oldest, to, &why);
+    }
+}
+
+int delivery_enqueue(struct actor *to, struct envelope *envelope)
+{
+    const struct undeliverable full = {
+        .reason = DEAD_MAILBOX_FULL, .error = ENOBUFS, .text = "the mailbox is full"};
+    const uint64_t bytes = envelope_bytes(envelope);
+
+    if (actor_policy(to).overflow == CONFIG_OVERFLOW_DROP_OLDEST)
+        drop_oldest(to, bytes);
+    if (!actor_has_room(to, bytes))
+        return undeliverable_refuse(to, envelope, &full, ROUTER_E_FULL);
+    mailbox_add(&to->mailbox, envelope);
+    if (!to->inbox.full)
+        actor_wake(to);
+    return 0;
+}
+
+int delivery_to_inbox(struct actor *actor, struct envelope *envelope)
+{
+    if (actor_is_direct(actor) && !actor->inbox.full && delivery_send(actor, envelope) == 0)
+        return 0;
+    return delivery_enqueue(actor, envelope);
+}
+
+/* ---- writing records ---- */
+
+int delivery_send(struct actor *actor, struct envelope *envelope)
+{
+    struct payload_wire wire = {.form = PAYLOAD_INLINE};
+    int r;
+
+    r = delivery_write(actor, envelope, &wire);
+    if (r == ENDPOINT_E_FULL)
+        actor->inbox.full = true;
+    if (r != 0)
+        return r;
+    if (envelope->kind == PROTOCOL_MESSAGE)
+        delivery_note_sent(actor, &(struct protocol_message){.id = envelope->id,
+                                                             .sender = envelope->sender,
+                                                             .ask = envelope->ask,
+                                                             .flags = envelope->flags,
+                                                             .content.topic = envelope->topic});
+    if (wire.form == PAYLOAD_INLINE || envelope->kind != PROTOCOL_MESSAGE) {
+        envelope_free(envelope);
+        return 0;
+    }
+    /* The descriptor is needed again should the worker die before it has read the message. */
+    envelope->cursor = actor->inbox.endpoint->channel.out.tail;
+    list_push_back(&actor->blobs, &envelope->link);
+    return 0;
+}
+
+void delivery_note_sent(struct actor *actor, const struct protocol_message *message)
+{
+    actor->counters.delivered++;
+    actor->inbox.n_messages++;
+    if (actor->inbox_watched)
+        actor->class->inbox_used(actor);
+    if (message->ask != 0) {
+        struct ask *ask = ask_get(&actor->context->asks, message->ask);
+        if (ask)
+            ask_handed(ask, actor_self(actor)->reference);
+    }
+    if (message->flags & PROTOCOL_MESSAGE_POOL) {
+        actor->inbox.n_pooled++;
+        delivery_review_in_pool(actor);
+    }
+    if (actor->log != 0)
+        message_log(actor, ACTOR_LOG_DISPATCHED,
+                    &(struct message_log_entry){.id = message->id,
+                                                .sender = message->sender,
+                                                .topic = &message->content.topic});
+}
+
+/* ---- feeding ---- */
+
+bool delivery_must_read_first(struct actor *actor)
+{
+    actor->inbox.held_up = !actor_answer_fits(actor, 0);
+    return actor->inbox.held_up;
+}
+
+static void let_go_on(struct actor *actor)
+{
+    if (!actor->inbox.held_up || !actor->inbox.endpoint || !actor_answer_fits(actor, 0))
+        return;
+    actor->inbox.held_up = false;
+    endpoint_resume(actor->inbox.endpoint);
+}
+
+/* The supervisor has no memory or descriptor to hand it over. */
+static void give_up(struct actor *actor, struct envelope *envelope, int error)
+{
+    const struct undeliverable why = {
+        .reason = DEAD_NO_MEMORY, .error = -error, .text = strerror(-error)};
+
+    actor_log(actor, LOG_LEVEL_WARNING, "a message cannot be handed over: %s", strerror(-error));
+    undeliverable_end(actor->context, envelope, actor, &why);
+}
+
+bool delivery_feed_one(struct actor *from, struct actor *to, struct envelope *envelope)
+{
+    const bool answer = envelope->place == ENVELOPE_ANSWERS;
+    int r;
+
+    mailbox_take(&from->mailbox, envelope);
+    r = delivery_send(to, envelope);
+    if (r == 0)
+        return true;
+    if (r < 0 && !to->inbox.endpoint->dead) {
+        give_up(from, envelope, r);
+        return true;
+    }
+    if (answer)
+        mailbox_add_answer_front(&from->mailbox, envelope);
+    else
+        mailbox_add_front(&from->mailbox, envelope);
+    return false;
+}
+
+/* What needs more room than a message would never find any if messages took what there is. */
+static bool is_reserved(const struct actor *actor)
+{
+    return actor->inbox.owed ||
+           (actor->class->inbox_reserved && actor->class->inbox_reserved(actor));
+}
+
+void delivery_feed_inbox(struct actor *actor)
+{
+    struct envelope *envelope;
+
+    if (actor->inbox.full && is_reserved(actor))
+        return;
+    if (actor->inbox.endpoint && !actor->inbox.endpoint->wants_space)
+        actor->inbox.full = false;
+    while (actor->inbox.endpoint && !actor->inbox.full &&
+           (envelope = mailbox_next(&actor->mailbox, !actor_takes_messages(actor))))
+        if (!delivery_feed_one(actor, actor, envelope))
+            break;
+    let_go_on(actor);
+    delivery_review_in_pool(actor);
+}
+
+/* ---- told by its rings ---- */
+
+void delivery_on_space(struct actor *actor)
+{
+    struct actor *pool = actor->pool;
+
+    (void)endpoint_advance(actor->inbox.endpoint);
+    actor_wake(actor); /* at the end of the turn: jobs come first */
+    if (pool && !mailbox_idle(&pool->mailbox))
+        actor_wake(pool);
+}
+
+void delivery_on_consumed(struct actor *actor, const struct ring_record *record, uint32_t cursor)
+{
+    struct list *kept = list_first(&actor->blobs);
+    uint32_t flags;
+
+    /* Cursors come round: one that stood still would lie ahead of all others some day. */
+    if ((int32_t)(cursor - actor->inbox.settled) > 0)
+        actor->inbox.settled = cursor;
+    if (record->kind != PROTOCOL_MESSAGE)
+        return;
+    actor->counters.consumed++;
+    actor->inbox.n_messages--;
+    actor->inbox.recent[actor->inbox.n_recent++ % INBOX_RECENT] = delivery_start_of(record, cursor);
+    if (kept && list_entry(kept, struct envelope, link)->cursor == cursor) {
+        list_unlink(kept);
+        envelope_free(list_entry(kept, struct envelope, link));
+    }
+    memcpy(&flags, (const uint8_t *)record->body + offsetof(struct protocol_message, flags),
+           sizeof(flags));
+    if (flags & PROTOCOL_MESSAGE_POOL) {
+        actor->inbox.n_pooled--;
+        delivery_review_in_pool(actor);
+    }
+}
+
+/* ---- its rings ---- */
+
+void delivery_attach(struct actor *actor, struct endpoint *endpoint)
+{
+    actor->inbox =
+        (struct inbox){.endpoint = endpoint, .control = actor->paused ? MEMORY_CONTROL_PAUSE : 0};
+    if (actor->inbox.control != 0)
+        endpoint_set_control(endpoint, actor->inbox.control);
+}
+
+void delivery_set_up(struct actor *actor, bool up)
+{
+    struct actor *pool = actor->pool;
+
+    if (actor->up == up)
+        return;
+    actor->up = up;
+    delivery_review_in_pool(actor);
+    if (!up)
+        return;
+    actor_wake(actor);
+    if (pool)
+        actor_wake(pool);
+}
+
+void delivery_pause(struct actor *actor)
+{
+    struct inbox *inbox = &actor->inbox;
+
+    actor->paused = true;
+    if (inbox->endpoint)
+        endpoint_set_control(inbox->endpoint, inbox->control |= MEMORY_CONTROL_PAUSE);
+}
+
+void delivery_resume(struct actor *actor)
+{
+    struct inbox *inbox = &actor->inbox;
+
+    actor->paused = false;
+    if (inbox->endpoint)
+        endpoint_set_control(inbox->endpoint, inbox->control &= ~(uint32_t)MEMORY_CONTROL_PAUSE);
+    if (actor->class->inbox_used)
+        actor->class->inbox_used(actor);
+    actor_wake(actor);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/delivery/stand-in.h"
+
+#include "supervisor/message/actor.h"
+#include "supervisor/message/ask/ask.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/monitor.h"
+
+static void swap_workers(struct actor *a, struct actor *b)
+{
+    const struct inbox inbox = a->inbox;
+
+    actor_unblock(a);
+    actor_unblock(b);
+    a->inbox = b->inbox;
+    b->inbox = inbox;
+    list_swap(&a->blobs, &b->blobs);
+    mailbox_swap_worker(&a->mailbox, &b->mailbox);
+    ask_swap_all(a, b);
+    monitor_swap_all(a, b);
+}
+
+void stand_in_swap(struct actor *stand_in, bool dying)
+{
+    struct actor *place = stand_in->identity;
+    const bool wait = delivery_has_unhandled(place, dying);
+
+    delivery_set_up(place, false);
+    delivery_set_up(stand_in, false);
+    swap_workers(place, stand_in);
+    stand_in->paused = place->paused;
+    if (place->paused)
+        delivery_pause(place);
+    place->waits_for = wait ? stand_in : NULL;
+    actor_wake(place);
+    actor_wake(stand_in);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/exchange/exchange-actor.h"
+
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor-name.h"
+#include "supervisor/message/dead-letter/undeliverable.h"
+#include "supervisor/message/exchange/forward.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/message/router.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Exchanges that a message may pass through; one that passes more is taken to go in a circle. */
+#define HOPS_MAX 8u
+
+/* ---- fan-out ---- */
+
+struct fan_out {
+    struct message_context *context;
+    struct envelope *envelope;
+    unsigned n_lost;
+};
+
+static void send_copy(void *userdata, uint64_t reference)
+{
+    struct fan_out *out = userdata;
+    struct envelope *copy = envelope_copy(out->envelope);
+
+    if (!copy) {
+        out->n_lost++;
+        ask_envelope_died(out->context, out->envelope->ask, ENOMEM, "out of memory");
+        return;
+    }
+    copy->id = message_context_next_id(out->context);
+    copy->flags |= PROTOCOL_MESSAGE_EXCHANGE;
+    copy->hops++;
+    (void)router_send_to(out->context, reference, copy);
+}
+
+static void count_copy(void *userdata, uint64_t reference)
+{
+    (void)reference;
+    ++*(unsigned *)userdata;
+}
+
+/* Counts the copies of an ask before the first can fail it. 0, -EBUSY or -ENOMEM. */
+static int share_ask(struct actor *actor, const struct envelope *envelope)
+{
+    struct ask *ask = ask_get(&actor->context->asks, envelope->ask);
+    unsigned n = 0;
+
+    if (!ask || exchange_route(actor->owner, &envelope->topic, count_copy, &n) <= 0 || n == 1)
+        return 0;
+    return ask_share(ask, n);
+}
+
+static int refuse(struct actor *actor, struct envelope *envelope, enum dead_letter_reason reason,
+                  int error, const char *text)
+{
+    const struct undeliverable why = {.reason = reason, .error = error, .text = text};
+    int result = ROUTER_E_NO_MATCH;
+
+    if (reason == DEAD_MAILBOX_FULL)
+        result = ROUTER_E_FULL;
+    else if (reason == DEAD_NO_MEMORY)
+        result = ROUTER_E_MEMORY;
+    return undeliverable_refuse(actor, envelope, &why, result);
+}
+
+/* The message becomes one dead letter for all copies that could not be made. */
+static int refuse_copies(struct actor *actor, struct envelope *envelope, unsigned n)
+{
+    char text[96];
+
+    (void)snprintf(text, sizeof(text), "%u of its copies are lost: out of memory or descriptors",
+                   n);
+    envelope->ask = 0; /* each copy has been counted */
+    return refuse(actor, envelope, DEAD_NO_MEMORY, ENOMEM, text);
+}
+
+static int hand_to_subscribers(struct actor *actor, struct envelope *envelope)
+{
+    struct fan_out out = {.context = actor->context, .envelope = envelope};
+    int r;
+
+    if (envelope->hops >= HOPS_MAX)
+        return refuse(actor, envelope, DEAD_LOOP, ELOOP, "it went through too many exchanges");
+    r = share_ask(actor, envelope);
+    if (r == -EBUSY)
+        return refuse(actor, envelope, DEAD_MAILBOX_FULL, EBUSY,
+                      "too many open asks: each who gets one counts");
+    if (r == 0)
+        r = exchange_route(actor->owner, &envelope->topic, send_copy, &out);
+    if (r == 0)
+        return refuse(actor, envelope, DEAD_NO_MATCH, ENOENT, "nobody has subscribed to it");
+    if (r < 0)
+        return refuse(actor, envelope, DEAD_NO_MEMORY, ENOMEM, strerror(ENOMEM));
+    if (out.n_lost > 0)
+        return refuse_copies(actor, envelope, out.n_lost);
+    envelope_free(envelope);
+    return 0;
+}
+
+/* ---- life ---- */
+
+static void free_exchange(struct actor *actor)
+{
+    struct exchange *exchange = actor->owner;
+
+    exchange_deinit(exchange);
+    free(exchange);
+    actor->context->n_exchanges--;
+}
+
+static const struct actor_class EXCHANGE_ACTOR = {
+    .kind = ACTOR_EXCHANGE,
+    .deliver = forward_deliver,
+    .feed = forward_feed,
+    .hand_on = hand_to_subscribers,
+    .free_owner = free_exchange,
+};
+
+int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
+                       enum exchange_kind kind)
+{
+    struct exchange *exchange;
+    struct actor *actor;
+    int r;
+
+    if (context->n_exchanges >= EXCHANGES_MAX)
+        return ACTOR_E_TOO_MANY;
+    exchange = malloc(sizeof(*exchange));
+    if (!exchange)
+        return -ENOMEM;
+    exchange_init(exchange, kind);
+    r = actor_new(
+        &actor, context,
+        &(struct actor_options){.class = &EXCHANGE_ACTOR, .owner = exchange, .name = name});
+    if (r < 0) {
+        free(exchange);
+        return r;
+    }
+    context->n_exchanges++;
+    r = actor_register(actor, name);
+    if (r != 0) {
+        actor_end(actor, "it was never there");
+        return r;
+    }
+    *ret = actor;
+    return 0;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/exchange/exchange.h"
+
+#include "supervisor/message/exchange/exchange-private.h"
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const KINDS[_EXCHANGE_N_KINDS] = {
+    [EXCHANGE_SINGLE] = "single",           [EXCHANGE_TYPED_SINGLE] = "typed_single",
+    [EXCHANGE_TYPED_MULTI] = "typed_multi", [EXCHANGE_ROUTING_KEY] = "routing_key",
+    [EXCHANGE_PATTERN] = "pattern",
+};
+
+const char *exchange_kind_to_string(enum exchange_kind kind)
+{
+    return KINDS[kind];
+}
+
+int exchange_kind_from_string(enum exchange_kind *ret, const char *text)
+{
+    for (unsigned i = 0; i < _EXCHANGE_N_KINDS; i++)
+        if (strcmp(KINDS[i], text) == 0) {
+            *ret = (enum exchange_kind)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+void exchange_init(struct exchange *exchange, enum exchange_kind kind)
+{
+    *exchange = (struct exchange){.kind = kind};
+    list_init(&exchange->subscriptions);
+    list_init(&exchange->cursors);
+}
+
+void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t actor)
+{
+    *subscriber = (struct exchange_subscriber){.actor = actor};
+    list_init(&subscriber->subscriptions);
+}
+
+/* ---- who is subscribed ------------------------------------------------------------------------
+ */
+
+static int compare_owned(const void *a, const void *b)
+{
+    const struct exchange_subscription *left = a, *right = b;
+    const uint64_t actor = left->subscriber->actor, other = right->subscriber->actor;
+
+    if (actor != other)
+        return actor < other ? -1 : 1;
+    return (left->bucket > right->bucket) - (left->bucket < right->bucket);
+}
+
+static struct exchange_subscription *find_own(const struct exchange *exchange,
+                                              struct exchange_subscriber *subscriber,
+                                              struct exchange_bucket *bucket)
+{
+    const struct exchange_subscription like = {.subscriber = subscriber, .bucket = bucket};
+    void *const *node = tfind(&like, &exchange->owned, compare_owned);
+
+    return node ? *node : NULL;
+}
+
+/* What a subscription to this bucket would replace; NULL = nothing. */
+static struct exchange_subscription *find_replaced(const struct exchange *exchange,
+                                                   struct exchange_subscriber *subscriber,
+                                                   struct exchange_bucket *bucket)
+{
+    if (!bucket)
+        return NULL;
+    if (exchange->kind == EXCHANGE_SINGLE || exchange->kind == EXCHANGE_TYPED_SINGLE)
+        return list_entry(list_first(&bucket->subscriptions), struct exchange_subscription,
+                          bucket_link);
+    return find_own(exchange, subscriber, bucket);
+}
+
+/* Out of all lists; the tree of owners has been seen to. */
+static void subscription_free(struct exchange_subscription *subscription)
+{
+    struct exchange *exchange = subscription->exchange;
+    struct exchange_bucket *bucket = subscription->bucket;
+
+    list_cursors_pass(&exchange->cursors, &subscription->link);
+    list_unlink(&subscription->link);
+    list_unlink(&subscription->bucket_link);
+    list_unlink(&subscription->actor_link);
+    subscription->subscriber->n_subscriptions--;
+    subscription->subscriber->effort -= subscription->effort;
+    exchange->n_subscriptions--;
+    exchange->effort -= subscription->effort;
+    free(subscription);
+    if (list_empty(&bucket->subscriptions))
+        exchange_bucket_free(exchange, bucket);
+}
+
+static void subscription_end(struct exchange_subscription *subscription)
+{
+    tdelete(subscription, &subscription->exchange->owned, compare_owned);
+    subscription_free(subscription);
+}
+
+/* Into the lists: in the place of what it replaces, or at the end. */
+static void subscription_place(struct exchange_subscription *subscription,
+                               struct exchange_subscription *replaced)
+{
+    struct exchange *exchange = subscription->exchange;
+    struct exchange_subscriber *subscriber = subscription->subscriber;
+
+    if (replaced) {
+        subscription->sequence = replaced->sequence;
+        list_push_front(&replaced->link, &subscription->link);
+        list_push_front(&replaced->bucket_link, &subscription->bucket_link);
+    } else {
+        subscription->sequence = ++exchange->sequence;
+        list_push_back(&exchange->subscriptions, &subscription->link);
+        list_push_back(&subscription->bucket->subscriptions, &subscription->bucket_link);
+    }
+    list_push_back(&subscriber->subscriptions, &subscription->actor_link);
+    subscriber->n_subscriptions++;
+    subscriber->effort += subscription->effort;
+    exchange->n_subscriptions++;
+    exchange->effort += subscription->effort;
+}
+
+static int subscription_insert(struct exchange_subscription *subscription,
+                               struct exchange_subscription *replaced)
+{
+    struct exchange *exchange = subscription->exchange;
+    void **node = tsearch(subscription, &exchange->owned, compare_owned);
+
+    if (!node)
+        return -ENOMEM;
+    /* The same actor's: the entry is found, and from now on stands for the new one. */
+    if (*node == replaced)
+        *node = subscription;
+    else if (replaced)
+        tdelete(replaced, &exchange->owned, compare_owned);
+    subscription_place(subscription, replaced);
+    if (replaced)
+        subscription_free(replaced);
+    return 0;
+}
+
+/* What a subscription costs the messages that it does not get. */
+static uint32_t effort_of(const struct exchange *exchange, const struct topic *label)
+{
+    if (exchange->kind != EXCHANGE_PATTERN || !label->key ||
+        !exchange_is_pattern(label->key, label->key_size))
+        return 0;
+    return exchange_pattern_effort(label->key, label->key_size);
+}
+
+static int subscribe_to(struct exchange *exchange, struct exchange_subscriber *subscriber,
+                        struct exchange_bucket *bucket, const struct topic *topic)
+{
+    struct exchange_subscription *replaced = NULL, *subscription;
+    struct topic copy;
+    int r;
+
+    if (!list_empty(&bucket->subscriptions))
+        replaced = find_replaced(exchange, subscriber, bucket);
+    subscription = exchange_new_with_topic(sizeof(*subscription), topic, &copy);
+    if (!subscription)
+        return -ENOMEM;
+    subscription->exchange = exchange;
+    subscription->subscriber = subscriber;
+    subscription->bucket = bucket;
+    subscription->topic = copy;
+    subscription->effort = effort_of(exchange, &bucket->topic);
+    r = subscription_insert(subscription, replaced);
+    if (r < 0)
+        free(subscription);
+    return r;
+}
+
+int exchange_subscribe(struct exchange *exchange, struct exchange_subscriber *subscriber,
+                       const struct topic *topic)
+{
+    const struct topic label = exchange_label(exchange, topic);
+    struct exchange_bucket *bucket = exchange_find_bucket(exchange, &label);
+    const struct exchange_subscription *replaced = find_replaced(exchange, subscriber, bucket);
+    int r;
+
+    if (!replaced && exchange->n_subscriptions >= EXCHANGE_SUBSCRIPTIONS_MAX)
+        return EXCHANGE_E_FULL;
+    if (!(replaced && replaced->subscriber == subscriber) &&
+        subscriber->n_subscriptions >= EXCHANGE_PER_ACTOR_MAX)
+        return EXCHANGE_E_FULL;
+    if (!replaced && (exchange->effort + effort_of(exchange, &label) > EXCHANGE_EFFORT_MAX ||
+                      subscriber->effort + effort_of(exchange, &label) > EXCHANGE_EFFORT_ACTOR_MAX))
+        return EXCHANGE_E_FULL;
+    if (!bucket) {
+        bucket = exchange_bucket_new(exchange, &label);
+        if (!bucket)
+            return -ENOMEM;
+    }
+    r = subscribe_to(exchange, subscriber, bucket, topic);
+    if (r < 0 && list_empty(&bucket->subscriptions))
+        exchange_bucket_free(exchange, bucket);
+    return r;
+}
+
+bool exchange_unsubscribe(struct exchange *exchange, struct exchange_subscriber *subscriber,
+                          const struct topic *topic)
+{
+    const struct topic label = exchange_label(exchange, topic);
+    struct exchange_bucket *bucket = exchange_find_bucket(exchange, &label);
+    struct exchange_subscription *own = bucket ? find_own(exchange, subscriber, bucket) : NULL;
+
+    if (!own)
+        return false;
+    subscription_end(own);
+    return true;
+}
+
+void exchange_forget(struct exchange_subscriber *subscriber)
+{
+    list_for_each_safe (node, &subscriber->subscriptions)
+        subscription_end(list_entry(node, struct exchange_subscription, actor_link));
+}
+
+void exchange_deinit(struct exchange *exchange)
+{
+    list_cursors_end(&exchange->cursors);
+    list_for_each_safe (node, &exchange->subscriptions)
+        subscription_end(list_entry(node, struct exchange_subscription, link));
+    free(exchange->description);
+    exchange->description = NULL;
+}
+
+int exchange_describe(struct exchange *exchange, const char *description)
+{
+    char *copy = strdup(description);
+
+    if (!copy)
+        return -ENOMEM;
+    free(exchange->description);
+    exchange->description = copy;
+    return 0;
+}
+
+int exchange_change(struct exchange *exchange, enum exchange_kind kind)
+{
+    struct exchange changed;
+    int result = 0;
+
+    /* All subscriptions get new numbers: a list that is being written ends here. */
+    list_cursors_end(&exchange->cursors);
+    exchange_init(&changed, kind);
+    list_for_each_safe (node, &exchange->subscriptions) {
+        struct exchange_subscription *old = list_entry(node, struct exchange_subscription, link);
+        struct exchange_subscriber *subscriber = old->subscriber;
+        int r = 0;
+
+        /* The bounds count it once: gone from here before it is there, but for its topic. */
+        subscriber->n_subscriptions--;
+        subscriber->effort -= old->effort;
+        r = exchange_subscribe(&changed, subscriber, &old->topic);
+        subscriber->n_subscriptions++;
+        subscriber->effort += old->effort;
+        if (r < 0)
+            result = r;
+        subscription_end(old);
+    }
+    /* Everybody points at the exchange in its place. */
+    list_for_each (node, &changed.subscriptions)
+        list_entry(node, struct exchange_subscription, link)->exchange = exchange;
+    exchange->kind = kind;
+    exchange->buckets = changed.buckets;
+    exchange->owned = changed.owned;
+    exchange->patterns = changed.patterns;
+    exchange->n_subscriptions = changed.n_subscriptions;
+    exchange->effort = changed.effort;
+    exchange->sequence = changed.sequence;
+    list_init(&exchange->subscriptions);
+    if (!list_empty(&changed.subscriptions))
+        list_insert_between(&exchange->subscriptions, changed.subscriptions.prev,
+                            changed.subscriptions.next);
+    return result;
+}

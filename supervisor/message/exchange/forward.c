@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/exchange/forward.h"
+
+#include "supervisor/message/actor.h"
+#include "supervisor/message/dead-letter/undeliverable.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/router.h"
+#include <errno.h>
+
+/* Copies per turn of what has waited: a fraction of a millisecond of work. */
+#define COPIES_PER_TURN 250
+
+static bool is_open(const struct actor *actor)
+{
+    return !actor->paused && mailbox_idle(&actor->mailbox);
+}
+
+int forward_deliver(struct actor *actor, struct envelope *envelope)
+{
+    return is_open(actor) ? actor->class->hand_on(actor, envelope)
+                          : delivery_enqueue(actor, envelope);
+}
+
+void forward_feed(struct actor *actor)
+{
+    const struct exchange *exchange = actor_exchange(actor);
+    const size_t copies = 1 + (exchange ? exchange->n_subscriptions : 0);
+    struct envelope *envelope;
+
+    for (size_t n = 0; !actor->paused && (envelope = mailbox_oldest(&actor->mailbox));
+         n += copies) {
+        if (n >= COPIES_PER_TURN) {
+            actor_wake(actor);
+            return;
+        }
+        mailbox_take(&actor->mailbox, envelope);
+        (void)actor->class->hand_on(actor, envelope);
+    }
+}
+
+int forward_to_resolved(struct actor *actor, struct envelope *envelope)
+{
+    struct undeliverable why = {.reason = DEAD_GONE, .error = ENOENT};
+    struct actor *to;
+    int r;
+
+    r = actor->class->resolve(actor, &envelope->topic, &to, &why.text);
+    if (r == 0)
+        return router_send(to, envelope);
+    if (r < 0) {
+        why.reason = DEAD_NO_MEMORY;
+        why.error = -r;
+        r = ROUTER_E_MEMORY;
+    }
+    return undeliverable_refuse(actor, envelope, &why, r);
+}
+
+struct actor *forward_find_mailbox(struct actor *to, const struct topic *topic)
+{
+    const char *reason;
+
+    while (to->class->resolve && is_open(to))
+        if (to->class->resolve(to, topic, &to, &reason) != 0)
+            return NULL;
+    return to;
+}

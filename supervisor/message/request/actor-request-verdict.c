@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/protocol/protocol-actors.h"
+#include "supervisor/message/actor-log.h"
+#include "supervisor/message/dead-letter/undeliverable.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/message/request/actor-request-private.h"
+#include "supervisor/message/router.h"
+#include "supervisor/process/capture.h"
+#include <errno.h>
+#include <string.h>
+
+/* A message with the key that FORWARD brings in the place of its own; everything else as it was. On
+ * failure it is lost, which the log says. */
+static int change_key(struct actor *actor, struct envelope **envelope,
+                      const struct protocol_forward *forward)
+{
+    char key[TOPIC_KEY_MAX];
+    struct topic topic = (*envelope)->topic;
+    struct envelope *changed;
+
+    if (forward->key_size > 0)
+        memcpy(key, forward->key, forward->key_size);
+    topic.key = forward->key ? key : NULL;
+    topic.key_size = forward->key_size;
+    changed = envelope_new_like(*envelope, &topic);
+    if (!changed) {
+        actor_log(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
+        ask_envelope_died(actor->context, (*envelope)->ask, ENOMEM, "out of memory");
+    }
+    envelope_free(*envelope);
+    *envelope = changed;
+    return changed ? 0 : -ENOMEM;
+}
+
+int actor_request_on_forward(struct actor *actor, const struct ring_record *record)
+{
+    struct protocol_forward forward;
+    struct envelope *envelope;
+    int r;
+
+    r = protocol_get_forward(record->body, record->size, &forward);
+    if (r < 0)
+        return r;
+    r = delivery_claim(actor, forward.message, &envelope);
+    if (r == 0 && forward.new_key)
+        r = change_key(actor, &envelope, &forward);
+    if (r < 0)
+        return r == -ENOMEM ? 0 : r;
+    envelope->flags &= ~(uint32_t)(PROTOCOL_MESSAGE_POOL | PROTOCOL_MESSAGE_REDELIVERED);
+    envelope->attempt = 0;
+    envelope->in_hand = false;
+    (void)router_send_to(actor->context, forward.to, envelope);
+    return 0;
+}
+
+/* What the asker is told: the handler's code, if it is one that an errno may have. */
+static int error_of(int32_t code)
+{
+    return code > 0 && code < 4096 ? (int)code : EIO;
+}
+
+int actor_request_on_verdict(struct actor *actor, const struct ring_record *record)
+{
+    const bool erred = record->kind == PROTOCOL_ERRED;
+    char bytes[PROTOCOL_REASON_MAX], text[2 * PROTOCOL_REASON_MAX + 1];
+    struct protocol_verdict said;
+    struct envelope *envelope;
+    int r;
+
+    r = protocol_get_verdict(record->body, record->size, &said);
+    if (r < 0)
+        return r;
+    if (said.text_size > 0)
+        memcpy(bytes, said.text, said.text_size);
+    (void)capture_escape(text, sizeof(text), bytes, said.text_size);
+    if (said.message == 0) {
+        actor_log(actor, LOG_LEVEL_WARNING, "a failure that nobody looked at: %s", text);
+        return 0;
+    }
+    r = delivery_claim(actor, said.message, &envelope);
+    if (r < 0)
+        return r == -ENOMEM ? 0 : r;
+    const struct undeliverable why = {
+        .reason = erred ? DEAD_ERROR : DEAD_UNHANDLED,
+        .error = erred ? error_of(said.code) : ENOSYS,
+        .code = said.code,
+        .text = text[0] != '\0' ? text : NULL,
+    };
+    actor_self(actor)->counters.dead++;
+    undeliverable_end(actor->context, envelope, actor_self(actor), &why);
+    return 0;
+}
+
+int actor_request_on_stash(struct actor *actor, const struct ring_record *record)
+{
+    struct protocol_stash stash;
+    int r;
+
+    r = protocol_get_stash(record->body, record->size, &stash);
+    if (r < 0)
+        return r;
+    r = record->kind == PROTOCOL_STASHED ? delivery_stash(actor, &stash)
+                                         : delivery_unstash(actor, stash.message);
+    return r == -ENOMEM ? 0 : r;
+}

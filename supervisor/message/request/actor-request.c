@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/protocol/protocol-requests.h"
+#include "supervisor/message/actor-log.h"
+#include "supervisor/message/ask/ask.h"
+#include "supervisor/message/dead-letter/undeliverable.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/delivery/fast-path.h"
+#include "supervisor/message/exchange/forward.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/message/request/actor-request-private.h"
+#include "supervisor/message/router.h"
+#include <errno.h>
+#include <string.h>
+
+/* ---- as messages ---- */
+
+int actor_request_take_envelope(struct actor *from, uint16_t kind,
+                                const struct protocol_content *content, struct envelope **ret)
+{
+    struct envelope *envelope = envelope_new(kind, &content->topic);
+    int r;
+
+    if (!envelope)
+        return -ENOMEM;
+    r = endpoint_take(from->inbox.endpoint, &content->payload, &envelope->payload);
+    /* Copied before it is looked at. */
+    if (r == 0 && !topic_type_valid(envelope->topic.type, envelope->topic.type_size))
+        r = -EBADMSG;
+    if (r < 0) {
+        if (r == -ENOMEM || r == -EMFILE)
+            actor_log(from, LOG_LEVEL_ERROR, "a message of its is lost: %s", strerror(-r));
+        envelope_free(envelope);
+        return r;
+    }
+    envelope->id = message_context_next_id(from->context);
+    envelope->sender = actor_self(from)->reference;
+    envelope->sent_at = loop_realtime(from->context->loop);
+    *ret = envelope;
+    return 0;
+}
+
+/* Overflow=block: whether the sender has to wait for room at the recipient. It is resumed then. */
+static bool must_wait(struct actor *from, struct actor *to, const struct topic *topic,
+                      uint64_t bytes)
+{
+    char key[TOPIC_KEY_MAX];
+    struct topic copy = *topic;
+
+    if (from->inbox.endpoint->draining || actor_policy(to).overflow != CONFIG_OVERFLOW_BLOCK)
+        return false;
+    /* Copied before it is looked at. */
+    if (topic->key_size > 0)
+        copy.key = memcpy(key, topic->key, topic->key_size);
+    to = forward_find_mailbox(to, &copy);
+    if (!to || actor_has_room(to, bytes + sizeof(struct envelope)))
+        return false;
+    actor_block(from, to);
+    return true;
+}
+
+/* Subscribers from which on handing a message to all of them is much for one turn. */
+#define MANY_SUBSCRIBERS 500u
+
+static int send_envelope(struct actor *from, uint64_t to, struct envelope *envelope)
+{
+    const struct actor *actor = actor_get(&from->context->actors, to);
+    const struct exchange *exchange = actor ? actor_exchange(actor) : NULL;
+
+    if (exchange && exchange->n_subscriptions >= MANY_SUBSCRIBERS)
+        endpoint_end_batch(from->inbox.endpoint);
+    (void)router_send_to(from->context, to, envelope);
+    return 0;
+}
+
+/* What is ours to answer for is no fault of the sender's. */
+static int forgive(int r)
+{
+    return r == -ENOMEM || r == -EMFILE ? 0 : r;
+}
+
+/* ---- tell ---- */
+
+static int tell_slowly(struct actor *from, struct actor *to, const struct ring_record *record)
+{
+    struct protocol_tell tell;
+    struct envelope *envelope;
+    int r;
+
+    r = protocol_get_tell(record->body, record->size, &tell);
+    if (r < 0)
+        return r;
+    if (to && must_wait(from, to, &tell.content.topic, record->size))
+        return ENDPOINT_E_FULL;
+    r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &tell.content, &envelope);
+    if (r < 0)
+        return forgive(r);
+    return send_envelope(from, to ? to->reference : tell.to, envelope);
+}
+
+static struct protocol_message new_message(struct actor *from, uint32_t flags)
+{
+    return (struct protocol_message){
+        .id = message_context_next_id(from->context),
+        .sender = actor_self(from)->reference,
+        .sent_at = loop_realtime(from->context->loop),
+        .flags = flags,
+    };
+}
+
+static int on_tell(struct actor *from, const struct ring_record *record)
+{
+    struct fast_path fast_path;
+    struct actor *to, *inbox;
+    uint64_t reference;
+    uint32_t flags;
+    int r = FAST_PATH_E_CLOSED;
+
+    if (record->size < PROTOCOL_TELL_CONTENT)
+        return -EBADMSG;
+    memcpy(&reference, record->body, sizeof(reference));
+    to = actor_get(&from->context->actors, reference);
+    inbox = to && !to->identity ? fast_path_find_inbox(to, &flags) : NULL;
+    if (inbox)
+        r = fast_path_begin(&fast_path, inbox, PROTOCOL_MESSAGE_CONTENT,
+                            (const uint8_t *)record->body + PROTOCOL_TELL_CONTENT,
+                            record->size - PROTOCOL_TELL_CONTENT);
+    if (r < 0)
+        return r;
+    if (r == FAST_PATH_E_CLOSED)
+        return tell_slowly(from, to, record);
+    if (fast_path.size != record->size - PROTOCOL_TELL_CONTENT)
+        return -EBADMSG;
+    struct protocol_message message = new_message(from, flags);
+    fast_path_end_message(&fast_path, &message);
+    return 0;
+}
+
+/* ---- ask ---- */
+
+static int fail_ask(struct actor *from, uint64_t cookie, int error, const char *reason)
+{
+    const struct ask_options options = {
+        .asker = from, .cookie = cookie, .timeout = USEC_INFINITY, .wanted = {.type = ""}};
+    struct ask *ask;
+
+    if (ask_new(&ask, from->context, &options) == 0)
+        ask_fail(ask, error, reason);
+    return 0;
+}
+
+static int on_ask(struct actor *from, const struct ring_record *record)
+{
+    char wanted[TOPIC_TYPE_MAX];
+    struct ask_options options = {.asker = from};
+    struct protocol_ask ask;
+    struct envelope *envelope;
+    struct actor *to;
+    struct ask *entry;
+    int r;
+
+    r = protocol_get_ask(record->body, record->size, &ask);
+    if (r < 0)
+        return r;
+    if (ask.wanted_size > 0)
+        memcpy(wanted, ask.wanted, ask.wanted_size);
+    if (!topic_type_valid(wanted, ask.wanted_size))
+        return -EBADMSG;
+    /* Each that fails at once adds to what waits for it. */
+    if (delivery_must_read_first(from))
+        return ENDPOINT_E_FULL;
+    to = actor_get(&from->context->actors, ask.to);
+    if (to && must_wait(from, to, &ask.content.topic, record->size))
+        return ENDPOINT_E_FULL;
+    r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &ask.content, &envelope);
+    if (r < 0)
+        return forgive(r) != 0 ? r : fail_ask(from, ask.cookie, -r, strerror(-r));
+    options.cookie = ask.cookie;
+    options.timeout = ask.timeout;
+    options.wanted = (struct topic){.type = wanted, .type_size = ask.wanted_size};
+    r = from->n_asks >= ACTOR_ASKS_MAX ? -EBUSY : ask_new(&entry, from->context, &options);
+    if (r < 0) {
+        envelope_free(envelope);
+        return fail_ask(from, ask.cookie, -r, r == -EBUSY ? "too many open asks" : strerror(-r));
+    }
+    envelope->ask = entry->handle;
+    return send_envelope(from, ask.to, envelope);
+}
+
+static int on_ask_drop(struct actor *from, const struct ring_record *record)
+{
+    struct protocol_by_reference by;
+    int r;
+
+    r = protocol_get_by_reference(record->body, record->size, &by);
+    if (r < 0)
+        return r;
+    ask_drop_cookie(from, by.cookie);
+    return 0;
+}
+
+/* ---- reply ---- */
+
+static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_record *record)
+{
+    struct undeliverable why = {.reason = DEAD_LATE_REPLY, .text = "nobody waits for it"};
+    struct protocol_reply reply;
+    struct envelope *envelope;
+    int r;
+
+    r = protocol_get_reply(record->body, record->size, &reply);
+    if (r < 0)
+        return r;
+    r = actor_request_take_envelope(from, PROTOCOL_REPLIED, &reply.content, &envelope);
+    if (r < 0)
+        return forgive(r);
+    envelope->to = ask_asked_by(&from->context->asks, reply.ask);
+    if (ask && !ask_wants(ask, &envelope->topic))
+        why = (struct undeliverable){.reason = DEAD_WRONG_REPLY,
+                                     .text = "its type is not the one that was asked for"};
+    else if (ask && (!ask->asker || actor_answer_fits(ask->asker, envelope_bytes(envelope)))) {
+        ask_answer(ask, envelope);
+        return 0;
+    } else if (ask) {
+        why = (struct undeliverable){.reason = DEAD_MAILBOX_FULL,
+                                     .text = "its asker reads no answers"};
+        envelope->to = ask->asker->reference;
+        ask_fail(ask, ENOBUFS, "the reply found no room in the mailbox");
+    }
+    undeliverable_end(from->context, envelope, NULL, &why);
+    return 0;
+}
+
+/* Whether an answer may overtake nothing by being written at once. */
+static bool is_direct_for_answers(const struct actor *asker)
+{
+    return asker && asker->inbox.endpoint && list_empty(&asker->mailbox.answers) &&
+           (!actor_takes_messages(asker) || list_empty(&asker->mailbox.messages));
+}
+
+static int on_reply(struct actor *from, const struct ring_record *record)
+{
+    struct fast_path fast_path;
+    uint64_t handle;
+    struct ask *ask;
+    int r;
+
+    if (record->size < PROTOCOL_REPLY_CONTENT)
+        return -EBADMSG;
+    memcpy(&handle, record->body, sizeof(handle));
+    ask = ask_get(&from->context->asks, handle);
+    if (ask && !ask_may_reply(ask, actor_self(from)->reference))
+        ask = NULL;
+    if (!ask || !is_direct_for_answers(ask->asker))
+        return reply_slowly(from, ask, record);
+    r = fast_path_begin(&fast_path, ask->asker, PROTOCOL_REPLIED_CONTENT,
+                        (const uint8_t *)record->body + PROTOCOL_REPLY_CONTENT,
+                        record->size - PROTOCOL_REPLY_CONTENT);
+    if (r < 0)
+        return r;
+    if (r == FAST_PATH_E_CLOSED || !ask_wants(ask, &fast_path.content.topic))
+        return reply_slowly(from, ask, record);
+    if (fast_path.size != record->size - PROTOCOL_REPLY_CONTENT)
+        return -EBADMSG;
+    fast_path_end_reply(&fast_path, ask->cookie, actor_self(from)->reference);
+    ask_drop(ask);
+    return 0;
+}
+
+/* ---- all of them ---- */
+
+int actor_request_on_record(struct actor *actor, const struct ring_record *record)
+{
+    if (actor->restricted && record->kind >= PROTOCOL_TELL && record->kind <= PROTOCOL_FORWARD)
+        return -EPERM;
+    switch (record->kind) {
+    case PROTOCOL_TELL:
+        return on_tell(actor, record);
+    case PROTOCOL_ASK:
+        return on_ask(actor, record);
+    case PROTOCOL_ASK_DROP:
+        return on_ask_drop(actor, record);
+    case PROTOCOL_REPLY:
+        return on_reply(actor, record);
+    case PROTOCOL_FORWARD:
+        return actor_request_on_forward(actor, record);
+    case PROTOCOL_UNHANDLED:
+    case PROTOCOL_ERRED:
+        return actor_request_on_verdict(actor, record);
+    case PROTOCOL_STASHED:
+    case PROTOCOL_UNSTASHED:
+        return actor_request_on_stash(actor, record);
+    default:
+        return actor_request_on_request(actor, record);
+    }
+}
