@@ -20,7 +20,7 @@ static const char *const CAUSES[_DEATH_N_CAUSES] = {
     [DEATH_STOP] = "stop",
 };
 
-/* What is said before how the process ended. NULL: the end speaks for itself. */
+/* Texts before how the process ended. NULL: the end alone explains the cause. */
 static const char *const PREFIXES[_DEATH_N_CAUSES] = {
     [DEATH_OOM] = "ran out of memory",
     [DEATH_JOB_TIMEOUT] = "its job ran out of time",

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Death reports: what is known about a worker's end, and the bounded log of the last ones.
- */
+/* Death reports: why and how a worker ended, and a bounded log of the last ones. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list-cursor.h"
@@ -19,35 +17,35 @@
 #include <sys/types.h>
 
 enum death_cause {
-    DEATH_EXIT,   /* it left by itself */
+    DEATH_EXIT,   /* by itself */
     DEATH_SIGNAL, /* a signal that the supervisor did not send */
     DEATH_OOM,
     DEATH_JOB_TIMEOUT,
     DEATH_WATCHDOG,
     DEATH_START_TIMEOUT,
-    DEATH_VIOLATION,   /* it broke the protocol and was killed */
-    DEATH_NO_PROGRESS, /* its cell was stuck, and it had a job in hand */
-    DEATH_STOP,        /* it was asked to stop: not a failure */
+    DEATH_VIOLATION,   /* broke the protocol and was killed */
+    DEATH_NO_PROGRESS, /* had a job in hand in a cell that made no progress */
+    DEATH_STOP,        /* on request: not a failure */
     _DEATH_N_CAUSES,
 };
 
-/* A group's name, a key, the number of a slot. */
+/* "group/key/number" at most. */
 #define DEATH_WORKER_MAX 144
 #define DEATH_DETAIL_MAX 160
 
-/* A message that the worker took before it died. */
+/* Bounds the messages listed in a report. */
 #define DEATH_MESSAGES_MAX 16
 
 struct death_message {
     uint64_t id;
     usec_t sent_at; /* realtime */
-    bool in_hand;   /* it had not finished with it */
+    bool in_hand;   /* not yet handled */
     char sender[DEATH_WORKER_MAX];
     char type[TOPIC_TYPE_MAX + 1];
 };
 
 struct death {
-    struct list link;       /* in the log, like the next three */
+    struct list link;       /* in death_log.deaths; the next three belong to the log as well */
     struct list share_link; /* in its group's share */
     struct share *share;
     uint64_t serial; /* counts up; set by death_log_add() */
@@ -61,25 +59,23 @@ struct death {
     struct spawn_exit exit;
     usec_t uptime;
     uint64_t jobs_done;
-    char command[PROTOCOL_COMMAND_MAX + 1]; /* not the worker died but what it ran for its job */
+    char command[PROTOCOL_COMMAND_MAX + 1]; /* what died for the job; empty = the worker itself */
     char job[PROTOCOL_ID_TEXT];             /* in hand; empty if none */
-    uid_t owner_uid, submitter_uid; /* of its group's User=, of that job; 0 = root, or nobody */
+    uid_t owner_uid, submitter_uid;         /* of the group's User=, of the job; 0 = root or none */
     uint32_t attempt;
-    size_t n_messages; /* the flight recorder, newest first */
+    size_t n_messages; /* newest first */
     struct death_message *messages;
-    size_t state_size; /* last state page; 0 = none was published */
+    size_t state_size; /* of the last published state; 0 = none */
     uint8_t *state;
-    bool state_of_job;  /* published since the job in hand was started */
-    size_t stderr_size; /* last lines since the job in hand, or the worker, began */
-    char *stderr_text;  /* that many bytes, NULs among them; NULL = none, or no memory for them */
+    bool state_of_job;  /* published for the job in hand */
+    size_t stderr_size; /* output since the job in hand, or the worker, started */
+    char *stderr_text;  /* may contain NULs; NULL = none, or out of memory */
 };
 
-/*
- * Each report belongs to its worker's group. When the log is full, the oldest report of a group
- * that has at least an equal share of it goes.
- */
+/* The log shares its room among the groups: when it is full, it drops the oldest report of a
+ * group that has at least an equal share. */
 struct death_log {
-    struct list deaths;  /* newest first */
+    struct list deaths;  /* of struct list_cursor.link: positions in `deaths` */
     struct list cursors; /* struct list_cursor.link, in these */
     struct shares shares;
     size_t n_deaths, max;
@@ -87,31 +83,29 @@ struct death_log {
 };
 
 void death_log_init(struct death_log *log, size_t max);
-/* Another maximum: the oldest beyond it go. */
+/* Changes the maximum, and drops the oldest reports beyond it. */
 void death_log_resize(struct death_log *log, size_t max);
 void death_log_deinit(struct death_log *log);
 
-/* A zeroed report with one reference, the caller's. NULL when out of memory. */
+/* Returns a zeroed report with one reference, the caller's; NULL when out of memory. */
 struct death *death_new(void);
 struct death *death_ref(struct death *death);
 struct death *death_unref(struct death *death); /* NULL allowed; returns NULL */
 
-/* Keeps a reference (not when out of memory); drops reports beyond the maximum. */
+/* Adds a reference (unless out of memory), and drops reports beyond the maximum. */
 void death_log_add(struct death_log *log, struct death *death);
 
-/*
- * The last reports of workers that had this message in hand, oldest first: at most `max`, their
- * number is returned. Borrowed. Looks at the newest DEATHS_SEARCHED reports only.
- */
+/* Finds the last reports of workers that had this message in hand, oldest first. Searches the
+ * newest DEATHS_SEARCHED reports. Returns their number, at most `max`; borrowed. */
 #define DEATHS_SEARCHED 4096
 size_t death_log_find_message(const struct death_log *log, uint64_t message, struct death **ret,
                               size_t max);
 
-/* "exit" … "stop", as in the Varlink interface. Static. */
+/* Returns "exit" … "stop", as in the Varlink interface. Static. */
 const char *death_cause_to_string(enum death_cause cause);
 
-/* Fills `detail` from cause and exit: the one sentence a paged engineer reads. */
+/* Fills `detail` from cause and exit. */
 void death_describe(struct death *death);
 
-/* "SIGSEGV"; "signal 77" for one without a name goes to `buffer` of 16 bytes. */
+/* Returns "SIGSEGV", or for a signal without a name "signal 77", in `buffer` of 16 bytes. */
 const char *death_signal_name(int signal, char *buffer);

@@ -39,7 +39,7 @@ static char *copy(const char *text)
     return text ? strdup(text) : NULL;
 }
 
-/* Best effort: an event that cannot be copied whole is kept with what could be. */
+/* Best effort: strings that cannot be copied are left out. */
 static void event_keep(struct event_bus *bus, const struct event *event)
 {
     struct event *place = &bus->kept[bus->next];

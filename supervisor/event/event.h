@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Events: what happened, for people (log), for watchers (Varlink), and for those inside who wait
- * for a state. Emitting one logs it, keeps it in a bounded ring and tells every subscriber, in this
- * order.
- */
+/* Events for the log, for Varlink clients and for subscribers inside the supervisor. Emitting
+ * one logs it, keeps it in a bounded ring and calls every subscriber, in this order. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
@@ -17,25 +14,22 @@
 
 #define EVENTS_KEPT 1000
 
-/* The strings are borrowed by event_emit() and copied. */
+/* Strings are borrowed; event_emit() copies what it keeps. */
 struct event {
     uint64_t id; /* counts from 1; filled in */
     usec_t at;   /* realtime; filled in when 0 */
     enum log_level level;
-    const char *type;  /* "worker.started", "worker.ready", "worker.died", "worker.failed",
-                          "worker.stopped", "worker.spare-used", "cell.created", "cell.retired",
-                          "group.paused", "group.resized", "job.dead", "job.cancelled",
-                          "supervisor.ready" … ; static */
+    const char *type;  /* see Event in io.troupe.Supervisor.varlink; static */
     const char *group; /* NULL = none, likewise below */
     const char *cell;  /* "group/key" */
     const char *worker;
     uint64_t generation; /* of the worker; 0 = none */
     const char *job;
-    const char *job_state;  /* of that job, in its own events; static */
-    uint32_t attempt;       /* the same; 0 = none yet */
-    const char *message_id; /* of the journal catalog; static */
+    const char *job_state;  /* in events of single jobs; static */
+    uint32_t attempt;       /* likewise; 0 = none yet */
+    const char *message_id; /* in the journal's catalog; static */
     const char *message;
-    bool quotes;         /* the message quotes a worker: not for everyone */
+    bool quotes;         /* the message quotes a worker, so not everyone may read it */
     struct death *death; /* a reference is taken */
 };
 
@@ -52,38 +46,38 @@ struct event_bus {
     uint64_t last_id;
     struct list subscribers;
     struct list line_subscribers;
-    struct list job_watchers; /* who wants events of single jobs as well */
-    struct limited_log *log;  /* NULL = lines are not limited; subscribers get all */
+    struct list job_watchers; /* subscribers to events of single jobs */
+    struct limited_log *log;  /* limits lines; NULL = no limit. Subscribers get all lines */
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int event_bus_init(struct event_bus *bus);
 void event_bus_deinit(struct event_bus *bus);
 
 void event_emit(struct event_bus *bus, struct event event);
 
-/* Tells those who watch single jobs; neither logs nor keeps it. */
+/* Calls the job watchers; neither logs nor keeps the event. */
 void event_emit_job(struct event_bus *bus, const struct event *event);
 
-/* Whether anybody does: else there is no need to make such an event. */
+/* Returns whether events of single jobs have subscribers, and are worth making. */
 static inline bool event_jobs_watched(const struct event_bus *bus)
 {
     return !list_empty(&bus->job_watchers);
 }
 
-/* For events of single jobs alone; event_unsubscribe() ends it. */
+/* Subscribes to events of single jobs only; event_unsubscribe() ends it. */
 void event_watch_jobs(struct event_bus *bus, struct event_subscriber *watcher);
 
 /* The callback may unsubscribe itself. */
 void event_subscribe(struct event_bus *bus, struct event_subscriber *subscriber);
 void event_unsubscribe(struct event_subscriber *subscriber);
 
-/* Kept event number i, 0 = oldest; NULL beyond. */
+/* Returns kept event number `i`, 0 = oldest; NULL beyond. */
 const struct event *event_kept(const struct event_bus *bus, size_t i);
-/* The oldest kept event with a higher id than this; NULL = none. */
+/* Returns the oldest kept event with a higher id; NULL = none. */
 const struct event *event_after(const struct event_bus *bus, uint64_t id);
 
-/* ---- lines that workers write, for who follows them; they are not kept ---- */
+/* ---- output lines of workers; not kept ---- */
 
 struct event_line_subscriber {
     struct list link;

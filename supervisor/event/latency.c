@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/latency.h"
 
-/* 0 … 7 µs have a bucket each; from there on every power of two has eight. */
+/* 0 … 7 µs have a bucket each; then every power of two has eight. */
 static unsigned bucket_of(usec_t took)
 {
     unsigned shift, bucket;
@@ -13,7 +13,7 @@ static unsigned bucket_of(usec_t took)
     return bucket < LATENCY_BUCKETS ? bucket : LATENCY_BUCKETS - 1;
 }
 
-/* The highest of a bucket. */
+/* Returns the highest value of a bucket. */
 static usec_t end_of(unsigned bucket)
 {
     unsigned shift;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Entries that a key may use. */
+/* Entries per set: the log is a set-associative cache. */
 #define WAYS        4u
 #define LATEST_SIZE 256  /* of the latest line left out */
 #define TEXT_SIZE   2048 /* of a line written */
@@ -23,7 +23,7 @@ struct line_counter {
     usec_t since; /* beginning of the window */
     unsigned n;   /* lines within it, the unwritten ones too */
     uint64_t n_left_out;
-    bool flooded; /* the window before was too full: this one is written as its summary only */
+    bool flooded; /* the last window overflowed: this one is written as a summary only */
     enum log_level level;
     const char *kind;
     char subject[SUBJECT_MAX];
@@ -54,7 +54,7 @@ static void sum_up(struct line_counter *counter)
     list_unlink(&counter->link);
 }
 
-/* Goes on to the window of `now`. A flood ends with a window that it does not fill. */
+/* Moves on to the window of `now`. A flood ends with a window below the limit. */
 static void advance(struct line_counter *counter, usec_t now)
 {
     const usec_t end = window_end(counter);
@@ -78,7 +78,7 @@ static void arm(struct limited_log *log)
 
         at = end < at ? end : at;
     }
-    /* Without memory for the timer the summary comes with the next line. */
+    /* Out of memory: the next line brings the summary. */
     (void)timer_arm(loop_timers(log->loop), &log->timer, at);
 }
 
@@ -117,7 +117,7 @@ static void reuse(struct line_counter *counter, uint64_t key, const struct limit
                    line->subject ? line->subject : "");
 }
 
-/* Whether `a` is the better one to be given up. */
+/* Returns whether to evict `a` rather than `b`. */
 static bool is_less_needed(const struct line_counter *a, const struct line_counter *b)
 {
     const bool a_floods = a->flooded || a->n_left_out > 0,
@@ -126,7 +126,7 @@ static bool is_less_needed(const struct line_counter *a, const struct line_count
     return a_floods != b_floods ? b_floods : a->since < b->since;
 }
 
-/* NULL when out of memory. */
+/* Returns the entry, an evicted one if need be; NULL when out of memory. */
 static struct line_counter *find(struct limited_log *log, const struct limited_line *line,
                                  usec_t now)
 {

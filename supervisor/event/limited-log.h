@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * A rate-limited log, for lines that clients and workers can cause at will. Of the lines of one
- * kind about one subject, as a rule a group, the first LIMITED_LOG_BURST in LIMITED_LOG_WINDOW are
- * written. The others are counted, and one line at the end of the window sums them up, with the
- * text of the latest. While the flood goes on, each further window is one such line.
+ * A rate-limited log, for lines that clients and workers can cause at will. The first
+ * LIMITED_LOG_BURST lines of a kind and subject (usually a group) in LIMITED_LOG_WINDOW are
+ * written. The rest is counted, and one line at the end of the window sums it up, with the latest
+ * text. While the flood continues, each window gets one line.
  *
- * A timer is armed only while there is something to sum up.
+ * A timer is armed only while a summary is due.
  */
 
 #include "shared/base/log.h"
@@ -19,7 +19,7 @@
 
 #define LIMITED_LOG_BURST  10u
 #define LIMITED_LOG_WINDOW (10 * USEC_PER_SEC)
-/* Pairs of subject and kind that are followed at a time. */
+/* Bounds the pairs of subject and kind that are counted at a time. */
 #define LIMITED_LOG_ENTRIES 1024u
 
 struct line_counter;
@@ -27,37 +27,33 @@ struct line_counter;
 struct limited_log {
     struct loop *loop;
     usec_t (*now)(const struct loop *loop); /* loop_now(), except in tests */
-    struct line_counter **entries;          /* LIMITED_LOG_ENTRIES, in sets by key; NULL = none */
-    struct list pending;                    /* those with something to sum up */
+    struct line_counter **entries;          /* in sets by key; NULL = none */
+    struct list pending;                    /* entries that need a summary */
     struct timer timer;
 };
 
-/* A line that somebody wants to write. All borrowed. */
+/* A line to write. All borrowed. */
 struct limited_line {
     enum log_level level;
     const char *subject; /* a group's name; NULL = none */
-    const char *kind;    /* static: the same pointer is the same kind */
+    const char *kind;    /* static: compared by pointer */
     uint64_t id;         /* lines of a kind with different ids are limited separately */
     const char *text;
 };
 
-/* 0 or -ENOMEM. `loop` outlives it. */
+/* `loop` must outlive the log. Returns 0 or -ENOMEM. */
 int limited_log_init(struct limited_log *log, struct loop *loop);
-/* Sums up what is still pending. Harmless on a zeroed struct. */
+/* Writes pending summaries. Harmless on a zeroed struct. */
 void limited_log_deinit(struct limited_log *log);
 
-/*
- * Whether the caller should write this line; if not, it is counted. Always true for debug lines,
- * when out of memory, and where `log` is NULL or zeroed.
- */
+/* Returns whether to write this line; if not, it is counted. Always true for debug lines, when
+ * out of memory, and if `log` is NULL or zeroed. */
 bool limited_log_admits(struct limited_log *log, const struct limited_line *line);
 
-/* The id of lines with this format, a literal, about `name` (NULL = none). */
+/* Returns the id of lines with this literal format about `name` (NULL = none). */
 uint64_t limited_log_id(const char *format, const char *name);
 
-/*
- * Writes a line, or counts it. `group` (NULL = none) is the subject; the text does not name it by
- * itself. Each `format`, a literal, is limited by itself.
- */
+/* Writes or counts a line. `group` (NULL = none) is the subject, which the text does not name.
+ * Each literal `format` is limited separately. */
 void limited_log_write(struct limited_log *log, const char *group, enum log_level level,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));

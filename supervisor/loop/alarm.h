@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Alarms: one-shot, after a delay or at a date. Delays are measured by the monotonic clock. Dates
- * follow the wall clock: they are reviewed when somebody sets it or the machine has slept, which a
- * timerfd reports. Alarms of the same date go off in the order in which they were set. Each turn of
- * the loop lets a bounded number go off; the loop's own timers do not wait for them.
+ * Alarms: one-shot, after a delay or at a date. Delays use the monotonic clock. Dates follow the
+ * wall clock: a timerfd reports when the clock is set or the machine has slept, and they are
+ * reviewed. Alarms of the same date go off in the order in which they were set, a bounded number
+ * per turn; the loop's own timers do not wait for them.
  */
 
 #include "shared/base/clock.h"

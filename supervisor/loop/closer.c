@@ -20,7 +20,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* The signal that interrupts a lingering close. Harmless if somebody else sends it. */
+/* Interrupts a lingering close. Harmless from other senders. */
 #define NUDGE_SIGNAL SIGURG
 #define NUDGE_NSEC   1000000
 
@@ -34,9 +34,9 @@ static struct {
     int queue[2]; /* a pipe of descriptor numbers: bounded and without a lock */
     unsigned n_threads;
     uint64_t n_queued;
-    _Atomic uint64_t n_closed; /* by the threads */
-    uint64_t seen_closed;      /* n_closed at the last look that saw a change */
-    usec_t seen_at;            /* when that was */
+    _Atomic uint64_t n_closed; /* changed by the threads */
+    uint64_t seen_closed;      /* n_closed when it last changed */
+    usec_t seen_at;            /* time of that change */
 } closer;
 
 static void do_nothing(int signo)

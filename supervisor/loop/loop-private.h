@@ -31,8 +31,8 @@ struct loop {
     unsigned n_busy_turns; /* turns with work, ever */
     bool spinning;
     struct spin spin;
-    struct loop_hot *told;   /* the source that was handed something last; NULL if it is gone */
-    struct loop_hot *asking; /* `told` when this spin began, whose patience it uses */
+    struct loop_hot *told;   /* the last source that handed something over; NULL if it is gone */
+    struct loop_hot *asking; /* `told` at the start of this spin; sets its length */
 
     /* loop-watch.c. Slots never move, since lists link them. */
     struct watch_slot **chunks;
@@ -40,7 +40,7 @@ struct loop {
     struct list free, pending, updates, cancels, fired;
 
     struct list hot, hot_pass;
-    struct loop_hot *current_hot; /* whose callback runs; NULL if it has left the set meanwhile */
+    struct loop_hot *current_hot; /* source whose callback runs; NULL if it has left the set */
     struct list deferred, deferred_pass;
     struct list late; /* by loop_defer_late() */
     usec_t late_since;

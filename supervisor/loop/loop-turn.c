@@ -70,9 +70,9 @@ static int submit(struct loop *loop)
 }
 
 /*
- * Reads what has arrived. Before a timer fires, everything that has arrived by then is read first:
- * completions that the kernel hands over only when asked, and descriptors that are read in pieces;
- * but for no longer than CATCH_UP_USEC. 0 or -errno.
+ * Reads what has arrived. Before a timer fires, everything that has arrived by then is read first,
+ * for at most CATCH_UP_USEC: completions that the kernel reports only on request, and descriptors
+ * that are read in pieces. Returns 0 or -errno.
  */
 static int read_sources(struct loop *loop, bool *ret_found)
 {

@@ -51,7 +51,7 @@ usec_t loop_now(const struct loop *loop);
 usec_t loop_realtime(struct loop *loop);
 struct timer_queue *loop_timers(struct loop *loop);
 
-/* How long the longest turn took, without sleep: for so long nobody was answered. */
+/* The longest turns, without sleep: how long clients may have waited. */
 struct loop_turns {
     usec_t longest; /* since the start */
     usec_t recent;  /* in the last minute or so */

@@ -33,7 +33,7 @@ static void run(struct work_queue *queue, struct task *task)
     queue->running = NULL;
 }
 
-/* False if there is none, or none that has not run in this turn. */
+/* Runs the first task unless it has already run in this turn. Returns whether it ran one. */
 static bool run_first(struct work_queue *queue, struct list *tasks)
 {
     struct list *first = list_first(tasks);
@@ -49,7 +49,7 @@ static void work_queue_on_turn(struct loop_deferred *deferred)
 {
     struct work_queue *queue = list_entry(deferred, struct work_queue, turn);
 
-    /* Who is to hear what happened in a turn hears it before work that it caused begins. */
+    /* Work queued in this turn waits for the next: subscribers hear first what caused it. */
     if (queue->prompt || queue->filled_at != loop_now(queue->loop)) {
         while (has_budget(queue) && run_first(queue, &queue->tasks))
             ;
@@ -102,7 +102,7 @@ void task_queue(struct task *task)
 
 void task_run(struct task *task)
 {
-    /* Not within another task, which would be held to be as slow as both. */
+    /* Not within another task: its time would count for both. */
     if (!task->slow && !task->queue->running && has_budget(task->queue))
         run(task->queue, task);
     else

@@ -23,29 +23,29 @@ struct task;
 struct work_queue {
     struct loop *loop;
     struct list tasks, slow_tasks; /* that wait */
-    struct task *running;          /* NULL = none, or it was cancelled meanwhile */
+    struct task *running;          /* NULL = none, or cancelled during its call */
     struct loop_deferred turn;
-    usec_t filled_at; /* loop_now() when the first of those that wait came */
+    usec_t filled_at; /* loop_now() when the first of the waiting tasks was queued */
     usec_t turn_at;   /* loop_now() of the turn that `spent` belongs to */
     usec_t spent;
     bool held;
-    bool prompt; /* a task may run in the turn in which it was queued; else in the next at best */
+    bool prompt; /* tasks may run in the turn in which they were queued */
 };
 
-/* Embedded in its owner, who cancels it before he goes. */
+/* Embedded in its owner, which cancels it before it is freed. */
 struct task {
-    struct list link; /* while it waits */
+    struct list link; /* while queued */
     struct work_queue *queue;
-    usec_t ran_at; /* loop_now() of the turn in which it ran last */
-    bool slow;     /* the last time */
+    usec_t ran_at; /* loop_now() of its last run */
+    bool slow;     /* in its last run */
     void (*fn)(struct task *task);
 };
 
 void work_queue_init(struct work_queue *queue, struct loop *loop);
-/* Tasks that still wait never run. */
+/* Queued tasks never run. */
 void work_queue_deinit(struct work_queue *queue);
 
-/* While it is held, no task of the queue runs from the loop. */
+/* While held, the loop runs no task of the queue. */
 void work_queue_hold(struct work_queue *queue, bool hold);
 
 /* `fn` may cancel and free its task, and may queue it again. */

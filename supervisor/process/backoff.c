@@ -34,7 +34,7 @@ usec_t backoff_delay(const struct backoff_policy *policy, unsigned n, struct bac
     return usec_add(delay, (usec_t)jitter);
 }
 
-/* A pause of 0 would stay 0 however often it is doubled. */
+/* A minimum of 0 would stay 0 when doubled. */
 #define RESTART_PAUSE_MIN USEC_PER_MSEC
 
 static usec_t restart_pause(const struct restart_policy *policy, unsigned n,
@@ -49,8 +49,8 @@ static usec_t restart_pause(const struct restart_policy *policy, unsigned n,
 
 /* ---- the limit ---- */
 
-/* Whether one more unhealthy death is too many: the oldest of the last `burst` ones is too young.
- */
+/* Returns whether another unhealthy death exceeds the limit: `burst` earlier ones lie within the
+ * interval. */
 static bool is_limit(const struct restart_tally *tally, const struct restart_policy *policy,
                      usec_t now)
 {
@@ -59,7 +59,7 @@ static bool is_limit(const struct restart_tally *tally, const struct restart_pol
            usec_sub(now, tally->recent[tally->next]) < policy->interval;
 }
 
-/* Room for `burst` deaths. A burst that a reload has changed begins a new count. */
+/* Makes room for `burst` deaths. When a reload has changed the burst, the count starts anew. */
 static int restart_reserve(struct restart_tally *tally, unsigned burst)
 {
     usec_t *recent;
@@ -79,7 +79,7 @@ static int restart_reserve(struct restart_tally *tally, unsigned burst)
 static void count_unhealthy(struct restart_tally *tally, const struct restart_policy *policy,
                             usec_t now)
 {
-    /* Without memory the death goes uncounted; the pauses grow all the same. */
+    /* Out of memory: the death is not counted, but the pauses still grow. */
     if (policy->burst == 0 || restart_reserve(tally, policy->burst) < 0)
         return;
     tally->recent[tally->next] = now;
@@ -123,7 +123,7 @@ bool restart_is_immediate(const struct restart_tally *tally, const struct restar
 usec_t restart_after_failed_spawn(struct restart_tally *tally, const struct restart_policy *policy,
                                   struct backoff_random *random)
 {
-    /* Never at once, unlike after a death: what was short a moment ago still is. */
+    /* Never 0: the shortage that made the start fail may last. */
     return restart_pause(policy, tally->n_pauses++, random);
 }
 

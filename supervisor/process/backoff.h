@@ -29,18 +29,18 @@ double backoff_random_next(struct backoff_random *random);
 usec_t backoff_delay(const struct backoff_policy *policy, unsigned n,
                      struct backoff_random *random);
 
-/* What a worker had to show for itself when it died. */
+/* What a worker had achieved when it died. */
 enum restart_death {
     RESTART_UNHEALTHY, /* nothing: the program itself fails */
-    RESTART_AT_WORK,   /* nothing done, but a job or message in hand: that one may be the cause */
-    RESTART_HEALTHY,   /* it had handled a job or a message, or had been up for long enough */
+    RESTART_AT_WORK,   /* nothing, but a job or message was in hand, which may be the cause */
+    RESTART_HEALTHY,   /* handled a job or message, or was up for long enough */
 };
 
 /*
- * How a slot is restarted after deaths. The first restart after a healthy life is immediate. After
+ * Policy for restarts of a slot. The first restart after a healthy life is immediate. After
  * RESTART_UNHEALTHY the pauses are backoff_delay(n = 0, 1, …). After RESTART_AT_WORK the pause does
- * not grow: the job or message has retries, and a back-off, of its own. More than `burst`
- * unhealthy deaths within any `interval` are too many (burst 0 = no limit); no others count.
+ * not grow: the job or message has its own retries and backoff. More than `burst` unhealthy deaths
+ * within any `interval` reach the limit (burst 0 = no limit).
  */
 struct restart_policy {
     struct backoff_policy backoff;
@@ -50,33 +50,34 @@ struct restart_policy {
 
 #define RESTART_BURST_MAX 1000
 
-/* Zero-initialized; owns memory once a death was counted: see restart_reset(). */
+/* Valid when zeroed. Owns memory after the first death; restart_reset() frees it. */
 struct restart_tally {
     unsigned n_pauses; /* restarts since the last healthy life */
-    usec_t *recent;    /* ring: when the last `burst` unhealthy deaths were, monotonic */
+    usec_t *recent;    /* ring: times of the last `burst` unhealthy deaths, monotonic */
     unsigned capacity, n_recent, next;
 };
 
 enum {
     _BACKOFF_E_SUCCESS,
-    BACKOFF_E_LIMIT, /* too many deaths: stay down until a reset */
+    BACKOFF_E_LIMIT, /* limit reached: no restart until a reset */
 };
 
-/* Counts a death at `now`; 0 with `*ret_delay` = time until the restart, or BACKOFF_E_LIMIT. */
+/* Counts a death at `now`. Returns 0 with `*ret_delay` = time until the restart, or
+ * BACKOFF_E_LIMIT. */
 int restart_after_death(struct restart_tally *tally, const struct restart_policy *policy,
                         enum restart_death death, usec_t now, struct backoff_random *random,
                         usec_t *ret_delay);
 
-/* Whether a death now would be followed by a restart without a pause. Counts nothing. */
+/* Returns whether a death now would be followed by a restart without a pause. Counts nothing. */
 bool restart_is_immediate(const struct restart_tally *tally, const struct restart_policy *policy,
                           enum restart_death death, usec_t now);
 
-/* A spawn that failed: always retried, with backoff, never counted against the burst. */
+/* Returns the pause after a failed spawn, which is always retried and never counts as a death. */
 usec_t restart_after_failed_spawn(struct restart_tally *tally, const struct restart_policy *policy,
                                   struct backoff_random *random);
 
 /* Forgets all deaths and frees what the tally owns. */
 void restart_reset(struct restart_tally *tally);
 
-/* `to` takes over what `from` has counted; `from` is empty afterwards. */
+/* Moves the count from `from`, which is empty afterwards, to `to`. */
 void restart_move(struct restart_tally *to, struct restart_tally *from);

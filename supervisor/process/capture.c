@@ -10,13 +10,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-/* What one worker may make us read in a turn, and what is read at most after its death. */
+/* Bounds what is read from one worker per turn, and after its death. */
 #define READ_TURN   8192
 #define READ_FINISH ((size_t)256 * 1024)
 
 _Static_assert(CAPTURE_LINE_MAX <= CAPTURE_TAIL_MAX, "an incomplete line lives in the tail");
 
-/* Length of what can be shown as it is; 0 = escape this byte. */
+/* Returns the length of the printable character at `data`; 0 = escape this byte. */
 static size_t printable_at(const unsigned char *data, size_t size)
 {
     return data[0] == '\t' ? 1 : utf8_printable(data, size);
@@ -46,7 +46,7 @@ size_t capture_escape(char *buffer, size_t buffer_size, const char *data, size_t
     return out;
 }
 
-/* Copies `size` bytes, the first of which was the `begin`th ever written. */
+/* Copies `size` bytes from position `begin` on. */
 static void tail_read(const struct capture *capture, size_t begin, char *buffer, size_t size)
 {
     size_t at = begin % CAPTURE_TAIL_MAX;
@@ -75,7 +75,7 @@ static void report_suppressed(struct capture *capture)
     capture->fn(capture->userdata, line);
 }
 
-/* Also delivers what was suppressed in the second before. */
+/* Counts a line against the limit. First reports the lines suppressed in the previous second. */
 static bool within_limit(struct capture *capture, usec_t now)
 {
     if (usec_sub(now, capture->window_start) >= USEC_PER_SEC || capture->n_window == 0) {
@@ -85,7 +85,7 @@ static bool within_limit(struct capture *capture, usec_t now)
     }
     if (capture->n_window >= CAPTURE_LINES_PER_SEC) {
         capture->n_suppressed++;
-        /* Without memory for the timer the summary comes with the next line. */
+        /* Out of memory: the next line brings the summary. */
         if (capture->loop && !timer_armed(&capture->summary))
             (void)timer_arm(loop_timers(capture->loop), &capture->summary,
                             usec_add(capture->window_start, USEC_PER_SEC));
@@ -95,7 +95,7 @@ static bool within_limit(struct capture *capture, usec_t now)
     return true;
 }
 
-/* Delivers what lies between `line` and `end`, without the newline. */
+/* Delivers the line between `line` and `end`, without its newline. */
 static void deliver(struct capture *capture, usec_t now)
 {
     char raw[CAPTURE_LINE_MAX], line[CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)];
@@ -119,7 +119,7 @@ int capture_feed(struct capture *capture, const char *data, size_t size, usec_t 
         if (!capture->tail)
             return -ENOMEM;
     }
-    /* The tail is gone if the callback tears the capture down. */
+    /* The callback may free the tail by capture_deinit(). */
     while (size > 0 && capture->tail) {
         size_t room = CAPTURE_LINE_MAX - (capture->end - capture->line);
         size_t n = size < room ? size : room;
@@ -156,7 +156,7 @@ size_t capture_tail(const struct capture *capture, size_t since, char *buffer, s
         n = 0;
     if (n > 0)
         tail_read(capture, capture->end - n, buffer, n);
-    /* The rest of a character whose beginning was cut off. */
+    /* Skip the rest of a character that was cut. */
     size_t skip = 0;
     while (cut && skip < n && skip < 3 && ((unsigned char)buffer[skip] & 0xc0) == 0x80)
         skip++;
@@ -180,14 +180,15 @@ static void stop_reading(struct capture *capture)
     capture->fd = close_fd(capture->fd);
 }
 
-/* The number of bytes, 0 at the end of the file, -EAGAIN if there is nothing now, or -errno. */
+/* Returns the number of bytes, 0 at the end of the file, -EAGAIN if there is nothing yet, or
+ * -errno. */
 static ssize_t read_some(struct capture *capture, usec_t now)
 {
     char buffer[READ_TURN];
     ssize_t n = read(capture->fd, buffer, sizeof(buffer));
     if (n < 0)
         return -errno;
-    /* Without memory for the tail what it wrote is lost; the worker itself is none the worse. */
+    /* Out of memory for the tail: the output is lost, the worker is not affected. */
     (void)capture_feed(capture, buffer, (size_t)n, now);
     return n;
 }
@@ -220,7 +221,7 @@ int capture_open(struct capture *capture, int *ret_write_fd)
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -errno;
     _cleanup_close_ int read_fd = fds[0], write_fd = fds[1];
-    /* Only our end: the worker's own writes wait, as programs expect of their output. */
+    /* The read end only: the worker's writes block, as programs expect of their output. */
     if (fcntl(read_fd, F_SETFL, O_NONBLOCK) < 0)
         return -errno;
     stop_reading(capture);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/process/cgroup.h"
+#include "supervisor/process/procfs.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@ static int unavailable(struct cgroup_tree *tree, const char *why)
     return CGROUP_E_UNAVAILABLE;
 }
 
-/* Out of something, which is no statement about cgroups. */
+/* Returns whether `error` is a shortage, and not a lack of cgroups. */
 static bool is_shortage(int error)
 {
     return error == ENOMEM || error == EMFILE || error == ENFILE;
@@ -42,7 +43,8 @@ static int unavailable_errno(struct cgroup_tree *tree, const char *what, int err
     return unavailable(tree, why);
 }
 
-/* Where cgroup2 is mounted, and which of its directories that mount shows. 0, -ENOENT, -errno. */
+/* Finds the mount of cgroup2, and the directory of the hierarchy that it shows. Returns 0,
+ * -ENOENT or -errno. */
 static int find_mount(char **ret_path, char **ret_root)
 {
     _cleanup_free_ char *line = NULL;
@@ -64,34 +66,17 @@ static int find_mount(char **ret_path, char **ret_root)
     return -ENOENT;
 }
 
-/* The supervisor's place in the unified hierarchy, "/a/b". 0, -ENOENT, -errno. */
-static int find_own(char **ret)
-{
-    _cleanup_free_ char *line = NULL;
-    size_t n = 0;
-    _cleanup_file_ FILE *file = fopen("/proc/self/cgroup", "re");
-    if (!file)
-        return -errno;
-    while (getline(&line, &n, file) >= 0) {
-        if (strncmp(line, "0::", 3) != 0)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        *ret = strdup(line + 3);
-        return *ret ? 0 : -ENOMEM;
-    }
-    return -ENOENT;
-}
-
-/* The directory of the supervisor's cgroup, or of its parent if it is already in the leaf. */
+/* Returns the directory of the supervisor's cgroup, of its parent if it is already in the leaf. */
 static int find_directory(char **ret)
 {
-    _cleanup_free_ char *mount = NULL, *root = NULL, *own = NULL;
+    _cleanup_free_ char *mount = NULL, *root = NULL;
+    char own[PROCFS_CGROUP_SIZE];
     int r = find_mount(&mount, &root);
     if (r == 0)
-        r = find_own(&own);
+        r = procfs_cgroup(0, own);
     if (r < 0)
         return r;
-    /* A bind mount shows a part of the tree only. */
+    /* A bind mount shows only a part of the hierarchy. */
     const char *place = own;
     size_t n = strlen(root);
     if (strcmp(root, "/") != 0 && strncmp(own, root, n) == 0)
@@ -102,7 +87,7 @@ static int find_directory(char **ret)
     return asprintf(ret, "%s%s", mount, strcmp(place, "/") == 0 ? "" : place) < 0 ? -ENOMEM : 0;
 }
 
-/* Reads a small file whole, NUL-terminated. Its length or -errno. */
+/* Reads a small file, NUL-terminated. Returns its length or -errno. */
 static ssize_t read_at(int directory, const char *name, char *buffer, size_t size)
 {
     _cleanup_close_ int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
@@ -121,9 +106,9 @@ static bool has_mark(int fd, const char *name)
 }
 
 /*
- * Root may write anywhere, which does not make it ours: without the service manager's mark we must
- * be the only processes in it. Otherwise a supervisor started from a shell would rearrange the
- * session.
+ * Returns whether the cgroup may be changed: the service manager has marked it as delegated, or it
+ * contains only the supervisor and the keeper. Being writable is not enough: a supervisor that root
+ * starts from a shell would rearrange the session's cgroup.
  */
 static bool is_ours(int fd, pid_t keeper)
 {
@@ -140,7 +125,7 @@ static bool is_ours(int fd, pid_t keeper)
     return text[0] == '\0' || strcmp(text, own) == 0 || (keeper > 0 && strcmp(text, turned) == 0);
 }
 
-/* Processes live in leaves only, or the kernel refuses to hand controllers down. */
+/* The kernel delegates controllers only if all processes are in leaves. */
 static int move_into_leaf(int fd, pid_t keeper)
 {
     char text[16];
@@ -162,7 +147,7 @@ static void enable_controllers(struct cgroup_tree *tree)
     for (unsigned i = 0; i < CGROUP_CONTROLLERS; i++) {
         if (!(there & 1u << i))
             continue;
-        /* One at a time: a refused one takes no other with it. */
+        /* One at a time, so that a refused one does not affect the others. */
         (void)snprintf(command, sizeof(command), "+%s", cgroup_controller_name(i));
         if (cgroup_write(tree->fd, "cgroup.subtree_control", command) == 0)
             tree->controllers |= 1u << i;
@@ -211,7 +196,7 @@ int cgroup_tree_init(struct cgroup_tree *tree, const char *root, pid_t keeper)
     tree->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (tree->fd < 0)
         return unavailable_errno(tree, path, errno);
-    /* The root of all has no cgroup.type, and is nobody's to hand out. */
+    /* The root of the hierarchy has no cgroup.type and cannot be delegated. */
     if (faccessat(tree->fd, "cgroup.type", F_OK, 0) < 0)
         return unavailable(tree,
                            "the supervisor runs in the root cgroup; Delegate=yes in its unit");
@@ -227,7 +212,7 @@ int cgroup_tree_init(struct cgroup_tree *tree, const char *root, pid_t keeper)
     return 0;
 }
 
-/* Slots' cgroups that were still dying when their slot gave them up. */
+/* Removes cgroups of slots that were still busy when the slots released them. */
 static void remove_leftovers(int tree_fd)
 {
     int fd = openat(tree_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

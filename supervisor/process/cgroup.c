@@ -17,7 +17,7 @@ int cgroup_write(int directory, const char *name, const char *text)
     return fd >= 0 && write(fd, text, strlen(text)) >= 0 ? 0 : -errno;
 }
 
-/* A kernel without this kind of limit is a problem only for those who ask for one. */
+/* Writes a limit. A kernel without it is an error only if the limit is configured. */
 static int write_setting(int directory, const char *name, const char *text, bool asked_for)
 {
     int r = cgroup_write(directory, name, text);
@@ -48,7 +48,7 @@ int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
     int results[5] = {0};
     if (cgroup->fd < 0)
         return CGROUP_E_UNAVAILABLE;
-    /* Unset ones too: the directory may have had other limits before. */
+    /* Writes unset limits as well: the directory may have had others before. */
     if (tree->controllers & CGROUP_MEMORY) {
         results[0] = write_limit(cgroup->fd, "memory.high", group->memory_high, "max");
         results[1] = write_limit(cgroup->fd, "memory.max", group->memory_max, "max");
@@ -66,7 +66,7 @@ int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
     return 0;
 }
 
-/* From memory.events; 0 where there is none. */
+/* Reads the count from memory.events; 0 without that file. */
 static uint64_t read_oom_kills(int directory)
 {
     char text[512];
@@ -80,9 +80,9 @@ static uint64_t read_oom_kills(int directory)
 }
 
 /*
- * A directory for the slot in which nothing was ever killed: since Linux 6.14 every process that is
- * cloned straight into a cgroup dies at once if that cgroup's cgroup.kill was ever written. What is
- * left of a life before is killed, and its directory replaced; -EBUSY while it is still dying.
+ * Makes a new directory for the slot: since Linux 6.14 every process cloned into a cgroup dies at
+ * once if its cgroup.kill was ever written. Kills the processes of an earlier life. -EBUSY while
+ * these still die.
  */
 static int make_directory(const struct cgroup_tree *tree, struct cgroup *cgroup)
 {
@@ -108,7 +108,7 @@ int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
         return CGROUP_E_UNAVAILABLE;
     if (strlen(slot) >= sizeof(cgroup->name))
         return -ENAMETOOLONG;
-    /* No two are the same: a group's name has no colon, and behind the last one is the number. */
+    /* Unique: a group's name has no colon, and the number follows the last one. */
     for (size_t i = 0; slot[i] != '\0'; i++)
         cgroup->name[i] = slot[i] == '/' ? ':' : slot[i];
     int r = make_directory(tree, cgroup);
@@ -127,7 +127,9 @@ void cgroup_deinit(struct cgroup *cgroup)
     cgroup->fd = close_fd(cgroup->fd);
 }
 
-/* Before Linux 5.14. What forks faster than this is caught by the next rung of the stop ladder. */
+/*
+ * For Linux before 5.14. Misses processes forked meanwhile; the next stage of stopping kills these.
+ */
 static int kill_each(int directory)
 {
     char *line = NULL;
@@ -141,7 +143,7 @@ static int kill_each(int directory)
     }
     while (getline(&line, &size, file) >= 0) {
         long pid = strtol(line, NULL, 10);
-        /* 0 = in another pid name space: kill() would take it for our own group. */
+        /* 0 = in another pid namespace; kill() would mean its own process group. */
         if (pid > 1)
             (void)kill((pid_t)pid, SIGKILL);
     }

@@ -14,7 +14,7 @@
 #define FIELD_NAME_MAX 64 /* longer names are refused by journald */
 #define SEND_BUFFER    (8 * 1024 * 1024)
 
-/* One entry, as pieces that are borrowed from all over the place. */
+/* One entry; its pieces are borrowed. */
 struct entry {
     struct iovec pieces[FIELDS_MAX * 5];
     int n_pieces;
@@ -22,7 +22,7 @@ struct entry {
     size_t n_lengths;
 };
 
-/* The log's sink has no argument of its own. */
+/* log_sink functions have no userdata. */
 static struct journal *log_journal;
 
 bool journal_is_stderr(void)
@@ -48,7 +48,7 @@ int journal_init(struct journal *journal, const char *identifier, const char *pa
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    /* As much as we may have; a burst beyond it is dropped and counted. */
+    /* As large as permitted; entries beyond it are dropped and counted. */
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int));
     journal->fd = fd;
     return 0;
@@ -66,7 +66,7 @@ void journal_deinit(struct journal *journal)
 static bool name_valid(const char *name)
 {
     size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    bool trusted = name[0] == '_'; /* such fields are journald's own */
+    bool trusted = name[0] == '_'; /* reserved for journald */
     return n > 0 && n <= FIELD_NAME_MAX && name[n] == '\0' && !trusted &&
            !(name[0] >= '0' && name[0] <= '9');
 }
@@ -76,7 +76,9 @@ static void append(struct entry *entry, const void *data, size_t size)
     entry->pieces[entry->n_pieces++] = (struct iovec){.iov_base = (void *)data, .iov_len = size};
 }
 
-/* NAME=value, or where the value has a newline: NAME, newline, its length in 64 bits, value. */
+/*
+ * Appends NAME=value, or for a value with a newline: NAME, newline, its length in 64 bits, value.
+ */
 static void append_field(struct entry *entry, const char *name, const char *value)
 {
     if (!value || !name_valid(name) || entry->n_pieces + 5 > (int)ELEMENTS(entry->pieces))
@@ -95,7 +97,7 @@ static void append_field(struct entry *entry, const char *name, const char *valu
     append(entry, "\n", 1);
 }
 
-/* Sealed, as journald wants it, since it reads while we might write. */
+/* journald accepts sealed memfds only. */
 static int entry_to_memfd(const struct entry *entry)
 {
     size_t size = 0;
@@ -150,7 +152,7 @@ static int send_entry(struct journal *journal, enum log_level level, const char 
     for (size_t i = 0; i < fields.n_fields; i++)
         append_field(&entry, fields.fields[i].name, fields.fields[i].value);
 
-    /* The address each time: journald's socket may be another one after an upgrade. */
+    /* Names the address each time: journald may bind a new socket after an upgrade. */
     struct msghdr message = {
         .msg_name = &journal->address,
         .msg_namelen = sizeof(journal->address),

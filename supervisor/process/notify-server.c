@@ -106,7 +106,7 @@ static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
     if (n < 0)
         return -errno;
     *ret_sender = take_control(&header);
-    /* The rest of a truncated message may mean something else. */
+    /* A truncated message might be misread. */
     if (header.msg_flags & MSG_TRUNC)
         n = 0;
     buffer[n] = '\0';
@@ -154,7 +154,7 @@ bool notify_sender_is_there(const struct notify_message *message)
 {
     if (message->sender_gone)
         return false;
-    /* A zombie still has its number. */
+    /* A zombie still has its pid. */
     return message->pidfd < 0 || syscall(SYS_pidfd_send_signal, message->pidfd, 0, NULL, 0) == 0 ||
            errno != ESRCH;
 }

@@ -2,7 +2,7 @@
 #include "supervisor/process/process.h"
 #include "supervisor/process/procfs.h"
 
-/* As far as is looked upwards from a process for its ancestors. */
+/* Bounds the walk from a process to its ancestors. */
 #define ANCESTORS_MAX 16
 
 static bool process_has_in_cgroup(const struct process *process, pid_t pid)
@@ -13,8 +13,8 @@ static bool process_has_in_cgroup(const struct process *process, pid_t pid)
            procfs_is_within(own, process->cgroup.name, path);
 }
 
-/* Without cgroups: what it started, as long as it stays in its process group or the line of parents
- * to it is unbroken. */
+/* Without cgroups: descendants, as long as they stay in its process group or no parent between
+ * has ended. */
 static bool process_has_started(const struct process *process, pid_t pid)
 {
     struct procfs_stat stat;

@@ -13,7 +13,7 @@
 
 #define PROCESS_FDS_MAX 8
 
-/* As systemd sets it for its services. */
+/* The same as systemd's default. */
 static const char PATH_VARIABLE[] =
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -41,7 +41,7 @@ static bool is_set(const char *const *environment, const char *variable)
     return false;
 }
 
-/* Adds those of `more` that are not set yet. Returns the new number of variables. */
+/* Appends the variables of `more` that are not set yet. Returns the new count. */
 static size_t add_unset(const char **environment, size_t n, const char *const *more)
 {
     for (size_t i = 0; more && more[i]; i++)
@@ -50,8 +50,8 @@ static size_t add_unset(const char **environment, size_t n, const char *const *m
     return n;
 }
 
-/* An owned vector of borrowed strings: the supervisor's own, then the configured ones, then the
- * user's. The first of a name counts. */
+/* Makes a vector, owned by the caller, of borrowed strings: the supervisor's variables, then the
+ * configured ones, then the user's. The first of a name counts. */
 static int process_environment(const struct process_options *options, const char ***ret)
 {
     const char *const *configured = (const char *const *)options->config->environment;
@@ -85,8 +85,7 @@ static size_t process_limits(const struct process *process, const struct config_
     };
     size_t n = 0;
 
-    /* The supervisor's own limit is higher, and many programs loop over all possible descriptors.
-     */
+    /* The supervisor's own limit is higher; many programs loop over all possible descriptors. */
     if (!config->limit_nofile_set && process->context->nofile.rlim_max > 0)
         limits[n++] = (struct spawn_rlimit){RLIMIT_NOFILE, process->context->nofile};
     for (size_t i = 0; i < ELEMENTS(configured); i++)
@@ -150,7 +149,8 @@ static int process_prepare_cgroup(struct process *process, const struct process_
     return r < 0 ? r : 0;
 }
 
-/* The keeper gets the write end. It is closed by exec, which shows that the program runs. */
+/* Opens the pipe of a failed start; the keeper gets the write end. exec closes that, which shows
+ * that the program runs. */
 static int process_open_report(struct process *process, int *ret_write_fd)
 {
     int fds[2];

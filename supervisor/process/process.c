@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* ---- its output ---- */
+/* ---- output ---- */
 
 static void process_log_line(const struct process *process, const char *line)
 {
@@ -23,10 +23,8 @@ static void process_log_line(const struct process *process, const char *line)
 
     if (process->pid > 0)
         (void)snprintf(pid, sizeof(pid), "%d", (int)process->pid);
-    /*
-     * The journal's own _PID= is the supervisor's. SYSLOG_PID= is the writer's; from OBJECT_PID=,
-     * which the journal accepts from root only, it looks up the other fields.
-     */
+    /* The journal's _PID= is the supervisor's, so SYSLOG_PID= names the writer. Accepted from
+     * root only, OBJECT_PID= makes the journal add the writer's other fields. */
     const struct log_fields fields = LOG_FIELDS(
         {"TROUPE_GROUP", process->group}, {"TROUPE_WORKER", process->worker},
         {"SYSLOG_PID", *pid != '\0' ? pid : NULL}, {"OBJECT_PID", *pid != '\0' ? pid : NULL});
@@ -40,7 +38,7 @@ static void process_log_line(const struct process *process, const char *line)
 static void process_on_line(void *userdata, const char *line)
 {
     struct process *process = userdata;
-    /* Any line may be written, but not the same line without end. */
+    /* Limits repetitions of the same line; different lines are not limited here. */
     const struct limited_line what = {
         .level = LOG_LEVEL_INFO,
         .subject = process->group,
@@ -54,12 +52,12 @@ static void process_on_line(void *userdata, const char *line)
     event_emit_line(process->context->events, process->worker, line);
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
 /*
- * A process is dead when its pidfd says so, and the keeper reaps it soon after. A descendant that
- * traces it can prevent that. So everything that is left is killed, repeatedly and with growing
- * pauses; after a second the process counts as reaped.
+ * Once the pidfd reports the death, the keeper soon reaps the process, unless a descendant traces
+ * it. So all remaining processes are killed repeatedly, with growing pauses; after a second the
+ * process counts as reaped.
  */
 #define OVERDUE_FIRST (15 * USEC_PER_MSEC)
 #define OVERDUE_MAX   6
@@ -135,7 +133,7 @@ static void process_on_reap(struct task *task)
     process->handler->failed(process, spawn_step_to_string(error.step), error.error);
 }
 
-/* ---- its beginning ---- */
+/* ---- start ---- */
 
 static void process_close_report(struct process *process)
 {
@@ -167,7 +165,7 @@ static void process_on_report(void *userdata, uint32_t events)
     (void)process_confirm(userdata);
 }
 
-/* A process that cannot be watched is killed. Its end is reported all the same. */
+/* Kills a process that cannot be watched. The keeper still reports its end. */
 static void process_give_up(struct process *process, int error)
 {
     process_close_report(process);
@@ -249,7 +247,9 @@ void process_deinit(struct process *process)
 
 /* ---- signals ---- */
 
-/* Until the keeper has answered the request there is no pidfd. SIGKILL is never replaced. */
+/*
+ * There is no pidfd until the keeper answers. An early SIGKILL is never replaced by another signal.
+ */
 void process_signal(struct process *process, int signal)
 {
     if (process->pidfd >= 0)
@@ -262,7 +262,7 @@ void process_kill_all(struct process *process)
 {
     if (process->cgroup.fd >= 0)
         (void)cgroup_kill(&process->cgroup);
-    /* The keeper ends its group before it reaps it. */
+    /* The keeper kills the process group before it reaps the process. */
     process_signal(process, SIGKILL);
 }
 
@@ -284,5 +284,5 @@ void process_release(struct process *process)
     process->pid = 0;
     capture_finish(&process->output);
     if (process->cgroup.fd >= 0 && cgroup_remove(&process->cgroup, process->context->cgroups) != 0)
-        cgroup_deinit(&process->cgroup); /* something in it still dies: the next start uses it */
+        cgroup_deinit(&process->cgroup); /* processes in it still die: the next start uses it */
 }

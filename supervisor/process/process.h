@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * A worker's process: started by the keeper, watched through its pidfd, its output captured, killed
- * with all its descendants.
+ * A worker's process: the keeper starts it, a pidfd reports its end, its output is captured, and it
+ * is killed with all its descendants.
  *
  *     requested ── cloned ── (runs its program) ── ended ── reaped
  *
- * Starting is asynchronous. A signal for a process that does not exist yet is sent as soon as it
- * does.
+ * Starting is asynchronous. A signal for a process that does not exist yet is sent later.
  */
 
 #include "supervisor/config/config.h"
@@ -27,11 +26,11 @@ struct event_bus;
 struct journal;
 struct limited_log;
 
-/* What all processes share. */
+/* Shared by all processes. */
 struct process_context {
     struct loop *loop;
     struct spawner spawner;
-    struct work_queue reaps; /* reports of ends */
+    struct work_queue reaps; /* receives output lines */
     struct event_bus *events;
     struct limited_log *log;     /* NULL = output is not limited */
     struct cgroup_tree *cgroups; /* NULL = process groups only */
@@ -39,10 +38,8 @@ struct process_context {
     struct rlimit nofile;        /* given to processes whose group sets none; 0 = the present one */
 };
 
-/*
- * Takes `channel`, to the keeper, over, also on error; -1 = none, then every start fails. The other
- * members are the caller's to set. 0 or -errno.
- */
+/* Takes over `channel`, to the keeper, even on error; -1 = none: every start fails. The caller
+ * sets the other members. Returns 0 or -errno. */
 int process_context_init(struct process_context *context, struct loop *loop, int channel);
 void process_context_deinit(struct process_context *context); /* harmless on a zeroed struct */
 
@@ -55,26 +52,26 @@ struct process {
     int early_signal;     /* to send once there is a process; 0 = none */
     struct cgroup cgroup; /* CGROUP_NULL = process group only */
     struct loop_watch exit_watch, report_watch;
-    bool ended;                /* dead, and not yet reported by `exited` */
+    bool ended;                /* dead, `exited` not called yet */
     struct spawn_exit exit;    /* how it ended */
     struct spawn_report error; /* why it could not be started; error 0 = it could */
-    struct timer overdue;      /* runs while it is dead and not reaped */
-    unsigned n_overdue;        /* how often that timer has fired */
+    struct timer overdue;      /* armed while it is dead and not reaped */
+    unsigned n_overdue;        /* how often `overdue` has fired */
     struct task reap;
     struct capture output;      /* stdout and stderr; its tail outlives the process */
-    const char *group, *worker; /* for the fields of its output; borrowed from the slot */
+    const char *group, *worker; /* fields of its output; borrowed from the slot */
     const struct process_handler *handler;
 };
 
 struct process_handler {
-    /* It executes its program. */
+    /* The process executes its program. */
     void (*started)(struct process *process);
-    /* It could not be started. Nothing is left of it. */
+    /* The process could not be started. Nothing is left of it. */
     void (*failed)(struct process *process, const char *step, int error);
-    /* It is dead. */
+    /* The process is dead. */
     void (*ended)(struct process *process);
-    /* It is reaped. Called once, from a work queue, so that many deaths at a time do not block the
-     * loop. Calls process_release(). */
+    /* The process is reaped. Called once, from a work queue, so that many deaths at a time do
+     * not block the loop. Calls process_release(). */
     void (*exited)(struct process *process, const struct spawn_exit *how);
 };
 
@@ -82,7 +79,7 @@ struct process_options {
     const struct config_group *config;
     unsigned slot;
     bool twin;           /* another process of the same slot runs */
-    const gid_t *groups; /* supplementary ones of User= */
+    const gid_t *groups; /* supplementary groups of User= */
     size_t n_groups;
     const struct spawn_fd *fds; /* beside 0, 1, 2 */
     size_t n_fds;
@@ -90,47 +87,43 @@ struct process_options {
     const char *const *user_environment; /* overridden by the configuration; NULL = none */
 };
 
-/* `group` and `worker` are its names; both must outlive the process. */
+/* `group` and `worker` must outlive the process. */
 void process_init(struct process *process, struct process_context *context, const char *group,
                   const char *worker);
-/* Not while it runs. */
+/* Not while the process runs. */
 void process_deinit(struct process *process);
 
 /*
- * Requests a process (process-start.c). The loop then calls the handler: `failed`, or `started`,
- * `ended` and `exited`; without `started` if the process ends before that is known. 0, or -errno
- * with `*ret_step` = what failed; then nothing is left and the handler is not called.
+ * Requests a process (process-start.c). Later the loop calls the handler: `failed`, or `started`,
+ * `ended` and `exited`; without `started` if the process ends first. Returns 0, or -errno with
+ * `*ret_step` = what failed; then nothing is left and the handler is not called.
  */
 int process_start(struct process *process, const struct process_options *options,
                   const struct process_handler *handler, const char **ret_step);
 
-/*
- * The process has shown by itself that it runs: calls `started` if that was not known yet. False if
- * the keeper has not answered yet: then `started` follows.
- */
+/* Calls `started` if it was not called yet, because the process has shown that it runs. Returns
+ * false if the keeper has not answered yet; then `started` follows. */
 bool process_confirm(struct process *process);
 
-/*
- * Whether `pid` is this process or a descendant: a member of its cgroup, or without cgroups one
- * that it started (process-kin.c). False if that cannot be found out, for instance after its end.
- */
+/* Returns whether `pid` is this process or a descendant: in its cgroup, or without cgroups
+ * started by it (process-kin.c). False if unknown, for instance after its end. */
 bool process_has(const struct process *process, pid_t pid);
-/* Whether it is exiting or gone; true if that cannot be found out. */
+/* Returns whether the process is exiting or gone; true if unknown. */
 bool process_is_exiting(const struct process *process);
 
-/* To the process alone. */
+/* Sends a signal to the process alone. */
 void process_signal(struct process *process, int signal);
-/* SIGKILL to its whole cgroup, else its process group. */
+/* Sends SIGKILL to its cgroup, or without one to its process group. */
 void process_kill_all(struct process *process);
 
-/* Whether the kernel's OOM killer has struck in its cgroup since the last call; false without
+/* Returns whether the OOM killer has killed in its cgroup since the last call; false without
  * cgroups. */
 bool process_take_oom_kill(struct process *process);
 
-/* What it wrote after `since`, a mark of capture_position(); see capture_tail(). Kept until the
- * next start. */
+/* Copies its output after `since`, a mark of capture_position(); see capture_tail(). Kept until
+ * the next start. */
 size_t process_last_output(const struct process *process, size_t since, char *buffer, size_t size);
 
-/* To be called by `exited`: kills what is left in its cgroup, reads the rest of its output, removes
- * the cgroup. */
+/* Kills what is left in its cgroup, reads the rest of its output, removes the cgroup. Called by
+ * `exited`. */
 void process_release(struct process *process);

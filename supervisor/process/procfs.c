@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the flags in /proc/PID/stat, as the kernel defines it. */
+/* Flag in /proc/PID/stat, as defined by the kernel. */
 #define PF_EXITING 0x4u
 
-/* A file of the process, read in one call as the kernel asks for it; NUL-terminated. Its length or
- * -errno. */
+/* Reads a file of the process in one call, as the kernel requires; NUL-terminated. Returns its
+ * length or -errno. */
 static ssize_t read_file(pid_t pid, const char *name, char *buffer, size_t size)
 {
     char path[64] = "/proc/self/";
@@ -41,7 +41,7 @@ int procfs_stat(pid_t pid, struct procfs_stat *ret)
 
     if (n < 0)
         return (int)n;
-    /* The name may contain anything, brackets and blanks too. */
+    /* The name may contain any character, including brackets and blanks. */
     at = strrchr(text, ')');
     if (!at || sscanf(at, ") %c %d %d %*d %*d %*d %u", &state, &parent, &group, &flags) != 4)
         return -EBADMSG;

@@ -17,7 +17,7 @@ void recycle_begin(struct recycle *recycle, usec_t now, struct backoff_random *r
     };
 }
 
-/* Rounded up: a limit of one is one. */
+/* Rounds up, so that a limit of 1 stays 1. */
 static uint64_t share_of(const struct recycle *recycle, uint64_t limit)
 {
     double part = (double)limit * recycle->share;

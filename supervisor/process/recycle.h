@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * When a worker has done enough: MaxJobs=, MaxMemory=, MaxAgeSec=. Decisions only; the replacement
- * of a worker is elsewhere. Nothing here looks at a worker that does nothing: jobs and memory are
- * looked at when a job has ended or messages were handled, memory no more than ten times a second,
- * age has a timer.
+ * Decides when a worker is replaced: MaxJobs=, MaxMemory=, MaxAgeSec=. Jobs and memory are checked
+ * after a job or messages, memory at most ten times a second; age has a timer. An idle worker costs
+ * nothing.
  *
- * Each worker draws one share of 80 to 100 % when it comes up, and all three limits count for it by
- * that share: a pool that was started as one is not worn out as one, and no limit is exceeded.
+ * Each worker draws a share of 80 to 100 %, to which all its limits are reduced, so that workers of
+ * one age are not replaced together and no limit is exceeded.
  */
 
 #include "shared/base/clock.h"
@@ -23,37 +22,35 @@
 struct recycle {
     double share; /* of the limits */
     usec_t ready_at;
-    usec_t measure_at; /* not before */
+    usec_t measure_at; /* earliest time of the next measurement */
     bool measured;
-    uint64_t baseline; /* bytes, after its first work; valid if `measured` */
+    uint64_t baseline; /* bytes after its first work; valid if `measured` */
 };
 
 enum recycle_verdict {
     RECYCLE_KEEP,
-    RECYCLE_MEASURE, /* read its memory, and say so to recycle_measured() */
+    RECYCLE_MEASURE, /* read the memory and call recycle_measured() */
     RECYCLE_JOBS,
     RECYCLE_MEMORY,
     RECYCLE_AGE,
 };
 
-/* It has come up. Times are monotonic. */
+/* A worker has become ready. Times are monotonic. */
 void recycle_begin(struct recycle *recycle, usec_t now, struct backoff_random *random);
 
-/* Work has ended: with it this worker has done `jobs_done` jobs. */
+/* Work has ended: this worker has done `jobs_done` jobs. */
 enum recycle_verdict recycle_after_job(struct recycle *recycle, const struct config_group *config,
                                        uint64_t jobs_done, usec_t now);
 
-/* The first time is the baseline: what it has loaded for its work is no growth. */
+/* The first value is the baseline: what the worker loads for its work is not growth. */
 enum recycle_verdict recycle_measured(struct recycle *recycle, const struct config_group *config,
                                       uint64_t bytes);
 
-/* When it is too old; USEC_INFINITY = never. */
+/* Returns when the worker is too old; USEC_INFINITY = never. */
 usec_t recycle_age_at(const struct recycle *recycle, const struct config_group *config);
 
-/*
- * The memory that is the process's own: resident, without what it shares or maps from files, and
- * without that of its children. From /proc, some microseconds. 0 or -errno.
- */
+/* Reads the process's own memory: resident, without shared memory, mapped files and children.
+ * From /proc, takes some microseconds. Returns 0 or -errno. */
 int recycle_read_memory(pid_t pid, uint64_t *ret_bytes);
 
 /* "it has done as many jobs as it may (MaxJobs)" … Static. */

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The keeper clones one process while the supervisor prepares the next ones. More of them in flight
- * would start nothing sooner. */
+/* Bounds the requests in flight: the keeper clones one process at a time while the supervisor
+ * prepares the next. */
 #define UNANSWERED_MAX 16
 
 #define REPLIES_PER_TURN 32
@@ -23,8 +23,8 @@
 
 struct waiting {
     struct list link;
-    uint64_t spawn_id;      /* whom it is to start; 0 = it is another request */
-    struct message message; /* allocated only as far as `data` is used; owns its descriptors */
+    uint64_t spawn_id;      /* the client's id; 0 = not a SPAWN */
+    struct message message; /* allocated as far as `data` is used; owns its descriptors */
 };
 
 void spawner_forget(struct spawner *spawner, struct spawner_client *client)
@@ -43,7 +43,7 @@ static struct waiting *waiting_free(struct waiting *waiting)
     return NULL;
 }
 
-/* A copy with descriptors of its own: the caller closes its own ones. */
+/* Copies a message, with descriptors of its own: the caller closes the originals. */
 static struct waiting *waiting_new(const struct message *message, uint64_t spawn_id)
 {
     const size_t fixed = offsetof(struct waiting, message) + offsetof(struct message, data);
@@ -63,7 +63,7 @@ static struct waiting *waiting_new(const struct message *message, uint64_t spawn
     return waiting;
 }
 
-/* `r`: why it cannot be sent yet. 0 or -ENOMEM. */
+/* Waits until sending is possible again after error `r`. Returns 0 or -errno. */
 static int expect_room(struct spawner *spawner, int r)
 {
     if (r == -ENOBUFS)
@@ -90,7 +90,7 @@ static int send_or_keep(struct spawner *spawner, const struct message *message, 
     return 0;
 }
 
-/* A process was requested, and this came of it. The pidfd is taken over. */
+/* Handles the answer to a SPAWN request. Takes over the pidfd. */
 static void on_answer(struct spawner *spawner, const struct message_spawned *answer, int pidfd)
 {
     _cleanup_close_ int taken = pidfd;
@@ -115,7 +115,7 @@ static void on_lost_request(struct spawner *spawner, uint64_t spawn_id, int erro
 static void flush(struct spawner *spawner)
 {
     struct list *node;
-    /* Without memory for the change it is called in vain, and tries again. */
+    /* On failure the loop calls once too often, and flush() tries again. */
     (void)loop_watch_events(spawner->loop, &spawner->watch, POLLIN);
     while ((node = list_first(&spawner->waiting))) {
         struct waiting *waiting = list_entry(node, struct waiting, link);
@@ -135,7 +135,7 @@ static void spawner_on_retry(struct timer *timer, usec_t now)
     flush(list_entry(timer, struct spawner, retry));
 }
 
-/* Too large for the stack. Two, since whoever hears a reply may send the next request. */
+/* Too large for the stack. Two, because a client may send a request while it handles a reply. */
 static struct message outgoing, incoming;
 
 int spawner_request(struct spawner *spawner, struct spawner_client *client,
@@ -193,7 +193,7 @@ static void on_exited(struct spawner *spawner)
     client->handler->exited(client, &exited.how);
 }
 
-/* The keeper's end ends us as well, by a signal. */
+/* The kernel kills the supervisor when the keeper dies. */
 static void on_lost_keeper(struct spawner *spawner)
 {
     log_error("the keeper has closed its channel");
@@ -220,7 +220,7 @@ static void spawner_on_ready(void *userdata, uint32_t events)
             on_exited(spawner);
             break;
         default:
-            log_error("the keeper sent something that is no reply");
+            log_error("the keeper sent an unknown reply");
         }
         message_close_fds(&incoming);
     }
@@ -238,7 +238,8 @@ int spawner_init(struct spawner *spawner, struct loop *loop, int fd)
     timer_init(&spawner->retry, spawner_on_retry);
     if (fd < 0)
         return 0;
-    /* Without the right to exceed the system's limit a long request waits for an empty channel. */
+    /* Without the privilege to exceed the system's limit, a long request waits for an empty
+     * channel. */
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) < 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
     return loop_watch_fd(loop, &spawner->watch, fd, POLLIN, spawner_on_ready, spawner);
