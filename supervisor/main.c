@@ -4,6 +4,7 @@
 
 #include "shared/base/log.h"
 #include "shared/base/standard.h"
+#include "supervisor/config/names/names.h"
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/supervisor.h"
 #include <fcntl.h>
@@ -135,6 +136,9 @@ int main(int argc, char **argv)
     int r;
 
     (void)standard_open();
+    /* Never for the keeper, which passes its own arguments on. */
+    if (argc == 2 && strcmp(argv[1], NAMES_ARGUMENT) == 0 && !getenv(KEEPER_VARIABLE))
+        return names_serve();
     r = parse(&options, argc, argv);
     if (r < 0)
         r = take_ends(&options);

@@ -8,8 +8,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,6 +20,8 @@
 
 /* What a process writes for one name at most: more than a file may contain. */
 #define ANSWER_MAX ((size_t)2 << 20)
+
+#define ANSWERS_FD (STDERR_FILENO + 1)
 
 /* ---- the table ---- */
 
@@ -132,48 +137,108 @@ static int write_answer(int fd, const struct name *name)
     return r < 0 ? r : write_all(fd, answer, size);
 }
 
-/* Nothing of the supervisor's may stay open in a process that nobody knows when it ends. */
-__attribute__((noreturn)) static void run_process(struct names *names, int fd)
+/* One question: its kind as a letter, and the name, which ends with a NUL. */
+static int answer(char *question)
 {
-    sigset_t none;
+    struct name name = {.kind = (enum names_kind)(*question - 'a'), .wanted = question + 1};
+    int r;
 
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (name.kind > NAMES_FILE)
+        return -EBADMSG;
+    r = names_ask(&name);
+    if (r == 0)
+        r = write_answer(ANSWERS_FD, &name);
+    names_clear(&name);
+    return r;
+}
+
+int names_serve(void)
+{
+    char *question = NULL;
+    size_t allocated = 0;
+    int r = 0;
+
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_NAME, "trouped-names");
-    if (dup2(fd, STDERR_FILENO + 1) < 0)
-        _exit(EXIT_FAILURE);
-    (void)syscall(SYS_close_range, STDERR_FILENO + 2, ~0u, 0);
-    for (pass_known(names); names->next < names->n_names; pass_known(names)) {
-        struct name *name = &names->names[names->next];
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    /* Nothing of the supervisor's may stay open in a process that nobody knows when it ends. */
+    (void)syscall(SYS_close_range, ANSWERS_FD + 1, ~0u, 0);
+    while (r == 0 && getdelim(&question, &allocated, '\0', stdin) > 1)
+        r = answer(question);
+    free(question);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
 
-        if (names_ask(name) < 0 || write_answer(STDERR_FILENO + 1, name) < 0)
-            _exit(EXIT_FAILURE);
+/* What names_serve() reads: the names that are not known yet. A descriptor or -errno. */
+static int write_questions(const struct names *names)
+{
+    _cleanup_close_ int fd = memfd_create("names", MFD_CLOEXEC);
+    int r = fd < 0 ? -errno : 0;
+
+    for (size_t i = names->next; r == 0 && i < names->n_names; i++) {
+        const struct name *name = &names->names[i];
+        const char kind = (char)('a' + name->kind);
+
+        if (name->known)
+            continue;
+        r = write_all(fd, &kind, 1);
+        if (r == 0)
+            r = write_all(fd, name->wanted, strlen(name->wanted) + 1);
     }
-    _exit(EXIT_SUCCESS);
+    if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        r = -errno;
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+/*
+ * Executes this program anew. A fork() copies the page tables of all queued payloads, which takes
+ * 60 ms per GiB; posix_spawn() shares the memory until the program is executed.
+ */
+static int spawn_process(int questions, int answers, pid_t *ret)
+{
+    char *const argv[] = {(char[]){"trouped-names"}, (char[]){NAMES_ARGUMENT}, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    int r;
+
+    sigemptyset(&none);
+    (void)posix_spawnattr_init(&attributes);
+    (void)posix_spawnattr_setsigmask(&attributes, &none);
+    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    (void)posix_spawn_file_actions_init(&actions);
+    r = posix_spawn_file_actions_adddup2(&actions, questions, STDIN_FILENO);
+    if (r == 0)
+        r = posix_spawn_file_actions_adddup2(&actions, answers, ANSWERS_FD);
+    if (r == 0)
+        r = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, argv, environ);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    (void)posix_spawnattr_destroy(&attributes);
+    return -r;
 }
 
 int names_start(struct names *names)
 {
-    int fds[2];
-    pid_t pid;
+    _cleanup_close_ int questions = -1;
+    int fds[2], r;
 
     pass_known(names);
     if (names->next == names->n_names)
         return 0;
     if (!names->buffer && !(names->buffer = malloc(ANSWER_MAX)))
         return -ENOMEM;
+    questions = write_questions(names);
+    if (questions < 0)
+        return questions;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -errno;
-    pid = fork();
-    if (pid == 0)
-        run_process(names, fds[1]);
+    r = spawn_process(questions, fds[1], &names->pid);
     (void)close_fd(fds[1]);
-    if (pid < 0) {
+    if (r < 0) {
         (void)close_fd(fds[0]);
-        return -errno;
+        names->pid = 0;
+        return r;
     }
-    names->pid = pid;
     names->fd = fds[0];
     return fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }

@@ -76,6 +76,13 @@ const char *names_fault(const struct name *name);
 int names_look_up(struct names *names);
 
 /*
+ * The process that looks names up executes this program with this only argument: main() then
+ * returns names_serve(), which reads names from standard input and returns an exit status.
+ */
+#define NAMES_ARGUMENT "--look-up-names"
+int names_serve(void);
+
+/*
  * Starts a process that looks up those that are not known. 0, also if there is nothing to look up
  * (then names.pid is 0), or -errno. While names.pid is not 0 the caller waits for names.fd, and
  * calls names_read() when it is readable.

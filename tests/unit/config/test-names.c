@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+static bool copied; /* true in this process, and so in a copy of it */
+
 /* In place of the C library's: a name service that answers, does not, or crashes. */
 struct passwd *getpwnam(const char *name)
 {
@@ -20,7 +22,7 @@ struct passwd *getpwnam(const char *name)
         pause();
     if (strcmp(name, "crash") == 0)
         raise(SIGKILL);
-    return strcmp(name, "alice") == 0 ? &entry : NULL;
+    return strcmp(name, copied ? "copy" : "alice") == 0 ? &entry : NULL;
 }
 
 static struct names names;
@@ -33,6 +35,15 @@ static void setup(void)
 static void teardown(void)
 {
     names_deinit(&names);
+    copied = false;
+}
+
+/* Valgrind is what /proc/self/exe then leads to. */
+static bool under_valgrind(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    return preload && strstr(preload, "vgpreload");
 }
 
 static const struct name *user(const char *wanted)
@@ -80,6 +91,15 @@ START_TEST(another_process_finds_what_this_one_would)
     ck_assert_str_eq(user("0")->name, "root");
     ck_assert_uint_eq(names_find(&names, NAMES_GROUP, "0")->gid, 0);
     ck_assert_int_eq(names.pid, 0);
+}
+END_TEST
+
+START_TEST(the_other_process_is_no_copy_of_this_one)
+{
+    copied = true; /* a fork() of a supervisor that holds many payloads takes long */
+    want("copy");
+    ck_assert_int_eq(names_wait(&names), 0);
+    ck_assert_int_eq(user("copy")->error, ENOENT);
 }
 END_TEST
 
@@ -213,19 +233,25 @@ START_TEST(an_answer_that_makes_no_sense_is_refused)
 }
 END_TEST
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], NAMES_ARGUMENT) == 0)
+        return names_serve();
+
     Suite *suite = suite_create("names");
     TCase *tcase = tcase_create("names");
     SRunner *runner;
     int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, another_process_finds_what_this_one_would);
     tcase_add_test(tcase, this_process_finds_it_too);
-    tcase_add_loop_test(tcase, files_are_looked_at, 0, 2);
-    tcase_add_test(tcase, a_crash_takes_only_its_own_name_along);
-    tcase_add_test(tcase, no_answer_takes_only_its_own_name_along);
+    tcase_add_loop_test(tcase, files_are_looked_at, 0, under_valgrind() ? 1 : 2);
+    if (!under_valgrind()) {
+        tcase_add_test(tcase, another_process_finds_what_this_one_would);
+        tcase_add_test(tcase, the_other_process_is_no_copy_of_this_one);
+        tcase_add_test(tcase, a_crash_takes_only_its_own_name_along);
+        tcase_add_test(tcase, no_answer_takes_only_its_own_name_along);
+    }
     tcase_add_test(tcase, what_is_given_up_is_known_to_be_unknown);
     tcase_add_test(tcase, an_answer_that_makes_no_sense_is_refused);
     suite_add_tcase(suite, tcase);
