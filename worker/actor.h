@@ -99,7 +99,7 @@ void actor_ending(struct troupe_actor *actor, struct troupe_future *future);
 /* Waits for the end of the library's own question, and frees the future. */
 int actor_request(struct troupe_actor *actor, struct troupe_future *future, uint64_t *ret_value);
 
-/* ---- records to the supervisor (worker/send.c) ---- */
+/* ---- records to the supervisor (worker/actor-send.c) ---- */
 
 int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                uint32_t flags);

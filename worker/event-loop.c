@@ -3,7 +3,7 @@
 #include "shared/base/cleanup.h"
 #include "worker/client.h"
 #include "worker/public.h"
-#include "worker/runtime.h"
+#include "worker/worker.h"
 #include <sys/epoll.h>
 
 static int add(int epoll, int fd, uint32_t events)

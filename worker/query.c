@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Asks the Varlink socket for job states, lists, dead letters and events. */
+
 #include "worker/troupe-query.h"
 
 #include "shared/base/cleanup.h"

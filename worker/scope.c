@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Runs tear-down functions when a worker ends or is killed by a signal. */
+
 #include "worker/public.h"
-#include "worker/runtime.h"
+#include "worker/worker.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* The version of the library. */
+
 #include "worker/public.h"
 #include "worker/troupe.h"
 

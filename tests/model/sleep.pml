@@ -20,7 +20,7 @@
  *   sleep_on              sleep_on() in shared/ring/channel.c: futex(2), or poll and read of the eventfd
  *   wake                  wake_at_once() in shared/ring/channel.c for the worker; for the supervisor
  *                         mailbox_wake_peer(): a futex wake goes with the turn's submission
- *   worker                the loop of worker/runtime.c: channel_wait(), ring_next(),
+ *   worker                the loop of worker/worker.c: channel_wait(), ring_next(),
  *                         worker_reserve() with channel_wait_space(), publish, release
  *   supervisor            turns of loop_run(): run_completions() with mailbox_on_tail() and
  *                         mailbox_space_came(), mailbox_poll(), mailbox_publish(), mailbox_cool(),

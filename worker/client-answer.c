@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Reads the answers to a client, and keeps those that nobody waits for yet. */
+
 #include "worker/client.h"
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Asks the supervisor for names, monitors, timers and exchanges. */
+
 #include "worker/actor.h"
 
 #include "shared/base/cleanup.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Reads the records that an actor receives. */
+
 #include "worker/actor.h"
 
 #include "shared/base/cleanup.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Keeps jobs that arrive while a handler waits for a future. */
+
 #include "shared/base/cleanup.h"
-#include "worker/runtime.h"
+#include "worker/worker.h"
 #include <string.h>
 
 struct backlog_job {

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Writes the requests of a client: jobs, look-ups, cancellations. */
+
 #include "shared/base/cleanup.h"
 #include "worker/client.h"
 #include "worker/sized.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Connects the actor of a client with the rings of the client. */
+
 #include "shared/base/cleanup.h"
 #include "worker/client.h"
 #include "worker/public.h"

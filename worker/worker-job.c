@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+
+/* A job in the hand of a worker: its payload, its state, its result. */
+
 #include "shared/base/cleanup.h"
 #include "worker/public.h"
-#include "worker/runtime.h"
 #include "worker/sized.h"
+#include "worker/worker.h"
 #include <string.h>
 #include <sys/mman.h>
 

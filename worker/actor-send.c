@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Sends messages: tell, ask, reply, forward, and verdicts on received messages. */
+
 #include "worker/actor.h"
 
 #include "shared/base/cleanup.h"

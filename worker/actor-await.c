@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Waits for futures, and handles other messages meanwhile. */
+
 #include "worker/actor.h"
 
 #include "shared/base/cleanup.h"

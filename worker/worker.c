@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/runtime.h"
+#include "worker/worker.h"
 #include "shared/base/cleanup.h"
 #include "worker/inherit.h"
 #include "worker/public.h"

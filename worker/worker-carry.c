@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Connects the actor of a worker with the rings of the worker. */
+
 #include "shared/base/cleanup.h"
 #include "worker/public.h"
-#include "worker/runtime.h"
+#include "worker/worker.h"
 #include <string.h>
 
 /* A worker's end of the channel, as its actor uses it. */
