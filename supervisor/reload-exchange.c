@@ -12,10 +12,10 @@
 #include "supervisor/message/router.h"
 #include <string.h>
 
-static int check_exchange(struct context *context, const struct config_exchange *wanted,
+static int check_exchange(struct parts *parts, const struct config_exchange *wanted,
                           struct config_problems *problems)
 {
-    if (!registry_find(&context->registry, wanted->name))
+    if (!registry_find(&parts->registry, wanted->name))
         return 0;
     return config_problem_add(problems, wanted->path, 0,
                               "there is still a group of that name: reload without this file "
@@ -23,10 +23,10 @@ static int check_exchange(struct context *context, const struct config_exchange 
 }
 
 /* An exchange that somebody outside has made is the administrator's: it does not give way. */
-static int check_group(struct context *context, const struct config *config,
+static int check_group(struct parts *parts, const struct config *config,
                        const struct config_group *wanted, struct config_problems *problems)
 {
-    const struct actor *actor = actor_by_name(&context->messages, wanted->name);
+    const struct actor *actor = actor_by_name(&parts->messages, wanted->name);
     const struct exchange *exchange = actor ? actor_exchange(actor) : NULL;
 
     if (!exchange || exchange->creator != 0 ||
@@ -39,15 +39,15 @@ static int check_group(struct context *context, const struct config *config,
 
 /* ---- what gives way to files ---- */
 
-static void take_name(struct context *context, const char *name, bool for_exchange)
+static void take_name(struct parts *parts, const char *name, bool for_exchange)
 {
-    struct actor *actor = actor_by_name(&context->messages, name);
+    struct actor *actor = actor_by_name(&parts->messages, name);
 
     if (!actor || (actor_exchange(actor) && for_exchange))
         return;
     if (actor_exchange(actor)) {
         log_warning("exchange %s, made by %s, is deleted: a file declares a group of that name",
-                    name, actor_name_of(&context->messages.actors, actor_exchange(actor)->creator));
+                    name, actor_name_of(&parts->messages.actors, actor_exchange(actor)->creator));
         actor_end(actor, "a file declares a group of that name");
         return;
     }
@@ -56,22 +56,22 @@ static void take_name(struct context *context, const char *name, bool for_exchan
     (void)actor_deregister(actor, name);
 }
 
-void reload_take_names(struct context *context, const struct config *config)
+void reload_take_names(struct parts *parts, const struct config *config)
 {
     for (size_t i = 0; i < config->n_exchanges; i++)
-        take_name(context, config->exchanges[i]->name, true);
+        take_name(parts, config->exchanges[i]->name, true);
     for (size_t i = 0; i < config->n_groups; i++)
-        take_name(context, config->groups[i]->name, false);
+        take_name(parts, config->groups[i]->name, false);
 }
 
 /* Those that files declare, and those that were made at run time. */
-static int check_number(struct context *context, const struct config *config,
+static int check_number(struct parts *parts, const struct config *config,
                         struct config_problems *problems)
 {
     size_t n = config->n_exchanges, cursor = 0;
     const struct actor *actor;
 
-    while ((actor = actor_next(&context->messages.actors, &cursor)))
+    while ((actor = actor_next(&parts->messages.actors, &cursor)))
         n += actor_exchange(actor) && !actor_exchange(actor)->declared &&
              !config_find_exchange(config, actor->name);
     if (n <= EXCHANGES_MAX)
@@ -83,26 +83,26 @@ static int check_number(struct context *context, const struct config *config,
         n, EXCHANGES_MAX);
 }
 
-int reload_check_names(struct context *context, const struct config *config,
+int reload_check_names(struct parts *parts, const struct config *config,
                        struct config_problems *problems)
 {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < config->n_exchanges; i++)
-        r = check_exchange(context, config->exchanges[i], problems);
+        r = check_exchange(parts, config->exchanges[i], problems);
     for (size_t i = 0; r == 0 && i < config->n_groups; i++)
-        r = check_group(context, config, config->groups[i], problems);
-    return r < 0 ? r : check_number(context, config, problems);
+        r = check_group(parts, config, config->groups[i], problems);
+    return r < 0 ? r : check_number(parts, config, problems);
 }
 
-int reload_remove_exchanges(struct context *context, const char *directory,
-                            const struct config *config, struct reload_call *call)
+int reload_remove_exchanges(struct parts *parts, const char *directory, const struct config *config,
+                            struct reload_call *call)
 {
     struct actor *actor;
     size_t cursor = 0;
     int r = 0;
 
-    while (r == 0 && (actor = actor_next(&context->messages.actors, &cursor))) {
+    while (r == 0 && (actor = actor_next(&parts->messages.actors, &cursor))) {
         if (!actor_exchange(actor) || !actor_exchange(actor)->declared ||
             config_find_exchange(config, actor->name) ||
             reload_is_left_out(call, directory, actor->name, ".exchange"))
@@ -118,13 +118,13 @@ static int describe(struct exchange *exchange, const struct config_exchange *wan
     return exchange_describe(exchange, wanted->description ? wanted->description : "");
 }
 
-static int add(struct context *context, const struct config_exchange *wanted,
+static int add(struct parts *parts, const struct config_exchange *wanted,
                struct reload_changes *changes)
 {
     struct actor *actor;
     int r;
 
-    r = exchange_actor_new(&actor, &context->messages, wanted->name, wanted->type);
+    r = exchange_actor_new(&actor, &parts->messages, wanted->name, wanted->type);
     if (r == ACTOR_E_TOO_MANY)
         log_error("%s: too many exchanges; allowed: at most %u", wanted->path, EXCHANGES_MAX);
     if (r != 0)
@@ -154,16 +154,16 @@ static int update(struct actor *actor, const struct config_exchange *wanted,
     return r < 0 ? r : strv_append(&changes->changed, wanted->name);
 }
 
-int reload_take_exchanges(struct context *context, const struct config *config,
+int reload_take_exchanges(struct parts *parts, const struct config *config,
                           struct reload_changes *changes)
 {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < config->n_exchanges; i++) {
         const struct config_exchange *wanted = config->exchanges[i];
-        struct actor *actor = actor_by_name(&context->messages, wanted->name);
+        struct actor *actor = actor_by_name(&parts->messages, wanted->name);
 
-        r = actor ? update(actor, wanted, changes) : add(context, wanted, changes);
+        r = actor ? update(actor, wanted, changes) : add(parts, wanted, changes);
     }
     return r;
 }

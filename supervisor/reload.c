@@ -29,29 +29,29 @@ void reload_log_problems(const struct config_problems *problems)
 }
 
 /* Who wrote a limit relies on it. */
-static void warn_unmet(const struct context *context, const struct config_group *config)
+static void warn_unmet(const struct parts *parts, const struct config_group *config)
 {
     char keys[96];
 
-    if (cgroup_unmet(cgroup_tree_controllers(context->process.cgroups), config, keys,
-                     sizeof(keys)) > 0)
+    if (cgroup_unmet(cgroup_tree_controllers(parts->process.cgroups), config, keys, sizeof(keys)) >
+        0)
         log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_GROUP", config->name}),
                   "%s: without effect on this machine, for want of a control group: %s",
                   config->path, keys);
 }
 
-static int reload_add_group(struct context *context, struct config_group *config)
+static int reload_add_group(struct parts *parts, struct config_group *config)
 {
     struct group *group;
     int r;
 
-    warn_unmet(context, config);
-    r = group_new(&group, &context->groups, config);
+    warn_unmet(parts, config);
+    r = group_new(&group, &parts->groups, config);
     if (r < 0) {
         config_group_free(config);
         return r;
     }
-    r = registry_add(&context->registry, group);
+    r = registry_add(&parts->registry, group);
     if (r == 0 && config->fault)
         r = group_fault_begin(group, NULL);
     if (r < 0)
@@ -62,30 +62,30 @@ static int reload_add_group(struct context *context, struct config_group *config
 }
 
 /* Each group of a configuration, which has none afterwards. */
-static int each_group(struct config *config, struct context *context,
-                      int (*take)(struct context *context, struct config_group *group,
+static int each_group(struct config *config, struct parts *parts,
+                      int (*take)(struct parts *parts, struct config_group *group,
                                   struct reload_changes *changes),
                       struct reload_changes *changes)
 {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < config->n_groups; i++)
-        r = take(context, TAKE_PTR(config->groups[i]), changes);
+        r = take(parts, TAKE_PTR(config->groups[i]), changes);
     if (r == 0)
         config->n_groups = 0;
     return r;
 }
 
-static int add_first(struct context *context, struct config_group *config,
+static int add_first(struct parts *parts, struct config_group *config,
                      struct reload_changes *changes)
 {
     (void)changes;
-    return reload_add_group(context, config);
+    return reload_add_group(parts, config);
 }
 
-int reload_add_groups(struct context *context, struct config *config)
+int reload_add_groups(struct parts *parts, struct config *config)
 {
-    return each_group(config, context, add_first, NULL);
+    return each_group(config, parts, add_first, NULL);
 }
 
 static int compare_name(const void *name, const void *element)
@@ -110,14 +110,14 @@ bool reload_is_left_out(const struct reload_call *call, const char *directory, c
     return false;
 }
 
-static int reload_remove_missing(struct context *context, const char *directory,
+static int reload_remove_missing(struct parts *parts, const char *directory,
                                  const struct config *config, struct reload_call *call)
 {
     size_t cursor = 0;
     struct group *group;
     int r = 0;
 
-    while (r == 0 && (group = registry_next(&context->registry, &cursor)))
+    while (r == 0 && (group = registry_next(&parts->registry, &cursor)))
         if (!group->removed && !contains(config, group->name) &&
             !reload_is_left_out(call, directory, group->name, ".group")) {
             r = strv_append(&call->changes.removed, group->name);
@@ -146,10 +146,10 @@ static int reload_change_group(struct group *group, struct config_group *config)
     return 0;
 }
 
-static int reload_take_group(struct context *context, struct config_group *config,
+static int reload_take_group(struct parts *parts, struct config_group *config,
                              struct reload_changes *changes)
 {
-    struct group *group = registry_find(&context->registry, config->name);
+    struct group *group = registry_find(&parts->registry, config->name);
     int r;
 
     if (!group) {
@@ -158,14 +158,14 @@ static int reload_take_group(struct context *context, struct config_group *confi
             config_group_free(config);
             return r;
         }
-        return reload_add_group(context, config);
+        return reload_add_group(parts, config);
     }
     if (!group->removed && !group_is_behind(group) && !group->fault && !config->fault &&
         config_group_equal(group->config, config)) {
         config_group_free(config);
         return 0;
     }
-    warn_unmet(context, config);
+    warn_unmet(parts, config);
     r = config->fault ? 0 : strv_append(&changes->changed, config->name);
     if (r == 0)
         r = reload_change_group(group, config);
@@ -187,14 +187,14 @@ static size_t count(config_strv names)
  * A pool of workers cannot become a service under its jobs, nor the other way round; and jobs
  * without keys would find no cell, jobs with keys would lose theirs.
  */
-static int reload_check_kinds(struct context *context, const struct config *config,
+static int reload_check_kinds(struct parts *parts, const struct config *config,
                               struct config_problems *problems)
 {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < config->n_groups; i++) {
         const struct config_group *wanted = config->groups[i];
-        const struct group *group = registry_find(&context->registry, wanted->name);
+        const struct group *group = registry_find(&parts->registry, wanted->name);
         const char *changed = !group                                  ? NULL
                               : group->config->type != wanted->type   ? "Type"
                               : group->config->cells != wanted->cells ? "Cells"
@@ -238,7 +238,7 @@ static void drop_exchanges(struct config *config, const char *directory,
 }
 
 /* All that run would go, and none would come. Their number; 0 = it is not so. */
-static size_t count_emptied(const struct context *context, const char *directory,
+static size_t count_emptied(const struct parts *parts, const char *directory,
                             const struct config *config, const struct reload_call *call)
 {
     size_t cursor = 0, n = 0;
@@ -246,7 +246,7 @@ static size_t count_emptied(const struct context *context, const char *directory
 
     if (config->n_groups > 0)
         return 0;
-    while ((group = registry_next(&context->registry, &cursor))) {
+    while ((group = registry_next(&parts->registry, &cursor))) {
         if (reload_is_left_out(call, directory, group->name, ".group"))
             return 0;
         n += !group->removed;
@@ -266,23 +266,23 @@ static int refuse_empty(const char *directory, size_t n, struct reload_call *cal
 }
 
 /* Against what runs. 0, CONFIG_E_INVALID, or -ENOMEM. */
-static int reload_check(struct context *context, const char *directory, const struct config *config,
+static int reload_check(struct parts *parts, const char *directory, const struct config *config,
                         struct reload_call *call)
 {
     size_t n_emptied;
-    int r = reload_check_kinds(context, config, &call->problems);
+    int r = reload_check_kinds(parts, config, &call->problems);
 
     if (r >= 0)
-        r = reload_check_names(context, config, &call->problems);
+        r = reload_check_names(parts, config, &call->problems);
     if (r < 0)
         return r;
-    n_emptied = call->allow_empty ? 0 : count_emptied(context, directory, config, call);
+    n_emptied = call->allow_empty ? 0 : count_emptied(parts, directory, config, call);
     if (n_emptied > 0)
         return refuse_empty(directory, n_emptied, call);
     return call->problems.n_problems > 0 && !call->partial ? CONFIG_E_INVALID : 0;
 }
 
-int reload_read(struct context *context, const char *directory, struct reload_call *call,
+int reload_read(struct parts *parts, const char *directory, struct reload_call *call,
                 struct config **ret)
 {
     struct config *loaded = NULL;
@@ -290,7 +290,7 @@ int reload_read(struct context *context, const char *directory, struct reload_ca
 
     r = config_read(&loaded, directory, &call->problems);
     if (r >= 0)
-        r = reload_check(context, directory, loaded, call);
+        r = reload_check(parts, directory, loaded, call);
     if (r != 0) {
         config_free(loaded);
         return r;
@@ -313,7 +313,7 @@ static void keep_daemon(struct config *before, struct config *loaded)
     loaded->daemon_draft = draft;
 }
 
-int reload_apply(struct context *context, const char *directory, struct config **config,
+int reload_apply(struct parts *parts, const char *directory, struct config **config,
                  struct config *loaded, struct reload_call *call)
 {
     struct reload_changes *changes = &call->changes;
@@ -321,17 +321,17 @@ int reload_apply(struct context *context, const char *directory, struct config *
 
     if (reload_is_left_out(call, directory, "troupe", ".conf"))
         keep_daemon(*config, loaded);
-    r = reload_remove_missing(context, directory, loaded, call);
+    r = reload_remove_missing(parts, directory, loaded, call);
     if (r == 0)
-        r = reload_remove_exchanges(context, directory, loaded, call);
-    reload_take_names(context, loaded);
+        r = reload_remove_exchanges(parts, directory, loaded, call);
+    reload_take_names(parts, loaded);
     if (r == 0)
-        r = each_group(loaded, context, reload_take_group, changes);
+        r = each_group(loaded, parts, reload_take_group, changes);
     if (r == 0)
-        r = reload_take_exchanges(context, loaded, changes);
+        r = reload_take_exchanges(parts, loaded, changes);
     config_free(*config);
     *config = loaded;
-    order_start(&context->registry);
+    order_start(&parts->registry);
     if (r < 0) {
         log_error("the new configuration could not be applied whole, reload again: %s",
                   strerror(-r));

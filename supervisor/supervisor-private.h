@@ -12,10 +12,10 @@
  */
 
 #include "supervisor/config/names/lookup.h"
-#include "supervisor/context.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/notify.h"
 #include "supervisor/loop/signals.h"
+#include "supervisor/parts.h"
 #include "supervisor/process/cgroup.h"
 #include "supervisor/process/journal.h"
 #include "supervisor/reload.h"
@@ -24,7 +24,7 @@
 #define supervisor_of(pointer, member) list_entry(pointer, struct supervisor, member)
 
 struct supervisor {
-    struct context context;
+    struct parts parts;
     const struct supervisor_options *options;
     struct config *config;
     struct cgroup_tree cgroups;
@@ -48,7 +48,7 @@ struct supervisor {
 
 static inline struct loop *loop_of(const struct supervisor *supervisor)
 {
-    return supervisor->context.loop;
+    return supervisor->parts.loop;
 }
 
 /* SIGTERM and SIGINT stop, a second one kills; SIGHUP reloads. */

@@ -39,7 +39,7 @@ static int resolve(struct supervisor *supervisor)
 
 static void apply_daemon(struct supervisor *supervisor)
 {
-    supervisor->context.control.config = &supervisor->config->daemon;
+    supervisor->parts.control.config = &supervisor->config->daemon;
     if (!supervisor->options->log_level_given)
         log_set_max_level((enum log_level)supervisor->config->daemon.log_level);
 }
@@ -91,38 +91,38 @@ static void log_outcome(const struct supervisor *supervisor, const struct reload
 /* The call under way is over. */
 static void finish(struct supervisor *supervisor, int r)
 {
-    struct context *context = &supervisor->context;
+    struct parts *parts = &supervisor->parts;
     struct reload_call *call = first_call(supervisor);
 
     lookup_deinit(&supervisor->lookup);
     supervisor->loaded = config_free(supervisor->loaded);
-    context->control.state = CONTROL_RUNNING;
-    notify_ready(&supervisor->notify, loop_now(context->loop));
+    parts->control.state = CONTROL_RUNNING;
+    notify_ready(&supervisor->notify, loop_now(parts->loop));
     list_unlink(&call->link);
     call->result = r;
     log_outcome(supervisor, call);
     if (!list_empty(&supervisor->reloads))
-        loop_defer(context->loop, &supervisor->reload);
+        loop_defer(parts->loop, &supervisor->reload);
     if (call->done)
         call->done(call);
 }
 
 static int apply(struct supervisor *supervisor)
 {
-    struct context *context = &supervisor->context;
+    struct parts *parts = &supervisor->parts;
     struct reload_call *call = first_call(supervisor);
     int r;
 
     r = config_resolve(supervisor->loaded, &supervisor->lookup.names, &call->faults);
     if (r < 0)
         return r;
-    r = reload_apply(context, supervisor->options->config_directory, &supervisor->config,
+    r = reload_apply(parts, supervisor->options->config_directory, &supervisor->config,
                      TAKE_PTR(supervisor->loaded), call);
     apply_daemon(supervisor);
-    death_log_resize(&context->deaths, context->control.config->deaths_max);
-    dead_letters_resize(&context->messages.dead_letters, context->control.config->dead_letters_max,
-                        context->control.config->dead_letters_memory_max);
-    loop_set_spin(context->loop, context->control.config->spin);
+    death_log_resize(&parts->deaths, parts->control.config->deaths_max);
+    dead_letters_resize(&parts->messages.dead_letters, parts->control.config->dead_letters_max,
+                        parts->control.config->dead_letters_memory_max);
+    loop_set_spin(parts->loop, parts->control.config->spin);
     if (supervisor->control)
         control_review_clients(supervisor->control);
     return r;
@@ -138,16 +138,16 @@ static void on_lookup_done(struct lookup *lookup)
 static void begin(struct loop_deferred *deferred)
 {
     struct supervisor *supervisor = supervisor_of(deferred, reload);
-    struct context *context = &supervisor->context;
+    struct parts *parts = &supervisor->parts;
     struct reload_call *call = first_call(supervisor);
     int r;
 
-    if (!call || context->control.state != CONTROL_RUNNING)
+    if (!call || parts->control.state != CONTROL_RUNNING)
         return;
-    notify_reloading(&supervisor->notify, loop_now(context->loop));
-    context->control.state = CONTROL_RELOADING;
-    lookup_init(&supervisor->lookup, context->loop, on_lookup_done);
-    r = reload_read(context, supervisor->options->config_directory, call, &supervisor->loaded);
+    notify_reloading(&supervisor->notify, loop_now(parts->loop));
+    parts->control.state = CONTROL_RELOADING;
+    lookup_init(&supervisor->lookup, parts->loop, on_lookup_done);
+    r = reload_read(parts, supervisor->options->config_directory, call, &supervisor->loaded);
     if (r != 0) {
         finish(supervisor, r);
         return;
@@ -166,7 +166,7 @@ static void supervisor_reload(void *userdata, struct reload_call *call)
     struct supervisor *supervisor = userdata;
 
     list_push_back(&supervisor->reloads, &call->link);
-    if (supervisor->context.control.state == CONTROL_RUNNING)
+    if (supervisor->parts.control.state == CONTROL_RUNNING)
         begin(&supervisor->reload);
 }
 
@@ -206,8 +206,8 @@ void supervisor_hang_up(struct supervisor *supervisor)
 
 void supervisor_init_reload(struct supervisor *supervisor)
 {
-    supervisor->context.control.reload = supervisor_reload;
-    supervisor->context.control.userdata = supervisor;
+    supervisor->parts.control.reload = supervisor_reload;
+    supervisor->parts.control.userdata = supervisor;
     list_init(&supervisor->reloads);
     loop_deferred_init(&supervisor->reload, begin);
     reload_call_init(&supervisor->hangup, NULL);

@@ -50,7 +50,7 @@ static size_t count_troubled(const struct registry *registry, const struct group
 
 static void tell_status(struct supervisor *supervisor)
 {
-    const struct registry *registry = &supervisor->context.registry;
+    const struct registry *registry = &supervisor->parts.registry;
     const struct group *first = NULL;
     size_t n = count_troubled(registry, &first);
     char workers[96], trouble[CONFIG_GROUP_NAME_MAX + 64] = "";
@@ -70,24 +70,24 @@ static void tell_status(struct supervisor *supervisor)
  * start. */
 static void review_readiness(struct supervisor *supervisor)
 {
-    const struct registry *registry = &supervisor->context.registry;
+    const struct registry *registry = &supervisor->parts.registry;
     const struct census *census = &registry->census;
     char workers[96], message[128];
 
     if (supervisor->ready || census->n[CENSUS_UNDECIDED] > 0 || !list_empty(&registry->pending))
         return;
     supervisor->ready = true;
-    supervisor->context.control.state = CONTROL_RUNNING;
+    supervisor->parts.control.state = CONTROL_RUNNING;
     tell_status(supervisor);
     notify_ready(&supervisor->notify, loop_now(loop_of(supervisor)));
     describe_workers(workers, sizeof(workers), registry);
     (void)snprintf(message, sizeof(message), "ready: %s", workers);
-    event_emit(&supervisor->context.events, (struct event){
-                                                .level = LOG_LEVEL_NOTICE,
-                                                .type = "supervisor.ready",
-                                                .message_id = EVENT_ID_READY,
-                                                .message = message,
-                                            });
+    event_emit(&supervisor->parts.events, (struct event){
+                                              .level = LOG_LEVEL_NOTICE,
+                                              .type = "supervisor.ready",
+                                              .message_id = EVENT_ID_READY,
+                                              .message = message,
+                                          });
     supervisor_resume_reload(supervisor);
 }
 
@@ -96,14 +96,14 @@ void supervisor_on_status_due(struct timer *timer, usec_t now)
     struct supervisor *supervisor = supervisor_of(timer, status_timer);
 
     (void)now;
-    if (supervisor->context.control.state != CONTROL_STOPPING)
+    if (supervisor->parts.control.state != CONTROL_STOPPING)
         tell_status(supervisor);
 }
 
 /* Removed groups that have drained. */
 static void reap_groups(struct supervisor *supervisor)
 {
-    struct registry *registry = &supervisor->context.registry;
+    struct registry *registry = &supervisor->parts.registry;
 
     list_for_each_safe (node, &registry->removed) {
         struct group *group = list_entry(node, struct group, removed_link);
@@ -121,13 +121,13 @@ void supervisor_review(struct loop_deferred *deferred)
     struct supervisor *supervisor = supervisor_of(deferred, review);
     struct loop *loop = loop_of(supervisor);
 
-    if (supervisor->context.control.state == CONTROL_STOPPING) {
-        if (!order_stop(&supervisor->context.registry))
+    if (supervisor->parts.control.state == CONTROL_STOPPING) {
+        if (!order_stop(&supervisor->parts.registry))
             loop_stop(loop);
         return;
     }
     reap_groups(supervisor);
-    order_start(&supervisor->context.registry);
+    order_start(&supervisor->parts.registry);
     review_readiness(supervisor);
     if (notify_wanted(&supervisor->notify) && !timer_armed(&supervisor->status_timer))
         (void)timer_arm(loop_timers(loop), &supervisor->status_timer,

@@ -31,14 +31,14 @@ static int failed(const char *what, int r)
 #define DESCRIPTOR_TABLE 8192
 
 /* Every worker takes descriptors, and so does every large payload that waits. */
-static void raise_descriptor_limit(struct context *context)
+static void raise_descriptor_limit(struct parts *parts)
 {
     struct rlimit limit;
     rlim_t n;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
-    context->process.nofile = limit;
+    parts->process.nofile = limit;
     limit.rlim_cur = limit.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
     n = limit.rlim_cur < DESCRIPTOR_TABLE ? limit.rlim_cur : DESCRIPTOR_TABLE;
@@ -60,7 +60,7 @@ static int open_loop(struct supervisor *supervisor)
     const char *reason = "";
     int r;
 
-    r = loop_new(&supervisor->context.loop, &options, &reason);
+    r = loop_new(&supervisor->parts.loop, &options, &reason);
     if (r == LOOP_E_UNAVAILABLE) {
         log_error("io_uring is not available: %s", reason);
         return -ENOSYS;
@@ -68,7 +68,7 @@ static int open_loop(struct supervisor *supervisor)
     if (r < 0)
         log_error("cannot set up the event loop: %s", strerror(-r));
     else
-        loop_set_spin(supervisor->context.loop, supervisor->context.control.config->spin);
+        loop_set_spin(supervisor->parts.loop, supervisor->parts.control.config->spin);
     return r;
 }
 
@@ -133,7 +133,7 @@ static int open_socket(struct supervisor *supervisor)
     fd = activated ? inherited_socket(n) : control_listen(supervisor->options->socket_path);
     if (fd < 0)
         return fd; /* it has said why */
-    r = control_new(&supervisor->control, &supervisor->context.control, fd);
+    r = control_new(&supervisor->control, &supervisor->parts.control, fd);
     if (r < 0)
         return failed("serve the control socket", r);
     (void)TAKE_FD(fd);
@@ -149,7 +149,7 @@ static int open_runtime_directory(struct supervisor *supervisor)
     if (!path)
         return -ENOMEM;
     supervisor->runtime_directory = strdup(dirname(path));
-    supervisor->context.runtime_directory = supervisor->runtime_directory;
+    supervisor->parts.runtime_directory = supervisor->runtime_directory;
     return supervisor->runtime_directory ? 0 : -ENOMEM;
 }
 
@@ -157,7 +157,7 @@ static int open_runtime_directory(struct supervisor *supervisor)
 #define DESCRIPTORS_RESERVED 64
 
 /* How they are shared. */
-static void divide_descriptors(struct context *context)
+static void divide_descriptors(struct parts *parts)
 {
     struct rlimit limit;
     rlim_t reserve;
@@ -166,35 +166,35 @@ static void divide_descriptors(struct context *context)
         return;
     if (limit.rlim_cur > INT_MAX)
         limit.rlim_cur = INT_MAX;
-    context->jobs.blobs.max = limit.rlim_cur / 2;
-    context->jobs.blobs.fd_max = (int)(limit.rlim_cur - limit.rlim_cur / 4);
+    parts->jobs.blobs.max = limit.rlim_cur / 2;
+    parts->jobs.blobs.fd_max = (int)(limit.rlim_cur - limit.rlim_cur / 4);
     reserve = limit.rlim_cur / 8 < DESCRIPTORS_RESERVED ? limit.rlim_cur / 8 : DESCRIPTORS_RESERVED;
-    context->control.fds_for_all = (int)(limit.rlim_cur - reserve);
+    parts->control.fds_for_all = (int)(limit.rlim_cur - reserve);
 }
 
-static int open_context(struct supervisor *supervisor)
+static int open_parts(struct supervisor *supervisor)
 {
-    struct context *context = &supervisor->context;
+    struct parts *parts = &supervisor->parts;
     int r;
 
-    context->control.keeper = supervisor->options->keeper;
-    context_share(context);
-    r = process_context_init(&context->process, context->loop, supervisor->options->channel);
+    parts->control.keeper = supervisor->options->keeper;
+    parts_connect(parts);
+    r = process_context_init(&parts->process, parts->loop, supervisor->options->channel);
     if (r < 0)
         return failed("watch the channel to the keeper", r);
-    alarms_init(&context->alarms, context->loop);
-    context->control.started_at = clock_realtime();
-    backoff_random_seed(&context->random, clock_realtime());
-    death_log_resize(&context->deaths, context->control.config->deaths_max);
-    dead_letters_resize(&context->messages.dead_letters, context->control.config->dead_letters_max,
-                        context->control.config->dead_letters_memory_max);
-    r = event_bus_init(&context->events);
-    context->events.log = &context->log;
+    alarms_init(&parts->alarms, parts->loop);
+    parts->control.started_at = clock_realtime();
+    backoff_random_seed(&parts->random, clock_realtime());
+    death_log_resize(&parts->deaths, parts->control.config->deaths_max);
+    dead_letters_resize(&parts->messages.dead_letters, parts->control.config->dead_letters_max,
+                        parts->control.config->dead_letters_memory_max);
+    r = event_bus_init(&parts->events);
+    parts->events.log = &parts->log;
     if (r == 0)
-        r = limited_log_init(&context->log, context->loop);
+        r = limited_log_init(&parts->log, parts->loop);
     if (r == 0)
-        r = job_table_init(&context->jobs);
-    divide_descriptors(context);
+        r = job_table_init(&parts->jobs);
+    divide_descriptors(parts);
     return r < 0 ? failed("set up the tables of jobs and events", r) : 0;
 }
 
@@ -204,7 +204,7 @@ int supervisor_open(struct supervisor *supervisor)
 
     r = supervisor_load_config(supervisor);
     if (r == 0) {
-        raise_descriptor_limit(&supervisor->context);
+        raise_descriptor_limit(&supervisor->parts);
         r = start_closer();
     }
     if (r == 0)
@@ -212,7 +212,7 @@ int supervisor_open(struct supervisor *supervisor)
     if (r == 0)
         r = open_runtime_directory(supervisor);
     if (r == 0)
-        r = open_context(supervisor);
+        r = open_parts(supervisor);
     if (r == 0)
         r = open_notify(supervisor);
     if (r == 0)
@@ -227,22 +227,22 @@ void supervisor_open_cgroups(struct supervisor *supervisor)
     const char *missing;
 
     if (cgroup_tree_init(&supervisor->cgroups, NULL, supervisor->options->keeper) == 0)
-        supervisor->context.process.cgroups = &supervisor->cgroups;
+        supervisor->parts.process.cgroups = &supervisor->cgroups;
     missing = cgroup_tree_missing(&supervisor->cgroups);
-    supervisor->context.control.cgroups_text = cgroup_tree_text(&supervisor->cgroups);
+    supervisor->parts.control.cgroups_text = cgroup_tree_text(&supervisor->cgroups);
     if (missing)
         log_notice("cgroups: %s", missing);
 }
 
 int supervisor_start_groups(struct supervisor *supervisor)
 {
-    struct context *context = &supervisor->context;
+    struct parts *parts = &supervisor->parts;
     struct reload_changes changes = {0};
-    int r = reload_add_groups(context, supervisor->config);
+    int r = reload_add_groups(parts, supervisor->config);
 
     if (r == 0)
-        r = reload_take_exchanges(context, supervisor->config, &changes);
+        r = reload_take_exchanges(parts, supervisor->config, &changes);
     strv_free(changes.added);
-    order_start(&context->registry);
+    order_start(&parts->registry);
     return r;
 }

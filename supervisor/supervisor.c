@@ -17,7 +17,7 @@ static void kill_all(struct supervisor *supervisor)
     struct group *group;
     struct slot *slot;
 
-    while ((group = registry_next(&supervisor->context.registry, &cursor)))
+    while ((group = registry_next(&supervisor->parts.registry, &cursor)))
         group_each_cell (cell, group)
             for (size_t i = 0; (slot = pool_next_slot(&cell->pool, &i));)
                 process_kill_all(&slot->worker.process);
@@ -36,19 +36,19 @@ static void stop(struct supervisor *supervisor)
     size_t cursor = 0;
     struct group *group;
 
-    supervisor->context.control.state = CONTROL_STOPPING;
+    supervisor->parts.control.state = CONTROL_STOPPING;
     supervisor_end_reload(supervisor);
     notify_stopping(&supervisor->notify, loop_now(loop));
-    event_emit(&supervisor->context.events, (struct event){
-                                                .level = LOG_LEVEL_NOTICE,
-                                                .type = "supervisor.stopping",
-                                                .message_id = EVENT_ID_STOPPING,
-                                                .message = "stopping",
-                                            });
-    while ((group = registry_next(&supervisor->context.registry, &cursor)))
+    event_emit(&supervisor->parts.events, (struct event){
+                                              .level = LOG_LEVEL_NOTICE,
+                                              .type = "supervisor.stopping",
+                                              .message_id = EVENT_ID_STOPPING,
+                                              .message = "stopping",
+                                          });
+    while ((group = registry_next(&supervisor->parts.registry, &cursor)))
         group_close(group, "the supervisor is stopping");
     (void)timer_arm(loop_timers(loop), &supervisor->stop_timer,
-                    usec_add(loop_now(loop), supervisor->context.control.config->timeout_stop));
+                    usec_add(loop_now(loop), supervisor->parts.control.config->timeout_stop));
     loop_defer(loop, &supervisor->review);
 }
 
@@ -59,9 +59,9 @@ void supervisor_on_signal(void *userdata, int signo, pid_t sender)
     log_info("%s received from process %d", signo == SIGHUP ? "SIGHUP" : "stop signal",
              (int)sender);
     if (signo == SIGHUP) {
-        if (supervisor->context.control.state != CONTROL_STOPPING)
+        if (supervisor->parts.control.state != CONTROL_STOPPING)
             supervisor_hang_up(supervisor);
-    } else if (supervisor->context.control.state != CONTROL_STOPPING) {
+    } else if (supervisor->parts.control.state != CONTROL_STOPPING) {
         stop(supervisor);
     } else {
         log_warning("asked to stop a second time: everything is killed");
@@ -91,12 +91,12 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     supervisor->journal = (struct journal)JOURNAL_NULL;
     supervisor->signals = (struct signals)SIGNALS_NULL;
     supervisor->notify.fd = -1;
-    death_log_init(&supervisor->context.deaths, 0);
-    message_context_init(&supervisor->context.messages);
-    list_init(&supervisor->context.events.subscribers);
-    list_init(&supervisor->context.events.job_watchers);
-    list_init(&supervisor->context.jobs.free);
-    registry_init(&supervisor->context.registry);
+    death_log_init(&supervisor->parts.deaths, 0);
+    message_context_init(&supervisor->parts.messages);
+    list_init(&supervisor->parts.events.subscribers);
+    list_init(&supervisor->parts.events.job_watchers);
+    list_init(&supervisor->parts.jobs.free);
+    registry_init(&supervisor->parts.registry);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
     loop_deferred_init(&supervisor->review, supervisor_review);
@@ -105,14 +105,14 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     timer_init(&supervisor->stop_timer, on_stop_timeout);
     if (journal_is_stderr() && journal_init(&supervisor->journal, "trouped", NULL) == 0) {
         journal_log_to(&supervisor->journal);
-        supervisor->context.process.journal = &supervisor->journal;
+        supervisor->parts.process.journal = &supervisor->journal;
     }
     r = supervisor_open(supervisor);
     if (r < 0) {
         supervisor_free(supervisor);
         return r;
     }
-    event_subscribe(&supervisor->context.events, &supervisor->on_event);
+    event_subscribe(&supervisor->parts.events, &supervisor->on_event);
     supervisor_open_cgroups(supervisor);
     r = supervisor_start_groups(supervisor);
     loop_defer(loop_of(supervisor), &supervisor->review);
@@ -140,7 +140,7 @@ int supervisor_run(struct supervisor *supervisor)
 /* Only after a loop that failed there may be workers left; the kernel ends them with us. */
 static void free_groups(struct supervisor *supervisor)
 {
-    struct registry *registry = &supervisor->context.registry;
+    struct registry *registry = &supervisor->parts.registry;
     size_t cursor = 0;
     struct group *group;
 
@@ -153,36 +153,36 @@ static void free_groups(struct supervisor *supervisor)
         group_free(group);
     }
     registry_deinit(registry);
-    message_context_deinit(&supervisor->context.messages);
+    message_context_deinit(&supervisor->parts.messages);
 }
 
 struct supervisor *supervisor_free(struct supervisor *supervisor)
 {
-    struct context *context;
+    struct parts *parts;
 
     if (!supervisor)
         return NULL;
-    context = &supervisor->context;
+    parts = &supervisor->parts;
     event_unsubscribe(&supervisor->on_event);
-    if (context->loop)
+    if (parts->loop)
         supervisor_end_reload(supervisor);
     control_free(supervisor->control);
     free_groups(supervisor);
-    if (context->loop) {
-        timer_disarm(loop_timers(context->loop), &supervisor->status_timer);
-        timer_disarm(loop_timers(context->loop), &supervisor->stop_timer);
+    if (parts->loop) {
+        timer_disarm(loop_timers(parts->loop), &supervisor->status_timer);
+        timer_disarm(loop_timers(parts->loop), &supervisor->stop_timer);
         loop_undefer(&supervisor->review);
-        process_context_deinit(&context->process);
-        job_table_deinit(&context->jobs);
-        event_bus_deinit(&context->events);
-        limited_log_deinit(&context->log);
-        death_log_deinit(&context->deaths);
+        process_context_deinit(&parts->process);
+        job_table_deinit(&parts->jobs);
+        event_bus_deinit(&parts->events);
+        limited_log_deinit(&parts->log);
+        death_log_deinit(&parts->deaths);
     }
     signals_deinit(&supervisor->signals);
     notify_deinit(&supervisor->notify);
-    if (context->loop)
-        alarms_deinit(&context->alarms);
-    loop_free(context->loop);
+    if (parts->loop)
+        alarms_deinit(&parts->alarms);
+    loop_free(parts->loop);
     cgroup_tree_deinit(&supervisor->cgroups);
     config_free(supervisor->config);
     journal_deinit(&supervisor->journal);

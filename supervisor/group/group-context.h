@@ -5,7 +5,6 @@
 
 struct alarms;
 struct backoff_random;
-struct context;
 struct death_log;
 struct event_bus;
 struct job_table;
@@ -26,5 +25,4 @@ struct group_context {
     struct message_context *messages;
     struct backoff_random *random;
     const struct pool_context *pools;
-    struct context *context; /* handed on to reports, not looked into */
 };

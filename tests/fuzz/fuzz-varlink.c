@@ -8,10 +8,11 @@
 
 #include "shared/base/base64.h"
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/control/control.h"
+#include "supervisor/control/reload-call.h"
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
+#include "supervisor/parts.h"
 #include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct context context;
+static struct parts parts;
 static struct config_daemon daemon_config = {
     .clients_max = 64, .client_idle = USEC_INFINITY, .client_request = USEC_INFINITY};
 static struct group *group;
@@ -40,13 +41,11 @@ static void quiet(enum log_level level, struct log_fields fields, const char *me
     (void)message;
 }
 
-static int no_reload(struct context *of, struct reload_changes *ret,
-                     struct config_problems *problems)
+static void no_reload(void *userdata, struct reload_call *call)
 {
-    (void)of;
-    (void)ret;
-    (void)problems;
-    return -EBUSY;
+    (void)userdata;
+    call->result = -EBUSY;
+    call->done(call);
 }
 
 static void must(bool what)
@@ -70,18 +69,18 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     log_set_sink(quiet);
-    context.control.config = &daemon_config;
-    context.control.state = CONTROL_RUNNING;
-    context.reload = no_reload;
-    must(loop_new(&context.loop, &options, &reason) == 0);
-    context_share(&context);
-    alarms_init(&context.alarms, context.loop);
-    must(job_table_init(&context.jobs) == 0);
-    must(event_bus_init(&context.events) == 0);
-    death_log_init(&context.deaths, 10);
-    dead_letters_init(&context.dead_letters, 100, 1 << 20);
-    ask_table_init(&context.asks);
-    schedule_table_init(&context.schedules);
+    parts.control.config = &daemon_config;
+    parts.control.state = CONTROL_RUNNING;
+    parts.control.reload = no_reload;
+    must(loop_new(&parts.loop, &options, &reason) == 0);
+    registry_init(&parts.registry);
+    message_context_init(&parts.messages);
+    parts_connect(&parts);
+    alarms_init(&parts.alarms, parts.loop);
+    must(job_table_init(&parts.jobs) == 0);
+    must(event_bus_init(&parts.events) == 0);
+    death_log_init(&parts.deaths, 10);
+    dead_letters_resize(&parts.messages.dead_letters, 100, 1 << 20);
     must(config_defaults(&config, "test") == 0);
     /* A service would be started by a lucky input; an actor whose program is missing only fails to
      * be. */
@@ -89,11 +88,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     config->exec_start[0] = strdup("/nonexistent");
     config->queue_max = QUEUE_MAX;
     config->results_max = QUEUE_MAX;
-    must(group_new(&group, &context.groups, config) == 0);
-    must(registry_add(&context.registry, group) == 0);
+    must(group_new(&group, &parts.groups, config) == 0);
+    must(registry_add(&parts.registry, group) == 0);
     snprintf(path, sizeof(path), "/tmp/fuzz-varlink-%d", (int)getpid());
     atexit(remove_path);
-    must(control_new(&control, &context.control, control_listen(path)) == 0);
+    must(control_new(&control, &parts.control, control_listen(path)) == 0);
     return 0;
 }
 
@@ -102,9 +101,9 @@ static unsigned n_turns;
 static void count_turn(struct loop_deferred *deferred)
 {
     if (--n_turns == 0)
-        loop_stop(context.loop);
+        loop_stop(parts.loop);
     else
-        loop_defer(context.loop, deferred);
+        loop_defer(parts.loop, deferred);
 }
 
 static void run_turns(unsigned n)
@@ -113,8 +112,8 @@ static void run_turns(unsigned n)
 
     n_turns = n;
     loop_deferred_init(&deferred, count_turn);
-    loop_defer(context.loop, &deferred);
-    must(loop_run(context.loop) == 0);
+    loop_defer(parts.loop, &deferred);
+    must(loop_run(parts.loop) == 0);
 }
 
 static int connect_client(void)

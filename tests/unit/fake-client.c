@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-struct context fake_context;
+struct parts fake_parts;
 struct config_daemon fake_daemon;
 struct control *fake_control;
 struct group *fake_group;
@@ -45,8 +45,8 @@ static void make_group(void)
     config->exec_start[0] = strdup("/bin/false");
     config->size = 2;
     config->queue_max = 3;
-    ck_assert_int_eq(group_new(&fake_group, &fake_context.groups, config), 0);
-    ck_assert_int_eq(registry_add(&fake_context.registry, fake_group), 0);
+    ck_assert_int_eq(group_new(&fake_group, &fake_parts.groups, config), 0);
+    ck_assert_int_eq(registry_add(&fake_parts.registry, fake_group), 0);
 }
 
 void fake_setup(void)
@@ -56,46 +56,46 @@ void fake_setup(void)
     int fd;
 
     log_set_sink(quiet);
-    registry_init(&fake_context.registry);
-    fake_context.control.config = &fake_daemon;
-    fake_context.control.state = CONTROL_RUNNING;
+    registry_init(&fake_parts.registry);
+    fake_parts.control.config = &fake_daemon;
+    fake_parts.control.state = CONTROL_RUNNING;
     fake_daemon.clients_max = 8;
     fake_daemon.client_idle = USEC_INFINITY;
     fake_daemon.client_request = 30 * USEC_PER_SEC;
-    ck_assert_int_eq(loop_new(&fake_context.loop, &options, &reason), 0);
-    message_context_init(&fake_context.messages);
-    context_share(&fake_context);
-    alarms_init(&fake_context.alarms, fake_context.loop);
-    ck_assert_int_eq(job_table_init(&fake_context.jobs), 0);
-    ck_assert_int_eq(event_bus_init(&fake_context.events), 0);
-    death_log_init(&fake_context.deaths, 100);
-    dead_letters_resize(&fake_context.messages.dead_letters, 100, 1 << 20);
+    ck_assert_int_eq(loop_new(&fake_parts.loop, &options, &reason), 0);
+    message_context_init(&fake_parts.messages);
+    parts_connect(&fake_parts);
+    alarms_init(&fake_parts.alarms, fake_parts.loop);
+    ck_assert_int_eq(job_table_init(&fake_parts.jobs), 0);
+    ck_assert_int_eq(event_bus_init(&fake_parts.events), 0);
+    death_log_init(&fake_parts.deaths, 100);
+    dead_letters_resize(&fake_parts.messages.dead_letters, 100, 1 << 20);
     make_group();
     strcpy(directory, "/tmp/test-control-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(fake_path, sizeof(fake_path), "%s/s", directory);
     fd = control_listen(fake_path);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(control_new(&fake_control, &fake_context.control, fd), 0);
+    ck_assert_int_eq(control_new(&fake_control, &fake_parts.control, fd), 0);
     control_own_path(fake_control, fake_path);
     timer_init(&give_up, on_give_up);
     ck_assert_int_eq(
-        timer_arm(loop_timers(fake_context.loop), &give_up, clock_now() + 20 * USEC_PER_SEC), 0);
+        timer_arm(loop_timers(fake_parts.loop), &give_up, clock_now() + 20 * USEC_PER_SEC), 0);
 }
 
 void fake_teardown(void)
 {
-    timer_disarm(loop_timers(fake_context.loop), &give_up);
+    timer_disarm(loop_timers(fake_parts.loop), &give_up);
     control_free(fake_control);
     group_close(fake_group, "it is over");
-    registry_remove(&fake_context.registry, fake_group);
+    registry_remove(&fake_parts.registry, fake_group);
     group_free(fake_group);
-    registry_deinit(&fake_context.registry);
-    message_context_deinit(&fake_context.messages);
-    job_table_deinit(&fake_context.jobs);
-    event_bus_deinit(&fake_context.events);
-    death_log_deinit(&fake_context.deaths);
-    loop_free(fake_context.loop);
+    registry_deinit(&fake_parts.registry);
+    message_context_deinit(&fake_parts.messages);
+    job_table_deinit(&fake_parts.jobs);
+    event_bus_deinit(&fake_parts.events);
+    death_log_deinit(&fake_parts.deaths);
+    loop_free(fake_parts.loop);
     unlink(fake_path);
     ck_assert_int_eq(rmdir(directory), 0);
 }
@@ -135,7 +135,7 @@ static void on_readable(void *userdata, uint32_t events)
         return;
     if (n <= 0) {
         client->eof = true;
-        loop_unwatch(fake_context.loop, &client->watch);
+        loop_unwatch(fake_parts.loop, &client->watch);
     } else {
         keep_fds(client, &message);
         client->data = realloc(client->data, client->size + (size_t)n);
@@ -143,7 +143,7 @@ static void on_readable(void *userdata, uint32_t events)
         client->size += (size_t)n;
     }
     if (client->eof || memchr(client->data, 0, client->size))
-        loop_stop(fake_context.loop);
+        loop_stop(fake_parts.loop);
 }
 
 struct fake_client *fake_connect(void)
@@ -159,7 +159,7 @@ struct fake_client *fake_connect(void)
 
 void fake_disconnect(struct fake_client *client)
 {
-    loop_unwatch(fake_context.loop, &client->watch);
+    loop_unwatch(fake_parts.loop, &client->watch);
     while (client->n_fds > 0)
         close(client->fds[--client->n_fds]);
     close(client->fd);
@@ -183,10 +183,10 @@ json_t *fake_receive(struct fake_client *client)
         if (client->eof)
             return NULL;
         if (client->watch.id == 0)
-            ck_assert_int_eq(loop_watch_fd(fake_context.loop, &client->watch, client->fd, POLLIN,
+            ck_assert_int_eq(loop_watch_fd(fake_parts.loop, &client->watch, client->fd, POLLIN,
                                            on_readable, client),
                              0);
-        ck_assert_int_eq(loop_run(fake_context.loop), 0);
+        ck_assert_int_eq(loop_run(fake_parts.loop), 0);
     }
     answer = json_loads(client->data, JSON_REJECT_DUPLICATES, NULL);
     ck_assert_msg(answer != NULL, "no JSON: %s", client->data);
@@ -219,9 +219,9 @@ static unsigned n_turns;
 static void count_turn(struct loop_deferred *deferred)
 {
     if (--n_turns == 0)
-        loop_stop(fake_context.loop);
+        loop_stop(fake_parts.loop);
     else
-        loop_defer(fake_context.loop, deferred);
+        loop_defer(fake_parts.loop, deferred);
 }
 
 void fake_turns(unsigned n)
@@ -230,8 +230,8 @@ void fake_turns(unsigned n)
 
     n_turns = n;
     loop_deferred_init(&deferred, count_turn);
-    loop_defer(fake_context.loop, &deferred);
-    ck_assert_int_eq(loop_run(fake_context.loop), 0);
+    loop_defer(fake_parts.loop, &deferred);
+    ck_assert_int_eq(loop_run(fake_parts.loop), 0);
 }
 
 void fake_settle(void)

@@ -7,10 +7,10 @@
  * what the test does.
  */
 
-#include "supervisor/context.h"
 #include "supervisor/control/control.h"
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
+#include "supervisor/parts.h"
 #include <jansson.h>
 
 struct fake_client {
@@ -23,7 +23,7 @@ struct fake_client {
     struct loop_watch watch;
 };
 
-extern struct context fake_context;
+extern struct parts fake_parts;
 extern struct config_daemon fake_daemon;
 extern struct control *fake_control;
 extern struct group *fake_group; /* "test": an actor with two slots */

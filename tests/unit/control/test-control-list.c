@@ -44,7 +44,7 @@ static unsigned n_turns;
 static void on_turn(struct loop_deferred *deferred)
 {
     n_turns++;
-    loop_defer(fake_context.loop, deferred);
+    loop_defer(fake_parts.loop, deferred);
 }
 
 static void send_list(const char *method, const char *extra, json_int_t cursor, int limit)
@@ -67,7 +67,7 @@ static size_t count_items(const char *method, const char *extra, const char *arr
 
     n_turns = 0;
     loop_deferred_init(&turn, on_turn);
-    loop_defer(fake_context.loop, &turn);
+    loop_defer(fake_parts.loop, &turn);
     do {
         json_t *page;
 
@@ -134,8 +134,8 @@ static struct actor *make_exchange(void)
 {
     struct actor *exchange;
 
-    ck_assert_int_eq(
-        exchange_actor_new(&exchange, &fake_context.messages, "x", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &fake_parts.messages, "x", EXCHANGE_TYPED_MULTI),
+                     0);
     return exchange;
 }
 
@@ -178,11 +178,11 @@ static const char text[] = "Long enough that a page of them takes several turns:
 
 static void add_letters(enum dead_letter_reason reason, int n)
 {
-    fake_context.messages.dead_letters.max = UINT64_MAX;
-    fake_context.messages.dead_letters.memory_max = UINT64_MAX;
+    fake_parts.messages.dead_letters.max = UINT64_MAX;
+    fake_parts.messages.dead_letters.memory_max = UINT64_MAX;
     for (int i = 0; i < n; i++)
         ck_assert_uint_ne(
-            dead_letter_add(&fake_context.messages.dead_letters,
+            dead_letter_add(&fake_parts.messages.dead_letters,
                             &(struct dead_letter_facts){.reason = reason, .text = text}, NULL),
             0);
 }
@@ -199,13 +199,13 @@ END_TEST
 /* Messages are evicted while they are listed: those at the cursor too, and in whatever order. */
 START_TEST(dead_letters_that_go_while_they_are_listed_take_nothing_along)
 {
-    struct dead_letters *letters = &fake_context.messages.dead_letters;
+    struct dead_letters *letters = &fake_parts.messages.dead_letters;
     uint64_t expected = 0;
     json_t *page;
 
     add_letters(DEAD_GONE, 900);
     send_list("Actors.ListDeadLetters", "", 0, 1000);
-    run_into(&fake_context.messages.dead_letters.cursors);
+    run_into(&fake_parts.messages.dead_letters.cursors);
     for (uint64_t id = 1; id <= 900; id++) {
         struct dead_letter *letter = dead_letter_find(letters, id);
 
@@ -229,11 +229,11 @@ START_TEST(who_goes_in_the_middle_of_a_list_leaves_nothing_behind)
     add_letters(DEAD_GONE, MANY);
     client = other;
     send_list("Actors.ListDeadLetters", "", 0, 1000);
-    run_into(&fake_context.messages.dead_letters.cursors);
+    run_into(&fake_parts.messages.dead_letters.cursors);
     fake_disconnect(other);
     client = first;
     fake_settle();
-    ck_assert(list_empty(&fake_context.messages.dead_letters.cursors));
+    ck_assert(list_empty(&fake_parts.messages.dead_letters.cursors));
 }
 END_TEST
 
@@ -246,7 +246,7 @@ static json_int_t count_changes(const char *call, const char *member, unsigned *
 
     n_turns = 0;
     loop_deferred_init(&turn, on_turn);
-    loop_defer(fake_context.loop, &turn);
+    loop_defer(fake_parts.loop, &turn);
     reply = parameters_of(fake_ask(client, call));
     loop_undefer(&turn);
     *turns = n_turns;
@@ -257,8 +257,6 @@ static json_int_t count_changes(const char *call, const char *member, unsigned *
 
 #define CALL(method, filter)                                                                       \
     "{\"method\":\"io.troupe.Actors." method "\",\"parameters\":{" filter "}}"
-/* Things that are changed in a turn, at most. */
-#define CHANGED_PER_TURN (PER_TURN / 8)
 
 START_TEST(dead_letters_are_purged_over_many_turns)
 {
@@ -270,7 +268,7 @@ START_TEST(dead_letters_are_purged_over_many_turns)
         count_changes(CALL("Purge", "\"filter\":{\"queue\":\"errors\"}"), "purged", &turns), 1);
     ck_assert_uint_ge(turns, MANY / PER_TURN);
     ck_assert_int_eq(count_changes(CALL("Purge", "\"filter\":{}"), "purged", &turns), MANY);
-    ck_assert_uint_ge(turns, MANY / CHANGED_PER_TURN);
+    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
 }
 END_TEST
 
@@ -280,10 +278,10 @@ START_TEST(dead_letters_are_requeued_over_many_turns_and_once_each)
 
     add_letters(DEAD_GONE, MANY);
     ck_assert_int_eq(count_changes(CALL("Requeue", "\"filter\":{}"), "failed", &turns), MANY);
-    ck_assert_uint_ge(turns, MANY / CHANGED_PER_TURN);
+    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
     ck_assert_int_eq(
         count_changes(CALL("Requeue", "\"filter\":{},\"to\":\"test\""), "requeued", &turns), MANY);
-    ck_assert_uint_ge(turns, MANY / CHANGED_PER_TURN);
+    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
 }
 END_TEST
 
@@ -297,7 +295,7 @@ START_TEST(timers_of_one_type_are_cancelled_over_many_turns)
     ck_assert_int_eq(
         count_changes(CALL("Unschedule", "\"to\":\"test\",\"type\":\"\""), "cancelled", &turns),
         MANY);
-    ck_assert_uint_ge(turns, MANY / CHANGED_PER_TURN);
+    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
 }
 END_TEST
 
@@ -307,7 +305,7 @@ START_TEST(a_oneway_purge_is_carried_out)
     fake_send(client, "{\"method\":\"io.troupe.Actors.Purge\",\"oneway\":true,"
                       "\"parameters\":{\"filter\":{}}}");
     json_decref(parameters_of(fake_ask(client, "{\"method\":\"io.troupe.Supervisor.GetInfo\"}")));
-    ck_assert_ptr_null(dead_letter_find(&fake_context.messages.dead_letters, MANY));
+    ck_assert_ptr_null(dead_letter_find(&fake_parts.messages.dead_letters, MANY));
 }
 END_TEST
 

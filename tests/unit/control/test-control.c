@@ -266,7 +266,7 @@ START_TEST(a_client_that_is_told_more_than_it_reads_is_cut_off_with_a_word)
               "{\"method\":\"io.troupe.Supervisor.Watch\",\"parameters\":{},\"more\":true}");
     fake_settle();
     for (unsigned i = 0; i < 100; i++)
-        event_emit(&fake_context.events,
+        event_emit(&fake_parts.events,
                    (struct event){.level = LOG_LEVEL_INFO, .type = "test", .message = message});
     while ((answer = fake_receive(client))) {
         const char *error = string(answer, "error");
@@ -453,7 +453,7 @@ START_TEST(shrinking_is_complete_when_the_surplus_worker_is_gone)
     fake_settle();
     ck_assert_int_eq(recv(client->fd, &(char){0}, 1, MSG_DONTWAIT | MSG_PEEK), -1);
     last->state = LIFECYCLE_STOPPED;
-    event_emit(&fake_context.events,
+    event_emit(&fake_parts.events,
                (struct event){.level = LOG_LEVEL_INFO, .type = "worker.stopped", .message = ""});
     cell->pool.handler->wake(&cell->pool);
     json_decref(parameters_of(fake_receive(client)));
@@ -470,7 +470,7 @@ START_TEST(waiting_for_what_will_not_be_ends_with_what_is_in_the_way)
     fake_settle();
     slot->restart_asked = slot->wanted = false;
     slot->state = LIFECYCLE_FAILED;
-    event_emit(&fake_context.events,
+    event_emit(&fake_parts.events,
                (struct event){.level = LOG_LEVEL_INFO, .type = "worker.failed", .message = ""});
     check_refused_next("NotReached", "state", "failed");
 }
@@ -485,7 +485,7 @@ END_TEST
 
 START_TEST(nothing_is_begun_while_it_stops)
 {
-    fake_context.control.state = CONTROL_STOPPING;
+    fake_parts.control.state = CONTROL_STOPPING;
     check_refused("Stopping", NULL, NULL, SUPERVISOR("Start", "{\"target\":\"test\"}"));
     check_refused("Stopping", NULL, NULL, SUPERVISOR("Reload", "{}"));
     check_refused("Stopping", NULL, NULL, JOBS("Create", "{\"group\":\"test\"}"));
@@ -735,7 +735,7 @@ static unsigned n_turns;
 static void on_turn(struct loop_deferred *deferred)
 {
     n_turns++;
-    loop_defer(fake_context.loop, deferred);
+    loop_defer(fake_parts.loop, deferred);
 }
 
 /* How many turns of the loop it takes to answer this. */
@@ -745,7 +745,7 @@ static unsigned turns_of(const char *text, json_t **ret)
 
     n_turns = 0;
     loop_deferred_init(&turn, on_turn);
-    loop_defer(fake_context.loop, &turn);
+    loop_defer(fake_parts.loop, &turn);
     *ret = ask(text);
     loop_undefer(&turn);
     return n_turns;
@@ -804,10 +804,10 @@ START_TEST(a_group_that_goes_in_the_middle_of_its_status_ends_it_well)
     ck_assert_int_eq(group_resize(fake_group, 4096), 0);
     fake_send(client, MORE("io.troupe.Supervisor.GetStatus", "{}"));
     json_decref(fake_receive(client));
-    registry_remove(&fake_context.registry, fake_group);
+    registry_remove(&fake_parts.registry, fake_group);
     count_parts(&replies, &workers);
     ck_assert_uint_lt(workers, 4096);
-    ck_assert_int_eq(registry_add(&fake_context.registry, fake_group), 0);
+    ck_assert_int_eq(registry_add(&fake_parts.registry, fake_group), 0);
     json_decref(ask(SUPERVISOR("GetInfo", "{}")));
 }
 END_TEST

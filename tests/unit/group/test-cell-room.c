@@ -3,14 +3,14 @@
 /* Order, delay and room in the queue of a cell whose workers are never started. */
 
 #include "shared/base/log.h"
-#include "supervisor/context.h"
 #include "supervisor/group/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/parts.h"
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct context context;
+static struct parts parts;
 static struct config_daemon daemon_config;
 static struct config_group *config;
 static struct group *group;
@@ -33,7 +33,7 @@ static void quiet(enum log_level level, struct log_fields fields, const char *me
 static void on_stop(struct loop_deferred *deferred)
 {
     (void)deferred;
-    loop_stop(context.loop);
+    loop_stop(parts.loop);
 }
 
 static struct loop_deferred stop;
@@ -44,34 +44,34 @@ static void setup(void)
     const char *reason;
 
     log_set_sink(quiet);
-    registry_init(&context.registry);
-    context.control.config = &daemon_config;
-    ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
-    context_share(&context);
-    ck_assert_int_eq(process_context_init(&context.process, context.loop, -1), 0);
-    alarms_init(&context.alarms, context.loop);
-    ck_assert_int_eq(job_table_init(&context.jobs), 0);
-    ck_assert_int_eq(event_bus_init(&context.events), 0);
+    registry_init(&parts.registry);
+    parts.control.config = &daemon_config;
+    ck_assert_int_eq(loop_new(&parts.loop, &options, &reason), 0);
+    parts_connect(&parts);
+    ck_assert_int_eq(process_context_init(&parts.process, parts.loop, -1), 0);
+    alarms_init(&parts.alarms, parts.loop);
+    ck_assert_int_eq(job_table_init(&parts.jobs), 0);
+    ck_assert_int_eq(event_bus_init(&parts.events), 0);
     ck_assert_int_eq(config_defaults(&config, "test"), 0);
     config->size = 1;
     config->queue_max = 3;
     config->queue_memory_max = 1000;
-    ck_assert_int_eq(group_new(&group, &context.groups, config), 0);
+    ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
     loop_deferred_init(&stop, on_stop);
     timer_init(&give_up, on_give_up);
-    ck_assert_int_eq(
-        timer_arm(loop_timers(context.loop), &give_up, clock_now() + 20 * USEC_PER_SEC), 0);
+    ck_assert_int_eq(timer_arm(loop_timers(parts.loop), &give_up, clock_now() + 20 * USEC_PER_SEC),
+                     0);
 }
 
 static void teardown(void)
 {
     group_close(group, "it is over");
     group_free(group);
-    timer_disarm(loop_timers(context.loop), &give_up);
-    alarms_deinit(&context.alarms);
-    job_table_deinit(&context.jobs);
-    event_bus_deinit(&context.events);
-    loop_free(context.loop);
+    timer_disarm(loop_timers(parts.loop), &give_up);
+    alarms_deinit(&parts.alarms);
+    job_table_deinit(&parts.jobs);
+    event_bus_deinit(&parts.events);
+    loop_free(parts.loop);
 }
 
 static struct cell_request request_of(const char *name)
@@ -127,7 +127,7 @@ static void stop_loop(struct job_waiter *waiter, struct job *job)
 {
     (void)waiter;
     if (job->state == JOB_QUEUED)
-        loop_stop(context.loop);
+        loop_stop(parts.loop);
 }
 
 START_TEST(a_delayed_job_is_queued_when_its_time_has_come)
@@ -140,7 +140,7 @@ START_TEST(a_delayed_job_is_queued_when_its_time_has_come)
     ck_assert_int_eq(job->state, JOB_DELAYED);
     ck_assert_uint_eq(group->cell->queue.n_jobs, 0);
     ck_assert_uint_eq(cell_live_jobs(group->cell), 1);
-    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert_int_eq(job->state, JOB_QUEUED);
     ck_assert_ptr_eq(queue_first(&group->cell->queue), job);
     ck_assert_uint_eq(group->cell->n_backoff, 0);
@@ -193,7 +193,7 @@ static void sender_try(struct sender *sender)
     cell_waiter_reset(&sender->waiter);
     order[n_answered++] = sender;
     if (n_answered == n_expected)
-        loop_stop(context.loop);
+        loop_stop(parts.loop);
 }
 
 static void on_again(struct loop_deferred *deferred)
@@ -203,7 +203,7 @@ static void on_again(struct loop_deferred *deferred)
 
 static void on_turn(struct cell_waiter *waiter)
 {
-    loop_defer(context.loop, &list_entry(waiter, struct sender, waiter)->again);
+    loop_defer(parts.loop, &list_entry(waiter, struct sender, waiter)->again);
 }
 
 static void sender_start(struct sender *sender, const char *data, usec_t wait)
@@ -221,7 +221,7 @@ static void run_until_answered(unsigned n)
 {
     n_expected = n;
     if (n_answered < n)
-        ck_assert_int_eq(loop_run(context.loop), 0);
+        ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert_uint_eq(n_answered, n);
 }
 
@@ -304,7 +304,7 @@ END_TEST
 static void stop_at_turn(struct cell_waiter *waiter)
 {
     (void)waiter;
-    loop_stop(context.loop);
+    loop_stop(parts.loop);
 }
 
 START_TEST(one_that_was_called_and_goes_away_leaves_its_place_to_the_next)
@@ -316,7 +316,7 @@ START_TEST(one_that_was_called_and_goes_away_leaves_its_place_to_the_next)
     sender_start(&senders[1], "", USEC_INFINITY);
     senders[0].waiter.turn = stop_at_turn;
     ck_assert_int_eq(cell_cancel(jobs[0]), 0);
-    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert(senders[0].waiter.called);
     cell_waiter_stop(&senders[0].waiter);
     run_until_answered(1);
@@ -394,8 +394,8 @@ START_TEST(a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory)
     sender_start(&small, "small", USEC_INFINITY);
     ck_assert_int_eq(small.result, CELL_E_WAIT);
     ck_assert_int_eq(cell_cancel(second.job), 0);
-    loop_defer(context.loop, &stop); /* after the cell has looked */
-    ck_assert_int_eq(loop_run(context.loop), 0);
+    loop_defer(parts.loop, &stop); /* after the cell has looked */
+    ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert(!big.waiter.called && !small.waiter.called);
     ck_assert_int_eq(cell_cancel(first.job), 0);
     run_until_answered(4);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "supervisor/context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
+#include "supervisor/parts.h"
 #include "supervisor/pool/slot.h"
 #include "tests/unit/fake-keeper.h"
 #include "worker/troupe.h"
@@ -21,7 +21,7 @@
  * becomes one when a supervisor has started it. The payload tells the worker what to do.
  */
 
-static struct context context;
+static struct parts parts;
 static struct config_daemon daemon_config;
 static struct config_group *config;
 static struct group *group;
@@ -138,7 +138,7 @@ static void on_audit(struct loop_deferred *deferred)
     for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
         ck_assert_msg(census.n[i] == group->pools.census.n[i], "trait %u: %zu slots, %zu counted",
                       i, census.n[i], group->pools.census.n[i]);
-        ck_assert_uint_eq(census.n[i], context.registry.census.n[i]);
+        ck_assert_uint_eq(census.n[i], parts.registry.census.n[i]);
         ck_assert_uint_eq(census.n[i], group->cell->pool.census.n[i]);
     }
 }
@@ -147,7 +147,7 @@ static void on_any_event(struct event_subscriber *subscriber, const struct event
 {
     (void)subscriber;
     (void)event;
-    loop_defer(context.loop, &audit);
+    loop_defer(parts.loop, &audit);
 }
 
 static struct event_subscriber auditor = {.fn = on_any_event};
@@ -160,28 +160,28 @@ static void setup(void)
 
     log_set_sink(quiet);
     ends = go_under_keeper();
-    memset(&context, 0, sizeof(context));
-    registry_init(&context.registry);
-    context.control.config = &daemon_config;
-    context.runtime_directory = "/tmp";
-    ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
-    message_context_init(&context.messages);
-    context_share(&context);
-    ck_assert_int_eq(process_context_init(&context.process, context.loop, ends.channel), 0);
-    alarms_init(&context.alarms, context.loop);
-    ck_assert_int_eq(job_table_init(&context.jobs), 0);
-    ck_assert_int_eq(event_bus_init(&context.events), 0);
-    death_log_init(&context.deaths, 100);
-    dead_letters_resize(&context.messages.dead_letters, 100, 1 << 20);
-    backoff_random_seed(&context.random, 1);
+    memset(&parts, 0, sizeof(parts));
+    registry_init(&parts.registry);
+    parts.control.config = &daemon_config;
+    parts.runtime_directory = "/tmp";
+    ck_assert_int_eq(loop_new(&parts.loop, &options, &reason), 0);
+    message_context_init(&parts.messages);
+    parts_connect(&parts);
+    ck_assert_int_eq(process_context_init(&parts.process, parts.loop, ends.channel), 0);
+    alarms_init(&parts.alarms, parts.loop);
+    ck_assert_int_eq(job_table_init(&parts.jobs), 0);
+    ck_assert_int_eq(event_bus_init(&parts.events), 0);
+    death_log_init(&parts.deaths, 100);
+    dead_letters_resize(&parts.messages.dead_letters, 100, 1 << 20);
+    backoff_random_seed(&parts.random, 1);
     make_config(2);
-    ck_assert_int_eq(group_new(&group, &context.groups, config), 0);
-    ck_assert_int_eq(registry_add(&context.registry, group), 0);
+    ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
+    ck_assert_int_eq(registry_add(&parts.registry, group), 0);
     loop_deferred_init(&audit, on_audit);
-    event_subscribe(&context.events, &auditor);
+    event_subscribe(&parts.events, &auditor);
     timer_init(&give_up, on_give_up);
-    ck_assert_int_eq(
-        timer_arm(loop_timers(context.loop), &give_up, clock_now() + 30 * USEC_PER_SEC), 0);
+    ck_assert_int_eq(timer_arm(loop_timers(parts.loop), &give_up, clock_now() + 30 * USEC_PER_SEC),
+                     0);
 }
 
 /* Runs the loop until `done` says so; it is asked after every event and every change of a job. */
@@ -192,7 +192,7 @@ static void look(struct event_subscriber *subscriber, const struct event *event)
     (void)subscriber;
     (void)event;
     if (done())
-        loop_stop(context.loop);
+        loop_stop(parts.loop);
 }
 
 static void run_until(bool (*condition)(void))
@@ -202,8 +202,8 @@ static void run_until(bool (*condition)(void))
     done = condition;
     if (condition())
         return;
-    event_subscribe(&context.events, &subscriber);
-    ck_assert_int_eq(loop_run(context.loop), 0);
+    event_subscribe(&parts.events, &subscriber);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
     event_unsubscribe(&subscriber);
 }
 
@@ -235,16 +235,16 @@ static void teardown(void)
     on_audit(&audit);
     event_unsubscribe(&auditor);
     loop_undefer(&audit);
-    registry_remove(&context.registry, group);
+    registry_remove(&parts.registry, group);
     group_free(group);
-    registry_deinit(&context.registry);
-    timer_disarm(loop_timers(context.loop), &give_up);
-    job_table_deinit(&context.jobs);
-    event_bus_deinit(&context.events);
-    message_context_deinit(&context.messages);
-    death_log_deinit(&context.deaths);
-    process_context_deinit(&context.process);
-    loop_free(context.loop);
+    registry_deinit(&parts.registry);
+    timer_disarm(loop_timers(parts.loop), &give_up);
+    job_table_deinit(&parts.jobs);
+    event_bus_deinit(&parts.events);
+    message_context_deinit(&parts.messages);
+    death_log_deinit(&parts.deaths);
+    process_context_deinit(&parts.process);
+    loop_free(parts.loop);
 }
 
 /* ---- jobs ---- */
@@ -256,12 +256,12 @@ static void on_change(struct job_waiter *waiter, struct job *job)
 {
     (void)waiter;
     if (stop_when_started && job->state == JOB_RUNNING && job->started)
-        loop_stop(context.loop);
+        loop_stop(parts.loop);
     if (!job_ended(job))
         return;
     n_ended++;
     if (n_ended == n_expected)
-        loop_stop(context.loop);
+        loop_stop(parts.loop);
 }
 
 static struct cell_request request_of(const char *what, const char *name)
@@ -293,7 +293,7 @@ static struct job *accepted(const char *what)
 
 static void run_jobs(void)
 {
-    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert_uint_eq(n_ended, n_expected);
 }
 
@@ -325,7 +325,7 @@ START_TEST(J3_a_rejected_job_is_final_and_a_crash_is_retried)
     ck_assert_uint_eq(once->attempt, 2);
     ck_assert_uint_eq(once->n_attempts, 1);
     ck_assert_str_eq(once->attempts[0].cause, "signal");
-    ck_assert_uint_eq(context.deaths.n_total, 1);
+    ck_assert_uint_eq(parts.deaths.n_total, 1);
 }
 END_TEST
 
@@ -355,7 +355,7 @@ START_TEST(J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports)
 
     group_start(group);
     run_jobs();
-    dead_letter_walk_begin(&walk, &context.messages.dead_letters, false);
+    dead_letter_walk_begin(&walk, &parts.messages.dead_letters, false);
     for (; (envelope = dead_letter_walk_next(&walk)); n++) {
         const bool crashed = strcmp(envelope->job, protocol_id_format(&crash->id, id)) == 0;
 
@@ -438,7 +438,7 @@ static struct job *running(const char *what)
 
     stop_when_started = true;
     group_start(group);
-    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
     stop_when_started = false;
     ck_assert_int_eq(job->state, JOB_RUNNING);
     return job;
@@ -452,7 +452,7 @@ START_TEST(J5_a_running_job_sees_the_cancel_flag)
     ck_assert_int_eq(cell_cancel(job), CELL_CANCEL_E_ALREADY);
     run_jobs();
     ck_assert_int_eq(job->state, JOB_CANCELLED);
-    ck_assert_uint_eq(context.deaths.n_total, 0);
+    ck_assert_uint_eq(parts.deaths.n_total, 0);
 }
 END_TEST
 
@@ -465,7 +465,7 @@ START_TEST(J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_r
     ck_assert_int_eq(cell_cancel(job), 0);
     run_jobs();
     ck_assert_int_eq(job->state, JOB_CANCELLED);
-    ck_assert_uint_eq(context.deaths.n_total, 1);
+    ck_assert_uint_eq(parts.deaths.n_total, 1);
     ck_assert_uint_eq(group->cell->counters.retries, 0);
 }
 END_TEST
@@ -507,11 +507,11 @@ START_TEST(kept_results_are_bounded_and_the_oldest_goes_first)
     n_expected++;
     group_start(group);
     run_jobs();
-    ck_assert_ptr_nonnull(job_by_id(&context.jobs, &id));
+    ck_assert_ptr_nonnull(job_by_id(&parts.jobs, &id));
     accepted("b");
     accepted("c");
     run_jobs();
-    ck_assert_ptr_null(job_by_id(&context.jobs, &id));
+    ck_assert_ptr_null(job_by_id(&parts.jobs, &id));
     ck_assert_uint_eq(group->results.n_jobs, 2);
 }
 END_TEST
@@ -617,7 +617,7 @@ START_TEST(a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes)
     group_resume(group);
     stop_when_started = true;
     group_start(group);
-    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert_int_eq(second->state, JOB_RUNNING);
     ck_assert(!second->started);
     stop_when_started = false;
@@ -626,7 +626,7 @@ START_TEST(a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes)
     run_jobs();
     ck_assert_int_eq(first->state, JOB_CANCELLED);
     ck_assert_int_eq(second->state, JOB_CANCELLED);
-    ck_assert_uint_eq(context.deaths.n_total, 0);
+    ck_assert_uint_eq(parts.deaths.n_total, 0);
 }
 END_TEST
 
@@ -643,7 +643,7 @@ START_TEST(no_more_are_prefetched_after_the_work_has_run_out_once)
     for (size_t i = 0; i < ELEMENTS(jobs); i++)
         jobs[i] = accepted("until cancelled");
     stop_when_started = true;
-    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
     stop_when_started = false;
     for (size_t i = 0; i < ELEMENTS(jobs); i++)
         n_running += jobs[i]->state == JOB_RUNNING;
@@ -684,7 +684,7 @@ START_TEST(a_worker_that_dies_too_often_fails_until_it_is_reset)
     config->start_limit_burst = 3;
     group_start(group);
     run_until(has_failed);
-    ck_assert_uint_eq(context.deaths.n_total, 2 * 4);
+    ck_assert_uint_eq(parts.deaths.n_total, 2 * 4);
     ck_assert_int_eq(group->cell->pool.slots[0]->state, LIFECYCLE_FAILED);
     group_reset(group);
     ck_assert_int_eq(group->cell->pool.slots[0]->state, LIFECYCLE_STARTING);
@@ -712,7 +712,7 @@ START_TEST(J4_poison_jobs_end_dead_and_honest_ones_behind_them_succeed)
     for (size_t i = 0; i < ELEMENTS(poison); i++)
         ck_assert_int_eq(poison[i]->state, JOB_DEAD);
     ck_assert_int_eq(honest->state, JOB_SUCCEEDED);
-    ck_assert_uint_eq(context.deaths.n_total, 12);
+    ck_assert_uint_eq(parts.deaths.n_total, 12);
     run_until(is_settled);
     ck_assert_str_ne(group_state(group), "failed");
     ck_assert_uint_eq(group->cell->pool.slots[0]->health.n_failures, 0);
@@ -739,7 +739,7 @@ static unsigned count_events(const char *type)
     const struct event *event;
     unsigned n = 0;
 
-    for (size_t i = 0; (event = event_kept(&context.events, i)); i++)
+    for (size_t i = 0; (event = event_kept(&parts.events, i)); i++)
         n += strcmp(event->type, type) == 0;
     return n;
 }
@@ -792,7 +792,7 @@ START_TEST(a_program_that_is_not_there_is_a_retry_and_no_death)
     config->min = config->max = USEC_PER_SEC;
     group_start(group);
     run_until(is_backing_off);
-    ck_assert_uint_eq(context.deaths.n_total, 0);
+    ck_assert_uint_eq(parts.deaths.n_total, 0);
     ck_assert_uint_gt(group->cell->pool.slots[0]->restart_at, 0);
 }
 END_TEST
@@ -832,7 +832,7 @@ START_TEST(a_retired_slot_can_be_neither_started_nor_restarted_nor_reset)
     stop_when_started = true;
     group_start(group);
     while (n_running() < 2)
-        ck_assert_int_eq(loop_run(context.loop), 0);
+        ck_assert_int_eq(loop_run(parts.loop), 0);
     stop_when_started = false;
     ck_assert_int_eq(group_resize(group, 1), 0);
     slot_start(last);
@@ -877,7 +877,7 @@ static void stop_in_backoff(struct job_waiter *waiter, struct job *job)
 {
     (void)waiter;
     if (job->state == JOB_BACKOFF || job_ended(job))
-        loop_stop(context.loop);
+        loop_stop(parts.loop);
 }
 
 START_TEST(a_hand_over_for_which_there_is_no_descriptor_is_no_attempt)
@@ -896,11 +896,11 @@ START_TEST(a_hand_over_for_which_there_is_no_descriptor_is_no_attempt)
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_int_eq(watched->state, JOB_BACKOFF);
     ck_assert_uint_eq(watched->attempt, 0);
-    ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert_int_eq(watched->state, JOB_SUCCEEDED);
     ck_assert_uint_eq(watched->attempt, 1);
 }

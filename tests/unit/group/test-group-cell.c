@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
+#include "supervisor/parts.h"
 #include "supervisor/pool/slot.h"
 #include <check.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
  * passes only when a test says so.
  */
 
-static struct context context;
+static struct parts parts;
 static struct config_daemon daemon_config;
 static struct config_group *config;
 static struct group *group;
@@ -47,8 +47,8 @@ static void make_group(enum config_cells cells)
     config->cells = cells;
     config->cells_max = 3;
     config->cell_idle = USEC_PER_SEC;
-    ck_assert_int_eq(group_new(&group, &context.groups, config), 0);
-    ck_assert_int_eq(registry_add(&context.registry, group), 0);
+    ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
+    ck_assert_int_eq(registry_add(&parts.registry, group), 0);
 }
 
 /* What the group keeps of its cells, against a look at all of them. */
@@ -74,7 +74,7 @@ static void check_sums(void)
     for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
         ck_assert_uint_eq(group->pools.census.n[i], all.n[i]);
         ck_assert_uint_eq(group->retiring.n[i], retiring.n[i]);
-        ck_assert_uint_eq(context.registry.census.n[i], all.n[i]);
+        ck_assert_uint_eq(parts.registry.census.n[i], all.n[i]);
     }
 }
 
@@ -82,7 +82,7 @@ static void drop_group(void)
 {
     check_sums();
     group_close(group, "it is over");
-    registry_remove(&context.registry, group);
+    registry_remove(&parts.registry, group);
     group_free(group);
 }
 
@@ -92,30 +92,30 @@ static void setup(void)
     const char *reason;
 
     log_set_sink(quiet);
-    memset(&context, 0, sizeof(context));
-    registry_init(&context.registry);
-    context.control.config = &daemon_config;
-    ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
-    message_context_init(&context.messages);
-    context_share(&context);
-    ck_assert_int_eq(process_context_init(&context.process, context.loop, -1), 0);
-    ck_assert_int_eq(job_table_init(&context.jobs), 0);
-    ck_assert_int_eq(event_bus_init(&context.events), 0);
-    death_log_init(&context.deaths, 10);
-    event_subscribe(&context.events, &subscriber);
+    memset(&parts, 0, sizeof(parts));
+    registry_init(&parts.registry);
+    parts.control.config = &daemon_config;
+    ck_assert_int_eq(loop_new(&parts.loop, &options, &reason), 0);
+    message_context_init(&parts.messages);
+    parts_connect(&parts);
+    ck_assert_int_eq(process_context_init(&parts.process, parts.loop, -1), 0);
+    ck_assert_int_eq(job_table_init(&parts.jobs), 0);
+    ck_assert_int_eq(event_bus_init(&parts.events), 0);
+    death_log_init(&parts.deaths, 10);
+    event_subscribe(&parts.events, &subscriber);
     make_group(CONFIG_CELLS_BY_KEY);
 }
 
 static void teardown(void)
 {
     drop_group();
-    registry_deinit(&context.registry);
+    registry_deinit(&parts.registry);
     event_unsubscribe(&subscriber);
-    message_context_deinit(&context.messages);
-    job_table_deinit(&context.jobs);
-    event_bus_deinit(&context.events);
-    death_log_deinit(&context.deaths);
-    loop_free(context.loop);
+    message_context_deinit(&parts.messages);
+    job_table_deinit(&parts.jobs);
+    event_bus_deinit(&parts.events);
+    death_log_deinit(&parts.deaths);
+    loop_free(parts.loop);
 }
 
 static int submit_data(const char *key, size_t size, const char *id, struct job **ret)
@@ -159,7 +159,7 @@ static void end_turn(struct cell *cell)
 /* As if so much time had passed for it. */
 static void idle_for(struct cell *cell, usec_t time)
 {
-    timer_disarm(loop_timers(context.loop), &cell->idle_timer);
+    timer_disarm(loop_timers(parts.loop), &cell->idle_timer);
     cell->idle_timer.fn(&cell->idle_timer, cell->idle_since + time);
 }
 
@@ -369,7 +369,7 @@ END_TEST
 
 static int resolve(const char *target, struct registry_target *ret)
 {
-    return registry_resolve(&context.registry, target, ret);
+    return registry_resolve(&parts.registry, target, ret);
 }
 
 START_TEST(targets_are_groups_cells_and_workers)
@@ -388,10 +388,10 @@ START_TEST(targets_are_groups_cells_and_workers)
     ck_assert_int_eq(resolve("mail/0/", &target), -ENOENT);
     ck_assert_int_eq(resolve("mail/", &target), -ENOENT);
     ck_assert_int_eq(resolve("mail/1", &target), -ENOENT);
-    ck_assert_int_eq(registry_resolve_ever(&context.registry, "mail/1", &target), 0);
+    ck_assert_int_eq(registry_resolve_ever(&parts.registry, "mail/1", &target), 0);
     ck_assert(target.group == group && !target.cell);
-    ck_assert_int_eq(registry_resolve_ever(&context.registry, "mail/-1", &target), -ENOENT);
-    ck_assert_int_eq(registry_resolve_ever(&context.registry, "male/1", &target), -ENOENT);
+    ck_assert_int_eq(registry_resolve_ever(&parts.registry, "mail/-1", &target), -ENOENT);
+    ck_assert_int_eq(registry_resolve_ever(&parts.registry, "male/1", &target), -ENOENT);
 }
 END_TEST
 
@@ -404,7 +404,7 @@ START_TEST(in_a_group_without_cells_a_number_is_a_worker)
     ck_assert_int_eq(resolve("mail/1", &target), 0);
     ck_assert(target.slot == group->cell->pool.slots[1]);
     ck_assert_int_eq(resolve("mail/key", &target), -ENOENT);
-    ck_assert_int_eq(registry_resolve_ever(&context.registry, "mail/key", &target), -ENOENT);
+    ck_assert_int_eq(registry_resolve_ever(&parts.registry, "mail/key", &target), -ENOENT);
     ck_assert_int_eq(resolve("mail/1/1", &target), -ENOENT);
 }
 END_TEST

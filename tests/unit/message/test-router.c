@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/context.h"
+#include "supervisor/event/event.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/loop/alarm.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/delivery/delivery.h"
@@ -15,7 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct context whole;
+static struct event_bus events;
+static struct alarms alarms;
+static struct limited_log limited;
 static struct message_context context;
 static usec_t wall;
 
@@ -31,10 +34,10 @@ static void setup(void)
 
     message_context_init(&context);
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
-    ck_assert_int_eq(event_bus_init(&whole.events), 0);
-    context.events = &whole.events;
+    ck_assert_int_eq(event_bus_init(&events), 0);
+    context.events = &events;
     dead_letters_resize(&context.dead_letters, 1000, 1 << 20);
-    context.alarms = &whole.alarms;
+    context.alarms = &alarms;
     alarms_init(context.alarms, context.loop);
     context.alarms->realtime = fake_realtime;
     wall = 1000 * USEC_PER_SEC;
@@ -43,8 +46,8 @@ static void setup(void)
 static void teardown(void)
 {
     message_context_deinit(&context);
-    alarms_deinit(&whole.alarms);
-    event_bus_deinit(&whole.events);
+    alarms_deinit(&alarms);
+    event_bus_deinit(&events);
     loop_free(context.loop);
 }
 
@@ -612,19 +615,19 @@ START_TEST(who_gives_reason_for_many_lines_is_heard_no_more_and_others_are)
 {
     struct actor *loud = new_actor("loud");
 
-    ck_assert_int_eq(limited_log_init(&whole.log, context.loop), 0);
-    context.log = &whole.log;
+    ck_assert_int_eq(limited_log_init(&limited, context.loop), 0);
+    context.log = &limited;
     n_lines = 0;
     log_set_sink(count_line);
     for (int i = 0; i < 10000; i++)
         (void)monitor_remove(loud, 0);
     ck_assert_uint_eq(n_lines, LIMITED_LOG_BURST);
-    limited_log_write(&whole.log, "other", LOG_LEVEL_NOTICE, "something");
+    limited_log_write(&limited, "other", LOG_LEVEL_NOTICE, "something");
     ck_assert_uint_eq(n_lines, LIMITED_LOG_BURST + 1);
     for (int i = 0; i < 10000; i++)
-        limited_log_write(&whole.log, NULL, LOG_LEVEL_NOTICE, "nobody cares");
+        limited_log_write(&limited, NULL, LOG_LEVEL_NOTICE, "nobody cares");
     ck_assert_uint_eq(n_lines, 2 * LIMITED_LOG_BURST + 1);
-    limited_log_deinit(&whole.log);
+    limited_log_deinit(&limited);
     ck_assert_uint_eq(n_lines, 2 * LIMITED_LOG_BURST + 3); /* summed up */
     log_set_sink(NULL);
 }
@@ -829,7 +832,7 @@ START_TEST(a_date_follows_the_wall_clock)
     run_timers(now + USEC_PER_SEC);
     ck_assert_str_eq(waiting(actor), "");
     wall += 3600 * USEC_PER_SEC;
-    alarms_review(&whole.alarms);
+    alarms_review(&alarms);
     run_timers(now + 2 * USEC_PER_SEC);
     ck_assert_str_eq(waiting(actor), "date ");
 }
@@ -859,7 +862,7 @@ START_TEST(C6_a_periodic_timer_does_not_catch_up_on_missed_periods)
     uint64_t id = schedule(actor, wall + 1000, 1000, true, "beat");
 
     wall += 10500; /* nine and a half periods too late */
-    alarms_review(&whole.alarms);
+    alarms_review(&alarms);
     run_timers(now + 20000);
     ck_assert_str_eq(waiting(actor), "beat ");
     wall += 499;

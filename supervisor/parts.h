@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * What the parts of the supervisor share. The supervisor (composition root) fills it in and
- * outlives everybody who holds it; nobody else knows the supervisor itself.
- */
+/* The parts that the supervisor is made of. Each folder gets a small struct with those it needs. */
 
 #include "shared/base/clock.h"
 #include "supervisor/config/config.h"
@@ -16,14 +13,13 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/alarm.h"
+#include "supervisor/loop/loop.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/pool/pool-context.h"
 #include "supervisor/process/backoff.h"
 #include "supervisor/process/process.h"
 
-struct loop;
-
-struct context {
+struct parts {
     struct loop *loop;
     struct registry registry;
     struct job_table jobs;
@@ -40,5 +36,5 @@ struct context {
     const char *runtime_directory; /* for the notify sockets of services */
 };
 
-/* Once the loop is there: hands the folders of the supervisor what they need of it. */
-void context_share(struct context *context);
+/* Fills in the structs of the folders. `loop` and `runtime_directory` are set. */
+void parts_connect(struct parts *parts);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/parts.h"
+
+#include "supervisor/control/interfaces.h"
+#include "supervisor/group/group.h"
+
+void parts_connect(struct parts *parts)
+{
+    parts->pools = (struct pool_context){
+        .loop = parts->loop,
+        .events = &parts->events,
+        .log = &parts->log,
+        .deaths = &parts->deaths,
+        .jobs = &parts->jobs,
+        .messages = &parts->messages,
+        .process = &parts->process,
+        .random = &parts->random,
+        .runtime_directory = parts->runtime_directory,
+    };
+    parts->groups = (struct group_context){
+        .loop = parts->loop,
+        .registry = &parts->registry,
+        .jobs = &parts->jobs,
+        .alarms = &parts->alarms,
+        .events = &parts->events,
+        .log = &parts->log,
+        .deaths = &parts->deaths,
+        .messages = &parts->messages,
+        .random = &parts->random,
+        .pools = &parts->pools,
+    };
+    parts->process.events = &parts->events;
+    parts->process.log = &parts->log;
+    parts->messages.loop = parts->loop;
+    parts->messages.alarms = &parts->alarms;
+    parts->messages.events = &parts->events;
+    parts->messages.log = &parts->log;
+    parts->messages.deaths = &parts->deaths;
+    parts->messages.find_in_groups = group_find_actor;
+    parts->messages.groups = &parts->registry;
+    parts->control.loop = parts->loop;
+    parts->control.registry = &parts->registry;
+    parts->control.jobs = &parts->jobs;
+    parts->control.messages = &parts->messages;
+    parts->control.events = &parts->events;
+    parts->control.deaths = &parts->deaths;
+    parts->control.log = &parts->log;
+    parts->control.process = &parts->process;
+    parts->control.interfaces = control_interfaces;
+    parts->control.attachments = (struct attachment_context){
+        .loop = parts->loop,
+        .registry = &parts->registry,
+        .jobs = &parts->jobs,
+        .messages = &parts->messages,
+    };
+}
