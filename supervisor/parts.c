@@ -2,7 +2,7 @@
 #include "supervisor/parts.h"
 
 #include "supervisor/control/interfaces.h"
-#include "supervisor/group/group.h"
+#include "supervisor/group/order.h"
 
 void parts_connect(struct parts *parts)
 {
@@ -28,6 +28,7 @@ void parts_connect(struct parts *parts)
         .messages = &parts->messages,
         .random = &parts->random,
         .pools = &parts->pools,
+        .take_along = order_take_along,
     };
     parts->process.events = &parts->events;
     parts->process.log = &parts->log;
@@ -36,7 +37,7 @@ void parts_connect(struct parts *parts)
     parts->messages.events = &parts->events;
     parts->messages.log = &parts->log;
     parts->messages.deaths = &parts->deaths;
-    parts->messages.find_in_groups = group_find_actor;
+    parts->messages.find_in_groups = registry_find_actor;
     parts->messages.groups = &parts->registry;
     parts->control.loop = parts->loop;
     parts->control.registry = &parts->registry;

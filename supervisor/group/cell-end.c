@@ -56,10 +56,19 @@ static void cell_note_latency(struct cell *cell, const struct job *job)
         return;
     latency_add(&cell->latency, took);
     latency_add(&cell->work, worked);
-    if (group_is_keyed(cell->group)) {
+    if (*cell->key != '\0') {
         latency_add(&cell->group->latency, took);
         latency_add(&cell->group->work, worked);
     }
+}
+
+static void cell_note_dead(struct cell *cell, const struct job *job)
+{
+    struct group_dead *dead = &cell->group->last_dead;
+
+    dead->id = job->id;
+    dead->at = job->ended_at;
+    (void)snprintf(dead->reason, sizeof(dead->reason), "%s", job->reason ? job->reason : "");
 }
 
 /* Cancelled jobs say nothing about the cell. */
@@ -70,10 +79,10 @@ static void cell_note_outcome(struct cell *cell, const struct job *job)
     if (job->state == JOB_CANCELLED)
         return;
     outcomes_add(&cell->outcomes, dead, job->ended_at);
-    if (group_is_keyed(cell->group))
+    if (*cell->key != '\0')
         outcomes_add(&cell->group->outcomes, dead, job->ended_at);
     if (dead)
-        group_note_dead(cell->group, job);
+        cell_note_dead(cell, job);
 }
 
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason)

@@ -51,6 +51,20 @@ static bool cell_is_quiet(const struct cell *cell)
     return true;
 }
 
+static void cell_set_retiring(struct cell *cell, bool retiring)
+{
+    struct group *group = cell->group;
+
+    if (cell->retiring == retiring)
+        return;
+    cell->retiring = retiring;
+    if (retiring)
+        census_add(&group->retiring, &cell->pool.census);
+    else
+        census_subtract(&group->retiring, &cell->pool.census);
+    cell->pool.census.parent = retiring ? &group->retiring : &group->pools.census;
+}
+
 void cell_on_idle_timer(struct timer *timer, usec_t now)
 {
     struct cell *cell = list_entry(timer, struct cell, idle_timer);
@@ -64,7 +78,7 @@ void cell_on_idle_timer(struct timer *timer, usec_t now)
         return;
     }
     log_debug("%s has been idle for CellIdleSec=: its workers stop", cell->name);
-    group_set_retiring(cell, true);
+    cell_set_retiring(cell, true);
     pool_set_size(&cell->pool, 0);
 }
 
@@ -74,7 +88,7 @@ int cell_call_back(struct cell *cell)
 
     if (r < 0)
         return r;
-    group_set_retiring(cell, false);
+    cell_set_retiring(cell, false);
     pool_set_size(&cell->pool, cell->group->size);
     return 0;
 }

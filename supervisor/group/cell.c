@@ -5,7 +5,6 @@
 
 #include "shared/base/log.h"
 #include "supervisor/group/group.h"
-#include "supervisor/group/order.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
@@ -87,9 +86,9 @@ static void cell_dispatch(struct loop_deferred *deferred)
         cell_assign(cell, slot, job);
     cell_call_waiters(cell);
     if (cell->group->removed && cell->group->n_live == 0)
-        group_drained(cell->group);
+        cell->group->cell_handler->drained(cell->group);
     if (cell->retiring && pool_is_empty(&cell->pool))
-        group_retire_cell(cell->group, cell);
+        cell->group->cell_handler->retired(cell);
 }
 
 /* ---- the pool's owner ---- */
@@ -108,12 +107,16 @@ static bool cell_has_job(const struct pool *pool)
 
 static void cell_on_down(struct pool *pool)
 {
-    group_cell_is_down(cell_of_pool(pool)->group);
+    struct group *group = cell_of_pool(pool)->group;
+
+    group->cell_handler->down(group);
 }
 
 static unsigned cell_take_along(struct pool *pool)
 {
-    return order_take_along(cell_of_pool(pool)->context->registry, cell_of_pool(pool)->group);
+    const struct cell *cell = cell_of_pool(pool);
+
+    return cell->context->take_along(cell->context->registry, cell->group);
 }
 
 static void cell_on_restart_due(struct pool *pool)
@@ -125,7 +128,9 @@ static void cell_on_restart_due(struct pool *pool)
 
 static void cell_on_roll_failed(struct pool *pool)
 {
-    group_roll_failed(cell_of_pool(pool));
+    struct cell *cell = cell_of_pool(pool);
+
+    cell->group->cell_handler->roll_failed(cell);
 }
 
 static const struct pool_handler CELL_POOL = {

@@ -30,7 +30,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cell;
 struct group;
+
+/* What a cell tells its group, which fills this in. */
+struct cell_handler {
+    void (*down)(struct group *group);      /* all slots of a cell are stopped or failed */
+    void (*drained)(struct group *group);   /* it is removed, and its last job has ended */
+    void (*retired)(struct cell *cell);     /* its last slot is gone: the group frees the cell */
+    void (*roll_failed)(struct cell *cell); /* a worker with the new program did not come up */
+};
 
 struct cell_counters {
     uint64_t succeeded, rejected, cancelled, dead;

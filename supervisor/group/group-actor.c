@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Groups as actors: the addresses of groups, cells and slots, and Cells=by-key. */
+/* A group with Cells=by-key as an actor. */
 
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group-private.h"
-#include "supervisor/group/registry.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/forward.h"
 #include "supervisor/message/router.h"
@@ -75,22 +74,7 @@ int group_new_actor(struct group *group)
                : 0;
 }
 
-/* ---- all groups ---- */
-
-bool group_find_actor(void *registry, const char *address, struct actor **ret)
-{
-    struct registry_target target;
-
-    if (registry_resolve(registry, address, &target) < 0)
-        return false;
-    if (target.slot)
-        *ret = target.slot->actor;
-    else if (target.cell)
-        *ret = target.cell->pool.actor;
-    else
-        *ret = target.group->cell ? target.group->cell->pool.actor : target.group->actor;
-    return true;
-}
+/* ---- the log of messages ---- */
 
 void group_set_message_log(struct group *group, uint8_t what)
 {

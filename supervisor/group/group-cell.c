@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* How jobs and messages find their cell, and how cells come and go. */
 
-#include "supervisor/group/group.h"
+#include "supervisor/group/group-private.h"
 
 #include "shared/base/log.h"
+#include "supervisor/event/event-id.h"
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 bool group_is_keyed(const struct group *group)
@@ -112,13 +114,35 @@ int group_take_cell(struct group *group, const char *key, size_t size, struct ce
     return 0;
 }
 
-/* ---- cells that are gone ---- */
+/* ---- what its cells tell ---- */
 
-void group_retire_cell(struct group *group, struct cell *cell)
+static void group_retire_cell(struct cell *cell)
 {
     assert(cell_live_jobs(cell) == 0);
-    cell_table_remove(&group->cells, cell);
+    cell_table_remove(&cell->group->cells, cell);
     pool_tell(&cell->pool, LOG_LEVEL_INFO, "cell.retired", NULL,
               "is retired: no jobs for CellIdleSec=");
     cell_free(cell);
 }
+
+/* In all cells: they would fail the same way. */
+static void group_roll_failed(struct cell *failed)
+{
+    char text[160];
+    size_t n = 0;
+
+    group_each_cell (cell, failed->group)
+        n += pool_halt_roll(&cell->pool);
+    (void)snprintf(text, sizeof(text),
+                   "is not rolled on: a new worker did not come up; %zu go on as they are, reload "
+                   "to try again",
+                   n);
+    pool_tell(&failed->pool, LOG_LEVEL_ERROR, "group.roll-stopped", EVENT_ID_ROLL_STOPPED, text);
+}
+
+const struct cell_handler GROUP_CELL_HANDLER = {
+    .down = group_note_down,
+    .drained = group_drained,
+    .retired = group_retire_cell,
+    .roll_failed = group_roll_failed,
+};

@@ -7,6 +7,7 @@ struct alarms;
 struct backoff_random;
 struct death_log;
 struct event_bus;
+struct group;
 struct job_table;
 struct limited_log;
 struct loop;
@@ -25,4 +26,6 @@ struct group_context {
     struct message_context *messages;
     struct backoff_random *random;
     const struct pool_context *pools;
+    /* Strategy=rest-for-one: order_take_along(). */
+    unsigned (*take_along)(struct registry *registry, const struct group *before);
 };

@@ -11,6 +11,13 @@
 /* An event of the group; the message is its name and `text`. */
 void group_tell(struct group *group, const char *type, const char *text);
 
+/* The group is removed and its last job has ended: its slots stop. */
+void group_drained(struct group *group);
+
+/* ---- group-cell.c ---- */
+
+extern const struct cell_handler GROUP_CELL_HANDLER;
+
 /* ---- group-actor.c ---- */
 
 /* With Cells=by-key. 0 or -ENOMEM. */

@@ -3,26 +3,11 @@
 
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
-#include <stdio.h>
 #include <string.h>
 
 uint64_t group_queued(const struct group *group)
 {
     return group->n_live - group->n_running - group->n_backoff;
-}
-
-void group_set_retiring(struct cell *cell, bool retiring)
-{
-    struct group *group = cell->group;
-
-    if (cell->retiring == retiring)
-        return;
-    cell->retiring = retiring;
-    if (retiring)
-        census_add(&group->retiring, &cell->pool.census);
-    else
-        census_subtract(&group->retiring, &cell->pool.census);
-    cell->pool.census.parent = retiring ? &group->retiring : &group->pools.census;
 }
 
 void group_set_pending(struct group *group, bool pending)
@@ -39,14 +24,6 @@ void group_set_pending(struct group *group, bool pending)
 const struct outcomes *group_outcomes(const struct group *group)
 {
     return group->cell ? &group->cell->outcomes : &group->outcomes;
-}
-
-void group_note_dead(struct group *group, const struct job *job)
-{
-    group->last_dead.id = job->id;
-    group->last_dead.at = job->ended_at;
-    (void)snprintf(group->last_dead.reason, sizeof(group->last_dead.reason), "%s",
-                   job->reason ? job->reason : "");
 }
 
 /* Of those of its workers that stay. */
@@ -93,12 +70,15 @@ bool group_decided(const struct group *group)
     return !group->pending && group->pools.census.n[CENSUS_UNDECIDED] == 0;
 }
 
-void group_cell_is_down(struct group *group)
-{
-    registry_note_down(group->context->registry, group);
-}
-
 bool group_down(const struct group *group)
 {
     return census_down(&group->pools.census);
+}
+
+void group_note_down(struct group *group)
+{
+    struct registry *registry = group->context->registry;
+
+    if (registry->stopping && group_down(group) && !list_linked(&group->down_link))
+        list_push_back(&registry->down, &group->down_link);
 }

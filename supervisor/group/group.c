@@ -52,6 +52,7 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     if (!group)
         return -ENOMEM;
     group->context = context;
+    group->cell_handler = &GROUP_CELL_HANDLER;
     group->config = config;
     group->name = config->name;
     group->size = config->size;
@@ -276,21 +277,6 @@ int group_reconfigure(struct group *group, struct config_group *config)
         cell_review(cell);
     }
     return 0;
-}
-
-/* In all cells: they would fail the same way. */
-void group_roll_failed(struct cell *failed)
-{
-    char text[160];
-    size_t n = 0;
-
-    group_each_cell (cell, failed->group)
-        n += pool_halt_roll(&cell->pool);
-    (void)snprintf(text, sizeof(text),
-                   "is not rolled on: a new worker did not come up; %zu go on as they are, reload "
-                   "to try again",
-                   n);
-    pool_tell(&failed->pool, LOG_LEVEL_ERROR, "group.roll-stopped", EVENT_ID_ROLL_STOPPED, text);
 }
 
 bool group_is_behind(const struct group *group)

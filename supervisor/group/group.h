@@ -27,6 +27,7 @@ struct group_dead {
 
 struct group {
     const struct group_context *context;
+    const struct cell_handler *cell_handler;
     struct config_group *config; /* owned */
     const char *name;            /* config->name */
     uint64_t reference;          /* index and generation in the registry */
@@ -98,8 +99,6 @@ int group_resize_cell(struct cell *cell, int64_t size);
  */
 int group_reconfigure(struct group *group, struct config_group *config);
 
-/* The actor of a group, cell or slot, as in struct message_context; `registry` has the groups. */
-bool group_find_actor(void *registry, const char *address, struct actor **ret);
 /* For all actors of a group, those to come too: bits of enum actor_log. */
 void group_set_message_log(struct group *group, uint8_t what);
 
@@ -117,7 +116,6 @@ bool group_is_well(const struct group *group);
 
 /* The outcomes of its last jobs, in all its cells. */
 const struct outcomes *group_outcomes(const struct group *group);
-void group_note_dead(struct group *group, const struct job *job);
 
 /* To be started once the groups of its After= have come up; or no longer. */
 void group_set_pending(struct group *group, bool pending);
@@ -132,11 +130,11 @@ bool group_decided(const struct group *group);
 /* It is wanted again. */
 void group_restore(struct group *group);
 
-/* Told by its cells when it is removed and the last job has ended. */
-void group_drained(struct group *group);
-
 /* No slot has a process: all are stopped or failed. */
 bool group_down(const struct group *group);
+
+/* While everything stops: if the group is down, puts it into the registry's list of those. */
+void group_note_down(struct group *group);
 
 /* ---- its cells: group-cell.c ---- */
 
@@ -165,17 +163,5 @@ int group_submit(struct group *group, const struct cell_request *request,
  */
 int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret);
 
-/* Told by a retiring cell whose last slot is gone: frees it. */
-void group_retire_cell(struct group *group, struct cell *cell);
-
 /* Jobs that wait for a worker, in all cells. */
 uint64_t group_queued(const struct group *group);
-
-/* ---- told by its cells ---- */
-
-/* All slots of one are stopped or failed. */
-void group_cell_is_down(struct group *group);
-/* A worker with the new program did not come up: no cell rolls on. */
-void group_roll_failed(struct cell *cell);
-/* Its cell begins to retire, or is called back. */
-void group_set_retiring(struct cell *cell, bool retiring);

@@ -126,8 +126,7 @@ static void order_begin_stop(struct registry *registry)
         order_follow(registry, group, true);
     cursor = 0;
     while ((group = registry_next(registry, &cursor))) {
-        if (group_down(group) && !list_linked(&group->down_link))
-            list_push_back(&registry->down, &group->down_link);
+        group_note_down(group);
         order_stop_group(group);
     }
 }

@@ -111,12 +111,6 @@ struct group *registry_after(const struct registry *registry, const char *name)
     return place < registry->n_groups ? registry->sorted[place] : NULL;
 }
 
-void registry_note_down(struct registry *registry, struct group *group)
-{
-    if (registry->stopping && group_down(group) && !list_linked(&group->down_link))
-        list_push_back(&registry->down, &group->down_link);
-}
-
 struct group *registry_get(const struct registry *registry, uint64_t reference)
 {
     return handle_table_get(&registry->groups, reference);
@@ -180,6 +174,21 @@ int registry_resolve_ever(const struct registry *registry, const char *target,
     if (r != -ENOENT || !key || !ret->group || !group_is_keyed(ret->group))
         return r;
     return protocol_name_valid(key + 1, strcspn(key + 1, "/")) ? 0 : -ENOENT;
+}
+
+bool registry_find_actor(void *registry, const char *address, struct actor **ret)
+{
+    struct registry_target target;
+
+    if (registry_resolve(registry, address, &target) < 0)
+        return false;
+    if (target.slot)
+        *ret = target.slot->actor;
+    else if (target.cell)
+        *ret = target.cell->pool.actor;
+    else
+        *ret = target.group->cell ? target.group->cell->pool.actor : target.group->actor;
+    return true;
 }
 
 const char *registry_nearest(const struct registry *registry, const char *name)

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct actor;
 struct cell;
 struct group;
 struct slot;
@@ -46,9 +47,6 @@ struct group *registry_get(const struct registry *registry, uint64_t reference);
 /* Iterates over all groups, in no order that matters. NULL when done; `cursor` starts at 0. */
 struct group *registry_next(const struct registry *registry, size_t *cursor);
 
-/* A cell of this group is down, and perhaps the group. */
-void registry_note_down(struct registry *registry, struct group *group);
-
 /*
  * What a target names: "group", "group/slot" in a group without keys, "group/key" and
  * "group/key/slot" in one with Cells=by-key. 0 or -ENOENT.
@@ -67,6 +65,9 @@ int registry_resolve(const struct registry *registry, const char *target,
  */
 int registry_resolve_ever(const struct registry *registry, const char *target,
                           struct registry_target *ret);
+
+/* The actor of a group, cell or slot: see find_in_groups in struct message_context. */
+bool registry_find_actor(void *registry, const char *address, struct actor **ret);
 
 /* The name of a group most like this one; NULL if none is near. Borrowed. */
 const char *registry_nearest(const struct registry *registry, const char *name);
