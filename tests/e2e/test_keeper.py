@@ -80,7 +80,7 @@ class Starting(TestCase):
         pid = s.worker("slow/0")["pid"]
         self.assertEqual(os.readlink(f"/proc/{pid}/exe"), os.path.realpath(TROUPED))
         variables = read(f"/proc/{s.worker('fast/0')['pid']}/environ")
-        own = 8 if "TROUPE_WAIT=" in variables else 6
+        own = 8 if "TROUPE_WAKE=" in variables else 7
         # and one where it reports that it could not be started
         s.until(lambda: sorted(int(n) for n in os.listdir(f"/proc/{pid}/fd")) == list(range(own + 1)))
 
