@@ -394,8 +394,9 @@ lint: deps
 	+@$(again) $(TIDY)
 	$(if $(MANUALS),mandoc -T lint -W warning $(MANUALS))
 	$(if $(SCRIPTS),shellcheck $(SCRIPTS))
+	+@$(again) check-layers
 
-# The folders' order, as CONTRIBUTING.md draws it.
+# No folder knows a later one in the table of CONTRIBUTING.md, and no calls run in circles.
 check-layers: deps
 	+@$(again) all
 	@tests/layers $(BUILD)
@@ -477,7 +478,7 @@ help:
 	@echo 'make bench-instructions'
 	@echo '                    instructions per job in the supervisor, by callgrind'
 	@echo 'make bench-deps     the peers, by apt-get'
-	@echo 'make lint fmt       static analysis; layout'
+	@echo 'make lint fmt       static analysis, layers; layout'
 	@echo 'make install        DESTDIR= PREFIX=/usr; and uninstall'
 	@echo 'make deps           what is missing, by apt-get; run and check do it by themselves'
 	@echo 'make clean'
