@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fields of a DONE record beside reason and payload; generous. */
+/* Upper bound of a DONE record's other fields, without reason and payload. */
 #define DONE_RECORD_FIXED 256u
 
 static const char RESULT_LOST[] =
@@ -52,8 +52,7 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
     if (r == ENDPOINT_E_FULL)
         return r;
     if (r < 0) {
-        /* Out of descriptors or memory for a large result: the end itself must be told all the
-         * same. */
+        /* No descriptor or memory for a large result: sends the end without it. */
         done.payload = (struct payload_wire){.form = PAYLOAD_INLINE};
         done.reason = RESULT_LOST;
         done.reason_size = sizeof(RESULT_LOST) - 1;
@@ -61,7 +60,7 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
     r = protocol_put_done(body, room, &done);
     if (r < 0)
         return r;
-    /* A death comes alone, and what follows it takes the loop longer. */
+    /* Wakes the client at once for a dead job; other ends come in batches. */
     endpoint_commit_of_many(&attachment->endpoint, PROTOCOL_DONE, (uint32_t)r,
                             job->state == JOB_DEAD ? 0 : attachment->n_waiters);
     return 0;
@@ -91,8 +90,7 @@ void attachment_on_change(struct job_waiter *waiter, struct job *job)
     r = list_empty(&attachment->owed) ? attachment_send_done(attachment, waiter->cookie, job)
                                       : ENDPOINT_E_FULL;
     if (r != ENDPOINT_E_FULL) {
-        /* Anything else than success means that the mailbox is broken: the client is on its way
-         * out. */
+        /* Any other error means a broken endpoint, whose client is being removed. */
         waiter_release(waiter, job);
         return;
     }
@@ -130,7 +128,7 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
     job = job_by_id(attachment->context->jobs, &watch.id);
     if (!job)
         return answer_refuse(&attachment->endpoint, watch.cookie, ESRCH, "no such job");
-    /* The end of a job comes with its result. */
+    /* The end of a job carries its result. */
     if (!attachment->may_read(attachment->userdata, job))
         return answer_refuse(&attachment->endpoint, watch.cookie, EPERM, "not permitted");
     if (job_ended(job))

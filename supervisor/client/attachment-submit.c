@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/client/attachment-private.h"
 
-#include "shared/base/cleanup.h"
 #include "supervisor/channel/answer.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/refusal.h"
@@ -59,7 +58,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .blob = attachment->has_blob ? &attachment->blob : NULL,
     };
 
-    /* Copied before it is looked at: the record lies in the client's memory. */
+    /* Copied before the check: the record lies in the client's memory. */
     memcpy(name, submit->name, submit->name_size);
     if (submit->key_size > 0)
         memcpy(key, submit->key, submit->key_size);
@@ -82,8 +81,8 @@ void attachment_on_turn(struct cell_waiter *waiter)
 }
 
 /*
- * A blob is fetched also for a job that is refused: the next one counts on its turn. And only once
- * for a record that is read several times, while its job waits for room.
+ * Fetches the blob, also of a job that will be refused, as blobs come in order. A record that is
+ * read again while its job waits for room has its blob already.
  */
 static int attachment_take_blob(struct attachment *attachment, const struct protocol_submit *submit)
 {
@@ -103,7 +102,7 @@ static int attachment_take_blob(struct attachment *attachment, const struct prot
     return r;
 }
 
-/* Why the job is refused before its group looks at it; NULL = it is not. */
+/* The refusal of a job that does not reach its group, or NULL. */
 static const struct refusal *refuse_early(const struct attachment *attachment,
                                           const struct group *group)
 {
@@ -118,7 +117,7 @@ static const struct refusal *refuse_early(const struct attachment *attachment,
     return !group || group->config->type != CONFIG_ACTOR ? &gone : NULL;
 }
 
-/* Its payload is there. */
+/* Submits the job once its payload is complete. */
 static int attachment_accept_submit(struct attachment *attachment,
                                     const struct protocol_submit *submit)
 {
@@ -154,7 +153,7 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
     r = protocol_get_submit(record->body, record->size, &submit);
     if (r < 0)
         return r;
-    /* A job is accepted only if there is room to say so. */
+    /* A job is accepted only if the answer has room. */
     r = endpoint_reserve(&attachment->endpoint, PROTOCOL_BODY_MAX, &room);
     if (r != 0)
         return r;

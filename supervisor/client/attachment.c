@@ -62,7 +62,7 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
     if (job->cancel_requested)
         return answer_refuse(&attachment->endpoint, cancel.cookie, EALREADY,
                              "cancellation already requested");
-    /* Answered first: what cancelling tells this very client may take the room. */
+    /* Answered first: the DONE that cancelling sends to this client may take the room. */
     r = answer_accept(&attachment->endpoint, cancel.cookie, &cancel.id);
     if (r == 0) {
         job->canceller_known = true;
@@ -90,7 +90,7 @@ static int attachment_handle(struct attachment *attachment, const struct ring_re
     }
 }
 
-/* It needs no room for an answer, so nothing that is owed keeps it waiting. */
+/* A message needs no answer, so it does not wait behind owed records. */
 static int attachment_on_envelope(struct endpoint *endpoint, const struct ring_record *record)
 {
     struct attachment *attachment = attachment_of(endpoint, endpoint);
@@ -98,7 +98,7 @@ static int attachment_on_envelope(struct endpoint *endpoint, const struct ring_r
     return actor_request_on_record(attachment->actor, record);
 }
 
-/* Whether the job may be that of a SUBMIT which waits before this record. */
+/* Whether the job may belong to a SUBMIT that waits before this record. */
 static bool attachment_may_be_waiting(const struct attachment *attachment,
                                       const struct ring_record *record)
 {
@@ -114,7 +114,7 @@ static bool attachment_is_urgent(uint16_t kind)
     return kind == PROTOCOL_CANCEL;
 }
 
-/* Behind a SUBMIT that waits for room: a CANCEL may be what makes some. */
+/* Looks behind a SUBMIT that waits for room, as a CANCEL may make room. */
 static int attachment_look(struct endpoint *endpoint, const struct ring_record *record, bool first)
 {
     struct attachment *attachment = attachment_of(endpoint, endpoint);
@@ -142,7 +142,7 @@ static int attachment_on_record(struct endpoint *endpoint, const struct ring_rec
     if (r != ENDPOINT_E_FULL && (attachment->room.deadline != 0 || attachment->has_blob))
         attachment_forget_submit(attachment);
     else if (attachment->room.called)
-        cell_waiter_stop(&attachment->room); /* called, but what it is told would have no room */
+        cell_waiter_stop(&attachment->room); /* called, but the answer has no room */
     return r;
 }
 

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * An attached client: a pair of rings of its own, for as long as its Varlink connection lives. The
- * client submits, cancels and watches jobs and sends messages. What it does not fetch is bounded by
- * what it submitted.
+ * An attached client: a pair of rings that lives as long as the client's Varlink connection. The
+ * client submits, cancels and awaits jobs, and sends messages.
  */
 
 #include "supervisor/channel/endpoint.h"
@@ -19,7 +18,7 @@ struct loop;
 struct message_context;
 struct registry;
 
-/* What attachments need of the supervisor. */
+/* The parts of the supervisor that attachments use. */
 struct attachment_context {
     struct loop *loop;
     struct registry *registry;
@@ -30,11 +29,13 @@ struct attachment_context {
 struct attachment_options {
     uid_t uid;                /* of the client's process */
     uint32_t spin_usec;       /* SpinUsec= */
-    struct blob_share *blobs; /* what the client's payloads count for */
-    /* Whether the client may read this job's result, asked anew for each job. */
+    struct blob_share *blobs; /* the share that the client's payloads are counted in */
+    /* Whether the client may read the result of this job. */
     bool (*may_read)(void *userdata, const struct job *job);
-    /* From the loop: the client broke the protocol of the rings. The connection is to be closed,
-     * which frees the attachment. */
+    /*
+     * Called from the loop when the client broke the protocol of the rings. Closes the connection,
+     * which frees the attachment.
+     */
     void (*broken)(void *userdata, const char *what);
     void *userdata;
 };

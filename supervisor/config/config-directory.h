@@ -5,11 +5,10 @@
 
 #include "supervisor/config/config.h"
 
-/* Longer than its suffix, too. */
+/* Whether `text` ends with the suffix and is longer. */
 bool config_ends_with(const char *text, const char *suffix);
 
-/* Sorted names of the entries with that suffix; hidden ones (an editor's) do not count. 0 or
- * -errno. */
+/* Lists the entries with that suffix, sorted, without hidden ones. Returns 0 or -errno. */
 int config_list(const char *directory, const char *suffix, config_strv *ret);
 
 /*

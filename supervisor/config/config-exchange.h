@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* NAME.exchange: exchanges that are there from the start. They share their names with groups. */
+/* NAME.exchange files: declared exchanges. Groups and exchanges share one namespace. */
 
 #include "supervisor/config/config.h"
 
 #define CONFIG_EXCHANGE_SUFFIX ".exchange"
 
 /*
- * All of a directory into `config`, whose groups are there already; what is wrong with one, a name
- * that a group has too included, is a problem. 0 or -errno.
+ * Loads a directory's exchanges into `config`, after its groups. Errors, also a name that a group
+ * has, become problems. Returns 0 or -errno.
  */
 int config_load_exchanges(struct config *config, const char *directory,
                           struct config_problems *problems);

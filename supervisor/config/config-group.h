@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a NAME.group and its drop-ins say, as a struct. The comments give unit, bounds and default;
- * troupe.group(5) the meaning.
+ * The contents of NAME.group and its drop-ins. Comments give unit, bounds and default;
+ * troupe.group(5) has the meaning.
  */
 
 #include "shared/base/clock.h"
@@ -38,14 +38,14 @@ enum config_restart {
     CONFIG_RESTART_NO,
 };
 
-/* What becomes of a message for which a mailbox has no room. */
+/* The treatment of a message for a full mailbox. */
 enum config_overflow {
     CONFIG_OVERFLOW_REJECT,
     CONFIG_OVERFLOW_BLOCK,
     CONFIG_OVERFLOW_DROP_OLDEST,
 };
 
-/* What becomes of the message that a worker had in hand when it died. */
+/* The treatment of the message that a dead worker was handling. */
 enum config_on_crash {
     CONFIG_ON_CRASH_RETRY,
     CONFIG_ON_CRASH_ERROR_QUEUE,
@@ -135,7 +135,7 @@ struct config_group {
     int oom_score_adjust; /* valid if oom_score_adjust_set */
     bool oom_score_adjust_set;
 
-    /* What this machine says to it: config_resolve_group(). */
+    /* Set by config_resolve(). */
     gid_t *groups; /* supplementary ones of `user` */
     size_t n_groups;
     config_strv user_environment; /* HOME and the like, of `user` */
@@ -144,22 +144,20 @@ struct config_group {
 };
 
 /*
- * A group called `name` as if its file were empty: every key at its default, `exec_start` and
- * `path` NULL. 0, -EINVAL for an impossible name, or -ENOMEM. To be ended with config_group_free().
+ * Makes a group with every key at its default, `exec_start` and `path` NULL. Returns 0, -EINVAL
+ * (invalid name) or -ENOMEM. End it with config_group_free().
  */
 int config_defaults(struct config_group **ret, const char *name);
 
 struct config_group *config_group_free(struct config_group *group); /* NULL allowed; returns NULL */
 
 /*
- * Whether both would run the same processes: what a process is started with (program, user,
- * directory, environment, mailbox, watchdog, resources …) is equal. What only the supervisor looks
- * at (description, order, pool size, job and restart policies, time-outs, stop signal) takes effect
- * without a restart.
+ * Whether both start their processes alike (program, user, directory, environment, mailbox,
+ * watchdog, resources …). All other keys take effect without a restart.
  */
 bool config_group_same_process(const struct config_group *a, const struct config_group *b);
 
-/* Whether nothing at all differs but the path. */
+/* Whether both are equal except for the path. */
 bool config_group_equal(const struct config_group *a, const struct config_group *b);
 
 /*

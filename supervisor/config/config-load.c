@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* From a directory to structs: config_read() and config_load(). */
+/* Reads a configuration directory: config_read() and config_load(). */
 
 #include "supervisor/config/config-load.h"
 #include "shared/base/cleanup.h"
@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct loader {
     struct config *config;
@@ -48,7 +47,7 @@ static int read_dropins(struct config_draft *draft, const char *group_path)
         r = config_join(&path, directory, names[i], "");
         if (r == 0)
             r = config_draft_read(draft, path);
-        if (r == -ENOENT) /* a link to nowhere, or gone in between */
+        if (r == -ENOENT) /* a dangling link, or removed meanwhile */
             r = config_problem_add(draft->problems, path, 0, "no such file");
     }
     return r;
@@ -125,8 +124,7 @@ static bool contains(config_strv names, const char *name)
     return false;
 }
 
-/* Drop-ins for no group: nothing is wrong with what there is, but somebody expects it to be more.
- */
+/* Warns of drop-in directories without a group. */
 static int warn_of_orphans(const struct loader *loader, config_strv names)
 {
     _cleanup_strv_ config_strv stems = NULL;
@@ -218,7 +216,7 @@ static bool has_problem(const struct loader *loader, const char *name, const cha
     return false;
 }
 
-/* What is left has nothing wrong with it. */
+/* Removes the groups and exchanges that have a problem. */
 static void drop_broken(const struct loader *loader)
 {
     struct config *config = loader->config;
@@ -241,7 +239,7 @@ static void drop_broken(const struct loader *loader)
     config->n_exchanges = n;
 }
 
-/* The groups remember where their keys were given: some of what is wrong shows later. */
+/* Keeps the drafts with their groups: later problems refer to the places of keys. */
 static int keep_drafts(struct loader *loader, int r)
 {
     for (size_t i = 0; i < loader->config->n_groups; i++) {
@@ -256,7 +254,7 @@ static int keep_drafts(struct loader *loader, int r)
     return r;
 }
 
-/* As config_read(), with everything in it that could be read. */
+/* As config_read(), but keeps also what has a problem. */
 static int read_all(struct loader *loader)
 {
     size_t n_before = loader->problems->n_problems;

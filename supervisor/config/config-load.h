@@ -12,13 +12,13 @@
 #define CONFIG_DROPIN_SUFFIX ".conf"
 
 /*
- * A new group, its file and drop-ins read but not yet checked. 0 with `*ret` (NULL where the name
- * is not one) and `draft`, which is to be ended in any case; or -errno.
+ * Reads a group's file and drop-ins without checking them. Returns 0 with `*ret` (NULL for an
+ * invalid name), or -errno. End `draft` in any case.
  */
 int config_read_group(struct config_draft *draft, struct config_problems *problems,
                       const char *path, struct config_group **ret);
 
-/* Checks one that was read; nothing can be said about a file that could not be. 0 or -errno. */
+/* Checks a group that was read. Returns 0 or -errno. */
 int config_check_read(struct config_draft *draft, struct config_group *group);
 
 /* 0 or -errno; -ENOENT if there is no such file. `draft` is to be ended in any case. */

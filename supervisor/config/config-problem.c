@@ -9,11 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values are quoted in problems; nobody wants to read a megabyte of one. */
+/* Problems quote values, which may be long. */
 #define TEXT_MAX 1024
 
-/* What is quoted from a file must not move the reader's cursor, nor break the JSON it travels in.
- */
+/* Replaces control characters of quoted text, for terminals and JSON. */
 static void make_printable(char *text)
 {
     size_t left = strlen(text), size;
@@ -27,7 +26,7 @@ static void make_printable(char *text)
     }
 }
 
-/* Behind the last problem of the same file that is not further down in it. */
+/* The index behind the file's last problem at or before this line. */
 static size_t place_of(const struct config_problems *problems, const char *path, unsigned line)
 {
     size_t place = problems->n_problems;

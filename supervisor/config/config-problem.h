@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Collecting what is wrong with a configuration.
- */
+/* Collects the problems of a configuration. */
 
 #include "supervisor/config/config.h"
 

@@ -5,7 +5,6 @@
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/keys/keys.h"
 #include <stdlib.h>
-#include <string.h>
 
 struct config *config_free(struct config *config)
 {
@@ -21,14 +20,4 @@ struct config *config_free(struct config *config)
     config_draft_free(config->daemon_draft);
     free(config);
     return NULL;
-}
-
-struct config_group *config_take_group(struct config *config, size_t index)
-{
-    struct config_group *group = config->groups[index];
-
-    config->n_groups--;
-    memmove(config->groups + index, config->groups + index + 1,
-            (config->n_groups - index) * sizeof(struct config_group *));
-    return group;
 }

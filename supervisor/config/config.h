@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * Configuration as structs: the daemon's (troupe.conf), one per group (NAME.group + drop-ins) and
- * one per exchange (NAME.exchange).
- * Read whole, checked whole: all problems of all files are collected, each with file, line and what
- * is allowed, and a configuration with a problem is never used.
+ * The configuration: troupe.conf, one struct per group (NAME.group and drop-ins) and per exchange
+ * (NAME.exchange). Reading collects the problems of all files, each with file, line and the allowed
+ * values.
  */
 
 #include "shared/base/clock.h"
@@ -47,14 +46,14 @@ struct config_draft;
 
 struct config {
     struct config_daemon daemon;
-    struct config_draft *daemon_draft; /* where its keys were given; NULL = there is no file */
+    struct config_draft *daemon_draft; /* places of its keys; NULL = there is no file */
     struct config_group **groups;      /* sorted by name */
     size_t n_groups;
     struct config_exchange **exchanges; /* sorted by name */
     size_t n_exchanges;
 };
 
-/* One thing that is wrong. */
+/* One problem. */
 struct config_problem {
     char *path;
     unsigned line; /* 0 = the file as a whole */
@@ -105,6 +104,3 @@ int config_load(struct config **ret, const char *directory, struct config_proble
 int config_verify_file(const char *path, struct config_problems *problems);
 
 struct config *config_free(struct config *config); /* NULL allowed; returns NULL */
-
-/* Takes a group out of the configuration: the caller owns it afterwards. */
-struct config_group *config_take_group(struct config *config, size_t index);

@@ -2,10 +2,12 @@
 #include "supervisor/control/access.h"
 
 #include "supervisor/control/control-context.h"
+#include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/message/dead-letter.h"
 #include "supervisor/varlink/request.h"
 #include <stdio.h>
-#include <string.h>
 
 struct access access_of(const struct request *request)
 {
@@ -20,7 +22,7 @@ bool access_all(const struct access *access)
            (config->read_group && peer_is_member(access->peer, config->read_gid));
 }
 
-/* Root, who may read everything anyway, stands for nobody as well. */
+/* Root also stands for "no user", and may read everything anyway. */
 static bool is_user(const struct access *access, uid_t uid)
 {
     return uid != 0 && access->peer->uid == uid;

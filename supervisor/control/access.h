@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Who may read what. Numbers and names are for everyone who can connect. Contents (payloads,
- * results, published states, what workers write, error texts and reasons that quote them) are for
- * root, the supervisor's own user, AdminGroup= and ReadGroup=; those of one group also for its
- * User=, and those of one job for whoever submitted it.
+ * Read permissions. Everyone who can connect reads numbers and names. Contents (payloads, results,
+ * published states, output of workers, texts that quote them) are for root, the supervisor's own
+ * user, AdminGroup= and ReadGroup=; those of a group also for its User=, those of a job for its
+ * submitter.
  */
 
 #include "supervisor/varlink/peer.h"
@@ -19,7 +19,7 @@ struct group;
 struct job;
 struct request;
 
-/* Whoever asks. */
+/* The client that asks. */
 struct access {
     const struct control_context *context;
     const struct peer *peer;
@@ -30,7 +30,7 @@ struct access access_of(const struct request *request);
 /* Everything. */
 bool access_all(const struct access *access);
 
-/* The contents of whatever belongs to a group (NULL = one that is gone), a job, and so on. */
+/* The contents of one group (NULL = it is gone), job, and so on. */
 bool access_group(const struct access *access, const struct group *group);
 bool access_job(const struct access *access, const struct job *job);
 bool access_death(const struct access *access, const struct death *death);
@@ -38,10 +38,10 @@ bool access_event(const struct access *access, const struct event *event);
 bool access_letter(const struct access *access, const struct dead_letter *letter);
 
 /*
- * Answers the request with NotPermitted unless the contents of that group (NULL = of all groups)
- * may be read: then true. `why` they must: what the answer says.
+ * Returns whether the client may read the contents of the group (NULL = of all groups); if not,
+ * replies with NotPermitted and the reason `why`.
  */
 bool access_demand(struct request *request, const struct group *group, const char *why);
 
-/* As above, for the group that an address lies in. NULL = all groups. */
+/* The same for the group of an address; NULL = all groups. */
 bool access_demand_address(struct request *request, const char *address, const char *why);

@@ -27,8 +27,10 @@ struct lock {
     int fd;
 };
 
-/* The lock file goes with its holder, so the one that was locked may not be the one that is there
- * now. */
+/*
+ * The previous holder may have removed the file that was locked here: retries until the locked file
+ * is the one at the path.
+ */
 static int lock_take(struct lock *lock)
 {
     struct stat held, there;
@@ -58,9 +60,9 @@ static void lock_release(struct lock *lock)
 }
 
 /*
- * Who listens at the other end; 0 if nobody can say (another pid namespace). The kernel tears an
- * io_uring down after the process has gone, and a listening socket that the ring was polling lives
- * on for that long: a successful connect alone does not mean that somebody is there.
+ * The pid of the listening process; 0 = unknown (another pid namespace). A successful connect does
+ * not prove that it lives: the kernel tears down an io_uring, and the sockets that it polls, some
+ * time after the process.
  */
 static pid_t listener(int fd)
 {
@@ -71,7 +73,7 @@ static pid_t listener(int fd)
     return owner.pid;
 }
 
-/* Also of one that is dead and not reaped yet: a supervisor whose keeper was killed. */
+/* Also true of a zombie, such as a supervisor whose keeper was killed. */
 static bool is_gone(pid_t pid)
 {
     _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -86,7 +88,7 @@ static int take_over(const char *path)
     return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* Frees the path if it was left behind by one that is dead. */
+/* Removes a socket whose supervisor is dead. */
 static int clear_path(const char *path, const struct sockaddr_un *address)
 {
     _cleanup_close_ int fd = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The state of the supervisor as a whole, as GetInfo reports it. */
+/* The state of the supervisor as GetInfo reports it. */
 
 enum control_state {
     CONTROL_STARTING,

@@ -8,22 +8,22 @@
 #include "supervisor/client/attachment.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/job/job.h"
 #include "supervisor/loop/passrights.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #define ACCEPTS_PER_TURN 16
-/* Clients beyond ClientsMax= that are told so; those beyond these are closed without a word. */
+/* Clients beyond ClientsMax= that get an error reply; further ones are closed at once. */
 #define REFUSED_MAX 64
 #define DRAIN_MAX   USEC_PER_SEC
-/* When there is no descriptor for a client: how long until the next try. */
+/* The pause in accepting when no descriptor or memory is left. */
 #define ACCEPT_PAUSE (100 * USEC_PER_MSEC)
 
 struct client {
@@ -31,7 +31,7 @@ struct client {
     struct control *control;
     struct connection connection;
     struct request request;
-    bool refused; /* one too many: its first call is answered so */
+    bool refused; /* above ClientsMax=: its first call fails with TooManyClients */
 };
 
 struct control {
@@ -43,7 +43,7 @@ struct control {
     struct timer accept_timer; /* armed while accepting is paused */
     struct list clients;
     unsigned n_clients, n_refused;
-    char *path; /* to be removed in the end; NULL = not ours */
+    char *path; /* removed at the end; NULL = not ours */
     dev_t device;
     ino_t inode;
 };
@@ -99,7 +99,7 @@ static bool permitted(struct request *request)
     return false;
 }
 
-/* Finds interface and method, as far as they exist; what does not is answered. */
+/* Finds interface and method; replies with an error if there is none. */
 static bool find(struct request *request)
 {
     const char *method = request->call.method;
@@ -147,7 +147,7 @@ static void on_too_large(struct connection *connection)
                       "client %d (uid %u) is cut off: a message beyond %zu KiB",
                       (int)connection->peer.pid, (unsigned)connection->peer.uid,
                       connection_input_max(connection) >> 10);
-    /* It is not read, but only methods that change something take so much. */
+    /* The message is not read, but only methods that change something take one as large. */
     if (!connection->account->may_change)
         refuse(&client->request);
     else
@@ -180,7 +180,7 @@ static void client_free(struct client *client)
     free(client);
 }
 
-/* The configuration says otherwise than before who may change something. */
+/* Applies the configuration's current permissions to a client. */
 static void client_review(struct client *client)
 {
     struct connection *connection = &client->connection;
@@ -195,7 +195,7 @@ static void client_review(struct client *client)
         connection_close(connection);
         return;
     }
-    request_move(&client->request, to); /* it borrows the account that the connection puts */
+    request_move(&client->request, to); /* first: it borrows the connection's account */
     connection_move(connection, to);
     if (client->request.attachment)
         attachment_set_may_change(client->request.attachment, may_change);
@@ -230,8 +230,8 @@ static const struct connection_handler handler = {
 };
 
 /*
- * The last eighth is for those who may change something: whoever may only look at things, and does
- * so as often as he can, is not to lock them out.
+ * The last eighth of ClientsMax= is reserved for clients that may change things: readers cannot
+ * lock them out.
  */
 static bool is_one_too_many(const struct control *control, bool may_change)
 {
@@ -258,7 +258,10 @@ static int client_new(struct control *control, int fd)
     if (r < 0)
         return r;
     options.may_change = peer_may_change(&peer, config);
-    /* The lowest number that was free: what is above it is for spawns and for those who may act. */
+    /*
+     * accept() returns the lowest free number; the highest ones are for spawns and for clients that
+     * may change things.
+     */
     if (!options.may_change && control->context->fds_for_all > 0 &&
         fd >= control->context->fds_for_all)
         return -EMFILE;
@@ -297,7 +300,7 @@ static void on_accept_timer(struct timer *timer, usec_t now)
     (void)loop_watch_events(control->context->loop, &control->watch, POLLIN);
 }
 
-/* The socket stays ready while nobody can be accepted: not to be asked again in every turn. */
+/* Stops polling for a while: the socket stays ready, so each turn of the loop would try again. */
 static void pause_accepting(struct control *control, int error)
 {
     struct loop *loop = control->context->loop;
@@ -342,7 +345,7 @@ static void on_connection(void *userdata, uint32_t events)
             pause_accepting(control, r);
             return;
         }
-        /* Anything else is about that one client, which is gone already. */
+        /* Other errors concern one client, which is gone already. */
     }
 }
 
@@ -353,7 +356,7 @@ int control_new(struct control **ret, struct control_context *context, int liste
     struct control *control;
     int flags = fcntl(listen_fd, F_GETFL), r;
 
-    /* A service manager may have made it as it likes. */
+    /* A service manager may have passed a blocking socket. */
     if (flags < 0 || fcntl(listen_fd, F_SETFL, flags | O_NONBLOCK) < 0)
         return -errno;
     control = calloc(1, sizeof(*control));
@@ -386,7 +389,7 @@ void control_own_path(struct control *control, const char *path)
     control->inode = status.st_ino;
 }
 
-/* Only if it is still the one we made: somebody may have taken the path over. */
+/* Another supervisor may have taken the path over: removes only the socket made here. */
 static void remove_path(struct control *control)
 {
     struct stat status;
@@ -402,12 +405,11 @@ static void stop_accepting(struct control *control)
     loop_unwatch(control->context->loop, &control->watch);
     timer_disarm(loop_timers(control->context->loop), &control->accept_timer);
     remove_path(control);
-    /* Without loop_close(), which shuts a socket down: the service manager still listens on its
-     * own. */
+    /* Not loop_close(), which shuts the socket down: the service manager still listens on it. */
     control->fd = close_fd(control->fd);
 }
 
-/* Waits until this client has read all, or until `end`. */
+/* Waits until the client has read everything, or until `end`. */
 static void drain_client(struct client *client, usec_t end)
 {
     struct connection *connection = &client->connection;

@@ -12,26 +12,25 @@ struct control_context;
 struct control;
 
 /*
- * Makes the socket at `path`: refuses when somebody alive answers there (-EADDRINUSE), takes the
- * path of a dead one over, leaves anything else that is in the way alone (-EEXIST). A lock file
- * beside it, there for the duration of this call, keeps two starters apart. Mode 0666: the
- * directory decides who may look. Returns the descriptor, or -errno after a log line that says what
- * is wrong.
+ * Makes the socket at `path` with mode 0666 (the directory restricts access). Fails with
+ * -EADDRINUSE if a live supervisor listens there, replaces the socket of a dead one, and with
+ * -EEXIST leaves any other file alone. A lock file serializes concurrent starts. Returns the
+ * descriptor or, after a log line, -errno.
  */
 int control_listen(const char *path);
 
-/* Takes a listening socket over on success and begins to accept. 0 or -errno. */
+/* Takes over a listening socket on success and begins to accept. Returns 0 or -errno. */
 int control_new(struct control **ret, struct control_context *context, int listen_fd);
 
-/* The socket's path is ours, not the service manager's: it is removed in the end. */
+/* Marks the socket's path as ours, not the service manager's: control_free() removes it. */
 void control_own_path(struct control *control, const char *path);
 
-/* After AdminGroup= may have changed: every client's rights are looked at again. */
+/* Checks every client's permissions again, after a change of AdminGroup=. */
 void control_review_clients(struct control *control);
 
 /*
- * At shutdown, when the loop does not run any more: stops accepting, answers who still waits with
- * "Stopping", and gives clients a second at most to read what they are owed.
+ * For the shutdown, after the loop has ended: stops accepting, replies "Stopping" to open calls,
+ * and gives clients up to a second to read their replies.
  */
 void control_drain(struct control *control);
 

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * The interfaces of the control socket: their methods, and their descriptions, which are the
- * .varlink files beside this one, word for word.
+ * The interfaces of the control socket: their methods, and the .varlink files beside this one,
+ * embedded as text.
  */
 
 #include "supervisor/varlink/request.h"
 
-/* NULL ends it. */
+/* NULL-terminated. */
 extern const struct request_interface *const control_interfaces[];
 
 extern const char interfaces_service_text[];

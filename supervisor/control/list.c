@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* A page that has grown to this is sent. */
+/* The size at which a page is sent. */
 #define PAGE_BYTES ((size_t)1 << 20)
 
 #define list_of(pointer) list_entry(pointer, struct control_list, parts)

@@ -2,19 +2,17 @@
 #pragma once
 
 /*
- * Methods that list things, a page per call: `limit` items at most from where `cursor` says, and
- * `next` in the answer while there may be more. A cursor is a number that stays good whatever
- * changes between two calls: what is there all the time is listed exactly once.
- *
- * A page is written over several turns of the loop (request-parts.h), and a large one ends early,
- * so nobody else waits for it.
+ * Methods that list items, a page per call: up to `limit` items from `cursor` on, and `next` in the
+ * reply while there may be more. A cursor stays valid whatever changes between two calls: an item
+ * that exists throughout is listed exactly once. Writing a page may take several turns of the loop
+ * (request-parts.h).
  */
 
 #include "supervisor/varlink/request-parts.h"
 #include "supervisor/varlink/request.h"
 #include "supervisor/varlink/varlink.h"
 
-/* Parameters of the call, in the struct of the method's own. */
+/* Embedded in a method's parameters. */
 struct control_page {
     struct varlink_int cursor, limit;
 };
@@ -25,34 +23,36 @@ struct control_page {
         "limit", VARLINK_INT, false, offsetof(type_, page.limit)                                   \
     }
 
-/* 1 to this many items; as many if the call does not say. */
+/* Largest and default `limit`. */
 #define CONTROL_PAGE_MAX 1000
 
 /* Embedded in the state of a method, which is on the heap and zeroed. */
 struct control_list {
     struct request_parts parts;
-    /* Where the next page begins. 0 at the beginning. */
+    /* Start of the next page; 0 = the beginning. */
     uint64_t cursor;
-    size_t left; /* items that the page still takes */
+    size_t left; /* items that still fit into the page */
     bool complete;
     /*
-     * Looks at one thing: moves `cursor` past it and reports it, with control_list_item(), if it is
-     * wanted. false when there is nothing left to look at.
+     * Moves `cursor` past one candidate, and writes it with control_list_item() if it matches.
+     * Returns false at the end.
      */
     bool (*step)(struct control_list *list);
-    /* NULL, or what is told with "more" instead of a page: all items, then this is called, and the
-     * method tells what is to come. */
+    /*
+     * Optional: a call with "more" gets all items instead of a page; then this subscribes it to new
+     * ones.
+     */
     void (*stay)(struct control_list *list);
-    void (*finish)(struct control_list *list); /* what follows the items; NULL = nothing */
-    void (*free)(struct control_list *list);   /* what it holds, and itself; NULL = free(list) */
+    void (*finish)(struct control_list *list); /* writes fields behind the items; may be NULL */
+    void (*free)(struct control_list *list);   /* NULL = free(list) */
 };
 
-/* Whether cursor and limit are possible; otherwise answered. */
+/* Checks cursor and limit. On false, an error has been sent. */
 bool control_take_page(struct request *request, const struct control_page *page);
 
-/* Answers the request. Takes `list` over. `array` is the items' key, static. */
+/* Replies to the request; takes over `list`. `array` is the key of the items, static. */
 void control_list(struct request *request, struct control_list *list, const char *array,
                   const struct control_page *page);
 
-/* An item is written with this, inside control_list.step. */
+/* The reply to write one item to, from control_list.step. */
 struct reply *control_list_item(struct control_list *list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The Payload of a call's parameters, as bytes. */
+/* Decodes the Payload of a call. */
 
 #include "supervisor/varlink/request.h"
 
@@ -15,12 +15,15 @@ struct control_payload {
 #define CONTROL_PAYLOAD_NULL {.data = ""}
 /* clang-format on */
 
-/* `object` NULL = none was given. What is wrong is answered: false. Borrows from the call. */
+/*
+ * Decodes `object` (NULL = empty payload), borrowing from the call. On false, an error has been
+ * sent.
+ */
 bool control_take_payload(struct request *request, json_t *object, struct control_payload *ret);
 void control_payload_deinit(struct control_payload *payload);
 
-/* What any time span may be. */
+/* Allowed values of every time span. */
 #define CONTROL_USEC_ALLOWED "microseconds; 0 = the default, -1 = no limit"
 
-/* Answers BadOption: false. */
+/* Replies with BadOption. Returns false. */
 bool control_refuse_option(struct request *request, const char *option, const char *allowed);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* One request to read the configuration again, and its outcome. The composition root carries it
- * out. */
+/* One request to reload the configuration, and its outcome. The composition root executes it. */
 
 #include "shared/base/list.h"
 #include "supervisor/config/config.h"
@@ -14,16 +13,17 @@ struct reload_changes {
 };
 
 struct reload_call {
-    struct list link; /* in the queue of those that wait, the one under way first */
-    bool partial;     /* takes what is right, and leaves what has a problem as it is */
+    struct list link; /* in the queue; the running one is first */
+    bool partial;     /* applies the valid parts, and leaves the rest as it is */
     bool allow_empty; /* a configuration without groups is wanted */
-    bool log;         /* the problems are logged; nobody else reports them */
+    bool log;         /* the problems are logged, as no client gets them */
     void (*done)(struct reload_call *call); /* called once; may deinit and free the call */
     /* 0; CONFIG_E_INVALID with problems (nothing has changed); or -errno. */
     int result;
     struct reload_changes changes;
-    struct config_problems problems; /* why it was refused; of a partial one, what was left out */
-    struct config_problems faults;   /* what is missing on this machine; see group-fault.h */
+    struct config_problems
+        problems;                  /* why the reload failed; of a partial one, what was left out */
+    struct config_problems faults; /* what is missing on this machine; see group-fault.h */
 };
 
 void reload_call_init(struct reload_call *call, void (*done)(struct reload_call *call));

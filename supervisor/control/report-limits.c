@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Limits that have no effect on this machine, for want of a cgroup controller. */
+/* Reports resource limits that have no effect because a cgroup controller is missing. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
-#include "supervisor/pool/pool-context.h"
+#include "supervisor/group/registry.h"
 #include "supervisor/process/cgroup.h"
 #include "supervisor/process/process.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Names of groups behind one key; more are counted. */
+/* Groups named per key; further ones are only counted. */
 #define NAMES_MAX 10
 
-/* "MemoryMax= (thumbnails, hog)"; nothing if no group asks for that in vain. */
+/* Writes "MemoryMax= (thumbnails, hog)"; nothing if no group has this limit without effect. */
 static bool write_limit(FILE *file, const struct control_context *context, unsigned limit,
                         bool first)
 {

@@ -3,8 +3,8 @@
 #include "supervisor/control/report.h"
 
 #include "supervisor/control/control-context.h"
+#include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
-#include "supervisor/group/registry.h"
 #include "supervisor/pool/slot.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static uint64_t timeval_usec(struct timeval time)
     return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_usec;
 }
 
-/* The flight recorder, newest first. */
+/* The last messages of the worker, newest first. */
 static void report_messages(struct reply *reply, const struct death *death)
 {
     if (death->n_messages == 0)
@@ -34,7 +34,7 @@ static void report_messages(struct reply *reply, const struct death *death)
     reply_end_array(reply);
 }
 
-/* What it had published and written, and the command that it ran. */
+/* The worker's published state, its output, and its command. */
 static void report_contents(struct reply *reply, const struct access *access,
                             const struct death *death)
 {
@@ -83,7 +83,7 @@ void report_death(struct reply *reply, const char *key, const struct access *acc
     reply_end_object(reply);
 }
 
-/* NULL, or why the page cannot be shown. */
+/* Returns NULL, or why the page cannot be shown. */
 static const char *report_state_page(struct reply *reply, struct slot *slot)
 {
     uint8_t page[MEMORY_STATE_MAX];
@@ -111,7 +111,7 @@ static void report_worker_job(struct reply *reply, const struct slot *slot)
     reply_uint_if(reply, "job_since_at", job->started_at);
 }
 
-/* Beside the pool; NULL = in it. */
+/* NULL = an ordinary member of the pool. */
 static const char *const ROLES[] = {
     [SLOT_MEMBER] = NULL,
     [SLOT_SPARE] = "spare",
@@ -119,7 +119,9 @@ static const char *const ROLES[] = {
     [SLOT_PREDECESSOR] = "predecessor",
 };
 
-/* What it says of itself. Without a process, the text is the supervisor's own: why there is none.
+/*
+ * The worker's status and state page. Without a process, the status is the supervisor's text why
+ * there is none.
  */
 static void report_words(struct reply *reply, const struct access *access, struct slot *slot)
 {

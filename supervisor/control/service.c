@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* org.varlink.service: what every Varlink service says about itself. */
+/* The interface org.varlink.service. */
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"

@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Targets of calls: finding them, and answering when they are not there.
- */
+/* Finds the targets of calls. Where a function returns false, an error has been sent. */
 
 #include "supervisor/group/registry.h"
 #include "supervisor/varlink/request.h"
 
-/* Answers NoSuchTarget with the nearest group's name: false. */
+/* Replies with NoSuchTarget and the nearest group's name if there is none. */
 bool control_find_target(struct request *request, const char *target, struct registry_target *ret);
 
-/* The same for what may be a cell or worker of the past, too. */
+/* The same; a cell or worker may also be a former one. */
 bool control_find_ever(struct request *request, const char *target);
 
-/* As control_find_target() for what must be a group or a cell, no worker. */
+/* As control_find_target(), but refuses workers. */
 bool control_find_pool(struct request *request, const char *target, struct registry_target *ret);
 
-/* Answers NoSuchGroup with the nearest name. */
+/* Replies with NoSuchGroup and the nearest name. */
 void control_refuse_group(struct request *request, const char *name);
 
 /* The fields of TooManyCells. */
 void control_report_cells(struct reply *reply, const struct group *group);
 
-/* While the supervisor stops, nothing is begun: answered with Stopping, true. */
+/* Replies with Stopping and returns true while the supervisor stops. */
 bool control_refuse_stopping(struct request *request);
 
 /* In supervisor/status.c. */

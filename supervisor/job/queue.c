@@ -54,14 +54,6 @@ struct job *queue_first(const struct queue *queue)
     return first_of(queue, queue->occupied);
 }
 
-struct job *queue_next(const struct queue *queue, const struct job *job)
-{
-    if (job->link.next != &queue->bands[job->priority])
-        return job_of(job->link.next);
-    /* Twice, for the last band: a shift by 64 is undefined. */
-    return first_of(queue, queue->occupied >> job->priority >> 1 << 1 << job->priority);
-}
-
 usec_t queue_oldest(const struct queue *queue)
 {
     usec_t oldest = 0;

@@ -33,8 +33,6 @@ void queue_remove(struct queue *queue, struct job *job);
 
 /* Whose turn it is; NULL when empty. */
 struct job *queue_first(const struct queue *queue);
-/* Who comes after that job of this queue; NULL after the last. */
-struct job *queue_next(const struct queue *queue, const struct job *job);
 
 /* The earliest creation (realtime) among those that are next in their priority; 0 = empty. */
 usec_t queue_oldest(const struct queue *queue);

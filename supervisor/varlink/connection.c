@@ -6,7 +6,6 @@
 #include "supervisor/loop/passrights.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

@@ -93,7 +93,8 @@ struct config_group *load_group(const char *more)
     write_group("a", more);
     config = load();
     ck_assert_uint_eq(config->n_groups, 1);
-    group = config_take_group(config, 0);
+    group = config->groups[0];
+    config->n_groups = 0; /* keeps the group */
     config_free(config);
     return group;
 }

@@ -12,7 +12,7 @@
 
 enum mark {
     UNSEEN,
-    ON_PATH, /* being followed: whoever leads back here closes a cycle */
+    ON_PATH, /* on the current path: an edge to it closes a cycle */
     DONE,
 };
 

@@ -6,7 +6,7 @@
 static int check_program(struct config_draft *draft, const struct config_group *group)
 {
     if (group->exec_start || config_draft_given(draft, "Group", "ExecStart"))
-        return 0; /* what is given and wrong has been told */
+        return 0; /* given but wrong: reported already */
     return config_draft_problem(draft, "Group", "ExecStart",
                                 "ExecStart= is missing in [Group]: which program to run");
 }
@@ -34,7 +34,7 @@ static int check_endpoint(struct config_draft *draft, struct config_group *group
     limit = size / 4;
     if (group->inline_max <= limit)
         return 0;
-    /* Who only asks for a small mailbox has not asked for anything impossible. */
+    /* A small mailbox alone only lowers the default of InlineMax=. */
     if (!config_draft_given(draft, "Worker", "InlineMax")) {
         group->inline_max = limit;
         return 0;
@@ -56,7 +56,7 @@ static int check_cells(struct config_draft *draft, const struct config_group *gr
                                 "none, or Type=actor");
 }
 
-/* A service would be there twice, and those that die together start together. */
+/* A spare would run a service twice, and one-for-all starts its workers together. */
 static int check_spare(struct config_draft *draft, const struct config_group *group)
 {
     if (group->spare == 0 || (group->type == CONFIG_ACTOR && group->strategy == CONFIG_ONE_FOR_ONE))

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * What cannot be seen key by key: what must be there and what must fit together. Problems go to the
- * draft.
- */
+/* Checks required keys and combinations of keys. Problems go to the draft. */
 
 #include "supervisor/config/keys/draft.h"
 

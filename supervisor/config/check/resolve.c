@@ -13,7 +13,7 @@
 
 /* ---- users and groups ---- */
 
-/* The database's own name takes the place of a number. */
+/* Replaces a numeric user or group by its name in the database. */
 static int rename_to(char **field, const char *name)
 {
     char *copy = strdup(name);
@@ -100,7 +100,7 @@ static int resolve_gid(struct config_draft *draft, const char *section, const ch
 
 /* ---- files ---- */
 
-/* Another user's program need not be one that this process could execute. */
+/* This process need not be able to execute another user's program. */
 static enum names_kind program_kind(const struct config_group *group)
 {
     return group->user ? NAMES_PROGRAM_OF_USER : NAMES_PROGRAM;
@@ -118,7 +118,7 @@ static int check_program(struct config_draft *draft, struct config_group *group,
     const struct name *found = names_find(names, program_kind(group), program);
 
     if (!program)
-        return 0; /* a problem of the file, and told as such */
+        return 0; /* reported as a problem of the file */
     if (found && found->error == 0)
         return rename_to(&group->exec_start[0], found->name);
     if (found && found->error == ENOENT)
@@ -192,7 +192,7 @@ static int check_environment(struct config_draft *draft, struct config_group *gr
         r = strv_append(&variables, group->environment[i]);
     for (size_t i = 0; r == 0 && group->environment_files[i]; i++)
         r = read_environment(draft, &variables, group->environment_files[i], names);
-    /* What is tried again later begins with what the group's own file says. */
+    /* A later retry starts from the group's own Environment=. */
     if (r < 0 || draft->problems->n_problems > n_before)
         return r;
     strv_free(group->environment);
@@ -220,7 +220,7 @@ static int resolve_group(struct config_draft *draft, struct config_group *group,
     return r < 0 ? r : check_environment(draft, group, names);
 }
 
-/* What keeps it from being started: all of it, in one line. */
+/* Joins all faults of a group into one line. */
 static int note_fault(struct config_group *group, const struct config_problems *faults)
 {
     char *text = NULL;
@@ -262,7 +262,7 @@ int config_resolve_group(struct config_group *group, const struct names *names,
     return r;
 }
 
-/* A group that is not there has no members: nobody gets any right by it. */
+/* A missing group has no members, so it grants no permissions. */
 static int resolve_group_of_daemon(struct config_draft *draft, const char *key,
                                    const struct names *names, char **name, gid_t *ret)
 {

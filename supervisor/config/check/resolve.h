@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What a configuration means on this machine: users and groups as numbers, programs on the PATH,
- * environment files read. Whatever is missing keeps its own group from being started, and nobody
- * else; it may be there the next time.
+ * Resolves a configuration on this machine: numbers of users and groups, programs on the PATH,
+ * environment files. A missing item prevents only its own group from starting, and a retry may find
+ * it.
  */
 
 #include "supervisor/config/keys/draft.h"
@@ -15,8 +15,8 @@ int config_want_names(const struct config *config, struct names *names);
 int config_want_group_names(const struct config_group *group, struct names *names);
 
 /*
- * Completes every group, and notes in group->fault why one cannot be started. What is missing goes
- * to `faults`, with file and line. 0 (also with faults) or -ENOMEM.
+ * Completes every group, or sets group->fault to why it cannot be started. Adds missing items to
+ * `faults` with file and line. Returns 0 (also with faults) or -ENOMEM.
  */
 int config_resolve(struct config *config, const struct names *names,
                    struct config_problems *faults);

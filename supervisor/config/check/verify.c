@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Single files, and what is wrong with them: config_verify_file(). */
+/* Checks single files: config_verify_file(). */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/check/check.h"
@@ -56,7 +56,7 @@ static int verify_group(const char *path, struct config_problems *problems)
     return r;
 }
 
-/* A drop-in alone need not make sense as a whole: only its values can be looked at. */
+/* Checks a drop-in alone: only its values, as it need not be complete. */
 static int verify_dropin(const char *path, struct config_problems *problems)
 {
     struct config_draft draft = CONFIG_DRAFT_NULL;

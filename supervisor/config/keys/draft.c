@@ -104,7 +104,7 @@ static int on_section(void *userdata, unsigned line, const char *section)
     return r < 0 ? r : UNITFILE_E_SKIP;
 }
 
-/* A key of that name in whatever section, NULL if there is none. */
+/* A key of that name in any section, or NULL. */
 static const struct config_key *find_anywhere(const struct config_schema *schema, const char *name)
 {
     for (size_t i = 0; i < schema->n_keys; i++)
@@ -149,8 +149,7 @@ static int on_assignment(void *userdata, const struct unitfile_assignment *assig
     key = config_schema_find(draft->schema, assignment->section, assignment->key);
     if (!key)
         return unknown_key(reading, assignment);
-    /* A key that was given and is wrong was given: nobody is to be told in addition that it is
-     * missing. */
+    /* A wrong key counts as given: no second problem says that it is missing. */
     origin = &draft->origins[key - draft->schema->keys];
     *origin = *assignment->value
                   ? (struct config_origin){.path = reading->path, .line = assignment->line}

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * An object under construction from one or more files: reads them key by key, collects the
- * problems, and remembers where each key was given, so that what is found wrong later can say
- * where.
+ * An object read from one or more files. Collects problems, and records where each key was given,
+ * for problems found later.
  */
 
 #include "supervisor/config/keys/keys.h"
@@ -32,15 +31,15 @@ int config_draft_init(struct config_draft *draft, const struct config_schema *sc
 void config_draft_deinit(struct config_draft *draft);
 
 /*
- * Moves one to the heap, where it outlives the reading of the files: `draft` is as after
- * config_draft_deinit(), and the new one has no problems to collect. NULL when out of memory.
+ * Moves a draft to the heap, to outlive the reading: `draft` is then as after
+ * config_draft_deinit(), and the new one has no problem list. Returns NULL when out of memory.
  */
 struct config_draft *config_draft_keep(struct config_draft *draft);
 struct config_draft *config_draft_free(struct config_draft *draft); /* NULL allowed; returns NULL */
 
 /*
- * Reads one more file over what is there. What is wrong in it, and that it cannot be read, are
- * problems. 0, or -errno (also: -ENOENT, which is no problem yet).
+ * Reads another file, which overrides earlier ones. Errors in it become problems, also a failure to
+ * read it. Returns 0 or -errno (-ENOENT adds no problem).
  */
 int config_draft_read(struct config_draft *draft, const char *path);
 

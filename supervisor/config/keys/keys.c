@@ -15,7 +15,7 @@
 #define SPIN_ALLOWED "a time span from 0 (never) to 10ms such as 50us"
 #define COUNT_MAX    1000000000
 #define SIZE_LIMIT   (INT64_C(1) << 62)
-/* In a smaller ring, a record with an inline payload of a quarter of it would not fit. */
+/* A smaller ring has no room for a record with an inline payload of a quarter of the ring. */
 #define MAILBOX_MIN 16384
 
 /* clang-format off */

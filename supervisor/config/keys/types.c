@@ -17,7 +17,7 @@ static int invalid(const char **ret_reason, const char *reason)
     return CONFIG_KEY_E_INVALID;
 }
 
-/* What the parsers of values.h answered. */
+/* Converts a result of values.h. */
 static int check_result(int result, const char **ret_reason)
 {
     if (result == 0)
@@ -206,7 +206,7 @@ static bool equal_strv(const void *a, const void *b)
     return strv_equal(*(const char *const *const *)a, *(const char *const *const *)b);
 }
 
-/* Prefixes that mean something in systemd and would be taken for the beginning of a path here. */
+/* Refuses the prefixes of systemd (such as "-" and "@"), which have no meaning here. */
 static const char *find_fault_in_program(const char *program)
 {
     if (*program == '\0')

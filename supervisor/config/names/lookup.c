@@ -16,7 +16,7 @@ static void stop_waiting(struct lookup *lookup)
 
 static void on_readable(void *userdata, uint32_t events);
 
-/* For the process that there is now, which may be another one than before. */
+/* Watches the current process, which may have replaced an earlier one. */
 static int wait_for_process(struct lookup *lookup)
 {
     usec_t at = usec_add(loop_now(lookup->loop), NAMES_TIMEOUT);
@@ -30,7 +30,7 @@ static int wait_for_process(struct lookup *lookup)
                          lookup);
 }
 
-/* `r`: 0, or why nothing can be looked up any more. */
+/* `r`: 0, or the error that ends the lookup. */
 static void go_on(struct lookup *lookup, int r)
 {
     if (r == 0 && lookup->names.pid != 0)

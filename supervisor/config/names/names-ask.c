@@ -22,7 +22,7 @@ static int64_t number_of(const char *text)
     return errno != 0 || *end != '\0' || number >= UINT32_MAX ? -1 : (int64_t)number;
 }
 
-/* Only these say something about the name; everything else is a failure of the machine. */
+/* Errors that mean "no such name"; all others are failures of the machine. */
 static bool means_unknown(int error)
 {
     return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
@@ -129,7 +129,7 @@ struct numbers {
     uint32_t uid, gid, n_groups;
 };
 
-/* What a file contains has no NUL behind it, and may have some within. */
+/* File contents are not NUL-terminated, and may contain NULs. */
 static size_t text_size(const struct name *name)
 {
     return name->kind == NAMES_FILE && name->error == 0 ? name->size : strlen(name->name);

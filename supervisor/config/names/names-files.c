@@ -21,7 +21,7 @@ static int set_fault(struct name *name, int error, const char *text)
     return text && !name->name ? -ENOMEM : 0;
 }
 
-/* NULL if the supervisor, or whoever it becomes before, may be able to execute it. */
+/* Returns NULL if the supervisor or the group's user may be able to execute the program. */
 static const char *fault_of_program(const char *path, enum names_kind kind)
 {
     struct stat status;
@@ -30,7 +30,7 @@ static const char *fault_of_program(const char *path, enum names_kind kind)
         return errno == ENOENT ? "no such file" : strerror(errno);
     if (!S_ISREG(status.st_mode))
         return "not a regular file";
-    /* Another user's rights are not tried out here: that there is an x bit at all has to do. */
+    /* Another user's permissions cannot be checked here: any x bit is enough. */
     if (kind == NAMES_PROGRAM_OF_USER)
         return status.st_mode & X_ANYBODY ? NULL : "not executable";
     return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? "not executable" : NULL;

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a process writes for one name at most: more than a file may contain. */
+/* The largest answer for one name; larger than any file that is read. */
 #define ANSWER_MAX ((size_t)2 << 20)
 
 #define ANSWERS_FD (STDERR_FILENO + 1)
@@ -41,8 +41,7 @@ static void close_process(struct names *names)
     names->pid = 0;
 }
 
-/* Its end closes the pipe. A process that the kernel cannot end right now is left to end by itself.
- */
+/* Kills the process without waiting long: one that the kernel cannot end now ends by itself. */
 static void end_process(struct names *names)
 {
     if (names->pid == 0)
@@ -251,7 +250,7 @@ int names_start(struct names *names)
 
 /* ---- beside it ---- */
 
-/* The answers that have come whole. 0 or -errno. */
+/* Takes the complete answers. Returns 0 or -errno. */
 static int take_answers(struct names *names)
 {
     uint32_t size;
@@ -282,7 +281,7 @@ int names_read(struct names *names)
         n = read(names->fd, names->buffer + names->n_buffered, ANSWER_MAX - names->n_buffered);
         if (n < 0 && errno == EAGAIN)
             return 0;
-        if (n == 0) /* it ended before it had looked up all of them */
+        if (n == 0) /* the process ended early */
             return names_skip(names, EIO);
         if (n < 0)
             r = -errno;

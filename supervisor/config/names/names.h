@@ -2,11 +2,9 @@
 #pragma once
 
 /*
- * Users, groups and files by their names. The name service (LDAP, a network that is down) and a
- * file server may take as long as they like, so a process of its own asks them: the supervisor
- * waits for that process as it waits for everything, and ends it when it takes too long.
- *
- * Everything that is wanted goes into one table, is looked up, and is found there afterwards.
+ * Looks up users, groups and files by name. Name services (LDAP) and file servers may block, so a
+ * child process asks them, and is killed when it takes too long. All names go into one table, which
+ * then holds the results.
  */
 
 #include "shared/base/clock.h"
@@ -55,24 +53,23 @@ struct names {
 #define NAMES_NULL {.fd = -1}
 /* clang-format on */
 
-/* How long one name may take, and all of them together. */
+/* Time limits of one name, and of all together. */
 #define NAMES_TIMEOUT     (5 * USEC_PER_SEC)
 #define NAMES_TIMEOUT_ALL (20 * USEC_PER_SEC)
 
 /* Also ends the process, if there still is one. */
 void names_deinit(struct names *names);
 
-/* Adds one that is to be looked up, unless it is there. NULL as `wanted` is nobody. 0 or -ENOMEM.
- */
+/* Adds a name unless it is there; ignores NULL. Returns 0 or -ENOMEM. */
 int names_want(struct names *names, enum names_kind kind, const char *wanted);
 
-/* NULL unless it was wanted and is known; nobody and nothing (NULL) never is. */
+/* NULL if the name is NULL, was not added, or is not known. */
 const struct name *names_find(const struct names *names, enum names_kind kind, const char *wanted);
 
-/* Why a program, directory or file is not as it must be. NULL as `name`: no answer in time. */
+/* Why a program, directory or file is unusable. `name` NULL = no answer in time. */
 const char *names_fault(const struct name *name);
 
-/* Looks all of them up in this process, however long it takes. 0 or -ENOMEM. */
+/* Looks all names up in this process, blocking. Returns 0 or -ENOMEM. */
 int names_look_up(struct names *names);
 
 /*
@@ -83,20 +80,18 @@ int names_look_up(struct names *names);
 int names_serve(void);
 
 /*
- * Starts a process that looks up those that are not known. 0, also if there is nothing to look up
- * (then names.pid is 0), or -errno. While names.pid is not 0 the caller waits for names.fd, and
- * calls names_read() when it is readable.
+ * Starts a process for the unknown names, if any. Returns 0 or -errno. While names.pid is not 0,
+ * the caller polls names.fd and calls names_read() when it is readable.
  */
 int names_start(struct names *names);
 
 /*
- * Takes what has been found; it is over when names.pid is 0 afterwards. A process that crashes
- * takes only the name along that it was looking up. 0, or -errno, and it is over.
+ * Takes results; the lookup has ended if names.pid is 0 afterwards. A crash of the process costs
+ * only the name that it was looking up. Returns 0, or -errno (the lookup has ended).
  */
 int names_read(struct names *names);
 
-/* Gives up the one that is being looked up, for `error` (an errno), and goes on with the others. 0
- * or -errno. */
+/* Gives up the current name with `error` (an errno) and goes on. Returns 0 or -errno. */
 int names_skip(struct names *names, int error);
 
 /* Gives up all that are not known. */

@@ -18,7 +18,7 @@ bool envfile_name_valid(const char *name, size_t size);
  * -ENOMEM. */
 int envfile_set(config_strv *environment, const char *assignment);
 
-/* Told of each line that is wrong; 0 to go on, or -errno. */
+/* Called for each malformed line. Returns 0 to go on, or -errno. */
 typedef int (*envfile_problem_fn)(void *userdata, unsigned line, const char *text);
 
 /* Merges the `size` bytes of a file into `environment`. 0, -ENOMEM, or what `problem` returned. */

@@ -51,7 +51,7 @@ const char *suggest_nearest(const char *word, const char *const *known)
         size_t allowed = longer < 3 ? 1 : (longer + 1) / 3;
         size_t distance = suggest_distance(word, *known);
 
-        /* As many changes as there are messages would make any word of any other. */
+        /* A distance of the whole word would match any two words. */
         if (distance > allowed || distance >= longer || distance >= nearest_distance)
             continue;
         nearest = *known;

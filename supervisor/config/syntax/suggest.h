@@ -16,7 +16,7 @@
 size_t suggest_distance(const char *a, const char *b);
 
 /*
- * The nearest of the NULL-terminated `known` words (borrowed from there; the first one of several),
- * or NULL when none is near enough to be meant: about a third of the longer word may differ.
+ * The nearest of the NULL-terminated `known` words (borrowed; the first of equals), or NULL if more
+ * than about a third of the longer word differs.
  */
 const char *suggest_nearest(const char *word, const char *const *known);

@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * The syntax of unit files, as in systemd.syntax(7): [Section], Key=value, comments (# and ; at the
- * beginning of a line), continuation by a backslash at the end of a line. What the words mean is
- * the handlers' affair: they see each assignment in the order of the file, an empty one with the
- * value "".
+ * Parses unit files as in systemd.syntax(7): [Section], Key=value, comments (# and ; at the
+ * beginning of a line), continuation by a backslash. Handlers get each assignment in the order of
+ * the file, an empty one with the value "".
  */
 
 #include <stddef.h>
@@ -14,7 +13,7 @@
 
 enum {
     _UNITFILE_E_SUCCESS,
-    UNITFILE_E_SKIP,        /* from handlers.section: its assignments are not of interest */
+    UNITFILE_E_SKIP,        /* from handlers.section: skips its assignments */
     UNITFILE_E_TOO_LARGE,   /* more than UNITFILE_SIZE_MAX */
     UNITFILE_E_NOT_REGULAR, /* a directory, a FIFO, a device */
 };

@@ -5,7 +5,7 @@
 
 #define PERCENT_MAX 1000u
 
-/* Those that this process may use; of more than a cpu_set_t holds, all that are there. */
+/* The processors that this process may use; all online ones if a cpu_set_t is too small. */
 static uint64_t count_processors(void)
 {
     cpu_set_t set;

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/syntax/values.h"
 
-#include "shared/base/cleanup.h"
-#include <ctype.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #define SPACE " \t\r\n\v\f"
 
-/* A word and what one of it is worth. */
+/* A unit and its factor. */
 struct unit {
     const char *name;
     uint64_t factor;
@@ -107,7 +104,7 @@ static int take_digits(const char **at, uint64_t *ret)
     return 0;
 }
 
-/* What stands behind a decimal point: ".25" of a factor. Digits below 10⁻⁹ do not count. */
+/* The decimals ".25" as a share of `factor`. Digits below 10⁻⁹ are ignored. */
 static uint64_t take_decimals(const char **at, uint64_t factor)
 {
     uint64_t numerator = 0, denominator = 1;

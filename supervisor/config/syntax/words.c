@@ -167,7 +167,7 @@ static int take_words(struct splitter *splitter, config_strv *words)
 
 int words_split(const char *text, bool command, config_strv *ret, const char **ret_reason)
 {
-    /* No escape is shorter than what it stands for. */
+    /* Unescaped text is never longer than the escaped one. */
     _cleanup_free_ char *word = malloc(strlen(text) + 1);
     _cleanup_strv_ config_strv words = NULL;
     struct splitter splitter = {.at = text, .word = word, .command = command};
@@ -205,7 +205,7 @@ int words_expand(const char *word, const char *name, unsigned slot, char **ret)
         return -EINVAL;
     for (const char *at = word; *at; at++)
         n_specifiers += *at == '%';
-    /* Room for the longer one of name and number in the place of each. */
+    /* Room for name and number in place of each specifier. */
     expanded = malloc(strlen(word) + n_specifiers * (strlen(name) + 10) + 1);
     if (!expanded)
         return -ENOMEM;

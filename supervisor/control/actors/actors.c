@@ -2,11 +2,8 @@
 
 #include "supervisor/control/actors/actors.h"
 
-#include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/interfaces.h"
 #include "supervisor/control/jobs/submit.h"
-#include "supervisor/control/list.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 #include "supervisor/message/actor-name.h"
@@ -14,7 +11,6 @@
 #include "supervisor/message/message-log.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool control_take_topic(struct request *request, const char *type, const struct varlink_bytes *key,
@@ -33,7 +29,7 @@ bool control_take_topic(struct request *request, const char *type, const struct 
     return true;
 }
 
-/* Why a group of that name is no actor; NULL = there is no such group, or it should be one. */
+/* Why a group is not an actor; NULL = there is no such group, or it is one. */
 static const char *why_no_actor(const struct group *group)
 {
     if (!group || group->config->type == CONFIG_ACTOR)
@@ -72,29 +68,41 @@ struct actor *control_find_exchange(struct request *request, const char *name)
     return NULL;
 }
 
+static const struct routing_refusal {
+    const char *error, *field; /* of io.troupe.Actors; NULL = the reply has other fields */
+    const char *text;
+} ROUTING_REFUSALS[] = {
+    [ROUTER_E_GONE] = {NULL, NULL, "the recipient is gone"},
+    [ROUTER_E_FULL] = {"MailboxFull", "name", "the recipient's mailbox is full"},
+    [ROUTER_E_NO_MATCH] = {"NoMatch", "exchange", "no subscription of the exchange matches it"},
+    [ROUTER_E_NO_KEY] = {NULL, NULL,
+                         "the group has Cells=by-key, and the message has no key that can name a "
+                         "cell"},
+    [ROUTER_E_CELLS] = {NULL, NULL, "the group has as many cells as CellsMax= allows"},
+    [ROUTER_E_MEMORY] = {NULL, NULL, "the supervisor is out of memory or descriptors"},
+};
+
+const char *control_routing_text(int result)
+{
+    return result > 0 ? ROUTING_REFUSALS[result].text : strerror(-result);
+}
+
 void control_refuse_routing(struct request *request, const char *to, int result)
 {
     struct reply *reply;
 
-    switch (result) {
-    case ROUTER_E_GONE:
+    if (result == ROUTER_E_GONE) {
         control_refuse_actor(request, to);
-        break;
-    case ROUTER_E_FULL:
-        request_fail_string(request, "MailboxFull", "name", to);
-        break;
-    case ROUTER_E_NO_MATCH:
-        request_fail_string(request, "NoMatch", "exchange", to);
-        break;
-    case ROUTER_E_NO_KEY:
+    } else if (result == ROUTER_E_NO_KEY) {
         control_refuse_option(request, "key", CONTROL_KEY_ALLOWED);
-        break;
-    case ROUTER_E_CELLS:
+    } else if (result == ROUTER_E_CELLS) {
         reply = request_begin_error(request, "TooManyCells");
         control_report_cells(reply, registry_group_of(request->context->registry, to));
         request_end(request);
-        break;
-    default:
-        request_internal(request, result == ROUTER_E_MEMORY ? -ENOMEM : result);
+    } else if (result < 0 || result == ROUTER_E_MEMORY) {
+        request_internal(request, result < 0 ? result : -ENOMEM);
+    } else {
+        request_fail_string(request, ROUTING_REFUSALS[result].error, ROUTING_REFUSALS[result].field,
+                            to);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* io.troupe.Actors, in several files: the methods, and what they share. */
+/* Internal interface between the files of io.troupe.Actors. */
 
 #include "supervisor/control/payload.h"
 #include "supervisor/message/actor.h"
@@ -10,19 +10,21 @@
 
 #define CONTROL_TYPE_ALLOWED "a dotted name of at most 128 characters of A-Z a-z 0-9 . _ -"
 
-/* type and key of a call; absent: the empty type, no key. Wrong ones are answered: false. */
+/* Checks type and key of a call (default: empty). On false, an error has been sent. */
 bool control_take_topic(struct request *request, const char *type, const struct varlink_bytes *key,
                         struct topic *ret);
 
-/* Answers NoSuchActor; NULL. */
+/* NULL = NoSuchActor has been sent. */
 struct actor *control_find_actor(struct request *request, const char *name);
 /* Replies with NoSuchActor. */
 void control_refuse_actor(struct request *request, const char *name);
-/* Answers NoSuchExchange; NULL. */
+/* NULL = NoSuchExchange has been sent. */
 struct actor *control_find_exchange(struct request *request, const char *name);
 
-/* What router_tell() and others refused, answered. */
+/* Replies with the error of a routing result: ROUTER_E_* or -errno. */
 void control_refuse_routing(struct request *request, const char *to, int result);
+/* The same as a sentence, static. */
+const char *control_routing_text(int result);
 
 /* tell.c */
 void control_tell(struct request *request);
@@ -44,7 +46,7 @@ void control_get_dead_letter(struct request *request);
 void control_requeue(struct request *request);
 void control_purge(struct request *request);
 
-/* To, type, key and payload of a call, checked; strings and topic are the call's. */
+/* Checked recipient, type, key and payload; strings and topic borrow from the call. */
 struct control_message {
     const char *to;
     struct actor *actor;
@@ -70,9 +72,8 @@ struct control_message_parameters {
     }
 
 /*
- * Checks the parameters, and finds the actor. False: wrong ones, or no such actor, have been
- * answered. `*ret` is to be ended with control_message_deinit() in any case; the payload may be
- * moved from it.
+ * Checks the parameters and finds the actor. On false, an error has been sent. The caller always
+ * calls control_message_deinit(), and may move the payload away before.
  */
 bool control_take_message(struct request *request,
                           const struct control_message_parameters *parameters,

@@ -20,7 +20,7 @@
     "unhandled, no_match, gone, mailbox_full, dropped, late_reply, wrong_reply, unknown_death, "   \
     "loop, no_memory, job, error, crash"
 
-/* What sending a letter again or removing it costs, in letters that are only looked at. */
+/* The cost of changing a letter, relative to looking at one. */
 #define CHANGE_COST 8
 
 /* ---- parameters ---- */
@@ -83,7 +83,7 @@ static bool take_filter(struct request *request, json_t *object, struct dead_let
     return true;
 }
 
-/* NULL when it has been answered. */
+/* NULL = an error has been sent. */
 static struct dead_letter *find_letter(struct request *request, int64_t id)
 {
     struct dead_letter *letter = NULL;
@@ -105,7 +105,7 @@ struct letters_parameters {
 /* Newest first: the cursor of the call is the id of the last one looked at. */
 struct letters {
     struct control_list list;
-    struct dead_letter_filter filter; /* its texts are the call's, which lives as long as we do */
+    struct dead_letter_filter filter; /* texts borrowed from the call */
     struct dead_letter_walk walk;
 };
 
@@ -216,7 +216,7 @@ struct change_parameters {
 /* A walk over the letters that match and were there when it began. */
 struct change {
     struct request_parts parts;
-    struct dead_letter_filter filter; /* its texts are the call's, which lives as long as we do */
+    struct dead_letter_filter filter; /* texts borrowed from the call */
     struct dead_letter_walk walk;
     uint64_t last; /* id */
     const char *to;
@@ -226,7 +226,10 @@ struct change {
 
 #define change_of(pointer) list_entry(pointer, struct change, parts)
 
-/* Calls `apply` for each letter that matches, until there is enough for this turn. */
+/*
+ * Calls `apply` for matching letters until the turn's share is used up. Returns whether all are
+ * done.
+ */
 static bool change_letters(struct request_parts *parts,
                            void (*apply)(struct change *change, struct dead_letter *letter))
 {
@@ -251,7 +254,7 @@ static void free_change(struct request_parts *parts)
     free(change_of(parts));
 }
 
-/* Takes `parameters.filter` for all; one id is left to the caller. */
+/* Changes all letters that match the filter. */
 static void change_all(struct request *request, const struct change_parameters *parameters,
                        bool (*write)(struct request_parts *),
                        void (*finish)(struct request_parts *))

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct subscription_parameters {
     const char *exchange, *actor, *type;
@@ -225,7 +224,7 @@ struct subscriptions_parameters {
     struct control_page page;
 };
 
-/* The cursor of the call is the sequence of the last one listed: they are in its order. */
+/* The cursor is the sequence of the last subscription listed; they are sorted by it. */
 struct subscriptions {
     struct control_list list;
     struct list_cursor at;

@@ -7,10 +7,9 @@
 #include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/jobs/submit.h"
 #include "supervisor/control/list.h"
-#include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-log.h"
@@ -47,10 +46,10 @@ struct actors_parameters {
     struct control_page page;
 };
 
-/* The cursor is a place in the table of actors, where an actor stays for life. */
+/* The cursor is an index of the actor table, which is constant for each actor. */
 struct actors {
     struct control_list list;
-    const char *kind, *under; /* borrowed from the call, which lives as long as we do */
+    const char *kind, *under; /* borrowed from the call */
 };
 
 static bool kind_exists(const char *kind)
@@ -65,7 +64,7 @@ static bool is_listed(const struct actor *actor, const struct actors *wanted)
 {
     const size_t size = wanted->under ? strlen(wanted->under) : 0;
 
-    if (actor->identity) /* a stand-in: the place is listed */
+    if (actor->identity) /* a stand-in: its place is listed instead */
         return false;
     if (wanted->kind && strcmp(actor_kind_to_string(actor->class->kind), wanted->kind) != 0)
         return false;
@@ -160,7 +159,7 @@ struct log_parameters {
     struct varlink_flag enqueued, dispatched, unhandled;
 };
 
-/* A group's or an exchange's switches; NULL when it has been answered. */
+/* The switches of a group or exchange; NULL = an error has been sent. */
 static uint8_t *find_log(struct request *request, const char *target, struct group **ret)
 {
     struct control_context *context = request->context;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/control/actors/report-actor.h"
 
-#include "supervisor/control/control-context.h"
 #include "supervisor/control/report.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"

@@ -2,12 +2,15 @@
 #include "supervisor/control/actors/requeue.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/control/actors/actors.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/refusal.h"
+#include "supervisor/group/registry.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/router.h"
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +24,7 @@ static void fail(struct requeue_result *result, const char *problem)
 
 /* ---- messages ---- */
 
-/* The very actor if it is still there, else whoever has its address now. NULL = nobody. */
+/* The recipient itself if it still exists, else the actor at its address; NULL if there is none. */
 static const struct actor *find_recipient(struct control_context *context,
                                           const struct dead_letter *letter, const char *to)
 {
@@ -32,26 +35,6 @@ static const struct actor *find_recipient(struct control_context *context,
     if (!to)
         to = letter->recipient;
     return actor || !to ? actor : actor_by_address(context->messages, to);
-}
-
-static const char *refusal(int r)
-{
-    switch (r) {
-    case ROUTER_E_GONE:
-        return "the recipient is gone";
-    case ROUTER_E_FULL:
-        return "the recipient's mailbox is full";
-    case ROUTER_E_NO_MATCH:
-        return "no subscription of the exchange fits it";
-    case ROUTER_E_NO_KEY:
-        return "the group has Cells=by-key, and it has no key that could name a cell";
-    case ROUTER_E_CELLS:
-        return "the group has as many cells as it may have (CellsMax=)";
-    case ROUTER_E_MEMORY:
-        return "the supervisor is out of memory or descriptors";
-    default:
-        return strerror(r < 0 ? -r : EIO);
-    }
 }
 
 static void requeue_message(struct control_context *context, struct dead_letter *letter,
@@ -76,15 +59,15 @@ static void requeue_message(struct control_context *context, struct dead_letter 
     if (r == -ENOMEM) {
         payload_move(&letter->payload, &payload);
         dead_letter_put(&context->messages->dead_letters, letter);
-        fail(result, refusal(r));
+        fail(result, control_routing_text(r));
         return;
     }
-    /* What is refused has become a dead letter again, a new one. */
+    /* A refused message has become a new dead letter. */
     dead_letter_free(letter);
     if (r == 0)
         result->n_requeued++;
     else
-        fail(result, refusal(r));
+        fail(result, control_routing_text(r));
 }
 
 /* ---- jobs ---- */
@@ -119,7 +102,7 @@ static void requeue_job(struct control_context *context, struct dead_letter *let
         fail(result, "there is no such group (any more)");
         return;
     }
-    /* Before the submission: no bound is to evict it meanwhile. */
+    /* Taken first, so that the submission cannot evict it. */
     dead_letter_take(&context->messages->dead_letters, letter);
     r = submit(group, letter, &job);
     if (r != 0) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Dead letters sent again: messages to their recipient, with their sender, dead jobs as new jobs.
- * What cannot be sent stays a dead letter.
+ * Sends dead letters again: messages to their recipient with their sender, dead jobs as new jobs. A
+ * letter that cannot be sent stays.
  */
 
 #include "shared/protocol/protocol.h"
@@ -18,6 +18,6 @@ struct requeue_result {
     char job[PROTOCOL_ID_TEXT]; /* the new id of the last job */
 };
 
-/* `to`: an address, NULL = the recipient. The message is gone unless it failed. */
+/* Sends a letter to the address `to` (NULL = its recipient), and frees it unless that fails. */
 void requeue_letter(struct control_context *context, struct dead_letter *letter, const char *to,
                     struct requeue_result *result);

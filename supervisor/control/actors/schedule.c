@@ -74,15 +74,15 @@ struct unschedule_parameters {
     const char *to, *type;
 };
 
-/* Timers that one part cancels. */
+/* Timers cancelled per part. */
 #define CANCELLED_PER_PART 32
 
-/* Timers of one type for one actor, cancelled a part at a time. */
+/* Cancels an actor's timers of one type in parts. */
 struct cancellation {
     struct request_parts parts;
     uint64_t to;      /* reference */
-    const char *type; /* borrowed from the call, which lives as long as we do */
-    uint64_t n, max;  /* max: as many as were armed at first; more may be set meanwhile */
+    const char *type; /* borrowed from the call */
+    uint64_t n, max;  /* max: those armed at the start; more may be added meanwhile */
 };
 
 static bool cancel_part(struct request_parts *parts)
@@ -161,7 +161,7 @@ struct timers_parameters {
     struct control_page page;
 };
 
-/* The cursor is a place in the table of timers, where a timer stays for life. */
+/* The cursor is an index of the timer table, which is constant for each timer. */
 struct timers {
     struct control_list list;
     uint64_t to; /* reference of the only recipient; 0 = all */

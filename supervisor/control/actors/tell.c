@@ -10,6 +10,7 @@
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
+#include "supervisor/message/message-context.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,7 +20,7 @@ void control_message_deinit(struct control_message *message)
     payload_deinit(&message->payload);
 }
 
-/* troupe-exec takes jobs, and would let every message die: its sender is to know. */
+/* Refuses messages to workers of troupe-exec, which accept only jobs. */
 static bool refuse_commands(struct request *request, const struct actor *actor)
 {
     const struct group *group;

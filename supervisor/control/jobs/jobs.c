@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Jobs: jobs made, awaited, looked at and cancelled; and the way to the fast path. */
+/* io.troupe.Jobs: creates, watches, shows and cancels jobs; attaches clients to rings. */
 
 #include "supervisor/client/attachment.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/control.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/jobs/list-jobs.h"
 #include "supervisor/control/jobs/submit.h"
@@ -12,11 +11,9 @@
 #include "supervisor/control/target.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/group.h"
-#include "supervisor/pool/slot.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- answers about one job ---- */
 
@@ -36,7 +33,7 @@ static void answer_job(struct request *request, const struct job *job)
     request_end(request);
 }
 
-/* waiter->cookie: whether changes before the last one are told as well. */
+/* waiter->cookie: whether the client also gets the changes before the last one. */
 static void on_change(struct job_waiter *waiter, struct job *job)
 {
     struct request *request = waiter->owner;
@@ -61,7 +58,7 @@ static void create(struct request *request)
     request_end(request);
 }
 
-/* The job goes on without its asker. */
+/* The job goes on without the client. */
 static void drop_submitter(struct request *request)
 {
     job_remove_waiter(request->state);
@@ -69,7 +66,7 @@ static void drop_submitter(struct request *request)
 
 static void do_job(struct request *request)
 {
-    /* Without anybody to answer to, waiting would only hold up the client's next call. */
+    /* A oneway call does not wait for the job, as that would delay the client's next call. */
     const struct control_submit_options options = {
         .changed = request_is_oneway(request) ? NULL : on_change,
         .owner = request,
@@ -100,7 +97,7 @@ static const struct varlink_parameter id_table[] = {
     {0},
 };
 
-/* NULL when it has been answered. */
+/* NULL = an error has been sent. */
 static struct job *take_job(struct request *request, struct id_parameters *parameters)
 {
     struct job *job = NULL;
@@ -110,7 +107,7 @@ static struct job *take_job(struct request *request, struct id_parameters *param
         return NULL;
     if (protocol_id_parse(&id, parameters->id) == 0)
         job = job_by_id(request->context->jobs, &id);
-    /* One whose result somebody is still being told is gone for all others. */
+    /* A job without a group has ended and exists only for clients that still receive its result. */
     if (job && job->group)
         return job;
     request_fail_string(request, "NoSuchJob", "id", parameters->id);
@@ -201,8 +198,7 @@ struct attach_parameters {
     struct varlink_int version;
 };
 
-/* The client broke the protocol of the rings: whatever it still wants is lost with its connection.
- */
+/* Closes the connection of a client that broke the protocol of the rings. */
 static void on_broken(void *userdata, const char *what)
 {
     struct request *request = userdata;
@@ -271,7 +267,7 @@ static void attach(struct request *request)
         return;
     }
     if (request_is_oneway(request)) {
-        request_done(request); /* nobody would get the descriptors */
+        request_done(request); /* there is no reply to carry the descriptors */
         return;
     }
     r = attachment_new(&request->attachment, &request->context->attachments, &options, &fds);
@@ -284,7 +280,7 @@ static void attach(struct request *request)
     if (r < 0)
         request->attachment = attachment_free(request->attachment);
     else
-        request->connection->idle_max = USEC_INFINITY; /* its traffic is in the rings from now on */
+        request->connection->idle_max = USEC_INFINITY; /* from now on the client uses its rings */
 }
 
 const struct request_method control_jobs_methods[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Jobs.List. The cursor is a place in the table of jobs, where a job stays for life. */
+/* io.troupe.Jobs.List. The cursor is an index of the job table, which is constant for each job. */
 
 #include "supervisor/control/jobs/list-jobs.h"
 
@@ -28,7 +28,7 @@ struct jobs {
     struct control_list list;
     bool all;        /* groups */
     uint64_t group;  /* else the reference of this one */
-    const char *key; /* NULL = all; borrowed from the call, which lives as long as we do */
+    const char *key; /* NULL = all; borrowed from the call */
     unsigned states; /* a bit per enum job_state */
 };
 
@@ -39,7 +39,7 @@ static bool has_key(const struct job *job, const char *key)
     return job->key_size == strlen(key) && memcmp(job->key, key, job->key_size) == 0;
 }
 
-/* A job without a group has ended, and only somebody who is still being told of it holds it. */
+/* A job without a group has ended and exists only for clients that still receive its result. */
 static bool is_wanted(const struct jobs *jobs, const struct job *job)
 {
     return job->group && (jobs->states & 1u << job->state) != 0 &&
@@ -61,7 +61,7 @@ static bool step(struct control_list *list)
     return true;
 }
 
-/* Which states are wanted; 0 when there is no such state. */
+/* The wanted states as bits; 0 = unknown state. */
 static unsigned states_of(const struct jobs_parameters *given)
 {
     const unsigned live = (1u << JOB_SUCCEEDED) - 1, all = (1u << _JOB_N_STATES) - 1;
@@ -74,8 +74,7 @@ static unsigned states_of(const struct jobs_parameters *given)
     return 0;
 }
 
-/* "group" or "group/key"; the cell of that key may be gone. What there is not is answered: false.
- */
+/* Takes "group" or "group/key", whose cell may be gone. On false, an error has been sent. */
 static bool find_group(struct request *request, const char *name, struct jobs *jobs)
 {
     struct registry_target target = {0};

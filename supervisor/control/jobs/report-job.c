@@ -36,8 +36,7 @@ int report_payload(struct reply *reply, const char *key, const struct payload *p
     return -EMSGSIZE;
 }
 
-/* What the worker that died with this attempt had published last; its report is kept for a while.
- */
+/* The kept death report of the worker that died with the job's last attempt; may be NULL. */
 static const struct death *find_death(const struct control_context *context, const struct job *job)
 {
     char id[PROTOCOL_ID_TEXT];
@@ -54,7 +53,7 @@ static const struct death *find_death(const struct control_context *context, con
     return NULL;
 }
 
-/* NULL, or what is missing. */
+/* Returns NULL, or what is missing. */
 static const char *report_published(struct reply *reply, const struct control_context *context,
                                     const struct job *job, size_t limit)
 {
@@ -79,7 +78,7 @@ static const char *report_published(struct reply *reply, const struct control_co
     return NULL;
 }
 
-/* The detail of an error is what its handler said. */
+/* Restricts the detail of "retry", which is the worker's text. */
 static void report_attempts(struct reply *reply, const struct job *job, bool open, size_t limit)
 {
     reply_array(reply, "attempts");
@@ -109,7 +108,9 @@ static void report_times(struct reply *reply, const struct job *job)
         reply_uint(reply, "next_attempt_at", job->alarm.date);
 }
 
-/* Result and code mean something only if a worker's word ended the job. */
+/*
+ * Writes the result, which exists only if a worker ended the job. Returns NULL, or what is missing.
+ */
 static const char *report_outcome(struct reply *reply, const struct job *job, size_t limit,
                                   char *buffer, size_t buffer_size)
 {
@@ -129,7 +130,7 @@ static const char *report_outcome(struct reply *reply, const struct job *job, si
     return buffer;
 }
 
-/* What it is about: reason, state page, result, and what of it could not be shown. */
+/* Reason, published state, result, and which of these could not be shown. */
 static void report_contents(struct reply *reply, const struct control_context *context,
                             const struct job *job, size_t limit)
 {

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct submit_parameters {
     const char *group;
@@ -120,7 +119,7 @@ static const struct span {
     SPAN("deadline_usec", deadline, deadline),
 };
 
-/* 0 leaves the default; -1 is USEC_INFINITY. */
+/* 0 = the default, -1 = USEC_INFINITY. */
 static bool take_spans(struct request *request, const struct options_parameters *options,
                        struct cell_request *ret)
 {
@@ -135,8 +134,10 @@ static bool take_spans(struct request *request, const struct options_parameters 
     return true;
 }
 
-/* A number, or `absent`. What does not fit becomes the largest number below that, which
- * job_options_check() refuses. */
+/*
+ * A number, or `absent`. A number out of range becomes `absent - 1`, which job_options_check()
+ * refuses.
+ */
 static uint32_t number(const struct varlink_int *given, uint32_t absent)
 {
     if (!given->set)
@@ -183,7 +184,7 @@ static struct group *take_group(struct request *request, const char *name)
     if (control_refuse_stopping(request))
         return NULL;
     group = registry_find(request->context->registry, name);
-    /* One that a reload removed and that still drains is no longer there for new jobs. */
+    /* A removed group that still drains takes no new jobs. */
     if (!group || group->removed) {
         control_refuse_group(request, name);
         return NULL;
@@ -197,7 +198,7 @@ static struct group *take_group(struct request *request, const char *name)
 
 /* ---- waiting for room ---- */
 
-/* A call that waits for room in a queue: when it is its turn it is made again. */
+/* A call that waits for room in a queue, and is then executed again. */
 struct hold {
     struct cell_waiter waiter;
     struct loop_deferred again;
@@ -227,7 +228,7 @@ static void on_turn(struct cell_waiter *waiter)
     loop_defer(hold->request->context->loop, &hold->again);
 }
 
-/* NULL when it has been answered. */
+/* NULL = an error has been sent. */
 static struct hold *take_hold(struct request *request)
 {
     struct hold *hold;

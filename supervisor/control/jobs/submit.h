@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Create and Do: the parameters of a new job, checked and accepted.
- */
+/* Checks and submits the job of Create and Do. */
 
 #include "supervisor/job/job.h"
 #include "supervisor/varlink/request.h"
@@ -12,13 +10,13 @@
 
 struct control_submit_options {
     bool keep_result;
-    /* As in cell_submit(); NULL = nobody waits. */
+    /* As in cell_submit(); NULL = the client does not wait. */
     void (*changed)(struct job_waiter *waiter, struct job *job);
     void *owner;
 };
 
 /*
- * The accepted job, or NULL: then the request has been answered with the reason, or waits for room
- * in the queue and will be called again.
+ * Returns the accepted job. NULL = an error has been sent, or the request waits for room in the
+ * queue and will be executed again.
  */
 struct job *control_submit(struct request *request, const struct control_submit_options *options);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor: GetStatus, of one or all groups, with their cells and workers. */
+/* io.troupe.Supervisor.GetStatus: one or all groups with their cells and workers. */
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/report.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What comes next. */
+/* The next thing to write. */
 enum stage {
     STAGE_GROUP,
     STAGE_CELL,   /* within a group */
@@ -24,16 +24,16 @@ enum stage {
 struct status {
     struct request_parts parts;
     enum stage stage;
-    bool all;                             /* groups; else the one that `group` is at first */
+    bool all;                             /* groups; else only `group` */
     uint64_t group;                       /* its reference */
-    char name[CONFIG_GROUP_NAME_MAX + 1]; /* of that group, or of the one before the next */
+    char name[CONFIG_GROUP_NAME_MAX + 1]; /* of that group, or of the one written last */
     char *only_key;                       /* of the only cell; NULL = all */
     bool only_worker;
     unsigned index; /* of the only worker */
     struct cell_cursor cells;
-    const struct cell *cell; /* in STAGE_WORKER: that of the cursor, if it is still there */
+    const struct cell *cell; /* in STAGE_WORKER: the cursor's, valid only while they are equal */
     size_t worker;           /* cursor */
-    usec_t oldest;           /* job of the cells so far */
+    usec_t oldest;           /* queued job of the cells so far */
 };
 
 #define status_of(parts) list_entry(parts, struct status, parts)
@@ -65,14 +65,14 @@ static void open_cell(struct status *status)
     reply_array(request_part_reply(&status->parts), "workers");
 }
 
-/* An array and the object that it is in. */
+/* Closes an array and the object around it. */
 static void close_one(struct status *status)
 {
     reply_end_array(request_part_reply(&status->parts));
     reply_end_object(request_part_reply(&status->parts));
 }
 
-/* Also when the group is gone: that it has, or had, keys can be told from having a cell. */
+/* Works also for a group that is gone: only keyed groups have status->cell. */
 static void close_all(struct status *status)
 {
     if (status->stage == STAGE_WORKER && status->cell)
@@ -205,7 +205,7 @@ static bool write_status(struct request_parts *parts)
             if (!next_group(status))
                 return true;
         } else if (!group) {
-            close_all(status); /* it has gone meanwhile, and its cells with it */
+            close_all(status); /* the group ended, and its cells with it */
             status->stage = STAGE_GROUP;
             cell_cursor_end(&status->cells);
         } else if (status->stage == STAGE_CELL) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor: status, and what changes the life of groups and workers. */
+/* io.troupe.Supervisor: GetInfo, start, stop, resize, reload and other changes. */
 
 #include "shared/base/log.h"
 #include "supervisor/config/config.h"
@@ -19,7 +19,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct target_parameters {
@@ -50,7 +49,7 @@ static const struct varlink_parameter target_size_and_wait[] = {
     {0},
 };
 
-/* Who asked for a change is worth a line: the events that follow do not tell. */
+/* Logs which client asked for a change: the events that follow do not say. */
 static void log_change(const struct request *request, const char *target)
 {
     const struct peer *peer = &request->connection->peer;
@@ -108,7 +107,7 @@ struct life_change {
     void (*slot)(struct slot *slot);
     enum control_goal goal;
     bool begins; /* refused while the supervisor stops */
-    bool ends;   /* may be given a time for the jobs in hand */
+    bool ends;   /* takes within_usec */
 };
 
 static void stop_group(struct group *group)
@@ -215,7 +214,7 @@ static void reset(struct request *request)
     request_done(request);
 }
 
-/* What has a queue. */
+/* Takes a target that has a queue. */
 static bool take_queue(struct request *request, struct target_parameters *parameters,
                        struct registry_target *ret)
 {
@@ -363,7 +362,7 @@ static void answer_reload(struct request *request, const struct reload_call *cal
 
 struct asked_reload {
     struct reload_call call;
-    struct request *request; /* NULL: the client has gone away */
+    struct request *request; /* NULL = the client is gone */
 };
 
 static void on_reloaded(struct reload_call *call)
@@ -379,7 +378,7 @@ static void on_reloaded(struct reload_call *call)
     free(reload);
 }
 
-/* It goes on without its asker. */
+/* The reload goes on without the client. */
 static void drop_reload(struct request *request)
 {
     struct asked_reload *reload = request->state;

@@ -3,11 +3,12 @@
 #include "supervisor/control/supervisor/wait.h"
 
 #include "supervisor/control/control-context.h"
+#include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
 #include "supervisor/pool/slot.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,12 +25,12 @@ struct wait {
 enum verdict {
     WAIT_ON,
     WAIT_REACHED,
-    WAIT_MISSED, /* and never will be */
+    WAIT_MISSED, /* the goal can no longer be reached */
 };
 
 struct finding {
     enum verdict verdict;
-    const char *target, *state; /* of what is in the way */
+    const char *target, *state; /* of the obstacle */
 };
 
 static struct finding found(enum verdict verdict)
@@ -42,7 +43,7 @@ static struct finding missed(const char *target, const char *state)
     return (struct finding){.verdict = WAIT_MISSED, .target = target, .state = state};
 }
 
-/* A slot that is to run: up, on its way, or given up. */
+/* Whether a slot that should run is up, on its way, or failed. */
 static struct finding slot_comes_up(const struct slot *slot)
 {
     if (slot->restart_asked || (slot->wanted && slot->state == LIFECYCLE_STOPPED))
@@ -61,8 +62,7 @@ static struct finding slot_goes_down(const struct slot *slot)
     return found(slot_is_down(slot) ? WAIT_REACHED : WAIT_ON);
 }
 
-/* Of the slots from `first` on: one that will not get there, else one on its way, else all are
- * there. */
+/* Of the slots from `first` on: a failed one, else one on its way, else success. */
 static struct finding slots_all(const struct cell *cell, size_t first, size_t end,
                                 struct finding (*look)(const struct slot *))
 {
@@ -104,7 +104,7 @@ static struct finding look_at_cell(const struct wait *wait, const struct cell *c
     return found(WAIT_ON);
 }
 
-/* Cells that retire meanwhile have nothing to wait for. */
+/* Skips cells that retire. */
 static struct finding look_at_group(const struct wait *wait, const struct group *group)
 {
     struct finding all = found(WAIT_REACHED);
@@ -154,8 +154,8 @@ static void answer(struct wait *wait, struct finding finding)
 }
 
 /*
- * An event is told in the middle of a change, and a pool lets go of its surplus slots at the end of
- * a turn, after us perhaps. So: at the end of this turn, and once more at the end of the next.
+ * Runs at the end of this turn and of the next: events come in the middle of a change, and a pool
+ * may drop surplus slots after the first check.
  */
 static void check(struct loop_deferred *deferred)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * "wait": answering a call only when the change it asked for is complete.
- */
+/* Implements "wait": the reply comes when the change is complete. */
 
 #include "supervisor/varlink/request.h"
 
@@ -21,7 +19,6 @@ struct control_wait_options {
 
 /*
  * Ends the request when the goal is reached, or with NotReached when it no longer can be: a worker
- * has failed, or somebody asked for something else meanwhile. What is under way is not touched if
- * the client goes away.
+ * failed, or another call changed the target. The change goes on if the client disconnects.
  */
 void control_wait(struct request *request, const struct control_wait_options *options);

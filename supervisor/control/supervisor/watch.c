@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor: what happened. Events, deaths, and what workers wrote. */
+/* io.troupe.Supervisor: Watch, ListDeaths and GetLog. */
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/list.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
+#include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot.h"
 #include "supervisor/process/capture.h"
@@ -23,9 +24,8 @@ struct watch {
     struct control_list list;
     struct event_subscriber subscriber;
     struct event_subscriber jobs;
-    bool wants_jobs; /* events of single jobs as well */
-    const char
-        *target; /* NULL = everything; borrowed from the call, which lives as long as we do */
+    bool wants_jobs;    /* events of single jobs as well */
+    const char *target; /* NULL = all; borrowed from the call */
 };
 
 #define watch_of(pointer, member) list_entry(pointer, struct watch, member)
@@ -107,7 +107,7 @@ void control_watch(struct request *request)
         return;
     if (parameters.target && !control_find_ever(request, parameters.target))
         return;
-    /* Each of these costs every job something. */
+    /* Events of single jobs slow down every job. */
     if (parameters.jobs &&
         !access_demand_address(request, parameters.target, "events of single jobs slow all down"))
         return;
@@ -125,7 +125,7 @@ void control_watch(struct request *request)
     watch->list.step = step_events;
     watch->list.stay = stay_for_events;
     watch->list.free = free_watch;
-    /* From now on only: behind the last one so far. */
+    /* Without replay, starts behind the last event. */
     if (request_wants_more(request) && !parameters.replay && !parameters.page.cursor.set)
         parameters.page.cursor =
             (struct varlink_int){true, (int64_t)request->context->events->last_id};
@@ -138,7 +138,7 @@ void control_watch(struct request *request)
 struct deaths {
     struct control_list list;
     struct list_cursor at;
-    const char *target; /* borrowed from the call, which lives as long as we do */
+    const char *target; /* borrowed from the call */
 };
 
 #define deaths_of(pointer) list_entry(pointer, struct deaths, list)
@@ -202,11 +202,11 @@ void control_list_deaths(struct request *request)
 
 /* ---- GetLog ---- */
 
-/* A line as it was written, from the tail, or made printable, as followers get it. */
+/* Room for a raw line of the tail, or an escaped one as followers get it. */
 #define LINE_MAX_SIZE CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)
 _Static_assert(LINE_MAX_SIZE >= CAPTURE_TAIL_MAX, "either fits");
 
-/* With the worker's name before each line if there are several. */
+/* Prefixes the line with `worker`, if given. */
 static void report_line(struct reply *reply, const char *worker, const char *line, size_t size)
 {
     char text[DEATH_WORKER_MAX + LINE_MAX_SIZE + 2];
@@ -226,8 +226,7 @@ static void report_output(struct reply *reply, const struct slot *slot, bool wit
     char output[CAPTURE_TAIL_MAX + 1];
     size_t size = process_last_output(&slot->worker.process, 0, output, sizeof(output));
 
-    /* A new worker that has not said anything yet: what its predecessor said last is of interest.
-     */
+    /* A new worker without output shows its predecessor's last output. */
     if (size == 0 && slot->last_death && slot->last_death->stderr_text) {
         size = slot->last_death->stderr_size;
         memcpy(output, slot->last_death->stderr_text, size);
@@ -244,19 +243,19 @@ static void report_output(struct reply *reply, const struct slot *slot, bool wit
 struct log {
     struct request_parts parts;
     struct event_line_subscriber follower;
-    const char *target; /* borrowed from the call, which lives as long as we do */
+    const char *target; /* borrowed from the call */
     uint64_t group;     /* its reference */
     bool whole_group;
     unsigned index; /* of the only worker */
     bool only_worker;
     struct cell_cursor cells;
-    const struct cell *cell; /* that of the cursor, if it is still there */
+    const struct cell *cell; /* the cursor's, valid only while they are equal */
     size_t worker;           /* cursor */
 };
 
 #define log_of(pointer) list_entry(pointer, struct log, parts)
 
-/* The next worker; NULL behind the last. */
+/* The next worker; NULL at the end. */
 static const struct slot *next_of_log(struct log *log, const struct group *group)
 {
     while (log->cells.next) {
@@ -291,7 +290,7 @@ static bool write_log(struct request_parts *parts)
     return false;
 }
 
-/* "group" or "group/cell", or a worker itself. */
+/* Whether `target` is the worker, its cell or its group. */
 static bool is_of(const char *worker, const char *target)
 {
     const size_t size = strlen(target);
@@ -308,7 +307,7 @@ static void on_line(struct event_line_subscriber *follower, const char *worker, 
 
     if (!is_of(worker, log->target))
         return;
-    /* A reload may have taken the right from it, or given the name to another group. */
+    /* A reload may have changed the client's permissions, or the group behind the name. */
     if (!access_group(&access, registry_get(request->context->registry, log->group)))
         return;
     reply = request_begin(request);

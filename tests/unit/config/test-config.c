@@ -313,25 +313,6 @@ START_TEST(groups_are_sorted_by_name)
 }
 END_TEST
 
-START_TEST(a_taken_group_is_no_longer_in_the_configuration)
-{
-    struct config *config;
-    struct config_group *group;
-
-    write_group("a", "");
-    write_group("b", "");
-    write_group("c", "");
-    config = load();
-    group = config_take_group(config, 1);
-    ck_assert_str_eq(group->name, "b");
-    ck_assert_uint_eq(config->n_groups, 2);
-    ck_assert_str_eq(config->groups[1]->name, "c");
-    config_free(config);
-    ck_assert_str_eq(group->name, "b");
-    config_group_free(group);
-}
-END_TEST
-
 /* ---- drop-ins ---- */
 
 START_TEST(dropins_override_in_the_order_of_their_names_and_lists_grow)
@@ -545,7 +526,6 @@ int main(void)
     tcase_add_test(tcase, a_timeout_of_zero_is_none);
     tcase_add_test(tcase, later_assignments_override_and_empty_ones_go_back_to_the_default);
     tcase_add_test(tcase, groups_are_sorted_by_name);
-    tcase_add_test(tcase, a_taken_group_is_no_longer_in_the_configuration);
     tcase_add_test(tcase, dropins_override_in_the_order_of_their_names_and_lists_grow);
     tcase_add_test(tcase, an_empty_assignment_in_a_dropin_empties_a_list);
     tcase_add_test(tcase, dropins_without_their_group_are_warned_of);

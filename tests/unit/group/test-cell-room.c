@@ -109,7 +109,6 @@ static struct job *queued(const char *name, uint8_t priority)
 START_TEST(jobs_stand_in_the_queue_by_priority_and_equals_as_they_came)
 {
     static const char *const expected[] = {"urgent", "a", "b", "last"};
-    const struct job *job;
     unsigned n = 0;
 
     group->config->queue_max = 4;
@@ -117,8 +116,9 @@ START_TEST(jobs_stand_in_the_queue_by_priority_and_equals_as_they_came)
     (void)queued("a", PROTOCOL_DEFAULT_PRIORITY);
     (void)queued("b", QUEUE_PRIORITY_DEFAULT);
     (void)queued("urgent", 0);
-    for (job = queue_first(&group->cell->queue); job; job = queue_next(&group->cell->queue, job))
-        ck_assert_str_eq(job->id.name, expected[n++]);
+    for (unsigned band = 0; band < QUEUE_PRIORITIES; band++)
+        list_for_each (node, &group->cell->queue.bands[band])
+            ck_assert_str_eq(list_entry(node, struct job, link)->id.name, expected[n++]);
     ck_assert_uint_eq(n, 4);
 }
 END_TEST
