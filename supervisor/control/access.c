@@ -5,7 +5,7 @@
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
-#include "supervisor/message/dead-letter.h"
+#include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/varlink/request.h"
 #include <stdio.h>
 

@@ -2,7 +2,6 @@
 
 #include "supervisor/control/report.h"
 
-#include "supervisor/control/control-context.h"
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot.h"

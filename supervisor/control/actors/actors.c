@@ -7,8 +7,6 @@
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/delivery/delivery.h"
-#include "supervisor/message/message-log.h"
 
 #include <errno.h>
 #include <string.h>

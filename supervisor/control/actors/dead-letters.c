@@ -10,6 +10,7 @@
 #include "supervisor/control/list.h"
 #include "supervisor/control/target.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
+#include "supervisor/message/message-context.h"
 
 #include <errno.h>
 #include <stdlib.h>

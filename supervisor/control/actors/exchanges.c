@@ -11,6 +11,7 @@
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/exchange/exchange-actor.h"
+#include "supervisor/message/message-context.h"
 
 #include <errno.h>
 #include <stdlib.h>

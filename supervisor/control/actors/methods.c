@@ -12,6 +12,7 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/message-log.h"
 #include <errno.h>
 #include <stdlib.h>

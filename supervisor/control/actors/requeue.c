@@ -4,7 +4,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/control/actors/actors.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/group/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/refusal.h"
 #include "supervisor/group/registry.h"

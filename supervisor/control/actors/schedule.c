@@ -6,6 +6,7 @@
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/list.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/schedule/schedule.h"
 
 #include <errno.h>
