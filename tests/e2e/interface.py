@@ -11,7 +11,9 @@ import re
 TOKEN = re.compile(r"\[string\]|\[\]|->|[A-Za-z][A-Za-z0-9_.]*|[?(),:]")
 INTEGERS = range(-2**63, 2**63)
 SERVICE = "org.varlink.service"
-UNREAD = ("TooLarge", "NotPermitted")  # a message that is too large is refused without looking for its method
+# Errors from before the method is known, in the name of io.troupe.Supervisor: the message was too large, or there was no
+# memory to read it.
+UNREAD = ("TooLarge", "NotPermitted", "Internal")
 
 
 class Mismatch(AssertionError):
