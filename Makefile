@@ -388,7 +388,7 @@ $(TIDY): tidy/%: %
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu17 -I. -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' -DTROUPE_LIBEXECDIR='""' \
 		2>/dev/null
 
-lint: check-layers
+lint: deps
 	@.ci/deps clang-format clang-tidy shellcheck mandoc
 	clang-format --dry-run -Werror $(OURS)
 	+@$(again) $(TIDY)
