@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Reads the configuration again, and applies it. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/control/control.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Follows the state of all groups: readiness, status line, removed groups. */
+
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group-fault.h"
 #include "supervisor/group/group.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Opens the parts of the supervisor and starts the groups. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/control/control.h"

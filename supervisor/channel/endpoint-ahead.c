@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Reads records before their turn while reading is suspended. */
+
 #include "supervisor/channel/endpoint-private.h"
 
 #include "shared/protocol/protocol-actors.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Tells attached clients how their jobs ended. */
+
 #include "supervisor/client/attachment-private.h"
 
 #include "supervisor/channel/answer.h"

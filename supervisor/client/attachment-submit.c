@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Takes jobs from attached clients, and keeps those that wait for room in a queue. */
+
 #include "supervisor/client/attachment-private.h"
 
 #include "supervisor/channel/answer.h"

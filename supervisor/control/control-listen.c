@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
+/* Opens the listening socket, replacing one that a dead supervisor left behind. */
+
 #include "supervisor/control/control.h"
 
 #include "shared/base/cleanup.h"

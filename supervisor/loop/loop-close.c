@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Closes descriptors and unmaps memory that the ring may still use. */
+
 #include "supervisor/loop/closer.h"
 #include "supervisor/loop/loop-private.h"
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Watches descriptors, futex words and eventfds through the ring. */
+
 #include "shared/base/fault.h"
 #include "supervisor/loop/loop-private.h"
 #include <assert.h>

@@ -234,7 +234,7 @@ const char *lifecycle_event_to_string(enum lifecycle_event event)
         [LIFECYCLE_EVENT_WATCHDOG] = "watchdog",
         [LIFECYCLE_EVENT_VIOLATION] = "violation",
         [LIFECYCLE_EVENT_LOST] = "lost",
-        [LIFECYCLE_EVENT_TERMINATED] = "condemned",
+        [LIFECYCLE_EVENT_TERMINATED] = "terminated",
         [LIFECYCLE_EVENT_STOP] = "stop",
         [LIFECYCLE_EVENT_STOP_TIMEOUT] = "stop-timeout",
         [LIFECYCLE_EVENT_EXITED] = "exited",

@@ -223,7 +223,7 @@ static void slot_on_space(struct endpoint *endpoint)
     struct slot *slot = slot_of(endpoint, worker.endpoint);
 
     /* Jobs first: messages would take the room again and again. */
-    if (slot->worker.wants_room && slot_is_up(slot))
+    if (slot->worker.wants_room && slot_is_up(slot) && !slot->worker.process.ended)
         slot_has_room(slot);
     pool_wake(slot->pool);
     delivery_on_space(slot->actor);

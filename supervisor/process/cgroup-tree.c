@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Finds and prepares the delegated cgroup subtree. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/process/cgroup.h"
 #include "supervisor/process/procfs.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Tells whether a process belongs to a worker, and whether it is exiting. */
+
 #include "supervisor/process/process.h"
 #include "supervisor/process/procfs.h"
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Checks After=: each group that it names exists, and no group waits for itself. */
+
 #include "supervisor/config/check/check.h"
 
 #include "shared/base/cleanup.h"

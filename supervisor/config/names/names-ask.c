@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Asks the name service for one user or group, and packs the answer. */
+
 #include "supervisor/config/names/names-private.h"
 
 #include "supervisor/config/syntax/strv.h"

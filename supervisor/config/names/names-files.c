@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Checks whether the programs, directories and environment files of a group exist. */
+
 #include "supervisor/config/names/names-private.h"
 
 #include "shared/base/cleanup.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Parses Size=: a number of workers, or a share of the processors. */
+
 #include "supervisor/config/syntax/values.h"
 #include <sched.h>
 #include <unistd.h>

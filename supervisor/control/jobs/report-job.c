@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
+/* Writes a job into a reply. */
+
 #include "supervisor/control/report.h"
 
 #include "shared/protocol/payload.h"

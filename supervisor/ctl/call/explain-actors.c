@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Explains errors of io.troupe.Actors. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/explain-private.h"
 #include "supervisor/ctl/command/exit-status.h"

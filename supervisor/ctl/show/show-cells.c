@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Shows the cells of a group as a table. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"

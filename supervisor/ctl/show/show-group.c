@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Shows the status of a group. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/show/cells.h"
 #include "supervisor/ctl/show/pool.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Shows jobs and events. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
@@ -181,7 +184,9 @@ void show_jobs(const struct terminal *terminal, const json_t *jobs, usec_t now)
 
 static const char *event_color(const char *type)
 {
-    static const char *const alarming[] = {"died", "failed", "dead", "violation", "error"};
+    static const char *const alarming[] = {
+        "died",         "failed",       "failing", "lost",         "dead",
+        "spawn-failed", "cannot-start", "stalled", "roll-stopped", "not-recycled"};
     const char *what = strrchr(type, '.');
 
     for (size_t i = 0; what && i < ELEMENTS(alarming); i++)

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Shows a worker, and death reports. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/show/pool.h"
 #include "supervisor/ctl/show/show.h"

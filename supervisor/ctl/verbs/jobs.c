@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* The verbs jobs and job. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/pages.h"

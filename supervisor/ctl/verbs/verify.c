@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* The verb verify: checks configuration files without a supervisor. */
+
 #include "supervisor/config/cgroup-limits.h"
 #include "supervisor/config/config.h"
 #include "supervisor/ctl/call/call.h"

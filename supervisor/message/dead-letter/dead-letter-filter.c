@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Filters dead letters. */
+
 #include "supervisor/message/dead-letter/dead-letter.h"
 
 #include <string.h>

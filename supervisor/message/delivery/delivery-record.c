@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Writes messages and answers as records into an inbox. */
+
 #include "supervisor/message/delivery/delivery-private.h"
 
 /* Fields of ASK_FAILED and TERMINATED beside their text. */

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Recovers the messages that a dead worker had in hand, in its inbox, or stashed. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/event/death.h"
 #include "supervisor/message/actor-log.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Keeps the subscriptions of an exchange by their topics. */
+
 #include "supervisor/message/exchange/exchange-private.h"
 
 #include <errno.h>

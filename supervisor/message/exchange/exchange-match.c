@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Matches routing keys against patterns. */
+
 #include "supervisor/message/exchange/exchange.h"
 
 #include "shared/base/cleanup.h"

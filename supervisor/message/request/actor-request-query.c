@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Requests about names, monitors, timers and pauses, which are answered at once. */
+
 #include "shared/protocol/protocol-requests.h"
 #include "supervisor/channel/answer.h"
 #include "supervisor/message/actor-log.h"

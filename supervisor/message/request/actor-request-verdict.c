@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* What an actor says about a message in its hand: forwarded, failed, not handled, stashed. */
+
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/dead-letter/undeliverable.h"

@@ -176,7 +176,7 @@ START_TEST(one_that_is_said_to_be_dying_gets_no_job_any_more_and_is_made_sure_of
 }
 END_TEST
 
-START_TEST(one_that_is_condemned_goes_down_the_ladder_whatever_it_has_in_hand)
+START_TEST(a_terminated_worker_goes_down_the_ladder_whatever_it_has_in_hand)
 {
     expect(S(STARTING), E(TERMINATED), S(KILLING), A(TERMINATE));
     expect(S(IDLE), E(TERMINATED), S(KILLING), A(WITHDRAW) | A(TERMINATE));
@@ -245,7 +245,7 @@ int main(void)
         tcase, an_idle_worker_stops_now_a_busy_one_after_its_job_and_asking_twice_changes_nothing);
     tcase_add_test(tcase, the_ladder_goes_from_terminate_to_kill);
     tcase_add_test(tcase, one_that_is_said_to_be_dying_gets_no_job_any_more_and_is_made_sure_of);
-    tcase_add_test(tcase, one_that_is_condemned_goes_down_the_ladder_whatever_it_has_in_hand);
+    tcase_add_test(tcase, a_terminated_worker_goes_down_the_ladder_whatever_it_has_in_hand);
     tcase_add_test(tcase, a_killed_worker_that_nobody_wants_ends_in_stopped_without_a_restart);
     tcase_add_test(tcase, a_death_is_followed_by_backoff_and_too_many_by_failed_until_a_reset);
     tcase_add_test(tcase, states_and_events_have_names_of_their_own);
