@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 #define JOB_RETRIES_MAX 1000000u
-#define JOB_BACKOFF_MAX (24 * 3600 * USEC_PER_SEC)
+#define JOB_BACKOFF_MAX (UINT64_C(24) * 3600 * USEC_PER_SEC)
 /* A start may be delayed by so much. */
-#define JOB_DELAY_MAX (366 * 24 * 3600 * USEC_PER_SEC)
+#define JOB_DELAY_MAX (UINT64_C(366) * 24 * 3600 * USEC_PER_SEC)
 
 struct job_options {
     uint32_t max_retries;

@@ -253,7 +253,7 @@ static void get_content(struct wire_reader *reader, struct protocol_content *ret
 #define GET_payload(member)       get_payload(&reader, &ret->member);
 #define GET_content(member)       get_content(&reader, &ret->member);
 
-#define SIZE(kind, ...) +SIZE_##kind
+#define SIZE(kind, ...) +SIZE_##kind /* NOLINT(bugprone-macro-parentheses): a sum's term */
 #define PUT(kind, ...)  PUT_##kind(__VA_ARGS__)
 #define GET(kind, ...)  GET_##kind(__VA_ARGS__)
 

@@ -29,7 +29,7 @@ static void run(struct work_queue *queue, struct task *task)
     took = usec_sub(clock_now(), began);
     queue->spent += took;
     if (queue->running == task)
-        task->slow = took >= WORK_QUEUE_SLOW;
+        task->slow = took >= WORK_QUEUE_SLOW && !queue->prompt;
     queue->running = NULL;
 }
 

@@ -7,7 +7,8 @@
  * and each task once at most; the rest follows in the next turns.
  *
  * First come, first served, except that a task that was slow the last time goes behind those that
- * were not. One slow task runs in every turn, so they are not starved.
+ * were not. One slow task runs in every turn, so they are not starved. A prompt queue makes no such
+ * exception.
  */
 
 #include "shared/base/clock.h"
@@ -29,7 +30,7 @@ struct work_queue {
     usec_t turn_at;   /* loop_now() of the turn that `spent` belongs to */
     usec_t spent;
     bool held;
-    bool prompt; /* tasks may run in the turn in which they were queued */
+    bool prompt; /* tasks run in their order, and in the turn in which they were queued */
 };
 
 /* Embedded in its owner, which cancels it before it is freed. */

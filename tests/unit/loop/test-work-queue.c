@@ -117,6 +117,24 @@ START_TEST(a_slow_task_waits_the_next_time_and_others_go_before_it)
 }
 END_TEST
 
+/* The order in which workers start is documented. */
+START_TEST(a_prompt_queue_keeps_its_order_whatever_was_slow)
+{
+    queue.prompt = true;
+    takes = WORK_QUEUE_SLOW;
+    task_queue(&tasks[0]);
+    run_one_turn();
+    takes = 0;
+    n = 0;
+    task_queue(&tasks[0]);
+    task_queue(&tasks[1]);
+    run_one_turn();
+    ck_assert_uint_eq(n, 2);
+    ck_assert_uint_eq(order[0], 0);
+    ck_assert_uint_eq(order[1], 1);
+}
+END_TEST
+
 START_TEST(a_slow_task_is_not_starved_by_those_that_are_not)
 {
     tasks[0].slow = true;
@@ -218,6 +236,7 @@ int main(void)
     tcase_add_test(cases, a_task_that_was_not_slow_can_run_at_once);
     tcase_add_test(cases, others_have_their_turn_between_any_two_slow_tasks);
     tcase_add_test(cases, a_slow_task_waits_the_next_time_and_others_go_before_it);
+    tcase_add_test(cases, a_prompt_queue_keeps_its_order_whatever_was_slow);
     tcase_add_test(cases, a_slow_task_is_not_starved_by_those_that_are_not);
     tcase_add_test(cases, a_task_that_is_cancelled_does_not_run);
     tcase_add_test(cases, a_task_that_queues_itself_runs_once_in_a_turn);
