@@ -5,8 +5,9 @@ import os
 import subprocess
 import sys
 import time
+import unittest
 
-from troupe import BUILD, Bell, TestCase, example, helper, ini
+from troupe import BUILD, SANITIZED, Bell, TestCase, example, helper, ini
 
 # Waits for a result without limit; a line of standard input has another thread end that wait.
 WAITING = """
@@ -68,6 +69,7 @@ class Loops(TestCase):
             self.assertEqual((client.wait(), client.stderr.read()), (1, "sd-event: Broken pipe\n"))
 
 
+@unittest.skipIf(SANITIZED, "the interpreter does not load a library with a sanitizer")
 class Threads(TestCase):
     def waiting(self, s):
         process = subprocess.Popen([sys.executable, "-c", WAITING, f"{BUILD}/libtroupe.so.1", s.socket_path],
