@@ -150,13 +150,14 @@ int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec);
  * in the manner of sd_bus_get_fd(): call troupe_worker_process() until it returns 0, whenever the
  * descriptor is readable and when the time of troupe_worker_timeout() has come.
  *
- * _fd(): level-triggered, to be waited for and nothing else; the library's, or -errno.
- * _timeout(): CLOCK_MONOTONIC, microseconds; TROUPE_USEC_INFINITY = no such time.
- * _process(): handles at most one thing and never waits. 1 call it again; 0 wait; negative as
- * troupe_worker_turn().
+ * Returns a level-triggered descriptor that belongs to the library, for waiting only; or -errno.
  */
 int troupe_worker_fd(struct troupe_worker *worker);
+/* When to call troupe_worker_process() at the latest: microseconds of CLOCK_MONOTONIC;
+ * TROUPE_USEC_INFINITY = no such time. */
 uint64_t troupe_worker_timeout(const struct troupe_worker *worker);
+/* Handles at most one thing and never waits. Returns 1 to be called again, 0 to wait, or a negative
+ * value as troupe_worker_turn(). */
 int troupe_worker_process(struct troupe_worker *worker);
 
 /*
@@ -398,12 +399,17 @@ int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
                        uint64_t timeout_usec);
 
 /*
- * The same as for workers, see troupe_worker_fd(). troupe_client_process() handles the messages of
- * the client's actor; when it returns 1, take results with troupe_client_next() and a time-out of 0
- * until that says -EAGAIN. Negative: -EPIPE, -ENOMEM.
+ * The descriptor of a client for an event loop, as troupe_worker_fd(). Belongs to the library; or
+ * -errno.
  */
 int troupe_client_fd(struct troupe_client *client);
+/* As troupe_worker_timeout(): microseconds of CLOCK_MONOTONIC; TROUPE_USEC_INFINITY = none. */
 uint64_t troupe_client_timeout(const struct troupe_client *client);
+/*
+ * Handles the messages of the client's actor and never waits. Returns 1 to be called again: take
+ * results with troupe_client_next() and a time-out of 0 until that returns -EAGAIN. Returns 0 to
+ * wait; -EPIPE or -ENOMEM.
+ */
 int troupe_client_process(struct troupe_client *client);
 
 /*

@@ -95,9 +95,11 @@ struct death *death_unref(struct death *death); /* NULL allowed; returns NULL */
 /* Adds a reference (unless out of memory), and drops reports beyond the maximum. */
 void death_log_add(struct death_log *log, struct death *death);
 
-/* Finds the last reports of workers that had this message in hand, oldest first. Searches the
- * newest DEATHS_SEARCHED reports. Returns their number, at most `max`; borrowed. */
+/* How many of the newest reports a search looks at. */
 #define DEATHS_SEARCHED 4096
+
+/* Finds the last reports of workers that had this message in hand, oldest first, among the newest
+ * DEATHS_SEARCHED. Returns their number, at most `max`; the reports are borrowed. */
 size_t death_log_find_message(const struct death_log *log, uint64_t message, struct death **ret,
                               size_t max);
 

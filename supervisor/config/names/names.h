@@ -72,11 +72,10 @@ const char *names_fault(const struct name *name);
 /* Looks all names up in this process, blocking. Returns 0 or -ENOMEM. */
 int names_look_up(struct names *names);
 
-/*
- * The process that looks names up executes this program with this only argument: main() then
- * returns names_serve(), which reads names from standard input and returns an exit status.
- */
+/* The only argument of the process that looks names up, which runs this program. */
 #define NAMES_ARGUMENT "--look-up-names"
+
+/* The main function of that process: reads names from standard input. Returns an exit status. */
 int names_serve(void);
 
 /*

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Runs one of the three commands of the example. */
+
 #include "worker/examples/orchestrate/orchestrate.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Parses decimal numbers. */
+
 #include "worker/examples/orchestrate/orchestrate.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Runs one of the commands of the example. */
+
 #include "worker/examples/provision/provision.h"
 #include <stdio.h>
 #include <string.h>
