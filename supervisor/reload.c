@@ -254,7 +254,7 @@ static size_t count_emptied(const struct parts *parts, const char *directory,
     return n;
 }
 
-/* A directory that was moved, or is not mounted, is no wish to end everything. */
+/* A directory that was moved or is not mounted must not remove all groups. */
 static int refuse_empty(const char *directory, size_t n, struct reload_call *call)
 {
     int r = config_problem_add(&call->problems, directory, 0,

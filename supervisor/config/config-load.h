@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Internal interface between config-load.c, which reads a whole directory, and config-verify.c,
+ * Internal interface between config-load.c, which reads a whole directory, and check/verify.c,
  * which reads single files.
  */
 

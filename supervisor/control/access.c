@@ -14,7 +14,7 @@ struct access access_of(const struct request *request)
     return (struct access){.context = request->context, .peer = &request->connection->peer};
 }
 
-bool access_all(const struct access *access)
+static bool access_all(const struct access *access)
 {
     const struct config_daemon *config = access->context->config;
 

@@ -27,9 +27,6 @@ struct access {
 
 struct access access_of(const struct request *request);
 
-/* Everything. */
-bool access_all(const struct access *access);
-
 /* The contents of one group (NULL = it is gone), job, and so on. */
 bool access_group(const struct access *access, const struct group *group);
 bool access_job(const struct access *access, const struct job *job);

@@ -60,7 +60,7 @@ struct group {
     struct job_ids cut_off;    /* jobs that a close has ended with their attempt */
     bool drained;              /* removed, and without jobs: only its slots are still to stop */
     bool removed;              /* drains: accepts nothing, and goes away once all is down */
-    bool follows, followed;    /* as of order_find_followers(), and whether that is known */
+    bool follows, followed;    /* scratch space of order.c */
 };
 
 /* Takes `config` over on success. 0, -ENOMEM, or -errno of getrandom(2). */

@@ -39,7 +39,7 @@ void slot_health_watch(struct slot *slot);
 /* Its worker has done some work after failures: the slot is not failing any more. */
 void slot_health_recover(struct slot *slot);
 
-/* Before the burial of its worker, while what that has in hand is still known. */
+/* Call before its worker is reaped, while the jobs in its hand are still known. */
 void slot_health_note_death(struct slot *slot);
 
 /* What the worker that just died, or is dying, had to show for itself. */

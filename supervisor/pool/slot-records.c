@@ -165,7 +165,7 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
                          leave.reason_size);
     (void)snprintf(text, sizeof(text), "ends itself: %s", slot->worker.leave_reason);
     slot_tell(slot, LOG_LEVEL_INFO, "worker.left", NULL, NULL, text);
-    if (!slot_is_up(slot)) { /* its burial is under way */
+    if (!slot_is_up(slot)) { /* it is about to be reaped */
         slot_terminate(slot, DEATH_STOP);
         slot->restart_asked = again;
     } else if (again) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A endpoint for whose waiting there is no memory: it is broken and says so, rather than to wait
+ * An endpoint that cannot wait for want of memory: it is broken and says so, rather than to wait
  * for something that never comes. Needs a build with -DTROUPE_FAULTS.
  */
 

@@ -169,7 +169,8 @@ static int on_problem(void *userdata, unsigned line, const char *text)
     return config_problem_add(reading->draft->problems, reading->path, line, "%s", text);
 }
 
-int config_draft_parse(struct config_draft *draft, const char *path, const char *text, size_t size)
+/* Reads `size` bytes of a file; `path` is for messages. Returns 0 or -ENOMEM. */
+static int parse(struct config_draft *draft, const char *path, const char *text, size_t size)
 {
     struct reading reading = {.draft = draft};
     const struct unitfile_handlers handlers = {
@@ -193,7 +194,7 @@ int config_draft_read(struct config_draft *draft, const char *path)
     int r = unitfile_read(path, &text, &size);
 
     if (r == 0)
-        return config_draft_parse(draft, path, text, size);
+        return parse(draft, path, text, size);
     if (r == UNITFILE_E_TOO_LARGE)
         return config_problem_add(draft->problems, path, 0, "too large; allowed: up to %zu KiB",
                                   UNITFILE_SIZE_MAX / 1024);

@@ -43,9 +43,6 @@ struct config_draft *config_draft_free(struct config_draft *draft); /* NULL allo
  */
 int config_draft_read(struct config_draft *draft, const char *path);
 
-/* The same from memory; `path` is for messages. 0 or -ENOMEM. */
-int config_draft_parse(struct config_draft *draft, const char *path, const char *text, size_t size);
-
 bool config_draft_given(const struct config_draft *draft, const char *section, const char *name);
 
 /* Adds a problem at the place where a key was given, else with the main file as a whole. 0 or

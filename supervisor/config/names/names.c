@@ -248,7 +248,7 @@ int names_start(struct names *names)
     return fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-/* ---- beside it ---- */
+/* ---- the other process ---- */
 
 /* Takes the complete answers. Returns 0 or -errno. */
 static int take_answers(struct names *names)

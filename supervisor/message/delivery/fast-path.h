@@ -30,9 +30,9 @@ struct fast_path {
 struct actor *fast_path_find_inbox(struct actor *to, uint32_t *ret_flags);
 
 /*
- * Copies the content that `bytes` begin with, behind `head` bytes that passage_end_…() fills.
- * `size` = all there is, of which the content may take less: passage.size says how much. 0,
- * FAST_PATH_E_CLOSED, or -EBADMSG. Nothing is sent before passage_end_…(), and nothing is to be
+ * Copies the content that `bytes` begin with, behind `head` bytes that fast_path_end_…() fills.
+ * `size` = all there is, of which the content may take less: fast_path.size says how much. 0,
+ * FAST_PATH_E_CLOSED, or -EBADMSG. Nothing is sent before fast_path_end_…(), and nothing is to be
  * undone without.
  */
 int fast_path_begin(struct fast_path *fast_path, struct actor *to, uint32_t head, const void *bytes,
