@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Lets a worker or a client be part of a program's own event loop, and be woken by its threads. */
 #include "shared/base/cleanup.h"
-#include "worker/client.h"
+#include "worker/client/client.h"
 #include "worker/public.h"
-#include "worker/worker.h"
+#include "worker/worker/worker.h"
 #include <sys/epoll.h>
 
 static int add(int epoll, int fd, uint32_t events)

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "worker/worker/lifeline.h"
+#include <check.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct memory_header *outbox;
+static struct lifeline lifeline;
+
+static void set_up(void)
+{
+    outbox =
+        mmap(NULL, MEMORY_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(outbox, MAP_FAILED);
+    lifeline = (struct lifeline){.outbox = NULL};
+}
+
+static void tear_down(void)
+{
+    munmap(outbox, MEMORY_HEADER_SIZE);
+}
+
+/* Of another process that ran `fn` to its end, or died in it. */
+static uint32_t word_after(void (*fn)(void))
+{
+    pid_t pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        fn();
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    return atomic_load(&outbox->owner);
+}
+
+static void hold(void)
+{
+    lifeline_hold(&lifeline, outbox);
+    if (!lifeline.outbox || !(atomic_load(&outbox->owner) & FUTEX_WAITERS))
+        abort();
+}
+
+static void hold_and_exit(void)
+{
+    hold();
+    _exit(3);
+}
+
+static void hold_and_be_killed(void)
+{
+    hold();
+    (void)raise(SIGKILL);
+}
+
+static void hold_and_release(void)
+{
+    hold();
+    if (!lifeline_release(&lifeline))
+        atomic_store(&outbox->owner, UINT32_MAX);
+}
+
+START_TEST(a_holder_that_is_killed_or_leaves_is_marked)
+{
+    ck_assert_uint_ne(word_after(hold_and_be_killed) & FUTEX_OWNER_DIED, 0);
+    ck_assert_uint_ne(word_after(hold_and_exit) & FUTEX_OWNER_DIED, 0);
+}
+END_TEST
+
+START_TEST(who_has_let_go_of_it_is_not_marked)
+{
+    ck_assert_uint_eq(word_after(hold_and_release), 0);
+}
+END_TEST
+
+static void *thread_holds(void *userdata)
+{
+    (void)userdata;
+    hold();
+    return NULL;
+}
+
+static void *thread_works(void *userdata)
+{
+    (void)userdata;
+    lifeline_check(&lifeline);
+    return NULL;
+}
+
+static void run_thread(void *(*fn)(void *))
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, fn, NULL) != 0 || pthread_join(thread, NULL) != 0)
+        abort();
+}
+
+/* pthread_join() returns once the thread's number is cleared, which is behind the marking. */
+START_TEST(the_end_of_the_thread_that_holds_it_is_marked_while_the_process_lives_on)
+{
+    run_thread(thread_holds);
+    ck_assert_uint_ne(atomic_load(&outbox->owner) & FUTEX_OWNER_DIED, 0);
+    ck_assert(!lifeline_release(&lifeline));
+}
+END_TEST
+
+static void hold_and_leave_the_work_to_another(void)
+{
+    hold();
+    run_thread(thread_works);
+}
+
+START_TEST(when_another_thread_takes_over_the_first_ones_end_says_nothing)
+{
+    ck_assert_uint_eq(word_after(hold_and_leave_the_work_to_another), 0);
+}
+END_TEST
+
+static void hold_beside_a_mutex_of_the_programs_own(void)
+{
+    pthread_mutex_t *own =
+        mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_mutexattr_t attributes;
+
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(own, &attributes);
+    hold();
+    if (pthread_mutex_lock(own) != 0)
+        abort();
+    if (fork() == 0)
+        _exit(0); /* a child's end is not the worker's */
+    if (wait(NULL) < 0 || (atomic_load(&outbox->owner) & FUTEX_OWNER_DIED))
+        abort();
+    if (pthread_mutex_unlock(own) != 0)
+        abort();
+    (void)raise(SIGKILL);
+}
+
+START_TEST(it_gets_along_with_robust_mutexes_and_children_of_the_program)
+{
+    ck_assert_uint_ne(word_after(hold_beside_a_mutex_of_the_programs_own) & FUTEX_OWNER_DIED, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lifeline");
+    TCase *tcase = tcase_create("lifeline");
+    SRunner *runner = srunner_create(suite);
+    int n_failed;
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_holder_that_is_killed_or_leaves_is_marked);
+    tcase_add_test(tcase, who_has_let_go_of_it_is_not_marked);
+    tcase_add_test(tcase, the_end_of_the_thread_that_holds_it_is_marked_while_the_process_lives_on);
+    tcase_add_test(tcase, when_another_thread_takes_over_the_first_ones_end_says_nothing);
+    tcase_add_test(tcase, it_gets_along_with_robust_mutexes_and_children_of_the_program);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_ENV);
+    n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Waits for futures, and handles other messages meanwhile. */
+
+#include "worker/actor/actor.h"
+
+#include "shared/base/cleanup.h"
+#include "worker/public.h"
+#include <string.h>
+
+static void actor_failure(struct troupe_actor *actor, int error, const char *reason)
+{
+    if (actor->on_failure)
+        actor->on_failure(actor, error, reason, actor->failure_userdata);
+    else
+        (void)send_verdict(actor, PROTOCOL_ERRED, 0, -error,
+                           *reason ? reason : strerrordesc_np(-error));
+}
+
+/* Nobody has it any more. */
+static void dispose(struct troupe_actor *actor, struct troupe_future *future)
+{
+    if (future->error < 0 && !future->looked_at)
+        actor_failure(actor, future->error, future->reason);
+    future_delete(&actor->futures, future);
+}
+
+void actor_future_ended(struct troupe_actor *actor, struct troupe_future *future)
+{
+    if (future->then || future->abandoned)
+        list_push_back(&actor->endings, &future->then_link);
+}
+
+void actor_ending(struct troupe_actor *actor, struct troupe_future *future)
+{
+    troupe_future_fn then = future->then;
+
+    list_unlink(&future->then_link);
+    future->then = NULL;
+    if (future->abandoned)
+        dispose(actor, future);
+    else
+        then(actor, future, future->then_userdata);
+}
+
+/* ---- waiting ---- */
+
+static int find_ended(struct troupe_future *const *futures, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (futures[i]->state == FUTURE_ENDED)
+            return (int)i;
+    return -EAGAIN;
+}
+
+/* One thing that is not what is waited for. */
+static int run_another(struct troupe_actor *actor, enum troupe_await mode)
+{
+    int r;
+
+    if (mode != TROUPE_AWAIT_RUN)
+        return 0;
+    /* The word that says what is in hand has room for one only. */
+    if (!list_empty(&actor->queue) && actor_may_handle(actor)) {
+        r = actor_shadow(actor, actor->in_hand);
+        if (r < 0)
+            return r;
+        actor_release(actor);
+    }
+    return actor_run(actor);
+}
+
+/* 1 when something came, 0 when nothing did within the time. */
+static int wait_for_more(struct troupe_actor *actor, usec_t timeout)
+{
+    int r = actor_ease(actor);
+
+    if (r == 0)
+        r = actor->carrier.class->pump(actor->carrier.owner, timeout);
+    if (r == -EINTR)
+        r = timeout > 0;
+    return r == -ESHUTDOWN ? -EPIPE : r;
+}
+
+_public_ int troupe_future_await_any(struct troupe_future *const *futures, size_t count,
+                                     enum troupe_await mode, uint64_t timeout_usec)
+{
+    usec_t deadline = USEC_INFINITY, left = timeout_usec;
+    struct troupe_actor *actor;
+    int r;
+
+    if (count == 0 || count > INT32_MAX)
+        return -EINVAL;
+    actor = futures[0]->actor;
+    if (left != 0 && left != USEC_INFINITY)
+        deadline = usec_add(clock_now(), left);
+    for (;;) {
+        r = find_ended(futures, count);
+        if (r != -EAGAIN)
+            return r;
+        r = run_another(actor, mode);
+        if (r == 0) {
+            r = wait_for_more(actor, left);
+            if (r == 0 && left == 0)
+                return -EAGAIN;
+        }
+        if (r < 0)
+            return r;
+        if (deadline != USEC_INFINITY)
+            left = usec_sub(deadline, clock_now());
+    }
+}
+
+/* Its message would wait for the handler that waits for it. */
+static bool waits_for_itself(struct troupe_future *future, enum troupe_await mode)
+{
+    struct troupe_actor *actor = future->actor;
+
+    if (mode != TROUPE_AWAIT_STASH || future->kind != FUTURE_ASK || future->state == FUTURE_ENDED)
+        return false;
+    if (!actor->self_known) {
+        (void)troupe_actor_self(actor, &actor->self);
+        actor->self_known = true;
+    }
+    return future->to == actor->self && future->state != FUTURE_ENDED;
+}
+
+_public_ int troupe_future_await(struct troupe_future *future, enum troupe_await mode)
+{
+    int r;
+
+    if (waits_for_itself(future, mode))
+        return -EDEADLK;
+    r = troupe_future_await_any(&future, 1, mode, USEC_INFINITY);
+    return r < 0 ? r : troupe_future_error(future);
+}
+
+int actor_request(struct troupe_actor *actor, struct troupe_future *future, uint64_t *ret_value)
+{
+    int r = troupe_future_await(future, TROUPE_AWAIT_STASH);
+
+    if (r == 0)
+        *ret_value = future->value;
+    future_delete(&actor->futures, future);
+    return r;
+}
+
+_public_ void troupe_future_then(struct troupe_future *future, troupe_future_fn fn, void *userdata)
+{
+    future->then = fn;
+    future->then_userdata = userdata;
+    list_unlink(&future->then_link);
+    if (future->state == FUTURE_ENDED && fn)
+        list_push_back(&future->actor->endings, &future->then_link);
+}
+
+/* ---- letting go ---- */
+
+/* The supervisor knows one monitor of an actor by another; the last one here ends it there. */
+static void unmonitor(struct troupe_future *monitor)
+{
+    struct troupe_actor *actor = monitor->actor;
+
+    list_for_each (node, &actor->futures.monitors) {
+        struct troupe_future *other = list_entry(node, struct troupe_future, link);
+
+        if (other != monitor && other->state == FUTURE_WAITING && other->to == monitor->to)
+            return;
+    }
+    (void)send_by_reference(actor, PROTOCOL_UNMONITOR, monitor->cookie, monitor->to);
+}
+
+_public_ void troupe_future_free(struct troupe_future *future)
+{
+    struct troupe_actor *actor;
+
+    if (!future)
+        return;
+    actor = future->actor;
+    future->then = NULL;
+    list_unlink(&future->then_link);
+    if (future->state == FUTURE_ENDED) {
+        dispose(actor, future);
+    } else if (future->kind == FUTURE_MONITOR) {
+        unmonitor(future);
+        future_delete(&actor->futures, future);
+    } else
+        future->abandoned = true;
+}
+
+_public_ void troupe_future_drop(struct troupe_future *future)
+{
+    if (!future)
+        return;
+    future->looked_at = true;
+    if (future->state == FUTURE_WAITING && future->kind == FUTURE_ASK) {
+        struct troupe_actor *actor = future->actor;
+
+        (void)send_by_reference(actor, PROTOCOL_ASK_DROP, future->cookie, 0);
+        future_delete(&actor->futures, future);
+    } else
+        troupe_future_free(future);
+}
+
+_public_ void troupe_actor_on_failure(struct troupe_actor *actor, troupe_failure_fn fn,
+                                      void *userdata)
+{
+    actor->on_failure = fn;
+    actor->failure_userdata = userdata;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Reads the records that an actor receives. */
+
+#include "worker/actor/actor.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/protocol/protocol-requests.h"
+#include <string.h>
+
+/* The cookie that FOUND and REFUSED begin with tells whose they are. */
+static bool is_ours(const struct ring_record *record)
+{
+    uint64_t cookie;
+
+    if (record->size < sizeof(cookie))
+        return false;
+    memcpy(&cookie, record->body, sizeof(cookie));
+    return cookie & FUTURE_COOKIE;
+}
+
+bool actor_takes(const struct ring_record *record)
+{
+    switch (record->kind) {
+    case PROTOCOL_MESSAGE:
+    case PROTOCOL_REPLIED:
+    case PROTOCOL_ASK_FAILED:
+    case PROTOCOL_TERMINATED:
+    case PROTOCOL_ANSWER:
+        return true;
+    case PROTOCOL_FOUND:
+    case PROTOCOL_REFUSED:
+        return is_ours(record);
+    default:
+        return false;
+    }
+}
+
+static int receive_message(struct troupe_actor *actor, const struct ring_record *record,
+                           uint32_t begin)
+{
+    struct troupe_message *message;
+    int r;
+
+    r = mail_new(&message, record->body, record->size, actor->carrier.control);
+    if (r < 0)
+        return r;
+    message->actor = actor;
+    message->begin = begin;
+    message->end = actor->carrier.channel->in.head;
+    list_push_back(&actor->queue, &message->link);
+    list_push_back(&actor->held, &message->held_link);
+    actor_hold(actor);
+    return 0;
+}
+
+/* Its descriptor would be taken for that of the next blob. */
+static int discard_blob(struct troupe_actor *actor, const struct payload_wire *payload)
+{
+    int fd, r;
+
+    if (payload->form != PAYLOAD_BLOB)
+        return 0;
+    r = payload_receive_fd(actor->carrier.control, payload->serial, payload_drop_fd, &fd);
+    if (r == 0)
+        (void)close_fd(fd);
+    return r;
+}
+
+static int receive_reply(struct troupe_actor *actor, const struct ring_record *record)
+{
+    struct protocol_replied replied;
+    struct troupe_future *future;
+
+    if (protocol_get_replied(record->body, record->size, &replied) < 0)
+        return -EPROTO;
+    future = future_find(&actor->futures, replied.cookie);
+    if (!future)
+        return discard_blob(actor, &replied.content.payload);
+    future_reply(&actor->futures, future, replied.from, &replied.content, actor->carrier.control);
+    actor_future_ended(actor, future);
+    return 0;
+}
+
+static int receive_refused(struct troupe_actor *actor, const struct ring_record *record)
+{
+    struct protocol_refused refused;
+    struct troupe_future *future;
+
+    if (protocol_get_refused(record->body, record->size, &refused) < 0)
+        return -EPROTO;
+    future = future_find(&actor->futures, refused.cookie);
+    if (!future)
+        return 0;
+    future_fail(&actor->futures, future,
+                refused.error > 0 && refused.error < 4096 ? -(int)refused.error : -EPROTO,
+                refused.reason, refused.reason_size);
+    actor_future_ended(actor, future);
+    return 0;
+}
+
+static int receive_value(struct troupe_actor *actor, uint64_t cookie, uint64_t value)
+{
+    struct troupe_future *future = future_find(&actor->futures, cookie);
+
+    /* That a monitor is set is no news; that it has fired comes later. */
+    if (!future || future->kind != FUTURE_REQUEST)
+        return 0;
+    future_value(&actor->futures, future, value);
+    actor_future_ended(actor, future);
+    return 0;
+}
+
+static int receive_terminated(struct troupe_actor *actor, const struct ring_record *record)
+{
+    struct protocol_terminated what;
+    struct protocol_content cause = {.topic = {.type = ""}};
+
+    if (protocol_get_terminated(record->body, record->size, &what) < 0)
+        return -EPROTO;
+    cause.payload =
+        (struct payload_wire){.form = PAYLOAD_INLINE, .data = what.cause, .size = what.cause_size};
+    list_for_each_safe (node, &actor->futures.monitors) {
+        struct troupe_future *future = list_entry(node, struct troupe_future, link);
+
+        if (future->state != FUTURE_WAITING || future->to != what.reference)
+            continue;
+        future_reply(&actor->futures, future, what.reference, &cause, -1);
+        actor_future_ended(actor, future);
+    }
+    return 0;
+}
+
+int actor_receive(struct troupe_actor *actor, const struct ring_record *record, uint32_t begin)
+{
+    struct protocol_answer answer;
+    struct protocol_found found;
+
+    actor->n_received++;
+    switch (record->kind) {
+    case PROTOCOL_MESSAGE:
+        return receive_message(actor, record, begin);
+    case PROTOCOL_REPLIED:
+        return receive_reply(actor, record);
+    case PROTOCOL_ASK_FAILED:
+    case PROTOCOL_REFUSED:
+        return receive_refused(actor, record);
+    case PROTOCOL_TERMINATED:
+        return receive_terminated(actor, record);
+    case PROTOCOL_ANSWER:
+        if (protocol_get_answer(record->body, record->size, &answer) < 0)
+            return -EPROTO;
+        return receive_value(actor, answer.cookie, answer.value);
+    case PROTOCOL_FOUND:
+        if (protocol_get_found(record->body, record->size, &found) < 0)
+            return -EPROTO;
+        return receive_value(actor, found.cookie, found.group);
+    default:
+        return -EPROTO;
+    }
+}

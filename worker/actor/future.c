@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/actor/future.h"
+
+#include "shared/base/cleanup.h"
+#include "worker/public.h"
+#include <string.h>
+
+static const _Alignas(8) char nothing[8];
+
+void futures_init(struct futures *futures)
+{
+    *futures = (struct futures){0};
+    list_init(&futures->asks);
+    list_init(&futures->monitors);
+}
+
+static void delete_all(struct futures *futures, struct list *list)
+{
+    list_for_each_safe (node, list)
+        future_delete(futures, list_entry(node, struct troupe_future, link));
+}
+
+void futures_deinit(struct futures *futures)
+{
+    delete_all(futures, &futures->asks);
+    delete_all(futures, &futures->monitors);
+    pending_deinit(&futures->pending);
+}
+
+int future_new(struct troupe_future **ret, struct troupe_actor *actor, struct futures *futures,
+               enum future_kind kind)
+{
+    struct troupe_future *future = malloc(sizeof(*future));
+    uint64_t number;
+    int r;
+
+    if (!future)
+        return -ENOMEM;
+    *future = (struct troupe_future){.actor = actor, .kind = kind, .reason = ""};
+    future->content = (struct content){.type = nothing, .payload = nothing};
+    r = pending_take(&futures->pending, (uintptr_t)future, &number);
+    if (r < 0) {
+        free(future);
+        return r;
+    }
+    future->cookie = number | FUTURE_COOKIE;
+    list_init(&future->then_link);
+    list_push_back(kind == FUTURE_MONITOR ? &futures->monitors : &futures->asks, &future->link);
+    *ret = future;
+    return 0;
+}
+
+struct troupe_future *future_find(const struct futures *futures, uint64_t cookie)
+{
+    uint64_t found;
+
+    if (!(cookie & FUTURE_COOKIE) ||
+        pending_look(&futures->pending, cookie & ~FUTURE_COOKIE, &found) < 0)
+        return NULL;
+    return (struct troupe_future *)(uintptr_t)found;
+}
+
+static void future_forget(struct futures *futures, struct troupe_future *future)
+{
+    uint64_t ignored;
+
+    if (future->cookie != 0)
+        (void)pending_give(&futures->pending, future->cookie & ~FUTURE_COOKIE, &ignored);
+    future->cookie = 0;
+}
+
+void future_delete(struct futures *futures, struct troupe_future *future)
+{
+    future_forget(futures, future);
+    list_unlink(&future->link);
+    list_unlink(&future->then_link);
+    content_deinit(&future->content);
+    free(future->bytes);
+    free(future->default_type);
+    free(future);
+}
+
+/* ---- ends ---- */
+
+static void end(struct futures *futures, struct troupe_future *future, int error)
+{
+    future_forget(futures, future);
+    future->state = FUTURE_ENDED;
+    future->error = error;
+}
+
+void future_reply(struct futures *futures, struct troupe_future *future, troupe_ref from,
+                  const struct protocol_content *content, int control)
+{
+    int r = -ENOMEM;
+
+    future->bytes = malloc(content_room(content));
+    if (future->bytes)
+        r = content_place(&future->content, content, future->bytes, control);
+    if (r < 0) {
+        future->content = (struct content){.type = nothing, .payload = nothing};
+        future->reason = "the reply could not be taken in";
+    }
+    future->from = from;
+    end(futures, future, r);
+}
+
+static void use_default(struct troupe_future *future)
+{
+    future->content.type = future->default_type;
+    future->content.payload = future->default_type + TOPIC_TYPE_MAX + 8;
+    future->content.size = future->default_size;
+    future->is_default = true;
+}
+
+void future_fail(struct futures *futures, struct troupe_future *future, int error,
+                 const void *reason, uint32_t reason_size)
+{
+    if (error == -ETIMEDOUT && future->default_type) {
+        use_default(future);
+        error = 0;
+    } else if (reason_size > 0) {
+        char *text = strndup(reason, reason_size);
+
+        future->bytes = text;
+        future->reason = text ? text : "";
+    }
+    end(futures, future, error);
+}
+
+void future_value(struct futures *futures, struct troupe_future *future, uint64_t value)
+{
+    future->value = value;
+    end(futures, future, 0);
+}
+
+/* ---- looking at one ---- */
+
+_public_ bool troupe_future_done(const struct troupe_future *future)
+{
+    return future->state == FUTURE_ENDED;
+}
+
+_public_ int troupe_future_error(struct troupe_future *future)
+{
+    if (future->state != FUTURE_ENDED)
+        return -EAGAIN;
+    future->looked_at = true;
+    return future->error;
+}
+
+_public_ const char *troupe_future_type(const struct troupe_future *future)
+{
+    return future->content.type;
+}
+
+_public_ const void *troupe_future_payload(const struct troupe_future *future, size_t *ret_size)
+{
+    *ret_size = future->content.size;
+    return future->content.payload;
+}
+
+_public_ const char *troupe_future_reason(const struct troupe_future *future)
+{
+    return future->reason;
+}
+
+_public_ troupe_ref troupe_future_from(const struct troupe_future *future)
+{
+    return future->from;
+}
+
+_public_ bool troupe_future_is_default(const struct troupe_future *future)
+{
+    return future->is_default;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Reads the answers to a client, and keeps those that nobody waits for yet. */
+
+#include "worker/client/client.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Space of so many records is given back together. */
+#define BATCH 64u
+
+/* Copies reason and inline data behind the result, each with a NUL after it. */
+static int keep(struct troupe_client *client, struct troupe_result *result, const void *reason,
+                uint32_t reason_size, const struct payload_wire *payload)
+{
+    size_t data_size = payload->form == PAYLOAD_INLINE ? (size_t)payload->size : 0;
+    struct result_slot *slot;
+    int r;
+
+    result->internal = NULL;
+    result->reason = result->data = "";
+    result->size = 0;
+    if (reason_size == 0 && data_size == 0 && payload->form == PAYLOAD_INLINE)
+        return 0;
+    r = results_take(&client->results, data_size + reason_size + 2, &slot);
+    if (r < 0)
+        return r;
+    if (data_size > 0)
+        memcpy(slot->bytes, payload->data, data_size);
+    slot->bytes[data_size] = '\0';
+    if (reason_size > 0)
+        memcpy(slot->bytes + data_size + 1, reason, reason_size);
+    slot->bytes[data_size + 1 + reason_size] = '\0';
+    result->internal = slot;
+    result->data = slot->bytes;
+    result->size = data_size;
+    result->reason = slot->bytes + data_size + 1;
+    return 0;
+}
+
+static int map_blob(struct troupe_client *client, struct troupe_result *result,
+                    const struct payload_wire *payload)
+{
+    struct result_slot *slot = result->internal;
+    int r;
+
+    r = payload_receive_blob(client->control, payload, &result->data);
+    if (r < 0)
+        return r;
+    slot->map = (void *)(uintptr_t)result->data;
+    slot->map_size = result->size = (size_t)payload->size;
+    return 0;
+}
+
+static int read_done(struct troupe_client *client, const struct ring_record *record,
+                     struct answer *ret)
+{
+    struct troupe_result *result = &ret->result;
+    struct protocol_done done;
+    int r;
+
+    r = protocol_get_done(record->body, record->size, &done);
+    if (r < 0)
+        return -EPROTO;
+    ret->number = done.cookie;
+    result->error = 0;
+    result->timed_out = done.end == PROTOCOL_END_TIMED_OUT;
+    result->end = result->timed_out ? TROUPE_CANCELLED : (enum troupe_end)done.end;
+    result->code = done.code;
+    result->attempts = done.attempts;
+    protocol_id_format(&done.id, result->id);
+    r = keep(client, result, done.reason, done.reason_size, &done.payload);
+    if (r == 0 && done.payload.form == PAYLOAD_BLOB) {
+        r = map_blob(client, result, &done.payload);
+        if (r < 0)
+            troupe_result_release(result);
+        /* Out of descriptors or memory: the job has ended, but what came of it cannot be had. */
+        if (r < 0 && r != -EPROTO) {
+            result->error = r;
+            result->reason = "the result could not be mapped";
+            r = 0;
+        }
+    }
+    return r;
+}
+
+static int read_refused(struct troupe_client *client, const struct ring_record *record,
+                        struct answer *ret)
+{
+    struct payload_wire nothing = {.form = PAYLOAD_INLINE};
+    struct protocol_refused refused;
+    int r;
+
+    r = protocol_get_refused(record->body, record->size, &refused);
+    if (r < 0)
+        return -EPROTO;
+    ret->number = refused.cookie;
+    ret->result = (struct troupe_result){
+        .error = refused.error > 0 && refused.error < 4096 ? -(int)refused.error : -EPROTO};
+    return keep(client, &ret->result, refused.reason, refused.reason_size, &nothing);
+}
+
+static int read_accepted(const struct ring_record *record, struct answer *ret)
+{
+    struct protocol_accepted accepted;
+
+    if (protocol_get_accepted(record->body, record->size, &accepted) < 0)
+        return -EPROTO;
+    ret->number = accepted.cookie;
+    ret->result = (struct troupe_result){.reason = "", .data = ""};
+    protocol_id_format(&accepted.id, ret->result.id);
+    return 0;
+}
+
+static int read_found(const struct ring_record *record, struct answer *ret)
+{
+    struct protocol_found found;
+
+    if (protocol_get_found(record->body, record->size, &found) < 0)
+        return -EPROTO;
+    ret->number = found.cookie;
+    ret->group = found.group;
+    ret->result = (struct troupe_result){.reason = "", .data = ""};
+    return 0;
+}
+
+static int read_record(struct troupe_client *client, const struct ring_record *record,
+                       struct answer *ret)
+{
+    ret->kind = (enum protocol_kind)record->kind;
+    switch (record->kind) {
+    case PROTOCOL_DONE:
+        return read_done(client, record, ret);
+    case PROTOCOL_REFUSED:
+        return read_refused(client, record, ret);
+    case PROTOCOL_ACCEPTED:
+        return read_accepted(record, ret);
+    case PROTOCOL_FOUND:
+        return read_found(record, ret);
+    default:
+        return -EPROTO;
+    }
+}
+
+/* Of a record that is not the actor's. 0, -EPROTO or -ENOMEM. */
+static int take_answer(struct troupe_client *client, const struct ring_record *record,
+                       struct answer *ret)
+{
+    int r;
+
+    ret->result.internal = NULL;
+    r = read_record(client, record, ret);
+    return r < 0 ? r : pending_give(&client->pending, ret->number, &ret->result.cookie);
+}
+
+/* 0, RING_E_EMPTY, -EPROTO or -ENOMEM. */
+static int take_record(struct troupe_client *client, struct answer *ret)
+{
+    for (;;) {
+        struct ring_consumer before = client->channel.in;
+        struct ring_record record;
+        bool theirs;
+        int r;
+
+        r = ring_next(&client->channel.in, &record);
+        if (r != 0)
+            return r;
+        theirs = actor_takes(&record);
+        if (theirs)
+            r = actor_receive(&client->actor, &record, before.head);
+        else
+            r = take_answer(client, &record, ret);
+        if (r == -ENOMEM)
+            /* Not yet given back, so it can be read again when there is memory. */
+            client->channel.in = before;
+        if (r < 0)
+            return r == -ENOMEM ? r : -EPROTO;
+        client->unreleased++;
+        if (!theirs)
+            return 0;
+    }
+}
+
+int answer_next(struct troupe_client *client, struct answer *ret)
+{
+    int r;
+
+    /* About to look at the supervisor's cursor again: the moment to let it see ours. */
+    if (client->channel.in.head == client->channel.in.tail || client->unreleased >= BATCH) {
+        troupe_client_flush(client);
+        channel_release(&client->channel);
+        client->unreleased = 0;
+    }
+    r = take_record(client, ret);
+    if (r != -EPROTO)
+        return r;
+    client->over = true;
+    return -EPIPE;
+}
+
+int answer_queue(struct troupe_client *client, struct answer *answer)
+{
+    int r;
+
+    r = results_queue(&client->results, &answer->result);
+    if (r < 0) {
+        troupe_result_release(&answer->result);
+        client->over = true;
+    }
+    return r;
+}
+
+int answers_queue(struct troupe_client *client)
+{
+    for (;;) {
+        struct answer answer;
+        int r;
+
+        r = answer_next(client, &answer);
+        if (r == RING_E_EMPTY)
+            return 0;
+        if (r == 0)
+            r = answer_queue(client, &answer);
+        if (r < 0)
+            return r;
+    }
+}

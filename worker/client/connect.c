@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/client/connect.h"
+
+#include "shared/base/cleanup.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#define DEFAULT_PATH    "/run/troupe/troupe.sock"
+#define TIMEOUT_SEC     90 /* by socket activation the supervisor may have to start first */
+#define REPLY_MAX       4096
+#define DESCRIPTORS_MAX 5
+
+/* Everything that comes back until the NUL that ends a Varlink message. */
+struct reply {
+    char text[REPLY_MAX];
+    size_t size;
+    int fds[DESCRIPTORS_MAX];
+    size_t n_fds;
+};
+
+static void reply_deinit(struct reply *reply)
+{
+    for (size_t i = 0; i < reply->n_fds; i++)
+        close_fd(reply->fds[i]);
+    reply->n_fds = 0;
+}
+
+static int open_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval timeout = {.tv_sec = TIMEOUT_SEC};
+    _cleanup_close_ int fd = -1;
+
+    if (strlen(path) >= sizeof(address.sun_path))
+        return -ENAMETOOLONG;
+    memcpy(address.sun_path, path, strlen(path));
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
+        return -errno;
+    while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        if (errno != EINTR)
+            return errno == EAGAIN ? -ETIMEDOUT : -errno;
+    return TAKE_FD(fd);
+}
+
+static int send_call(int socket)
+{
+    char call[128];
+    size_t size, sent = 0;
+
+    size = (size_t)snprintf(
+        call, sizeof(call),
+        "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":%d}}", MEMORY_VERSION);
+    size++; /* The NUL is part of the message. */
+    while (sent < size) {
+        ssize_t n = send(socket, call + sent, size - sent, MSG_NOSIGNAL);
+
+        if (n < 0 && errno != EINTR)
+            return errno == EAGAIN ? -ETIMEDOUT : -errno;
+        if (n > 0)
+            sent += (size_t)n;
+    }
+    return 0;
+}
+
+static int keep_descriptors(struct reply *reply, struct msghdr *message)
+{
+    bool surplus = (message->msg_flags & MSG_CTRUNC) != 0;
+
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
+         header = CMSG_NXTHDR(message, header)) {
+        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(header) + i * sizeof(fd), sizeof(fd));
+            if (reply->n_fds < DESCRIPTORS_MAX)
+                reply->fds[reply->n_fds++] = fd;
+            else {
+                close_fd(fd);
+                surplus = true;
+            }
+        }
+    }
+    return surplus ? -EPROTO : 0;
+}
+
+/* One more piece. Zero-length: the other side has closed. */
+static int receive_piece(int socket, struct reply *reply)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE((DESCRIPTORS_MAX + 1) * sizeof(int))];
+    } control;
+    struct iovec data = {.iov_base = reply->text + reply->size,
+                         .iov_len = sizeof(reply->text) - reply->size};
+    struct msghdr message = {
+        .msg_iov = &data,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof(control.bytes),
+    };
+    ssize_t n;
+    int r;
+
+    if (data.iov_len == 0)
+        return -EPROTO;
+    n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    if (n < 0 && errno == EINTR)
+        return 0;
+    if (n < 0)
+        return errno == EAGAIN ? -ETIMEDOUT : -errno;
+    r = keep_descriptors(reply, &message);
+    if (r < 0)
+        return r;
+    reply->size += (size_t)n;
+    return n == 0 ? -EPROTO : 0;
+}
+
+static int receive_reply(int socket, struct reply *reply)
+{
+    while (!memchr(reply->text, '\0', reply->size)) {
+        int r = receive_piece(socket, reply);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* By the error's full name in quotes, which cannot stand anywhere else in such a reply. */
+static int error_of(const struct reply *reply)
+{
+    static const struct {
+        const char *name;
+        int error;
+    } errors[] = {
+        {"\"io.troupe.Jobs.NotPermitted\"", -EPERM}, {"\"io.troupe.Jobs.TooManyClients\"", -EUSERS},
+        {"\"io.troupe.Jobs.BadVersion\"", -EPROTO},  {"\"io.troupe.Jobs.Stopping\"", -ESHUTDOWN},
+        {"\"io.troupe.Jobs.Internal\"", -EAGAIN},
+    };
+
+    for (size_t i = 0; i < ELEMENTS(errors); i++)
+        if (strstr(reply->text, errors[i].name))
+            return errors[i].error;
+    return -EPROTO;
+}
+
+static void take_descriptors(struct connection *connection, struct reply *reply)
+{
+    connection->fds.inbox = reply->fds[0];
+    connection->fds.outbox = reply->fds[1];
+    connection->control = reply->fds[2];
+    connection->fds.wait_fd = reply->fds[3];
+    if (reply->n_fds == DESCRIPTORS_MAX)
+        connection->fds.wake_fd = reply->fds[4];
+    reply->n_fds = 0;
+}
+
+/* The only string of the reply. Without one there is no address. */
+static void take_address(struct connection *connection, const struct reply *reply)
+{
+    static const char KEY[] = "\"address\":\"";
+    const char *value = strstr(reply->text, KEY);
+    size_t size;
+
+    if (!value)
+        return;
+    value += sizeof(KEY) - 1;
+    size = strcspn(value, "\"");
+    if (size < sizeof(connection->address))
+        memcpy(connection->address, value, size);
+}
+
+int connection_socket(const char *path)
+{
+    if (!path)
+        path = secure_getenv("TROUPE_SOCKET");
+    return open_socket(path && *path ? path : DEFAULT_PATH);
+}
+
+int connection_open(struct connection *ret, const char *path)
+{
+    _cleanup_(reply_deinit)
+    struct reply reply = {.size = 0};
+    struct connection connection = CONNECTION_NULL;
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    fd = connection_socket(path);
+    if (fd < 0)
+        return fd;
+    r = send_call(fd);
+    /* A supervisor that refuses at once has closed by now, and said why before. */
+    if (r == 0 || r == -EPIPE)
+        r = receive_reply(fd, &reply);
+    if (r < 0)
+        return r == -ECONNRESET ? -EPROTO : r;
+    if (reply.n_fds != DESCRIPTORS_MAX - 1 && reply.n_fds != DESCRIPTORS_MAX)
+        return error_of(&reply);
+    take_descriptors(&connection, &reply);
+    take_address(&connection, &reply);
+    connection.socket = TAKE_FD(fd);
+    *ret = connection;
+    return 0;
+}
+
+void connection_deinit(struct connection *connection)
+{
+    close_fd(connection->fds.inbox);
+    close_fd(connection->fds.outbox);
+    close_fd(connection->fds.wait_fd);
+    close_fd(connection->fds.wake_fd);
+    close_fd(connection->control);
+    close_fd(connection->socket);
+    *connection = (struct connection)CONNECTION_NULL;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Runs tear-down functions when a worker ends or is killed by a signal. */
+
+#include "worker/public.h"
+#include "worker/worker/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* Whose scope a signal tears down: there is one worker in a process. */
+static struct troupe_worker *_Atomic scoped;
+
+_public_ void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up,
+                                     troupe_scope_end_fn tear_down, void *userdata)
+{
+    worker->set_up = set_up;
+    worker->tear_down = tear_down;
+    worker->scope_userdata = userdata;
+}
+
+void scope_tear_down(struct troupe_worker *worker)
+{
+    if (worker->stage == WORKER_READY && worker->tear_down &&
+        !atomic_flag_test_and_set(&worker->torn_down))
+        worker->tear_down(worker, worker->scope_userdata);
+}
+
+void scope_forget(struct troupe_worker *worker)
+{
+    struct troupe_worker *expected = worker;
+
+    (void)atomic_compare_exchange_strong(&scoped, &expected, NULL);
+}
+
+/* The disposition is the default again: the signal ends the process as soon as this returns. */
+static void on_signal(int signo)
+{
+    struct troupe_worker *worker = atomic_load(&scoped);
+    int error = errno;
+
+    if (worker)
+        scope_tear_down(worker);
+    (void)raise(signo);
+    errno = error;
+}
+
+_public_ int troupe_worker_tear_down_on(struct troupe_worker *worker, int signo)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+
+    atomic_store(&scoped, worker);
+    (void)sigemptyset(&action.sa_mask);
+    return sigaction(signo, &action, NULL) < 0 ? -errno : 0;
+}
