@@ -6,7 +6,7 @@
 #include "supervisor/group/group-fault.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 #include "supervisor/supervisor-private.h"
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/client/attachment.h"
-#include "supervisor/group/cell-submit.h"
+#include "supervisor/group/cell/cell-submit.h"
 
 #define ATTACHMENT_INLINE (UINT32_C(32) << 10)
 /* Jobs whose end one client may await. */

@@ -5,8 +5,8 @@
 #include "supervisor/client/attachment-private.h"
 
 #include "supervisor/channel/answer.h"
+#include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
-#include "supervisor/group/refusal.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/message/actor.h"
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 #include "supervisor/channel/answer.h"
 #include "supervisor/client/attachment-private.h"
-#include "supervisor/group/cell.h"
+#include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/message/actor-end.h"

@@ -4,7 +4,7 @@
 
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 
 #include <string.h>
 

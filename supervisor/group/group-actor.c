@@ -2,12 +2,12 @@
 
 /* A group with Cells=by-key as an actor. */
 
-#include "supervisor/group/cell.h"
+#include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/forward.h"
 #include "supervisor/message/router.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 #include <string.h>
 
 /* ---- Cells=by-key ---- */

@@ -8,7 +8,7 @@
 #include "shared/base/log.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/message/actor-end.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,9 +7,9 @@
  */
 
 #include "supervisor/config/config.h"
-#include "supervisor/group/cell-submit.h"
-#include "supervisor/group/cell-table.h"
-#include "supervisor/group/cell.h"
+#include "supervisor/group/cell/cell-submit.h"
+#include "supervisor/group/cell/cell-table.h"
+#include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group-fault.h"
 #include "supervisor/job/job-ids.h"
 #include "supervisor/job/kept-results.h"

@@ -3,9 +3,9 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/syntax/suggest.h"
-#include "supervisor/group/cell.h"
+#include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

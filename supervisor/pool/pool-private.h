@@ -15,7 +15,7 @@
 
 #include "supervisor/config/config.h"
 #include "supervisor/pool/pool.h"
-#include "supervisor/pool/slot-private.h"
+#include "supervisor/pool/slot/slot-private.h"
 
 /* ---- pool-restart.c: see struct slot_handler ---- */
 

@@ -7,7 +7,7 @@
 #include "shared/protocol/payload.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/payload.h"
 #include "supervisor/control/target.h"
+#include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
-#include "supervisor/group/refusal.h"
 
 #include <errno.h>
 #include <stdlib.h>

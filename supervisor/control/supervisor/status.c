@@ -6,7 +6,7 @@
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 #include "supervisor/varlink/request-parts.h"
 
 #include <errno.h>

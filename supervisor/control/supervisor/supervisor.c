@@ -13,7 +13,7 @@
 #include "supervisor/control/supervisor/wait.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 
 #include <errno.h>
 #include <limits.h>

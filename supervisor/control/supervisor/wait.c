@@ -6,7 +6,7 @@
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "supervisor/control/target.h"
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/capture.h"
 #include "supervisor/varlink/request-parts.h"
 

@@ -5,7 +5,7 @@
 #include "shared/base/log.h"
 #include "shared/ring/memory.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 #include "supervisor/varlink/peer.h"
 #include "tests/unit/fake-client.h"
 #include <check.h>

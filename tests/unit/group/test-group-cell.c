@@ -2,7 +2,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/parts.h"
-#include "supervisor/pool/slot.h"
+#include "supervisor/pool/slot/slot.h"
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* A keyed cell that has had no job for CellIdleSec= retires. */
+
+#include "shared/base/log.h"
+#include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/group.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/pool/slot/slot.h"
+
+/* Somebody has treated it differently from its group: that would be forgotten with it. */
+static bool cell_is_special(const struct cell *cell)
+{
+    return cell->own_size || cell->paused != cell->group->paused ||
+           cell->pool.wanted != cell->group->wanted;
+}
+
+void cell_watch_idle(struct cell *cell)
+{
+    usec_t now = cell_now(cell), due = usec_add(cell->idle_since, cell->config->cell_idle);
+
+    if (*cell->key == '\0' || cell->retiring || cell_live_jobs(cell) > 0 || due == USEC_INFINITY ||
+        cell_is_special(cell) || timer_armed(&cell->idle_timer))
+        return;
+    (void)timer_arm(loop_timers(cell->context->loop), &cell->idle_timer, due > now ? due : now);
+}
+
+void cell_review(struct cell *cell)
+{
+    cell_turn_away_misfits(cell);
+    cell_wake(cell);
+    timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
+    cell_watch_idle(cell);
+}
+
+/* Messages and what the actor is known for would be lost with it. */
+static bool actor_is_missed(const struct actor *actor)
+{
+    return actor &&
+           (!delivery_is_quiet(actor) || !list_empty(&actor->names) ||
+            !list_empty(&actor->schedules) || !list_empty(&actor->subscriptions.subscriptions));
+}
+
+static bool cell_is_quiet(const struct cell *cell)
+{
+    if (actor_is_missed(cell->pool.actor))
+        return false;
+    for (size_t i = 0; i < cell->pool.n_slots; i++)
+        if (actor_is_missed(cell->pool.slots[i]->actor))
+            return false;
+    return true;
+}
+
+static void cell_set_retiring(struct cell *cell, bool retiring)
+{
+    struct group *group = cell->group;
+
+    if (cell->retiring == retiring)
+        return;
+    cell->retiring = retiring;
+    if (retiring)
+        census_add(&group->retiring, &cell->pool.census);
+    else
+        census_subtract(&group->retiring, &cell->pool.census);
+    cell->pool.census.parent = retiring ? &group->retiring : &group->pools.census;
+}
+
+void cell_on_idle_timer(struct timer *timer, usec_t now)
+{
+    struct cell *cell = list_entry(timer, struct cell, idle_timer);
+
+    if (cell_live_jobs(cell) > 0 || cell_is_special(cell))
+        return;
+    if (!cell_is_quiet(cell))
+        cell->idle_since = now;
+    if (usec_add(cell->idle_since, cell->config->cell_idle) > now) {
+        cell_watch_idle(cell);
+        return;
+    }
+    log_debug("%s has been idle for CellIdleSec=: its workers stop", cell->name);
+    cell_set_retiring(cell, true);
+    pool_set_size(&cell->pool, 0);
+}
+
+int cell_call_back(struct cell *cell)
+{
+    int r = pool_reserve(&cell->pool, cell->group->size);
+
+    if (r < 0)
+        return r;
+    cell_set_retiring(cell, false);
+    pool_set_size(&cell->pool, cell->group->size);
+    return 0;
+}

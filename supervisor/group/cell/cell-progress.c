@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/cell/cell-progress.h"
+
+#include "supervisor/event/event-id.h"
+#include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/group.h"
+#include "supervisor/pool/slot/slot.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+bool progress_look(struct progress *progress, const struct progress_view *view, usec_t now,
+                   usec_t *ret_next)
+{
+    bool stalled = false;
+
+    *ret_next = USEC_INFINITY;
+    if (view->period == USEC_INFINITY || !view->has_work)
+        return false;
+    if (!view->may_move || view->mark != progress->mark)
+        progress->moved_at = now;
+    else if (usec_sub(now, progress->moved_at) >= view->period)
+        stalled = true;
+    progress->mark = view->mark;
+    if (stalled)
+        progress->moved_at = now;
+    *ret_next = usec_add(progress->moved_at, view->period);
+    return stalled;
+}
+
+/* ---- of a cell ---- */
+
+static struct progress_view progress_view(const struct cell *cell)
+{
+    struct progress_view view = {
+        .period = cell->config->no_progress,
+        .has_work = cell->queue.n_jobs + cell->n_running > 0,
+    };
+    const struct slot *slot;
+    size_t cursor = 0;
+
+    while ((slot = pool_next_slot(&cell->pool, &cursor))) {
+        if (slot->role == SLOT_SPARE)
+            continue; /* moves nothing */
+        view.may_move = view.may_move || slot_is_up(slot) || slot->state == LIFECYCLE_STOPPING;
+        /* Pairs with the worker's stores: any change will do, none is ordered. */
+        if (slot->worker.endpoint_open)
+            view.mark += atomic_load_explicit(
+                &slot->worker.endpoint.channel.theirs.header->state_sequence, memory_order_relaxed);
+    }
+    view.may_move = view.may_move && !cell->paused;
+    return view;
+}
+
+static void progress_tell(struct cell *cell)
+{
+    char text[256];
+
+    (void)snprintf(text, sizeof(text),
+                   "stalls: no progress being made: %" PRIu64 " running, %" PRIu64
+                   " queued, and nothing has moved for %g s; its workers are restarted",
+                   cell->n_running, cell->queue.n_jobs,
+                   (double)cell->config->no_progress / USEC_PER_SEC);
+    pool_tell(&cell->pool, LOG_LEVEL_ERROR, "group.stalled", EVENT_ID_STALLED, text);
+}
+
+/* Those with a job lose it by a death of theirs; the others are only started again. */
+static void progress_restart(struct cell *cell)
+{
+    struct slot *slot;
+    size_t cursor = 0;
+
+    while ((slot = pool_next_slot(&cell->pool, &cursor)))
+        if (slot_kill(slot, slot->n_jobs > 0 ? DEATH_NO_PROGRESS : DEATH_STOP))
+            slot->restart_asked = slot->wanted;
+}
+
+static void progress_on_timer(struct timer *timer, usec_t now)
+{
+    struct cell *cell = list_entry(timer, struct cell, progress.timer);
+    const struct progress_view view = progress_view(cell);
+    usec_t next;
+
+    if (progress_look(&cell->progress, &view, now, &next)) {
+        progress_tell(cell);
+        progress_restart(cell);
+    }
+    (void)timer_arm(loop_timers(cell->context->loop), timer, next);
+}
+
+void progress_init(struct cell *cell)
+{
+    timer_init(&cell->progress.timer, progress_on_timer);
+}
+
+void progress_deinit(struct cell *cell)
+{
+    timer_disarm(loop_timers(cell->context->loop), &cell->progress.timer);
+}
+
+void progress_watch(struct cell *cell)
+{
+    if (cell->config->no_progress == USEC_INFINITY || timer_armed(&cell->progress.timer))
+        return;
+    progress_moved(cell);
+    cell->progress.mark = progress_view(cell).mark;
+    (void)timer_arm(loop_timers(cell->context->loop), &cell->progress.timer,
+                    usec_add(cell_now(cell), cell->config->no_progress));
+}
+
+void progress_reset(struct cell *cell)
+{
+    progress_deinit(cell);
+    if (progress_view(cell).has_work)
+        progress_watch(cell);
+}
+
+void progress_moved(struct cell *cell)
+{
+    cell->progress.moved_at = cell_now(cell);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/cell/cell-table.h"
+
+#include "shared/base/hash.h"
+#include "supervisor/group/cell/cell.h"
+#include <string.h>
+
+void cell_table_init(struct cell_table *table)
+{
+    *table = (struct cell_table){0};
+    list_init(&table->cells);
+}
+
+void cell_table_deinit(struct cell_table *table)
+{
+    index_deinit(&table->by_key);
+}
+
+struct cell *cell_table_find(const struct cell_table *table, const char *key, size_t size)
+{
+    struct index_entry *entry = index_find(&table->by_key, hash_bytes(key, size));
+
+    for (; entry; entry = index_find_next(entry)) {
+        struct cell *cell = list_entry(entry, struct cell, by_key);
+        if (strncmp(cell->key, key, size) == 0 && cell->key[size] == '\0')
+            return cell;
+    }
+    return NULL;
+}
+
+void cell_table_add(struct cell_table *table, struct cell *cell)
+{
+    index_add(&table->by_key, &cell->by_key, hash_bytes(cell->key, strlen(cell->key)));
+    list_push_back(&table->cells, &cell->link);
+    table->n_cells++;
+}
+
+static void cell_cursor_set(struct cell_cursor *cursor, const struct cell_table *table,
+                            const struct list *node)
+{
+    list_unlink(&cursor->link);
+    cursor->next = node == &table->cells ? NULL : list_entry(node, struct cell, link);
+    if (cursor->next)
+        list_push_back(&cursor->next->cursors, &cursor->link);
+}
+
+void cell_cursor_begin(struct cell_cursor *cursor, const struct cell_table *table)
+{
+    list_init(&cursor->link);
+    cell_cursor_set(cursor, table, table->cells.next);
+}
+
+void cell_cursor_at(struct cell_cursor *cursor, struct cell *cell)
+{
+    list_init(&cursor->link);
+    cursor->next = cell;
+    list_push_back(&cell->cursors, &cursor->link);
+}
+
+void cell_cursor_advance(struct cell_cursor *cursor, const struct cell_table *table)
+{
+    if (cursor->next)
+        cell_cursor_set(cursor, table, cursor->next->link.next);
+}
+
+void cell_cursor_end(struct cell_cursor *cursor)
+{
+    list_unlink(&cursor->link);
+    cursor->next = NULL;
+}
+
+void cell_table_remove(struct cell_table *table, struct cell *cell)
+{
+    list_for_each_safe (node, &cell->cursors)
+        cell_cursor_advance(list_entry(node, struct cell_cursor, link), table);
+    index_remove(&table->by_key, &cell->by_key);
+    list_unlink(&cell->link);
+    table->n_cells--;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/event/limited-log.h"
+#include "supervisor/group/cell/cell-private.h"
+#include "supervisor/loop/alarm.h"
+
+#include "shared/base/log.h"
+#include "supervisor/group/group.h"
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/pool/slot/slot.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long a job waits that could not be handed over for want of descriptors or memory. */
+#define CELL_HANDOVER_RETRY (100 * USEC_PER_MSEC)
+
+usec_t cell_now(const struct cell *cell)
+{
+    return loop_now(cell->context->loop);
+}
+
+void cell_wake(struct cell *cell)
+{
+    loop_defer(cell->context->loop, &cell->dispatch);
+}
+
+void cell_enqueue(struct cell *cell, struct job *job, bool first)
+{
+    if (first)
+        queue_push_front(&cell->queue, job);
+    else
+        queue_push_back(&cell->queue, job);
+    progress_watch(cell);
+    cell_wake(cell);
+}
+
+/* ---- dispatch ---- */
+
+static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
+{
+    int r;
+
+    queue_remove(&cell->queue, job);
+    job_set_state(job, JOB_RUNNING);
+    job->attempt++;
+    cell_add_running(cell, 1);
+    r = slot_assign(slot, job);
+    if (r == 0) {
+        progress_moved(cell);
+        job_tell_waiters(job);
+        return;
+    }
+    cell_add_running(cell, -1);
+    job->attempt--; /* nobody has seen it */
+    if (r == ENDPOINT_E_FULL && slot_is_up(slot)) {
+        /* Its inbox holds no more (Prefetch=, messages): it asks again once there is room. */
+        job_set_state(job, JOB_QUEUED);
+        cell_enqueue(cell, job, true);
+        return;
+    }
+    limited_log_write(cell->context->log, cell->group->name, LOG_LEVEL_WARNING,
+                      "%s: handing over a job failed, trying again: %s", slot->name,
+                      r < 0 ? strerror(-r) : "its inbox is full");
+    if (slot_is_up(slot)) {
+        /* Ours is the fault: descriptors, memory. */
+        cell_back_off(cell, job, CELL_HANDOVER_RETRY);
+    } else {
+        job_set_state(job, JOB_QUEUED);
+        cell_enqueue(cell, job, true);
+    }
+}
+
+static void cell_dispatch(struct loop_deferred *deferred)
+{
+    struct cell *cell = list_entry(deferred, struct cell, dispatch);
+    struct slot *slot;
+    struct job *job;
+
+    pool_step(&cell->pool);
+    while (!cell->paused && (job = queue_first(&cell->queue)) &&
+           (slot = pool_take_slot(&cell->pool)))
+        cell_assign(cell, slot, job);
+    cell_call_waiters(cell);
+    if (cell->group->removed && cell->group->n_live == 0)
+        cell->group->cell_handler->drained(cell->group);
+    if (cell->retiring && pool_is_empty(&cell->pool))
+        cell->group->cell_handler->retired(cell);
+}
+
+/* ---- the pool's owner ---- */
+
+static void cell_on_wake(struct pool *pool)
+{
+    cell_wake(cell_of_pool(pool));
+}
+
+static bool cell_has_job(const struct pool *pool)
+{
+    const struct cell *cell = cell_of_pool(pool);
+
+    return !cell->paused && queue_first(&cell->queue);
+}
+
+static void cell_on_down(struct pool *pool)
+{
+    struct group *group = cell_of_pool(pool)->group;
+
+    group->cell_handler->down(group);
+}
+
+static unsigned cell_take_along(struct pool *pool)
+{
+    const struct cell *cell = cell_of_pool(pool);
+
+    return cell->context->take_along(cell->context->registry, cell->group);
+}
+
+static void cell_on_restart_due(struct pool *pool)
+{
+    /* A group that waits for others releases its cells when they have come up. */
+    if (!cell_of_pool(pool)->group->pending)
+        pool_release(pool);
+}
+
+static void cell_on_roll_failed(struct pool *pool)
+{
+    struct cell *cell = cell_of_pool(pool);
+
+    cell->group->cell_handler->roll_failed(cell);
+}
+
+static const struct pool_handler CELL_POOL = {
+    .wake = cell_on_wake,
+    .has_job = cell_has_job,
+    .job_started = cell_job_started,
+    .job_answered = cell_job_answered,
+    .job_returned = cell_job_returned,
+    .job_lost = cell_job_lost,
+    .down = cell_on_down,
+    .take_along = cell_take_along,
+    .restart_due = cell_on_restart_due,
+    .roll_failed = cell_on_roll_failed,
+};
+
+/* ---- cancelling ---- */
+
+/* Takes a job that is not running out of its list. */
+static void cell_take_out(struct cell *cell, struct job *job)
+{
+    if (job->state != JOB_QUEUED) {
+        alarm_stop(&job->alarm);
+        list_unlink(&job->link);
+        cell_add_backoff(cell, -1);
+    } else {
+        queue_remove(&cell->queue, job);
+    }
+}
+
+int cell_cancel(struct job *job)
+{
+    struct cell *cell = job->cell;
+
+    if (job_ended(job))
+        return CELL_CANCEL_E_ENDED;
+    if (job->cancel_requested)
+        return CELL_CANCEL_E_ALREADY;
+    job->cancel_requested = true;
+    if (job->state == JOB_RUNNING) {
+        slot_cancel(job->slot, job);
+        return 0;
+    }
+    cell_take_out(cell, job);
+    cell_end_cancelled(cell, job);
+    return 0;
+}
+
+void cell_on_deadline(struct timer *timer, usec_t now)
+{
+    struct job *job = list_entry(timer, struct job, deadline);
+
+    (void)now;
+    job->timed_out = !job->cancel_requested;
+    (void)cell_cancel(job); /* if it was asked for before, it is under way */
+}
+
+/* The first job that is not running. */
+static struct job *cell_first_waiting(const struct cell *cell)
+{
+    struct list *node = list_first(&cell->backoff);
+
+    return node ? job_of(node) : queue_first(&cell->queue);
+}
+
+void cell_close(struct cell *cell, const char *why)
+{
+    struct job *job;
+
+    cell->closed = why;
+    while ((job = cell_first_waiting(cell))) {
+        cell_take_out(cell, job);
+        cell_end_job(cell, job, JOB_CANCELLED, why);
+    }
+    cell_turn_away(cell);
+}
+
+uint64_t cell_live_jobs(const struct cell *cell)
+{
+    return cell->queue.n_jobs + cell->n_backoff + cell->n_running;
+}
+
+/* ---- life ---- */
+
+static void cell_set_name(struct cell *cell, const char *key)
+{
+    const char *group = cell->group->name;
+
+    (void)snprintf(cell->name, sizeof(cell->name), "%s%s%s", group, *key ? "/" : "", key);
+    cell->key = cell->name + strlen(group) + (*key != '\0');
+}
+
+int cell_new(struct cell **ret, struct group *group, const char *key)
+{
+    struct cell *cell = calloc(1, sizeof(*cell));
+    int r;
+
+    if (!cell)
+        return -ENOMEM;
+    cell->context = group->context;
+    cell->group = group;
+    cell->config = group->config;
+    cell->paused = group->paused;
+    cell->closed = group->closed;
+    cell->idle_since = cell_now(cell);
+    cell_set_name(cell, key);
+    pool_init(&cell->pool, &(struct pool_options){
+                               .handler = &CELL_POOL,
+                               .set = &group->pools,
+                               .config = cell->config,
+                               .name = cell->name,
+                               .key = cell->key,
+                           });
+    list_init(&cell->link);
+    list_init(&cell->cursors);
+    queue_init(&cell->queue);
+    list_init(&cell->backoff);
+    list_init(&cell->waiting);
+    list_init(&cell->called);
+    timer_init(&cell->idle_timer, cell_on_idle_timer);
+    loop_deferred_init(&cell->dispatch, cell_dispatch);
+    progress_init(cell);
+    r = pool_new_actor(&cell->pool, cell->context->messages, group->message_log);
+    if (cell->pool.actor)
+        cell->pool.actor->paused = cell->paused;
+    if (r == 0)
+        r = pool_reserve(&cell->pool, group->size);
+    if (r < 0) {
+        cell_free(cell);
+        return r;
+    }
+    pool_set_size(&cell->pool, group->size);
+    *ret = cell;
+    return 0;
+}
+
+struct cell *cell_free(struct cell *cell)
+{
+    if (!cell)
+        return NULL;
+    assert(cell_live_jobs(cell) == 0);
+    cell_turn_away(cell);
+    timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
+    loop_undefer(&cell->dispatch);
+    progress_deinit(cell);
+    pool_deinit(&cell->pool);
+    if (cell->pool.actor)
+        actor_end(cell->pool.actor, "its group, or its cell, is gone");
+    free(cell);
+    return NULL;
+}
+
+void cell_pause(struct cell *cell)
+{
+    cell->paused = true;
+    if (cell->pool.actor)
+        delivery_pause(cell->pool.actor);
+}
+
+void cell_resume(struct cell *cell)
+{
+    cell->paused = false;
+    if (cell->pool.actor)
+        delivery_resume(cell->pool.actor);
+    cell_wake(cell);
+    cell_watch_idle(cell);
+}
+
+void cell_start(struct cell *cell)
+{
+    pool_start(&cell->pool);
+    cell_watch_idle(cell);
+}
+
+void cell_restart(struct cell *cell)
+{
+    pool_restart(&cell->pool);
+    cell_watch_idle(cell);
+}
+
+void cell_reset(struct cell *cell)
+{
+    cell->outcomes = (struct outcomes){0};
+    pool_reset(&cell->pool);
+}

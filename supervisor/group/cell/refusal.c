@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/cell/refusal.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/protocol/protocol.h"
+#include "supervisor/group/cell/cell-submit.h"
+#include <errno.h>
+
+static const struct refusal REFUSALS[] = {
+    [CELL_E_BUSY] = {EBUSY, "Busy", "the queue is full (QueueMax=, QueueMemoryMax=)"},
+    [CELL_E_TOO_LARGE] = {EMSGSIZE, "BadPayload",
+                          "the payload is above QueueMemoryMax= of the group"},
+    [CELL_E_EXISTS] = {EEXIST, "JobExists", "a job with this id exists"},
+    [CELL_E_BAD_ID] = {EINVAL, "BadId", "malformed id: " PROTOCOL_NAME_ALLOWED},
+    [CELL_E_STOPPING] = {ESHUTDOWN, "Stopping", "no new jobs: it is stopping"},
+    [CELL_E_NO_KEY] = {EINVAL, "BadOption",
+                       "the group has a cell for each key (Cells=by-key): a key is needed"},
+    [CELL_E_BAD_KEY] = {EINVAL, "BadOption",
+                        "malformed key: with Cells=by-key " PROTOCOL_NAME_ALLOWED},
+    [CELL_E_TOO_MANY] = {ENOSPC, "TooManyCells",
+                         "no new cell for this key: the group has as many as CellsMax="},
+};
+
+const struct refusal *refusal_of(int result)
+{
+    if (result <= 0 || (unsigned)result >= ELEMENTS(REFUSALS) || !REFUSALS[result].text)
+        return NULL;
+    return &REFUSALS[result];
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* The slot as an actor: its part in the delivery of messages. */
+
+#include "shared/base/log.h"
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/delivery/stand-in.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/message/monitor.h"
+#include "supervisor/pool/slot/slot-private.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct actor_policy get_policy(const struct actor *actor)
+{
+    const struct slot *slot = actor->owner;
+
+    return actor_policy_from(slot->pool->config);
+}
+
+static bool is_stopped(const struct actor *actor)
+{
+    return slot_is_down(actor->owner);
+}
+
+static void on_inbox_used(struct actor *actor)
+{
+    slot_clock_messages(actor->owner);
+}
+
+static bool is_reserved(const struct actor *actor)
+{
+    return slot_job_waits(actor->owner);
+}
+
+static const struct actor_class SLOT_ACTOR = {
+    .kind = ACTOR_SLOT,
+    .deliver = delivery_to_inbox,
+    .feed = delivery_feed_inbox,
+    .policy = get_policy,
+    .is_stopped = is_stopped,
+    .inbox_used = on_inbox_used,
+    .inbox_reserved = is_reserved,
+};
+
+int slot_new_actor(struct slot *slot)
+{
+    struct actor *pool = slot->pool->actor;
+
+    if (!slot_is_actor(slot))
+        return 0;
+    return actor_new(&slot->actor, slot_context(slot)->messages,
+                     &(struct actor_options){.class = &SLOT_ACTOR,
+                                             .owner = slot,
+                                             .name = slot->name,
+                                             .pool = pool,
+                                             .log = pool->log});
+}
+
+void slot_free_actor(struct slot *slot)
+{
+    if (slot->actor)
+        actor_end(slot->actor, "its place in the pool is gone");
+    slot->actor = NULL;
+}
+
+static void slot_review_failure(struct slot *slot)
+{
+    const bool failed = slot->state == LIFECYCLE_FAILED;
+    char cause[DEATH_DETAIL_MAX + 32];
+
+    if (slot->actor->failed == failed)
+        return;
+    slot->actor->failed = failed;
+    if (!failed)
+        return;
+    (void)snprintf(cause, sizeof(cause), "failed: %s",
+                   slot->last_death ? slot->last_death->detail : "it cannot be started");
+    monitor_notify(slot->actor, cause);
+}
+
+void slot_review_actor(struct slot *slot)
+{
+    if (!slot->actor)
+        return;
+    delivery_set_up(slot->actor, slot_is_up(slot) && slot->role != SLOT_SPARE);
+    slot_review_clock(slot);
+    slot_review_failure(slot);
+}
+
+void slot_report_messages(struct slot *slot, struct death *death)
+{
+    struct delivery_taken taken[DEATH_MESSAGES_MAX];
+    const struct actor_table *actors = &slot_context(slot)->messages->actors;
+    size_t n;
+
+    if (!slot->actor || !slot->actor->inbox.endpoint)
+        return;
+    n = delivery_flight_recorder(slot->actor, taken, DEATH_MESSAGES_MAX);
+    death->messages = n > 0 ? calloc(n, sizeof(*death->messages)) : NULL;
+    death->n_messages = death->messages ? n : 0;
+    for (size_t i = 0; i < death->n_messages; i++) {
+        struct death_message *message = &death->messages[i];
+
+        message->id = taken[i].id;
+        message->sent_at = taken[i].sent_at;
+        message->in_hand = taken[i].in_hand;
+        (void)snprintf(message->sender, sizeof(message->sender), "%s",
+                       actor_name_of(actors, taken[i].sender));
+        (void)snprintf(message->type, sizeof(message->type), "%.*s", (int)taken[i].topic.type_size,
+                       taken[i].topic.type);
+    }
+}
+
+void slot_recover_messages(struct slot *slot, struct death *death)
+{
+    if (slot->actor && slot->actor->inbox.endpoint)
+        delivery_recover(slot->actor, death);
+}
+
+void slot_swap_actors(struct slot *old, struct slot *successor)
+{
+    struct actor *place = old->actor, *stand_in = successor->actor;
+    const bool dying = old->state == LIFECYCLE_KILLING || old->worker.process.ended;
+
+    if (!place)
+        return;
+    stand_in_swap(stand_in, dying);
+    place->owner = successor;
+    stand_in->owner = old;
+    successor->actor = place;
+    old->actor = stand_in;
+    successor->messages_measured = place->counters.consumed;
+    old->messages_measured = stand_in->counters.consumed;
+    successor->health.consumed_before = place->counters.consumed;
+    old->health.consumed_before = stand_in->counters.consumed;
+    place->inbox_watched = stand_in->inbox_watched = false;
+    successor->clocks_messages = old->clocks_messages = false;
+    slot_review_actor(old);
+    slot_review_actor(successor);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of a worker: why it died, and what becomes of its jobs and messages. */
+
+#include "supervisor/pool/slot/slot-private.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum death_cause slot_cause_of_death(struct slot *slot)
+{
+    const struct spawn_exit *how = &slot->worker.exit;
+    bool ours = how->signalled && slot->worker.signalled;
+
+    if (how->signalled && how->code == SIGKILL && process_take_oom_kill(&slot->worker.process))
+        return DEATH_OOM;
+    if (slot->worker.feigned && how->signalled && how->code == SIGKILL) {
+        (void)snprintf(slot->worker.violation, sizeof(slot->worker.violation),
+                       "marked itself as dead while it ran");
+        return DEATH_VIOLATION;
+    }
+    if (slot->worker.kill_reason == DEATH_STOP && how->signalled && !ours && how->code != SIGKILL)
+        return DEATH_SIGNAL;
+    if (slot->worker.kill_reason != DEATH_EXIT)
+        return slot->worker.kill_reason;
+    return how->signalled ? DEATH_SIGNAL : DEATH_EXIT;
+}
+
+static void slot_write_report(struct slot *slot, struct death *death)
+{
+    death->pid = slot->worker.process.pid;
+    death->exit = slot->worker.exit;
+    death->uptime = usec_sub(slot_now(slot), slot->worker.started_at);
+    death->cause = slot->died_of;
+    death_describe(death);
+    if (death->cause == DEATH_VIOLATION)
+        (void)snprintf(death->detail, sizeof(death->detail), "broke the protocol: %s",
+                       slot->worker.violation);
+    if (death->cause == DEATH_STOP && slot->worker.leave_reason[0] != '\0')
+        (void)snprintf(death->detail, sizeof(death->detail), "ended itself: %s",
+                       slot->worker.leave_reason);
+    slot_report_messages(slot, death);
+}
+
+/* What it answered before it died counts; what it still has in hand is lost to it. */
+void slot_action_reap(struct slot *slot)
+{
+    struct death fallback = {.references = 2, .cause = DEATH_EXIT}, *death;
+
+    if (slot->worker.endpoint_open)
+        endpoint_drain(&slot->worker.endpoint);
+    slot_health_note_death(slot);
+    capture_finish(&slot->worker.process.output);
+    slot->died_of = slot_cause_of_death(slot);
+    slot->undecided = false;
+    death = slot_new_report(slot);
+    if (!death) {
+        list_init(&fallback.link);
+        fallback.cause = slot->died_of;
+        death_describe(&fallback);
+    } else {
+        slot_write_report(slot, death);
+        slot_publish_report(slot, death);
+    }
+    slot_disarm(slot);
+    timer_disarm(slot_timers(slot), &slot->age_timer);
+    process_release(&slot->worker.process);
+    slot_recover_messages(slot, death);
+    slot_close_endpoint(slot);
+    notify_server_deinit(&slot->worker.notify);
+    slot_lose_jobs(slot, death ? death : &fallback);
+    death_unref(death);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/pool/slot/slot-health.h"
+
+#include "shared/base/log.h"
+#include "supervisor/event/event-id.h"
+#include "supervisor/job/job.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/pool/slot/slot-private.h"
+#include <stdio.h>
+
+#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
+
+bool slot_has_message_in_hand(const struct slot *slot)
+{
+    const struct actor *actor = slot->actor;
+    const struct memory_header *theirs;
+
+    if (!actor || !slot->worker.endpoint_open)
+        return false;
+    if (actor->mailbox.n_in_hand > 0)
+        return true;
+    theirs = slot->worker.endpoint.channel.theirs.header;
+    /* Partners: the worker's stores around each handler. Compared, not followed. */
+    return actor->inbox.n_messages > 0 &&
+           atomic_load_explicit(&theirs->taken, memory_order_relaxed) !=
+               atomic_load_explicit(&theirs->head, memory_order_relaxed);
+}
+
+/* The worker has begun its job, or a message. */
+static bool is_at_work(const struct slot *slot)
+{
+    if (slot->n_jobs > 0 && list_entry(list_first(&slot->jobs), struct job, link)->started)
+        return true;
+    return slot_has_message_in_hand(slot);
+}
+
+static bool is_proven(const struct slot *slot)
+{
+    return slot->worker.jobs_done > 0 ||
+           (slot->actor && slot->actor->counters.consumed != slot->health.consumed_before) ||
+           usec_sub(slot_now(slot), slot->worker.started_at) >= slot->pool->config->reset_after;
+}
+
+bool slot_is_failing(const struct slot *slot)
+{
+    return slot->health.n_failures >= SLOT_FAILING;
+}
+
+/* ---- it works ---- */
+
+void slot_health_recover(struct slot *slot)
+{
+    const bool was_failing = slot_is_failing(slot);
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "works again after %u failures", slot->health.n_failures);
+    slot_health_reset(slot);
+    if (was_failing)
+        slot_tell(slot, LOG_LEVEL_NOTICE, "worker.recovered", NULL, NULL, text);
+}
+
+static void slot_on_proven(struct timer *timer, usec_t now)
+{
+    struct slot *slot = slot_of(timer, health.timer);
+
+    (void)now;
+    if (slot_is_up(slot))
+        slot_health_worked(slot);
+}
+
+void slot_health_begin(struct slot *slot)
+{
+    slot->health.consumed_before = slot->actor ? slot->actor->counters.consumed : 0;
+    slot->health.at_work = false;
+}
+
+void slot_health_watch(struct slot *slot)
+{
+    struct slot_health *health = &slot->health;
+    const usec_t due = usec_add(slot->worker.started_at, slot->pool->config->reset_after);
+
+    /* Best effort: without memory it is noticed with the next job, or at the next death. */
+    if (health->n_failures > 0 && due != USEC_INFINITY)
+        (void)timer_arm(slot_timers(slot), &health->timer, due);
+}
+
+/* ---- it dies ---- */
+
+void slot_health_note_death(struct slot *slot)
+{
+    timer_disarm(slot_timers(slot), &slot->health.timer);
+    slot->health.at_work = is_at_work(slot);
+}
+
+enum restart_death slot_health_judge(const struct slot *slot)
+{
+    if (is_proven(slot))
+        return RESTART_HEALTHY;
+    return slot->health.at_work || is_at_work(slot) ? RESTART_AT_WORK : RESTART_UNHEALTHY;
+}
+
+static void tell_failing(struct slot *slot)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof(text),
+                   "is failing: %u times in a row its worker has died before it did anything; the "
+                   "pauses grow up to MaxSec=",
+                   slot->health.n_failures);
+    slot_tell(slot, LOG_LEVEL_ERROR, "worker.failing", EVENT_ID_WORKER_FAILING, NULL, text);
+}
+
+void slot_health_failed(struct slot *slot)
+{
+    struct slot_health *health = &slot->health;
+
+    if (health->n_failures++ == 0)
+        health->since_at = loop_realtime(slot_context(slot)->loop);
+    slot_count(slot);
+    if (health->n_failures == SLOT_FAILING)
+        tell_failing(slot);
+}
+
+void slot_health_reset(struct slot *slot)
+{
+    slot->health.n_failures = 0;
+    timer_disarm(slot_timers(slot), &slot->health.timer);
+    slot_count(slot);
+}
+
+/* ---- its struct ---- */
+
+void slot_health_inherit(struct slot *to, const struct slot *from)
+{
+    to->health.n_failures = from->health.n_failures;
+    to->health.since_at = from->health.since_at;
+    slot_health_watch(to);
+}
+
+void slot_health_init(struct slot *slot)
+{
+    timer_init(&slot->health.timer, slot_on_proven);
+}
+
+void slot_health_deinit(struct slot *slot)
+{
+    timer_disarm(slot_timers(slot), &slot->health.timer);
+}

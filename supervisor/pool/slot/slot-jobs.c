@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Hands jobs to the worker, cancels them, and gives them back when the worker is dead. */
+
+#include "shared/protocol/protocol.h"
+#include "supervisor/job/job.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/pool/slot/slot-private.h"
+#include <errno.h>
+
+/* Fields of a JOB record beside key and payload; generous. */
+#define JOB_RECORD_FIXED 256u
+/* So many workers may die before they begin a job; what dies after that counts as its attempts. */
+#define UNBEGUN_MAX 3
+
+static int slot_send_job(struct slot *slot, const struct job *job)
+{
+    /* What this worker was started with; the configuration may have changed since. */
+    const uint32_t inline_max = slot->worker.endpoint.channel.mine.header->inline_max;
+    const uint32_t inline_size = job->payload.size > inline_max ? 0 : (uint32_t)job->payload.size;
+    const uint32_t room = JOB_RECORD_FIXED + job->key_size + inline_size;
+    struct protocol_job record = {
+        .handle = job->handle,
+        .attempt = job->attempt,
+        .max_attempts = job->max_retries == UINT32_MAX ? UINT32_MAX : job->max_retries + 1,
+        .timeout = job->timeout,
+        .id = job->id,
+        .key = job->key,
+        .key_size = job->key_size,
+    };
+    void *body;
+    int r;
+
+    r = endpoint_reserve(&slot->worker.endpoint, room, &body);
+    if (r != 0)
+        return r;
+    r = endpoint_give(&slot->worker.endpoint, &job->payload, &record.payload);
+    if (r != 0)
+        return r;
+    r = protocol_put_job(body, room, &record);
+    if (r < 0)
+        return r;
+    endpoint_commit(&slot->worker.endpoint, PROTOCOL_JOB, (uint32_t)r);
+    return 0;
+}
+
+bool slot_job_waits(const struct slot *slot)
+{
+    return slot->worker.wants_room && slot_is_up(slot) && slot->pool->handler->has_job(slot->pool);
+}
+
+int slot_assign(struct slot *slot, struct job *job)
+{
+    int r;
+
+    /* Before the worker can see the job. */
+    if (slot->n_jobs == 0)
+        slot->worker.output_mark = capture_position(&slot->worker.process.output);
+    r = slot_send_job(slot, job);
+    if (slot->worker.wants_room)
+        actor_wake(slot->actor);
+    slot->worker.wants_room = r == ENDPOINT_E_FULL;
+    slot->actor->inbox.full = slot->actor->inbox.full || slot->worker.wants_room;
+    /* What it has just answered, one record and padding always fit (InlineMax= is bounded by that).
+     */
+    if (r == ENDPOINT_E_FULL && slot->n_jobs == 0 && slot->actor->inbox.n_messages == 0)
+        endpoint_break(&slot->worker.endpoint, "answers, but never gives back what it has read");
+    if (r < 0 && slot_is_up(slot))
+        slot_is_available(slot); /* ours is the fault: descriptors, memory */
+    if (r != 0)
+        return r;
+    job->slot = slot;
+    job->started = false;
+    job->started_at = 0;
+    job->crash = NULL;
+    list_push_back(&slot->jobs, &job->link);
+    slot->n_jobs++;
+    if (slot->n_jobs == 1)
+        slot_clock_job(slot, job);
+    slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
+    if (slot_may_take_job(slot))
+        list_push_back(&slot->pool->available, &slot->available_link);
+    return 0;
+}
+
+void slot_cancel(struct slot *slot, struct job *job)
+{
+    usec_t grace = usec_add(slot_now(slot), slot->pool->config->timeout_stop);
+
+    /* One that waits its turn in the worker's inbox sees the flag when it comes: there is but one.
+     */
+    if (job != slot_job_at_work(slot))
+        return;
+    endpoint_mark(&slot->worker.endpoint, job->handle);
+    if (grace < slot->worker.job_deadline)
+        slot->worker.job_deadline = grace;
+    slot_arm_clock(slot);
+}
+
+int slot_send_stop(struct slot *slot)
+{
+    void *body;
+    int r;
+
+    slot->actor->inbox.control |= MEMORY_CONTROL_STOP;
+    endpoint_set_control(&slot->worker.endpoint, slot->actor->inbox.control);
+    r = endpoint_reserve(&slot->worker.endpoint, 0, &body);
+    if (r != 0)
+        return r;
+    endpoint_commit(&slot->worker.endpoint, PROTOCOL_STOP, 0);
+    return 0;
+}
+
+static void slot_let_go(struct slot *slot, struct job *job)
+{
+    list_unlink(&job->link);
+    job->slot = NULL;
+    slot->n_jobs--;
+}
+
+/*
+ * Whether the death of its worker is an attempt of the job that was next, or at work. One that was
+ * never begun had no part in it, unless its own time ran out, or unless worker after worker dies
+ * over it before it can say that it has begun.
+ */
+static bool slot_death_is_attempt(struct job *job, const struct death *death)
+{
+    if (job->started || death->cause == DEATH_JOB_TIMEOUT)
+        return true;
+    if (job->n_unbegun >= UNBEGUN_MAX)
+        return true;
+    job->n_unbegun++;
+    return false;
+}
+
+void slot_lose_jobs(struct slot *slot, const struct death *death)
+{
+    /* Those that it had not begun go back to where they were taken from, the last one first. */
+    while (slot->n_jobs > 0) {
+        struct job *job = list_entry(slot->jobs.prev, struct job, link);
+        const bool attempt = slot->n_jobs == 1 && slot_death_is_attempt(job, death);
+
+        slot_let_go(slot, job);
+        if (attempt)
+            slot->pool->handler->job_lost(slot->pool, job, death);
+        else
+            slot->pool->handler->job_returned(slot->pool, job);
+    }
+}

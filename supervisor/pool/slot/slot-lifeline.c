@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An early, cheap hint: the kernel marks the word when the worker's thread ends, before it tears
+ * the memory of the process down. The word lies in the worker's memory: a worker that marks it
+ * itself is killed, and reported as a violation. What needs proof (a retry, the report) still waits
+ * for the end of the process.
+ */
+
+#include "supervisor/event/event.h"
+#include "supervisor/job/job.h"
+#include "supervisor/pool/slot/slot-private.h"
+#include <linux/futex.h>
+#include <stdio.h>
+
+static bool slot_owner_died(const struct slot *slot)
+{
+    /* Partner: the kernel's mark, or whatever the worker has put there. */
+    uint32_t word = atomic_load_explicit(&slot->worker.endpoint.channel.theirs.header->owner,
+                                         memory_order_relaxed);
+
+    return (word & FUTEX_OWNER_DIED) != 0;
+}
+
+static void slot_tell_lost(struct slot *slot)
+{
+    const struct list *node = list_first(&slot->jobs);
+    const struct job *job = node ? list_entry(node, struct job, link) : NULL;
+    const bool in_hand = job && job->started;
+    char id[PROTOCOL_ID_TEXT] = "", text[DEATH_WORKER_MAX + PROTOCOL_ID_TEXT + 64];
+
+    if (in_hand)
+        protocol_id_format(&job->id, id);
+    (void)snprintf(text, sizeof(text), "%s is dying%s%s", slot->name,
+                   in_hand ? ", in hand: job " : "", id);
+    event_emit(slot_context(slot)->events, (struct event){
+                                               .level = LOG_LEVEL_DEBUG,
+                                               .type = "worker.lost",
+                                               .group = slot->pool->config->name,
+                                               .cell = pool_event_name(slot->pool),
+                                               .worker = slot->name,
+                                               .generation = slot->generation,
+                                               .job = in_hand ? id : NULL,
+                                               .message = text,
+                                           });
+}
+
+static void slot_on_owner(void *userdata, uint32_t events)
+{
+    struct slot *slot = userdata;
+
+    (void)events;
+    if (!slot_owner_died(slot))
+        return;
+    endpoint_catch_up(&slot->worker.endpoint); /* what it answered before counts */
+    if (!slot_is_up(slot))
+        return;
+    /* Before it is killed for it: afterwards both look alike. */
+    slot->worker.feigned = !process_is_exiting(&slot->worker.process);
+    slot_tell_lost(slot);
+    slot_event(slot, LIFECYCLE_EVENT_LOST);
+    slot->pool->slot_handler->dying(slot);
+}
+
+void slot_watch_owner(struct slot *slot)
+{
+    const _Atomic uint32_t *owner = &slot->worker.endpoint.channel.theirs.header->owner;
+    /* Partner: lifeline_hold(), before the worker said that it is ready. */
+    uint32_t held = atomic_load_explicit(owner, memory_order_relaxed);
+
+    if (slot->worker.endpoint.channel.backend != WAKE_FUTEX || !(held & FUTEX_WAITERS) ||
+        (held & FUTEX_TID_MASK) == 0)
+        return;
+    /* Best effort: without memory for it the death is known a little later. */
+    (void)loop_watch_word(slot_context(slot)->loop, &slot->worker.owner_watch, owner, held,
+                          slot_on_owner, slot);
+}

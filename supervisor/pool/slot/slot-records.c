@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* Handles what an actor's worker writes into its ring: ready, started, result, leave. */
+
+#include "supervisor/pool/slot/slot-private.h"
+
+#include "shared/base/log.h"
+#include "supervisor/event/limited-log.h"
+#include "supervisor/job/job.h"
+#include "supervisor/message/actor-log.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/request/actor-request.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
+
+struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt)
+{
+    struct job *job = job_by_handle(slot->pool->context->jobs, handle);
+
+    if (job && job->slot == slot && job->state == JOB_RUNNING && job->attempt == attempt)
+        return job;
+    return NULL;
+}
+
+void slot_is_ready(struct slot *slot)
+{
+    slot_event(slot, LIFECYCLE_EVENT_READY);
+    slot_watch_owner(slot);
+}
+
+static int slot_on_ready_record(struct slot *slot, const struct ring_record *record)
+{
+    if (record->size != 0)
+        return -EBADMSG;
+    if (slot->worker.process.ended && !slot->worker.came_up) {
+        slot->worker.came_up = true; /* it was ready, and is no more */
+        return 0;
+    }
+    if (slot->state != LIFECYCLE_STARTING)
+        return slot->state == LIFECYCLE_KILLING ? 0 : -EBADMSG;
+    if (slot->worker.early)
+        return -EBADMSG; /* for the second time */
+    slot->worker.early = !process_confirm(&slot->worker.process);
+    if (!slot->worker.early)
+        slot_is_ready(slot);
+    return 0;
+}
+
+static int slot_on_started(struct slot *slot, const struct ring_record *record)
+{
+    struct protocol_started started;
+    struct job *job;
+    int r;
+
+    r = protocol_get_started(record->body, record->size, &started);
+    if (r < 0)
+        return r;
+    job = slot_job_in_hand(slot, started.handle, started.attempt);
+    if (job && !job->started) {
+        job->state_sequence = started.state_sequence;
+        if (slot->worker.job_deadline != USEC_INFINITY && job == slot_job_at_work(slot))
+            slot_clock_started(slot, job);
+        slot->pool->handler->job_started(slot->pool, job);
+    }
+    return 0;
+}
+
+/* Prefetch=: it is at work, and can take one more. Idle ones come first. */
+static void slot_has_room(struct slot *slot)
+{
+    if (list_linked(&slot->available_link))
+        return;
+    list_push_back(&slot->pool->available, &slot->available_link);
+    pool_wake(slot->pool);
+}
+
+/* Prefetch=: it has another one already, and room for one more. */
+static void slot_next_in_hand(struct slot *slot)
+{
+    struct job *job = slot_job_at_work(slot);
+
+    /* It may have begun this one already, and written: rather the end of what the one before it
+     * wrote in the report than not the last words. */
+    slot->worker.output_mark = slot->worker.process.output.end;
+    slot_clock_job(slot, job);
+    if (job->cancel_requested)
+        slot_cancel(slot, job);
+    if (slot_is_up(slot) && !slot->worker.process.ended && slot_may_take_job(slot))
+        slot_has_room(slot);
+}
+
+/* Ours is the fault: the attempt has failed, and says why. */
+static void slot_lose_result(struct slot *slot, int error, struct payload *reason)
+{
+    char text[PAYLOAD_SMALL];
+
+    actor_log(slot->actor, LOG_LEVEL_ERROR, "a result is lost: %s", strerror(-error));
+    (void)snprintf(text, sizeof(text), "its result is lost: the supervisor: %s", strerror(-error));
+    (void)payload_set(reason, text, strlen(text)); /* small: takes no memory */
+}
+
+static int slot_on_result(struct slot *slot, const struct ring_record *record)
+{
+    struct protocol_result result;
+    struct payload payload;
+    struct job *job;
+    int r;
+
+    payload_init(&payload);
+    r = protocol_get_result(record->body, record->size, &result);
+    if (r < 0)
+        return r;
+    r = endpoint_take(&slot->worker.endpoint, &result.payload, &payload);
+    if (r == -ENOMEM || r == -EMFILE)
+        slot_lose_result(slot, r, &payload);
+    else if (r < 0)
+        return r;
+    job = slot_job_in_hand(slot, result.handle, result.attempt);
+    /* A worker that was sent KillSignal= is about to die, and its death says why. An error that it
+     * still reports says only that it was killed, and is no attempt of a job whose worker stops. */
+    if (job && slot->worker.signalled && result.outcome == PROTOCOL_RETRY)
+        job = NULL;
+    if (job) {
+        list_unlink(&job->link);
+        job->slot = NULL;
+        slot->n_jobs--;
+        slot->worker.jobs_done++;
+        slot->pool->handler->job_answered(slot->pool, job, slot->name,
+                                          r < 0 ? PROTOCOL_RETRY : result.outcome, result.code,
+                                          &payload);
+        if (slot->n_jobs == 0)
+            slot_event(slot, LIFECYCLE_EVENT_JOB_ENDED);
+        else
+            slot_next_in_hand(slot);
+        slot_after_work(slot);
+    }
+    payload_deinit(&payload);
+    return 0;
+}
+
+/*
+ * It ends by itself: a stop that it has asked for. Who leaves right after its start has failed: it
+ * would be started again and again without a pause.
+ */
+static int slot_on_leave(struct slot *slot, const struct ring_record *record)
+{
+    const struct config_group *config = slot->pool->config;
+    const bool again = slot->wanted && config->restart != CONFIG_RESTART_NO;
+    char reason[PROTOCOL_REASON_MAX], text[PROTOCOL_REASON_MAX + 32];
+    struct protocol_leave leave;
+    int r;
+
+    r = protocol_get_leave(record->body, record->size, &leave);
+    if (r < 0)
+        return r;
+    if (!slot->worker.came_up || slot->worker.kill_reason != DEATH_EXIT ||
+        usec_sub(slot_now(slot), slot->worker.started_at) < config->min)
+        return 0;
+    if (leave.reason_size > 0)
+        memcpy(reason, leave.reason, leave.reason_size);
+    (void)capture_escape(slot->worker.leave_reason, sizeof(slot->worker.leave_reason), reason,
+                         leave.reason_size);
+    (void)snprintf(text, sizeof(text), "ends itself: %s", slot->worker.leave_reason);
+    slot_tell(slot, LOG_LEVEL_INFO, "worker.left", NULL, NULL, text);
+    if (!slot_is_up(slot)) { /* it is about to be reaped */
+        slot_terminate(slot, DEATH_STOP);
+        slot->restart_asked = again;
+    } else if (again) {
+        slot_restart(slot);
+    } else {
+        slot_stop(slot, false);
+    }
+    return 0;
+}
+
+static int slot_on_record(struct endpoint *endpoint, const struct ring_record *record)
+{
+    struct slot *slot = slot_of(endpoint, worker.endpoint);
+
+    switch (record->kind) {
+    case PROTOCOL_READY:
+        return slot_on_ready_record(slot, record);
+    case PROTOCOL_STARTED:
+        return slot_on_started(slot, record);
+    case PROTOCOL_RESULT:
+        return slot_on_result(slot, record);
+    case PROTOCOL_LEAVE:
+        return slot_on_leave(slot, record);
+    case PROTOCOL_CRASHED:
+        return slot_on_crashed(slot, record);
+    default:
+        return actor_request_on_record(slot->actor, record);
+    }
+}
+
+/* What a worker says about itself and its jobs. */
+static bool slot_is_urgent(uint16_t kind)
+{
+    return kind == PROTOCOL_READY || kind == PROTOCOL_STARTED || kind == PROTOCOL_RESULT ||
+           kind == PROTOCOL_LEAVE || kind == PROTOCOL_CRASHED;
+}
+
+/* Takes it also behind a message that waits for room: somebody's full mailbox ends no job. */
+static int slot_look(struct endpoint *endpoint, const struct ring_record *record, bool first)
+{
+    struct protocol_result result;
+
+    (void)first;
+    if (!slot_is_urgent(record->kind))
+        return 0;
+    if (record->kind == PROTOCOL_RESULT &&
+        protocol_get_result(record->body, record->size, &result) == 0 &&
+        !endpoint_is_next(endpoint, &result.payload))
+        return ENDPOINT_E_FULL;
+    return slot_on_record(endpoint, record);
+}
+
+static void slot_on_space(struct endpoint *endpoint)
+{
+    struct slot *slot = slot_of(endpoint, worker.endpoint);
+
+    /* Jobs first: messages would take the room again and again. */
+    if (slot->worker.wants_room && slot_is_up(slot) && !slot->worker.process.ended)
+        slot_has_room(slot);
+    pool_wake(slot->pool);
+    delivery_on_space(slot->actor);
+    endpoint_resume(endpoint);
+}
+
+static void slot_on_consumed(struct endpoint *endpoint, const struct ring_record *record,
+                             uint32_t cursor)
+{
+    delivery_on_consumed(slot_of(endpoint, worker.endpoint)->actor, record, cursor);
+}
+
+static void slot_on_broken(struct endpoint *endpoint, const char *what)
+{
+    struct slot *slot = slot_of(endpoint, worker.endpoint);
+
+    (void)snprintf(slot->worker.violation, sizeof(slot->worker.violation), "%s", what);
+    limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_ERROR,
+                      "%s: protocol violation: %s; it is killed", slot->name, what);
+    slot_terminate(slot, DEATH_VIOLATION);
+    slot_event(slot, LIFECYCLE_EVENT_VIOLATION);
+}
+
+const struct endpoint_handler SLOT_ENDPOINT = {
+    .record = slot_on_record,
+    .look = slot_look,
+    .is_urgent = slot_is_urgent,
+    .space = slot_on_space,
+    .consumed = slot_on_consumed,
+    .broken = slot_on_broken,
+};

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* When a worker has done enough: MaxJobs=, MaxMemory=, MaxAgeSec=. */
+
+#include "supervisor/pool/slot/slot-private.h"
+
+#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
+
+static void slot_is_worn(struct slot *slot, enum recycle_verdict verdict)
+{
+    slot->pool->slot_handler->worn(slot, recycle_reason(verdict));
+}
+
+/* It is of no use any more, so nothing is gained by having it wait for a successor. */
+static void slot_renew(struct slot *slot)
+{
+    if (slot->role != SLOT_MEMBER || slot->n_jobs > 0)
+        return;
+    if (slot->standby && slot->index < slot->pool->config->spare)
+        slot_is_worn(slot, RECYCLE_JOBS); /* its spare is ready, or will be */
+    else
+        slot_restart(slot);
+}
+
+void slot_after_work(struct slot *slot)
+{
+    const struct config_group *config = slot->pool->config;
+    enum recycle_verdict verdict;
+    uint64_t bytes;
+
+    slot_health_worked(slot);
+    if (!slot_is_up(slot))
+        return;
+    if (slot_is_for_one_job(slot) && slot->worker.jobs_done > 0) {
+        slot_renew(slot);
+        return;
+    }
+    verdict = recycle_after_job(&slot->recycle, config, slot->worker.jobs_done, slot_now(slot));
+    /* A job ends in front of its worker: one that has died since cannot be measured any more. */
+    if (verdict == RECYCLE_MEASURE)
+        verdict = recycle_read_memory(slot->worker.process.pid, &bytes) < 0
+                      ? RECYCLE_KEEP
+                      : recycle_measured(&slot->recycle, config, bytes);
+    if (verdict != RECYCLE_KEEP)
+        slot_is_worn(slot, verdict);
+}
+
+void slot_arm_age(struct slot *slot)
+{
+    if (!slot_is_actor(slot) || !slot_is_up(slot) || slot->role == SLOT_SPARE)
+        return;
+    (void)timer_arm(slot_timers(slot), &slot->age_timer,
+                    recycle_age_at(&slot->recycle, slot->pool->config));
+}
+
+void slot_take_config(struct slot *slot)
+{
+    slot_arm_age(slot);
+    if (slot->actor)
+        slot_review_clock(slot);
+    if (slot_is_up(slot) && slot_is_for_one_job(slot) && slot->worker.jobs_done > 0)
+        slot_renew(slot);
+}
+
+void slot_on_age(struct timer *timer, usec_t now)
+{
+    struct slot *slot = slot_of(timer, age_timer);
+
+    (void)now;
+    if (slot_is_up(slot))
+        slot_is_worn(slot, RECYCLE_AGE);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* Starts a worker: its rings or its notify socket, its environment, its process. */
+
+#include "shared/base/cleanup.h"
+#include "supervisor/event/limited-log.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/pool/slot/slot-private.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Descriptor numbers in the worker; it learns them from its environment. */
+#define WORKER_INBOX   3
+#define WORKER_OUTBOX  4
+#define WORKER_CONTROL 5
+#define WORKER_WAIT    6
+#define WORKER_WAKE    7
+
+#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
+
+static void slot_on_end(struct process *process)
+{
+    struct slot *slot = slot_of(process, worker.process);
+
+    list_unlink(&slot->available_link);
+}
+
+static void slot_on_exit(struct process *process, const struct spawn_exit *how)
+{
+    struct slot *slot = slot_of(process, worker.process);
+
+    slot->worker.exit = *how;
+    slot->status_text[0] = '\0'; /* what a dead service said of itself is no longer true */
+    slot_event(slot, LIFECYCLE_EVENT_EXITED);
+}
+
+/* No process came of the request: it is tried again, by the rules of [Restart]. */
+static void slot_spawn_failed(struct slot *slot, const char *step, int error)
+{
+    char text[sizeof(slot->status_text)];
+
+    slot_disarm(slot);
+    slot_close_endpoint(slot);
+    notify_server_deinit(&slot->worker.notify);
+    (void)snprintf(text, sizeof(text), "could not be started: %s: %s", step, strerror(-error));
+    slot_tell(slot, LOG_LEVEL_WARNING, "worker.spawn-failed", NULL, NULL, text);
+    (void)snprintf(slot->status_text, sizeof(slot->status_text), "%s", text);
+    slot->worker.spawn_failed = true;
+    slot_event(slot, LIFECYCLE_EVENT_SPAWN_FAILED);
+}
+
+static void slot_on_spawn_failed(struct process *process, const char *step, int error)
+{
+    slot_spawn_failed(slot_of(process, worker.process), step, error);
+}
+
+static void slot_on_spawned(struct process *process)
+{
+    struct slot *slot = slot_of(process, worker.process);
+
+    slot->status_text[0] = '\0'; /* until here, why the last attempt failed */
+    slot_tell(slot, LOG_LEVEL_DEBUG, "worker.started", NULL, NULL, "started");
+    if (!slot_is_actor(slot) && notify_server_hold(&slot->worker.notify, false) < 0)
+        log_error("%s: out of memory watching its readiness", slot->name);
+    if (slot->pool->config->type == CONFIG_SERVICE)
+        slot_event(slot, LIFECYCLE_EVENT_READY);
+    else if (slot->worker.early && slot->state == LIFECYCLE_STARTING)
+        slot_is_ready(slot);
+}
+
+static const struct process_handler SLOT_PROCESS = {
+    .started = slot_on_spawned,
+    .failed = slot_on_spawn_failed,
+    .ended = slot_on_end,
+    .exited = slot_on_exit,
+};
+
+static void slot_on_notify(void *userdata, const struct notify_message *message)
+{
+    struct slot *slot = userdata;
+
+    /* The path of the socket is no secret among processes of one user. */
+    if (process_has(&slot->worker.process, message->pid) && notify_sender_is_there(message))
+        slot_notify(slot, message);
+    else
+        limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_NOTICE,
+                          "%s: what process %d says to NOTIFY_SOCKET is ignored: it is none of the "
+                          "service's own, or has ended",
+                          slot->name, (int)message->pid);
+}
+
+struct slot_environment {
+    char text[8][DEATH_WORKER_MAX + 32];
+    const char *strings[9];
+    size_t n;
+};
+
+static void slot_setenv(struct slot_environment *environment, const char *name, const char *value)
+{
+    char *text = environment->text[environment->n];
+
+    assert(environment->n < ELEMENTS(environment->text));
+    (void)snprintf(text, sizeof(environment->text[0]), "%s=%s", name, value);
+    environment->strings[environment->n++] = text;
+}
+
+static void slot_setenv_number(struct slot_environment *environment, const char *name,
+                               uint64_t value)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    slot_setenv(environment, name, text);
+}
+
+/* Who it is, said to every worker. */
+static void slot_describe_to_worker(struct slot *slot, struct slot_environment *environment)
+{
+    slot_setenv(environment, "TROUPE_WORKER", slot->name);
+    slot_setenv_number(environment, "TROUPE_GENERATION", slot->generation);
+    if (*slot->pool->key != '\0')
+        slot_setenv(environment, "TROUPE_CELL", slot->pool->key);
+}
+
+static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_fds,
+                       const struct slot_environment *environment, const char **ret_step)
+{
+    const struct config_group *config = slot->pool->config;
+    const struct process_options options = {
+        .config = config,
+        .slot = slot->index,
+        .twin = slot->twin,
+        .groups = config->groups,
+        .n_groups = config->n_groups,
+        .fds = fds,
+        .n_fds = n_fds,
+        .user_environment = (const char *const *)config->user_environment,
+        .environment = environment->strings,
+    };
+
+    return process_start(&slot->worker.process, &options, &SLOT_PROCESS, ret_step);
+}
+
+static int slot_start_actor(struct slot *slot, const char **ret_step)
+{
+    const struct config_group *config = slot->pool->config;
+    const struct endpoint_options options = {
+        .ring_size = config->mailbox_size,
+        .inline_max = config->inline_max,
+        .spin_usec = (uint32_t)config->spin,
+        .blobs = slot->pool->set->blobs,
+    };
+    struct slot_environment environment = {.n = 0};
+    struct endpoint_fds fds;
+    struct spawn_fd list[5];
+    size_t n = 0;
+    int r;
+
+    *ret_step = "mailbox";
+    r = endpoint_init(&slot->worker.endpoint, slot_context(slot)->loop, &options, &SLOT_ENDPOINT,
+                      &fds);
+    if (r < 0)
+        return r;
+    slot->worker.endpoint_open = true;
+    slot->worker.wants_room = false;
+    delivery_attach(slot->actor, &slot->worker.endpoint);
+    slot_describe_to_worker(slot, &environment);
+    list[n++] = (struct spawn_fd){fds.channel.inbox, WORKER_INBOX};
+    list[n++] = (struct spawn_fd){fds.channel.outbox, WORKER_OUTBOX};
+    list[n++] = (struct spawn_fd){fds.control, WORKER_CONTROL};
+    slot_setenv_number(&environment, "TROUPE_INBOX", WORKER_INBOX);
+    slot_setenv_number(&environment, "TROUPE_OUTBOX", WORKER_OUTBOX);
+    slot_setenv_number(&environment, "TROUPE_CONTROL", WORKER_CONTROL);
+    list[n++] = (struct spawn_fd){fds.channel.wait_fd, WORKER_WAIT};
+    slot_setenv_number(&environment, "TROUPE_WAIT", WORKER_WAIT);
+    if (fds.channel.wake_fd >= 0) {
+        list[n++] = (struct spawn_fd){fds.channel.wake_fd, WORKER_WAKE};
+        slot_setenv_number(&environment, "TROUPE_WAKE", WORKER_WAKE);
+    }
+    r = endpoint_open(&slot->worker.endpoint);
+    if (r == 0)
+        r = slot_launch(slot, list, n, &environment, ret_step);
+    endpoint_forget_fds(&slot->worker.endpoint, &fds);
+    return r;
+}
+
+static int slot_start_service(struct slot *slot, const char **ret_step)
+{
+    struct slot_environment environment = {.n = 0};
+    const struct config_group *config = slot->pool->config;
+    char path[108];
+    int r;
+
+    *ret_step = "notify socket";
+    r = snprintf(path, sizeof(path), "%s/notify-%s-%u.sock", slot_context(slot)->runtime_directory,
+                 slot->pool->config->name, slot->index);
+    if (r < 0 || (size_t)r >= sizeof(path))
+        return -ENAMETOOLONG;
+    r = notify_server_init(&slot->worker.notify, slot_context(slot)->loop, path,
+                           config->user ? config->uid : (uid_t)-1, slot_on_notify, slot);
+    /* Whether a sender is one of its processes can be said once its own is known. */
+    if (r == 0)
+        r = notify_server_hold(&slot->worker.notify, true);
+    if (r < 0)
+        return r;
+    slot_describe_to_worker(slot, &environment);
+    slot_setenv(&environment, "NOTIFY_SOCKET", slot->worker.notify.path);
+    if (config->watchdog != USEC_INFINITY)
+        slot_setenv_number(&environment, "WATCHDOG_USEC", config->watchdog);
+    return slot_launch(slot, NULL, 0, &environment, ret_step);
+}
+
+void slot_close_endpoint(struct slot *slot)
+{
+    if (!slot->worker.endpoint_open)
+        return;
+    loop_unwatch(slot_context(slot)->loop, &slot->worker.owner_watch);
+    slot_recover_messages(slot, NULL);
+    endpoint_deinit(&slot->worker.endpoint);
+    slot->worker.endpoint_open = false;
+}
+
+/* Above those of all who have, or had, to do with its place. */
+static uint64_t slot_next_generation(const struct slot *slot)
+{
+    const struct slot *other =
+        slot->role == SLOT_MEMBER ? slot->standby : slot->pool->slots[slot->index];
+    uint64_t highest = slot->generation < slot->tried ? slot->tried : slot->generation;
+
+    if (other && highest < other->generation)
+        highest = other->generation;
+    if (other && highest < other->tried)
+        highest = other->tried;
+    return highest + 1;
+}
+
+void slot_action_spawn(struct slot *slot)
+{
+    const char *step = "";
+    int r;
+
+    slot->pool->slot_handler->starting(slot);
+    slot->worker.came_up = false;
+    slot->generation = slot_next_generation(slot);
+    slot->worker.jobs_done = 0;
+    slot->worker.kill_reason = DEATH_EXIT;
+    slot->worker.signalled = false;
+    slot->worker.feigned = false;
+    slot->worker.leave_reason[0] = '\0';
+    slot->worker.early = false;
+    slot->worker.started_at = slot_now(slot);
+    slot_health_begin(slot);
+    slot->restart_at = 0;
+    slot_disarm(slot);
+    r = slot_is_actor(slot) ? slot_start_actor(slot, &step) : slot_start_service(slot, &step);
+    if (r < 0)
+        slot_spawn_failed(slot, step, r);
+    else
+        slot_arm(slot, slot->pool->config->timeout_start);
+}

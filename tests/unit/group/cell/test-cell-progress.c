@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/cell/cell-progress.h"
+#include <check.h>
+#include <stdlib.h>
+
+#define PERIOD (100 * USEC_PER_SEC)
+
+static struct progress progress;
+static struct progress_view view;
+static usec_t next;
+
+static void setup(void)
+{
+    progress = (struct progress){.moved_at = 1000, .mark = 7};
+    view = (struct progress_view){.period = PERIOD, .has_work = true, .may_move = true, .mark = 7};
+}
+
+static bool look(usec_t now)
+{
+    return progress_look(&progress, &view, now, &next);
+}
+
+START_TEST(O5_work_in_which_nothing_moved_for_the_period_has_stalled)
+{
+    ck_assert(look(1000 + PERIOD));
+}
+END_TEST
+
+START_TEST(O5_a_timer_that_fires_too_early_is_armed_for_the_rest)
+{
+    ck_assert(!look(1000 + PERIOD - 1));
+    ck_assert_uint_eq(next, 1000 + PERIOD);
+}
+END_TEST
+
+START_TEST(O5_a_move_puts_it_off)
+{
+    progress.moved_at = 5000;
+    ck_assert(!look(1000 + PERIOD));
+    ck_assert_uint_eq(next, 5000 + PERIOD);
+    ck_assert(look(5000 + PERIOD));
+}
+END_TEST
+
+START_TEST(O5_a_state_that_was_published_is_a_move)
+{
+    view.mark++;
+    ck_assert(!look(1000 + PERIOD));
+    ck_assert_uint_eq(next, 1000 + 2 * PERIOD);
+    ck_assert(look(1000 + 2 * PERIOD));
+}
+END_TEST
+
+START_TEST(O5_an_idle_cell_has_not_stalled_and_is_not_looked_at)
+{
+    view.has_work = false;
+    ck_assert(!look(1000 + 10 * PERIOD));
+    ck_assert_uint_eq(next, USEC_INFINITY);
+}
+END_TEST
+
+START_TEST(O5_what_is_paused_or_has_no_worker_has_not_stalled_and_begins_anew_afterwards)
+{
+    view.may_move = false;
+    ck_assert(!look(1000 + 10 * PERIOD));
+    ck_assert_uint_eq(next, 1000 + 11 * PERIOD);
+    view.may_move = true;
+    ck_assert(!look(1000 + 11 * PERIOD - 1));
+    ck_assert(look(1000 + 11 * PERIOD));
+}
+END_TEST
+
+START_TEST(O5_after_a_stall_the_next_one_takes_a_whole_period)
+{
+    ck_assert(look(1000 + PERIOD));
+    ck_assert_uint_eq(next, 1000 + 2 * PERIOD);
+    ck_assert(!look(1000 + 2 * PERIOD - 1));
+}
+END_TEST
+
+START_TEST(O5_without_a_period_nobody_looks)
+{
+    view.period = USEC_INFINITY;
+    ck_assert(!look(USEC_INFINITY - 1));
+    ck_assert_uint_eq(next, USEC_INFINITY);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cell-progress");
+    TCase *tcase = tcase_create("progress");
+
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_test(tcase, O5_work_in_which_nothing_moved_for_the_period_has_stalled);
+    tcase_add_test(tcase, O5_a_timer_that_fires_too_early_is_armed_for_the_rest);
+    tcase_add_test(tcase, O5_a_move_puts_it_off);
+    tcase_add_test(tcase, O5_a_state_that_was_published_is_a_move);
+    tcase_add_test(tcase, O5_an_idle_cell_has_not_stalled_and_is_not_looked_at);
+    tcase_add_test(tcase,
+                   O5_what_is_paused_or_has_no_worker_has_not_stalled_and_begins_anew_afterwards);
+    tcase_add_test(tcase, O5_after_a_stall_the_next_one_takes_a_whole_period);
+    tcase_add_test(tcase, O5_without_a_period_nobody_looks);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

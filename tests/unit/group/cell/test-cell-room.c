@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Order, delay and room in the queue of a cell whose workers are never started. */
+
+#include "shared/base/log.h"
+#include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/group.h"
+#include "supervisor/parts.h"
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct parts parts;
+static struct config_daemon daemon_config;
+static struct config_group *config;
+static struct group *group;
+static struct timer give_up;
+
+static void on_give_up(struct timer *timer, usec_t now)
+{
+    (void)timer;
+    (void)now;
+    ck_abort_msg("nothing happened any more");
+}
+
+static void quiet(enum log_level level, struct log_fields fields, const char *message)
+{
+    (void)level;
+    (void)fields;
+    (void)message;
+}
+
+static void on_stop(struct loop_deferred *deferred)
+{
+    (void)deferred;
+    loop_stop(parts.loop);
+}
+
+static struct loop_deferred stop;
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    log_set_sink(quiet);
+    registry_init(&parts.registry);
+    parts.control.config = &daemon_config;
+    ck_assert_int_eq(loop_new(&parts.loop, &options, &reason), 0);
+    parts_connect(&parts);
+    ck_assert_int_eq(process_context_init(&parts.process, parts.loop, -1), 0);
+    alarms_init(&parts.alarms, parts.loop);
+    ck_assert_int_eq(job_table_init(&parts.jobs), 0);
+    ck_assert_int_eq(event_bus_init(&parts.events), 0);
+    ck_assert_int_eq(config_defaults(&config, "test"), 0);
+    config->size = 1;
+    config->queue_max = 3;
+    config->queue_memory_max = 1000;
+    ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
+    loop_deferred_init(&stop, on_stop);
+    timer_init(&give_up, on_give_up);
+    ck_assert_int_eq(timer_arm(loop_timers(parts.loop), &give_up, clock_now() + 20 * USEC_PER_SEC),
+                     0);
+}
+
+static void teardown(void)
+{
+    group_close(group, "it is over");
+    group_free(group);
+    timer_disarm(loop_timers(parts.loop), &give_up);
+    alarms_deinit(&parts.alarms);
+    job_table_deinit(&parts.jobs);
+    event_bus_deinit(&parts.events);
+    loop_free(parts.loop);
+}
+
+static struct cell_request request_of(const char *name)
+{
+    return (struct cell_request){
+        .name = name,
+        .options = JOB_OPTIONS_DEFAULT,
+        .data = "",
+    };
+}
+
+static int submit(const struct cell_request *request, struct job **ret)
+{
+    return group_submit(group, request, NULL, NULL, 0, ret);
+}
+
+static struct job *accepted(const struct cell_request *request)
+{
+    struct job *job;
+
+    ck_assert_int_eq(submit(request, &job), 0);
+    return job;
+}
+
+static struct job *queued(const char *name, uint8_t priority)
+{
+    struct cell_request request = request_of(name);
+
+    request.options.priority = priority;
+    return accepted(&request);
+}
+
+/* ---- order and delay ---- */
+
+START_TEST(jobs_stand_in_the_queue_by_priority_and_equals_as_they_came)
+{
+    static const char *const expected[] = {"urgent", "a", "b", "last"};
+    unsigned n = 0;
+
+    group->config->queue_max = 4;
+    (void)queued("last", 63);
+    (void)queued("a", PROTOCOL_DEFAULT_PRIORITY);
+    (void)queued("b", QUEUE_PRIORITY_DEFAULT);
+    (void)queued("urgent", 0);
+    for (unsigned band = 0; band < QUEUE_PRIORITIES; band++)
+        list_for_each (node, &group->cell->queue.bands[band])
+            ck_assert_str_eq(list_entry(node, struct job, link)->id.name, expected[n++]);
+    ck_assert_uint_eq(n, 4);
+}
+END_TEST
+
+static void stop_loop(struct job_waiter *waiter, struct job *job)
+{
+    (void)waiter;
+    if (job->state == JOB_QUEUED)
+        loop_stop(parts.loop);
+}
+
+START_TEST(a_delayed_job_is_queued_when_its_time_has_come)
+{
+    struct cell_request request = request_of("later");
+    struct job *job;
+
+    request.delay = USEC_PER_MSEC;
+    ck_assert_int_eq(group_submit(group, &request, stop_loop, NULL, 0, &job), 0);
+    ck_assert_int_eq(job->state, JOB_DELAYED);
+    ck_assert_uint_eq(group->cell->queue.n_jobs, 0);
+    ck_assert_uint_eq(cell_live_jobs(group->cell), 1);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
+    ck_assert_int_eq(job->state, JOB_QUEUED);
+    ck_assert_ptr_eq(queue_first(&group->cell->queue), job);
+    ck_assert_uint_eq(group->cell->n_backoff, 0);
+}
+END_TEST
+
+START_TEST(a_job_whose_date_has_passed_is_queued_at_once)
+{
+    struct cell_request request = request_of("now");
+
+    request.at = clock_realtime() - 1;
+    ck_assert_int_eq(accepted(&request)->state, JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(delayed_jobs_take_places_and_can_be_cancelled)
+{
+    struct cell_request request = request_of("");
+    struct job *job, *jobs[3];
+
+    request.at = clock_realtime() + 3600 * USEC_PER_SEC;
+    for (unsigned i = 0; i < 3; i++)
+        jobs[i] = accepted(&request);
+    ck_assert_int_eq(submit(&request, &job), CELL_E_BUSY);
+    ck_assert_int_eq(cell_cancel(jobs[1]), 0);
+    ck_assert_int_eq(submit(&request, &job), 0);
+    ck_assert_uint_eq(group->cell->counters.cancelled, 1);
+}
+END_TEST
+
+/* ---- waiting for room ---- */
+
+struct sender {
+    struct cell_waiter waiter;
+    struct loop_deferred again;
+    struct cell_request request;
+    struct job *job;
+    int result;
+};
+
+static unsigned n_answered, n_expected;
+static struct sender *order[8];
+
+static void sender_try(struct sender *sender)
+{
+    sender->request.waiter = &sender->waiter;
+    sender->result = submit(&sender->request, &sender->job);
+    if (sender->result == CELL_E_WAIT)
+        return;
+    cell_waiter_reset(&sender->waiter);
+    order[n_answered++] = sender;
+    if (n_answered == n_expected)
+        loop_stop(parts.loop);
+}
+
+static void on_again(struct loop_deferred *deferred)
+{
+    sender_try(list_entry(deferred, struct sender, again));
+}
+
+static void on_turn(struct cell_waiter *waiter)
+{
+    loop_defer(parts.loop, &list_entry(waiter, struct sender, waiter)->again);
+}
+
+static void sender_start(struct sender *sender, const char *data, usec_t wait)
+{
+    sender->request = request_of("");
+    sender->request.data = data;
+    sender->request.size = strlen(data);
+    sender->request.wait = wait;
+    cell_waiter_init(&sender->waiter, on_turn);
+    loop_deferred_init(&sender->again, on_again);
+    sender_try(sender);
+}
+
+static void run_until_answered(unsigned n)
+{
+    n_expected = n;
+    if (n_answered < n)
+        ck_assert_int_eq(loop_run(parts.loop), 0);
+    ck_assert_uint_eq(n_answered, n);
+}
+
+static struct job *jobs[3];
+
+static void fill(void)
+{
+    n_answered = 0;
+    for (unsigned i = 0; i < 3; i++)
+        jobs[i] = queued(i == 0 ? "first" : "", 1);
+}
+
+START_TEST(who_waits_gets_the_place_that_becomes_free)
+{
+    struct sender sender;
+
+    fill();
+    sender_start(&sender, "", USEC_INFINITY);
+    ck_assert_int_eq(sender.result, CELL_E_WAIT);
+    ck_assert_uint_eq(group->cell->n_waiters, 1);
+    ck_assert_int_eq(cell_cancel(jobs[0]), 0);
+    run_until_answered(1);
+    ck_assert_int_eq(sender.result, 0);
+    ck_assert_uint_eq(group->cell->n_waiters, 0);
+    ck_assert_uint_eq(group->cell->queue.n_jobs, 3);
+    ck_assert_uint_eq(group->cell->counters.refused, 0);
+}
+END_TEST
+
+START_TEST(those_who_wait_are_served_in_the_order_they_came_and_before_who_does_not)
+{
+    struct sender senders[3];
+    struct cell_request impatient = request_of("");
+    struct job *job;
+
+    fill();
+    for (unsigned i = 0; i < 3; i++)
+        sender_start(&senders[i], "", USEC_INFINITY);
+    ck_assert_int_eq(cell_cancel(jobs[0]), 0);
+    ck_assert_int_eq(submit(&impatient, &job), CELL_E_BUSY);
+    run_until_answered(1);
+    ck_assert_ptr_eq(order[0], &senders[0]);
+    ck_assert_uint_eq(group->cell->n_waiters, 2);
+    ck_assert_int_eq(cell_cancel(jobs[1]), 0);
+    ck_assert_int_eq(cell_cancel(jobs[2]), 0);
+    run_until_answered(3);
+    ck_assert_ptr_eq(order[1], &senders[1]);
+    ck_assert_ptr_eq(order[2], &senders[2]);
+}
+END_TEST
+
+START_TEST(one_is_called_for_a_place_and_no_more)
+{
+    struct sender senders[2];
+
+    fill();
+    sender_start(&senders[0], "", USEC_INFINITY);
+    sender_start(&senders[1], "", USEC_INFINITY);
+    ck_assert_int_eq(cell_cancel(jobs[0]), 0);
+    run_until_answered(1);
+    ck_assert_int_eq(senders[1].result, CELL_E_WAIT);
+    ck_assert(!senders[1].waiter.called);
+    cell_waiter_stop(&senders[1].waiter);
+}
+END_TEST
+
+START_TEST(after_its_time_a_sender_is_told_busy)
+{
+    struct sender sender;
+
+    fill();
+    sender_start(&sender, "", USEC_PER_MSEC);
+    run_until_answered(1);
+    ck_assert_int_eq(sender.result, CELL_E_BUSY);
+    ck_assert_uint_eq(group->cell->counters.refused, 1);
+    ck_assert_uint_eq(group->cell->n_waiters, 0);
+}
+END_TEST
+
+static void stop_at_turn(struct cell_waiter *waiter)
+{
+    (void)waiter;
+    loop_stop(parts.loop);
+}
+
+START_TEST(one_that_was_called_and_goes_away_leaves_its_place_to_the_next)
+{
+    struct sender senders[2];
+
+    fill();
+    sender_start(&senders[0], "", USEC_INFINITY);
+    sender_start(&senders[1], "", USEC_INFINITY);
+    senders[0].waiter.turn = stop_at_turn;
+    ck_assert_int_eq(cell_cancel(jobs[0]), 0);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
+    ck_assert(senders[0].waiter.called);
+    cell_waiter_stop(&senders[0].waiter);
+    run_until_answered(1);
+    ck_assert_ptr_eq(order[0], &senders[1]);
+    ck_assert_int_eq(senders[1].result, 0);
+}
+END_TEST
+
+START_TEST(one_that_is_refused_when_called_leaves_its_place_to_the_next)
+{
+    struct sender senders[2];
+
+    fill();
+    sender_start(&senders[0], "", USEC_INFINITY);
+    sender_start(&senders[1], "", USEC_INFINITY);
+    ck_assert_int_eq(cell_cancel(jobs[1]), 0);
+    jobs[1] = NULL;
+    senders[0].request.name = jobs[0]->id.name;
+    run_until_answered(2);
+    ck_assert_int_eq(senders[0].result, CELL_E_EXISTS);
+    ck_assert_int_eq(senders[1].result, 0);
+}
+END_TEST
+
+START_TEST(a_large_one_whose_time_is_over_holds_up_nobody)
+{
+    static char large[901];
+    struct sender first, half, small;
+
+    n_answered = 0;
+    memset(large, 'x', 900);
+    sender_start(&first, large, USEC_INFINITY);
+    sender_start(&half, large, USEC_PER_MSEC);
+    cell_call_waiters(group->cell);
+    loop_undefer(&half.again);
+    sender_try(&half);
+    sender_start(&small, "small", USEC_INFINITY);
+    run_until_answered(3);
+    ck_assert_ptr_eq(order[1], &half);
+    ck_assert_int_eq(half.result, CELL_E_BUSY);
+    ck_assert_int_eq(small.result, 0);
+}
+END_TEST
+
+START_TEST(a_large_one_for_later_holds_up_nobody_when_it_has_its_place)
+{
+    static char large[901];
+    struct sender first, half, small;
+
+    n_answered = 0;
+    memset(large, 'x', 900);
+    sender_start(&first, large, USEC_INFINITY);
+    sender_start(&half, large, USEC_INFINITY);
+    half.request.delay = 3600 * USEC_PER_SEC;
+    sender_start(&small, "small", USEC_INFINITY);
+    ck_assert_int_eq(cell_cancel(first.job), 0);
+    run_until_answered(3);
+    ck_assert_int_eq(half.job->state, JOB_DELAYED);
+    ck_assert_int_eq(small.result, 0);
+}
+END_TEST
+
+START_TEST(a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory)
+{
+    static char half[501], large[901];
+    struct sender first, second, big, small;
+
+    n_answered = 0;
+    memset(half, 'x', 500);
+    memset(large, 'x', 900);
+    sender_start(&first, half, 0);
+    sender_start(&second, "second", 0);
+    sender_start(&big, large, USEC_INFINITY);
+    ck_assert_int_eq(big.result, CELL_E_WAIT);
+    sender_start(&small, "small", USEC_INFINITY);
+    ck_assert_int_eq(small.result, CELL_E_WAIT);
+    ck_assert_int_eq(cell_cancel(second.job), 0);
+    loop_defer(parts.loop, &stop); /* after the cell has looked */
+    ck_assert_int_eq(loop_run(parts.loop), 0);
+    ck_assert(!big.waiter.called && !small.waiter.called);
+    ck_assert_int_eq(cell_cancel(first.job), 0);
+    run_until_answered(4);
+    ck_assert_ptr_eq(order[2], &big);
+    ck_assert_ptr_eq(order[3], &small);
+    ck_assert_int_eq(big.result, 0);
+    ck_assert_int_eq(small.result, 0);
+}
+END_TEST
+
+START_TEST(a_group_that_closes_tells_those_who_wait)
+{
+    struct sender senders[2];
+
+    fill();
+    sender_start(&senders[0], "", USEC_INFINITY);
+    sender_start(&senders[1], "", 20 * USEC_PER_SEC);
+    group_close(group, "it is over");
+    run_until_answered(2);
+    ck_assert_int_eq(senders[0].result, CELL_E_STOPPING);
+    ck_assert_int_eq(senders[1].result, CELL_E_STOPPING);
+}
+END_TEST
+
+START_TEST(a_group_that_is_removed_tells_those_who_wait)
+{
+    struct sender sender;
+
+    fill();
+    group->cell->pool.wanted = group->wanted = true;
+    sender_start(&sender, "", USEC_INFINITY);
+    group_remove(group);
+    run_until_answered(1);
+    ck_assert_int_eq(sender.result, CELL_E_STOPPING);
+}
+END_TEST
+
+START_TEST(who_waits_outlives_a_cell_that_goes_away)
+{
+    struct sender sender;
+    struct cell *cell;
+
+    fill();
+    ck_assert_int_eq(cell_new(&cell, group, ""), 0);
+    sender.request = request_of("");
+    sender.request.wait = USEC_INFINITY;
+    sender.request.waiter = &sender.waiter;
+    cell_waiter_init(&sender.waiter, on_turn);
+    loop_deferred_init(&sender.again, on_again);
+    group->config->queue_max = 0;
+    ck_assert_int_eq(cell_submit(cell, &sender.request, NULL, NULL, 0, &sender.job), CELL_E_WAIT);
+    group->config->queue_max = 4;
+    cell_free(cell);
+    ck_assert_ptr_null(sender.waiter.cell);
+    run_until_answered(1);
+    ck_assert_int_eq(sender.result, 0);
+}
+END_TEST
+
+START_TEST(a_larger_queue_has_room_for_those_who_wait)
+{
+    struct sender sender;
+
+    fill();
+    sender_start(&sender, "", USEC_INFINITY);
+    group->config->queue_max = 4;
+    cell_review(group->cell);
+    run_until_answered(1);
+    ck_assert_int_eq(sender.result, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cell-room");
+    TCase *tcase = tcase_create("cell-room");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, jobs_stand_in_the_queue_by_priority_and_equals_as_they_came);
+    tcase_add_test(tcase, a_delayed_job_is_queued_when_its_time_has_come);
+    tcase_add_test(tcase, a_job_whose_date_has_passed_is_queued_at_once);
+    tcase_add_test(tcase, delayed_jobs_take_places_and_can_be_cancelled);
+    tcase_add_test(tcase, who_waits_gets_the_place_that_becomes_free);
+    tcase_add_test(tcase, those_who_wait_are_served_in_the_order_they_came_and_before_who_does_not);
+    tcase_add_test(tcase, one_is_called_for_a_place_and_no_more);
+    tcase_add_test(tcase, after_its_time_a_sender_is_told_busy);
+    tcase_add_test(tcase, one_that_was_called_and_goes_away_leaves_its_place_to_the_next);
+    tcase_add_test(tcase, one_that_is_refused_when_called_leaves_its_place_to_the_next);
+    tcase_add_test(tcase, a_large_one_whose_time_is_over_holds_up_nobody);
+    tcase_add_test(tcase, a_large_one_for_later_holds_up_nobody_when_it_has_its_place);
+    tcase_add_test(tcase, a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory);
+    tcase_add_test(tcase, a_group_that_closes_tells_those_who_wait);
+    tcase_add_test(tcase, a_group_that_is_removed_tells_those_who_wait);
+    tcase_add_test(tcase, who_waits_outlives_a_cell_that_goes_away);
+    tcase_add_test(tcase, a_larger_queue_has_room_for_those_who_wait);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/cell/cell-table.h"
+#include "supervisor/group/cell/cell.h"
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MANY 1000
+
+static struct cell_table table;
+static struct cell cells[MANY];
+
+static void setup(void)
+{
+    cell_table_init(&table);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(cells[i].name, sizeof(cells[i].name), "g/key-%u", i);
+        cells[i].key = cells[i].name + 2;
+        list_init(&cells[i].link);
+        list_init(&cells[i].cursors);
+    }
+}
+
+static void teardown(void)
+{
+    for (unsigned i = 0; i < MANY; i++)
+        if (list_linked(&cells[i].link))
+            cell_table_remove(&table, &cells[i]);
+    cell_table_deinit(&table);
+}
+
+static struct cell *find(const char *key)
+{
+    return cell_table_find(&table, key, strlen(key));
+}
+
+static void add(unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++)
+        cell_table_add(&table, &cells[i]);
+}
+
+START_TEST(an_empty_table_finds_nothing)
+{
+    ck_assert_ptr_null(find("key-0"));
+    ck_assert_ptr_null(find(""));
+}
+END_TEST
+
+START_TEST(each_of_a_thousand_is_found_by_its_key_and_by_no_other)
+{
+    add(0, MANY);
+    ck_assert_uint_eq(table.n_cells, MANY);
+    for (unsigned i = 0; i < MANY; i++)
+        ck_assert_ptr_eq(find(cells[i].key), &cells[i]);
+    ck_assert_ptr_null(find("key-1000"));
+    ck_assert_ptr_null(find("key-"));
+    ck_assert_ptr_null(find("key-00"));
+}
+END_TEST
+
+START_TEST(a_key_need_not_be_terminated)
+{
+    add(0, 20);
+    ck_assert_ptr_eq(cell_table_find(&table, "key-1/0", 5), &cells[1]);
+    ck_assert_ptr_eq(cell_table_find(&table, "key-19", 5), &cells[1]);
+    ck_assert_ptr_eq(cell_table_find(&table, "key-19", 6), &cells[19]);
+    ck_assert_ptr_null(cell_table_find(&table, "key-19\0", 7));
+}
+END_TEST
+
+START_TEST(what_is_removed_is_not_found_and_the_others_are)
+{
+    add(0, MANY);
+    for (unsigned i = 0; i < MANY; i += 2)
+        cell_table_remove(&table, &cells[i]);
+    ck_assert_uint_eq(table.n_cells, MANY / 2);
+    for (unsigned i = 0; i < MANY; i++)
+        ck_assert_ptr_eq(find(cells[i].key), i % 2 == 0 ? NULL : &cells[i]);
+    for (unsigned i = 1; i < MANY; i += 2)
+        cell_table_remove(&table, &cells[i]);
+    ck_assert(list_empty(&table.cells));
+    ck_assert_ptr_null(find("key-1"));
+}
+END_TEST
+
+START_TEST(cells_are_listed_in_the_order_of_their_creation)
+{
+    unsigned n = 0;
+
+    add(0, 100);
+    cell_table_remove(&table, &cells[0]);
+    add(0, 1);
+    list_for_each (node, &table.cells) {
+        ck_assert_ptr_eq(list_entry(node, struct cell, link), &cells[(n + 1) % 100]);
+        n++;
+    }
+    ck_assert_uint_eq(n, 100);
+}
+END_TEST
+
+START_TEST(chains_stay_short_however_many_there_are)
+{
+    size_t longest = 0;
+
+    add(0, MANY);
+    for (uint32_t i = 0; i < table.by_key.n_more; i++) {
+        size_t length = 0;
+        for (const struct index_entry *entry = table.by_key.more[i]; entry; entry = entry->next)
+            length++;
+        longest = length > longest ? length : longest;
+    }
+    ck_assert_uint_gt(longest, 0);
+    /* Of a good hash and a thousand keys, one in a billion tables has a chain of 16. */
+    ck_assert_uint_lt(longest, 16);
+}
+END_TEST
+
+START_TEST(a_cursor_goes_through_all_in_order_and_moves_on_when_its_cell_goes)
+{
+    struct cell_cursor cursor, other, end;
+
+    add(0, 5);
+    cell_cursor_begin(&cursor, &table);
+    cell_cursor_begin(&other, &table);
+    cell_cursor_advance(&cursor, &table);
+    ck_assert_ptr_eq(cursor.next, &cells[1]);
+    cell_table_remove(&table, &cells[1]);
+    cell_table_remove(&table, &cells[2]);
+    ck_assert_ptr_eq(cursor.next, &cells[3]);
+    ck_assert_ptr_eq(other.next, &cells[0]);
+    cell_cursor_advance(&cursor, &table);
+    cell_cursor_at(&end, &cells[4]);
+    cell_table_remove(&table, &cells[4]);
+    ck_assert_ptr_null(cursor.next);
+    ck_assert_ptr_null(end.next);
+    add(5, 6); /* it comes too late */
+    cell_cursor_advance(&cursor, &table);
+    ck_assert_ptr_null(cursor.next);
+    cell_cursor_end(&cursor);
+    cell_cursor_end(&other);
+    cell_table_remove(&table, &cells[0]);
+    ck_assert_ptr_null(other.next);
+}
+END_TEST
+
+static Suite *table_suite(void)
+{
+    Suite *suite = suite_create("cell-table");
+    TCase *tcase = tcase_create("cell-table");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, an_empty_table_finds_nothing);
+    tcase_add_test(tcase, each_of_a_thousand_is_found_by_its_key_and_by_no_other);
+    tcase_add_test(tcase, a_key_need_not_be_terminated);
+    tcase_add_test(tcase, what_is_removed_is_not_found_and_the_others_are);
+    tcase_add_test(tcase, cells_are_listed_in_the_order_of_their_creation);
+    tcase_add_test(tcase, chains_stay_short_however_many_there_are);
+    tcase_add_test(tcase, a_cursor_goes_through_all_in_order_and_moves_on_when_its_cell_goes);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(table_suite());
+    int n_failed;
+
+    srunner_run_all(runner, CK_NORMAL);
+    n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
