@@ -8,6 +8,7 @@
 
 #include "supervisor/config/config.h"
 #include "tests/unit/config-directory.h"
+#include "tests/unit/suite.h"
 #include <check.h>
 #include <errno.h>
 #include <malloc.h>
@@ -161,19 +162,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("config-memory");
-    TCase *tcase = tcase_create("config-memory");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    const TTest *const tests[] = {
+        every_failed_allocation_of_a_good_load_is_told,
+        every_failed_allocation_among_problems_is_told,
+    };
 
-    tcase_add_checked_fixture(tcase, config_test_enter, config_test_leave);
-    tcase_add_test(tcase, every_failed_allocation_of_a_good_load_is_told);
-    tcase_add_test(tcase, every_failed_allocation_among_problems_is_told);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("config-memory", config_test_enter, config_test_leave, tests, ELEMENTS(tests));
 }
 
 #endif

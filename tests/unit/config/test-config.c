@@ -5,6 +5,7 @@
 #include "supervisor/config/config.h"
 #include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
+#include "tests/unit/suite.h"
 #include <check.h>
 #include <errno.h>
 #include <grp.h>
@@ -14,8 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* ---- defaults ---- */
 
 START_TEST(an_empty_directory_is_a_configuration)
 {
@@ -43,253 +42,6 @@ START_TEST(a_missing_directory_is_an_error)
     ck_assert_int_eq(config_load(&config, "missing", &problems), -ENOENT);
     ck_assert_uint_eq(problems.n_problems, 0);
     ck_assert_ptr_null(config);
-}
-END_TEST
-
-static void assert_policy_defaults(const struct config_group *group)
-{
-    ck_assert_uint_eq(group->size, 1);
-    ck_assert_uint_eq(group->spare, 0);
-    ck_assert_uint_eq(group->prefetch, 1);
-    ck_assert_uint_eq(group->max_jobs, 0);
-    ck_assert_uint_eq(group->max_memory, CONFIG_UNSET);
-    ck_assert_uint_eq(group->max_age, USEC_INFINITY);
-    ck_assert_uint_eq(group->no_progress, USEC_INFINITY);
-    ck_assert_int_eq(group->strategy, CONFIG_ONE_FOR_ONE);
-    ck_assert_uint_eq(group->batch_max, 10);
-    ck_assert_uint_eq(group->queue_max, 10000);
-    ck_assert_uint_eq(group->queue_memory_max, UINT64_C(256) << 20);
-    ck_assert_uint_eq(group->timeout, USEC_INFINITY);
-    ck_assert_uint_eq(group->max_retries, 3);
-    ck_assert_uint_eq(group->backoff_min, 100 * USEC_PER_MSEC);
-    ck_assert_uint_eq(group->backoff_max, 30 * USEC_PER_SEC);
-    ck_assert_double_eq_tol(group->backoff_random, 0.2, 1e-9);
-    ck_assert_uint_eq(group->result_ttl, 3600 * USEC_PER_SEC);
-    ck_assert_uint_eq(group->results_max, 10000);
-    ck_assert_int_eq(group->restart, CONFIG_RESTART_ON_FAILURE);
-    ck_assert_uint_eq(group->min, 100 * USEC_PER_MSEC);
-    ck_assert_uint_eq(group->max, 30 * USEC_PER_SEC);
-    ck_assert_double_eq_tol(group->random, 0.2, 1e-9);
-    ck_assert_uint_eq(group->reset_after, 10 * USEC_PER_SEC);
-    ck_assert_uint_eq(group->start_limit_burst, 0);
-    ck_assert_uint_eq(group->start_limit_interval, 10 * USEC_PER_SEC);
-}
-
-static void assert_process_defaults(const struct config_group *group)
-{
-    ck_assert_int_eq(group->type, CONFIG_ACTOR);
-    ck_assert_str_eq(group->description, "");
-    ck_assert_ptr_null(group->user);
-    ck_assert_ptr_null(group->group_name);
-    ck_assert_ptr_null(group->working_directory);
-    ck_assert_ptr_null(group->environment);
-    ck_assert_ptr_null(group->after);
-    ck_assert_uint_eq(group->timeout_start, 30 * USEC_PER_SEC);
-    ck_assert_uint_eq(group->timeout_stop, 10 * USEC_PER_SEC);
-    ck_assert_uint_eq(group->watchdog, USEC_INFINITY);
-    ck_assert_int_eq(group->kill_signal, SIGTERM);
-    ck_assert_uint_eq(group->mailbox_size, 256 << 10);
-    ck_assert_uint_eq(group->inline_max, 32 << 10);
-    ck_assert_uint_eq(group->spin, 50);
-    ck_assert_uint_eq(group->mailbox_max, 10000);
-    ck_assert_uint_eq(group->mailbox_memory_max, UINT64_C(64) << 20);
-    ck_assert_int_eq(group->overflow, CONFIG_OVERFLOW_REJECT);
-    ck_assert_int_eq(group->on_crash, CONFIG_ON_CRASH_RETRY);
-    ck_assert_uint_eq(group->message_retries, 3);
-    ck_assert_uint_eq(group->memory_max, CONFIG_UNSET);
-    ck_assert_uint_eq(group->memory_high, CONFIG_UNSET);
-    ck_assert_uint_eq(group->cpu_weight, CONFIG_UNSET);
-    ck_assert_uint_eq(group->cpu_quota_percent, CONFIG_UNSET);
-    ck_assert_uint_eq(group->tasks_max, CONFIG_UNSET);
-    ck_assert(!group->limit_nofile_set && !group->limit_core_set && !group->limit_as_set);
-    ck_assert(!group->nice_set && !group->oom_score_adjust_set);
-}
-
-START_TEST(a_group_needs_only_a_program)
-{
-    struct config_group *group = load_group("");
-
-    ck_assert_str_eq(group->name, "a");
-    ck_assert_str_eq(group->path, "./a.group");
-    ck_assert_str_eq(group->exec_start[0], "/bin/true");
-    ck_assert_ptr_null(group->exec_start[1]);
-    ck_assert_uint_eq(group->uid, geteuid());
-    ck_assert_uint_eq(group->gid, getegid());
-    assert_policy_defaults(group);
-    assert_process_defaults(group);
-    config_group_free(group);
-}
-END_TEST
-
-START_TEST(defaults_are_had_without_a_file)
-{
-    struct config_group *group;
-
-    ck_assert_int_eq(config_defaults(&group, "a"), 0);
-    ck_assert_str_eq(group->name, "a");
-    ck_assert_ptr_null(group->exec_start);
-    assert_policy_defaults(group);
-    assert_process_defaults(group);
-    config_group_free(group);
-    ck_assert_int_eq(config_defaults(&group, "-a"), -EINVAL);
-}
-END_TEST
-
-/* ---- every key ---- */
-
-START_TEST(spares_are_for_actors_that_die_one_by_one)
-{
-    static const char *const refused[] = {"Type=service\n[Pool]\nSpare=1\n",
-                                          "[Pool]\nSpare=1\n[Restart]\nStrategy=one-for-all\n"};
-    struct config_group *group = load_group("[Pool]\nSpare=2\n");
-
-    ck_assert_uint_eq(group->spare, 2);
-    config_group_free(group);
-    for (size_t i = 0; i < ELEMENTS(refused); i++) {
-        write_group("a", refused[i]);
-        ck_assert_ptr_nonnull(strstr(load_problems(), "Spare= is above 0"));
-    }
-}
-END_TEST
-
-START_TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
-{
-    struct config_group *group = load_group(
-        "[Pool]\nSize=4\nMaxJobs=100\nPrefetch=8\nBatchMax=20\nMaxMemory=64M\nMaxAgeSec="
-        "1h\n"
-        "[Jobs]\nQueueMax=5\nQueueMemoryMax=1M\nTimeoutSec=1min 30s\nMaxRetries=7\n"
-        "BackoffMinSec=1\nBackoffMaxSec=2\nBackoffRandom=50%\nResultTTLSec=0\nResultsMax=0\n"
-        "NoProgressSec=2min\n[Restart]\nRestart=always\nStrategy=rest-for-one\nMinSec=3\nMaxSec="
-        "4\nRandom=0\nResetAfterSec=infinity\n"
-        "StartLimitBurst=0\nStartLimitIntervalSec=1h\n");
-
-    ck_assert_uint_eq(group->size, 4);
-    ck_assert_uint_eq(group->max_jobs, 100);
-    ck_assert_uint_eq(group->max_memory, 64 << 20);
-    ck_assert_uint_eq(group->max_age, 3600 * USEC_PER_SEC);
-    ck_assert_uint_eq(group->no_progress, 120 * USEC_PER_SEC);
-    ck_assert_int_eq(group->strategy, CONFIG_REST_FOR_ONE);
-    ck_assert_uint_eq(group->batch_max, 20);
-    ck_assert_uint_eq(group->prefetch, 8);
-    ck_assert_uint_eq(group->queue_max, 5);
-    ck_assert_uint_eq(group->queue_memory_max, 1 << 20);
-    ck_assert_uint_eq(group->timeout, 90 * USEC_PER_SEC);
-    ck_assert_uint_eq(group->max_retries, 7);
-    ck_assert_uint_eq(group->backoff_min, USEC_PER_SEC);
-    ck_assert_uint_eq(group->backoff_max, 2 * USEC_PER_SEC);
-    ck_assert_double_eq_tol(group->backoff_random, 0.5, 1e-9);
-    ck_assert_uint_eq(group->result_ttl, 0);
-    ck_assert_uint_eq(group->results_max, 0);
-    ck_assert_int_eq(group->restart, CONFIG_RESTART_ALWAYS);
-    ck_assert_uint_eq(group->min, 3 * USEC_PER_SEC);
-    ck_assert_uint_eq(group->max, 4 * USEC_PER_SEC);
-    ck_assert_double_eq(group->random, 0);
-    ck_assert_uint_eq(group->reset_after, USEC_INFINITY);
-    ck_assert_uint_eq(group->start_limit_burst, 0);
-    ck_assert_uint_eq(group->start_limit_interval, 3600 * USEC_PER_SEC);
-    config_group_free(group);
-}
-END_TEST
-
-START_TEST(every_key_of_workers_and_resources_is_read)
-{
-    struct config_group *group = load_group(
-        "Type=service\nDescription=Digests of files\nWorkingDirectory=/tmp\n"
-        "[Worker]\nTimeoutStartSec=1\nTimeoutStopSec=2\nWatchdogSec=3\nKillSignal=INT\n"
-        "MailboxSize=1M\nInlineMax=4K\nSpinUsec=1ms\nMailboxMax=7\nMailboxMemoryMax=1M\n"
-        "Overflow=drop-oldest\nOnCrash=error-queue\nMessageRetries=0\n"
-        "[Resources]\nMemoryMax=64M\nMemoryHigh=32M\nCPUWeight=50\nCPUQuota=150%\nTasksMax=10\n"
-        "LimitNOFILE=1024\nLimitCORE=0\nLimitAS=infinity\nNice=-5\nOOMScoreAdjust=-500\n");
-
-    ck_assert_uint_eq(group->mailbox_max, 7);
-    ck_assert_uint_eq(group->mailbox_memory_max, 1 << 20);
-    ck_assert_int_eq(group->overflow, CONFIG_OVERFLOW_DROP_OLDEST);
-    ck_assert_int_eq(group->on_crash, CONFIG_ON_CRASH_ERROR_QUEUE);
-    ck_assert_uint_eq(group->message_retries, 0);
-    ck_assert_int_eq(group->type, CONFIG_SERVICE);
-    ck_assert_str_eq(group->description, "Digests of files");
-    ck_assert_str_eq(group->working_directory, "/tmp");
-    ck_assert_uint_eq(group->timeout_start, USEC_PER_SEC);
-    ck_assert_uint_eq(group->timeout_stop, 2 * USEC_PER_SEC);
-    ck_assert_uint_eq(group->watchdog, 3 * USEC_PER_SEC);
-    ck_assert_int_eq(group->kill_signal, SIGINT);
-    ck_assert_uint_eq(group->mailbox_size, 1 << 20);
-    ck_assert_uint_eq(group->inline_max, 4096);
-    ck_assert_uint_eq(group->spin, 1000);
-    ck_assert_uint_eq(group->memory_max, 64 << 20);
-    ck_assert_uint_eq(group->memory_high, 32 << 20);
-    ck_assert_uint_eq(group->cpu_weight, 50);
-    ck_assert_uint_eq(group->cpu_quota_percent, 150);
-    ck_assert_uint_eq(group->tasks_max, 10);
-    ck_assert(group->limit_nofile_set && group->limit_core_set && group->limit_as_set);
-    ck_assert_uint_eq(group->limit_nofile, 1024);
-    ck_assert_uint_eq(group->limit_core, 0);
-    ck_assert_uint_eq(group->limit_as, RLIM_INFINITY);
-    ck_assert(group->nice_set && group->oom_score_adjust_set);
-    ck_assert_int_eq(group->nice, -5);
-    ck_assert_int_eq(group->oom_score_adjust, -500);
-    config_group_free(group);
-}
-END_TEST
-
-START_TEST(every_key_of_the_daemon_is_read)
-{
-    const struct group *root = getgrgid(0);
-    char text[256];
-    struct config *config;
-
-    ck_assert_ptr_nonnull(root);
-    snprintf(text, sizeof(text),
-             "[Supervisor]\nAdminGroup=%s\nClientsMax=7\nClientIdleSec=5min\nDeathsMax=8\n"
-             "DeadLettersMax=0\nDeadLettersMemoryMax=1M\nTimeoutStopSec=infinity\nLogLevel=debug\n"
-             "SpinUsec=0\n",
-             root->gr_name);
-    write_file("troupe.conf", text);
-    config = load();
-    ck_assert_str_eq(config->daemon.admin_group, root->gr_name);
-    ck_assert_uint_eq(config->daemon.admin_gid, 0);
-    ck_assert_uint_eq(config->daemon.clients_max, 7);
-    ck_assert_uint_eq(config->daemon.spin, 0);
-    ck_assert_uint_eq(config->daemon.client_idle, 300 * USEC_PER_SEC);
-    ck_assert_uint_eq(config->daemon.deaths_max, 8);
-    ck_assert_uint_eq(config->daemon.dead_letters_max, 0);
-    ck_assert_uint_eq(config->daemon.dead_letters_memory_max, 1 << 20);
-    ck_assert_uint_eq(config->daemon.timeout_stop, USEC_INFINITY);
-    ck_assert_int_eq(config->daemon.log_level, LOG_LEVEL_DEBUG);
-    config_free(config);
-}
-END_TEST
-
-START_TEST(a_timeout_of_zero_is_none)
-{
-    struct config_group *group =
-        load_group("[Jobs]\nTimeoutSec=0\n[Worker]\nWatchdogSec=0\nTimeoutStartSec=0\n");
-
-    ck_assert_uint_eq(group->timeout, USEC_INFINITY);
-    ck_assert_uint_eq(group->watchdog, USEC_INFINITY);
-    ck_assert_uint_eq(group->timeout_start, USEC_INFINITY);
-    config_group_free(group);
-}
-END_TEST
-
-START_TEST(later_assignments_override_and_empty_ones_go_back_to_the_default)
-{
-    struct config_group *group = load_group("Description=x\nDescription=\n"
-                                            "ExecStart=\nExecStart=/bin/false now\n"
-                                            "[Pool]\nSize=4\nSize=5\n[Pool]\nMaxJobs=9\nMaxJobs=\n"
-                                            "[Resources]\nNice=5\nNice=\nMemoryMax=1M\nMemoryMax=\n"
-                                            "LimitCORE=0\nLimitCORE=\nCPUWeight=5\nCPUWeight=\n");
-
-    ck_assert_str_eq(group->description, "");
-    ck_assert_str_eq(group->exec_start[0], "/bin/false");
-    ck_assert_str_eq(group->exec_start[1], "now");
-    ck_assert_uint_eq(group->size, 5);
-    ck_assert_uint_eq(group->max_jobs, 0);
-    ck_assert(!group->nice_set);
-    ck_assert(!group->limit_core_set);
-    ck_assert_uint_eq(group->memory_max, CONFIG_UNSET);
-    ck_assert_uint_eq(group->cpu_weight, CONFIG_UNSET);
-    config_group_free(group);
 }
 END_TEST
 
@@ -400,94 +152,6 @@ START_TEST(dropins_without_their_group_do_not_matter)
 }
 END_TEST
 
-/* ---- environment ---- */
-
-START_TEST(files_override_the_environment_in_their_order)
-{
-    struct config_group *group;
-    char more[512];
-
-    write_file("one", "A=one\nB=one\n");
-    write_file("two", "# comment\nB=\"two words\"\n");
-    snprintf(more, sizeof(more),
-             "EnvironmentFile=%s/one\nEnvironmentFile=-%s/missing\nEnvironmentFile=%s/two\n"
-             "Environment=A=0 \"C=x y\" D=\n",
-             config_test_directory, config_test_directory, config_test_directory);
-    group = load_group(more);
-    ck_assert_uint_eq(strv_length((const char *const *)group->environment), 4);
-    ck_assert_str_eq(group->environment[0], "A=one");
-    ck_assert_str_eq(group->environment[1], "C=x y");
-    ck_assert_str_eq(group->environment[2], "D=");
-    ck_assert_str_eq(group->environment[3], "B=two words");
-    ck_assert_uint_eq(strv_length((const char *const *)group->environment_files), 3);
-    config_group_free(group);
-}
-END_TEST
-
-START_TEST(problems_of_environment_files_are_found)
-{
-    char more[512], expected[1024];
-
-    write_file("one", "A=1\nnonsense\n");
-    snprintf(more, sizeof(more), "EnvironmentFile=%s/one\nEnvironmentFile=%s/missing\n",
-             config_test_directory, config_test_directory);
-    write_group("a", more);
-    snprintf(expected, sizeof(expected),
-             "%s/one:2: not KEY=VALUE with a KEY of letters, digits and _\n"
-             "a.group:4: EnvironmentFile=%s/missing: No such file or directory; allowed: a "
-             "readable file, or - in front if it may be missing\n",
-             config_test_directory, config_test_directory);
-    ck_assert_str_eq(load_problems(), expected);
-}
-END_TEST
-
-/* ---- comparing ---- */
-
-START_TEST(policies_change_without_another_process)
-{
-    struct config_group *a = load_group("");
-    struct config_group *b = load_group("Description=x\nAfter=\n[Pool]\nSize=9\nMaxJobs=1\n"
-                                        "[Jobs]\nQueueMax=1\nTimeoutSec=1\n[Restart]\nMaxSec=1\n"
-                                        "[Worker]\nTimeoutStopSec=1\nKillSignal=INT\n");
-
-    ck_assert(config_group_equal(a, a));
-    ck_assert(!config_group_equal(a, b));
-    ck_assert(config_group_same_process(a, b));
-    config_group_free(a);
-    config_group_free(b);
-}
-END_TEST
-
-START_TEST(what_a_process_is_started_with_makes_another_process)
-{
-    static const char *const changes[] = {
-        "ExecStart=/bin/true x\n",
-        "Type=service\n",
-        "User=nobody\n",
-        "Group=nogroup\n",
-        "WorkingDirectory=/tmp\n",
-        "Environment=A=1\n",
-        "[Worker]\nWatchdogSec=1\n",
-        "[Worker]\nMailboxSize=1M\n",
-        "[Worker]\nInlineMax=1K\n",
-        "[Resources]\nMemoryMax=1G\n",
-        "[Resources]\nNice=0\n",
-        "[Resources]\nLimitCORE=0\n",
-    };
-    struct config_group *a = load_group("");
-
-    for (size_t i = 0; i < ELEMENTS(changes); i++) {
-        struct config_group *b = load_group(changes[i]);
-
-        ck_assert_msg(!config_group_same_process(a, b), "%s", changes[i]);
-        ck_assert_msg(!config_group_equal(a, b), "%s", changes[i]);
-        ck_assert(config_group_same_process(b, b));
-        config_group_free(b);
-    }
-    config_group_free(a);
-}
-END_TEST
-
 START_TEST(exchanges_are_read_sorted_by_name)
 {
     struct config *config;
@@ -509,36 +173,17 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("config");
-    TCase *tcase = tcase_create("config");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    const TTest *const tests[] = {
+        an_empty_directory_is_a_configuration,
+        a_missing_directory_is_an_error,
+        groups_are_sorted_by_name,
+        dropins_override_in_the_order_of_their_names_and_lists_grow,
+        an_empty_assignment_in_a_dropin_empties_a_list,
+        dropins_without_their_group_are_warned_of,
+        a_problem_in_a_dropin_names_the_dropin,
+        dropins_without_their_group_do_not_matter,
+        exchanges_are_read_sorted_by_name,
+    };
 
-    tcase_add_checked_fixture(tcase, config_test_enter, config_test_leave);
-    tcase_add_test(tcase, an_empty_directory_is_a_configuration);
-    tcase_add_test(tcase, a_missing_directory_is_an_error);
-    tcase_add_test(tcase, a_group_needs_only_a_program);
-    tcase_add_test(tcase, defaults_are_had_without_a_file);
-    tcase_add_test(tcase, spares_are_for_actors_that_die_one_by_one);
-    tcase_add_test(tcase, every_key_of_the_pool_jobs_and_restarts_is_read);
-    tcase_add_test(tcase, every_key_of_workers_and_resources_is_read);
-    tcase_add_test(tcase, every_key_of_the_daemon_is_read);
-    tcase_add_test(tcase, a_timeout_of_zero_is_none);
-    tcase_add_test(tcase, later_assignments_override_and_empty_ones_go_back_to_the_default);
-    tcase_add_test(tcase, groups_are_sorted_by_name);
-    tcase_add_test(tcase, dropins_override_in_the_order_of_their_names_and_lists_grow);
-    tcase_add_test(tcase, an_empty_assignment_in_a_dropin_empties_a_list);
-    tcase_add_test(tcase, dropins_without_their_group_are_warned_of);
-    tcase_add_test(tcase, a_problem_in_a_dropin_names_the_dropin);
-    tcase_add_test(tcase, dropins_without_their_group_do_not_matter);
-    tcase_add_test(tcase, files_override_the_environment_in_their_order);
-    tcase_add_test(tcase, problems_of_environment_files_are_found);
-    tcase_add_test(tcase, policies_change_without_another_process);
-    tcase_add_test(tcase, what_a_process_is_started_with_makes_another_process);
-    tcase_add_test(tcase, exchanges_are_read_sorted_by_name);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("config", config_test_enter, config_test_leave, tests, ELEMENTS(tests));
 }

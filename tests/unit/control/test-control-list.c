@@ -6,46 +6,10 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/router.h"
-#include "tests/unit/fake-client.h"
-#include <check.h>
+#include "tests/unit/control/calls.h"
+#include "tests/unit/control/letters.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define MANY 3000
-/* Things that are looked at in a turn, at most: two rounds of four parts of 256. */
-#define PER_TURN 2048
-
-static struct fake_client *client;
-
-static void setup(void)
-{
-    fake_setup();
-    client = fake_connect();
-}
-
-static void teardown(void)
-{
-    fake_disconnect(client);
-    fake_teardown();
-}
-
-static json_t *parameters_of(json_t *answer)
-{
-    json_t *parameters = json_incref(json_object_get(answer, "parameters"));
-
-    ck_assert_ptr_null(json_object_get(answer, "error"));
-    json_decref(answer);
-    return parameters;
-}
-
-static unsigned n_turns;
-
-static void on_turn(struct loop_deferred *deferred)
-{
-    n_turns++;
-    loop_defer(fake_parts.loop, deferred);
-}
 
 static void send_list(const char *method, const char *extra, json_int_t cursor, int limit)
 {
@@ -61,13 +25,10 @@ static void send_list(const char *method, const char *extra, json_int_t cursor, 
 static size_t count_items(const char *method, const char *extra, const char *array, int limit,
                           unsigned *turns)
 {
-    struct loop_deferred turn;
     json_int_t cursor = 0;
     size_t n = 0;
 
-    n_turns = 0;
-    loop_deferred_init(&turn, on_turn);
-    loop_defer(fake_parts.loop, &turn);
+    count_turns();
     do {
         json_t *page;
 
@@ -78,8 +39,7 @@ static size_t count_items(const char *method, const char *extra, const char *arr
         cursor = json_integer_value(json_object_get(page, "next"));
         json_decref(page);
     } while (cursor != 0);
-    loop_undefer(&turn);
-    *turns = n_turns;
+    *turns = counted_turns();
     return n;
 }
 
@@ -102,10 +62,8 @@ static void check_list(const char *method, const char *extra, const char *array)
 static void make_jobs(void)
 {
     fake_group->config->queue_max = 2 * MANY;
-    for (int i = 0; i < MANY; i++) {
-        json_decref(parameters_of(fake_ask(
-            client, "{\"method\":\"io.troupe.Jobs.Create\",\"parameters\":{\"group\":\"test\"}}")));
-    }
+    for (int i = 0; i < MANY; i++)
+        check_done(JOBS("Create", "{\"group\":\"test\"}"));
 }
 
 START_TEST(jobs_are_listed_page_by_page_over_many_turns)
@@ -123,9 +81,7 @@ END_TEST
 START_TEST(timers_are_listed_page_by_page_over_many_turns)
 {
     for (int i = 0; i < MANY; i++)
-        json_decref(parameters_of(fake_ask(
-            client, "{\"method\":\"io.troupe.Actors.Schedule\",\"parameters\":{\"to\":\"test\","
-                    "\"delay_usec\":3600000000}}")));
+        check_done(ACTORS("Schedule", "{\"to\":\"test\",\"delay_usec\":3600000000}"));
     check_list("Actors.ListTimers", "\"to\":\"test\",", "timers");
 }
 END_TEST
@@ -171,21 +127,6 @@ START_TEST(an_exchange_that_goes_in_the_middle_ends_the_list_of_its_subscription
     json_decref(parameters_of(fake_receive(client)));
 }
 END_TEST
-
-static const char text[] = "Long enough that a page of them takes several turns: "
-                           "..............................................................."
-                           "...............................................................";
-
-static void add_letters(enum dead_letter_reason reason, int n)
-{
-    fake_parts.messages.dead_letters.max = UINT64_MAX;
-    fake_parts.messages.dead_letters.memory_max = UINT64_MAX;
-    for (int i = 0; i < n; i++)
-        ck_assert_uint_ne(
-            dead_letter_add(&fake_parts.messages.dead_letters,
-                            &(struct dead_letter_facts){.reason = reason, .text = text}, NULL),
-            0);
-}
 
 START_TEST(dead_letters_are_listed_page_by_page_over_many_turns)
 {
@@ -237,102 +178,17 @@ START_TEST(who_goes_in_the_middle_of_a_list_leaves_nothing_behind)
 }
 END_TEST
 
-/* Asks, and gives the member of the reply; `*turns`: of the loop, until it came. */
-static json_int_t count_changes(const char *call, const char *member, unsigned *turns)
-{
-    struct loop_deferred turn;
-    json_int_t n;
-    json_t *reply;
-
-    n_turns = 0;
-    loop_deferred_init(&turn, on_turn);
-    loop_defer(fake_parts.loop, &turn);
-    reply = parameters_of(fake_ask(client, call));
-    loop_undefer(&turn);
-    *turns = n_turns;
-    n = json_integer_value(json_object_get(reply, member));
-    json_decref(reply);
-    return n;
-}
-
-#define CALL(method, filter)                                                                       \
-    "{\"method\":\"io.troupe.Actors." method "\",\"parameters\":{" filter "}}"
-
-START_TEST(dead_letters_are_purged_over_many_turns)
-{
-    unsigned turns;
-
-    add_letters(DEAD_GONE, MANY);
-    add_letters(DEAD_ERROR, 1);
-    ck_assert_int_eq(
-        count_changes(CALL("Purge", "\"filter\":{\"queue\":\"errors\"}"), "purged", &turns), 1);
-    ck_assert_uint_ge(turns, MANY / PER_TURN);
-    ck_assert_int_eq(count_changes(CALL("Purge", "\"filter\":{}"), "purged", &turns), MANY);
-    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
-}
-END_TEST
-
-START_TEST(dead_letters_are_requeued_over_many_turns_and_once_each)
-{
-    unsigned turns;
-
-    add_letters(DEAD_GONE, MANY);
-    ck_assert_int_eq(count_changes(CALL("Requeue", "\"filter\":{}"), "failed", &turns), MANY);
-    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
-    ck_assert_int_eq(
-        count_changes(CALL("Requeue", "\"filter\":{},\"to\":\"test\""), "requeued", &turns), MANY);
-    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
-}
-END_TEST
-
-START_TEST(timers_of_one_type_are_cancelled_over_many_turns)
-{
-    unsigned turns;
-
-    for (int i = 0; i < MANY; i++)
-        json_decref(parameters_of(
-            fake_ask(client, CALL("Schedule", "\"to\":\"test\",\"delay_usec\":3600000000"))));
-    ck_assert_int_eq(
-        count_changes(CALL("Unschedule", "\"to\":\"test\",\"type\":\"\""), "cancelled", &turns),
-        MANY);
-    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
-}
-END_TEST
-
-START_TEST(a_oneway_purge_is_carried_out)
-{
-    add_letters(DEAD_GONE, MANY);
-    fake_send(client, "{\"method\":\"io.troupe.Actors.Purge\",\"oneway\":true,"
-                      "\"parameters\":{\"filter\":{}}}");
-    json_decref(parameters_of(fake_ask(client, "{\"method\":\"io.troupe.Supervisor.GetInfo\"}")));
-    ck_assert_ptr_null(dead_letter_find(&fake_parts.messages.dead_letters, MANY));
-}
-END_TEST
-
 int main(void)
 {
-    Suite *suite = suite_create("control-list");
-    TCase *tcase = tcase_create("pages");
-    SRunner *runner;
-    int failed;
+    const TTest *const tests[] = {
+        jobs_are_listed_page_by_page_over_many_turns,
+        timers_are_listed_page_by_page_over_many_turns,
+        subscriptions_are_listed_page_by_page_over_many_turns,
+        an_exchange_that_goes_in_the_middle_ends_the_list_of_its_subscriptions,
+        dead_letters_are_listed_page_by_page_over_many_turns,
+        dead_letters_that_go_while_they_are_listed_take_nothing_along,
+        who_goes_in_the_middle_of_a_list_leaves_nothing_behind,
+    };
 
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, jobs_are_listed_page_by_page_over_many_turns);
-    tcase_add_test(tcase, timers_are_listed_page_by_page_over_many_turns);
-    tcase_add_test(tcase, subscriptions_are_listed_page_by_page_over_many_turns);
-    tcase_add_test(tcase, an_exchange_that_goes_in_the_middle_ends_the_list_of_its_subscriptions);
-    tcase_add_test(tcase, dead_letters_are_listed_page_by_page_over_many_turns);
-    tcase_add_test(tcase, dead_letters_that_go_while_they_are_listed_take_nothing_along);
-    tcase_add_test(tcase, who_goes_in_the_middle_of_a_list_leaves_nothing_behind);
-    tcase_add_test(tcase, dead_letters_are_purged_over_many_turns);
-    tcase_add_test(tcase, dead_letters_are_requeued_over_many_turns_and_once_each);
-    tcase_add_test(tcase, timers_of_one_type_are_cancelled_over_many_turns);
-    tcase_add_test(tcase, a_oneway_purge_is_carried_out);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run("control-list", connect_client, disconnect_client, tests, ELEMENTS(tests));
 }

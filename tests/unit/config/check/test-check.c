@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Checks of whole groups, against this machine, and of single files. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
+#include "tests/unit/suite.h"
 #include <check.h>
 #include <grp.h>
 #include <pwd.h>
@@ -11,136 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* ---- what is wrong ---- */
-
-START_TEST(unknown_words_are_problems_with_the_nearest_one)
-{
-    write_group("a", "Descriptoin=x\nSize=2\n[Pol]\nSize=0\n[Pool]\nSise=1\nBanana=2\n"
-                     "[Fruit]\nx=y\n[jobs]\n");
-    ck_assert_str_eq(
-        load_problems(),
-        "a.group:3: unknown key 'Descriptoin' in [Group]; did you mean 'Description'?\n"
-        "a.group:4: unknown key 'Size' in [Group]; it belongs in [Pool]\n"
-        "a.group:5: unknown section [Pol]; did you mean [Pool]?\n"
-        "a.group:8: unknown key 'Sise' in [Pool]; did you mean 'Size'?\n"
-        "a.group:9: unknown key 'Banana' in [Pool]; allowed: Size, Spare, Cells, CellsMax, "
-        "CellIdleSec, CellsQueueMemoryMax, Prefetch, MaxJobs, MaxMemory, MaxAgeSec, BatchMax\n"
-        "a.group:10: unknown section [Fruit]; allowed: [Group], [Pool], [Jobs], [Restart], "
-        "[Worker], [Resources]\n"
-        "a.group:12: unknown section [jobs]; did you mean [Jobs]?\n");
-}
-END_TEST
-
-START_TEST(all_problems_of_all_files_come_in_one_run)
-{
-    write_file("troupe.conf", "[Supervisor]\nClientsMax=0\nLogLevel=loud\n[Group]\n");
-    write_group("b", "[Pool]\nSize=4097\n");
-    write_file("a.group", "[Group]\nType=actr\nnonsense\n");
-    write_file("-.group", PROGRAM);
-    ck_assert_str_eq(
-        load_problems(),
-        "troupe.conf:2: ClientsMax=0: out of range; allowed: a number from 1 to 65536\n"
-        "troupe.conf:3: LogLevel=loud: unknown; allowed: error, warning, notice, info, debug\n"
-        "troupe.conf:4: unknown section [Group]; allowed: [Supervisor]\n"
-        "-.group:0: not a possible name of a group; allowed: up to 64 characters of A-Z a-z 0-9 "
-        "_ . @ -, the first one a letter or a digit\n"
-        "a.group:0: ExecStart= is missing in [Group]: which program to run\n"
-        "a.group:2: Type=actr: unknown; allowed: actor, service, notify\n"
-        "a.group:3: neither [Section], Key=value, nor a comment (# or ;)\n"
-        "b.group:4: Size=4097: out of range; allowed: a number from 1 to 4096, or a share of "
-        "the processors from 1% to 1000%\n");
-}
-END_TEST
-
-START_TEST(values_that_are_none_are_problems_of_one_key)
-{
-    static const struct {
-        const char *section, *assignment, *reason;
-    } cases[] = {
-        {"Pool", "Size=x", "no valid value"},
-        {"Pool", "Size=infinity", "out of range"},
-        {"Pool", "Size=0%", "out of range"},
-        {"Pool", "Size=1001%", "out of range"},
-        {"Pool", "Size=50 %%", "no valid value"},
-        {"Jobs", "QueueMax=0", "out of range"},
-        {"Jobs", "QueueMemoryMax=infinity", "out of range"},
-        {"Jobs", "MaxRetries=1000001", "out of range"},
-        {"Jobs", "TimeoutSec=soon", "no valid value"},
-        {"Jobs", "BackoffMaxSec=infinity", "out of range"},
-        {"Jobs", "BackoffRandom=1.1", "out of range"},
-        {"Restart", "Restart=on-abort", "unknown"},
-        {"Worker", "KillSignal=SIGNONE", "no valid value"},
-        {"Worker", "KillSignal=99", "out of range"},
-        {"Worker", "MailboxSize=8K", "out of range"},
-        {"Worker", "MailboxSize=2G", "out of range"},
-        {"Resources", "MemoryMax=0", "out of range"},
-        {"Resources", "CPUWeight=10001", "out of range"},
-        {"Resources", "CPUQuota=50", "no valid value"},
-        {"Resources", "LimitNOFILE=1024:4096", "no valid value"},
-        {"Resources", "Nice=20", "out of range"},
-        {"Resources", "OOMScoreAdjust=-1001", "out of range"},
-        {"Group", "WorkingDirectory=tmp", "not an absolute path"},
-        {"Group", "Environment=1A=2", "not the name of a variable"},
-        {"Group", "Environment=A=1 B", "'=' is missing (quote a value that has spaces)"},
-        {"Group", "Environment='A=1", "a quote is not closed"},
-        {"Group", "EnvironmentFile=-file", "not an absolute path"},
-        {"Group", "After=-x", "not the name of a group"},
-    };
-
-    for (size_t i = 0; i < ELEMENTS(cases); i++) {
-        char more[256], expected[512];
-        const char *problems;
-
-        snprintf(more, sizeof(more), "[%s]\n%s\n", cases[i].section, cases[i].assignment);
-        write_group("a", more);
-        snprintf(expected, sizeof(expected), "a.group:4: %s: %s; allowed: ", cases[i].assignment,
-                 cases[i].reason);
-        problems = load_problems();
-        ck_assert_msg(strncmp(problems, expected, strlen(expected)) == 0, "%s", problems);
-        ck_assert_ptr_eq(strchr(problems, '\n'), problems + strlen(problems) - 1);
-    }
-}
-END_TEST
-
-START_TEST(quoted_values_can_neither_flood_nor_steer_the_terminal)
-{
-    char text[4096], *at = text;
-    const char *problems;
-
-    at += sprintf(at, "[Group]\nType=\x1b[31m");
-    memset(at, 'x', 2000);
-    strcpy(at + 2000, "\n" PROGRAM);
-    write_file("a.group", text);
-    problems = load_problems();
-    ck_assert_uint_lt(strlen(problems), 200);
-    ck_assert_ptr_nonnull(strstr(problems, "Type=?[31mxxx"));
-    ck_assert_ptr_null(strchr(problems, '\x1b'));
-}
-END_TEST
-
-START_TEST(a_text_that_is_cut_stays_valid)
-{
-    char text[4096] = "[Group]\n" PROGRAM "Type=x";
-    const char *problems;
-
-    for (size_t i = 0; i < 100; i++)
-        strcat(text, "\xc3\xa4");
-    write_file("a.group", text);
-    problems = load_problems();
-    ck_assert_ptr_nonnull(strstr(problems, "\xc3\xa4?: unknown"));
-}
-END_TEST
-
-START_TEST(files_that_cannot_be_read_are_problems)
-{
-    ck_assert_int_eq(mkdir("a.group", 0755), 0);
-    ck_assert_int_eq(symlink("nowhere", "b.group"), 0);
-    write_group("c", "After=a\n");
-    ck_assert_str_eq(load_problems(), "a.group:0: not a regular file\n"
-                                      "b.group:0: no such file\n");
-}
-END_TEST
 
 /* ---- programs ---- */
 
@@ -477,42 +351,72 @@ START_TEST(a_list_without_end_is_a_problem_not_a_wait)
 }
 END_TEST
 
+/* ---- environment ---- */
+
+START_TEST(files_override_the_environment_in_their_order)
+{
+    struct config_group *group;
+    char more[512];
+
+    write_file("one", "A=one\nB=one\n");
+    write_file("two", "# comment\nB=\"two words\"\n");
+    snprintf(more, sizeof(more),
+             "EnvironmentFile=%s/one\nEnvironmentFile=-%s/missing\nEnvironmentFile=%s/two\n"
+             "Environment=A=0 \"C=x y\" D=\n",
+             config_test_directory, config_test_directory, config_test_directory);
+    group = load_group(more);
+    ck_assert_uint_eq(strv_length((const char *const *)group->environment), 4);
+    ck_assert_str_eq(group->environment[0], "A=one");
+    ck_assert_str_eq(group->environment[1], "C=x y");
+    ck_assert_str_eq(group->environment[2], "D=");
+    ck_assert_str_eq(group->environment[3], "B=two words");
+    ck_assert_uint_eq(strv_length((const char *const *)group->environment_files), 3);
+    config_group_free(group);
+}
+END_TEST
+
+START_TEST(problems_of_environment_files_are_found)
+{
+    char more[512], expected[1024];
+
+    write_file("one", "A=1\nnonsense\n");
+    snprintf(more, sizeof(more), "EnvironmentFile=%s/one\nEnvironmentFile=%s/missing\n",
+             config_test_directory, config_test_directory);
+    write_group("a", more);
+    snprintf(expected, sizeof(expected),
+             "%s/one:2: not KEY=VALUE with a KEY of letters, digits and _\n"
+             "a.group:4: EnvironmentFile=%s/missing: No such file or directory; allowed: a "
+             "readable file, or - in front if it may be missing\n",
+             config_test_directory, config_test_directory);
+    ck_assert_str_eq(load_problems(), expected);
+}
+END_TEST
+
 int main(void)
 {
-    Suite *suite = suite_create("config-problems");
-    TCase *tcase = tcase_create("config-problems");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    const TTest *const tests[] = {
+        the_program_must_exist_and_be_executable,
+        a_program_by_name_is_looked_for_on_the_path,
+        command_lines_that_cannot_be_run_are_problems,
+        each_slot_has_its_own_command_line,
+        users_and_groups_are_resolved_by_name_and_by_number,
+        unknown_users_and_groups_are_problems,
+        another_user_need_not_be_the_one_who_may_execute,
+        the_working_directory_must_be_one,
+        the_mailbox_is_rounded_up_and_bounds_what_is_inline,
+        an_empty_assignment_takes_a_key_back,
+        a_minimum_above_its_maximum_is_a_problem,
+        groups_start_after_groups_that_exist,
+        groups_that_wait_for_each_other_are_a_problem,
+        a_long_circle_is_told_in_short,
+        single_files_are_verified_by_their_kind,
+        an_exchange_may_not_share_its_name_with_a_group,
+        what_is_wrong_with_an_exchange_is_told,
+        good_single_files_have_no_problems,
+        a_list_without_end_is_a_problem_not_a_wait,
+        files_override_the_environment_in_their_order,
+        problems_of_environment_files_are_found,
+    };
 
-    tcase_add_checked_fixture(tcase, config_test_enter, config_test_leave);
-    tcase_add_test(tcase, unknown_words_are_problems_with_the_nearest_one);
-    tcase_add_test(tcase, all_problems_of_all_files_come_in_one_run);
-    tcase_add_test(tcase, values_that_are_none_are_problems_of_one_key);
-    tcase_add_test(tcase, quoted_values_can_neither_flood_nor_steer_the_terminal);
-    tcase_add_test(tcase, a_text_that_is_cut_stays_valid);
-    tcase_add_test(tcase, files_that_cannot_be_read_are_problems);
-    tcase_add_test(tcase, the_program_must_exist_and_be_executable);
-    tcase_add_test(tcase, a_program_by_name_is_looked_for_on_the_path);
-    tcase_add_test(tcase, command_lines_that_cannot_be_run_are_problems);
-    tcase_add_test(tcase, each_slot_has_its_own_command_line);
-    tcase_add_test(tcase, users_and_groups_are_resolved_by_name_and_by_number);
-    tcase_add_test(tcase, unknown_users_and_groups_are_problems);
-    tcase_add_test(tcase, another_user_need_not_be_the_one_who_may_execute);
-    tcase_add_test(tcase, the_working_directory_must_be_one);
-    tcase_add_test(tcase, the_mailbox_is_rounded_up_and_bounds_what_is_inline);
-    tcase_add_test(tcase, an_empty_assignment_takes_a_key_back);
-    tcase_add_test(tcase, a_minimum_above_its_maximum_is_a_problem);
-    tcase_add_test(tcase, groups_start_after_groups_that_exist);
-    tcase_add_test(tcase, groups_that_wait_for_each_other_are_a_problem);
-    tcase_add_test(tcase, a_long_circle_is_told_in_short);
-    tcase_add_test(tcase, single_files_are_verified_by_their_kind);
-    tcase_add_test(tcase, an_exchange_may_not_share_its_name_with_a_group);
-    tcase_add_test(tcase, what_is_wrong_with_an_exchange_is_told);
-    tcase_add_test(tcase, a_list_without_end_is_a_problem_not_a_wait);
-    tcase_add_test(tcase, good_single_files_have_no_problems);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("check", config_test_enter, config_test_leave, tests, ELEMENTS(tests));
 }

@@ -6,6 +6,7 @@
 #include "supervisor/config/syntax/unitfile.h"
 #include "supervisor/event/event-id.h"
 #include "tests/unit/config-directory.h"
+#include "tests/unit/suite.h"
 #include <check.h>
 #include <limits.h>
 #include <stdio.h>
@@ -174,20 +175,13 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("config-documents");
-    TCase *tcase = tcase_create("config-documents");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    const TTest *const tests[] = {
+        fields_have_the_size_of_their_type,
+        the_examples_show_every_key_with_its_default,
+        the_uncommented_examples_are_valid_and_change_nothing,
+        the_manuals_tell_of_every_key,
+        the_catalog_explains_every_message_id,
+    };
 
-    tcase_add_checked_fixture(tcase, config_test_enter, config_test_leave);
-    tcase_add_test(tcase, fields_have_the_size_of_their_type);
-    tcase_add_test(tcase, the_examples_show_every_key_with_its_default);
-    tcase_add_test(tcase, the_uncommented_examples_are_valid_and_change_nothing);
-    tcase_add_test(tcase, the_manuals_tell_of_every_key);
-    tcase_add_test(tcase, the_catalog_explains_every_message_id);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("documents", config_test_enter, config_test_leave, tests, ELEMENTS(tests));
 }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+
+/* io.troupe.Actors: long lists, and changes of many things, over many turns of the loop. */
+
+#include "tests/unit/control/calls.h"
+#include "tests/unit/control/letters.h"
+
+START_TEST(four_thousand_actors_are_listed_over_many_turns)
+{
+    json_t *answer;
+    unsigned few;
+
+    few = turns_of(ACTORS("ListActors", "{\"limit\":1000}"), &answer);
+    json_decref(answer);
+    ck_assert_int_eq(group_resize(fake_group, 4096), 0);
+    ck_assert_uint_ge(turns_of(ACTORS("ListActors", "{\"limit\":1000}"), &answer), few + 4);
+    ck_assert_uint_eq(json_array_size(json_object_get(answer, "actors")), 1000);
+    ck_assert_int_gt(json_integer_value(json_object_get(answer, "next")), 0);
+    json_decref(answer);
+}
+END_TEST
+
+/* Asks, and gives the member of the reply; `*turns`: of the loop, until it came. */
+static json_int_t count_changes(const char *call, const char *member, unsigned *turns)
+{
+    json_int_t n;
+    json_t *reply;
+
+    *turns = turns_of(call, &reply);
+    n = json_integer_value(json_object_get(reply, member));
+    json_decref(reply);
+    return n;
+}
+
+START_TEST(dead_letters_are_purged_over_many_turns)
+{
+    unsigned turns;
+
+    add_letters(DEAD_GONE, MANY);
+    add_letters(DEAD_ERROR, 1);
+    ck_assert_int_eq(
+        count_changes(ACTORS("Purge", "{\"filter\":{\"queue\":\"errors\"}}"), "purged", &turns), 1);
+    ck_assert_uint_ge(turns, MANY / PER_TURN);
+    ck_assert_int_eq(count_changes(ACTORS("Purge", "{\"filter\":{}}"), "purged", &turns), MANY);
+    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
+}
+END_TEST
+
+START_TEST(dead_letters_are_requeued_over_many_turns_and_once_each)
+{
+    unsigned turns;
+
+    add_letters(DEAD_GONE, MANY);
+    ck_assert_int_eq(count_changes(ACTORS("Requeue", "{\"filter\":{}}"), "failed", &turns), MANY);
+    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
+    ck_assert_int_eq(
+        count_changes(ACTORS("Requeue", "{\"filter\":{},\"to\":\"test\"}"), "requeued", &turns),
+        MANY);
+    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
+}
+END_TEST
+
+START_TEST(timers_of_one_type_are_cancelled_over_many_turns)
+{
+    unsigned turns;
+
+    for (int i = 0; i < MANY; i++)
+        check_done(ACTORS("Schedule", "{\"to\":\"test\",\"delay_usec\":3600000000}"));
+    ck_assert_int_eq(
+        count_changes(ACTORS("Unschedule", "{\"to\":\"test\",\"type\":\"\"}"), "cancelled", &turns),
+        MANY);
+    ck_assert_uint_gt(turns, 1); /* how many is a matter of time */
+}
+END_TEST
+
+START_TEST(a_oneway_purge_is_carried_out)
+{
+    add_letters(DEAD_GONE, MANY);
+    fake_send(client, ONEWAY("io.troupe.Actors.Purge", "{\"filter\":{}}"));
+    check_done(SUPERVISOR("GetInfo", "{}"));
+    ck_assert_ptr_null(dead_letter_find(&fake_parts.messages.dead_letters, MANY));
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        four_thousand_actors_are_listed_over_many_turns,
+        dead_letters_are_purged_over_many_turns,
+        dead_letters_are_requeued_over_many_turns_and_once_each,
+        timers_of_one_type_are_cancelled_over_many_turns,
+        a_oneway_purge_is_carried_out,
+    };
+
+    return suite_run("control-actors", connect_client, disconnect_client, tests, ELEMENTS(tests));
+}

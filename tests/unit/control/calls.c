@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/control/calls.h"
+
+#include <string.h>
+
+struct fake_client *client;
+
+void connect_client(void)
+{
+    fake_setup();
+    client = fake_connect();
+}
+
+void disconnect_client(void)
+{
+    fake_disconnect(client);
+    fake_teardown();
+}
+
+json_t *parameters_of(json_t *answer)
+{
+    json_t *parameters;
+
+    ck_assert_ptr_nonnull(answer);
+    ck_assert_msg(!json_object_get(answer, "error"), "refused: %s",
+                  json_string_value(json_object_get(answer, "error")));
+    parameters = json_incref(json_object_get(answer, "parameters"));
+    json_decref(answer);
+    return parameters;
+}
+
+json_t *ask(const char *text)
+{
+    return parameters_of(fake_ask(client, text));
+}
+
+const char *string(json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+void check_refused(const char *error, const char *key, const char *value, const char *text)
+{
+    json_t *parameters = fake_refused(client, error, text);
+
+    if (key)
+        ck_assert_str_eq(string(parameters, key), value);
+    json_decref(parameters);
+}
+
+void check_refused_next(const char *error, const char *key, const char *value)
+{
+    json_t *answer = fake_receive(client);
+
+    ck_assert_str_eq(strrchr(string(answer, "error"), '.') + 1, error);
+    ck_assert_str_eq(string(json_object_get(answer, "parameters"), key), value);
+    json_decref(answer);
+}
+
+void check_done(const char *text)
+{
+    json_decref(ask(text));
+}
+
+static unsigned n_turns;
+static struct loop_deferred turn;
+
+static void on_turn(struct loop_deferred *deferred)
+{
+    n_turns++;
+    loop_defer(fake_parts.loop, deferred);
+}
+
+void count_turns(void)
+{
+    n_turns = 0;
+    loop_deferred_init(&turn, on_turn);
+    loop_defer(fake_parts.loop, &turn);
+}
+
+unsigned counted_turns(void)
+{
+    loop_undefer(&turn);
+    return n_turns;
+}
+
+unsigned turns_of(const char *text, json_t **ret)
+{
+    count_turns();
+    *ret = ask(text);
+    return counted_turns();
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * For tests of the methods: calls from one client to the socket of fake-client.h.
+ */
+
+#include "tests/unit/fake-client.h"
+#include "tests/unit/suite.h"
+
+#define CALL(method, parameters)     "{\"method\":\"" method "\",\"parameters\":" parameters "}"
+#define SUPERVISOR(name, parameters) CALL("io.troupe.Supervisor." name, parameters)
+#define JOBS(name, parameters)       CALL("io.troupe.Jobs." name, parameters)
+#define ACTORS(name, parameters)     CALL("io.troupe.Actors." name, parameters)
+#define MORE(method, parameters)                                                                   \
+    "{\"method\":\"" method "\",\"more\":true,\"parameters\":" parameters "}"
+#define ONEWAY(method, parameters)                                                                 \
+    "{\"method\":\"" method "\",\"oneway\":true,\"parameters\":" parameters "}"
+
+#define TEXT_OF(number) #number
+#define TEXT(number)    TEXT_OF(number)
+
+/* The client that calls; connected before each test. */
+extern struct fake_client *client;
+
+/* Fixtures. */
+void connect_client(void);
+void disconnect_client(void);
+
+/* The parameters of a reply that must not be an error. Takes over `answer`; the result is owned. */
+json_t *parameters_of(json_t *answer);
+json_t *ask(const char *text);
+void check_done(const char *text);
+
+/* Expects an error (last part of its name), and one of its fields; `key` NULL = any. */
+void check_refused(const char *error, const char *key, const char *value, const char *text);
+/* The same for a call that was sent before. */
+void check_refused_next(const char *error, const char *key, const char *value);
+
+const char *string(json_t *object, const char *key);
+
+/* Counts the turns of the loop. */
+void count_turns(void);
+unsigned counted_turns(void);
+
+/* The turns of the loop until the reply comes. */
+unsigned turns_of(const char *text, json_t **ret);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+
+/* io.troupe.Jobs. */
+
+#include "shared/ring/memory.h"
+#include "tests/unit/control/calls.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const char *job_state(json_t *parameters)
+{
+    return string(json_object_get(parameters, "job"), "state");
+}
+
+START_TEST(a_job_is_created_shown_listed_and_cancelled)
+{
+    json_t *answer = ask(JOBS("Create", "{\"group\":\"test\",\"options\":{\"id\":\"a\","
+                                        "\"max_retries\":0}}"));
+
+    ck_assert_str_eq(string(answer, "id"), "a");
+    json_decref(answer);
+    answer = ask(JOBS("Get", "{\"id\":\"a\"}"));
+    ck_assert_str_eq(job_state(answer), "queued");
+    json_decref(answer);
+    answer = ask(JOBS("List", "{\"group\":\"test\"}"));
+    ck_assert_uint_eq(json_array_size(json_object_get(answer, "jobs")), 1);
+    json_decref(answer);
+    check_refused("JobExists", "id", "a",
+                  JOBS("Create", "{\"group\":\"test\",\"options\":{\"id\":\"a\"}}"));
+    check_done(JOBS("Cancel", "{\"id\":\"a\"}"));
+    check_refused("AlreadyEnded", "state", "cancelled", JOBS("Cancel", "{\"id\":\"a\"}"));
+    check_refused("NoSuchJob", "id", "b", JOBS("Cancel", "{\"id\":\"b\"}"));
+}
+END_TEST
+
+START_TEST(wrong_jobs_are_refused_with_what_is_wrong)
+{
+    check_refused("NoSuchGroup", "nearest", "test", JOBS("Create", "{\"group\":\"tests\"}"));
+    check_refused("BadId", "id", "",
+                  JOBS("Create", "{\"group\":\"test\",\"options\":{\"id\":\"\"}}"));
+    check_refused("BadOption", "option", "max_retries",
+                  JOBS("Create", "{\"group\":\"test\",\"options\":{\"max_retries\":-1}}"));
+    check_refused("BadOption", "option", "backoff_min_usec",
+                  JOBS("Create", "{\"group\":\"test\",\"options\":{\"backoff_min_usec\":2,"
+                                 "\"backoff_max_usec\":1}}"));
+    check_refused("InvalidParameter", "parameter", "retries",
+                  JOBS("Create", "{\"group\":\"test\",\"options\":{\"retries\":1}}"));
+    check_refused(
+        "BadOption", "option", "encoding",
+        JOBS("Do", "{\"group\":\"test\",\"payload\":{\"encoding\":\"hex\",\"data\":\"\"}}"));
+    check_refused(
+        "BadPayload", NULL, NULL,
+        JOBS("Do", "{\"group\":\"test\",\"payload\":{\"encoding\":\"base64\",\"data\":\"A\"}}"));
+    check_refused("BadOption", "option", "limit", JOBS("List", "{\"limit\":0}"));
+    check_refused("BadOption", "option", "cursor", JOBS("List", "{\"cursor\":-1}"));
+    ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 0);
+}
+END_TEST
+
+START_TEST(a_full_queue_is_busy)
+{
+    json_t *parameters;
+
+    for (unsigned i = 0; i < 3; i++)
+        check_done(JOBS("Create", "{\"group\":\"test\"}"));
+    parameters = fake_refused(client, "Busy", JOBS("Create", "{\"group\":\"test\"}"));
+    ck_assert_int_eq(json_integer_value(json_object_get(parameters, "queued")), 3);
+    ck_assert_int_eq(json_integer_value(json_object_get(parameters, "maximum")), 3);
+    json_decref(parameters);
+}
+END_TEST
+
+START_TEST(payloads_arrive_decoded)
+{
+    struct job *job;
+
+    check_done(JOBS("Create", "{\"group\":\"test\",\"payload\":{\"encoding\":\"base64\","
+                              "\"data\":\"AAEC/w==\"}}"));
+    job = queue_first(&fake_group->cell->queue);
+    ck_assert_uint_eq(job->payload.size, 4);
+    ck_assert_mem_eq(payload_data(&job->payload), "\0\1\2\xff", 4);
+}
+END_TEST
+
+static void cancel_elsewhere(const char *text)
+{
+    struct fake_client *other = fake_connect();
+
+    json_decref(parameters_of(fake_ask(other, text)));
+    fake_disconnect(other);
+}
+
+START_TEST(do_answers_when_the_job_has_ended_and_the_next_call_waits)
+{
+    json_t *answer;
+
+    fake_send(client, JOBS("Do", "{\"group\":\"test\",\"options\":{\"id\":\"d\"}}"));
+    fake_send(client, SUPERVISOR("GetInfo", "{}"));
+    fake_settle();
+    cancel_elsewhere(JOBS("Cancel", "{\"id\":\"d\"}"));
+    answer = parameters_of(fake_receive(client));
+    ck_assert_str_eq(job_state(answer), "cancelled");
+    json_decref(answer);
+    answer = parameters_of(fake_receive(client));
+    ck_assert_str_eq(string(answer, "state"), "running");
+    json_decref(answer);
+    check_refused("NoSuchJob", "id", "d", JOBS("Get", "{\"id\":\"d\"}"));
+}
+END_TEST
+
+START_TEST(do_and_get_with_more_begin_with_the_state_as_it_is)
+{
+    struct fake_client *second = fake_connect();
+    json_t *answer;
+
+    answer = fake_ask(client,
+                      MORE("io.troupe.Jobs.Do", "{\"group\":\"test\",\"options\":{\"id\":\"d\"}}"));
+    ck_assert(json_is_true(json_object_get(answer, "continues")));
+    ck_assert_str_eq(job_state(json_object_get(answer, "parameters")), "queued");
+    json_decref(answer);
+    answer = fake_ask(second, MORE("io.troupe.Jobs.Get", "{\"id\":\"d\"}"));
+    ck_assert(json_is_true(json_object_get(answer, "continues")));
+    json_decref(answer);
+    cancel_elsewhere(JOBS("Cancel", "{\"id\":\"d\"}"));
+    for (unsigned i = 0; i < 2; i++) {
+        answer = fake_receive(i == 0 ? client : second);
+        ck_assert_ptr_null(json_object_get(answer, "continues"));
+        ck_assert_str_eq(job_state(json_object_get(answer, "parameters")), "cancelled");
+        json_decref(answer);
+    }
+    fake_disconnect(second);
+}
+END_TEST
+
+START_TEST(a_job_goes_on_without_those_who_wait_for_it)
+{
+    struct fake_client *asker = fake_connect(), *waiter = fake_connect();
+    struct job *job;
+
+    fake_send(asker, JOBS("Do", "{\"group\":\"test\",\"options\":{\"id\":\"d\"}}"));
+    fake_settle();
+    fake_send(waiter, JOBS("Wait", "{\"id\":\"d\"}"));
+    fake_settle();
+    job = queue_first(&fake_group->cell->queue);
+    ck_assert(!list_empty(&job->waiters));
+    fake_disconnect(asker);
+    fake_disconnect(waiter);
+    check_done(SUPERVISOR("GetInfo", "{}"));
+    fake_settle();
+    ck_assert(list_empty(&job->waiters));
+    ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 1);
+    ck_assert_uint_eq(control_n_clients(fake_control), 1);
+}
+END_TEST
+
+START_TEST(a_oneway_do_is_carried_out_and_holds_nobody_up)
+{
+    json_t *answer;
+
+    fake_send(client,
+              ONEWAY("io.troupe.Jobs.Do", "{\"group\":\"test\",\"options\":{\"id\":\"o\"}}"));
+    fake_send(client, ONEWAY("io.troupe.Jobs.Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
+    fake_send(client, ONEWAY("io.troupe.Supervisor.Watch", "{}"));
+    check_done(SUPERVISOR("GetInfo", "{}"));
+    ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 1);
+    answer = ask(JOBS("Cancel", "{\"id\":\"o\"}"));
+    ck_assert_uint_eq(json_object_size(answer), 0);
+    ck_assert_uint_eq(client->size, 0);
+    json_decref(answer);
+}
+END_TEST
+
+START_TEST(attaching_gives_descriptors_once)
+{
+    json_t *answer = ask(JOBS("Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
+
+    ck_assert_int_eq(json_integer_value(json_object_get(answer, "descriptors")), client->n_fds);
+    ck_assert(client->n_fds == 4 || client->n_fds == 5);
+    json_decref(answer);
+    check_refused("AlreadyAttached", NULL, NULL,
+                  JOBS("Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
+    answer = fake_refused(client, "BadVersion", JOBS("Attach", "{\"version\":99}"));
+    ck_assert_int_eq(json_integer_value(json_object_get(answer, "supported")), MEMORY_VERSION);
+    json_decref(answer);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        a_job_is_created_shown_listed_and_cancelled,
+        wrong_jobs_are_refused_with_what_is_wrong,
+        a_full_queue_is_busy,
+        payloads_arrive_decoded,
+        do_answers_when_the_job_has_ended_and_the_next_call_waits,
+        do_and_get_with_more_begin_with_the_state_as_it_is,
+        a_job_goes_on_without_those_who_wait_for_it,
+        a_oneway_do_is_carried_out_and_holds_nobody_up,
+        attaching_gives_descriptors_once,
+    };
+
+    return suite_run("control-jobs", connect_client, disconnect_client, tests, ELEMENTS(tests));
+}

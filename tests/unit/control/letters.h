@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "supervisor/message/dead-letter/dead-letter.h"
+
+/* The items of a test's list. */
+#define MANY 3000
+/* Things that are looked at in a turn, at most: two rounds of four parts of 256. */
+#define PER_TURN 2048
+
+/* Adds `n` dead letters without bounds. */
+void add_letters(enum dead_letter_reason reason, int n);

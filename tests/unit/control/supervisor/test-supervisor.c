@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+
+/* io.troupe.Supervisor: status, changes, and waiting for them. */
+
+#include "supervisor/pool/slot/slot.h"
+#include "tests/unit/control/calls.h"
+#include <string.h>
+#include <sys/socket.h>
+
+START_TEST(status_shows_groups_and_workers)
+{
+    json_t *answer = ask(SUPERVISOR("GetStatus", "{\"target\":\"test/1\"}"));
+    json_t *group = json_array_get(json_object_get(answer, "groups"), 0);
+    json_t *workers = json_object_get(group, "workers");
+
+    ck_assert_str_eq(string(group, "name"), "test");
+    ck_assert_str_eq(string(group, "state"), "stopped");
+    ck_assert_int_eq(json_integer_value(json_object_get(group, "size")), 2);
+    ck_assert_uint_eq(json_array_size(workers), 1);
+    ck_assert_str_eq(string(json_array_get(workers, 0), "name"), "test/1");
+    json_decref(answer);
+}
+END_TEST
+
+START_TEST(unknown_targets_are_refused_with_the_nearest)
+{
+    check_refused("NoSuchTarget", "nearest", "test",
+                  SUPERVISOR("GetStatus", "{\"target\":\"tset\"}"));
+    check_refused("NoSuchTarget", "target", "test/2",
+                  SUPERVISOR("Stop", "{\"target\":\"test/2\"}"));
+    check_refused("NoSuchTarget", "target", "q", SUPERVISOR("Watch", "{\"target\":\"q\"}"));
+    check_refused("BadOption", "option", "target", SUPERVISOR("Pause", "{\"target\":\"test/0\"}"));
+}
+END_TEST
+
+START_TEST(pause_and_resume_are_events_that_watchers_see)
+{
+    struct fake_client *watcher = fake_connect(), *other = fake_connect();
+    json_t *answer, *event;
+
+    fake_send(other, MORE("io.troupe.Supervisor.Watch", "{\"target\":\"test/0\"}"));
+    fake_send(watcher, MORE("io.troupe.Supervisor.Watch", "{\"target\":\"test\"}"));
+    fake_settle();
+    check_done(SUPERVISOR("Pause", "{\"target\":\"test\"}"));
+    answer = fake_receive(watcher);
+    ck_assert(json_is_true(json_object_get(answer, "continues")));
+    event = json_array_get(json_object_get(json_object_get(answer, "parameters"), "events"), 0);
+    ck_assert_str_eq(string(event, "type"), "group.paused");
+    ck_assert_str_eq(string(event, "group"), "test");
+    json_decref(answer);
+    check_done(SUPERVISOR("Resume", "{\"target\":\"test\"}"));
+    ck_assert_int_eq(recv(other->fd, &(char){0}, 1, MSG_DONTWAIT), -1);
+    fake_disconnect(other);
+    fake_disconnect(watcher);
+    fake_settle();
+    check_done(
+        SUPERVISOR("Pause", "{\"target\":\"test\"}")); /* the watcher that is gone is forgotten */
+
+    answer = ask(SUPERVISOR("Watch", "{\"target\":\"test\"}"));
+    ck_assert_uint_eq(json_array_size(json_object_get(answer, "events")), 3);
+    json_decref(answer);
+    answer = ask(SUPERVISOR("Watch", "{\"target\":\"test/0\"}"));
+    ck_assert_uint_eq(json_array_size(json_object_get(answer, "events")), 0);
+    json_decref(answer);
+}
+END_TEST
+
+START_TEST(kept_events_are_replayed_before_new_ones)
+{
+    json_t *answer;
+
+    check_done(SUPERVISOR("Pause", "{\"target\":\"test\"}"));
+    answer = fake_ask(client, MORE("io.troupe.Supervisor.Watch", "{\"replay\":true}"));
+    ck_assert(json_is_true(json_object_get(answer, "continues")));
+    ck_assert_uint_eq(
+        json_array_size(json_object_get(json_object_get(answer, "parameters"), "events")), 1);
+    json_decref(answer);
+}
+END_TEST
+
+START_TEST(resizing_tells_the_old_size_and_waits_for_the_new_one)
+{
+    json_t *answer = ask(SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":5,\"wait\":true}"));
+
+    ck_assert_int_eq(json_integer_value(json_object_get(answer, "old_size")), 2);
+    json_decref(answer);
+    answer = ask(SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":1,\"wait\":true}"));
+    ck_assert_int_eq(json_integer_value(json_object_get(answer, "old_size")), 5);
+    json_decref(answer);
+    ck_assert_uint_eq(fake_group->cell->pool.n_slots, 1);
+    answer =
+        fake_refused(client, "BadSize", SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":0}"));
+    ck_assert_int_eq(json_integer_value(json_object_get(answer, "minimum")), 1);
+    json_decref(answer);
+}
+END_TEST
+
+/* The last event comes before the pool lets go of the slot: looking only once would be once too
+ * early. */
+START_TEST(shrinking_is_complete_when_the_surplus_worker_is_gone)
+{
+    struct cell *cell = fake_group->cell;
+    struct slot *last = cell->pool.slots[1];
+
+    last->state = LIFECYCLE_KILLING;
+    fake_send(client, SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":1,\"wait\":true}"));
+    fake_settle();
+    ck_assert_int_eq(recv(client->fd, &(char){0}, 1, MSG_DONTWAIT | MSG_PEEK), -1);
+    last->state = LIFECYCLE_STOPPED;
+    event_emit(&fake_parts.events,
+               (struct event){.level = LOG_LEVEL_INFO, .type = "worker.stopped", .message = ""});
+    cell->pool.handler->wake(&cell->pool);
+    json_decref(parameters_of(fake_receive(client)));
+    ck_assert_uint_eq(cell->pool.n_slots, 1);
+}
+END_TEST
+
+START_TEST(waiting_for_what_will_not_be_ends_with_what_is_in_the_way)
+{
+    struct slot *slot = fake_group->cell->pool.slots[0];
+
+    slot->state = LIFECYCLE_KILLING;
+    fake_send(client, SUPERVISOR("Start", "{\"target\":\"test/0\",\"wait\":true}"));
+    fake_settle();
+    slot->restart_asked = slot->wanted = false;
+    slot->state = LIFECYCLE_FAILED;
+    event_emit(&fake_parts.events,
+               (struct event){.level = LOG_LEVEL_INFO, .type = "worker.failed", .message = ""});
+    check_refused_next("NotReached", "state", "failed");
+}
+END_TEST
+
+START_TEST(waiting_for_what_is_so_already_is_short)
+{
+    check_done(SUPERVISOR("Stop", "{\"target\":\"test\",\"wait\":true}"));
+    check_done(SUPERVISOR("Stop", "{\"target\":\"test/1\",\"wait\":true}"));
+}
+END_TEST
+
+START_TEST(nothing_is_begun_while_it_stops)
+{
+    fake_parts.control.state = CONTROL_STOPPING;
+    check_refused("Stopping", NULL, NULL, SUPERVISOR("Start", "{\"target\":\"test\"}"));
+    check_refused("Stopping", NULL, NULL, SUPERVISOR("Reload", "{}"));
+    check_refused("Stopping", NULL, NULL, JOBS("Create", "{\"group\":\"test\"}"));
+    check_refused("Stopping", NULL, NULL, JOBS("Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
+}
+END_TEST
+
+/* ---- long replies ---- */
+
+START_TEST(the_status_of_four_thousand_workers_is_written_over_many_turns)
+{
+    json_t *two, *many, *workers;
+    unsigned few;
+
+    few = turns_of(SUPERVISOR("GetStatus", "{}"), &two);
+    ck_assert_int_eq(group_resize(fake_group, 4096), 0);
+    ck_assert_uint_ge(turns_of(SUPERVISOR("GetStatus", "{}"), &many), few + 8);
+    workers = json_object_get(json_array_get(json_object_get(many, "groups"), 0), "workers");
+    ck_assert_uint_eq(json_array_size(workers), 4096);
+    json_decref(two);
+    json_decref(many);
+}
+END_TEST
+
+/* How many replies, and how many workers in them. */
+static void count_parts(size_t *ret_replies, size_t *ret_workers)
+{
+    bool more = true;
+
+    *ret_replies = *ret_workers = 0;
+    while (more) {
+        json_t *reply = fake_receive(client), *parameters, *groups;
+
+        more = json_is_true(json_object_get(reply, "continues"));
+        parameters = parameters_of(reply);
+        groups = json_object_get(parameters, "groups");
+        (*ret_replies)++;
+        for (size_t i = 0; i < json_array_size(groups); i++)
+            *ret_workers += json_array_size(json_object_get(json_array_get(groups, i), "workers"));
+        json_decref(parameters);
+    }
+}
+
+START_TEST(with_more_a_status_comes_in_replies_that_leave_nothing_out)
+{
+    size_t replies, workers;
+
+    ck_assert_int_eq(group_resize(fake_group, 4096), 0);
+    fake_send(client, MORE("io.troupe.Supervisor.GetStatus", "{}"));
+    count_parts(&replies, &workers);
+    ck_assert_uint_eq(workers, 4096);
+    ck_assert_uint_ge(replies, 20);
+}
+END_TEST
+
+START_TEST(a_group_that_goes_in_the_middle_of_its_status_ends_it_well)
+{
+    size_t replies, workers;
+
+    ck_assert_int_eq(group_resize(fake_group, 4096), 0);
+    fake_send(client, MORE("io.troupe.Supervisor.GetStatus", "{}"));
+    json_decref(fake_receive(client));
+    registry_remove(&fake_parts.registry, fake_group);
+    count_parts(&replies, &workers);
+    ck_assert_uint_lt(workers, 4096);
+    ck_assert_int_eq(registry_add(&fake_parts.registry, fake_group), 0);
+    json_decref(ask(SUPERVISOR("GetInfo", "{}")));
+}
+END_TEST
+
+START_TEST(who_goes_in_the_middle_of_a_long_answer_leaves_nothing_behind)
+{
+    struct fake_client *other = fake_connect();
+
+    ck_assert_int_eq(group_resize(fake_group, 4096), 0);
+    fake_send(other, MORE("io.troupe.Supervisor.GetStatus", "{}"));
+    json_decref(fake_receive(other));
+    fake_disconnect(other);
+    json_decref(ask(SUPERVISOR("GetInfo", "{}")));
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        status_shows_groups_and_workers,
+        unknown_targets_are_refused_with_the_nearest,
+        pause_and_resume_are_events_that_watchers_see,
+        kept_events_are_replayed_before_new_ones,
+        resizing_tells_the_old_size_and_waits_for_the_new_one,
+        shrinking_is_complete_when_the_surplus_worker_is_gone,
+        waiting_for_what_will_not_be_ends_with_what_is_in_the_way,
+        waiting_for_what_is_so_already_is_short,
+        nothing_is_begun_while_it_stops,
+        the_status_of_four_thousand_workers_is_written_over_many_turns,
+        with_more_a_status_comes_in_replies_that_leave_nothing_out,
+        a_group_that_goes_in_the_middle_of_its_status_ends_it_well,
+        who_goes_in_the_middle_of_a_long_answer_leaves_nothing_behind,
+    };
+
+    return suite_run("control-supervisor", connect_client, disconnect_client, tests,
+                     ELEMENTS(tests));
+}
