@@ -1,91 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/text/value.h"
 
-#include "shared/base/cleanup.h"
+#include "supervisor/config/syntax/values.h"
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
-struct unit {
-    const char *name;
-    usec_t usec;
-};
-
-static const struct unit units[] = {
-    {"us", 1},
-    {"usec", 1},
-    {"ms", USEC_PER_MSEC},
-    {"msec", USEC_PER_MSEC},
-    {"s", USEC_PER_SEC},
-    {"sec", USEC_PER_SEC},
-    {"second", USEC_PER_SEC},
-    {"seconds", USEC_PER_SEC},
-    {"m", 60 * USEC_PER_SEC},
-    {"min", 60 * USEC_PER_SEC},
-    {"minute", 60 * USEC_PER_SEC},
-    {"minutes", 60 * USEC_PER_SEC},
-    {"h", 3600 * USEC_PER_SEC},
-    {"hr", 3600 * USEC_PER_SEC},
-    {"hour", 3600 * USEC_PER_SEC},
-    {"hours", 3600 * USEC_PER_SEC},
-    {"d", 86400 * USEC_PER_SEC},
-    {"day", 86400 * USEC_PER_SEC},
-    {"days", 86400 * USEC_PER_SEC},
-    {"w", 7 * (86400 * USEC_PER_SEC)},
-    {"week", 7 * (86400 * USEC_PER_SEC)},
-    {"weeks", 7 * (86400 * USEC_PER_SEC)},
-};
-
-static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
-
-/* Returns 0 if there is no such unit. */
-static usec_t unit_usec(const char *name, size_t length)
-{
-    for (size_t i = 0; i < ELEMENTS(units); i++)
-        if (strlen(units[i].name) == length && memcmp(units[i].name, name, length) == 0)
-            return units[i].usec;
-    return 0;
-}
-
-/* Parses one part such as "1.5h" and moves `*text` behind it. */
-static int take_part(const char **text, double *total)
-{
-    size_t digits = strspn(*text, "0123456789."), length;
-    double value;
-    usec_t unit;
-    char *end;
-
-    if (digits == 0)
-        return -EINVAL;
-    value = strtod(*text, &end);
-    if (end != *text + digits)
-        return -EINVAL;
-    end += strspn(end, " ");
-    length = strspn(end, letters);
-    unit = length == 0 ? USEC_PER_SEC : unit_usec(end, length);
-    if (unit == 0)
-        return -EINVAL;
-    *total += value * (double)unit;
-    *text = end + length;
-    *text += strspn(*text, " ");
-    return 0;
-}
-
 int value_span(const char *text, usec_t *ret)
 {
-    double total = 0;
+    usec_t span;
 
-    text += strspn(text, " ");
-    if (strcmp(text, "infinity") == 0) {
-        *ret = USEC_INFINITY;
-        return 0;
-    }
-    do {
-        if (take_part(&text, &total) < 0)
-            return -EINVAL;
-    } while (*text != '\0');
-    if (total >= (double)INT64_MAX)
+    /* Spans become JSON integers, in which -1 stands for infinity. */
+    if (values_time(text, &span) != 0 || (span > INT64_MAX && span != USEC_INFINITY))
         return -EINVAL;
-    *ret = (usec_t)(total + 0.5);
+    *ret = span;
     return 0;
 }
 
@@ -112,10 +40,13 @@ int value_span_range(const char *text, usec_t *ret_min, usec_t *ret_max)
     return 0;
 }
 
+/* Whether the whole text has this format; clears `*ret` first. */
 static bool parse_time(const char *text, const char *format, struct tm *ret)
 {
-    const char *end = strptime(text, format, ret);
+    const char *end;
 
+    *ret = (struct tm){0};
+    end = strptime(text, format, ret);
     return end && *end == '\0';
 }
 
@@ -133,10 +64,31 @@ static int take_time(const struct tm *time, usec_t *ret)
     return 0;
 }
 
-int value_date(const char *text, usec_t now, usec_t *ret)
+/* The next time that the local clock shows this time of day. */
+static int take_time_of_day(const struct tm *time, usec_t now, usec_t *ret)
 {
     const time_t seconds = (time_t)(now / USEC_PER_SEC);
-    struct tm today, time = {0};
+    struct tm today;
+
+    if (!localtime_r(&seconds, &today))
+        return -EINVAL;
+    for (int days = 0; days <= 1; days++) {
+        struct tm copy = *time;
+
+        copy.tm_year = today.tm_year;
+        copy.tm_mon = today.tm_mon;
+        copy.tm_mday = today.tm_mday + days;
+        copy.tm_isdst = -1;
+        *ret = (usec_t)mktime(&copy) * USEC_PER_SEC;
+        if (*ret > now)
+            break;
+    }
+    return 0;
+}
+
+int value_date(const char *text, usec_t now, usec_t *ret)
+{
+    struct tm time;
     int64_t since;
 
     if (*text == '@') {
@@ -145,38 +97,18 @@ int value_date(const char *text, usec_t now, usec_t *ret)
         *ret = (usec_t)since * USEC_PER_SEC;
         return 0;
     }
-    if (parse_time(text, "%Y-%m-%d %H:%M:%S", &time))
+    if (parse_time(text, "%Y-%m-%d %H:%M:%S", &time) || parse_time(text, "%Y-%m-%d %H:%M", &time))
         return take_time(&time, ret);
-    time = (struct tm){0};
-    if (parse_time(text, "%Y-%m-%d %H:%M", &time))
-        return take_time(&time, ret);
-    time = (struct tm){0};
-    if (!localtime_r(&seconds, &today) ||
-        !(parse_time(text, "%H:%M:%S", &time) || parse_time(text, "%H:%M", &time)))
-        return -EINVAL;
-    today.tm_hour = time.tm_hour;
-    today.tm_min = time.tm_min;
-    today.tm_sec = time.tm_sec;
-    if (take_time(&today, ret) < 0)
-        return -EINVAL;
-    if (*ret > now)
-        return 0;
-    today.tm_mday++;
-    today.tm_isdst = -1;
-    *ret = (usec_t)mktime(&today) * USEC_PER_SEC;
-    return 0;
+    if (parse_time(text, "%H:%M:%S", &time) || parse_time(text, "%H:%M", &time))
+        return take_time_of_day(&time, now, ret);
+    return -EINVAL;
 }
 
 int value_number(const char *text, int64_t minimum, int64_t maximum, int64_t *ret)
 {
-    long long value;
-    char *end;
+    int64_t value;
 
-    if (*text == '\0' || *text == ' ')
-        return -EINVAL;
-    errno = 0;
-    value = strtoll(text, &end, 10);
-    if (errno != 0 || *end != '\0' || value < minimum || value > maximum)
+    if (values_integer(text, &value) != 0 || value < minimum || value > maximum)
         return -EINVAL;
     *ret = value;
     return 0;
