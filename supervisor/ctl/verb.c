@@ -301,17 +301,14 @@ const size_t n_verbs = ELEMENTS(verb_table);
 
 const struct verb *verb_find(const char *name)
 {
-    const char *names[ELEMENTS(verb_table) + 1] = {NULL}, *nearest;
+    const char *names[ELEMENTS(verb_table) + 1] = {NULL};
 
     for (size_t i = 0; i < n_verbs; i++) {
         if (strcmp(verb_table[i].name, name) == 0)
             return &verb_table[i];
         names[i] = verb_table[i].name;
     }
-    nearest = suggest_nearest(name, names);
-    if (nearest)
-        complain_nearest(nearest, "unknown verb '%s'", name);
-    else
-        complain("unknown verb '%s'; 'troupectl help' lists them", name);
+    complain_unknown(suggest_nearest(name, names), "; 'troupectl help' lists them",
+                     "unknown verb '%s'", name);
     return NULL;
 }

@@ -1,102 +1,64 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Explains errors that any call may return: of the connection, its limits, and the supervisor. */
+/* Explains why a connection could not be made, or broke. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/ctl/call/explain-private.h"
+#include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/command/exit-status.h"
 #include "supervisor/ctl/text/complain.h"
-#include "supervisor/ctl/text/field.h"
-#include "supervisor/ctl/text/format.h"
+#include <string.h>
 
-static int too_many_clients(const json_t *p)
-{
-    complain("the supervisor has %lld clients already, no more are let in (ClientsMax=)",
-             (long long)field_int(p, "maximum"));
-    return EXIT_BUSY;
-}
+#define IS_IT_RUNNING "; is trouped running? See 'systemctl status trouped'"
 
-static int bad_version(const json_t *p)
-{
-    complain("the supervisor speaks version %lld, this program version %lld: one of them is old",
-             (long long)field_int(p, "supported"), (long long)field_int(p, "version"));
-    return EXIT_FAILED;
-}
-
-static int too_large(const json_t *p)
-{
-    complain("a request or its answer is larger than %s: ask for less at a time",
-             BYTES(field_count(p, "maximum")));
-    return EXIT_FAILED;
-}
-
-static int too_slow(const json_t *p)
-{
-    complain("more than %s of answers were waiting to be read: the supervisor has hung up",
-             BYTES(field_count(p, "maximum")));
-    return EXIT_FAILED;
-}
-
-static int internal(const json_t *p)
-{
-    complain("the supervisor could not do it, it is short of something: %s",
-             field_text(p, "message"));
-    return EXIT_FAILED;
-}
-
-static int already_attached(const json_t *p)
-{
-    (void)p;
-    complain("this connection has its shared memory already");
-    return EXIT_FAILED;
-}
-
-const struct explanation explain_connection[] = {
-    {"TooManyClients", too_many_clients},
-    {"BadVersion", bad_version},
-    {"AlreadyAttached", already_attached},
-    {"TooLarge", too_large},
-    {"TooSlow", too_slow},
-    {"Internal", internal},
+static const struct reason {
+    int error;
+    int status;
+    const char *text;
+    const char *rest; /* follows after the path of the socket; NULL = neither */
+} connect_reasons[] = {
+    {-ENOENT, EXIT_UNREACHABLE, "no supervisor at ", ": there is no such socket" IS_IT_RUNNING},
+    {-ECONNREFUSED, EXIT_UNREACHABLE, "no supervisor at ", ": nothing listens there" IS_IT_RUNNING},
+    {-EACCES, EXIT_NOT_PERMITTED, "not permitted to open ",
+     ": see the mode of the socket and of its directory"},
+    {-EPERM, EXIT_NOT_PERMITTED,
+     "not permitted: creating jobs needs root, the supervisor's user or AdminGroup=", NULL},
+    {-EUSERS, EXIT_BUSY, "the supervisor accepts no further client (ClientsMax=)", NULL},
+    {-EAGAIN, EXIT_BUSY,
+     "the supervisor is short of memory or descriptors (LimitNOFILE=), try again", NULL},
+    {-ESHUTDOWN, EXIT_BUSY, "the supervisor is stopping and accepts nothing new", NULL},
+    {-EPROTO, EXIT_UNREACHABLE, "the program at ", " is not trouped, or has another version"},
+    {0, EXIT_UNREACHABLE, "cannot connect to ", ""},
 };
 
-const size_t n_explain_connection = ELEMENTS(explain_connection);
-
-/* ---- org.varlink.service ---- */
-
-/* Only about the type of a parameter: methods refuse bad values with errors of their own. */
-static int invalid_parameter(const json_t *p)
-{
-    complain("the supervisor does not take '%s' here: is it of another version than troupectl?",
-             field_text(p, "parameter"));
-    return EXIT_USAGE;
-}
-
-static int unknown_method(const json_t *p)
-{
-    complain("the program behind the socket does not know '%s': another version, or no trouped",
-             field_has(p, "method") ? field_text(p, "method") : field_text(p, "interface"));
-    return EXIT_FAILED;
-}
-
-static int permission_denied(const json_t *p)
-{
-    (void)p;
-    complain("not permitted by what answers at the socket");
-    return EXIT_NOT_PERMITTED;
-}
-
-static int expected_more(const json_t *p)
-{
-    (void)p;
-    complain("the supervisor answers this only with \"more\": another version?");
-    return EXIT_FAILED;
-}
-
-const struct explanation explain_service[] = {
-    {"InvalidParameter", invalid_parameter}, {"MethodNotFound", unknown_method},
-    {"InterfaceNotFound", unknown_method},   {"MethodNotImplemented", unknown_method},
-    {"PermissionDenied", permission_denied}, {"ExpectedMore", expected_more},
+static const struct reason broken_reasons[] = {
+    {-ECONNRESET, EXIT_UNREACHABLE, "the supervisor closed the connection, or is gone", NULL},
+    {-EPIPE, EXIT_UNREACHABLE, "the supervisor closed the connection, or is gone", NULL},
+    {-ETIMEDOUT, EXIT_TIMEOUT,
+     "no answer in time: the supervisor is busy, or hangs (--timeout waits longer)", NULL},
+    {-EPROTO, EXIT_UNREACHABLE,
+     "the answer does not follow the Varlink protocol: is it trouped at this socket?", NULL},
+    {-EMSGSIZE, EXIT_USAGE, "the request is larger than the supervisor accepts (1 MiB)", NULL},
+    {-ENOMEM, EXIT_FAILED, "out of memory", NULL},
+    {0, EXIT_UNREACHABLE, "the connection to the supervisor failed", NULL},
 };
 
-const size_t n_explain_service = ELEMENTS(explain_service);
+/* The last reason of a list is for all other errors. */
+static int explain(const struct reason *reason, const char *socket, int error)
+{
+    while (reason->error != error && reason->error != 0)
+        reason++;
+    complain("%s%s%s%s%s", reason->text, reason->rest ? socket : "",
+             reason->rest ? reason->rest : "", reason->error == 0 ? ": " : "",
+             reason->error == 0 ? strerror(-error) : "");
+    return reason->status;
+}
+
+int explain_connect(const char *socket, int error)
+{
+    return explain(connect_reasons, socket, error);
+}
+
+int explain_broken(int error)
+{
+    return explain(broken_reasons, "", error);
+}

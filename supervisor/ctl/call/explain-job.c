@@ -18,68 +18,52 @@
 /* Longer answers are cut. */
 #define ANSWER_MAX ((size_t)64 << 10)
 
-static int refused_status(int error)
-{
-    switch (error) {
-    case -EBUSY:
-    case -EEXIST:
-    case -ENOSPC:
-    case -ESHUTDOWN:
-    case -EUSERS:
-        return EXIT_BUSY;
-    case -ENOENT:
-        return EXIT_NOT_FOUND;
-    case -EINVAL:
-    case -EMSGSIZE:
-        return EXIT_USAGE;
-    case -EPERM:
-    case -EACCES:
-        return EXIT_NOT_PERMITTED;
-    default:
-        return EXIT_FAILED;
-    }
-}
+static const struct refusal {
+    int error;
+    int status;
+    const char *text; /* NULL = that of errno */
+} refusals[] = {
+    {-EBUSY, EXIT_BUSY, "its queue is full (QueueMax=, QueueMemoryMax=)"},
+    {-EEXIST, EXIT_BUSY, "a job with this id exists: it is live, or its result is still kept"},
+    {-ENOSPC, EXIT_BUSY, "no cell for another key (CellsMax=)"},
+    {-ESHUTDOWN, EXIT_BUSY, "the supervisor is stopping"},
+    {-EUSERS, EXIT_BUSY, NULL},
+    {-ENOENT, EXIT_NOT_FOUND, "the group no longer exists"},
+    {-EINVAL, EXIT_USAGE, "the id, the key or an option is missing or malformed"},
+    {-EMSGSIZE, EXIT_USAGE, "the payload is too large"},
+    {-EPERM, EXIT_NOT_PERMITTED, "creating jobs needs root, the supervisor's user or AdminGroup="},
+    {-EACCES, EXIT_NOT_PERMITTED, NULL},
+    {-EOPNOTSUPP, EXIT_FAILED,
+     "it is a plain service (Type=service), which has no queue and takes no jobs"},
+    {0, EXIT_FAILED, NULL},
+};
 
-static const char *refused_text(int error)
+static const struct refusal *find_refusal(int error)
 {
-    switch (error) {
-    case -EBUSY:
-        return "its queue is full (QueueMax=, QueueMemoryMax=)";
-    case -EEXIST:
-        return "a job of that id exists: it is live, or its result is still kept";
-    case -ENOENT:
-        return "there is no such group (any more)";
-    case -EINVAL:
-        return "the id, the key or an option is missing or malformed";
-    case -ENOSPC:
-        return "no cell for another key (CellsMax=)";
-    case -EMSGSIZE:
-        return "the payload is too large";
-    case -ESHUTDOWN:
-        return "the supervisor is stopping";
-    case -EOPNOTSUPP:
-        return "it is a plain service (Type=service), which has no queue and takes no jobs";
-    case -EPERM:
-        return "creating jobs needs root, the supervisor's user or AdminGroup=";
-    default:
-        return strerror(-error);
-    }
+    const struct refusal *refusal = refusals;
+
+    while (refusal->error != error && refusal->error != 0)
+        refusal++;
+    return refusal;
 }
 
 int explain_refused(const char *group, int error, const char *reason)
 {
+    const struct refusal *refusal = find_refusal(error);
+
     if (error == -EPIPE)
         return explain_broken(error);
-    complain("group '%s' refused the job: %s%s%s%s", group, refused_text(error),
-             *reason ? " (" : "", reason, *reason ? ")" : "");
-    return refused_status(error);
+    complain("group '%s' refused the job: %s%s%s%s", group,
+             refusal->text ? refusal->text : strerror(-error), *reason ? " (" : "", reason,
+             *reason ? ")" : "");
+    return refusal->status;
 }
 
 int explain_status(const struct troupe_result *result)
 {
     if (result->error == -EPIPE)
         return EXIT_UNREACHABLE;
-    return result->error < 0 ? refused_status(result->error) : EXIT_FAILED;
+    return result->error < 0 ? find_refusal(result->error)->status : EXIT_FAILED;
 }
 
 static const char *end_phrase(enum troupe_end end)

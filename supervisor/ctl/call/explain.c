@@ -2,63 +2,180 @@
 #include "supervisor/ctl/call/explain.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/ctl/call/explain-private.h"
 #include "supervisor/ctl/command/exit-status.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
-static int no_target(const json_t *p)
-{
-    const char *target = field_text(p, "target");
+struct explanation {
+    const char *error; /* without the interface: equal names mean the same in all of them */
+    int status;
+    /* {name} stands for that member; {name:count} and {name:bytes} format a number. */
+    const char *sentence;
+    const char *hint;   /* follows unless the reply suggests a similar name; NULL = none */
+    const char *member; /* the entry applies only to errors with this member; NULL = to all */
+};
 
-    if (field_has(p, "nearest"))
-        complain_nearest(field_text(p, "nearest"), "there is no group, cell or worker '%s'",
-                         target);
+/* clang-format off */
+static const struct explanation explanations[] = {
+    {"NoSuchTarget", .status = EXIT_NOT_FOUND,
+     "there is no group, cell or worker '{target}'", "; 'troupectl status' lists them"},
+    {"NoSuchGroup", .status = EXIT_NOT_FOUND,
+     "there is no group '{group}'", "; 'troupectl status' lists them"},
+    {"NoSuchJob", .status = EXIT_NOT_FOUND,
+     "there is no job '{id}': it never existed, or its result is no longer kept"},
+    {"NoSuchActor", .status = EXIT_NOT_FOUND,
+     "'{name}' is no actor: {reason}", .member = "reason"},
+    {"NoSuchActor", .status = EXIT_NOT_FOUND,
+     "there is no actor '{name}'", "; 'troupectl actors' lists them"},
+    {"NoSuchExchange", .status = EXIT_NOT_FOUND,
+     "there is no exchange '{name}'", "; 'troupectl exchanges' lists them"},
+    {"NoSuchTimer", .status = EXIT_NOT_FOUND,
+     "there is no timer {id}", "; 'troupectl timers' lists them"},
+    {"NoSuchDeadLetter", .status = EXIT_NOT_FOUND,
+     "there is no dead letter {id}",
+     "; 'troupectl dead-letters' and 'troupectl errors' list them"},
+    {"NotPermitted", .status = EXIT_NOT_PERMITTED, "not permitted: this needs {needed}"},
+    {"BadSize", .status = EXIT_USAGE,
+     "a pool of {size} workers is not possible; allowed: {minimum} to {maximum}"},
+    {"BadId", .status = EXIT_USAGE, "'{id}' cannot be a job's id; allowed: {allowed}"},
+    {"BadOption", .status = EXIT_USAGE, "'{option}' is missing or wrong; allowed: {allowed}"},
+    {"BadPayload", .status = EXIT_USAGE, "the supervisor refused the payload: {problem}"},
+    {"NotAnActor", .status = EXIT_FAILED,
+     "group '{group}' is a plain service (Type=service): it has no queue and takes no jobs"},
+    {"Busy", .status = EXIT_BUSY,
+     "the queue of group '{group}' is full: {queued:count} of {maximum:count} jobs "
+     "(QueueMax=, QueueMemoryMax=)"},
+    {"TooManyCells", .status = EXIT_BUSY,
+     "group '{group}' has no cell for another key: {maximum:count} is its limit (CellsMax=)"},
+    {"JobExists", .status = EXIT_BUSY,
+     "a job '{id}' exists: it is live, or its result is still kept"},
+    {"NameExists", .status = EXIT_BUSY,
+     "the name '{name}' is in use: groups, exchanges and actors share one name space"},
+    {"TooMany", .status = EXIT_BUSY, "there are too many {what} already"},
+    {"CancelAlreadyRequested", .status = EXIT_BUSY,
+     "cancellation of job '{id}' has already been requested"},
+    {"AlreadyEnded", .status = EXIT_FAILED, "job '{id}' has already ended: {state}"},
+    {"NotReached", .status = EXIT_FAILED,
+     "{target} will not get there: it is {state}",
+     "; see 'troupectl status' and 'troupectl deaths'"},
+    {"MailboxFull", .status = EXIT_BUSY,
+     "the mailbox of '{name}' is full (MailboxMax=, MailboxMemoryMax=): "
+     "the message is a dead letter"},
+    {"NoMatch", .status = EXIT_FAILED,
+     "exchange '{exchange}' has no subscription for this: the message is a dead letter"},
+    {"TimedOut", .status = EXIT_TIMEOUT, "nobody replied in time (--timeout)"},
+    {"Failed", .status = EXIT_FAILED, "no reply will come: {reason}"},
+    {"Declared", .status = EXIT_FAILED,
+     "exchange '{name}' is declared by a file: remove {name}.exchange and run 'troupectl reload'"},
+    {"NotRequeued", .status = EXIT_FAILED,
+     "dead letter {id} cannot be sent again and stays: {problem}"},
+
+    {"Stopping", .status = EXIT_BUSY, "the supervisor is stopping and accepts nothing new"},
+    {"TooManyClients", .status = EXIT_BUSY,
+     "the supervisor accepts no further client: {maximum:count} is its limit (ClientsMax=)"},
+    {"BadVersion", .status = EXIT_FAILED,
+     "the supervisor has version {supported} of the memory layout, this program {version}: "
+     "install both from the same release"},
+    {"AlreadyAttached", .status = EXIT_FAILED, "this connection already has its shared memory"},
+    {"TooLarge", .status = EXIT_FAILED,
+     "the request or its answer is larger than {maximum:bytes}: ask for less at a time"},
+    {"TooSlow", .status = EXIT_FAILED,
+     "the supervisor closed the connection: more than {maximum:bytes} of answers were not read"},
+    {"Internal", .status = EXIT_FAILED, "the supervisor lacks what it needs for this: {message}"},
+
+    /* org.varlink.service. Methods refuse bad values with errors of their own. */
+    {"InvalidParameter", .status = EXIT_USAGE,
+     "the supervisor does not accept '{parameter}' here: has it another version than troupectl?"},
+    {"MethodNotFound", .status = EXIT_FAILED,
+     "the program at the socket does not know '{method}': is it trouped, of this version?"},
+    {"MethodNotImplemented", .status = EXIT_FAILED,
+     "the program at the socket does not know '{method}': is it trouped, of this version?"},
+    {"InterfaceNotFound", .status = EXIT_FAILED,
+     "the program at the socket does not know '{interface}': is it trouped, of this version?"},
+    {"PermissionDenied", .status = EXIT_NOT_PERMITTED,
+     "not permitted by the program at the socket"},
+    {"ExpectedMore", .status = EXIT_FAILED,
+     "the supervisor answers this only with \"more\": has it another version than troupectl?"},
+};
+/* clang-format on */
+
+static void write_member(FILE *file, const json_t *parameters, const char *name, const char *format)
+{
+    if (strcmp(format, "count") == 0)
+        fputs(COUNT(field_count(parameters, name)), file);
+    else if (strcmp(format, "bytes") == 0)
+        fputs(BYTES(field_count(parameters, name)), file);
+    else if (json_is_integer(json_object_get(parameters, name)))
+        fprintf(file, "%lld", (long long)field_int(parameters, name));
     else
-        complain("there is no group, cell or worker '%s'; 'troupectl status' lists them", target);
-    return EXIT_NOT_FOUND;
+        fputs(field_text(parameters, name), file);
 }
 
-static int no_group(const json_t *p)
+static void write_sentence(FILE *file, const char *sentence, const json_t *parameters)
 {
-    const char *group = field_text(p, "group");
+    while (*sentence != '\0') {
+        const size_t plain = strcspn(sentence, "{");
+        char name[32], format[8] = "";
 
-    if (field_has(p, "nearest"))
-        complain_nearest(field_text(p, "nearest"), "there is no group '%s'", group);
-    else
-        complain("there is no group '%s'; 'troupectl status' lists them", group);
-    return EXIT_NOT_FOUND;
+        fwrite(sentence, 1, plain, file);
+        sentence += plain;
+        if (sscanf(sentence, "{%31[a-z_]:%7[a-z]", name, format) < 1)
+            break;
+        write_member(file, parameters, name, format);
+        sentence = strchr(sentence, '}') + 1;
+    }
 }
 
-static int no_job(const json_t *p)
+/* Turns "QueueTooLong" into "queue too long". */
+static void write_words(FILE *file, const char *name)
 {
-    complain("there is no job '%s' (any more): it never was, or its result is no longer kept",
-             field_text(p, "id"));
-    return EXIT_NOT_FOUND;
+    for (const char *at = name; *at != '\0'; at++) {
+        bool upper = *at >= 'A' && *at <= 'Z';
+
+        if (upper && at > name)
+            fputc(' ', file);
+        fputc(upper ? *at - 'A' + 'a' : *at, file);
+    }
 }
 
-static int not_permitted(const json_t *p)
+/* Writes an error of a newer supervisor: "queue too long: group a, maximum 5". */
+static void write_unknown(FILE *file, const char *name, const json_t *parameters)
 {
-    complain("not permitted: this needs %s", field_text(p, "needed"));
-    return EXIT_NOT_PERMITTED;
+    const char *separator = ": ", *key;
+    json_t *value;
+
+    fputs("the supervisor refused: ", file);
+    write_words(file, name);
+    json_object_foreach((json_t *)(uintptr_t)parameters, key, value)
+    {
+        if (!json_is_string(value) && !json_is_integer(value))
+            continue;
+        fprintf(file, "%s%s ", separator, key);
+        write_member(file, parameters, key, "");
+        separator = ", ";
+    }
 }
 
-static int bad_size(const json_t *p)
+static const struct explanation *find_explanation(const char *error, const char *name,
+                                                  const json_t *parameters)
 {
-    complain("a pool of %lld workers is not possible; allowed: %lld to %lld",
-             (long long)field_int(p, "size"), (long long)field_int(p, "minimum"),
-             (long long)field_int(p, "maximum"));
-    return EXIT_USAGE;
+    if (strncmp(error, "io.troupe.", 10) != 0 && strncmp(error, "org.varlink.service.", 20) != 0)
+        return NULL;
+    for (size_t i = 0; i < ELEMENTS(explanations); i++) {
+        const struct explanation *explanation = &explanations[i];
+
+        if (strcmp(name, explanation->error) == 0 &&
+            (!explanation->member || field_has(parameters, explanation->member)))
+            return explanation;
+    }
+    return NULL;
 }
 
-static int bad_configuration(const json_t *p)
+static int explain_configuration(const json_t *parameters)
 {
-    const json_t *problems = json_object_get(p, "problems");
+    const json_t *problems = json_object_get(parameters, "problems");
 
     for (size_t i = 0; i < json_array_size(problems); i++) {
         const char *problem = json_string_value(json_array_get(problems, i));
@@ -70,248 +187,24 @@ static int bad_configuration(const json_t *p)
     return EXIT_INVALID;
 }
 
-static int stopping(const json_t *p)
-{
-    (void)p;
-    complain("the supervisor is stopping and takes no orders any more");
-    return EXIT_BUSY;
-}
-
-static int not_an_actor(const json_t *p)
-{
-    complain("group '%s' is a plain service (Type=service): it has no queue and takes no jobs",
-             field_text(p, "group"));
-    return EXIT_FAILED;
-}
-
-static int busy(const json_t *p)
-{
-    complain("the queue of group '%s' is full: %s of %s jobs (QueueMax=, QueueMemoryMax=)",
-             field_text(p, "group"), COUNT(field_count(p, "queued")),
-             COUNT(field_count(p, "maximum")));
-    return EXIT_BUSY;
-}
-
-static int too_many_cells(const json_t *p)
-{
-    complain("group '%s' has as many cells as it may have, %s: none for another key (CellsMax=)",
-             field_text(p, "group"), COUNT(field_count(p, "maximum")));
-    return EXIT_BUSY;
-}
-
-static int name_exists(const json_t *p)
-{
-    complain("'%s' exists: groups, exchanges and actors' names share one name space",
-             field_text(p, "name"));
-    return EXIT_BUSY;
-}
-
-static int job_exists(const json_t *p)
-{
-    complain("a job '%s' exists: it is live, or its result is still kept", field_text(p, "id"));
-    return EXIT_BUSY;
-}
-
-static int bad_id(const json_t *p)
-{
-    complain("'%s' cannot be a job's id; allowed: %s", field_text(p, "id"),
-             field_text(p, "allowed"));
-    return EXIT_USAGE;
-}
-
-static int bad_option(const json_t *p)
-{
-    complain("'%s' is missing or wrong; allowed: %s", field_text(p, "option"),
-             field_text(p, "allowed"));
-    return EXIT_USAGE;
-}
-
-static int bad_payload(const json_t *p)
-{
-    complain("the supervisor refused the payload: %s", field_text(p, "problem"));
-    return EXIT_USAGE;
-}
-
-static int cancel_again(const json_t *p)
-{
-    complain("cancellation of job '%s' has already been requested", field_text(p, "id"));
-    return EXIT_BUSY;
-}
-
-static int already_ended(const json_t *p)
-{
-    complain("job '%s' has already ended: %s", field_text(p, "id"), field_text(p, "state"));
-    return EXIT_FAILED;
-}
-
-static int not_reached(const json_t *p)
-{
-    complain("%s did not get there: %s; see 'troupectl status' and 'troupectl deaths'",
-             field_text(p, "target"), field_text(p, "state"));
-    return EXIT_FAILED;
-}
-
-/* Errors of all io.troupe interfaces; equal names mean the same. */
-static const struct explanation explanations[] = {
-    {"NoSuchTarget", no_target},
-    {"NoSuchGroup", no_group},
-    {"NoSuchJob", no_job},
-    {"NotPermitted", not_permitted},
-    {"BadSize", bad_size},
-    {"BadConfiguration", bad_configuration},
-    {"Stopping", stopping},
-    {"NotAnActor", not_an_actor},
-    {"Busy", busy},
-    {"TooManyCells", too_many_cells},
-    {"JobExists", job_exists},
-    {"NameExists", name_exists},
-    {"BadId", bad_id},
-    {"BadOption", bad_option},
-    {"BadPayload", bad_payload},
-    {"CancelAlreadyRequested", cancel_again},
-    {"AlreadyEnded", already_ended},
-    {"NotReached", not_reached},
-};
-
-/* Turns "QueueTooLong" into "queue too long". */
-static void name_to_words(const char *name, char *words, size_t size)
-{
-    size_t used = 0;
-
-    for (; *name != '\0' && used + 3 < size; name++) {
-        bool upper = *name >= 'A' && *name <= 'Z';
-
-        if (upper && used > 0)
-            words[used++] = ' ';
-        words[used++] = upper ? (char)(*name - 'A' + 'a') : *name;
-    }
-    words[used] = '\0';
-}
-
-/* Prints members that are strings or numbers: "group a, maximum 5". */
-static void write_parameters(FILE *file, const json_t *parameters)
-{
-    const char *separator = ": ", *key;
-    json_t *value;
-
-    json_object_foreach((json_t *)(uintptr_t)parameters, key, value)
-    {
-        if (json_is_string(value))
-            fprintf(file, "%s%s %s", separator, key, json_string_value(value));
-        else if (json_is_integer(value))
-            fprintf(file, "%s%s %lld", separator, key, (long long)json_integer_value(value));
-        else
-            continue;
-        separator = ", ";
-    }
-}
-
-/* An unknown error, of a newer supervisor. */
-static int explain_unknown(const char *name, const json_t *parameters)
-{
-    _cleanup_free_ char *text = NULL;
-    char words[128];
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-
-    if (file) {
-        write_parameters(file, parameters);
-        if (fclose(file) != 0)
-            text = NULL;
-    }
-    name_to_words(name, words, sizeof(words));
-    complain("the supervisor refused: %s%s", words, text ? text : "");
-    return EXIT_FAILED;
-}
-
-static const struct explanation *find_explanation(const char *error)
-{
-    const struct {
-        const char *interface;
-        const struct explanation *items;
-        size_t n_items;
-    } tables[] = {
-        {"io.troupe.", explanations, ELEMENTS(explanations)},
-        {"io.troupe.", explain_connection, n_explain_connection},
-        {"io.troupe.", explain_actors, n_explain_actors},
-        {"org.varlink.service.", explain_service, n_explain_service},
-    };
-    const char *name = strrchr(error, '.');
-
-    for (size_t i = 0; name && i < ELEMENTS(tables); i++)
-        for (size_t k = 0; k < tables[i].n_items; k++)
-            if (strncmp(error, tables[i].interface, strlen(tables[i].interface)) == 0 &&
-                strcmp(name + 1, tables[i].items[k].name) == 0)
-                return &tables[i].items[k];
-    return NULL;
-}
-
 int explain_error(const char *error, const json_t *parameters)
 {
-    const struct explanation *explanation = find_explanation(error);
-    const char *name = strrchr(error, '.');
+    const char *dot = strrchr(error, '.'), *name = dot ? dot + 1 : error;
+    const struct explanation *explanation = find_explanation(error, name, parameters);
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    FILE *file;
 
-    if (explanation)
-        return explanation->explain(parameters);
-    return explain_unknown(name ? name + 1 : error, parameters);
-}
-
-#define IS_IT_RUNNING "; is trouped running? See 'systemctl status trouped'"
-
-int explain_connect(const char *socket, int error)
-{
-    switch (error) {
-    case -ENOENT:
-        complain("no supervisor at %s: there is no such socket" IS_IT_RUNNING, socket);
-        return EXIT_UNREACHABLE;
-    case -ECONNREFUSED:
-        complain("no supervisor at %s: nobody listens there any more" IS_IT_RUNNING, socket);
-        return EXIT_UNREACHABLE;
-    case -EACCES:
-        complain("not permitted to open %s (its mode and its directory's say who may)", socket);
-        return EXIT_NOT_PERMITTED;
-    case -EPERM:
-        complain("not permitted: creating jobs needs root, the supervisor's user or AdminGroup=");
-        return EXIT_NOT_PERMITTED;
-    case -EUSERS:
-        complain("the supervisor has as many clients as it takes (ClientsMax=)");
-        return EXIT_BUSY;
-    case -EAGAIN:
-        complain("the supervisor is short of memory or descriptors (LimitNOFILE=), try again");
-        return EXIT_BUSY;
-    case -ESHUTDOWN:
-        return stopping(NULL);
-    case -EPROTO:
-        complain("what answers at %s is no trouped, or one of another version", socket);
-        return EXIT_UNREACHABLE;
-    default:
-        complain("cannot connect to %s: %s", socket, strerror(-error));
-        return EXIT_UNREACHABLE;
-    }
-}
-
-int explain_broken(int error)
-{
-    switch (error) {
-    case -ECONNRESET:
-    case -EPIPE:
-        complain("the connection was closed by the supervisor, or the supervisor is gone");
-        break;
-    case -ETIMEDOUT:
-        complain("no answer in time: the supervisor is busy, or hangs (--timeout waits longer)");
-        return EXIT_TIMEOUT;
-    case -EPROTO:
-        complain("what came back is not the Varlink protocol: no trouped at this socket?");
-        break;
-    case -EMSGSIZE:
-        complain("the request is larger than the supervisor takes (1 MiB)");
-        return EXIT_USAGE;
-    case -ENOMEM:
-        complain("out of memory");
+    if (strcmp(error, "io.troupe.Supervisor.BadConfiguration") == 0)
+        return explain_configuration(parameters);
+    file = open_memstream(&text, &size);
+    if (file && explanation)
+        write_sentence(file, explanation->sentence, parameters);
+    else if (file)
+        write_unknown(file, name, parameters);
+    if (!file || fclose(file) != 0)
         return EXIT_FAILED;
-    default:
-        complain("the connection to the supervisor failed: %s", strerror(-error));
-        break;
-    }
-    return EXIT_UNREACHABLE;
+    complain_unknown(field_text(parameters, "nearest"),
+                     explanation && explanation->hint ? explanation->hint : "", "%s", text);
+    return explanation ? explanation->status : EXIT_FAILED;
 }

@@ -224,22 +224,18 @@ static int store(struct options *options, const struct option *option, const cha
 
 static int unknown(unsigned sets, const char *name, size_t length)
 {
-    const char *names[ELEMENTS(table) + 1], *nearest;
-    char given[64], quoted[80];
+    const char *names[ELEMENTS(table) + 1] = {NULL}, *nearest;
+    char given[SUGGEST_WORD_MAX], dashed[SUGGEST_WORD_MAX + 2] = "";
     size_t n = 0;
 
     for (size_t i = 0; i < ELEMENTS(table); i++)
         if (table[i].set & sets)
             names[n++] = table[i].name;
-    names[n] = NULL;
-    snprintf(given, sizeof(given), "%.*s", (int)(length < 60 ? length : 60), name);
+    snprintf(given, sizeof(given), "%.*s", (int)length, name);
     nearest = suggest_nearest(given, names);
     if (nearest)
-        snprintf(quoted, sizeof(quoted), "--%s", nearest);
-    if (nearest)
-        complain_nearest(quoted, "unknown option '--%s'", given);
-    else
-        complain("unknown option '--%s'; --help lists them", given);
+        snprintf(dashed, sizeof(dashed), "--%s", nearest);
+    complain_unknown(dashed, "; --help lists them", "unknown option '--%s'", given);
     return -EINVAL;
 }
 

@@ -9,37 +9,36 @@
 /* Longer messages are cut, because they may quote untrusted text. */
 #define COMPLAINT_MAX 4096
 
-__attribute__((format(printf, 2, 0))) static void
-write_complaint(const char *nearest, const char *format, va_list arguments)
+__attribute__((format(printf, 1, 0))) static char *format_text(const char *format,
+                                                               va_list arguments)
 {
-    _cleanup_free_ char *text = NULL;
-    char safe[COMPLAINT_MAX];
+    char *text;
 
-    if (vasprintf(&text, format, arguments) < 0) {
-        text = NULL;
-        return;
-    }
-    format_safe(safe, sizeof(safe), text);
-    if (nearest && *nearest)
-        fprintf(stderr, "troupectl: %s; did you mean '%s'?\n", safe, nearest);
-    else
-        fprintf(stderr, "troupectl: %s\n", safe);
+    return vasprintf(&text, format, arguments) < 0 ? NULL : text;
 }
 
 void complain(const char *format, ...)
 {
+    _cleanup_free_ char *text = NULL;
+    char safe[COMPLAINT_MAX];
     va_list arguments;
 
     va_start(arguments, format);
-    write_complaint(NULL, format, arguments);
+    text = format_text(format, arguments);
     va_end(arguments);
+    fprintf(stderr, "troupectl: %s\n", format_safe(safe, sizeof(safe), text ? text : format));
 }
 
-void complain_nearest(const char *nearest, const char *format, ...)
+void complain_unknown(const char *nearest, const char *hint, const char *format, ...)
 {
+    _cleanup_free_ char *text = NULL;
     va_list arguments;
 
     va_start(arguments, format);
-    write_complaint(nearest, format, arguments);
+    text = format_text(format, arguments);
     va_end(arguments);
+    if (nearest && *nearest)
+        complain("%s; did you mean '%s'?", text ? text : format, nearest);
+    else
+        complain("%s%s", text ? text : format, hint);
 }

@@ -6,11 +6,9 @@
  * escaped; messages are cut after 4 KiB.
  */
 
-#include <stddef.h>
-
 /* As printf(3), without a newline. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same, followed by "; did you mean 'NEAREST'?" unless `nearest` is NULL or empty. */
-void complain_nearest(const char *nearest, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* The same, followed by "; did you mean 'NEAREST'?", or by `hint` if `nearest` is NULL or empty. */
+void complain_unknown(const char *nearest, const char *hint, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));

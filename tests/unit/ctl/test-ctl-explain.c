@@ -150,6 +150,18 @@ START_TEST(an_error_of_a_newer_supervisor_is_told_in_words)
 }
 END_TEST
 
+START_TEST(a_name_that_the_supervisor_suggests_cannot_steer_the_terminal)
+{
+    json_t *parameters = json_pack("{s:s, s:s}", "group", "g", "nearest", "\033[2J");
+    int status;
+    char *sentence = explained("io.troupe.Jobs.NoSuchGroup", parameters, &status);
+
+    ck_assert_str_eq(sentence, "troupectl: there is no group 'g'; did you mean '\\x1b[2J'?\n");
+    free(sentence);
+    json_decref(parameters);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ctl-explain");
@@ -159,6 +171,7 @@ int main(void)
 
     tcase_add_test(tcase, every_error_of_the_interfaces_is_a_sentence_that_tells_what_is_allowed);
     tcase_add_test(tcase, an_error_of_a_newer_supervisor_is_told_in_words);
+    tcase_add_test(tcase, a_name_that_the_supervisor_suggests_cannot_steer_the_terminal);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
