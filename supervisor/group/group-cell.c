@@ -7,7 +7,6 @@
 #include "supervisor/event/event-id.h"
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 bool group_is_keyed(const struct group *group)
@@ -64,7 +63,8 @@ static int group_pick_cell(struct group *group, const struct cell_request *reque
 
 static void group_begin_cell(struct group *group, struct cell *cell)
 {
-    pool_tell(&cell->pool, LOG_LEVEL_INFO, "cell.created", NULL, "is created");
+    pool_tell(&cell->pool, (struct event){.level = LOG_LEVEL_INFO, .type = "cell.created"},
+              "is created");
     if (group->wanted)
         cell_start(cell);
     cell_watch_idle(cell);
@@ -120,7 +120,7 @@ static void group_retire_cell(struct cell *cell)
 {
     assert(cell_live_jobs(cell) == 0);
     cell_table_remove(&cell->group->cells, cell);
-    pool_tell(&cell->pool, LOG_LEVEL_INFO, "cell.retired", NULL,
+    pool_tell(&cell->pool, (struct event){.level = LOG_LEVEL_INFO, .type = "cell.retired"},
               "is retired: no jobs for CellIdleSec=");
     cell_free(cell);
 }
@@ -128,16 +128,17 @@ static void group_retire_cell(struct cell *cell)
 /* In all cells: they would fail the same way. */
 static void group_roll_failed(struct cell *failed)
 {
-    char text[160];
     size_t n = 0;
 
     group_each_cell (cell, failed->group)
         n += pool_halt_roll(&cell->pool);
-    (void)snprintf(text, sizeof(text),
-                   "is not rolled on: a new worker did not come up; %zu go on as they are, reload "
-                   "to try again",
-                   n);
-    pool_tell(&failed->pool, LOG_LEVEL_ERROR, "group.roll-stopped", EVENT_ID_ROLL_STOPPED, text);
+    pool_tell(&failed->pool,
+              (struct event){.level = LOG_LEVEL_ERROR,
+                             .type = "group.roll-stopped",
+                             .message_id = EVENT_ID_ROLL_STOPPED},
+              "is not rolled on: a new worker did not come up; %zu go on as they are, reload "
+              "to try again",
+              n);
 }
 
 const struct cell_handler GROUP_CELL_HANDLER = {

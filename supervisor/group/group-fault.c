@@ -6,11 +6,9 @@
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/names/lookup.h"
-#include "supervisor/event/event.h"
-#include "supervisor/group/group.h"
+#include "supervisor/group/group-private.h"
 #include "supervisor/process/backoff.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,26 +31,11 @@ static struct config_group *config_of(const struct group_fault *fault)
     return fault->next ? fault->next : fault->group->config;
 }
 
-static void tell(const struct group_fault *fault, enum log_level level, const char *type,
-                 const char *what, const char *why)
-{
-    struct group *group = fault->group;
-    char message[1024];
-
-    (void)snprintf(message, sizeof(message), "%s %s%s", group->name, what, why);
-    event_emit(group->context->events, (struct event){
-                                           .level = level,
-                                           .type = type,
-                                           .group = group->name,
-                                           .message = message,
-                                       });
-}
-
 static void tell_fault(const struct group_fault *fault)
 {
-    tell(fault, LOG_LEVEL_ERROR, "group.cannot-start",
-         fault->next ? "goes on with the configuration of before: " : "cannot start: ",
-         config_of(fault)->fault);
+    group_tell(fault->group, LOG_LEVEL_ERROR, "group.cannot-start", "%s: %s",
+               fault->next ? "goes on with the configuration of before" : "cannot start",
+               config_of(fault)->fault);
 }
 
 static void wait_for_next_try(struct group_fault *fault)
@@ -83,7 +66,7 @@ static void on_mended(struct group_fault *fault)
     struct group *group = fault->group;
     int r;
 
-    tell(fault, LOG_LEVEL_NOTICE, "group.mended", "has what was missing", "");
+    group_tell(group, LOG_LEVEL_NOTICE, "group.mended", "has what was missing");
     group_fault_end(group);
     if (!next) {
         group_fault_unblock(group);

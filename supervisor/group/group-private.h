@@ -8,8 +8,9 @@
 
 #include "supervisor/group/group.h"
 
-/* An event of the group; the message is its name and `text`. */
-void group_tell(struct group *group, const char *type, const char *text);
+/* Emits an event of the group; the message is its name and the text. */
+void group_tell(struct group *group, enum log_level level, const char *type, const char *format,
+                ...) __attribute__((format(printf, 4, 5)));
 
 /* The group is removed and its last job has ended: its slots stop. */
 void group_drained(struct group *group);

@@ -3,8 +3,6 @@
 
 #include "supervisor/group/group-private.h"
 
-#include <stdio.h>
-
 /* What was reserved for nothing goes with the next dispatch. */
 int group_reserve(struct group *group, size_t size)
 {
@@ -43,7 +41,6 @@ static bool group_has_size(const struct group *group, size_t size)
 
 int group_resize(struct group *group, int64_t size)
 {
-    char text[64];
     size_t before = group->size;
     int r;
 
@@ -55,14 +52,13 @@ int group_resize(struct group *group, int64_t size)
     if (r < 0)
         return r;
     group_set_size(group, (size_t)size);
-    (void)snprintf(text, sizeof(text), "is resized from %zu to %lld", before, (long long)size);
-    group_tell(group, "group.resized", text);
+    group_tell(group, LOG_LEVEL_NOTICE, "group.resized", "is resized from %zu to %lld", before,
+               (long long)size);
     return 0;
 }
 
 int group_resize_cell(struct cell *cell, int64_t size)
 {
-    char text[64];
     size_t before = cell->pool.size;
     int r;
 
@@ -83,7 +79,7 @@ int group_resize_cell(struct cell *cell, int64_t size)
     cell->own_size = (size_t)size != cell->group->size;
     pool_set_size(&cell->pool, (size_t)size);
     cell_watch_idle(cell);
-    (void)snprintf(text, sizeof(text), "is resized from %zu to %lld", before, (long long)size);
-    pool_tell(&cell->pool, LOG_LEVEL_NOTICE, "cell.resized", NULL, text);
+    pool_tell(&cell->pool, (struct event){.level = LOG_LEVEL_NOTICE, .type = "cell.resized"},
+              "is resized from %zu to %lld", before, (long long)size);
     return 0;
 }

@@ -9,8 +9,10 @@
 #include "supervisor/event/event-id.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/pool/slot/slot.h"
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +20,20 @@
 /* Why jobs of a group end that a reload has removed. */
 static const char REMOVED[] = "the group was removed by a reload";
 
-void group_tell(struct group *group, const char *type, const char *text)
+void group_tell(struct group *group, enum log_level level, const char *type, const char *format,
+                ...)
 {
-    char message[256];
+    char message[1024];
+    int n = snprintf(message, sizeof(message), "%s ", group->name);
+    va_list arguments;
 
-    (void)snprintf(message, sizeof(message), "%s %s", group->name, text);
-    event_emit(group->context->events, (struct event){
-                                           .level = LOG_LEVEL_NOTICE,
-                                           .type = type,
-                                           .group = group->name,
-                                           .message = message,
-                                       });
+    assert(n > 0 && (size_t)n < sizeof(message)); /* the bound of names */
+    va_start(arguments, format);
+    (void)vsnprintf(message + n, sizeof(message) - (size_t)n, format, arguments);
+    va_end(arguments);
+    event_emit(
+        group->context->events,
+        (struct event){.level = level, .type = type, .group = group->name, .message = message});
 }
 
 static int group_make_only_cell(struct group *group)
@@ -145,7 +150,8 @@ void group_pause(struct group *group)
         cell_pause(cell);
     }
     if (changes)
-        group_tell(group, "group.paused", "is paused: jobs are queued, none is handed out");
+        group_tell(group, LOG_LEVEL_NOTICE, "group.paused",
+                   "is paused: jobs are queued, none is handed out");
 }
 
 void group_resume(struct group *group)
@@ -158,7 +164,7 @@ void group_resume(struct group *group)
         cell_resume(cell);
     }
     if (changes)
-        group_tell(group, "group.resumed", "is resumed");
+        group_tell(group, LOG_LEVEL_NOTICE, "group.resumed", "is resumed");
 }
 
 int group_pause_cell(struct cell *cell)
@@ -175,7 +181,7 @@ int group_pause_cell(struct cell *cell)
             return r;
     }
     cell_pause(cell);
-    pool_tell(&cell->pool, LOG_LEVEL_NOTICE, "cell.paused", NULL,
+    pool_tell(&cell->pool, (struct event){.level = LOG_LEVEL_NOTICE, .type = "cell.paused"},
               "is paused: jobs are queued, none is handed out");
     return 0;
 }
@@ -187,7 +193,8 @@ void group_resume_cell(struct cell *cell)
     if (!cell->paused)
         return;
     cell_resume(cell);
-    pool_tell(&cell->pool, LOG_LEVEL_NOTICE, "cell.resumed", NULL, "is resumed");
+    pool_tell(&cell->pool, (struct event){.level = LOG_LEVEL_NOTICE, .type = "cell.resumed"},
+              "is resumed");
 }
 
 /* ---- closing ---- */
@@ -291,7 +298,7 @@ void group_remove(struct group *group)
     group_fault_end(group);
     group->removed = true;
     list_push_back(&group->context->registry->removed, &group->removed_link);
-    group_tell(group, "group.removed", "is removed: it drains");
+    group_tell(group, LOG_LEVEL_NOTICE, "group.removed", "is removed: it drains");
     if (!group->wanted || blocked)
         group->closed = REMOVED;
     /* Nobody would run the queue of a cell that is stopped any more. */
@@ -311,7 +318,7 @@ void group_restore(struct group *group)
 void group_drained(struct group *group)
 {
     if (!group->drained)
-        group_tell(group, "group.drained", "has no more jobs");
+        group_tell(group, LOG_LEVEL_NOTICE, "group.drained", "has no more jobs");
     group->drained = true;
     group_stop(group, false);
 }

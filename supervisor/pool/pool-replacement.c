@@ -11,7 +11,7 @@
 
 #include "supervisor/event/event-id.h"
 #include "supervisor/pool/pool-private.h"
-#include <stdio.h>
+#include <inttypes.h>
 
 /* The member whose successor is on its way up; NULL = none. */
 static struct slot *replacement_old(const struct pool *pool)
@@ -23,11 +23,9 @@ static struct slot *replacement_old(const struct pool *pool)
 
 static void tell_replaced(struct slot *old, const struct slot *successor)
 {
-    char text[160];
-
-    (void)snprintf(text, sizeof(text), "is replaced by generation %llu: %s",
-                   (unsigned long long)successor->generation, old->replace_reason);
-    slot_tell(old, LOG_LEVEL_INFO, "worker.recycled", NULL, NULL, text);
+    slot_tell(old, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.recycled"},
+              "is replaced by generation %" PRIu64 ": %s", successor->generation,
+              old->replace_reason);
 }
 
 /* ---- the queue ---- */
@@ -136,7 +134,8 @@ static void replacement_review_roll(struct pool *pool)
     replacement->rolling = false;
     if (!pool->wanted)
         return;
-    pool_tell(pool, LOG_LEVEL_NOTICE, "group.rolled", NULL, "runs its new program everywhere");
+    pool_tell(pool, (struct event){.level = LOG_LEVEL_NOTICE, .type = "group.rolled"},
+              "runs its new program everywhere");
 }
 
 /* ---- successors ---- */
@@ -161,7 +160,10 @@ static void replacement_on_retry(struct timer *timer, usec_t now)
 /* The old one goes on working. */
 static void replacement_failed(struct pool *pool, struct slot *old)
 {
-    slot_tell(old, LOG_LEVEL_WARNING, "worker.not-recycled", EVENT_ID_NOT_RECYCLED, NULL,
+    slot_tell(old,
+              (struct event){.level = LOG_LEVEL_WARNING,
+                             .type = "worker.not-recycled",
+                             .message_id = EVENT_ID_NOT_RECYCLED},
               "is not replaced: its successor did not come up; it goes on working");
     if (old->rolls) {
         pool->handler->roll_failed(pool);

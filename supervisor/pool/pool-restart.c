@@ -88,7 +88,10 @@ static void schedule_restart(struct slot *slot)
         replacement_forget(slot);
         slot_event(slot, LIFECYCLE_EVENT_LIMIT_HIT);
         standby_review(slot);
-        slot_tell(slot, LOG_LEVEL_ERROR, "worker.failed", EVENT_ID_WORKER_FAILED, NULL,
+        slot_tell(slot,
+                  (struct event){.level = LOG_LEVEL_ERROR,
+                                 .type = "worker.failed",
+                                 .message_id = EVENT_ID_WORKER_FAILED},
                   "died too often (StartLimitBurst): it stays down until it is reset");
         return;
     }

@@ -5,7 +5,7 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/stand-in.h"
 #include "supervisor/pool/pool-private.h"
-#include <stdio.h>
+#include <inttypes.h>
 
 /*
  * Starting a process holds the loop up for half a millisecond. After a death there is other work,
@@ -194,22 +194,14 @@ void standby_swap(struct slot *old)
     slot_health_inherit(successor, old);
 }
 
-static void spare_tell(struct slot *slot, const struct slot *spare)
-{
-    char text[96];
-
-    (void)snprintf(text, sizeof(text), "has its spare in its place, generation %llu",
-                   (unsigned long long)spare->generation);
-    slot_tell(slot, LOG_LEVEL_INFO, "worker.spare-used", NULL, NULL, text);
-}
-
 void standby_take_over(struct slot *slot)
 {
     struct slot *spare = slot->standby;
 
     slot->wanted = false;
     standby_swap(slot);
-    spare_tell(slot, spare);
+    slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.spare-used"},
+              "has its spare in its place, generation %" PRIu64, spare->generation);
     slot_join_pool(spare);
     standby_review(spare);
 }

@@ -8,7 +8,6 @@
 
 #include "supervisor/event/event-id.h"
 #include "supervisor/pool/pool-private.h"
-#include <stdio.h>
 
 bool strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index)
 {
@@ -59,7 +58,6 @@ void strategy_on_death(struct slot *slot)
 {
     struct pool *pool = slot->pool;
     const enum config_strategy strategy = pool->config->strategy;
-    char text[128];
     unsigned n;
 
     if (strategy == CONFIG_ONE_FOR_ONE || !slot->worker.came_up || slot->held)
@@ -71,10 +69,12 @@ void strategy_on_death(struct slot *slot)
         n += pool->handler->take_along(pool);
     if (n == 0)
         return;
-    (void)snprintf(text, sizeof(text), "takes %u other worker%s along (Strategy=%s)", n,
-                   n == 1 ? "" : "s",
-                   strategy == CONFIG_ONE_FOR_ALL ? "one-for-all" : "rest-for-one");
-    slot_tell(slot, LOG_LEVEL_NOTICE, "worker.takes-along", EVENT_ID_TAKES_ALONG, NULL, text);
+    slot_tell(slot,
+              (struct event){.level = LOG_LEVEL_NOTICE,
+                             .type = "worker.takes-along",
+                             .message_id = EVENT_ID_TAKES_ALONG},
+              "takes %u other worker%s along (Strategy=%s)", n, n == 1 ? "" : "s",
+              strategy == CONFIG_ONE_FOR_ALL ? "one-for-all" : "rest-for-one");
 }
 
 /* ---- and come back ---- */

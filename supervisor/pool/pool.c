@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/pool.h"
 
-#include "supervisor/event/event.h"
 #include "supervisor/pool/pool-private.h"
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -83,20 +83,27 @@ void pool_deinit(struct pool *pool)
     free(pool->slots);
 }
 
-void pool_tell(struct pool *pool, enum log_level level, const char *type, const char *message_id,
-               const char *text)
+void pool_emit(struct pool *pool, const char *subject, struct event event, const char *format,
+               va_list arguments)
 {
-    char message[512];
+    char message[768];
+    int n = snprintf(message, sizeof(message), "%s ", subject);
 
-    (void)snprintf(message, sizeof(message), "%s %s", pool->name, text);
-    event_emit(pool->context->events, (struct event){
-                                          .level = level,
-                                          .type = type,
-                                          .group = pool->config->name,
-                                          .cell = pool_event_name(pool),
-                                          .message_id = message_id,
-                                          .message = message,
-                                      });
+    assert(n > 0 && (size_t)n < sizeof(message)); /* the bound of names */
+    (void)vsnprintf(message + n, sizeof(message) - (size_t)n, format, arguments);
+    event.group = pool->config->name;
+    event.cell = pool_event_name(pool);
+    event.message = message;
+    event_emit(pool->context->events, event);
+}
+
+void pool_tell(struct pool *pool, struct event event, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    pool_emit(pool, pool->name, event, format, arguments);
+    va_end(arguments);
 }
 
 /* ---- slots ---- */

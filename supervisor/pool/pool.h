@@ -9,13 +9,14 @@
  */
 
 #include "shared/base/list.h"
-#include "shared/base/log.h"
 #include "shared/protocol/protocol.h"
+#include "supervisor/event/event.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/message/delivery/least-loaded.h"
 #include "supervisor/pool/census.h"
 #include "supervisor/pool/pool-context.h"
 #include "supervisor/process/backoff.h"
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +24,6 @@
 struct actor;
 struct blob_share;
 struct config_group;
-struct death;
 struct job;
 struct message_context;
 struct payload;
@@ -164,6 +164,8 @@ static inline const char *pool_event_name(const struct pool *pool)
     return *pool->key ? pool->name : NULL;
 }
 
-/* An event of this pool; the message is its name and `text`. `message_id` may be NULL. */
-void pool_tell(struct pool *pool, enum log_level level, const char *type, const char *message_id,
-               const char *text);
+/* Emits an event of this pool; the message is the subject, or the pool's name, and the text. */
+void pool_emit(struct pool *pool, const char *subject, struct event event, const char *format,
+               va_list arguments) __attribute__((format(printf, 4, 0)));
+void pool_tell(struct pool *pool, struct event event, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));

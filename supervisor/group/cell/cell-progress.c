@@ -6,7 +6,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot/slot.h"
 #include <inttypes.h>
-#include <stdio.h>
 
 bool progress_look(struct progress *progress, const struct progress_view *view, usec_t now,
                    usec_t *ret_next)
@@ -53,14 +52,13 @@ static struct progress_view progress_view(const struct cell *cell)
 
 static void progress_tell(struct cell *cell)
 {
-    char text[256];
-
-    (void)snprintf(text, sizeof(text),
-                   "stalls: no progress being made: %" PRIu64 " running, %" PRIu64
-                   " queued, and nothing has moved for %g s; its workers are restarted",
-                   cell->n_running, cell->queue.n_jobs,
-                   (double)cell->config->no_progress / USEC_PER_SEC);
-    pool_tell(&cell->pool, LOG_LEVEL_ERROR, "group.stalled", EVENT_ID_STALLED, text);
+    pool_tell(
+        &cell->pool,
+        (struct event){
+            .level = LOG_LEVEL_ERROR, .type = "group.stalled", .message_id = EVENT_ID_STALLED},
+        "stalls: no progress being made: %" PRIu64 " running, %" PRIu64
+        " queued, and nothing has moved for %g s; its workers are restarted",
+        cell->n_running, cell->queue.n_jobs, (double)cell->config->no_progress / USEC_PER_SEC);
 }
 
 /* Those with a job lose it by a death of theirs; the others are only started again. */

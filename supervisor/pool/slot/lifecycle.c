@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/slot/lifecycle.h"
+#include <stdbool.h>
 #include <stddef.h>
 
-/* Short names, so that a row of the table reads as a sentence. */
 enum {
     NOTHING = 0,
     RESET = LIFECYCLE_ACTION_RESET,
@@ -19,195 +19,93 @@ enum {
     DOWN = LIFECYCLE_ACTION_DOWN,
 };
 
-#define GO(to, what)                                                                               \
-    {                                                                                              \
-        .state = LIFECYCLE_##to, .actions = (what)                                                 \
-    }
-#define STAY(in)                                                                                   \
-    {                                                                                              \
-        .state = LIFECYCLE_##in, .actions = LIFECYCLE_IGNORED                                      \
-    }
+struct entry {
+    struct lifecycle_transition next;
+    bool listed; /* otherwise the state ignores the event */
+};
 
-/*
- * Every pair is listed. One that was forgotten would read as "go to stopped and do nothing", which
- * is in no row, since whoever waits for a slot to be down is always told (ACTION_DOWN): the unit
- * test finds it.
- */
+#define ON(event, to, what) [LIFECYCLE_EVENT_##event] = {{LIFECYCLE_##to, (what)}, true}
+
 /* clang-format off */
-static const struct lifecycle_transition table[_LIFECYCLE_N_STATES][_LIFECYCLE_N_EVENTS] = {
+static const struct entry table[_LIFECYCLE_N_STATES][_LIFECYCLE_N_EVENTS] = {
     [LIFECYCLE_STOPPED] = {
-        [LIFECYCLE_EVENT_START]           = GO(STARTING, SPAWN),
-        [LIFECYCLE_EVENT_SPAWN_FAILED]    = STAY(STOPPED),
-        [LIFECYCLE_EVENT_READY]           = STAY(STOPPED),
-        [LIFECYCLE_EVENT_START_TIMEOUT]   = STAY(STOPPED),
-        [LIFECYCLE_EVENT_JOB_ASSIGNED]    = STAY(STOPPED),
-        [LIFECYCLE_EVENT_JOB_ENDED]       = STAY(STOPPED),
-        [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(STOPPED),
-        [LIFECYCLE_EVENT_WATCHDOG]        = STAY(STOPPED),
-        [LIFECYCLE_EVENT_VIOLATION]       = STAY(STOPPED),
-        [LIFECYCLE_EVENT_LOST]            = STAY(STOPPED),
-        [LIFECYCLE_EVENT_TERMINATED]       = STAY(STOPPED),
-        [LIFECYCLE_EVENT_STOP]            = STAY(STOPPED),
-        [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(STOPPED),
-        [LIFECYCLE_EVENT_EXITED]          = STAY(STOPPED),
-        [LIFECYCLE_EVENT_RESTART_OVER]    = STAY(STOPPED),
-        [LIFECYCLE_EVENT_LIMIT_HIT]       = STAY(STOPPED),
-        [LIFECYCLE_EVENT_NOT_WANTED]      = STAY(STOPPED),
-        [LIFECYCLE_EVENT_RESET]           = GO(STOPPED, RESET),
+        ON(START, STARTING, SPAWN),
+        ON(RESET, STOPPED, RESET),
     },
     [LIFECYCLE_STARTING] = {
-        [LIFECYCLE_EVENT_START]           = STAY(STARTING),
-        [LIFECYCLE_EVENT_SPAWN_FAILED]    = GO(BACKOFF, SCHEDULE),
-        [LIFECYCLE_EVENT_READY]           = GO(IDLE, ANNOUNCE),
-        [LIFECYCLE_EVENT_START_TIMEOUT]   = GO(KILLING, TERMINATE),
-        [LIFECYCLE_EVENT_JOB_ASSIGNED]    = STAY(STARTING),
-        [LIFECYCLE_EVENT_JOB_ENDED]       = STAY(STARTING),
-        [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(STARTING),
-        [LIFECYCLE_EVENT_WATCHDOG]        = STAY(STARTING),
-        [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, KILL),
-        [LIFECYCLE_EVENT_LOST]            = STAY(STARTING),
-        [LIFECYCLE_EVENT_TERMINATED]       = GO(KILLING, TERMINATE),
-        [LIFECYCLE_EVENT_STOP]            = GO(KILLING, TERMINATE),
-        [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(STARTING),
-        [LIFECYCLE_EVENT_EXITED]          = GO(BACKOFF, REAP | SCHEDULE),
-        [LIFECYCLE_EVENT_RESTART_OVER]    = STAY(STARTING),
-        [LIFECYCLE_EVENT_LIMIT_HIT]       = STAY(STARTING),
-        [LIFECYCLE_EVENT_NOT_WANTED]      = STAY(STARTING),
-        [LIFECYCLE_EVENT_RESET]           = GO(STARTING, RESET),
+        ON(SPAWN_FAILED, BACKOFF, SCHEDULE),
+        ON(READY, IDLE, ANNOUNCE),
+        ON(START_TIMEOUT, KILLING, TERMINATE),
+        ON(VIOLATION, KILLING, KILL),
+        ON(TERMINATED, KILLING, TERMINATE),
+        ON(STOP, KILLING, TERMINATE),
+        ON(EXITED, BACKOFF, REAP | SCHEDULE),
+        ON(RESET, STARTING, RESET),
     },
     [LIFECYCLE_IDLE] = {
-        [LIFECYCLE_EVENT_START]           = STAY(IDLE),
-        [LIFECYCLE_EVENT_SPAWN_FAILED]    = STAY(IDLE),
-        [LIFECYCLE_EVENT_READY]           = STAY(IDLE),
-        [LIFECYCLE_EVENT_START_TIMEOUT]   = STAY(IDLE),
-        [LIFECYCLE_EVENT_JOB_ASSIGNED]    = GO(BUSY, NOTHING),
-        [LIFECYCLE_EVENT_JOB_ENDED]       = STAY(IDLE),
-        [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(IDLE),
-        [LIFECYCLE_EVENT_WATCHDOG]        = GO(KILLING, WITHDRAW | ABORT),
-        [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, WITHDRAW | KILL),
-        [LIFECYCLE_EVENT_LOST]            = GO(KILLING, WITHDRAW | KILL),
-        [LIFECYCLE_EVENT_TERMINATED]       = GO(KILLING, WITHDRAW | TERMINATE),
-        [LIFECYCLE_EVENT_STOP]            = GO(STOPPING, WITHDRAW | SEND_STOP),
-        [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(IDLE),
-        [LIFECYCLE_EVENT_EXITED]          = GO(BACKOFF, WITHDRAW | REAP | SCHEDULE),
-        [LIFECYCLE_EVENT_RESTART_OVER]    = STAY(IDLE),
-        [LIFECYCLE_EVENT_LIMIT_HIT]       = STAY(IDLE),
-        [LIFECYCLE_EVENT_NOT_WANTED]      = STAY(IDLE),
-        [LIFECYCLE_EVENT_RESET]           = GO(IDLE, RESET),
+        ON(JOB_ASSIGNED, BUSY, NOTHING),
+        ON(WATCHDOG, KILLING, WITHDRAW | ABORT),
+        ON(VIOLATION, KILLING, WITHDRAW | KILL),
+        ON(LOST, KILLING, WITHDRAW | KILL),
+        ON(TERMINATED, KILLING, WITHDRAW | TERMINATE),
+        ON(STOP, STOPPING, WITHDRAW | SEND_STOP),
+        ON(EXITED, BACKOFF, WITHDRAW | REAP | SCHEDULE),
+        ON(RESET, IDLE, RESET),
     },
     [LIFECYCLE_BUSY] = {
-        /* The job in hand is finished first; only then the stop ladder begins (or its clock runs out).
-         * With Prefetch= it may still be available. */
-        [LIFECYCLE_EVENT_START]           = STAY(BUSY),
-        [LIFECYCLE_EVENT_SPAWN_FAILED]    = STAY(BUSY),
-        [LIFECYCLE_EVENT_READY]           = STAY(BUSY),
-        [LIFECYCLE_EVENT_START_TIMEOUT]   = STAY(BUSY),
-        [LIFECYCLE_EVENT_JOB_ASSIGNED]    = GO(BUSY, NOTHING),
-        [LIFECYCLE_EVENT_JOB_ENDED]       = GO(IDLE, ANNOUNCE),
-        [LIFECYCLE_EVENT_JOB_TIMEOUT]     = GO(KILLING, WITHDRAW | TERMINATE),
-        [LIFECYCLE_EVENT_WATCHDOG]        = GO(KILLING, WITHDRAW | ABORT),
-        [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, WITHDRAW | KILL),
-        [LIFECYCLE_EVENT_LOST]            = GO(KILLING, WITHDRAW | KILL),
-        [LIFECYCLE_EVENT_TERMINATED]       = GO(KILLING, WITHDRAW | TERMINATE),
-        [LIFECYCLE_EVENT_STOP]            = GO(STOPPING, WITHDRAW),
-        [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(BUSY),
-        [LIFECYCLE_EVENT_EXITED]          = GO(BACKOFF, WITHDRAW | REAP | SCHEDULE),
-        [LIFECYCLE_EVENT_RESTART_OVER]    = STAY(BUSY),
-        [LIFECYCLE_EVENT_LIMIT_HIT]       = STAY(BUSY),
-        [LIFECYCLE_EVENT_NOT_WANTED]      = STAY(BUSY),
-        [LIFECYCLE_EVENT_RESET]           = GO(BUSY, RESET),
+        /* A stop waits for the job in hand. */
+        ON(JOB_ASSIGNED, BUSY, NOTHING),
+        ON(JOB_ENDED, IDLE, ANNOUNCE),
+        ON(JOB_TIMEOUT, KILLING, WITHDRAW | TERMINATE),
+        ON(WATCHDOG, KILLING, WITHDRAW | ABORT),
+        ON(VIOLATION, KILLING, WITHDRAW | KILL),
+        ON(LOST, KILLING, WITHDRAW | KILL),
+        ON(TERMINATED, KILLING, WITHDRAW | TERMINATE),
+        ON(STOP, STOPPING, WITHDRAW),
+        ON(EXITED, BACKOFF, WITHDRAW | REAP | SCHEDULE),
+        ON(RESET, BUSY, RESET),
     },
     [LIFECYCLE_STOPPING] = {
-        [LIFECYCLE_EVENT_START]           = STAY(STOPPING),
-        [LIFECYCLE_EVENT_SPAWN_FAILED]    = STAY(STOPPING),
-        [LIFECYCLE_EVENT_READY]           = STAY(STOPPING),
-        [LIFECYCLE_EVENT_START_TIMEOUT]   = STAY(STOPPING),
-        [LIFECYCLE_EVENT_JOB_ASSIGNED]    = STAY(STOPPING),
-        [LIFECYCLE_EVENT_JOB_ENDED]       = GO(STOPPING, SEND_STOP),
-        [LIFECYCLE_EVENT_JOB_TIMEOUT]     = GO(KILLING, TERMINATE),
-        [LIFECYCLE_EVENT_WATCHDOG]        = GO(KILLING, ABORT),
-        [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, KILL),
-        [LIFECYCLE_EVENT_LOST]            = STAY(STOPPING),
-        [LIFECYCLE_EVENT_TERMINATED]       = GO(KILLING, TERMINATE),
-        [LIFECYCLE_EVENT_STOP]            = STAY(STOPPING),
-        [LIFECYCLE_EVENT_STOP_TIMEOUT]    = GO(KILLING, TERMINATE),
-        [LIFECYCLE_EVENT_EXITED]          = GO(STOPPED, REAP | DOWN),
-        [LIFECYCLE_EVENT_RESTART_OVER]    = STAY(STOPPING),
-        [LIFECYCLE_EVENT_LIMIT_HIT]       = STAY(STOPPING),
-        [LIFECYCLE_EVENT_NOT_WANTED]      = STAY(STOPPING),
-        [LIFECYCLE_EVENT_RESET]           = GO(STOPPING, RESET),
+        ON(JOB_ENDED, STOPPING, SEND_STOP),
+        ON(JOB_TIMEOUT, KILLING, TERMINATE),
+        ON(WATCHDOG, KILLING, ABORT),
+        ON(VIOLATION, KILLING, KILL),
+        ON(TERMINATED, KILLING, TERMINATE),
+        ON(STOP_TIMEOUT, KILLING, TERMINATE),
+        ON(EXITED, STOPPED, REAP | DOWN),
+        ON(RESET, STOPPING, RESET),
     },
     [LIFECYCLE_KILLING] = {
-        /* Why it is killed does not matter here: a slot that nobody wants any more answers ACTION_SCHEDULE
-         * with NOT_WANTED, and so ends in stopped. */
-        [LIFECYCLE_EVENT_START]           = STAY(KILLING),
-        [LIFECYCLE_EVENT_SPAWN_FAILED]    = GO(BACKOFF, SCHEDULE),
-        [LIFECYCLE_EVENT_READY]           = STAY(KILLING),
-        [LIFECYCLE_EVENT_START_TIMEOUT]   = STAY(KILLING),
-        [LIFECYCLE_EVENT_JOB_ASSIGNED]    = STAY(KILLING),
-        [LIFECYCLE_EVENT_JOB_ENDED]       = STAY(KILLING),
-        [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(KILLING),
-        [LIFECYCLE_EVENT_WATCHDOG]        = STAY(KILLING),
-        [LIFECYCLE_EVENT_VIOLATION]       = GO(KILLING, KILL),
-        [LIFECYCLE_EVENT_LOST]            = STAY(KILLING),
-        [LIFECYCLE_EVENT_TERMINATED]       = STAY(KILLING),
-        [LIFECYCLE_EVENT_STOP]            = STAY(KILLING),
-        [LIFECYCLE_EVENT_STOP_TIMEOUT]    = GO(KILLING, KILL),
-        [LIFECYCLE_EVENT_EXITED]          = GO(BACKOFF, REAP | SCHEDULE),
-        [LIFECYCLE_EVENT_RESTART_OVER]    = STAY(KILLING),
-        [LIFECYCLE_EVENT_LIMIT_HIT]       = STAY(KILLING),
-        [LIFECYCLE_EVENT_NOT_WANTED]      = STAY(KILLING),
-        [LIFECYCLE_EVENT_RESET]           = GO(KILLING, RESET),
+        /* ACTION_SCHEDULE of a slot that is not wanted is answered by NOT_WANTED: it ends in stopped. */
+        ON(SPAWN_FAILED, BACKOFF, SCHEDULE),
+        ON(VIOLATION, KILLING, KILL),
+        ON(STOP_TIMEOUT, KILLING, KILL),
+        ON(EXITED, BACKOFF, REAP | SCHEDULE),
+        ON(RESET, KILLING, RESET),
     },
     [LIFECYCLE_BACKOFF] = {
-        [LIFECYCLE_EVENT_START]           = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_SPAWN_FAILED]    = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_READY]           = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_START_TIMEOUT]   = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_JOB_ASSIGNED]    = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_JOB_ENDED]       = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_WATCHDOG]        = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_VIOLATION]       = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_LOST]            = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_TERMINATED]       = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_STOP]            = GO(STOPPED, CANCEL_RESTART | DOWN),
-        [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_EXITED]          = STAY(BACKOFF),
-        [LIFECYCLE_EVENT_RESTART_OVER]    = GO(STARTING, SPAWN),
-        [LIFECYCLE_EVENT_LIMIT_HIT]       = GO(FAILED, NOTHING),
-        [LIFECYCLE_EVENT_NOT_WANTED]      = GO(STOPPED, DOWN),
-        [LIFECYCLE_EVENT_RESET]           = GO(STARTING, RESET | CANCEL_RESTART | SPAWN),
+        ON(STOP, STOPPED, CANCEL_RESTART | DOWN),
+        ON(RESTART_OVER, STARTING, SPAWN),
+        ON(LIMIT_HIT, FAILED, NOTHING),
+        ON(NOT_WANTED, STOPPED, DOWN),
+        ON(RESET, STARTING, RESET | CANCEL_RESTART | SPAWN),
     },
     [LIFECYCLE_FAILED] = {
-        [LIFECYCLE_EVENT_START]           = GO(STARTING, RESET | SPAWN),
-        [LIFECYCLE_EVENT_SPAWN_FAILED]    = STAY(FAILED),
-        [LIFECYCLE_EVENT_READY]           = STAY(FAILED),
-        [LIFECYCLE_EVENT_START_TIMEOUT]   = STAY(FAILED),
-        [LIFECYCLE_EVENT_JOB_ASSIGNED]    = STAY(FAILED),
-        [LIFECYCLE_EVENT_JOB_ENDED]       = STAY(FAILED),
-        [LIFECYCLE_EVENT_JOB_TIMEOUT]     = STAY(FAILED),
-        [LIFECYCLE_EVENT_WATCHDOG]        = STAY(FAILED),
-        [LIFECYCLE_EVENT_VIOLATION]       = STAY(FAILED),
-        [LIFECYCLE_EVENT_LOST]            = STAY(FAILED),
-        [LIFECYCLE_EVENT_TERMINATED]       = STAY(FAILED),
-        [LIFECYCLE_EVENT_STOP]            = GO(STOPPED, DOWN),
-        [LIFECYCLE_EVENT_STOP_TIMEOUT]    = STAY(FAILED),
-        [LIFECYCLE_EVENT_EXITED]          = STAY(FAILED),
-        [LIFECYCLE_EVENT_RESTART_OVER]    = STAY(FAILED),
-        [LIFECYCLE_EVENT_LIMIT_HIT]       = STAY(FAILED),
-        [LIFECYCLE_EVENT_NOT_WANTED]      = STAY(FAILED),
-        [LIFECYCLE_EVENT_RESET]           = GO(STARTING, RESET | SPAWN),
+        ON(START, STARTING, RESET | SPAWN),
+        ON(STOP, STOPPED, DOWN),
+        ON(RESET, STARTING, RESET | SPAWN),
     },
 };
 /* clang-format on */
 
 _Static_assert(_LIFECYCLE_N_STATES == 8, "a new state needs a row and a name");
-_Static_assert(_LIFECYCLE_N_EVENTS == 18, "a new event needs an entry in every row and a name");
+_Static_assert(_LIFECYCLE_N_EVENTS == 18, "a new event needs a place in the rows and a name");
 
 struct lifecycle_transition lifecycle_next(enum lifecycle_state state, enum lifecycle_event event)
 {
-    return table[state][event];
+    const struct entry *entry = &table[state][event];
+
+    return entry->listed ? entry->next : (struct lifecycle_transition){state, LIFECYCLE_IGNORED};
 }
 
 const char *lifecycle_state_to_string(enum lifecycle_state state)

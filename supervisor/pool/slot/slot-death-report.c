@@ -73,36 +73,31 @@ struct death *slot_new_report(struct slot *slot)
     return death;
 }
 
-/* What it is told as, and how it is explained in the journal. */
-struct announcement {
-    const char *type, *message_id;
-    enum log_level level;
-};
-
-static struct announcement slot_announcement(const struct death *death)
+static struct event death_event(const struct death *death)
 {
     if (death->command[0] != '\0')
-        return (struct announcement){"command.died", EVENT_ID_COMMAND_DIED, LOG_LEVEL_WARNING};
+        return (struct event){.level = LOG_LEVEL_WARNING,
+                              .type = "command.died",
+                              .message_id = EVENT_ID_COMMAND_DIED};
     if (death->cause == DEATH_STOP)
-        return (struct announcement){"worker.died", NULL, LOG_LEVEL_INFO};
-    return (struct announcement){
-        "worker.died",
-        death->cause == DEATH_VIOLATION ? EVENT_ID_VIOLATION : EVENT_ID_WORKER_DIED,
-        LOG_LEVEL_WARNING,
-    };
+        return (struct event){.level = LOG_LEVEL_INFO, .type = "worker.died"};
+    return (struct event){.level = LOG_LEVEL_WARNING,
+                          .type = "worker.died",
+                          .message_id = death->cause == DEATH_VIOLATION ? EVENT_ID_VIOLATION
+                                                                        : EVENT_ID_WORKER_DIED};
 }
 
 static void slot_tell_death(struct slot *slot, struct death *death)
 {
-    const struct announcement announcement = slot_announcement(death);
     const bool command = death->command[0] != '\0';
-    char text[sizeof(death->command) + DEATH_DETAIL_MAX + PROTOCOL_ID_TEXT + 64];
+    struct event event = death_event(death);
 
-    (void)snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", command ? "ran '" : "", death->command,
-                   command ? "', which " : "",
-                   death->cause == DEATH_STOP ? "" : "died: ", death->detail,
-                   death->job[0] ? ", in hand: job " : "", death->job);
-    slot_tell(slot, announcement.level, announcement.type, announcement.message_id, death, text);
+    event.job = death->job[0] ? death->job : NULL;
+    event.quotes = command;
+    event.death = death;
+    slot_tell(slot, event, "%s%s%s%s%s%s%s", command ? "ran '" : "", death->command,
+              command ? "', which " : "", death->cause == DEATH_STOP ? "" : "died: ", death->detail,
+              death->job[0] ? ", in hand: job " : "", death->job);
 }
 
 void slot_publish_report(struct slot *slot, struct death *death)

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/slot/slot-health.h"
 
-#include "shared/base/log.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/pool/slot/slot-private.h"
-#include <stdio.h>
-
-#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
 bool slot_has_message_in_hand(const struct slot *slot)
 {
@@ -50,13 +46,13 @@ bool slot_is_failing(const struct slot *slot)
 
 void slot_health_recover(struct slot *slot)
 {
+    const unsigned n_failures = slot->health.n_failures;
     const bool was_failing = slot_is_failing(slot);
-    char text[64];
 
-    (void)snprintf(text, sizeof(text), "works again after %u failures", slot->health.n_failures);
     slot_health_reset(slot);
     if (was_failing)
-        slot_tell(slot, LOG_LEVEL_NOTICE, "worker.recovered", NULL, NULL, text);
+        slot_tell(slot, (struct event){.level = LOG_LEVEL_NOTICE, .type = "worker.recovered"},
+                  "works again after %u failures", n_failures);
 }
 
 static void slot_on_proven(struct timer *timer, usec_t now)
@@ -101,13 +97,13 @@ enum restart_death slot_health_judge(const struct slot *slot)
 
 static void tell_failing(struct slot *slot)
 {
-    char text[128];
-
-    (void)snprintf(text, sizeof(text),
-                   "is failing: %u times in a row its worker has died before it did anything; the "
-                   "pauses grow up to MaxSec=",
-                   slot->health.n_failures);
-    slot_tell(slot, LOG_LEVEL_ERROR, "worker.failing", EVENT_ID_WORKER_FAILING, NULL, text);
+    slot_tell(slot,
+              (struct event){.level = LOG_LEVEL_ERROR,
+                             .type = "worker.failing",
+                             .message_id = EVENT_ID_WORKER_FAILING},
+              "is failing: %u times in a row its worker has died before it did anything; the "
+              "pauses grow up to MaxSec=",
+              slot->health.n_failures);
 }
 
 void slot_health_failed(struct slot *slot)

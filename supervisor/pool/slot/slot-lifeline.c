@@ -6,11 +6,8 @@
  * for the end of the process.
  */
 
-#include "supervisor/event/event.h"
-#include "supervisor/job/job.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include <linux/futex.h>
-#include <stdio.h>
 
 static bool slot_owner_died(const struct slot *slot)
 {
@@ -23,25 +20,19 @@ static bool slot_owner_died(const struct slot *slot)
 
 static void slot_tell_lost(struct slot *slot)
 {
-    const struct list *node = list_first(&slot->jobs);
-    const struct job *job = node ? list_entry(node, struct job, link) : NULL;
+    const struct job *job = slot->n_jobs > 0 ? slot_job_at_work(slot) : NULL;
     const bool in_hand = job && job->started;
-    char id[PROTOCOL_ID_TEXT] = "", text[DEATH_WORKER_MAX + PROTOCOL_ID_TEXT + 64];
+    char id[PROTOCOL_ID_TEXT] = "";
 
     if (in_hand)
         protocol_id_format(&job->id, id);
-    (void)snprintf(text, sizeof(text), "%s is dying%s%s", slot->name,
-                   in_hand ? ", in hand: job " : "", id);
-    event_emit(slot_context(slot)->events, (struct event){
-                                               .level = LOG_LEVEL_DEBUG,
-                                               .type = "worker.lost",
-                                               .group = slot->pool->config->name,
-                                               .cell = pool_event_name(slot->pool),
-                                               .worker = slot->name,
-                                               .generation = slot->generation,
-                                               .job = in_hand ? id : NULL,
-                                               .message = text,
-                                           });
+    slot_tell(slot,
+              (struct event){
+                  .level = LOG_LEVEL_DEBUG,
+                  .type = "worker.lost",
+                  .job = in_hand ? id : NULL,
+              },
+              "is dying%s%s", in_hand ? ", in hand: job " : "", id);
 }
 
 static void slot_on_owner(void *userdata, uint32_t events)

@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
-
 struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt)
 {
     struct job *job = job_by_handle(slot->pool->context->jobs, handle);
@@ -149,7 +147,7 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
 {
     const struct config_group *config = slot->pool->config;
     const bool again = slot->wanted && config->restart != CONFIG_RESTART_NO;
-    char reason[PROTOCOL_REASON_MAX], text[PROTOCOL_REASON_MAX + 32];
+    char reason[PROTOCOL_REASON_MAX];
     struct protocol_leave leave;
     int r;
 
@@ -163,10 +161,10 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
         memcpy(reason, leave.reason, leave.reason_size);
     (void)capture_escape(slot->worker.leave_reason, sizeof(slot->worker.leave_reason), reason,
                          leave.reason_size);
-    (void)snprintf(text, sizeof(text), "ends itself: %s", slot->worker.leave_reason);
-    slot_tell(slot, LOG_LEVEL_INFO, "worker.left", NULL, NULL, text);
+    slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.left"},
+              "ends itself: %s", slot->worker.leave_reason);
     if (!slot_is_up(slot)) { /* it is about to be reaped */
-        slot_terminate(slot, DEATH_STOP);
+        slot_set_kill_reason(slot, DEATH_STOP);
         slot->restart_asked = again;
     } else if (again) {
         slot_restart(slot);
@@ -243,8 +241,7 @@ static void slot_on_broken(struct endpoint *endpoint, const char *what)
     (void)snprintf(slot->worker.violation, sizeof(slot->worker.violation), "%s", what);
     limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_ERROR,
                       "%s: protocol violation: %s; it is killed", slot->name, what);
-    slot_terminate(slot, DEATH_VIOLATION);
-    slot_event(slot, LIFECYCLE_EVENT_VIOLATION);
+    slot_end_worker(slot, DEATH_VIOLATION, LIFECYCLE_EVENT_VIOLATION);
 }
 
 const struct endpoint_handler SLOT_ENDPOINT = {

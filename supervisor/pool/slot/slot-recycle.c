@@ -3,8 +3,6 @@
 
 #include "supervisor/pool/slot/slot-private.h"
 
-#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
-
 static void slot_is_worn(struct slot *slot, enum recycle_verdict verdict)
 {
     slot->pool->slot_handler->worn(slot, recycle_reason(verdict));

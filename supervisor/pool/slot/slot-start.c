@@ -17,8 +17,6 @@
 #define WORKER_WAIT    6
 #define WORKER_WAKE    7
 
-#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
-
 static void slot_on_end(struct process *process)
 {
     struct slot *slot = slot_of(process, worker.process);
@@ -38,14 +36,13 @@ static void slot_on_exit(struct process *process, const struct spawn_exit *how)
 /* No process came of the request: it is tried again, by the rules of [Restart]. */
 static void slot_spawn_failed(struct slot *slot, const char *step, int error)
 {
-    char text[sizeof(slot->status_text)];
-
     slot_disarm(slot);
     slot_close_endpoint(slot);
     notify_server_deinit(&slot->worker.notify);
-    (void)snprintf(text, sizeof(text), "could not be started: %s: %s", step, strerror(-error));
-    slot_tell(slot, LOG_LEVEL_WARNING, "worker.spawn-failed", NULL, NULL, text);
-    (void)snprintf(slot->status_text, sizeof(slot->status_text), "%s", text);
+    (void)snprintf(slot->status_text, sizeof(slot->status_text), "could not be started: %s: %s",
+                   step, strerror(-error));
+    slot_tell(slot, (struct event){.level = LOG_LEVEL_WARNING, .type = "worker.spawn-failed"}, "%s",
+              slot->status_text);
     slot->worker.spawn_failed = true;
     slot_event(slot, LIFECYCLE_EVENT_SPAWN_FAILED);
 }
@@ -60,7 +57,7 @@ static void slot_on_spawned(struct process *process)
     struct slot *slot = slot_of(process, worker.process);
 
     slot->status_text[0] = '\0'; /* until here, why the last attempt failed */
-    slot_tell(slot, LOG_LEVEL_DEBUG, "worker.started", NULL, NULL, "started");
+    slot_tell(slot, (struct event){.level = LOG_LEVEL_DEBUG, .type = "worker.started"}, "started");
     if (!slot_is_actor(slot) && notify_server_hold(&slot->worker.notify, false) < 0)
         log_error("%s: out of memory watching its readiness", slot->name);
     if (slot->pool->config->type == CONFIG_SERVICE)
@@ -75,6 +72,19 @@ static const struct process_handler SLOT_PROCESS = {
     .ended = slot_on_end,
     .exited = slot_on_exit,
 };
+
+static void slot_notify(struct slot *slot, const struct notify_message *message)
+{
+    if (message->status)
+        (void)capture_escape(slot->status_text, sizeof(slot->status_text), message->status,
+                             strlen(message->status));
+    if (message->watchdog)
+        slot->worker.watchdog_seen = slot_now(slot);
+    if (message->ready && slot->state == LIFECYCLE_STARTING)
+        slot_event(slot, LIFECYCLE_EVENT_READY);
+    if (message->watchdog_trigger)
+        slot_end_worker(slot, DEATH_WATCHDOG, LIFECYCLE_EVENT_WATCHDOG);
+}
 
 static void slot_on_notify(void *userdata, const struct notify_message *message)
 {

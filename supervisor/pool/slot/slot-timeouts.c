@@ -8,11 +8,8 @@
 #include "supervisor/pool/slot/slot-private.h"
 
 #include "shared/base/log.h"
-#include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor.h"
-
-#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
 /* How often a sign of life is looked for within WatchdogSec=. */
 #define WATCHDOG_LOOKS 10
@@ -106,9 +103,7 @@ void slot_arm_clock(struct slot *slot)
         at = earlier(at, usec_add(slot_now(slot), RECYCLE_MEASURE_EVERY));
     if (at == USEC_INFINITY || (timer_armed(&slot->clock) && slot->clock.at <= at))
         return;
-    if (timer_arm(slot_timers(slot), &slot->clock, at) < 0)
-        limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_ERROR,
-                          "%s: out of memory arming a timer", slot->name);
+    slot_arm_timer(slot, &slot->clock, at);
 }
 
 /* ---- when it begins ---- */
@@ -196,8 +191,7 @@ static void slot_ran_out_of_time(struct slot *slot)
 
     endpoint_mark(&slot->worker.endpoint, job->handle);
     slot->worker.job_deadline = USEC_INFINITY;
-    slot_terminate(slot, DEATH_JOB_TIMEOUT);
-    slot_event(slot, LIFECYCLE_EVENT_JOB_TIMEOUT);
+    slot_end_worker(slot, DEATH_JOB_TIMEOUT, LIFECYCLE_EVENT_JOB_TIMEOUT);
 }
 
 static void slot_measure_messages(struct slot *slot)
@@ -228,8 +222,7 @@ void slot_on_clock(struct timer *timer, usec_t now)
     if (slot_gave_sign_of_life(slot))
         slot->worker.watchdog_seen = now;
     if (slot_is_watched(slot) && now >= slot_watchdog_deadline(slot)) {
-        slot_terminate(slot, DEATH_WATCHDOG);
-        slot_event(slot, LIFECYCLE_EVENT_WATCHDOG);
+        slot_end_worker(slot, DEATH_WATCHDOG, LIFECYCLE_EVENT_WATCHDOG);
         return;
     }
     if (slot_is_measured(slot))

@@ -1,67 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/slot/slot.h"
-#include "supervisor/event/event.h"
-#include "supervisor/job/job.h"
-#include "supervisor/message/actor.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/base/log.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define slot_of(pointer, member) list_entry(pointer, struct slot, member)
-
-void slot_tell(struct slot *slot, enum log_level level, const char *type, const char *message_id,
-               struct death *death, const char *text)
+void slot_tell(struct slot *slot, struct event event, const char *format, ...)
 {
-    char message[768];
+    va_list arguments;
 
-    (void)snprintf(message, sizeof(message), "%s %s", slot->name, text);
-    event_emit(slot_context(slot)->events, (struct event){
-                                               .level = level,
-                                               .type = type,
-                                               .group = slot->pool->config->name,
-                                               .cell = pool_event_name(slot->pool),
-                                               .worker = slot->name,
-                                               .generation = slot->generation,
-                                               .job = death && death->job[0] ? death->job : NULL,
-                                               .message_id = message_id,
-                                               .message = message,
-                                               .quotes = death && death->command[0] != '\0',
-                                               .death = death,
-                                           });
+    event.worker = slot->name;
+    event.generation = slot->generation;
+    va_start(arguments, format);
+    pool_emit(slot->pool, slot->name, event, format, arguments);
+    va_end(arguments);
 }
 
-/* ---- start ---- */
-
-void slot_arm(struct slot *slot, usec_t delay)
+void slot_arm_timer(struct slot *slot, struct timer *timer, usec_t at)
 {
-    /* An arm that fails for want of memory would be a hang: the heap grows by doubling and rarely.
-     */
-    if (timer_arm(slot_timers(slot), &slot->ladder_timer, usec_add(slot_now(slot), delay)) < 0)
+    /* A time-out that is not armed never comes, but the heap grows by doubling, hence rarely. */
+    if (timer_arm(slot_timers(slot), timer, at) < 0)
         limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_ERROR,
                           "%s: out of memory arming a timer", slot->name);
 }
 
-void slot_disarm(struct slot *slot)
+void slot_arm(struct slot *slot, usec_t delay)
 {
-    timer_disarm(slot_timers(slot), &slot->ladder_timer);
+    slot_arm_timer(slot, &slot->state_timer, usec_add(slot_now(slot), delay));
 }
 
-/* ---- life ---- */
+void slot_disarm(struct slot *slot)
+{
+    timer_disarm(slot_timers(slot), &slot->state_timer);
+}
+
+/* ---- actions of the life-cycle table ---- */
 
 void slot_is_available(struct slot *slot)
 {
-    /* With Prefetch= it was there all the time, having room. */
-    list_unlink(&slot->available_link);
-    /* Last in, first out: the worker whose memory is still in the caches. */
+    list_unlink(&slot->available_link); /* with Prefetch= it is listed while it has room */
+    /* Last in, first out: this worker's memory is still in the caches. */
     list_push_front(&slot->pool->available, &slot->available_link);
     pool_wake(slot->pool);
 }
@@ -102,81 +88,14 @@ static void slot_on_ready(struct slot *slot)
         slot->messages_measured = slot->actor->counters.consumed;
     slot_begin_recycling(slot);
     slot_health_watch(slot);
-    slot_tell(slot, LOG_LEVEL_INFO, "worker.ready",
-              slot->n_restarts > 0 ? EVENT_ID_WORKER_RESTARTED : NULL, NULL,
+    slot_tell(slot,
+              (struct event){
+                  .level = LOG_LEVEL_INFO,
+                  .type = "worker.ready",
+                  .message_id = slot->n_restarts > 0 ? EVENT_ID_WORKER_RESTARTED : NULL,
+              },
               slot->role == SLOT_SPARE ? "is ready as a spare" : "is ready");
     slot->pool->slot_handler->ready(slot);
-}
-
-/* ---- stop ladder ---- */
-
-/* Half of TimeoutStopSec= for each of the two rungs after a stop was asked, the whole after a
- * verdict. */
-static usec_t slot_rung(const struct slot *slot)
-{
-    usec_t whole = slot->pool->config->timeout_stop;
-
-    bool two = slot_is_actor(slot) && slot->worker.kill_reason == DEATH_STOP;
-
-    return two && whole != USEC_INFINITY ? whole / 2 : whole;
-}
-
-void slot_terminate(struct slot *slot, enum death_cause cause)
-{
-    if (slot->worker.kill_reason == DEATH_EXIT || slot->worker.kill_reason == DEATH_STOP)
-        slot->worker.kill_reason = cause;
-}
-
-static void slot_action_kill(struct slot *slot)
-{
-    process_kill_all(&slot->worker.process);
-}
-
-static void slot_action_terminate(struct slot *slot)
-{
-    if (slot->worker.signalled) {
-        slot_action_kill(slot);
-        return;
-    }
-    slot->worker.signalled = true;
-    process_signal(&slot->worker.process, slot->pool->config->kill_signal);
-    slot_arm(slot, slot_rung(slot));
-}
-
-static void slot_action_abort(struct slot *slot)
-{
-    slot->worker.signalled = true;
-    process_signal(&slot->worker.process, SIGABRT);
-    slot_arm(slot, slot_rung(slot));
-}
-
-static void slot_action_send_stop(struct slot *slot)
-{
-    if (slot_is_actor(slot) && slot_send_stop(slot) == 0)
-        slot_arm(slot, slot_rung(slot));
-    else
-        slot_action_terminate(slot);
-}
-
-static void slot_on_ladder_timer(struct timer *timer, usec_t now)
-{
-    struct slot *slot = slot_of(timer, ladder_timer);
-    const enum lifecycle_state state = slot->state;
-
-    (void)now;
-    if (state == LIFECYCLE_BACKOFF) {
-        slot->pool->slot_handler->restart_due(slot);
-        return;
-    }
-    slot_catch_up(slot);
-    if (slot->worker.process.ended || slot->state != state || timer_armed(timer))
-        return; /* it did in time what it was to do */
-    if (state == LIFECYCLE_STARTING) {
-        slot_terminate(slot, DEATH_START_TIMEOUT);
-        slot_event(slot, LIFECYCLE_EVENT_START_TIMEOUT);
-    } else {
-        slot_event(slot, LIFECYCLE_EVENT_STOP_TIMEOUT);
-    }
 }
 
 static void slot_action_cancel_restart(struct slot *slot)
@@ -201,15 +120,14 @@ static void slot_action_schedule(struct slot *slot)
 static void slot_action_down(struct slot *slot)
 {
     slot_disarm(slot);
-    slot_tell(slot, LOG_LEVEL_DEBUG, "worker.stopped", NULL, NULL, "is stopped");
+    slot_tell(slot, (struct event){.level = LOG_LEVEL_DEBUG, .type = "worker.stopped"},
+              "is stopped");
     slot->pool->slot_handler->stopped(slot);
     if (!slot->restart_asked || slot->retired)
         return;
     slot->restart_asked = false;
     slot_start(slot);
 }
-
-/* ---- the table's will ---- */
 
 #define ACTION(name) [__builtin_ctz(LIFECYCLE_ACTION_##name)]
 
@@ -235,13 +153,13 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
         slot_count(slot);
         return;
     }
-    /* Jobs come and go without a difference to anybody who counts. */
+    /* Jobs do not change what the slot is counted as. */
     counts = event != LIFECYCLE_EVENT_JOB_ASSIGNED && event != LIFECYCLE_EVENT_JOB_ENDED;
     if (next.state != before) {
         slot->state = next.state;
         slot->since_at = loop_realtime(slot_context(slot)->loop);
         if (counts)
-            slot_count(slot); /* whoever is told in the middle of it looks at the new state */
+            slot_count(slot); /* the actions look at the new state */
     }
     if (event == LIFECYCLE_EVENT_READY && before == LIFECYCLE_STARTING)
         slot_on_ready(slot);
@@ -252,7 +170,26 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
     slot_review_actor(slot);
 }
 
-/* ---- start ---- */
+/* ---- timer and task ---- */
+
+static void slot_on_state_timer(struct timer *timer, usec_t now)
+{
+    struct slot *slot = slot_of(timer, state_timer);
+    const enum lifecycle_state state = slot->state;
+
+    (void)now;
+    if (state == LIFECYCLE_BACKOFF) {
+        slot->pool->slot_handler->restart_due(slot);
+        return;
+    }
+    slot_catch_up(slot);
+    if (slot->worker.process.ended || slot->state != state || timer_armed(timer))
+        return; /* the worker was in time */
+    if (state == LIFECYCLE_STARTING)
+        slot_end_worker(slot, DEATH_START_TIMEOUT, LIFECYCLE_EVENT_START_TIMEOUT);
+    else
+        slot_event(slot, LIFECYCLE_EVENT_STOP_TIMEOUT);
+}
 
 static void slot_on_turn(struct task *task)
 {
@@ -267,7 +204,7 @@ void slot_start_in_turn(struct slot *slot)
     task_queue(&slot->start);
 }
 
-/* ---- outside ---- */
+/* ---- interface ---- */
 
 int slot_new(struct slot **ret, struct pool *pool, unsigned index)
 {
@@ -293,7 +230,7 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index)
     list_init(&slot->review_link);
     list_init(&slot->jobs);
     task_init(&slot->start, &pool->context->process->spawner.starts, slot_on_turn);
-    timer_init(&slot->ladder_timer, slot_on_ladder_timer);
+    timer_init(&slot->state_timer, slot_on_state_timer);
     timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
     process_init(&slot->worker.process, pool->context->process, pool->config->name, slot->name);
@@ -303,7 +240,7 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index)
     return 0;
 }
 
-/* Nobody of that name gets one as low again. */
+/* Later slots of this name begin above its generations. */
 static void slot_note_generation(const struct slot *slot)
 {
     struct pool_set *set = slot->pool->set;
@@ -351,27 +288,6 @@ void slot_start(struct slot *slot)
         slot_start_in_turn(slot);
 }
 
-void slot_stop(struct slot *slot, bool hurry)
-{
-    slot->wanted = false;
-    slot->restart_asked = false;
-    task_cancel(&slot->start);
-    slot->pool->slot_handler->stopping(slot, hurry);
-    slot_terminate(slot, DEATH_STOP);
-    slot_event(slot, LIFECYCLE_EVENT_STOP);
-    if (hurry && slot->state == LIFECYCLE_STOPPING && !timer_armed(&slot->ladder_timer))
-        slot_arm(slot, slot_rung(slot));
-}
-
-void slot_stop_within(struct slot *slot, usec_t time)
-{
-    const struct timer *ladder = &slot->ladder_timer;
-    bool due_before = timer_armed(ladder) && ladder->at <= usec_add(slot_now(slot), time);
-
-    if (slot->state == LIFECYCLE_STOPPING && slot->n_jobs > 0 && !due_before)
-        slot_arm(slot, time);
-}
-
 void slot_restart(struct slot *slot)
 {
     if (slot->retired)
@@ -396,31 +312,6 @@ void slot_reset(struct slot *slot)
     slot_event(slot, LIFECYCLE_EVENT_RESET);
 }
 
-bool slot_kill(struct slot *slot, enum death_cause cause)
-{
-    if (slot_is_down(slot) || slot->state == LIFECYCLE_KILLING || slot->state == LIFECYCLE_BACKOFF)
-        return false;
-    slot->pool->slot_handler->killed(slot);
-    slot_terminate(slot, cause);
-    slot_event(slot, LIFECYCLE_EVENT_TERMINATED);
-    return true;
-}
-
-void slot_notify(struct slot *slot, const struct notify_message *message)
-{
-    if (message->status)
-        (void)capture_escape(slot->status_text, sizeof(slot->status_text), message->status,
-                             strlen(message->status));
-    if (message->watchdog)
-        slot->worker.watchdog_seen = slot_now(slot);
-    if (message->ready && slot->state == LIFECYCLE_STARTING)
-        slot_event(slot, LIFECYCLE_EVENT_READY);
-    if (message->watchdog_trigger) {
-        slot_terminate(slot, DEATH_WATCHDOG);
-        slot_event(slot, LIFECYCLE_EVENT_WATCHDOG);
-    }
-}
-
 int slot_read_state(struct slot *slot, void *data, size_t *ret_size)
 {
     *ret_size = 0;
@@ -443,14 +334,4 @@ bool slot_has_published(const struct slot *slot, const struct job *job)
     /* Pairs with the stores in memory_state_write(); what is read of the page is checked there. */
     return atomic_load_explicit(&header->state_sequence, memory_order_relaxed) !=
            job->state_sequence;
-}
-
-bool slot_is_up(const struct slot *slot)
-{
-    return slot->state == LIFECYCLE_IDLE || slot->state == LIFECYCLE_BUSY;
-}
-
-bool slot_is_down(const struct slot *slot)
-{
-    return slot->state == LIFECYCLE_STOPPED || slot->state == LIFECYCLE_FAILED;
 }

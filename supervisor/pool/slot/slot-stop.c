@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Stops a worker in steps: stop message, KillSignal=, SIGKILL. */
+
+#include "supervisor/pool/slot/slot-private.h"
+#include <signal.h>
+
+void slot_set_kill_reason(struct slot *slot, enum death_cause cause)
+{
+    if (slot->worker.kill_reason == DEATH_EXIT || slot->worker.kill_reason == DEATH_STOP)
+        slot->worker.kill_reason = cause;
+}
+
+void slot_end_worker(struct slot *slot, enum death_cause cause, enum lifecycle_event event)
+{
+    slot_set_kill_reason(slot, cause);
+    slot_event(slot, event);
+}
+
+/* A stopping actor has two steps before SIGKILL, which share TimeoutStopSec=; others have one. */
+static void slot_arm_next_step(struct slot *slot)
+{
+    const usec_t whole = slot->pool->config->timeout_stop;
+    const bool two = slot_is_actor(slot) && slot->worker.kill_reason == DEATH_STOP;
+
+    slot_arm(slot, two && whole != USEC_INFINITY ? whole / 2 : whole);
+}
+
+static void slot_signal(struct slot *slot, int signal)
+{
+    slot->worker.signalled = true;
+    process_signal(&slot->worker.process, signal);
+    slot_arm_next_step(slot);
+}
+
+void slot_action_kill(struct slot *slot)
+{
+    process_kill_all(&slot->worker.process);
+}
+
+void slot_action_terminate(struct slot *slot)
+{
+    if (slot->worker.signalled)
+        slot_action_kill(slot);
+    else
+        slot_signal(slot, slot->pool->config->kill_signal);
+}
+
+void slot_action_abort(struct slot *slot)
+{
+    slot_signal(slot, SIGABRT);
+}
+
+void slot_action_send_stop(struct slot *slot)
+{
+    if (slot_is_actor(slot) && slot_send_stop(slot) == 0)
+        slot_arm_next_step(slot);
+    else
+        slot_action_terminate(slot);
+}
+
+void slot_stop(struct slot *slot, bool hurry)
+{
+    slot->wanted = false;
+    slot->restart_asked = false;
+    task_cancel(&slot->start);
+    slot->pool->slot_handler->stopping(slot, hurry);
+    slot_end_worker(slot, DEATH_STOP, LIFECYCLE_EVENT_STOP);
+    if (hurry && slot->state == LIFECYCLE_STOPPING && !timer_armed(&slot->state_timer))
+        slot_arm_next_step(slot);
+}
+
+void slot_stop_within(struct slot *slot, usec_t time)
+{
+    const struct timer *timer = &slot->state_timer;
+    bool due_before = timer_armed(timer) && timer->at <= usec_add(slot_now(slot), time);
+
+    if (slot->state == LIFECYCLE_STOPPING && slot->n_jobs > 0 && !due_before)
+        slot_arm(slot, time);
+}
+
+bool slot_kill(struct slot *slot, enum death_cause cause)
+{
+    if (slot_is_down(slot) || slot->state == LIFECYCLE_KILLING || slot->state == LIFECYCLE_BACKOFF)
+        return false;
+    slot->pool->slot_handler->killed(slot);
+    slot_end_worker(slot, cause, LIFECYCLE_EVENT_TERMINATED);
+    return true;
+}
