@@ -28,10 +28,10 @@ int actor_new(struct actor **ret, struct message_context *context,
 
     if (!actor)
         return r;
-    struct list *lists[] = {&actor->blobs,      &actor->pool_link,    &actor->observers,
-                            &actor->monitoring, &actor->asks,         &actor->names,
-                            &actor->schedules,  &actor->blocked,      &actor->blocked_link,
-                            &actor->stand_ins,  &actor->stand_in_link};
+    struct list *lists[] = {&actor->blobs,      &actor->pool_link,     &actor->observers,
+                            &actor->monitoring, &actor->asks,          &actor->names,
+                            &actor->schedules,  &actor->blocked,       &actor->blocked_link,
+                            &actor->stand_ins,  &actor->stand_in_link, &actor->routed_link};
     for (size_t i = 0; i < ELEMENTS(lists); i++)
         list_init(lists[i]);
     actor->context = context;
@@ -189,10 +189,13 @@ void actor_answer(struct actor *actor, struct envelope *envelope)
 
 /* ---- senders that wait for room ---- */
 
-void actor_block(struct actor *sender, struct actor *to)
+void actor_block(struct actor *sender, struct actor *to, bool routed)
 {
     list_unlink(&sender->blocked_link);
+    list_unlink(&sender->routed_link);
     list_push_back(&to->blocked, &sender->blocked_link);
+    if (routed)
+        list_push_back(&sender->context->routed, &sender->routed_link);
 }
 
 void actor_unblock(struct actor *sender)
@@ -200,7 +203,11 @@ void actor_unblock(struct actor *sender)
     if (!list_linked(&sender->blocked_link))
         return;
     list_unlink(&sender->blocked_link);
-    endpoint_resume(sender->inbox.endpoint);
+    list_unlink(&sender->routed_link);
+    if (sender->inbox.endpoint)
+        endpoint_resume(sender->inbox.endpoint);
+    else
+        actor_wake(sender);
 }
 
 void actor_unblock_all(struct actor *to)
@@ -209,4 +216,12 @@ void actor_unblock_all(struct actor *to)
 
     while ((node = list_first(&to->blocked)))
         actor_unblock(list_entry(node, struct actor, blocked_link));
+}
+
+void actor_unblock_routed(struct message_context *context)
+{
+    struct list *node;
+
+    while ((node = list_first(&context->routed)))
+        actor_unblock(list_entry(node, struct actor, routed_link));
 }

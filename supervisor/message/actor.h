@@ -133,6 +133,7 @@ struct actor {
 
     struct list blocked;      /* actors that wait for room here (Overflow=block) */
     struct list blocked_link; /* in the list of the actor that this one waits for */
+    struct list routed_link;  /* in message_context.routed, if an exchange chose that actor */
 };
 
 struct actor_options {
@@ -187,7 +188,12 @@ void actor_wake(struct actor *actor);
 /* Queues an answer for its worker or client; takes it over. */
 void actor_answer(struct actor *actor, struct envelope *envelope);
 
-/* Holds a sender back until there is room at `to`, and lets all go on that are held back there. */
-void actor_block(struct actor *sender, struct actor *to);
+/*
+ * Suspends a sender until there is room at `to`. A sender without rings, which hands messages on,
+ * is fed then. `routed` = an exchange chose `to`: a change of subscriptions resumes the sender,
+ * too.
+ */
+void actor_block(struct actor *sender, struct actor *to, bool routed);
 void actor_unblock(struct actor *sender);
 void actor_unblock_all(struct actor *to);
+void actor_unblock_routed(struct message_context *context);

@@ -82,10 +82,18 @@ struct envelope *envelope_free(struct envelope *envelope)
 /* A descriptor is dearer than its bytes: there are few of them, and workers need some to start. */
 #define ENVELOPE_BLOB_COST (UINT64_C(64) << 10)
 
+static uint64_t bytes_of(const struct topic *topic, uint64_t payload_size, bool is_blob)
+{
+    return (is_blob ? ENVELOPE_BLOB_COST : 0) + sizeof(struct envelope) + topic->type_size +
+           topic->key_size + payload_size;
+}
+
 uint64_t envelope_bytes(const struct envelope *envelope)
 {
-    const uint64_t blob = envelope->payload.fd >= 0 ? ENVELOPE_BLOB_COST : 0;
+    return bytes_of(&envelope->topic, envelope->payload.size, envelope->payload.fd >= 0);
+}
 
-    return blob + sizeof(*envelope) + envelope->topic.type_size + envelope->topic.key_size +
-           envelope->payload.size;
+uint64_t envelope_bytes_of(const struct protocol_content *content)
+{
+    return bytes_of(&content->topic, content->payload.size, content->payload.form == PAYLOAD_BLOB);
 }

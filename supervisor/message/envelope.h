@@ -57,3 +57,5 @@ envelope_free(struct envelope *envelope); /* in no list; NULL allowed; returns N
 
 /* What it counts towards MailboxMemoryMax=, bytes; a blob counts 64 KiB more for its descriptor. */
 uint64_t envelope_bytes(const struct envelope *envelope);
+/* What a message with this content will count at most. */
+uint64_t envelope_bytes_of(const struct protocol_content *content);

@@ -38,6 +38,7 @@ struct message_context {
     struct dead_letters dead_letters;
     struct rate announced; /* events of messages that ended undelivered */
     uint32_t n_exchanges;
+    struct list routed;    /* senders that wait for room at an actor that an exchange chose */
     uint64_t last_client;  /* "@N" */
     uint64_t last_message; /* id */
 };

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Messages between workers: order, mailboxes that survive their workers, policies, asks, watches, timers."""
 import os
+import random
 import signal
 import time
 import unittest
 
 from troupe import Bell, TestCase, helper, ini, text
 
+ACTORS = "io.troupe.Actors."
 TALKER = helper("workers/talker")
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
@@ -319,6 +321,83 @@ class Policies(Case):
         s.call("Start", target="actor")
         self.assertEqual(self.wait_lines(s, 15), [f"actor/0 note {i}" for i in range(15)])
         self.assertEqual(s.call("io.troupe.Actors.ListDeadLetters")["letters"], [])
+        s.stop()
+
+
+class BehindAnExchange(Case):
+    """Overflow=block of the one subscriber of an exchange."""
+
+    def posted(self, kind="single"):
+        s = self.cast(Worker={"MailboxMax": 10, "Overflow": "block"})
+        s.call(ACTORS + "CreateExchange", name="post", kind=kind)
+        self.subscribe(s)
+        s.call("Stop", target="actor")
+        s.wait_worker("actor/0", "stopped")
+        return s
+
+    def subscribe(self, s, call="Subscribe", actor="actor/0"):
+        s.call(ACTORS + call, exchange="post", actor=actor)
+
+    def dead(self, s):
+        counts = s.call(ACTORS + "ListDeadLetters")["counts"]
+        return {count["reason"]: count["count"] for count in counts if count["count"]}
+
+    def hold_up(self, s, count):
+        """The job of a sender that waits for room."""
+        job = s.create("driver", f"many post note {count}")
+        s.until(lambda: s.call(ACTORS + "Lookup", name="actor/0")["actor"]["waiting"] == 10)
+        return job
+
+    def test_O6_the_sender_waits_and_loses_nothing(self):
+        for kind in "single", "typed_single":
+            with self.subTest(kind=kind):
+                s = self.posted(kind)
+                job = self.hold_up(s, 20000)
+                s.call("Start", target="actor")
+                self.assertEqual(self.wait_lines(s, 20000), [f"actor/0 note {i}" for i in range(20000)])
+                s.wait_job(job)
+                self.assertEqual(self.dead(s), {})
+                s.stop()
+
+    def test_O6_the_sender_goes_on_when_nobody_is_subscribed_any_more(self):
+        s = self.posted()
+        job = self.hold_up(s, 20000)
+        self.subscribe(s, "Unsubscribe")
+        s.wait_job(job)
+        self.said(s, "many", "post", "note", "1")
+        s.until(lambda: self.dead(s) == {"no_match": 19991})
+        s.stop()
+
+    def test_O6_the_sender_goes_on_when_the_exchange_is_deleted(self):
+        s = self.posted()
+        job = self.hold_up(s, 20000)
+        s.call(ACTORS + "DeleteExchange", name="post")
+        s.wait_job(job)
+        s.until(lambda: self.dead(s) == {"gone": 19990})
+        s.stop()
+
+    def test_O6_the_sender_goes_on_when_the_subscriber_is_gone(self):
+        s = self.posted()
+        job = self.hold_up(s, 20000)
+        os.unlink(os.path.join(s.config, "actor.group"))
+        s.call("Reload")
+        s.wait_job(job)
+        s.until(lambda: self.dead(s) == {"gone": 10, "no_match": 19990})
+        s.stop()
+
+    def test_changing_subscriptions_leave_no_sender_waiting_and_lose_no_message(self):
+        seed = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+        chance = random.Random(seed)
+        s = self.cast(size=3, Worker={"MailboxMax": 10, "Overflow": "block"})
+        s.call(ACTORS + "CreateExchange", name="post", kind="single")
+        jobs = [s.create("driver", "many post note 5000") for _ in range(3)]
+        with self.subTest(f"TESTS_SEED={seed}"):
+            for _ in range(300):
+                self.subscribe(s, chance.choice(("Subscribe", "Unsubscribe")), f"actor/{chance.randrange(3)}")
+            for job in jobs:
+                s.wait_job(job)
+            s.until(lambda: len(self.lines(s)) + sum(self.dead(s).values()) == 15000)
+            self.assertLessEqual(set(self.dead(s)), {"no_match"})
         s.stop()
 
 

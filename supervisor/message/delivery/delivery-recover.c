@@ -253,6 +253,7 @@ void delivery_recover(struct actor *actor, struct death *death)
     monitor_drop_all(actor);
     drop_answers(actor);
     list_unlink(&actor->blocked_link);
+    list_unlink(&actor->routed_link);
     if (!actor->inbox.endpoint)
         return;
     delivery_settle(actor);

@@ -12,10 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Exchanges that a message may pass through; one that passes more is taken to go in a circle. */
-#define HOPS_MAX 8u
+#define NO_SUBSCRIBER "nobody has subscribed to it"
 
-/* ---- fan-out ---- */
+/* ---- copies ---- */
 
 struct fan_out {
     struct message_context *context;
@@ -80,13 +79,11 @@ static int refuse_copies(struct actor *actor, struct envelope *envelope, unsigne
     return refuse(actor, envelope, DEAD_NO_MEMORY, ENOMEM, text);
 }
 
-static int hand_to_subscribers(struct actor *actor, struct envelope *envelope)
+static int copy_to_subscribers(struct actor *actor, struct envelope *envelope)
 {
     struct fan_out out = {.context = actor->context, .envelope = envelope};
     int r;
 
-    if (envelope->hops >= HOPS_MAX)
-        return refuse(actor, envelope, DEAD_LOOP, ELOOP, "it went through too many exchanges");
     r = share_ask(actor, envelope);
     if (r == -EBUSY)
         return refuse(actor, envelope, DEAD_MAILBOX_FULL, EBUSY,
@@ -94,12 +91,46 @@ static int hand_to_subscribers(struct actor *actor, struct envelope *envelope)
     if (r == 0)
         r = exchange_route(actor->owner, &envelope->topic, send_copy, &out);
     if (r == 0)
-        return refuse(actor, envelope, DEAD_NO_MATCH, ENOENT, "nobody has subscribed to it");
+        return refuse(actor, envelope, DEAD_NO_MATCH, ENOENT, NO_SUBSCRIBER);
     if (r < 0)
         return refuse(actor, envelope, DEAD_NO_MEMORY, ENOMEM, strerror(ENOMEM));
     if (out.n_lost > 0)
         return refuse_copies(actor, envelope, out.n_lost);
     envelope_free(envelope);
+    return 0;
+}
+
+static int hand_to_subscribers(struct actor *actor, struct envelope *envelope)
+{
+    if (envelope->hops >= FORWARD_HOPS_MAX)
+        return refuse(actor, envelope, DEAD_LOOP, ELOOP, "it went through too many exchanges");
+    if (!exchange_picks_one(actor->owner))
+        return copy_to_subscribers(actor, envelope);
+    envelope->flags |= PROTOCOL_MESSAGE_EXCHANGE;
+    envelope->hops++;
+    return forward_to_resolved(actor, envelope);
+}
+
+/* ---- one recipient ---- */
+
+static void keep_reference(void *userdata, uint64_t reference)
+{
+    *(uint64_t *)userdata = reference;
+}
+
+static int resolve(struct actor *actor, const struct topic *topic, struct actor **ret,
+                   const char **ret_reason)
+{
+    uint64_t reference = 0;
+    int r;
+
+    *ret_reason = NO_SUBSCRIBER;
+    if (!exchange_picks_one(actor->owner))
+        return ROUTER_E_NO_MATCH;
+    r = exchange_route(actor->owner, topic, keep_reference, &reference);
+    if (r <= 0)
+        return r < 0 ? r : ROUTER_E_NO_MATCH;
+    *ret = actor_get(&actor->context->actors, reference);
     return 0;
 }
 
@@ -114,11 +145,17 @@ static void free_exchange(struct actor *actor)
     actor->context->n_exchanges--;
 }
 
+static void on_rerouted(void *userdata)
+{
+    actor_unblock_routed(userdata);
+}
+
 static const struct actor_class EXCHANGE_ACTOR = {
     .kind = ACTOR_EXCHANGE,
     .deliver = forward_deliver,
     .feed = forward_feed,
     .hand_on = hand_to_subscribers,
+    .resolve = resolve,
     .free_owner = free_exchange,
 };
 
@@ -135,6 +172,8 @@ int exchange_actor_new(struct actor **ret, struct message_context *context, cons
     if (!exchange)
         return -ENOMEM;
     exchange_init(exchange, kind);
+    exchange->rerouted = on_rerouted;
+    exchange->userdata = context;
     r = actor_new(
         &actor, context,
         &(struct actor_options){.class = &EXCHANGE_ACTOR, .owner = exchange, .name = name});

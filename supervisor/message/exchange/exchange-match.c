@@ -291,7 +291,6 @@ static int collect_all(const struct exchange *exchange, const struct topic *topi
 int exchange_route(const struct exchange *exchange, const struct topic *topic,
                    exchange_deliver_fn deliver, void *userdata)
 {
-    const bool one = exchange->kind == EXCHANGE_SINGLE || exchange->kind == EXCHANGE_TYPED_SINGLE;
     _cleanup_(matches_deinit)
     struct matches matches;
     int r;
@@ -299,7 +298,8 @@ int exchange_route(const struct exchange *exchange, const struct topic *topic,
     matches.heap = NULL;
     matches.n = 0;
     matches.n_allocated = MATCHES_IN_PLACE;
-    r = one ? collect_one(exchange, topic, &matches) : collect_all(exchange, topic, &matches);
+    r = exchange_picks_one(exchange) ? collect_one(exchange, topic, &matches)
+                                     : collect_all(exchange, topic, &matches);
     if (r < 0)
         return r;
     for (size_t i = 0; i < matches.n; i++)

@@ -71,10 +71,16 @@ static struct exchange_subscription *find_replaced(const struct exchange *exchan
 {
     if (!bucket)
         return NULL;
-    if (exchange->kind == EXCHANGE_SINGLE || exchange->kind == EXCHANGE_TYPED_SINGLE)
+    if (exchange_picks_one(exchange))
         return list_entry(list_first(&bucket->subscriptions), struct exchange_subscription,
                           bucket_link);
     return find_own(exchange, subscriber, bucket);
+}
+
+static void reroute(struct exchange *exchange)
+{
+    if (exchange->rerouted && exchange_picks_one(exchange))
+        exchange->rerouted(exchange->userdata);
 }
 
 /* Out of all lists; the tree of owners has been seen to. */
@@ -94,6 +100,7 @@ static void subscription_free(struct exchange_subscription *subscription)
     free(subscription);
     if (list_empty(&bucket->subscriptions))
         exchange_bucket_free(exchange, bucket);
+    reroute(exchange);
 }
 
 static void subscription_end(struct exchange_subscription *subscription)
@@ -123,6 +130,7 @@ static void subscription_place(struct exchange_subscription *subscription,
     subscriber->effort += subscription->effort;
     exchange->n_subscriptions++;
     exchange->effort += subscription->effort;
+    reroute(exchange);
 }
 
 static int subscription_insert(struct exchange_subscription *subscription,

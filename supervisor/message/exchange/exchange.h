@@ -55,7 +55,16 @@ struct exchange {
     char *description; /* for lists; NULL = none; owned */
     bool declared;     /* by a file, not at run time */
     uint64_t creator;  /* the actor that made it; 0 = a file, or somebody outside */
+    /* A message may have another recipient now. Not called for kinds that copy; may be NULL. */
+    void (*rerouted)(void *userdata);
+    void *userdata;
 };
+
+/* Whether each message goes to one subscriber at most. */
+static inline bool exchange_picks_one(const struct exchange *exchange)
+{
+    return exchange->kind == EXCHANGE_SINGLE || exchange->kind == EXCHANGE_TYPED_SINGLE;
+}
 
 struct exchange_bucket;
 

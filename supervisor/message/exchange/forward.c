@@ -21,6 +21,40 @@ int forward_deliver(struct actor *actor, struct envelope *envelope)
                           : delivery_enqueue(actor, envelope);
 }
 
+/* In whose mailbox a message of this topic for `to` would wait; NULL = in none, or in several. */
+static struct actor *find_mailbox(struct actor *to, const struct topic *topic)
+{
+    const char *reason;
+
+    for (unsigned hops = 0; to->class->resolve && is_open(to); hops++)
+        if (hops > FORWARD_HOPS_MAX || to->class->resolve(to, topic, &to, &reason) != 0)
+            return NULL;
+    return to;
+}
+
+bool forward_must_wait(struct actor *sender, struct actor *to, const struct topic *topic,
+                       uint64_t bytes)
+{
+    struct actor *last = find_mailbox(to, topic);
+
+    if (!last || actor_policy(last).overflow != CONFIG_OVERFLOW_BLOCK ||
+        actor_has_room(last, bytes))
+        return false;
+    actor_block(sender, last, last != to || actor_exchange(sender));
+    return true;
+}
+
+/* Whether a message that waits here has to wait on for room at the one actor that it is for. */
+static bool must_wait_on(struct actor *actor, const struct envelope *envelope)
+{
+    const char *reason;
+    struct actor *to;
+
+    return actor->class->resolve &&
+           actor->class->resolve(actor, &envelope->topic, &to, &reason) == 0 &&
+           forward_must_wait(actor, to, &envelope->topic, envelope_bytes(envelope));
+}
+
 void forward_feed(struct actor *actor)
 {
     const struct exchange *exchange = actor_exchange(actor);
@@ -33,6 +67,8 @@ void forward_feed(struct actor *actor)
             actor_wake(actor);
             return;
         }
+        if (must_wait_on(actor, envelope))
+            return;
         mailbox_take(&actor->mailbox, envelope);
         (void)actor->class->hand_on(actor, envelope);
     }
@@ -47,20 +83,12 @@ int forward_to_resolved(struct actor *actor, struct envelope *envelope)
     r = actor->class->resolve(actor, &envelope->topic, &to, &why.text);
     if (r == 0)
         return router_send(to, envelope);
+    if (r == ROUTER_E_NO_MATCH)
+        why.reason = DEAD_NO_MATCH;
     if (r < 0) {
         why.reason = DEAD_NO_MEMORY;
         why.error = -r;
         r = ROUTER_E_MEMORY;
     }
     return undeliverable_refuse(actor, envelope, &why, r);
-}
-
-struct actor *forward_find_mailbox(struct actor *to, const struct topic *topic)
-{
-    const char *reason;
-
-    while (to->class->resolve && is_open(to))
-        if (to->class->resolve(to, topic, &to, &reason) != 0)
-            return NULL;
-    return to;
 }

@@ -7,10 +7,14 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct actor;
 struct envelope;
 struct topic;
+
+/* Exchanges that a message may pass through; one that passes more goes in a circle. */
+#define FORWARD_HOPS_MAX 8u
 
 /* For actor_class. */
 int forward_deliver(struct actor *actor, struct envelope *envelope);
@@ -18,5 +22,9 @@ void forward_feed(struct actor *actor);
 /* Hands a message on to the one actor that class->resolve() finds. */
 int forward_to_resolved(struct actor *actor, struct envelope *envelope);
 
-/* In whose mailbox a message of this topic for `to` would wait; NULL = in none, or in several. */
-struct actor *forward_find_mailbox(struct actor *to, const struct topic *topic);
+/*
+ * Overflow=block: whether a message for `to` has to wait for room in the one mailbox that it would
+ * get into. Then `sender` is blocked until it may try again.
+ */
+bool forward_must_wait(struct actor *sender, struct actor *to, const struct topic *topic,
+                       uint64_t bytes);

@@ -40,22 +40,21 @@ int actor_request_take_envelope(struct actor *from, uint16_t kind,
 }
 
 /* Overflow=block: whether the sender has to wait for room at the recipient. It is resumed then. */
-static bool must_wait(struct actor *from, struct actor *to, const struct topic *topic,
-                      uint64_t bytes)
+static bool must_wait(struct actor *from, struct actor *to, const struct protocol_content *content)
 {
-    char key[TOPIC_KEY_MAX];
-    struct topic copy = *topic;
+    char type[TOPIC_TYPE_MAX], key[TOPIC_KEY_MAX];
+    struct topic topic = content->topic;
 
-    if (from->inbox.endpoint->draining || actor_policy(to).overflow != CONFIG_OVERFLOW_BLOCK)
+    if (from->inbox.endpoint->draining ||
+        (!actor_exchange(to) && actor_policy(to).overflow != CONFIG_OVERFLOW_BLOCK))
         return false;
     /* Copied before it is looked at. */
-    if (topic->key_size > 0)
-        copy.key = memcpy(key, topic->key, topic->key_size);
-    to = forward_find_mailbox(to, &copy);
-    if (!to || actor_has_room(to, bytes + sizeof(struct envelope)))
-        return false;
-    actor_block(from, to);
-    return true;
+    if (topic.type_size > 0)
+        topic.type = memcpy(type, topic.type, topic.type_size);
+    if (topic.key_size > 0)
+        topic.key = memcpy(key, topic.key, topic.key_size);
+    return topic_type_valid(type, topic.type_size) &&
+           forward_must_wait(from, to, &topic, envelope_bytes_of(content));
 }
 
 /* Subscribers from which on handing a message to all of them is much for one turn. */
@@ -89,7 +88,7 @@ static int tell_slowly(struct actor *from, struct actor *to, const struct ring_r
     r = protocol_get_tell(record->body, record->size, &tell);
     if (r < 0)
         return r;
-    if (to && must_wait(from, to, &tell.content.topic, record->size))
+    if (to && must_wait(from, to, &tell.content))
         return ENDPOINT_E_FULL;
     r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &tell.content, &envelope);
     if (r < 0)
@@ -169,7 +168,7 @@ static int on_ask(struct actor *from, const struct ring_record *record)
     if (delivery_must_read_first(from))
         return ENDPOINT_E_FULL;
     to = actor_get(&from->context->actors, ask.to);
-    if (to && must_wait(from, to, &ask.content.topic, record->size))
+    if (to && must_wait(from, to, &ask.content))
         return ENDPOINT_E_FULL;
     r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &ask.content, &envelope);
     if (r < 0)

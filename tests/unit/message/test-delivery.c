@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
-#include "supervisor/channel/endpoint.h"
 #include "supervisor/event/event.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/router.h"
+#include "tests/unit/fake-peer.h"
 #include <check.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 /* An actor and the rings of its worker, which lives in this process. */
@@ -19,8 +16,7 @@
 
 static struct message_context context;
 static struct event_bus events;
-static struct endpoint endpoint;
-static struct channel peer;
+static struct fake_peer peer;
 static struct actor *actor;
 
 static void on_consumed(struct endpoint *self, const struct ring_record *record, uint32_t cursor)
@@ -47,8 +43,6 @@ static void setup(void)
 {
     const struct loop_options options = {0};
     const struct endpoint_options sizes = {.ring_size = RING_SIZE, .inline_max = FILLER_SIZE};
-    struct endpoint_fds fds;
-    struct channel_fds theirs;
     const char *reason;
 
     message_context_init(&context);
@@ -56,26 +50,17 @@ static void setup(void)
     ck_assert_int_eq(event_bus_init(&events), 0);
     context.events = &events;
     dead_letters_resize(&context.dead_letters, 1000, 1 << 20);
-    ck_assert_int_eq(endpoint_init(&endpoint, context.loop, &sizes, &HANDLER, &fds), 0);
-    theirs = (struct channel_fds){
-        .inbox = fcntl(fds.channel.inbox, F_DUPFD_CLOEXEC, 0),
-        .outbox = fcntl(fds.channel.outbox, F_DUPFD_CLOEXEC, 0),
-        .wait_fd = fds.channel.wait_fd < 0 ? -1 : fcntl(fds.channel.wait_fd, F_DUPFD_CLOEXEC, 0),
-        .wake_fd = fds.channel.wake_fd < 0 ? -1 : fcntl(fds.channel.wake_fd, F_DUPFD_CLOEXEC, 0),
-    };
-    endpoint_forget_fds(&endpoint, &fds);
-    ck_assert_int_eq(channel_open(&peer, &theirs), 0);
+    fake_peer_open(&peer, context.loop, &sizes, &HANDLER);
     ck_assert_int_eq(
         actor_new(&actor, &context, &(struct actor_options){.class = &CLIENT, .name = "actor"}), 0);
-    delivery_attach(actor, &endpoint);
+    delivery_attach(actor, &peer.endpoint);
     delivery_set_up(actor, true);
 }
 
 static void teardown(void)
 {
     actor_end(actor, "the test is over");
-    endpoint_deinit(&endpoint);
-    channel_deinit(&peer);
+    fake_peer_close(&peer);
     message_context_deinit(&context);
     event_bus_deinit(&events);
     loop_free(context.loop);
@@ -86,11 +71,11 @@ static void consume_all(void)
 {
     struct ring_record record;
 
-    channel_publish(&endpoint.channel);
-    while (ring_next(&peer.in, &record) == 0)
+    channel_publish(&peer.endpoint.channel);
+    while (ring_next(&peer.channel.in, &record) == 0)
         ;
-    channel_release(&peer);
-    ck_assert(endpoint_advance(&endpoint));
+    channel_release(&peer.channel);
+    ck_assert(endpoint_advance(&peer.endpoint));
 }
 
 /* Lets that many bytes go through its inbox. */
@@ -99,8 +84,8 @@ static void pass(uint64_t bytes)
     void *body;
 
     for (uint64_t done = 0; done < bytes; done += FILLER_SIZE) {
-        ck_assert_int_eq(endpoint_reserve(&endpoint, FILLER_SIZE, &body), 0);
-        endpoint_commit(&endpoint, FILLER_KIND, FILLER_SIZE);
+        ck_assert_int_eq(endpoint_reserve(&peer.endpoint, FILLER_SIZE, &body), 0);
+        endpoint_commit(&peer.endpoint, FILLER_KIND, FILLER_SIZE);
         consume_all();
     }
 }

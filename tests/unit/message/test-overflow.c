@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Overflow=block behind exchanges: a sender with rings, and recipients without. */
+
+#include "shared/protocol/protocol-actors.h"
+#include "supervisor/event/event.h"
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/exchange/exchange-actor.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/message/request/actor-request.h"
+#include "tests/unit/fake-peer.h"
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAILBOX_MAX 4u
+#define N_ACTORS    3u
+
+static struct message_context context;
+static struct event_bus events;
+static struct fake_peer peer;
+static struct actor *sender, *actors[N_ACTORS], *post;
+static uint64_t blobs_sent;
+
+static int on_record(struct endpoint *endpoint, const struct ring_record *record)
+{
+    (void)endpoint;
+    return actor_request_on_record(sender, record);
+}
+
+static void on_broken(struct endpoint *endpoint, const char *what)
+{
+    (void)endpoint;
+    ck_abort_msg("%s", what);
+}
+
+static const struct endpoint_handler HANDLER = {.record = on_record, .broken = on_broken};
+
+static struct actor_policy get_policy(const struct actor *actor)
+{
+    (void)actor;
+    return (struct actor_policy){.mailbox_max = MAILBOX_MAX,
+                                 .mailbox_memory_max = 1 << 20,
+                                 .overflow = CONFIG_OVERFLOW_BLOCK};
+}
+
+static const struct actor_class CLIENT = {
+    .kind = ACTOR_CLIENT,
+    .deliver = delivery_to_inbox,
+    .feed = delivery_feed_inbox,
+    .policy = get_policy,
+};
+
+static struct actor *new_actor(const char *name)
+{
+    struct actor *actor;
+
+    ck_assert_int_eq(
+        actor_new(&actor, &context, &(struct actor_options){.class = &CLIENT, .name = name}), 0);
+    return actor;
+}
+
+static struct actor *new_exchange(const char *name, enum exchange_kind kind)
+{
+    struct actor *actor;
+
+    ck_assert_int_eq(exchange_actor_new(&actor, &context, name, kind), 0);
+    return actor;
+}
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const struct endpoint_options sizes = {.ring_size = 1 << 16, .inline_max = 1 << 12};
+    const char *reason;
+
+    message_context_init(&context);
+    ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    ck_assert_int_eq(event_bus_init(&events), 0);
+    context.events = &events;
+    dead_letters_resize(&context.dead_letters, 1000, 1 << 20);
+    fake_peer_open(&peer, context.loop, &sizes, &HANDLER);
+    ck_assert_int_eq(endpoint_open(&peer.endpoint), 0);
+    sender = new_actor("sender");
+    delivery_attach(sender, &peer.endpoint);
+    for (unsigned i = 0; i < N_ACTORS; i++)
+        actors[i] = new_actor("actor");
+    post = new_exchange("post", EXCHANGE_SINGLE);
+    blobs_sent = 0;
+}
+
+static void teardown(void)
+{
+    actor_end(sender, "the test is over");
+    fake_peer_close(&peer);
+    message_context_deinit(&context);
+    event_bus_deinit(&events);
+    loop_free(context.loop);
+}
+
+/* ---- what the sender does ---- */
+
+static void commit(enum protocol_actor_kind kind, const void *body, int size)
+{
+    void *room;
+
+    ck_assert_int_gt(size, 0);
+    ck_assert_int_eq(ring_reserve(&peer.channel.out, (uint32_t)size, &room), 0);
+    memcpy(room, body, (size_t)size);
+    ring_commit(&peer.channel.out, (uint16_t)kind, (uint32_t)size);
+    channel_publish(&peer.channel);
+    fake_peer_turns(context.loop, 3);
+}
+
+static void tell(const struct actor *to, const char *type)
+{
+    const struct protocol_tell tell = {
+        .to = to->reference,
+        .content = {.topic = {.type = type, .type_size = (uint32_t)strlen(type)},
+                    .payload = {.form = PAYLOAD_INLINE, .data = "x", .size = 1}}};
+    uint8_t body[512];
+
+    commit(PROTOCOL_TELL, body, protocol_put_tell(body, sizeof(body), &tell));
+}
+
+static void tell_blob(const struct actor *to, size_t size)
+{
+    struct protocol_tell tell = {.to = to->reference,
+                                 .content = {.topic = {.type = "blob", .type_size = 4},
+                                             .payload = {.form = PAYLOAD_BLOB, .size = size}}};
+    void *data = calloc(1, size);
+    uint8_t body[512];
+    int fd;
+
+    ck_assert_ptr_nonnull(data);
+    ck_assert_int_eq(payload_blob_copy(data, size, &fd), 0);
+    tell.content.payload.serial = ++blobs_sent;
+    ck_assert_int_eq(payload_send_fd(peer.control, fd, blobs_sent), 0);
+    close(fd);
+    free(data);
+    commit(PROTOCOL_TELL, body, protocol_put_tell(body, sizeof(body), &tell));
+}
+
+static void ask(const struct actor *to)
+{
+    const struct protocol_ask ask = {.to = to->reference,
+                                     .cookie = 1,
+                                     .timeout = USEC_INFINITY,
+                                     .wanted = "",
+                                     .content = {.topic = {.type = "a", .type_size = 1},
+                                                 .payload = {.form = PAYLOAD_INLINE, .data = ""}}};
+    uint8_t body[512];
+
+    commit(PROTOCOL_ASK, body, protocol_put_ask(body, sizeof(body), &ask));
+}
+
+static bool waits(void)
+{
+    fake_peer_turns(context.loop, 5);
+    return ring_pending(&peer.endpoint.channel.in);
+}
+
+/* ---- what the others do ---- */
+
+static struct topic topic_of(const char *type)
+{
+    return (struct topic){.type = type, .type_size = (uint32_t)strlen(type)};
+}
+
+static void subscribe(const struct actor *exchange, struct actor *actor, const char *type)
+{
+    const struct topic topic = topic_of(type);
+
+    ck_assert_int_eq(exchange_subscribe(exchange->owner, &actor->subscriptions, &topic), 0);
+}
+
+static bool unsubscribe(const struct actor *exchange, struct actor *actor, const char *type)
+{
+    const struct topic topic = topic_of(type);
+
+    return exchange_unsubscribe(exchange->owner, &actor->subscriptions, &topic);
+}
+
+/* Handles what waits for an actor; its number. */
+static uint64_t handle(struct actor *actor, uint64_t max)
+{
+    struct envelope *envelope;
+    uint64_t n = 0;
+
+    for (; n < max && (envelope = mailbox_oldest(&actor->mailbox)); n++) {
+        mailbox_take(&actor->mailbox, envelope);
+        envelope_free(envelope);
+    }
+    actor_wake(actor);
+    return n;
+}
+
+static uint64_t dead(enum dead_letter_reason reason)
+{
+    return context.dead_letters.counts[reason];
+}
+
+static uint64_t all_dead(void)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < _DEAD_N_REASONS; i++)
+        n += context.dead_letters.counts[i];
+    return n;
+}
+
+/* Tells until the recipient's mailbox is full, and once more. */
+static void fill(const struct actor *exchange, const char *type)
+{
+    for (unsigned i = 0; i < MAILBOX_MAX; i++)
+        tell(exchange, type);
+    ck_assert(!waits());
+    tell(exchange, type);
+}
+
+START_TEST(a_sender_waits_behind_an_exchange_with_one_recipient_until_there_is_room)
+{
+    struct actor *first = new_exchange("first", EXCHANGE_TYPED_SINGLE);
+
+    subscribe(post, actors[0], "");
+    subscribe(first, post, "");
+    fill(first, "a");
+    ck_assert(waits());
+    ck_assert_uint_eq(actors[0]->mailbox.n, MAILBOX_MAX);
+    ck_assert_uint_eq(handle(actors[0], 1), 1);
+    ck_assert(!waits());
+    ck_assert_uint_eq(actors[0]->mailbox.n, MAILBOX_MAX);
+    ck_assert_uint_eq(all_dead(), 0);
+}
+END_TEST
+
+START_TEST(a_waiting_sender_is_released_when_its_recipient_unsubscribes)
+{
+    subscribe(post, actors[0], "");
+    fill(post, "a");
+    ck_assert(waits());
+    ck_assert(unsubscribe(post, actors[0], ""));
+    ck_assert(!waits());
+    ck_assert_uint_eq(dead(DEAD_NO_MATCH), 1);
+}
+END_TEST
+
+START_TEST(a_waiting_sender_is_released_when_its_recipient_is_gone)
+{
+    subscribe(post, actors[0], "");
+    fill(post, "a");
+    ck_assert(waits());
+    actor_end(actors[0], "gone");
+    ck_assert(!waits());
+    ck_assert_uint_eq(dead(DEAD_GONE), MAILBOX_MAX);
+    ck_assert_uint_eq(dead(DEAD_NO_MATCH), 1);
+}
+END_TEST
+
+START_TEST(a_waiting_sender_is_released_when_the_exchange_is_deleted)
+{
+    subscribe(post, actors[0], "");
+    fill(post, "a");
+    ck_assert(waits());
+    actor_end(post, "deleted");
+    ck_assert(!waits());
+    ck_assert_uint_eq(dead(DEAD_GONE), 1);
+}
+END_TEST
+
+START_TEST(a_waiting_sender_is_released_when_an_exchange_on_the_way_is_deleted)
+{
+    struct actor *first = new_exchange("first", EXCHANGE_SINGLE);
+
+    subscribe(first, post, "");
+    subscribe(post, actors[0], "");
+    fill(first, "a");
+    ck_assert(waits());
+    actor_end(post, "deleted");
+    ck_assert(!waits());
+    ck_assert_uint_eq(dead(DEAD_NO_MATCH), 1);
+}
+END_TEST
+
+START_TEST(a_waiting_sender_goes_on_to_whoever_takes_the_subscription_over)
+{
+    subscribe(post, actors[0], "");
+    fill(post, "a");
+    ck_assert(waits());
+    subscribe(post, actors[1], "");
+    ck_assert(!waits());
+    ck_assert_uint_eq(actors[1]->mailbox.n, 1);
+    ck_assert_uint_eq(all_dead(), 0);
+}
+END_TEST
+
+START_TEST(a_waiting_sender_goes_on_to_a_subscriber_of_the_exact_type)
+{
+    struct actor *typed = new_exchange("typed", EXCHANGE_TYPED_SINGLE);
+
+    subscribe(typed, actors[0], "a");
+    fill(typed, "a.b");
+    ck_assert(waits());
+    subscribe(typed, actors[1], "a.b");
+    ck_assert(!waits());
+    ck_assert_uint_eq(actors[1]->mailbox.n, 1);
+}
+END_TEST
+
+START_TEST(a_waiting_sender_goes_on_when_the_exchange_becomes_one_that_copies)
+{
+    subscribe(post, actors[0], "");
+    fill(post, "a");
+    ck_assert(waits());
+    ck_assert_int_eq(exchange_change(post->owner, EXCHANGE_TYPED_MULTI), 0);
+    ck_assert(!waits());
+    ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 1);
+}
+END_TEST
+
+START_TEST(a_waiting_ask_fails_when_nobody_is_subscribed_any_more)
+{
+    subscribe(post, actors[0], "");
+    for (unsigned i = 0; i < MAILBOX_MAX; i++)
+        tell(post, "a");
+    ask(post);
+    ck_assert(waits());
+    ck_assert(unsubscribe(post, actors[0], ""));
+    ck_assert(!waits());
+    ck_assert_uint_eq(dead(DEAD_NO_MATCH), 1);
+    ck_assert_uint_eq(sender->n_asks, 0);
+}
+END_TEST
+
+START_TEST(a_copy_that_finds_no_room_holds_up_neither_the_sender_nor_the_other_copies)
+{
+    struct actor *many = new_exchange("many", EXCHANGE_TYPED_MULTI);
+
+    subscribe(many, actors[0], "");
+    subscribe(many, actors[1], "");
+    for (unsigned i = 0; i < MAILBOX_MAX; i++)
+        tell(actors[0], "own");
+    tell(many, "a");
+    ck_assert(!waits());
+    ck_assert_uint_eq(actors[0]->mailbox.n, MAILBOX_MAX);
+    ck_assert_uint_eq(actors[1]->mailbox.n, 1);
+    ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 1);
+    ck_assert_uint_eq(all_dead(), 1);
+}
+END_TEST
+
+START_TEST(what_waited_for_a_paused_exchange_goes_on_as_there_is_room)
+{
+    subscribe(post, actors[0], "");
+    delivery_pause(post);
+    for (unsigned i = 0; i < 3 * MAILBOX_MAX; i++)
+        tell(post, "a");
+    delivery_resume(post);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_peer_turns(context.loop, 5);
+        ck_assert_uint_eq(handle(actors[0], UINT64_MAX), MAILBOX_MAX);
+    }
+    ck_assert_uint_eq(all_dead(), 0);
+}
+END_TEST
+
+START_TEST(a_large_message_waits_for_the_room_that_it_needs)
+{
+    tell_blob(actors[0], 600000);
+    tell_blob(actors[0], 600000);
+    ck_assert(waits());
+    ck_assert_uint_eq(handle(actors[0], 1), 1);
+    ck_assert(!waits());
+    ck_assert_uint_eq(actors[0]->mailbox.n, 1);
+    ck_assert_uint_eq(all_dead(), 0);
+}
+END_TEST
+
+START_TEST(exchanges_in_a_circle_hold_nobody_up)
+{
+    struct actor *other = new_exchange("other", EXCHANGE_SINGLE);
+
+    subscribe(post, other, "");
+    subscribe(other, post, "");
+    tell(post, "a");
+    ck_assert(!waits());
+    ck_assert_uint_eq(dead(DEAD_LOOP), 1);
+}
+END_TEST
+
+static unsigned random_below(unsigned n)
+{
+    return (unsigned)rand() % n;
+}
+
+START_TEST(whatever_is_subscribed_and_told_leaves_no_sender_waiting_and_no_message_lost)
+{
+    static const char *const TYPES[] = {"", "a", "a.b"};
+    const char *fixed = getenv("TROUPE_SEED");
+    const unsigned seed = fixed ? (unsigned)strtoul(fixed, NULL, 0) : (unsigned)time(NULL);
+    struct actor *exchanges[] = {post, new_exchange("typed", EXCHANGE_TYPED_SINGLE),
+                                 new_exchange("other", EXCHANGE_SINGLE)};
+    uint64_t n_told = 0, n_handled = 0;
+
+    printf("TROUPE_SEED=%u\n", seed);
+    srand(seed);
+    for (unsigned i = 0; i < 5000; i++) {
+        const unsigned which = random_below(N_ACTORS), from = random_below(3);
+        const char *type = TYPES[random_below(3)];
+
+        switch (random_below(8)) {
+        case 0:
+            subscribe(exchanges[from], actors[which], type);
+            break;
+        case 1:
+            subscribe(exchanges[from], exchanges[random_below(3)], type);
+            break;
+        case 2:
+            (void)unsubscribe(exchanges[from], actors[which], type);
+            break;
+        case 3:
+            n_handled += handle(actors[which], random_below(MAILBOX_MAX + 1));
+            break;
+        case 4:
+            if (random_below(8) == 0) {
+                actor_end(actors[which], "gone");
+                actors[which] = new_actor("actor");
+            }
+            break;
+        default:
+            if (!ring_pending(&peer.endpoint.channel.in)) {
+                tell(exchanges[from], type);
+                n_told++;
+            }
+        }
+        fake_peer_turns(context.loop, 2);
+    }
+    for (unsigned i = 0; i < N_ACTORS; i++)
+        n_handled += handle(actors[i], UINT64_MAX);
+    ck_assert(!waits());
+    for (unsigned i = 0; i < N_ACTORS; i++)
+        n_handled += handle(actors[i], UINT64_MAX);
+    ck_assert_uint_eq(n_handled + all_dead(), n_told);
+    ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("overflow");
+    TCase *cases = tcase_create("overflow");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(cases, 120);
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, a_sender_waits_behind_an_exchange_with_one_recipient_until_there_is_room);
+    tcase_add_test(cases, a_waiting_sender_is_released_when_its_recipient_unsubscribes);
+    tcase_add_test(cases, a_waiting_sender_is_released_when_its_recipient_is_gone);
+    tcase_add_test(cases, a_waiting_sender_is_released_when_the_exchange_is_deleted);
+    tcase_add_test(cases, a_waiting_sender_is_released_when_an_exchange_on_the_way_is_deleted);
+    tcase_add_test(cases, a_waiting_sender_goes_on_to_whoever_takes_the_subscription_over);
+    tcase_add_test(cases, a_waiting_sender_goes_on_to_a_subscriber_of_the_exact_type);
+    tcase_add_test(cases, a_waiting_sender_goes_on_when_the_exchange_becomes_one_that_copies);
+    tcase_add_test(cases, a_waiting_ask_fails_when_nobody_is_subscribed_any_more);
+    tcase_add_test(cases,
+                   a_copy_that_finds_no_room_holds_up_neither_the_sender_nor_the_other_copies);
+    tcase_add_test(cases, what_waited_for_a_paused_exchange_goes_on_as_there_is_room);
+    tcase_add_test(cases, a_large_message_waits_for_the_room_that_it_needs);
+    tcase_add_test(cases, exchanges_in_a_circle_hold_nobody_up);
+    tcase_add_test(cases,
+                   whatever_is_subscribed_and_told_leaves_no_sender_waiting_and_no_message_lost);
+    suite_add_tcase(suite, cases);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}
