@@ -178,7 +178,7 @@ const struct verb verb_table[] = {
         .operands_max = ANY_NUMBER,
         .summary = "Messages whose handler failed: the error queue",
         .details = "As dead-letters.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_LIMIT, .run = verb_errors,
+        .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_LIMIT, .run = verb_dead_letters,
         .examples = "  troupectl errors\n"
                     "  troupectl errors requeue 18 19\n",
     },
@@ -202,7 +202,7 @@ const struct verb verb_table[] = {
     {
         .name = "start", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Starts groups, cells or workers",
-        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_start,
+        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_change,
         .examples = "  troupectl start digest --wait\n",
     },
     {
@@ -210,7 +210,7 @@ const struct verb verb_table[] = {
         .summary = "Stops them after the jobs they have in hand",
         .details =
             "However long these take, without --within; 'troupectl cancel ID' ends one alone.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_WAIT | OPTIONS_WITHIN, .run = verb_stop,
+        .options = OPTIONS_CONNECT | OPTIONS_WAIT | OPTIONS_WITHIN, .run = verb_change,
         .examples = "  troupectl stop digest/3\n"
                     "  troupectl stop digest --within 10s --wait\n",
     },
@@ -219,26 +219,26 @@ const struct verb verb_table[] = {
         .summary = "Restarts them after the jobs they have in hand",
         .details =
             "However long these take; 'troupectl cancel ID' ends one that is stuck.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_restart,
+        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_change,
         .examples = "  troupectl restart digest --wait --timeout 1min\n",
     },
     {
         .name = "reset", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Forgets deaths, and starts what has failed",
-        .options = OPTIONS_CONNECT, .run = verb_reset,
+        .options = OPTIONS_CONNECT, .run = verb_change,
         .examples = "  troupectl reset digest\n",
     },
     {
         .name = "pause", .operands = "GROUP[/CELL]...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Hands out no more jobs; they are queued",
-        .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_pause,
+        .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_switch,
         .examples = "  troupectl pause digest\n"
                     "  troupectl pause --actor events\n",
     },
     {
         .name = "resume", .operands = "GROUP[/CELL]...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Hands out jobs again",
-        .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_resume,
+        .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_switch,
         .examples = "  troupectl resume digest\n",
     },
     {

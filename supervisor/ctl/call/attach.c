@@ -10,15 +10,12 @@
 /* libtroupe only says that the group does not exist; the socket also suggests a similar name. */
 static int explain_group(struct invocation *invocation, const char *group, int error)
 {
-    json_t *reply;
+    json_auto_t *reply = NULL;
     int r;
 
     r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", group), false,
              &reply);
-    if (r != EXIT_OK)
-        return r;
-    json_decref(reply);
-    return explain_refused(group, error, "");
+    return r == EXIT_OK ? explain_refused(group, error, "") : r;
 }
 
 int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret)

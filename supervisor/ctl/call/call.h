@@ -5,6 +5,7 @@
 
 #include "shared/base/clock.h"
 #include "supervisor/ctl/command/exit-status.h"
+#include "supervisor/ctl/command/output.h"
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -19,42 +20,31 @@ struct varlink_reply;
 #define CALL_TIMEOUT (30 * USEC_PER_SEC)
 
 /*
- * Calls `method`. Takes ownership of `parameters` (NULL = none). The caller owns `*ret`, the
- * parameters of the reply. With `patient` there is no default time-out.
+ * Calls `method`. Takes ownership of `parameters`: an object, or NULL when out of memory. The
+ * caller owns `*ret`, the parameters of the reply. With `patient` there is no default time-out.
  */
 int call(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
          json_t **ret);
 
-/*
- * The same with `patient`, but returns EXIT_TIMEOUT without an error message when --timeout
- * expires.
- */
-int call_wait(struct invocation *invocation, const char *method, json_t *parameters, json_t **ret);
+/* The same, and prints the reply with output_reply(). */
+int call_print(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
+               output_fn show);
 
 /*
  * The same, but returns EXIT_OK with an error reply as well. Release the reply with
  * varlink_reply_deinit().
  */
-int call_any(struct invocation *invocation, const char *method, json_t *parameters,
+int call_any(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
              struct varlink_reply *ret);
 
 /*
  * The same with "more": calls `each` with the borrowed parameters of every reply, until it returns
- * anything but EXIT_OK. Returns EXIT_OK after the last reply.
+ * anything but EXIT_OK. Returns EXIT_OK after the last reply. The time-out is for each reply.
  */
 typedef int (*call_reply_fn)(struct invocation *invocation, const json_t *parameters, bool last,
                              void *userdata);
-int call_more(struct invocation *invocation, const char *method, json_t *parameters,
+int call_more(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
               call_reply_fn each, void *userdata);
-
-/* The same for an answer in several parts, with the default time-out for each. */
-int call_parts(struct invocation *invocation, const char *method, json_t *parameters,
-               call_reply_fn each, void *userdata);
-
-/* Prints a JSON document on standard output, indented on a terminal. */
-int call_print_json(const struct invocation *invocation, const json_t *document);
-/* Prints a JSON document of a stream as one line, and flushes it. */
-int call_print_json_line(const json_t *document);
 
 /* Prints "out of memory". */
 int call_no_memory(void);

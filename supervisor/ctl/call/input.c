@@ -5,6 +5,7 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/value.h"
 #include <fcntl.h>
 #include <string.h>
 
@@ -42,29 +43,17 @@ static int read_all(int fd, char **ret, size_t *ret_size)
     return 0;
 }
 
+/* `path` NULL = standard input. */
 static int read_file(const char *path, char **ret, size_t *ret_size)
 {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    _cleanup_close_ int opened = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     int r;
 
-    r = fd < 0 ? -errno : read_all(fd, ret, ret_size);
-    if (r < 0) {
-        complain("cannot read %s: %s", path, strerror(-r));
-        return EXIT_FAILED;
-    }
-    return EXIT_OK;
-}
-
-static int read_stdin(char **ret, size_t *ret_size)
-{
-    int r;
-
-    r = read_all(STDIN_FILENO, ret, ret_size);
-    if (r < 0) {
-        complain("cannot read standard input: %s", strerror(-r));
-        return EXIT_FAILED;
-    }
-    return EXIT_OK;
+    r = path && opened < 0 ? -errno : read_all(path ? opened : STDIN_FILENO, ret, ret_size);
+    if (r == 0)
+        return EXIT_OK;
+    complain("cannot read %s: %s", path ? path : "standard input", strerror(-r));
+    return EXIT_FAILED;
 }
 
 int input_payload(const struct invocation *invocation, const char *operand, char **ret,
@@ -82,10 +71,23 @@ int input_payload(const struct invocation *invocation, const char *operand, char
         return EXIT_USAGE;
     }
     if (operand || (options->file && strcmp(options->file, "-") == 0))
-        return read_stdin(ret, ret_size);
+        return read_file(NULL, ret, ret_size);
     if (options->file)
         return read_file(options->file, ret, ret_size);
     *ret = strdup(options->data ? options->data : "");
     *ret_size = *ret ? strlen(*ret) : 0;
     return *ret ? EXIT_OK : call_no_memory();
+}
+
+int input_id(const struct invocation *invocation, const char *operand, json_t **ret)
+{
+    int64_t id;
+
+    if (value_number(operand, 1, INT64_MAX, &id) < 0) {
+        complain("'%s' is not an id, which is a number; 'troupectl help %s' tells more", operand,
+                 invocation->verb->name);
+        return EXIT_USAGE;
+    }
+    *ret = json_pack("{s:I}", "id", (json_int_t)id);
+    return EXIT_OK;
 }

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Reads the payload given on the command line: --data, --file, or "-" for standard input. */
+/* Reads parameters of calls from the command line. */
 
-#include <stddef.h>
+#include <jansson.h>
 
 struct invocation;
 
 /*
- * `operand` is "-" or NULL. The caller frees `*ret`, which ends with a NUL. Prints errors and
- * returns an exit status.
+ * Reads the payload: --data, --file, or "-" for standard input. `operand` is "-" or NULL. The
+ * caller frees `*ret`, which ends with a NUL. Prints errors and returns an exit status.
  */
 int input_payload(const struct invocation *invocation, const char *operand, char **ret,
                   size_t *ret_size);
+
+/*
+ * Reads the id of a timer or dead letter. The caller owns `*ret`, an object with the member "id",
+ * or NULL when out of memory. Prints errors and returns an exit status.
+ */
+int input_id(const struct invocation *invocation, const char *operand, json_t **ret);

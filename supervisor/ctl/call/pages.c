@@ -5,7 +5,6 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/field.h"
-#include "supervisor/ctl/text/format.h"
 
 /* The largest page that the supervisor returns. */
 #define PAGE_MAX 1000
@@ -35,7 +34,7 @@ static int64_t page_size(int64_t limit, const json_t *items)
 int pages_collect(struct invocation *invocation, const char *method, json_t *parameters,
                   const char *array, int64_t limit, pages_fn fn, void *userdata, json_t **ret)
 {
-    json_t *items = json_array(), *reply = NULL;
+    json_auto_t *owned = parameters, *items = json_array(), *reply = NULL;
     int r = parameters && items ? EXIT_OK : call_no_memory();
 
     while (r == EXIT_OK) {
@@ -53,16 +52,5 @@ int pages_collect(struct invocation *invocation, const char *method, json_t *par
         r = call_no_memory();
     if (r == EXIT_OK)
         *ret = json_incref(reply);
-    json_decref(reply);
-    json_decref(items);
-    json_decref(parameters);
     return r;
-}
-
-void pages_remark(const struct invocation *invocation, const json_t *reply, const char *array)
-{
-    if (!field_has(reply, "next") || invocation->options.json || invocation->options.quiet)
-        return;
-    terminal_print(&invocation->out, DIM "the first %s; there are more" PLAIN,
-                   COUNT(json_array_size(json_object_get(reply, array))));
 }

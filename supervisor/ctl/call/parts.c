@@ -12,15 +12,18 @@ static json_t *last_of(json_t *array)
     return json_array_get(array, json_array_size(array) - 1);
 }
 
-/* Copies all members except `array`. */
-static int update(json_t *into, const json_t *from, const char *array)
+/* Copies all members except cells, and appends the workers. */
+static int update(json_t *into, const json_t *from)
 {
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)from, key,
-                        value) if (strcmp(key, array) != 0 && strcmp(key, "workers") != 0 &&
-                                   json_object_set(into, key, value) < 0) return -ENOMEM;
+    json_object_foreach((json_t *)(uintptr_t)from, key, value)
+    {
+        if (strcmp(key, "cells") != 0 && strcmp(key, "workers") != 0 &&
+            json_object_set(into, key, value) < 0)
+            return -ENOMEM;
+    }
     return json_array_extend(json_object_get(into, "workers"), json_object_get(from, "workers"));
 }
 
@@ -42,18 +45,13 @@ static int add_all(json_t *to, const json_t *items, const char *name,
     return 0;
 }
 
-static int go_on_cell(json_t *into, const json_t *from)
-{
-    return update(into, from, "workers");
-}
-
 static int go_on_group(json_t *into, const json_t *from)
 {
     json_t *cells = json_object_get(into, "cells");
 
-    if (update(into, from, "cells") < 0)
+    if (update(into, from) < 0)
         return -ENOMEM;
-    return cells ? add_all(cells, json_object_get(from, "cells"), "key", go_on_cell) : 0;
+    return cells ? add_all(cells, json_object_get(from, "cells"), "key", update) : 0;
 }
 
 int parts_add_groups(json_t *groups, const json_t *part)
@@ -73,16 +71,15 @@ static int add_reply(struct invocation *invocation, const json_t *parameters, bo
 
 int parts_of_status(struct invocation *invocation, const char *target, json_t **ret)
 {
-    json_t *groups = json_array();
+    json_auto_t *groups = json_array();
     int r;
 
     if (!groups)
         return call_no_memory();
-    r = call_parts(invocation, CALL_SUPERVISOR "GetStatus",
-                   target ? json_pack("{s:s}", "target", target) : NULL, add_reply, groups);
-    *ret = r == EXIT_OK ? json_pack("{s:O}", "groups", groups) : NULL;
-    json_decref(groups);
-    if (r == EXIT_OK && !*ret)
-        return call_no_memory();
-    return r;
+    r = call_more(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s*}", "target", target),
+                  false, add_reply, groups);
+    if (r != EXIT_OK)
+        return r;
+    *ret = json_pack("{s:O}", "groups", groups);
+    return *ret ? EXIT_OK : call_no_memory();
 }

@@ -78,7 +78,7 @@ int varlink_client_send(struct varlink_client *client, const char *method, json_
     _cleanup_free_ char *text = NULL;
     json_t *request;
 
-    request = json_pack("{s:s, s:o*}", "method", method, "parameters", parameters);
+    request = json_pack("{s:s, s:o}", "method", method, "parameters", parameters);
     if (request && more && json_object_set_new(request, "more", json_true()) < 0) {
         json_decref(request);
         request = NULL;

@@ -18,3 +18,17 @@ const char *invocation_operand(const struct invocation *invocation, size_t i)
 {
     return i < invocation->n_operands ? invocation->operands[i] : NULL;
 }
+
+int invocation_each(struct invocation *invocation, size_t first,
+                    int (*each)(struct invocation *invocation, const char *operand))
+{
+    int status = EXIT_OK, r = EXIT_OK;
+
+    invocation->lines = true;
+    for (size_t i = first; i < invocation->n_operands && r != EXIT_UNREACHABLE; i++) {
+        r = each(invocation, invocation->operands[i]);
+        if (r != EXIT_OK)
+            status = r;
+    }
+    return status;
+}

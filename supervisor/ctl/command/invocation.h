@@ -28,7 +28,10 @@ struct invocation {
     size_t n_operands;
     struct terminal out;
     struct varlink_client client; /* opened by the first call */
-    bool lenient; /* the caller handles a missing supervisor, so no error is printed */
+    /* Errors that the caller handles, so that calls print nothing: */
+    bool lenient; /* EXIT_UNREACHABLE */
+    bool waits;   /* EXIT_TIMEOUT */
+    bool lines;   /* several JSON documents are printed, each on a line */
 };
 
 /* The path of the socket: from the option, the environment, or the default. */
@@ -36,3 +39,10 @@ const char *invocation_socket(const struct invocation *invocation);
 
 /* Operand i, or NULL. */
 const char *invocation_operand(const struct invocation *invocation, size_t i);
+
+/*
+ * Calls `each` for all operands from `first` on. Returns EXIT_OK or the status of the last failure.
+ * Stops if the supervisor is unreachable.
+ */
+int invocation_each(struct invocation *invocation, size_t first,
+                    int (*each)(struct invocation *invocation, const char *operand));

@@ -2,6 +2,7 @@
 #include "supervisor/ctl/map/map-output.h"
 
 #include "supervisor/ctl/command/options.h"
+#include "supervisor/ctl/command/output.h"
 #include "supervisor/ctl/map/window.h"
 #include "supervisor/ctl/text/field.h"
 #include <stdio.h>
@@ -22,7 +23,7 @@ static void print_json(const struct options *options, const struct window_line *
     if (object && options->tag)
         json_object_set_new(object, "input", field_payload_new(line->input, line->size));
     if (object)
-        json_dumpf(object, stdout, JSON_COMPACT);
+        (void)output_write(object, JSON_COMPACT);
     putchar('\n');
     json_decref(object);
 }

@@ -9,71 +9,48 @@
 #include "supervisor/ctl/verbs/verbs.h"
 #include "worker/troupe.h"
 
-int verb_info(struct invocation *invocation)
+static void show_info(const struct invocation *invocation, const json_t *info)
 {
     const struct terminal *out = &invocation->out;
-    usec_t now = clock_realtime(), started;
-    json_t *info;
-    int r;
+    usec_t now = clock_realtime(), started = field_usec(info, "started_at");
 
-    r = call(invocation, CALL_SUPERVISOR "GetInfo", NULL, false, &info);
-    if (r != EXIT_OK)
-        return r;
-    started = field_usec(info, "started_at");
-    if (invocation->options.json) {
-        r = call_print_json(invocation, info);
-    } else {
-        terminal_print(out, "Version: %s", SAFE(field_text(info, "version")));
-        terminal_print(out, "  State: %s", SAFE(field_text(info, "state")));
-        terminal_print(out, "    Pid: %lld", (long long)field_int(info, "pid"));
-        terminal_print(out, "  Since: %s (%s)", TIME(started), AGO(now, started));
-        terminal_print(out, " Socket: %s", SAFE(invocation_socket(invocation)));
-        terminal_print(out, "   Wake: %s", SAFE(field_text(info, "wake")));
-        terminal_print(out, "Cgroups: %s", SAFE(field_text(info, "cgroups")));
-        terminal_print(out, " Groups: %s", COUNT(field_count(info, "groups")));
-        terminal_print(out, "Workers: %s", COUNT(field_count(info, "workers")));
-        terminal_print(out, "   Jobs: %s", COUNT(field_count(info, "jobs")));
-        terminal_print(out, "Clients: %s", COUNT(field_count(info, "clients")));
-        terminal_print(out, " Delays: at most %s since the start, %s in the last minute",
-                       SPAN(field_usec(info, "longest_turn_usec")),
-                       SPAN(field_usec(info, "recent_turn_usec")));
-    }
-    json_decref(info);
-    return r;
+    terminal_print(out, "Version: %s", SAFE(field_text(info, "version")));
+    terminal_print(out, "  State: %s", SAFE(field_text(info, "state")));
+    terminal_print(out, "    Pid: %lld", (long long)field_int(info, "pid"));
+    terminal_print(out, "  Since: %s (%s)", TIME(started), AGO(now, started));
+    terminal_print(out, " Socket: %s", SAFE(invocation_socket(invocation)));
+    terminal_print(out, "   Wake: %s", SAFE(field_text(info, "wake")));
+    terminal_print(out, "Cgroups: %s", SAFE(field_text(info, "cgroups")));
+    terminal_print(out, " Groups: %s", COUNT(field_count(info, "groups")));
+    terminal_print(out, "Workers: %s", COUNT(field_count(info, "workers")));
+    terminal_print(out, "   Jobs: %s", COUNT(field_count(info, "jobs")));
+    terminal_print(out, "Clients: %s", COUNT(field_count(info, "clients")));
+    terminal_print(out, " Delays: at most %s since the start, %s in the last minute",
+                   SPAN(field_usec(info, "longest_turn_usec")),
+                   SPAN(field_usec(info, "recent_turn_usec")));
 }
 
-/* The supervisor's version, or NULL without an error message if it is not running. */
-static json_t *running_version(const struct invocation *invocation)
+int verb_info(struct invocation *invocation)
 {
-    struct varlink_client client = VARLINK_CLIENT_NULL;
-    struct varlink_reply reply;
-    json_t *version = NULL;
+    return call_print(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, show_info);
+}
 
-    if (varlink_client_init(&client, invocation_socket(invocation), CALL_TIMEOUT) == 0 &&
-        varlink_client_send(&client, CALL_SUPERVISOR "GetInfo", NULL, false) == 0 &&
-        varlink_client_receive(&client, &reply) == 0) {
-        version = json_incref(json_object_get(reply.parameters, "version"));
-        varlink_reply_deinit(&reply);
-    }
-    varlink_client_deinit(&client);
-    return version;
+static void show_versions(const struct invocation *invocation, const json_t *versions)
+{
+    const char *running = field_text(versions, "trouped");
+
+    terminal_print(&invocation->out, "troupectl %s", troupe_version());
+    terminal_print(&invocation->out, "trouped %s",
+                   *running ? SAFE(running) : "(none is running here)");
 }
 
 int verb_version(struct invocation *invocation)
 {
-    json_t *version = running_version(invocation), *document;
-    const char *text = json_string_value(version);
-    int r = EXIT_OK;
+    json_auto_t *info = NULL, *versions = NULL;
 
-    if (invocation->options.json) {
-        document = json_pack("{s:s, s:s?}", "troupectl", troupe_version(), "trouped", text);
-        r = document ? call_print_json(invocation, document) : call_no_memory();
-        json_decref(document);
-    } else {
-        terminal_print(&invocation->out, "troupectl %s", troupe_version());
-        terminal_print(&invocation->out, "trouped %s",
-                       text ? SAFE(text) : "(none is running here)");
-    }
-    json_decref(version);
-    return r;
+    invocation->lenient = true;
+    (void)call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info);
+    versions = json_pack("{s:s, s:s?}", "troupectl", troupe_version(), "trouped",
+                         json_string_value(json_object_get(info, "version")));
+    return versions ? output_reply(invocation, versions, show_versions) : call_no_memory();
 }

@@ -2,221 +2,158 @@
 
 /* The verbs actors, exchanges, subscribe and unsubscribe. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/pages.h"
-#include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/table.h"
+#include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
 
-static const char *actor_state(const json_t *actor)
+static void add_state(struct table *table, const json_t *actor, const char *member, usec_t now)
 {
+    (void)now;
     if (field_true(actor, "paused"))
-        return "paused";
-    if (!field_has(actor, "ready"))
-        return "";
-    return field_true(actor, "ready") ? "ready" : "down";
+        table_add(table, "paused");
+    else if (field_has(actor, member))
+        table_add(table, field_true(actor, member) ? "ready" : "down");
+    else
+        table_add(table, "%s", "");
 }
 
-static void show_actors(const struct terminal *terminal, const json_t *actors)
+static void add_dead(struct table *table, const json_t *actor, const char *member, usec_t now)
 {
-    struct table table;
+    const uint64_t dead = field_count(actor, member);
 
-    table_init(&table, 7, "");
-    table_add(&table, BOLD "ACTOR" PLAIN);
-    table_add(&table, BOLD "KIND" PLAIN);
-    table_add(&table, BOLD "STATE" PLAIN);
-    table_add(&table, BOLD "WAITING" PLAIN);
-    table_add(&table, BOLD "ACCEPTED" PLAIN);
-    table_add(&table, BOLD "DEAD" PLAIN);
-    table_add(&table, BOLD "NAMES" PLAIN);
-    table.right[3] = table.right[4] = table.right[5] = true;
-    for (size_t i = 0; i < json_array_size(actors); i++) {
-        const json_t *actor = json_array_get(actors, i), *names = json_object_get(actor, "names");
-        const uint64_t dead = field_count(actor, "dead");
-
-        table_add(&table, "%s", SAFE(field_text(actor, "name")));
-        table_add(&table, "%s", SAFE(field_text(actor, "kind")));
-        table_add(&table, "%s", actor_state(actor));
-        table_add(&table, "%s", COUNT(field_count(actor, "waiting")));
-        table_add(&table, "%s", COUNT(field_count(actor, "accepted")));
-        table_add(&table, "%s%s" PLAIN, dead > 0 ? RED : "", COUNT(dead));
-        table_add(&table, "%s%s", SAFE(json_string_value(json_array_get(names, 0)) ?: ""),
-                  json_array_size(names) > 1 ? " ..." : "");
-    }
-    table_print(&table, terminal);
-    table_deinit(&table);
+    (void)now;
+    table_add(table, "%s%s" PLAIN, dead > 0 ? RED : "", COUNT(dead));
 }
+
+static void add_names(struct table *table, const json_t *actor, const char *member, usec_t now)
+{
+    const json_t *names = json_object_get(actor, member);
+    const char *first = json_string_value(json_array_get(names, 0));
+
+    (void)now;
+    table_add(table, "%s%s", SAFE(first ? first : ""), json_array_size(names) > 1 ? " ..." : "");
+}
+
+static const struct list_column actor_columns[] = {
+    {"ACTOR", "name", list_text, false},        {"KIND", "kind", list_text, false},
+    {"STATE", "ready", add_state, false},       {"WAITING", "waiting", list_count, true},
+    {"ACCEPTED", "accepted", list_count, true}, {"DEAD", "dead", add_dead, true},
+    {"NAMES", "names", add_names, false},       {0},
+};
 
 int verb_actors(struct invocation *invocation)
 {
-    const struct options *options = &invocation->options;
-    const json_t *actors;
-    json_t *reply;
-    int r;
+    static const struct listing listing = {.method = CALL_ACTORS "ListActors",
+                                           .array = "actors",
+                                           .none = "No actors.",
+                                           .columns = actor_columns};
 
-    r = pages_collect(invocation, CALL_ACTORS "ListActors",
-                      json_pack("{s:s*, s:s*}", "under", invocation_operand(invocation, 0), "kind",
-                                options->kind),
-                      "actors", options->limit, NULL, NULL, &reply);
-    if (r != EXIT_OK)
-        return r;
-    actors = json_object_get(reply, "actors");
-    if (options->json)
-        r = call_print_json(invocation, reply);
-    else if (json_array_size(actors) > 0)
-        show_actors(&invocation->out, actors);
-    else if (!options->quiet)
-        terminal_print(&invocation->out, "No actors.");
-    pages_remark(invocation, reply, "actors");
-    json_decref(reply);
-    return r;
+    return listing_run(invocation, &listing,
+                       json_pack("{s:s*, s:s*}", "under", invocation_operand(invocation, 0), "kind",
+                                 invocation->options.kind),
+                       invocation->options.limit);
 }
 
 /* ---- exchanges ---- */
 
-static void show_exchanges(const struct terminal *terminal, const json_t *exchanges)
+static void add_kind(struct table *table, const json_t *exchange, const char *member, usec_t now)
 {
-    struct table table;
-
-    table_init(&table, 5, "");
-    table_add(&table, BOLD "EXCHANGE" PLAIN);
-    table_add(&table, BOLD "KIND" PLAIN);
-    table_add(&table, BOLD "SUBSCRIPTIONS" PLAIN);
-    table_add(&table, BOLD "ACCEPTED" PLAIN);
-    table_add(&table, BOLD "DESCRIPTION" PLAIN);
-    table.right[2] = table.right[3] = true;
-    for (size_t i = 0; i < json_array_size(exchanges); i++) {
-        const json_t *exchange = json_array_get(exchanges, i);
-
-        table_add(&table, "%s", SAFE(field_text(exchange, "name")));
-        table_add(&table, "%s%s", SAFE(ENUM(exchange, "kind")),
-                  field_true(exchange, "paused") ? ", paused" : "");
-        table_add(&table, "%s", COUNT(field_count(exchange, "subscriptions")));
-        table_add(&table, "%s", COUNT(field_count(exchange, "accepted")));
-        table_add(&table, "%s", SAFE(field_text(exchange, "description")));
-    }
-    table_print(&table, terminal);
-    table_deinit(&table);
+    (void)now;
+    table_add(table, "%s%s", SAFE(ENUM(exchange, member)),
+              field_true(exchange, "paused") ? ", paused" : "");
 }
 
-static void show_subscribers(const struct terminal *terminal, const json_t *subscribers)
+static const struct list_column exchange_columns[] = {
+    {"EXCHANGE", "name", list_text, false},
+    {"KIND", "kind", add_kind, false},
+    {"SUBSCRIPTIONS", "subscriptions", list_count, true},
+    {"ACCEPTED", "accepted", list_count, true},
+    {"DESCRIPTION", "description", list_text, false},
+    {0},
+};
+
+static void add_type(struct table *table, const json_t *subscriber, const char *member, usec_t now)
 {
-    struct table table;
+    const char *type = field_text(subscriber, member);
 
-    if (json_array_size(subscribers) == 0)
-        return;
-    putchar('\n');
-    table_init(&table, 3, "");
-    table_add(&table, BOLD "SUBSCRIBER" PLAIN);
-    table_add(&table, BOLD "TYPE" PLAIN);
-    table_add(&table, BOLD "KEY" PLAIN);
-    for (size_t i = 0; i < json_array_size(subscribers); i++) {
-        const json_t *one = json_array_get(subscribers, i);
-
-        table_add(&table, "%s", SAFE(field_text(one, "actor")));
-        table_add(&table, "%s", *field_text(one, "type") ? SAFE(field_text(one, "type")) : "(all)");
-        table_add(&table, "%s", field_has(one, "key") ? SAFE(field_text(one, "key")) : "(any)");
-    }
-    table_print(&table, terminal);
-    table_deinit(&table);
+    (void)now;
+    table_add(table, "%s", *type ? SAFE(type) : "(all)");
 }
+
+static void add_key(struct table *table, const json_t *subscriber, const char *member, usec_t now)
+{
+    (void)now;
+    table_add(table, "%s",
+              field_has(subscriber, member) ? SAFE(field_text(subscriber, member)) : "(any)");
+}
+
+static const struct list_column subscriber_columns[] = {
+    {"SUBSCRIBER", "actor", list_text, false},
+    {"TYPE", "type", add_type, false},
+    {"KEY", "key", add_key, false},
+    {0},
+};
 
 static int list_exchanges(struct invocation *invocation)
 {
-    const json_t *exchanges;
-    json_t *reply;
-    int r;
+    static const struct listing listing = {.method = CALL_ACTORS "ListExchanges",
+                                           .array = "exchanges",
+                                           .none = "No exchanges.",
+                                           .columns = exchange_columns};
 
-    r = pages_collect(invocation, CALL_ACTORS "ListExchanges", json_object(), "exchanges", 0, NULL,
-                      NULL, &reply);
-    if (r != EXIT_OK)
-        return r;
-    exchanges = json_object_get(reply, "exchanges");
-    if (invocation->options.json)
-        r = call_print_json(invocation, reply);
-    else if (json_array_size(exchanges) > 0)
-        show_exchanges(&invocation->out, exchanges);
-    else if (!invocation->options.quiet)
-        terminal_print(&invocation->out, "No exchanges.");
-    json_decref(reply);
-    return r;
+    return listing_run(invocation, &listing, json_object(), 0);
 }
 
-/* Returns the exchange with all its subscriptions in one document. */
-static int get_exchange(struct invocation *invocation, const char *name, json_t **ret)
+static void show_exchange(const struct invocation *invocation, const json_t *exchange)
 {
-    json_t *subscriptions;
-    int r;
+    const json_t *subscribers = json_object_get(exchange, "subscriptions");
+    const usec_t now = clock_realtime();
 
-    r = call(invocation, CALL_ACTORS "ListExchanges", json_pack("{s:s}", "name", name), false, ret);
-    if (r != EXIT_OK)
-        return r;
-    r = pages_collect(invocation, CALL_ACTORS "ListSubscriptions",
-                      json_pack("{s:s}", "exchange", name), "subscriptions", 0, NULL, NULL,
-                      &subscriptions);
-    if (r == EXIT_OK) {
-        r = json_object_update(*ret, subscriptions) < 0 ? call_no_memory() : EXIT_OK;
-        json_decref(subscriptions);
-    }
-    if (r != EXIT_OK)
-        json_decref(*ret);
-    return r;
+    list_print(&invocation->out, "", exchange_columns, json_object_get(exchange, "exchanges"), now);
+    if (json_array_size(subscribers) == 0)
+        return;
+    putchar('\n');
+    list_print(&invocation->out, "", subscriber_columns, subscribers, now);
 }
 
-static int show_exchange(struct invocation *invocation, const char *name)
+/* Prints the exchange with all its subscriptions as one document. */
+static int print_exchange(struct invocation *invocation, const char *name)
 {
-    json_t *document;
+    json_auto_t *exchange = NULL, *subscriptions = NULL;
     int r;
 
-    r = get_exchange(invocation, name, &document);
-    if (r != EXIT_OK)
-        return r;
-    if (invocation->options.json) {
-        r = call_print_json(invocation, document);
-    } else {
-        show_exchanges(&invocation->out, json_object_get(document, "exchanges"));
-        show_subscribers(&invocation->out, json_object_get(document, "subscriptions"));
-    }
-    json_decref(document);
-    return r;
-}
-
-/* Calls a method whose reply is printed with --json only. */
-static int order(struct invocation *invocation, const char *method, json_t *parameters)
-{
-    json_t *reply;
-    int r;
-
-    r = call(invocation, method, parameters, false, &reply);
-    if (r != EXIT_OK)
-        return r;
-    if (invocation->options.json)
-        r = call_print_json(invocation, reply);
-    json_decref(reply);
-    return r;
+    r = call(invocation, CALL_ACTORS "ListExchanges", json_pack("{s:s}", "name", name), false,
+             &exchange);
+    if (r == EXIT_OK)
+        r = pages_collect(invocation, CALL_ACTORS "ListSubscriptions",
+                          json_pack("{s:s}", "exchange", name), "subscriptions", 0, NULL, NULL,
+                          &subscriptions);
+    if (r == EXIT_OK && json_object_update(exchange, subscriptions) < 0)
+        r = call_no_memory();
+    return r == EXIT_OK ? output_reply(invocation, exchange, show_exchange) : r;
 }
 
 int verb_exchanges(struct invocation *invocation)
 {
     const char *what = invocation_operand(invocation, 0), *name = invocation_operand(invocation, 1),
                *kind = invocation_operand(invocation, 2);
-    json_t *parameters;
 
     if (!what || (strcmp(what, "list") == 0 && !name))
         return list_exchanges(invocation);
     if (strcmp(what, "show") == 0 && name && !kind)
-        return show_exchange(invocation, name);
+        return print_exchange(invocation, name);
     if (strcmp(what, "delete") == 0 && name && !kind)
-        return order(invocation, CALL_ACTORS "DeleteExchange", json_pack("{s:s}", "name", name));
-    if (strcmp(what, "create") == 0 && kind) {
-        parameters = json_pack("{s:s, s:o}", "name", name, "kind", field_enum_new(kind));
-        return order(invocation, CALL_ACTORS "CreateExchange", parameters);
-    }
+        return call_print(invocation, CALL_ACTORS "DeleteExchange",
+                          json_pack("{s:s}", "name", name), false, NULL);
+    if (strcmp(what, "create") == 0 && kind)
+        return call_print(invocation, CALL_ACTORS "CreateExchange",
+                          json_pack("{s:s, s:o}", "name", name, "kind", field_enum_new(kind)),
+                          false, NULL);
     complain("usage: troupectl exchanges [list | show NAME | create NAME KIND | delete NAME]");
     return EXIT_USAGE;
 }
@@ -232,25 +169,21 @@ static json_t *subscription(struct invocation *invocation)
 
 int verb_subscribe(struct invocation *invocation)
 {
-    return order(invocation, CALL_ACTORS "Subscribe", subscription(invocation));
+    return call_print(invocation, CALL_ACTORS "Subscribe", subscription(invocation), false, NULL);
 }
 
 int verb_unsubscribe(struct invocation *invocation)
 {
-    json_t *reply;
+    const char *exchange = invocation_operand(invocation, 0);
+    json_auto_t *reply = NULL;
     int r;
 
     r = call(invocation, CALL_ACTORS "Unsubscribe", subscription(invocation), false, &reply);
-    if (r != EXIT_OK)
+    if (r == EXIT_OK)
+        r = output_reply(invocation, reply, NULL);
+    if (r != EXIT_OK || field_true(reply, "existed"))
         return r;
-    if (invocation->options.json)
-        r = call_print_json(invocation, reply);
-    if (r == EXIT_OK && !field_true(reply, "existed")) {
-        complain("%s has no such subscription to %s; 'troupectl exchanges show %s' lists them",
-                 invocation_operand(invocation, 1), invocation_operand(invocation, 0),
-                 invocation_operand(invocation, 0));
-        r = EXIT_NOT_FOUND;
-    }
-    json_decref(reply);
-    return r;
+    complain("'%s' has no such subscription to '%s'; 'troupectl exchanges show %s' lists them",
+             invocation_operand(invocation, 1), exchange, exchange);
+    return EXIT_NOT_FOUND;
 }

@@ -17,33 +17,16 @@ static json_t *id_parameters(const char *id)
     return json_pack("{s:s}", "id", id);
 }
 
-static int cancel_by_id(struct invocation *invocation)
+static int cancel_by_id(struct invocation *invocation, const char *id)
 {
-    int status = EXIT_OK;
-
-    for (size_t i = 0; i < invocation->n_operands; i++) {
-        json_t *reply;
-        int r;
-
-        r = call(invocation, CALL_JOBS "Cancel", id_parameters(invocation->operands[i]), false,
-                 &reply);
-        if (r == EXIT_UNREACHABLE)
-            return r;
-        if (r != EXIT_OK) {
-            status = r;
-            continue;
-        }
-        if (invocation->options.json)
-            call_print_json_line(reply);
-        json_decref(reply);
-    }
-    return status;
+    return call_print(invocation, CALL_JOBS "Cancel", id_parameters(id), false, NULL);
 }
 
 /* Jobs that have ended meanwhile or are already being cancelled are no errors. */
 static bool is_done_already(const char *error)
 {
-    static const char *const errors[] = {"NoSuchJob", "AlreadyEnded", "CancelAlreadyRequested"};
+    static const char *const errors[] = {CALL_JOBS "NoSuchJob", CALL_JOBS "AlreadyEnded",
+                                         CALL_JOBS "CancelAlreadyRequested"};
 
     for (size_t i = 0; i < ELEMENTS(errors); i++)
         if (strcmp(error, errors[i]) == 0)
@@ -56,14 +39,24 @@ static int cancel_one_of_many(struct invocation *invocation, const char *id, uin
     struct varlink_reply reply;
     int r;
 
-    r = call_any(invocation, CALL_JOBS "Cancel", id_parameters(id), &reply);
+    r = call_any(invocation, CALL_JOBS "Cancel", id_parameters(id), false, &reply);
     if (r != EXIT_OK)
         return r;
     if (!reply.error)
         (*n)++;
-    else if (!is_done_already(strrchr(reply.error, '.') + 1))
+    else if (!is_done_already(reply.error))
         r = explain_error(reply.error, reply.parameters);
     varlink_reply_deinit(&reply);
+    return r;
+}
+
+/* Cancels the jobs of a reply of List. */
+static int cancel_listed(struct invocation *invocation, const json_t *jobs, uint64_t *n)
+{
+    int r = EXIT_OK;
+
+    for (size_t i = 0; r == EXIT_OK && i < json_array_size(jobs); i++)
+        r = cancel_one_of_many(invocation, field_text(json_array_get(jobs, i), "id"), n);
     return r;
 }
 
@@ -71,39 +64,30 @@ static int cancel_one_of_many(struct invocation *invocation, const char *id, uin
 static int cancel_state(struct invocation *invocation, const char *group, const char *state,
                         uint64_t *n)
 {
-    json_t *parameters = json_pack("{s:s, s:s*}", "group", group, "state", state);
-    json_t *next = NULL, *reply;
-    int r = parameters ? EXIT_OK : call_no_memory();
+    json_auto_t *next = NULL;
+    int r;
 
     do {
-        const json_t *jobs;
+        json_auto_t *reply = NULL;
 
-        if (next)
-            json_object_set(parameters, "cursor", next);
-        json_decref(next);
-        next = NULL;
+        r = call(invocation, CALL_JOBS "List",
+                 json_pack("{s:s, s:s*, s:O*}", "group", group, "state", state, "cursor", next),
+                 false, &reply);
         if (r == EXIT_OK)
-            r = call(invocation, CALL_JOBS "List", json_incref(parameters), false, &reply);
-        if (r != EXIT_OK)
-            break;
-        jobs = json_object_get(reply, "jobs");
-        for (size_t i = 0; r == EXIT_OK && i < json_array_size(jobs); i++)
-            r = cancel_one_of_many(invocation, field_text(json_array_get(jobs, i), "id"), n);
+            r = cancel_listed(invocation, json_object_get(reply, "jobs"), n);
+        json_decref(next);
         next = json_incref(json_object_get(reply, "next"));
-        json_decref(reply);
     } while (r == EXIT_OK && next);
-    json_decref(next);
-    json_decref(parameters);
     return r;
 }
 
-static int print_count(const char *group, uint64_t n)
+static void show_count(const struct invocation *invocation, const json_t *result)
 {
-    json_t *document = json_pack("{s:s, s:I}", "group", group, "cancelled", (json_int_t)n);
-    int r = document ? call_print_json_line(document) : call_no_memory();
+    const uint64_t n = field_count(result, "cancelled");
 
-    json_decref(document);
-    return r;
+    if (!invocation->options.quiet)
+        terminal_print(&invocation->out, "%s: %s job%s cancelled",
+                       SAFE(field_text(result, "group")), COUNT(n), plural(n));
 }
 
 /*
@@ -113,32 +97,22 @@ static int print_count(const char *group, uint64_t n)
 static int cancel_group(struct invocation *invocation, const char *group)
 {
     static const char *const states[] = {"queued", "backoff", "delayed", NULL};
+    json_auto_t *result = NULL;
     uint64_t n = 0;
     int r = EXIT_OK;
 
     for (size_t i = 0; r == EXIT_OK && i < ELEMENTS(states); i++)
         r = cancel_state(invocation, group, states[i], &n);
-    if (r == EXIT_OK && invocation->options.json)
-        r = print_count(group, n);
-    else if (!invocation->options.quiet)
-        terminal_print(&invocation->out, "%s: %s job%s cancelled", SAFE(group), COUNT(n),
-                       plural(n));
-    return r;
+    if (r != EXIT_OK && n == 0)
+        return r;
+    result = json_pack("{s:s, s:I}", "group", group, "cancelled", (json_int_t)n);
+    if (!result)
+        return call_no_memory();
+    return output_reply(invocation, result, show_count) == EXIT_OK ? r : EXIT_FAILED;
 }
 
 int verb_cancel(struct invocation *invocation)
 {
-    int status = EXIT_OK;
-
-    if (!invocation->options.everything)
-        return cancel_by_id(invocation);
-    for (size_t i = 0; i < invocation->n_operands; i++) {
-        int r = cancel_group(invocation, invocation->operands[i]);
-
-        if (r == EXIT_UNREACHABLE)
-            return r;
-        if (r != EXIT_OK)
-            status = r;
-    }
-    return status;
+    return invocation_each(invocation, 0,
+                           invocation->options.everything ? cancel_group : cancel_by_id);
 }

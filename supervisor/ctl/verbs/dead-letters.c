@@ -4,20 +4,18 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/call/pages.h"
-#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/call/input.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/table.h"
-#include "supervisor/ctl/text/value.h"
+#include "supervisor/ctl/text/joined.h"
+#include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-/* Lines of a payload. */
+/* How many lines of a payload are shown. */
 #define PAYLOAD_LINES 20
 
 static bool has_filter(const struct options *options)
@@ -26,17 +24,14 @@ static bool has_filter(const struct options *options)
            options->since > 0;
 }
 
-/* `queue` NULL = both. */
-static json_t *filter_json(const struct options *options, const char *queue)
+static json_t *filter_parameters(const struct options *options, const char *queue)
 {
-    json_t *filter = json_pack("{s:s*, s:s*, s:s*, s:s*, s:o*, s:s*}", "queue", queue, "sender",
-                               options->from, "recipient", options->to, "type", options->type,
-                               "reason", field_enum_new(options->reason), "job", options->job);
+    const usec_t since = usec_sub(clock_realtime(), options->since);
 
-    if (filter && options->since > 0)
-        json_object_set_new(filter, "since_at",
-                            json_integer((json_int_t)usec_sub(clock_realtime(), options->since)));
-    return filter;
+    return json_pack("{s:{s:s, s:s*, s:s*, s:s*, s:o*, s:s*, s:o*}}", "filter", "queue", queue,
+                     "sender", options->from, "recipient", options->to, "type", options->type,
+                     "reason", field_enum_new(options->reason), "job", options->job, "since_at",
+                     options->since > 0 ? json_integer((json_int_t)since) : NULL);
 }
 
 /* ---- list ---- */
@@ -44,93 +39,64 @@ static json_t *filter_json(const struct options *options, const char *queue)
 /*
  * Adds the reason, up to the end of its first line. A message also has a reason code and a sender.
  */
-static void add_why(struct table *table, const json_t *letter)
+static void add_why(struct table *table, const json_t *letter, const char *member, usec_t now)
 {
-    const char *text = field_text(letter, "text");
+    const char *text = field_text(letter, member);
     size_t first = strcspn(text, "\n");
     _cleanup_free_ char *line = strndup(text, first);
     bool job = field_has(letter, "job") && *text != '\0', sent = field_has(letter, "sender");
 
+    (void)now;
     table_add(table, "%s%s%s%s%s%s", job ? "" : SAFE(ENUM(letter, "reason")),
               !job && sent ? ", from " : "", !job && sent ? SAFE(field_text(letter, "sender")) : "",
               !job && *text ? ": " : "", SAFE_LINE(line ? line : ""),
               text[first] != '\0' && text[first + 1] != '\0' ? " …" : "");
 }
 
-static void show_list(const struct terminal *terminal, const json_t *letters, usec_t now)
+static void add_job(struct table *table, const json_t *letter, const char *member, usec_t now)
 {
-    struct table table;
-
-    table_init(&table, 6, "");
-    table_add(&table, BOLD "ID" PLAIN);
-    table_add(&table, BOLD "WHEN" PLAIN);
-    table_add(&table, BOLD "GROUP" PLAIN);
-    table_add(&table, BOLD "JOB" PLAIN);
-    table_add(&table, BOLD "TRIES" PLAIN);
-    table_add(&table, BOLD "WHY" PLAIN);
-    table.right[0] = table.right[4] = true;
-    for (size_t i = 0; i < json_array_size(letters); i++) {
-        const json_t *letter = json_array_get(letters, i);
-
-        table_add(&table, "%" PRId64, field_int(letter, "id"));
-        table_add(&table, "%s", AGO(now, field_usec(letter, "at")));
-        table_add(&table, "%s", SAFE(field_text(letter, "recipient")));
-        if (field_has(letter, "job"))
-            table_add(&table, "%s", SAFE(field_text(letter, "job")));
-        else
-            table_add(&table, "message %s", SAFE(field_text(letter, "type")));
-        if (field_has(letter, "attempts"))
-            table_add(&table, "%" PRId64, field_int(letter, "attempts"));
-        else
-            table_add(&table, "%s", "");
-        add_why(&table, letter);
-    }
-    table_print(&table, terminal);
-    table_deinit(&table);
+    (void)now;
+    if (field_has(letter, member))
+        table_add(table, "%s", SAFE(field_text(letter, member)));
+    else
+        table_add(table, "message %s", SAFE(field_text(letter, "type")));
 }
 
-/* Shows the totals of both queues since the supervisor started. */
-static void show_counts(const struct terminal *terminal, const json_t *counts)
-{
-    _cleanup_free_ char *text = NULL;
-    size_t size;
-    FILE *file = json_array_size(counts) > 0 ? open_memstream(&text, &size) : NULL;
+static const struct list_column letter_columns[] = {
+    {"ID", "id", list_number, true},
+    {"WHEN", "at", list_ago, false},
+    {"GROUP", "recipient", list_text, false},
+    {"JOB", "job", add_job, false},
+    {"TRIES", "attempts", list_number, true},
+    {"WHY", "text", add_why, false},
+    {0},
+};
 
-    if (!file)
-        return;
+/* Without a filter, shows the totals of both queues since the supervisor started. */
+static void show_totals(const struct invocation *invocation, const json_t *reply)
+{
+    const json_t *counts = json_object_get(reply, "counts");
+    struct joined text = JOINED_NULL;
+
     for (size_t i = 0; i < json_array_size(counts); i++) {
         const json_t *count = json_array_get(counts, i);
-        fprintf(file, "%s%s %s", i > 0 ? ", " : "", COUNT(field_count(count, "count")),
-                SAFE(ENUM(count, "reason")));
+
+        joined_add(&text, "%s %s", COUNT(field_count(count, "count")), SAFE(ENUM(count, "reason")));
     }
-    if (fclose(file) == 0)
-        terminal_print(terminal, DIM "so far, of both queues: %s" PLAIN, text);
+    if (*text.text && !has_filter(&invocation->options))
+        terminal_print(&invocation->out, DIM "so far, of both queues: %s" PLAIN, text.text);
 }
 
 static int list(struct invocation *invocation, const char *queue)
 {
-    const struct options *options = &invocation->options;
-    const json_t *letters;
-    json_t *reply;
-    int r;
+    static const struct listing listing = {.method = CALL_ACTORS "ListDeadLetters",
+                                           .array = "letters",
+                                           .none = "None.",
+                                           .columns = letter_columns,
+                                           .remark = show_totals};
 
-    r = pages_collect(invocation, CALL_ACTORS "ListDeadLetters",
-                      json_pack("{s:o}", "filter", filter_json(options, queue)), "letters",
-                      options->limit, NULL, NULL, &reply);
-    if (r != EXIT_OK)
-        return r;
-    letters = json_object_get(reply, "letters");
-    if (options->json)
-        r = call_print_json(invocation, reply);
-    else if (json_array_size(letters) > 0)
-        show_list(&invocation->out, letters, clock_realtime());
-    else if (!options->quiet)
-        terminal_print(&invocation->out, "None.");
-    pages_remark(invocation, reply, "letters");
-    if (!options->json && !options->quiet && !has_filter(options))
-        show_counts(&invocation->out, json_object_get(reply, "counts"));
-    json_decref(reply);
-    return r;
+    return listing_run(invocation, &listing, filter_parameters(&invocation->options, queue),
+                       invocation->options.limit);
 }
 
 /* ---- show ---- */
@@ -172,9 +138,12 @@ static void show_code(const struct terminal *terminal, int64_t code)
                    name ? name : "", name ? ")" : "");
 }
 
-static void show_letter(const struct terminal *terminal, const json_t *letter, usec_t now)
+static void show_letter(const struct invocation *invocation, const json_t *reply)
 {
+    const struct terminal *terminal = &invocation->out;
+    const json_t *letter = json_object_get(reply, "letter");
     const json_t *deaths = json_object_get(letter, "deaths");
+    const usec_t now = clock_realtime();
 
     terminal_print(terminal, BOLD "%" PRId64 PLAIN ": %s%s" PLAIN ", %s (%s)",
                    field_int(letter, "id"), RED, SAFE(ENUM(letter, "reason")),
@@ -197,154 +166,128 @@ static void show_letter(const struct terminal *terminal, const json_t *letter, u
     }
 }
 
-static int show_one(struct invocation *invocation, int64_t id)
+static int show_one(struct invocation *invocation, const char *operand)
 {
-    json_t *reply;
+    json_t *parameters;
     int r;
 
-    r = call(invocation, CALL_ACTORS "GetDeadLetter", json_pack("{s:I}", "id", (json_int_t)id),
-             false, &reply);
+    r = input_id(invocation, operand, &parameters);
     if (r != EXIT_OK)
         return r;
-    if (invocation->options.json)
-        r = call_print_json_line(reply);
-    else
-        show_letter(&invocation->out, json_object_get(reply, "letter"), clock_realtime());
-    json_decref(reply);
-    return r;
+    return call_print(invocation, CALL_ACTORS "GetDeadLetter", parameters, false, show_letter);
 }
 
 /* ---- requeue, purge ---- */
 
-/* `*ret_failed`: how many could not be sent. */
-static int requeue(struct invocation *invocation, json_t *parameters, uint64_t *ret_failed)
+static void show_requeued(const struct invocation *invocation, const json_t *reply)
 {
-    const bool several = json_object_get(parameters, "filter");
-    const char *to = invocation->options.send_to;
-    json_t *reply;
-    int r;
-
-    if (parameters && to)
-        json_object_set_new(parameters, "to", json_string(to));
-    r = call(invocation, CALL_ACTORS "Requeue", parameters, several, &reply);
-    if (r != EXIT_OK)
-        return r;
-    *ret_failed = field_count(reply, "failed");
-    if (invocation->options.json)
-        r = call_print_json_line(reply);
-    else if (field_has(reply, "job") && !invocation->options.quiet)
+    if (invocation->options.quiet)
+        return;
+    if (field_has(reply, "job"))
         terminal_print(&invocation->out, "%s", SAFE(field_text(reply, "job")));
-    else if (several && !invocation->options.quiet)
+    else if (!invocation->lines)
         terminal_print(&invocation->out, "%s requeued", COUNT(field_count(reply, "requeued")));
-    if (field_has(reply, "problem"))
-        complain("%s could not be sent and stay; the last: %s", COUNT(*ret_failed),
-                 field_text(reply, "problem"));
-    json_decref(reply);
-    return r;
 }
 
-static int requeue_filtered(struct invocation *invocation, const char *queue)
+static int requeue(struct invocation *invocation, json_t *parameters)
 {
-    uint64_t failed = 0;
-    int r =
-        requeue(invocation, json_pack("{s:o}", "filter", filter_json(&invocation->options, queue)),
-                &failed);
+    const bool several = json_object_get(parameters, "filter");
+    json_auto_t *reply = NULL;
+    int r;
 
-    return r == EXIT_OK && failed > 0 ? EXIT_FAILED : r;
+    if (parameters && invocation->options.send_to)
+        json_object_set_new(parameters, "to", json_string(invocation->options.send_to));
+    r = call(invocation, CALL_ACTORS "Requeue", parameters, several, &reply);
+    if (r == EXIT_OK)
+        r = output_reply(invocation, reply, show_requeued);
+    if (r != EXIT_OK || field_count(reply, "failed") == 0)
+        return r;
+    complain("%s could not be sent and stay; the last: %s", COUNT(field_count(reply, "failed")),
+             field_text(reply, "problem"));
+    return EXIT_FAILED;
+}
+
+static void show_purged(const struct invocation *invocation, const json_t *reply)
+{
+    if (!invocation->options.quiet)
+        terminal_print(&invocation->out, "%s purged", COUNT(field_count(reply, "purged")));
 }
 
 static int purge(struct invocation *invocation, json_t *parameters)
 {
-    json_t *reply;
-    int r;
-
-    r = call(invocation, CALL_ACTORS "Purge", parameters, true, &reply);
-    if (r != EXIT_OK)
-        return r;
-    if (invocation->options.json)
-        r = call_print_json_line(reply);
-    else if (!invocation->options.quiet)
-        terminal_print(&invocation->out, "%s purged", COUNT(field_count(reply, "purged")));
-    json_decref(reply);
-    return r;
+    return call_print(invocation, CALL_ACTORS "Purge", parameters, true, show_purged);
 }
 
-static int change_filtered(struct invocation *invocation, bool requeue, const char *queue)
+static int requeue_one(struct invocation *invocation, const char *operand)
+{
+    json_t *parameters;
+    int r;
+
+    r = input_id(invocation, operand, &parameters);
+    return r == EXIT_OK ? requeue(invocation, parameters) : r;
+}
+
+static int purge_one(struct invocation *invocation, const char *operand)
+{
+    json_t *parameters;
+    int r;
+
+    r = input_id(invocation, operand, &parameters);
+    return r == EXIT_OK ? purge(invocation, parameters) : r;
+}
+
+static const struct action {
+    const char *name;
+    int (*one)(struct invocation *invocation, const char *operand);
+    int (*several)(struct invocation *invocation, json_t *parameters); /* NULL = needs ids */
+} actions[] = {
+    {"show", show_one, NULL},
+    {"requeue", requeue_one, requeue},
+    {"purge", purge_one, purge},
+};
+
+static const struct action *find_action(const char *name)
+{
+    for (size_t i = 0; i < ELEMENTS(actions); i++)
+        if (strcmp(actions[i].name, name) == 0)
+            return &actions[i];
+    return NULL;
+}
+
+/* Changes what a filter matches. */
+static int change_filtered(struct invocation *invocation, const struct action *action,
+                           const char *queue)
 {
     const struct options *options = &invocation->options;
 
-    if (has_filter(options) == options->everything) {
-        complain(options->everything ? "either a filter or --all"
-                                     : "ids, a filter (--to, --reason ...) or --all is missing");
-        return EXIT_USAGE;
-    }
-    if (requeue)
-        return requeue_filtered(invocation, queue);
-    return purge(invocation, json_pack("{s:o}", "filter", filter_json(options, queue)));
+    if (has_filter(options) != options->everything)
+        return action->several(invocation, filter_parameters(options, queue));
+    complain(options->everything ? "either a filter or --all"
+                                 : "ids, a filter (--to, --reason ...) or --all is missing");
+    return EXIT_USAGE;
 }
 
-static int change_one(struct invocation *invocation, const char *what, int64_t id)
+static int each_id(struct invocation *invocation, const struct action *action)
 {
-    json_t *parameters = json_pack("{s:I}", "id", (json_int_t)id);
-    uint64_t failed;
-
-    if (strcmp(what, "purge") == 0)
-        return purge(invocation, parameters);
-    return requeue(invocation, parameters, &failed);
-}
-
-/* Tries all ids; the last failure is the exit status. */
-static int each_id(struct invocation *invocation, const char *what)
-{
-    int status = EXIT_OK;
-
-    if (has_filter(&invocation->options) || invocation->options.everything) {
-        complain("either ids or a filter");
-        return EXIT_USAGE;
-    }
-    for (size_t i = 1; i < invocation->n_operands; i++) {
-        int64_t id;
-        int r;
-
-        if (value_number(invocation->operands[i], 1, INT64_MAX, &id) < 0) {
-            complain("'%s' is no id", invocation->operands[i]);
-            return EXIT_USAGE;
-        }
-        if (strcmp(what, "show") == 0)
-            r = show_one(invocation, id);
-        else
-            r = change_one(invocation, what, id);
-        if (r == EXIT_UNREACHABLE)
-            return r;
-        if (r != EXIT_OK)
-            status = r;
-    }
-    return status;
-}
-
-static int letters(struct invocation *invocation, const char *queue)
-{
-    const char *what = invocation_operand(invocation, 0);
-    const bool ids = invocation->n_operands > 1;
-
-    if (!what || (strcmp(what, "list") == 0 && !ids))
-        return list(invocation, queue);
-    if (strcmp(what, "requeue") == 0 || strcmp(what, "purge") == 0)
-        return ids ? each_id(invocation, what)
-                   : change_filtered(invocation, strcmp(what, "requeue") == 0, queue);
-    if (strcmp(what, "show") == 0 && ids)
-        return each_id(invocation, what);
-    complain("usage: troupectl %s [list | show ID... | requeue [ID...] | purge [ID...]]",
-             invocation->verb->name);
+    if (!has_filter(&invocation->options) && !invocation->options.everything)
+        return invocation_each(invocation, 1, action->one);
+    complain("either ids or a filter");
     return EXIT_USAGE;
 }
 
 int verb_dead_letters(struct invocation *invocation)
 {
-    return letters(invocation, "dead_letters");
-}
+    const char *verb = invocation->verb->name, *name = invocation_operand(invocation, 0);
+    const char *queue = strcmp(verb, "errors") == 0 ? "errors" : "dead_letters";
+    const struct action *action = name ? find_action(name) : NULL;
+    const bool ids = invocation->n_operands > 1;
 
-int verb_errors(struct invocation *invocation)
-{
-    return letters(invocation, "errors");
+    if (!name || (strcmp(name, "list") == 0 && !ids))
+        return list(invocation, queue);
+    if (action && ids)
+        return each_id(invocation, action);
+    if (action && action->several)
+        return change_filtered(invocation, action, queue);
+    complain("usage: troupectl %s [list | show ID... | requeue [ID...] | purge [ID...]]", verb);
+    return EXIT_USAGE;
 }

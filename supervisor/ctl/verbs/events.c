@@ -24,23 +24,26 @@ struct follower {
     int64_t last;       /* id of the last event seen; 0 = none */
 };
 
-static int show_events(struct invocation *invocation, const json_t *parameters, bool last,
-                       void *userdata)
+static void show_events(const struct invocation *invocation, const json_t *reply)
+{
+    const json_t *events = json_object_get(reply, "events");
+
+    for (size_t i = 0; i < json_array_size(events); i++)
+        show_event(&invocation->out, json_array_get(events, i));
+}
+
+static int follow_events(struct invocation *invocation, const json_t *parameters, bool last,
+                         void *userdata)
 {
     const json_t *events = json_object_get(parameters, "events");
     struct follower *follower = userdata;
 
     (void)last;
-    if (invocation->options.json && call_print_json_line(parameters) != EXIT_OK)
+    if (json_array_size(events) > 0)
+        follower->last = field_int(json_array_get(events, json_array_size(events) - 1), "id");
+    if (output_reply(invocation, parameters, show_events) != EXIT_OK || fflush(stdout) != 0)
         return EXIT_FAILED;
-    for (size_t i = 0; i < json_array_size(events); i++) {
-        const json_t *event = json_array_get(events, i);
-
-        if (!invocation->options.json)
-            show_event(&invocation->out, event);
-        follower->last = field_int(event, "id");
-    }
-    return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+    return EXIT_OK;
 }
 
 static void wait_a_moment(void)
@@ -53,10 +56,10 @@ static void wait_a_moment(void)
 /* Identifies the supervisor, since event ids start again with each. */
 static int recognize(struct invocation *invocation, struct follower *follower)
 {
-    json_t *info;
+    json_auto_t *info = NULL;
     int r;
 
-    r = call(invocation, CALL_SUPERVISOR "GetInfo", NULL, false, &info);
+    r = call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info);
     if (r != EXIT_OK)
         return r;
     if (field_int(info, "pid") != follower->pid ||
@@ -72,18 +75,7 @@ static int recognize(struct invocation *invocation, struct follower *follower)
     follower->lost = false;
     follower->pid = field_int(info, "pid");
     follower->since = field_int(info, "started_at");
-    json_decref(info);
     return EXIT_OK;
-}
-
-static json_t *watch_parameters(const struct follower *follower)
-{
-    json_t *parameters = json_pack("{s:s*, s:b, s:b}", "target", follower->target, "replay",
-                                   follower->replay, "jobs", follower->jobs);
-
-    if (parameters && follower->last > 0)
-        json_object_set_new(parameters, "cursor", json_integer(follower->last));
-    return parameters;
 }
 
 static int watch_once(struct invocation *invocation, struct follower *follower)
@@ -93,8 +85,11 @@ static int watch_once(struct invocation *invocation, struct follower *follower)
     if (r != EXIT_OK)
         return r;
     invocation->lenient = true;
-    return call_more(invocation, CALL_SUPERVISOR "Watch", watch_parameters(follower), show_events,
-                     follower);
+    return call_more(invocation, CALL_SUPERVISOR "Watch",
+                     json_pack("{s:s*, s:b, s:b, s:o*}", "target", follower->target, "replay",
+                               follower->replay, "jobs", follower->jobs, "cursor",
+                               follower->last > 0 ? json_integer(follower->last) : NULL),
+                     true, follow_events, follower);
 }
 
 /* Follows until the user ends it or the target does not exist. */
@@ -105,6 +100,7 @@ static int follow(struct invocation *invocation)
                                 .jobs = invocation->options.jobs};
     int r;
 
+    invocation->lines = true;
     while ((r = watch_once(invocation, &follower)) == EXIT_UNREACHABLE && follower.connected) {
         if (!follower.lost)
             complain("the connection to the supervisor is lost; waiting for it");
@@ -116,8 +112,7 @@ static int follow(struct invocation *invocation)
 
 int verb_events(struct invocation *invocation)
 {
-    struct follower follower = {0};
-    json_t *reply;
+    json_auto_t *reply = NULL;
     int r;
 
     if (invocation->options.follow)
@@ -125,10 +120,5 @@ int verb_events(struct invocation *invocation)
     r = pages_collect(invocation, CALL_SUPERVISOR "Watch",
                       json_pack("{s:s*}", "target", invocation_operand(invocation, 0)), "events", 0,
                       NULL, NULL, &reply);
-    if (r != EXIT_OK)
-        return r;
-    r = invocation->options.json ? call_print_json(invocation, reply)
-                                 : show_events(invocation, reply, true, &follower);
-    json_decref(reply);
-    return r;
+    return r == EXIT_OK ? output_reply(invocation, reply, show_events) : r;
 }

@@ -97,7 +97,7 @@ static void keep_best(json_t *jobs, void *userdata)
     best->n_kept = json_array_size(jobs);
 }
 
-static void print_jobs(struct invocation *invocation, const json_t *jobs, uint64_t n)
+static void print_jobs(const struct invocation *invocation, const json_t *jobs, uint64_t n)
 {
     const struct options *options = &invocation->options;
     const size_t shown = json_array_size(jobs);
@@ -117,24 +117,23 @@ int verb_jobs(struct invocation *invocation)
 {
     const struct options *options = &invocation->options;
     struct best best = {.limit = (size_t)options->limit, .whole = options->json};
-    json_t *parameters, *reply, *jobs;
+    json_auto_t *reply = NULL;
+    json_t *jobs;
     int r;
 
-    parameters = json_pack("{s:s*, s:s*, s:b}", "group", invocation_operand(invocation, 0), "state",
-                           options->state, "ended", options->ended);
     /* Read all pages even with a limit: the first jobs in this order may be on any page. */
-    r = pages_collect(invocation, CALL_JOBS "List", parameters, "jobs", 0, keep_best, &best,
-                      &reply);
+    r = pages_collect(invocation, CALL_JOBS "List",
+                      json_pack("{s:s*, s:s*, s:b}", "group", invocation_operand(invocation, 0),
+                                "state", options->state, "ended", options->ended),
+                      "jobs", 0, keep_best, &best, &reply);
     if (r != EXIT_OK)
         return r;
     jobs = json_object_get(reply, "jobs");
     sort_jobs(jobs);
     if (options->json)
-        r = call_print_json(invocation, reply);
-    else
-        print_jobs(invocation, jobs, best.n);
-    json_decref(reply);
-    return r;
+        return output_json(invocation, reply);
+    print_jobs(invocation, jobs, best.n);
+    return EXIT_OK;
 }
 
 /* Live and successful jobs give EXIT_OK. */
@@ -146,46 +145,41 @@ static int job_exit_status(const json_t *job)
                : EXIT_OK;
 }
 
+static void show_reply(const struct invocation *invocation, const json_t *reply)
+{
+    show_job(&invocation->out, json_object_get(reply, "job"), clock_realtime());
+}
+
+static void show_change(const struct invocation *invocation, const json_t *reply)
+{
+    show_job_state(&invocation->out, json_object_get(reply, "job"), clock_realtime());
+}
+
 static int follow_job(struct invocation *invocation, const json_t *parameters, bool last,
                       void *userdata)
 {
-    const json_t *job = json_object_get(parameters, "job");
+    int r = output_reply(invocation, parameters, show_change);
 
     (void)userdata;
-    if (invocation->options.json) {
-        if (call_print_json_line(parameters) != EXIT_OK)
-            return EXIT_FAILED;
-    } else {
-        show_job_state(&invocation->out, job, clock_realtime());
-        if (last)
-            show_job(&invocation->out, job, clock_realtime());
-        fflush(stdout);
-    }
-    return last ? job_exit_status(job) : EXIT_OK;
+    if (last && !invocation->options.json)
+        show_reply(invocation, parameters);
+    if (r != EXIT_OK || fflush(stdout) != 0)
+        return EXIT_FAILED;
+    return last ? job_exit_status(json_object_get(parameters, "job")) : EXIT_OK;
 }
 
 int verb_job(struct invocation *invocation)
 {
     json_t *parameters = json_pack("{s:s}", "id", invocation_operand(invocation, 0));
-    const json_t *job;
-    json_t *reply;
+    json_auto_t *reply = NULL;
     int r;
 
-    if (!parameters)
-        return call_no_memory();
-    if (invocation->options.follow)
-        return call_more(invocation, CALL_JOBS "Get", parameters, follow_job, NULL);
-    r = call(invocation, CALL_JOBS "Get", parameters, false, &reply);
-    if (r != EXIT_OK)
-        return r;
-    job = json_object_get(reply, "job");
-    r = job_exit_status(job);
-    if (invocation->options.json) {
-        if (call_print_json(invocation, reply) != EXIT_OK)
-            r = EXIT_FAILED;
-    } else {
-        show_job(&invocation->out, job, clock_realtime());
+    if (invocation->options.follow) {
+        invocation->lines = true;
+        return call_more(invocation, CALL_JOBS "Get", parameters, true, follow_job, NULL);
     }
-    json_decref(reply);
-    return r;
+    r = call(invocation, CALL_JOBS "Get", parameters, false, &reply);
+    if (r == EXIT_OK)
+        r = output_reply(invocation, reply, show_reply);
+    return r == EXIT_OK ? job_exit_status(json_object_get(reply, "job")) : r;
 }

@@ -11,123 +11,103 @@
 #include "supervisor/ctl/text/value.h"
 #include "supervisor/ctl/verbs/still.h"
 #include "supervisor/ctl/verbs/verbs.h"
+#include <string.h>
 
-/* A change of targets, and its name while it is in progress. */
-struct change {
-    const char *method;
-    const char *doing; /* NULL = complete at once */
+/* Changes of targets. */
+static const struct change {
+    const char *verb, *method;
+    const char *doing; /* its name while it is in progress; NULL = complete at once */
     bool ends;         /* workers go down */
+} changes[] = {
+    {"start", CALL_SUPERVISOR "Start", "starting", false},
+    {"stop", CALL_SUPERVISOR "Stop", "stopping", true},
+    {"restart", CALL_SUPERVISOR "Restart", "restarting", false},
+    {"resize", CALL_SUPERVISOR "Resize", "resizing", false},
+    {"reset", CALL_SUPERVISOR "Reset", NULL, false},
+    {"pause", CALL_SUPERVISOR "Pause", NULL, false},
+    {"resume", CALL_SUPERVISOR "Resume", NULL, false},
 };
 
-static int order_one(struct invocation *invocation, const struct change *change, const char *target)
+static const struct change *find_change(const char *verb)
 {
-    bool wait = invocation->options.wait;
-    const char *name = invocation->options.actor ? "actor" : "target";
-    json_t *reply, *parameters = json_pack("{s:s}", name, target);
-    usec_t within = invocation->options.within;
+    const struct change *change = changes;
+
+    while (strcmp(change->verb, verb) != 0)
+        change++;
+    return change;
+}
+
+/* Makes the change of the verb; with --wait until it is complete. */
+static int make_change(struct invocation *invocation, const char *target, json_t *parameters,
+                       output_fn show)
+{
+    const struct change *change = find_change(invocation->verb->name);
+    const bool wait = invocation->options.wait;
     int r;
 
-    if (!parameters || (wait && json_object_set_new(parameters, "wait", json_true()) < 0) ||
-        (within > 0 &&
-         json_object_set_new(parameters, "within_usec", json_integer((json_int_t)within)) < 0))
+    if (parameters && wait && json_object_set_new(parameters, "wait", json_true()) < 0) {
+        json_decref(parameters);
         return call_no_memory();
-    r = wait ? call_wait(invocation, change->method, parameters, &reply)
-             : call(invocation, change->method, parameters, false, &reply);
-    if (wait && r == EXIT_TIMEOUT)
-        return still_under_way(invocation, target, change->doing, change->ends);
-    if (r != EXIT_OK)
-        return r;
-    if (invocation->options.json)
-        r = call_print_json_line(reply);
-    json_decref(reply);
-    return r;
-}
-
-/* Tries all targets; the last failure is the exit status. */
-static int order(struct invocation *invocation, const struct change *change)
-{
-    int status = EXIT_OK;
-
-    for (size_t i = 0; i < invocation->n_operands; i++) {
-        int r = order_one(invocation, change, invocation->operands[i]);
-
-        if (r == EXIT_UNREACHABLE)
-            return r;
-        if (r != EXIT_OK)
-            status = r;
     }
-    return status;
+    invocation->waits = wait;
+    r = call_print(invocation, change->method, parameters, wait, show);
+    invocation->waits = false;
+    return wait && r == EXIT_TIMEOUT
+               ? still_under_way(invocation, target, change->doing, change->ends)
+               : r;
 }
 
-int verb_start(struct invocation *invocation)
+static int change_one(struct invocation *invocation, const char *target)
 {
-    return order(invocation, &(struct change){CALL_SUPERVISOR "Start", "starting", false});
+    const usec_t within = invocation->options.within;
+
+    return make_change(invocation, target,
+                       json_pack("{s:s, s:o*}", "target", target, "within_usec",
+                                 within > 0 ? json_integer((json_int_t)within) : NULL),
+                       NULL);
 }
 
-int verb_stop(struct invocation *invocation)
+int verb_change(struct invocation *invocation)
 {
-    return order(invocation, &(struct change){CALL_SUPERVISOR "Stop", "stopping", true});
+    return invocation_each(invocation, 0, change_one);
 }
 
-int verb_restart(struct invocation *invocation)
+static int switch_actor(struct invocation *invocation, const char *actor)
 {
-    return order(invocation, &(struct change){CALL_SUPERVISOR "Restart", "restarting", false});
+    bool pause = strcmp(invocation->verb->name, "pause") == 0;
+
+    return call_print(invocation, pause ? CALL_ACTORS "Pause" : CALL_ACTORS "Resume",
+                      json_pack("{s:s}", "actor", actor), false, NULL);
 }
 
-int verb_reset(struct invocation *invocation)
+/* Pauses or resumes the jobs of groups, or the messages of actors. */
+int verb_switch(struct invocation *invocation)
 {
-    return order(invocation, &(struct change){.method = CALL_SUPERVISOR "Reset"});
+    return invocation_each(invocation, 0, invocation->options.actor ? switch_actor : change_one);
 }
 
-static int pause_or_resume(struct invocation *invocation, const char *verb)
+static void show_size(const struct invocation *invocation, const json_t *reply)
 {
-    char method[64];
-
-    snprintf(method, sizeof(method), "%s%s",
-             invocation->options.actor ? CALL_ACTORS : CALL_SUPERVISOR, verb);
-    return order(invocation, &(struct change){.method = method});
-}
-
-int verb_pause(struct invocation *invocation)
-{
-    return pause_or_resume(invocation, "Pause");
-}
-
-int verb_resume(struct invocation *invocation)
-{
-    return pause_or_resume(invocation, "Resume");
+    if (!invocation->options.quiet)
+        terminal_print(
+            &invocation->out, "%s: %lld → %s workers", SAFE(invocation_operand(invocation, 0)),
+            (long long)field_int(reply, "old_size"), SAFE(invocation_operand(invocation, 1)));
 }
 
 int verb_resize(struct invocation *invocation)
 {
     const char *target = invocation_operand(invocation, 0),
                *text = invocation_operand(invocation, 1);
-    bool wait = invocation->options.wait;
-    json_t *reply, *parameters;
     int64_t size;
-    int r;
 
     /* The supervisor checks the range. */
     if (value_number(text, INT32_MIN, INT32_MAX, &size) < 0) {
         complain("'%s' is no number of workers", text);
         return EXIT_USAGE;
     }
-    parameters = json_pack("{s:s, s:I}", "target", target, "size", (json_int_t)size);
-    if (!parameters || (wait && json_object_set_new(parameters, "wait", json_true()) < 0))
-        return call_no_memory();
-    r = wait ? call_wait(invocation, CALL_SUPERVISOR "Resize", parameters, &reply)
-             : call(invocation, CALL_SUPERVISOR "Resize", parameters, false, &reply);
-    if (wait && r == EXIT_TIMEOUT)
-        return still_under_way(invocation, target, "resizing", false);
-    if (r != EXIT_OK)
-        return r;
-    if (invocation->options.json)
-        r = call_print_json(invocation, reply);
-    else if (!invocation->options.quiet)
-        terminal_print(&invocation->out, "%s: %lld → %lld workers", SAFE(target),
-                       (long long)field_int(reply, "old_size"), (long long)size);
-    json_decref(reply);
-    return r;
+    return make_change(invocation, target,
+                       json_pack("{s:s, s:I}", "target", target, "size", (json_int_t)size),
+                       show_size);
 }
 
 static size_t show_names(const struct terminal *terminal, const json_t *reply, const char *what)
@@ -179,30 +159,20 @@ static void show_reload(const struct invocation *invocation, const json_t *reply
     }
 }
 
-/* A missing program does not keep the configuration from being in force; a skipped file does. */
-static int reload_status(const json_t *reply)
-{
-    return json_array_size(json_object_get(reply, "left_out")) > 0 ? EXIT_INVALID : EXIT_OK;
-}
-
 int verb_reload(struct invocation *invocation)
 {
     const struct options *options = &invocation->options;
-    json_t *reply, *parameters = json_pack("{s:b, s:b}", "partial", options->partial, "allow_empty",
-                                           options->allow_empty);
+    json_auto_t *reply = NULL;
     int r;
 
-    if (!parameters)
-        return call_no_memory();
-    r = call(invocation, CALL_SUPERVISOR "Reload", parameters, false, &reply);
+    r = call(
+        invocation, CALL_SUPERVISOR "Reload",
+        json_pack("{s:b, s:b}", "partial", options->partial, "allow_empty", options->allow_empty),
+        false, &reply);
+    if (r == EXIT_OK)
+        r = output_reply(invocation, reply, show_reload);
     if (r != EXIT_OK)
         return r;
-    if (options->json)
-        r = call_print_json(invocation, reply);
-    else
-        show_reload(invocation, reply);
-    if (r == EXIT_OK)
-        r = reload_status(reply);
-    json_decref(reply);
-    return r;
+    /* The configuration is in force without a program that is missing, but not without a file. */
+    return json_array_size(json_object_get(reply, "left_out")) > 0 ? EXIT_INVALID : EXIT_OK;
 }

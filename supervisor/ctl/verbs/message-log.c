@@ -48,8 +48,6 @@ static bool parse(const char *list, bool on[ELEMENTS(WORDS)])
 int message_log_switch(struct invocation *invocation, const char *target)
 {
     bool on[ELEMENTS(WORDS)] = {false};
-    json_t *parameters, *reply;
-    int r;
 
     if (!parse(invocation->options.messages, on)) {
         complain("--messages=%s: unknown; allowed: enqueued, dispatched, unhandled (separated by "
@@ -57,13 +55,8 @@ int message_log_switch(struct invocation *invocation, const char *target)
                  invocation->options.messages);
         return EXIT_USAGE;
     }
-    parameters = json_pack("{s:s, s:b, s:b, s:b}", "target", target, WORDS[0], on[0], WORDS[1],
-                           on[1], WORDS[2], on[2]);
-    r = call(invocation, CALL_ACTORS "SetMessageLog", parameters, false, &reply);
-    if (r != EXIT_OK)
-        return r;
-    if (invocation->options.json)
-        r = call_print_json(invocation, reply);
-    json_decref(reply);
-    return r;
+    return call_print(invocation, CALL_ACTORS "SetMessageLog",
+                      json_pack("{s:s, s:b, s:b, s:b}", "target", target, WORDS[0], on[0], WORDS[1],
+                                on[1], WORDS[2], on[2]),
+                      false, NULL);
 }

@@ -6,16 +6,12 @@
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/input.h"
-#include "supervisor/ctl/call/pages.h"
-#include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/table.h"
-#include "supervisor/ctl/text/value.h"
+#include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <inttypes.h>
-#include <string.h>
 
 /* A payload of this size always fits into a request: JSON needs at most six characters per byte. */
 #define PAYLOAD_MAX (VARLINK_CLIENT_REQUEST_MAX / 8)
@@ -49,18 +45,13 @@ static int message_parameters(struct invocation *invocation, json_t **ret)
 
 int verb_tell(struct invocation *invocation)
 {
-    json_t *parameters, *reply;
+    json_t *parameters;
     int r;
 
     r = message_parameters(invocation, &parameters);
-    if (r == EXIT_OK)
-        r = call(invocation, CALL_ACTORS "Tell", parameters, false, &reply);
     if (r != EXIT_OK)
         return r;
-    if (invocation->options.json)
-        r = call_print_json(invocation, reply);
-    json_decref(reply);
-    return r;
+    return call_print(invocation, CALL_ACTORS "Tell", parameters, false, NULL);
 }
 
 static int write_reply(const json_t *reply)
@@ -69,7 +60,7 @@ static int write_reply(const json_t *reply)
     size_t size;
 
     if (field_payload(reply, "payload", &data, &size) < 0) {
-        complain("the reply cannot be read");
+        complain("the payload of the reply is malformed");
         return EXIT_FAILED;
     }
     if (size > 0)
@@ -81,7 +72,8 @@ int verb_ask(struct invocation *invocation)
 {
     struct options *options = &invocation->options;
     const usec_t timeout = options->ask_timeout > 0 ? options->ask_timeout : PROTOCOL_ASK_TIMEOUT;
-    json_t *parameters, *reply;
+    json_auto_t *reply = NULL;
+    json_t *parameters;
     int r;
 
     r = message_parameters(invocation, &parameters);
@@ -94,9 +86,7 @@ int verb_ask(struct invocation *invocation)
     r = call(invocation, CALL_ACTORS "Ask", parameters, false, &reply);
     if (r != EXIT_OK)
         return r;
-    r = options->json ? call_print_json(invocation, reply) : write_reply(reply);
-    json_decref(reply);
-    return r;
+    return options->json ? output_json(invocation, reply) : write_reply(reply);
 }
 
 /* ---- later ---- */
@@ -122,9 +112,14 @@ static int add_times(const struct options *options, json_t *parameters)
     return EXIT_OK;
 }
 
+static void show_id(const struct invocation *invocation, const json_t *reply)
+{
+    terminal_print(&invocation->out, "%" PRId64, field_int(reply, "id"));
+}
+
 int verb_schedule(struct invocation *invocation)
 {
-    json_t *parameters, *reply;
+    json_t *parameters;
     int r;
 
     r = message_parameters(invocation, &parameters);
@@ -135,110 +130,58 @@ int verb_schedule(struct invocation *invocation)
         json_decref(parameters);
         return r;
     }
-    r = call(invocation, CALL_ACTORS "Schedule", parameters, false, &reply);
-    if (r != EXIT_OK)
-        return r;
-    if (invocation->options.json)
-        r = call_print_json(invocation, reply);
-    else
-        terminal_print(&invocation->out, "%" PRId64, field_int(reply, "id"));
-    json_decref(reply);
-    return r;
+    return call_print(invocation, CALL_ACTORS "Schedule", parameters, false, show_id);
 }
 
-static int unschedule(struct invocation *invocation, json_t *parameters)
+static void show_cancelled(const struct invocation *invocation, const json_t *reply)
 {
-    json_t *reply;
+    if (!invocation->options.quiet)
+        terminal_print(&invocation->out, "%s cancelled", COUNT(field_count(reply, "cancelled")));
+}
+
+static int unschedule(struct invocation *invocation, const char *operand)
+{
+    json_t *parameters;
     int r;
 
-    r = call(invocation, CALL_ACTORS "Unschedule", parameters, false, &reply);
+    r = input_id(invocation, operand, &parameters);
     if (r != EXIT_OK)
         return r;
-    if (invocation->options.json)
-        r = call_print_json_line(reply);
-    else if (!invocation->options.quiet && invocation->options.to)
-        terminal_print(&invocation->out, "%s cancelled", COUNT(field_count(reply, "cancelled")));
-    json_decref(reply);
-    return r;
+    return call_print(invocation, CALL_ACTORS "Unschedule", parameters, false, NULL);
 }
 
 int verb_unschedule(struct invocation *invocation)
 {
-    const struct options *options = &invocation->options;
-    int status = EXIT_OK;
+    const char *to = invocation->options.to, *type = invocation->options.type;
+    const bool ids = invocation->n_operands > 0;
 
-    if (invocation->n_operands == 0 && options->to && options->type)
-        return unschedule(invocation,
-                          json_pack("{s:s, s:s}", "to", options->to, "type", options->type));
-    if (invocation->n_operands == 0 || options->to || options->type) {
-        complain("either ids, or both --to ACTOR and --type TYPE");
-        return EXIT_USAGE;
-    }
-    for (size_t i = 0; i < invocation->n_operands; i++) {
-        int64_t id;
-        int r;
-
-        if (value_number(invocation->operands[i], 1, INT64_MAX, &id) < 0) {
-            complain("'%s' is no timer's id; 'troupectl timers' lists them",
-                     invocation->operands[i]);
-            return EXIT_USAGE;
-        }
-        r = unschedule(invocation, json_pack("{s:I}", "id", (json_int_t)id));
-        if (r == EXIT_UNREACHABLE)
-            return r;
-        if (r != EXIT_OK)
-            status = r;
-    }
-    return status;
+    if (ids && !to && !type)
+        return invocation_each(invocation, 0, unschedule);
+    if (!ids && to && type)
+        return call_print(invocation, CALL_ACTORS "Unschedule",
+                          json_pack("{s:s, s:s}", "to", to, "type", type), false, show_cancelled);
+    complain("either ids, or both --to ACTOR and --type TYPE");
+    return EXIT_USAGE;
 }
 
-static void show_timers(const struct terminal *terminal, const json_t *timers, usec_t now)
-{
-    struct table table;
-
-    table_init(&table, 6, "");
-    table_add(&table, BOLD "ID" PLAIN);
-    table_add(&table, BOLD "TO" PLAIN);
-    table_add(&table, BOLD "TYPE" PLAIN);
-    table_add(&table, BOLD "IN" PLAIN);
-    table_add(&table, BOLD "EVERY" PLAIN);
-    table_add(&table, BOLD "OWNER" PLAIN);
-    table.right[3] = table.right[4] = true;
-    for (size_t i = 0; i < json_array_size(timers); i++) {
-        const json_t *timer = json_array_get(timers, i);
-
-        table_add(&table, "%" PRId64, field_int(timer, "id"));
-        table_add(&table, "%s", SAFE(field_text(timer, "to")));
-        table_add(&table, "%s", SAFE(field_text(timer, "type")));
-        table_add(&table, "%s", SPAN(usec_sub(field_usec(timer, "next_at"), now)));
-        table_add(&table, "%s",
-                  field_has(timer, "period_usec") ? SPAN(field_usec(timer, "period_usec")) : "");
-        table_add(&table, "%s", SAFE(field_text(timer, "owner")));
-    }
-    table_print(&table, terminal);
-    table_deinit(&table);
-}
+static const struct list_column timer_columns[] = {
+    {"ID", "id", list_number, false},
+    {"TO", "to", list_text, false},
+    {"TYPE", "type", list_text, false},
+    {"IN", "next_at", list_in, true},
+    {"EVERY", "period_usec", list_span, true},
+    {"OWNER", "owner", list_text, false},
+    {0},
+};
 
 int verb_timers(struct invocation *invocation)
 {
-    const struct options *options = &invocation->options;
-    const json_t *timers;
-    json_t *reply;
-    int r;
+    static const struct listing listing = {.method = CALL_ACTORS "ListTimers",
+                                           .array = "timers",
+                                           .none = "No timers.",
+                                           .columns = timer_columns};
 
-    r = pages_collect(invocation, CALL_ACTORS "ListTimers",
-                      json_pack("{s:s*}", "to", invocation_operand(invocation, 0)), "timers",
-                      options->limit, NULL, NULL, &reply);
-    if (r != EXIT_OK)
-        return r;
-    timers = json_object_get(reply, "timers");
-    if (options->json)
-        r = call_print_json(invocation, reply);
-    else if (json_array_size(timers) > 0)
-        show_timers(&invocation->out, timers, clock_realtime());
-    else if (!options->quiet)
-        terminal_print(&invocation->out, "No timers.");
-    pages_remark(invocation, reply, "timers");
-    json_decref(reply);
-    return r;
+    return listing_run(invocation, &listing,
+                       json_pack("{s:s*}", "to", invocation_operand(invocation, 0)),
+                       invocation->options.limit);
 }

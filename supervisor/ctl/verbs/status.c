@@ -14,11 +14,6 @@
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
 
-static void cleanup_json(json_t **object)
-{
-    json_decref(*object);
-}
-
 static bool worker_is_up(const json_t *worker)
 {
     return field_is(worker, "state", "idle") || field_is(worker, "state", "busy");
@@ -101,18 +96,17 @@ static void show_ranked(const struct invocation *invocation, const json_t *group
 
 static int status_of_all(struct invocation *invocation)
 {
-    _cleanup_(cleanup_json)
-    json_t *info = NULL, *status = NULL;
+    json_auto_t *info = NULL, *status = NULL;
     const json_t *groups;
     int r;
 
     r = parts_of_status(invocation, NULL, &status);
     if (r == EXIT_OK && invocation->options.json) {
-        r = call_print_json(invocation, status);
+        r = output_json(invocation, status);
         return r == EXIT_OK ? status_of_groups(json_object_get(status, "groups")) : r;
     }
     if (r == EXIT_OK)
-        r = call(invocation, CALL_SUPERVISOR "GetInfo", NULL, false, &info);
+        r = call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info);
     if (r != EXIT_OK)
         return r;
     show_supervisor(invocation, info, clock_realtime());
@@ -157,8 +151,7 @@ static bool show_one_worker(const struct invocation *invocation, const json_t *g
 static bool show_part(const struct invocation *invocation, const json_t *group, const char *target)
 {
     const json_t *cell = cells_find(group, target);
-    _cleanup_(cleanup_json)
-    json_t *whole = cells_merge(group);
+    json_auto_t *whole = cells_merge(group);
 
     if (cell)
         return show_one_cell(invocation, group, cell);
@@ -196,8 +189,7 @@ static int status_of_targets(struct invocation *invocation, json_t *all_groups)
 
     for (size_t i = 0; i < invocation->n_operands; i++) {
         const char *target = invocation->operands[i];
-        _cleanup_(cleanup_json)
-        json_t *reply = NULL;
+        json_auto_t *reply = NULL;
         int r;
 
         r = parts_of_status(invocation, target, &reply);
@@ -217,8 +209,7 @@ static int status_of_targets(struct invocation *invocation, json_t *all_groups)
 
 int verb_status(struct invocation *invocation)
 {
-    _cleanup_(cleanup_json)
-    json_t *document = NULL;
+    json_auto_t *document = NULL;
     json_t *groups;
     int r;
 
@@ -229,7 +220,7 @@ int verb_status(struct invocation *invocation)
     if (!document)
         return call_no_memory();
     r = status_of_targets(invocation, groups);
-    if (invocation->options.json && r <= EXIT_FAILED && call_print_json(invocation, document) != 0)
+    if (invocation->options.json && r <= EXIT_FAILED && output_json(invocation, document) != 0)
         return EXIT_FAILED;
     return r;
 }

@@ -54,8 +54,8 @@ static struct tally count(const json_t *groups, bool ends)
 
 int still_under_way(struct invocation *invocation, const char *target, const char *doing, bool ends)
 {
+    json_auto_t *reply = NULL;
     struct tally tally;
-    json_t *reply;
     int r;
 
     r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", target), false,
@@ -63,7 +63,6 @@ int still_under_way(struct invocation *invocation, const char *target, const cha
     if (r != EXIT_OK)
         return r;
     tally = count(json_object_get(reply, "groups"), ends);
-    json_decref(reply);
     if (tally.n_hands > 0)
         complain("%s: still %s: %s of %s ha%s a job in hand; it goes on", target, doing,
                  COUNT(tally.n_hands), COUNT(tally.n), tally.n_hands == 1 ? "s" : "ve");

@@ -53,23 +53,11 @@ static json_t *options_json(const struct options *options)
     return json;
 }
 
-/* Create or Do over the socket. */
-static int call_job(struct invocation *invocation, const char *method, const char *data,
-                    size_t size, json_t **ret)
+/* For Create or Do over the socket. */
+static json_t *job_parameters(const struct invocation *invocation, const char *data, size_t size)
 {
-    json_t *payload = field_payload_new(data, size), *options = options_json(&invocation->options);
-    json_t *parameters;
-
-    if (!payload || !options) {
-        json_decref(payload);
-        json_decref(options);
-        return call_no_memory();
-    }
-    parameters = json_pack("{s:s, s:o, s:o}", "group", invocation_operand(invocation, 0), "payload",
-                           payload, "options", options);
-    if (!parameters)
-        return call_no_memory();
-    return call(invocation, method, parameters, true, ret);
+    return json_pack("{s:s, s:o, s:o}", "group", invocation_operand(invocation, 0), "payload",
+                     field_payload_new(data, size), "options", options_json(&invocation->options));
 }
 
 /* ---- create ---- */
@@ -93,10 +81,14 @@ static int create_large(struct invocation *invocation, const char *data, size_t 
     return EXIT_OK;
 }
 
+static void show_id(const struct invocation *invocation, const json_t *reply)
+{
+    terminal_print(&invocation->out, "%s", SAFE(field_text(reply, "id")));
+}
+
 int verb_create(struct invocation *invocation)
 {
     _cleanup_free_ char *data = NULL;
-    json_t *reply = NULL;
     size_t size;
     int r;
 
@@ -105,22 +97,15 @@ int verb_create(struct invocation *invocation)
         return r;
     if (size > SOCKET_PAYLOAD_MAX)
         return create_large(invocation, data, size);
-    r = call_job(invocation, CALL_JOBS "Create", data, size, &reply);
-    if (r != EXIT_OK)
-        return r;
-    if (invocation->options.json)
-        r = call_print_json(invocation, reply);
-    else
-        terminal_print(&invocation->out, "%s", SAFE(field_text(reply, "id")));
-    json_decref(reply);
-    return r;
+    return call_print(invocation, CALL_JOBS "Create", job_parameters(invocation, data, size), true,
+                      show_id);
 }
 
 /* ---- do ---- */
 
 static int do_json(struct invocation *invocation, const char *data, size_t size)
 {
-    json_t *reply = NULL;
+    json_auto_t *reply = NULL;
     int r;
 
     if (size > SOCKET_PAYLOAD_MAX) {
@@ -128,13 +113,11 @@ static int do_json(struct invocation *invocation, const char *data, size_t size)
                  BYTES(size));
         return EXIT_USAGE;
     }
-    r = call_job(invocation, CALL_JOBS "Do", data, size, &reply);
-    if (r != EXIT_OK)
-        return r;
-    r = call_print_json(invocation, reply);
-    if (!field_is(json_object_get(reply, "job"), "state", "succeeded"))
+    r = call(invocation, CALL_JOBS "Do", job_parameters(invocation, data, size), true, &reply);
+    if (r == EXIT_OK)
+        r = output_json(invocation, reply);
+    if (r == EXIT_OK && !field_is(json_object_get(reply, "job"), "state", "succeeded"))
         r = EXIT_FAILED;
-    json_decref(reply);
     return r;
 }
 

@@ -32,7 +32,7 @@ static int show_json(const struct invocation *invocation, const struct config_pr
         json_array_append_new(list, json_pack("{s:s, s:i, s:s}", "path", problem->path, "line",
                                               (int)problem->line, "text", problem->text));
     }
-    r = document ? call_print_json(invocation, document) : call_no_memory();
+    r = document ? output_json(invocation, document) : call_no_memory();
     json_decref(document);
     return r;
 }

@@ -114,12 +114,12 @@ START_TEST(a_call_is_one_object_and_its_reply_is_handed_out)
 }
 END_TEST
 
-START_TEST(without_parameters_none_are_sent_and_none_are_needed)
+START_TEST(without_parameters_none_are_needed)
 {
     json_t *reply;
 
-    serve_text("{\"method\":\"a.b.C\"}", "{}");
-    ck_assert_int_eq(call_once(0, NULL, &reply), EXIT_OK);
+    serve_text("{\"method\":\"a.b.C\",\"parameters\":{}}", "{}");
+    ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_OK);
     ck_assert_uint_eq(json_object_size(reply), 0);
     json_decref(reply);
 }
@@ -132,7 +132,7 @@ START_TEST(a_reply_in_pieces_is_put_together)
     json_t *reply;
 
     serve(NULL, pieces, sizes, 4, true);
-    ck_assert_int_eq(call_once(0, NULL, &reply), EXIT_OK);
+    ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_OK);
     ck_assert_int_eq(field_int(reply, "n"), 7);
     json_decref(reply);
 }
@@ -143,7 +143,7 @@ START_TEST(silence_ends_with_the_time_out)
     json_t *reply;
 
     serve(NULL, NULL, NULL, 0, true);
-    ck_assert_int_eq(call_once(20 * USEC_PER_MSEC, NULL, &reply), EXIT_TIMEOUT);
+    ck_assert_int_eq(call_once(20 * USEC_PER_MSEC, json_object(), &reply), EXIT_TIMEOUT);
 }
 END_TEST
 
@@ -154,7 +154,7 @@ START_TEST(a_supervisor_that_goes_away_is_unreachable)
     json_t *reply;
 
     serve(NULL, half, size, 1, false);
-    ck_assert_int_eq(call_once(0, NULL, &reply), EXIT_UNREACHABLE);
+    ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_UNREACHABLE);
 }
 END_TEST
 
@@ -163,7 +163,7 @@ START_TEST(what_is_no_varlink_is_unreachable_too)
     json_t *reply;
 
     serve_text(NULL, "HTTP/1.1 400 Bad Request");
-    ck_assert_int_eq(call_once(0, NULL, &reply), EXIT_UNREACHABLE);
+    ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_UNREACHABLE);
 }
 END_TEST
 
@@ -172,7 +172,7 @@ START_TEST(parameters_that_are_no_object_are_no_varlink)
     json_t *reply;
 
     serve_text(NULL, "{\"parameters\":[1]}");
-    ck_assert_int_eq(call_once(0, NULL, &reply), EXIT_UNREACHABLE);
+    ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_UNREACHABLE);
 }
 END_TEST
 
@@ -182,7 +182,7 @@ START_TEST(an_error_reply_becomes_its_exit_status)
 
     serve_text(NULL, "{\"error\":\"io.troupe.Supervisor.NoSuchTarget\",\"parameters\":"
                      "{\"target\":\"digets\",\"nearest\":\"digest\"}}");
-    ck_assert_int_eq(call_once(0, NULL, &reply), EXIT_NOT_FOUND);
+    ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_NOT_FOUND);
 }
 END_TEST
 
@@ -191,7 +191,7 @@ START_TEST(where_nobody_listens_it_is_unreachable)
     json_t *reply;
 
     ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(call_once(0, NULL, &reply), EXIT_UNREACHABLE);
+    ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_UNREACHABLE);
 }
 END_TEST
 
@@ -223,8 +223,9 @@ START_TEST(a_stream_ends_with_the_reply_that_does_not_continue)
     struct invocation invocation = invocation_of_test();
     struct seen seen = {0};
 
-    serve("{\"method\":\"a.b.C\",\"more\":true}", pieces, sizes, 1, true);
-    ck_assert_int_eq(call_more(&invocation, "a.b.C", NULL, remember, &seen), EXIT_OK);
+    serve("{\"method\":\"a.b.C\",\"parameters\":{},\"more\":true}", pieces, sizes, 1, true);
+    ck_assert_int_eq(call_more(&invocation, "a.b.C", json_object(), true, remember, &seen),
+                     EXIT_OK);
     ck_assert_uint_eq(seen.n, 3);
     ck_assert_int_eq(seen.numbers[2], 3);
     ck_assert(seen.last);
@@ -378,7 +379,7 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_call_is_one_object_and_its_reply_is_handed_out);
-    tcase_add_test(tcase, without_parameters_none_are_sent_and_none_are_needed);
+    tcase_add_test(tcase, without_parameters_none_are_needed);
     tcase_add_test(tcase, a_reply_in_pieces_is_put_together);
     tcase_add_test(tcase, silence_ends_with_the_time_out);
     tcase_add_test(tcase, a_supervisor_that_goes_away_is_unreachable);
