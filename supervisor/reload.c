@@ -180,7 +180,7 @@ static int reload_take_group(struct parts *parts, struct config_group *config,
 
 static size_t count(config_strv names)
 {
-    return strv_length((const char *const *)names);
+    return strv_length(names);
 }
 
 /*

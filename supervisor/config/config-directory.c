@@ -2,6 +2,7 @@
 #include "supervisor/config/config-directory.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/config/config-problem.h"
 #include "supervisor/config/syntax/path.h"
 #include "supervisor/config/syntax/strv.h"
 #include <dirent.h>
@@ -21,6 +22,12 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static void sort(config_strv names)
+{
+    if (names)
+        qsort(names, strv_length(names), sizeof(char *), compare_names);
+}
+
 int config_list(const char *directory, const char *suffix, config_strv *ret)
 {
     _cleanup_strv_ config_strv names = NULL;
@@ -38,8 +45,7 @@ int config_list(const char *directory, const char *suffix, config_strv *ret)
     (void)closedir(stream);
     if (r < 0)
         return r;
-    if (names)
-        qsort(names, strv_length((const char *const *)names), sizeof(char *), compare_names);
+    sort(names);
     *ret = TAKE_PTR(names);
     return 0;
 }
@@ -53,14 +59,30 @@ int config_list_stems(const char *directory, const char *suffix, config_strv *re
         return r;
     for (char **name = names; name && *name; name++)
         (*name)[strlen(*name) - strlen(suffix)] = '\0';
-    if (names)
-        qsort(names, strv_length((const char *const *)names), sizeof(char *), compare_names);
+    sort(names);
     *ret = names;
     return 0;
 }
 
-int config_join(char **ret, const char *directory, const char *name, const char *suffix)
+int config_each_file(const char *directory, const config_strv names, const char *suffix,
+                     struct config_problems *problems,
+                     int (*read)(void *userdata, const char *path), void *userdata)
 {
-    *ret = path_join(directory, strlen(directory), name, suffix);
-    return *ret ? 0 : -ENOMEM;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && names && names[i]; i++) {
+        _cleanup_free_ char *path = path_join(directory, names[i], suffix);
+
+        r = path ? read(userdata, path) : -ENOMEM;
+        if (r == -ENOENT) /* a dangling link, or removed meanwhile */
+            r = config_problem_add(problems, path, 0, "no such file");
+    }
+    return r;
+}
+
+char *config_stem(const char *path, const char *suffix)
+{
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+
+    return strndup(file, strlen(file) - strlen(suffix));
 }

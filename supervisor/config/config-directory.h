@@ -17,5 +17,13 @@ int config_list(const char *directory, const char *suffix, config_strv *ret);
  */
 int config_list_stems(const char *directory, const char *suffix, config_strv *ret);
 
-/* DIRECTORY/NAMESUFFIX. 0 or -ENOMEM. */
-int config_join(char **ret, const char *directory, const char *name, const char *suffix);
+/*
+ * Calls `read` for DIRECTORY/NAMESUFFIX of each name, until it fails; -ENOENT becomes a problem.
+ * Returns 0 or -errno.
+ */
+int config_each_file(const char *directory, const config_strv names, const char *suffix,
+                     struct config_problems *problems,
+                     int (*read)(void *userdata, const char *path), void *userdata);
+
+/* The file's name without the suffix, which it has. Owned by the caller; NULL = out of memory. */
+char *config_stem(const char *path, const char *suffix);

@@ -8,14 +8,11 @@
 #define CONFIG_EXCHANGE_SUFFIX ".exchange"
 
 /*
- * Loads a directory's exchanges into `config`, after its groups. Errors, also a name that a group
- * has, become problems. Returns 0 or -errno.
+ * Reads a file. Errors in it become problems. Returns 0 with `*ret` (NULL for an invalid name), or
+ * -errno (-ENOENT).
  */
-int config_load_exchanges(struct config *config, const char *directory,
-                          struct config_problems *problems);
-
-/* One file by itself. 0 or -errno (-ENOENT). */
-int config_verify_exchange(const char *path, struct config_problems *problems);
+int config_read_exchange(const char *path, struct config_problems *problems,
+                         struct config_exchange **ret);
 
 struct config_exchange *config_exchange_free(struct config_exchange *exchange); /* NULL allowed */
 

@@ -66,7 +66,7 @@ bool config_group_equal(const struct config_group *a, const struct config_group 
 
 int config_expand_argv(const struct config_group *group, unsigned slot, char ***ret)
 {
-    size_t n = strv_length((const char *const *)group->exec_start);
+    size_t n = strv_length(group->exec_start);
     _cleanup_strv_ char **argv = calloc(n + 1, sizeof(char *));
 
     if (!argv)

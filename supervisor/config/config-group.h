@@ -12,6 +12,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+/* The order of each enumeration is that of its names in keys.c. */
+
 #define CONFIG_GROUP_NAME_MAX 64
 #define CONFIG_UNSET          UINT64_MAX /* sizes and counts that were not given, or "infinity" */
 

@@ -11,6 +11,7 @@
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"
+#include "supervisor/config/syntax/path.h"
 #include "supervisor/config/syntax/strv.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -20,10 +21,14 @@ struct loader {
     struct config *config;
     struct config_problems *problems;
     const char *directory;
-    struct config_draft *drafts; /* drafts[i] is the one of config->groups[i] */
 };
 
 /* ---- groups ---- */
+
+static int read_dropin(void *userdata, const char *path)
+{
+    return config_draft_read(userdata, path);
+}
 
 static int read_dropins(struct config_draft *draft, const char *group_path)
 {
@@ -41,48 +46,39 @@ static int read_dropins(struct config_draft *draft, const char *group_path)
     if (r < 0 && r != -ENOMEM)
         return config_problem_add(draft->problems, directory, 0, "cannot be read: %s",
                                   strerror(-r));
-    for (size_t i = 0; r == 0 && names && names[i]; i++) {
-        _cleanup_free_ char *path = NULL;
-
-        r = config_join(&path, directory, names[i], "");
-        if (r == 0)
-            r = config_draft_read(draft, path);
-        if (r == -ENOENT) /* a dangling link, or removed meanwhile */
-            r = config_problem_add(draft->problems, path, 0, "no such file");
-    }
-    return r;
+    return r < 0 ? r : config_each_file(directory, names, "", draft->problems, read_dropin, draft);
 }
 
-static int bad_name(struct config_problems *problems, const char *path)
+static int read_files(struct config_group *group, struct config_problems *problems)
 {
-    return config_problem_add(problems, path, 0,
-                              "not a possible name of a group; allowed: up to %d characters of "
-                              "A-Z a-z 0-9 _ . @ -, the first one a letter or a digit",
-                              CONFIG_GROUP_NAME_MAX);
-}
-
-int config_read_group(struct config_draft *draft, struct config_problems *problems,
-                      const char *path, struct config_group **ret)
-{
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
-    _cleanup_free_ char *name = strndup(file, strlen(file) - strlen(CONFIG_GROUP_SUFFIX));
-    struct config_group *group = NULL;
     int r;
 
-    *ret = NULL;
-    if (!name)
+    group->draft = config_draft_new(&CONFIG_GROUP_SCHEMA, group, problems);
+    if (!group->draft)
         return -ENOMEM;
-    r = config_defaults(&group, name);
+    r = config_draft_read(group->draft, group->path);
+    if (r < 0 || !group->draft->paths)
+        return r;
+    r = read_dropins(group->draft, group->path);
+    return r < 0 ? r : config_check_group(group);
+}
+
+int config_read_group(const char *path, struct config_problems *problems, struct config_group **ret)
+{
+    _cleanup_free_ char *name = config_stem(path, CONFIG_GROUP_SUFFIX);
+    struct config_group *group = NULL;
+    int r = name ? config_defaults(&group, name) : -ENOMEM;
+
+    *ret = NULL;
     if (r == -EINVAL)
-        return bad_name(problems, path);
+        return config_problem_add(problems, path, 0,
+                                  "not a possible name of a group; allowed: up to %d characters of "
+                                  "A-Z a-z 0-9 _ . @ -, the first one a letter or a digit",
+                                  CONFIG_GROUP_NAME_MAX);
     if (r < 0)
         return r;
     group->path = strdup(path);
-    r = group->path ? config_draft_init(draft, &CONFIG_GROUP_SCHEMA, group, problems) : -ENOMEM;
-    if (r == 0)
-        r = config_draft_read(draft, path);
-    if (r == 0 && draft->paths)
-        r = read_dropins(draft, path);
+    r = group->path ? read_files(group, problems) : -ENOMEM;
     if (r < 0)
         config_group_free(group);
     else
@@ -90,38 +86,15 @@ int config_read_group(struct config_draft *draft, struct config_problems *proble
     return r;
 }
 
-int config_check_read(struct config_draft *draft, struct config_group *group)
+static int load_group(void *userdata, const char *path)
 {
-    return draft->paths ? config_check_group(draft, group) : 0;
-}
-
-static int load_group(struct loader *loader, const char *name)
-{
-    struct config *config = loader->config;
-    struct config_draft *draft = &loader->drafts[config->n_groups];
+    struct loader *loader = userdata;
     struct config_group *group;
-    _cleanup_free_ char *path = NULL;
-    int r;
+    int r = config_read_group(path, loader->problems, &group);
 
-    r = config_join(&path, loader->directory, name, CONFIG_GROUP_SUFFIX);
-    if (r == 0)
-        r = config_read_group(draft, loader->problems, path, &group);
-    if (r == -ENOENT)
-        r = config_problem_add(loader->problems, path, 0, "no such file");
-    else if (r == 0 && group) {
-        config->groups[config->n_groups++] = group;
-        return config_check_read(draft, group);
-    }
-    config_draft_deinit(draft);
+    if (r == 0 && group)
+        loader->config->groups[loader->config->n_groups++] = group;
     return r;
-}
-
-static bool contains(config_strv names, const char *name)
-{
-    for (size_t i = 0; names && names[i]; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
 }
 
 /* Warns of drop-in directories without a group. */
@@ -131,7 +104,7 @@ static int warn_of_orphans(const struct loader *loader, config_strv names)
     int r = config_list_stems(loader->directory, CONFIG_GROUP_SUFFIX ".d", &stems);
 
     for (size_t i = 0; r == 0 && stems && stems[i]; i++)
-        if (!contains(names, stems[i]))
+        if (!strv_contains(names, stems[i]))
             log_warning("%s/%s" CONFIG_GROUP_SUFFIX
                         ".d is ignored: there is no %s" CONFIG_GROUP_SUFFIX " beside it",
                         loader->directory, stems[i], stems[i]);
@@ -140,52 +113,82 @@ static int warn_of_orphans(const struct loader *loader, config_strv names)
 
 static int load_groups(struct loader *loader)
 {
+    struct config *config = loader->config;
     _cleanup_strv_ config_strv names = NULL;
-    size_t n;
-    int r;
+    int r = config_list_stems(loader->directory, CONFIG_GROUP_SUFFIX, &names);
 
-    r = config_list_stems(loader->directory, CONFIG_GROUP_SUFFIX, &names);
     if (r < 0)
         return r;
-    n = strv_length((const char *const *)names);
-    loader->config->groups = calloc(n + 1, sizeof(struct config_group *));
-    loader->drafts = calloc(n + 1, sizeof(*loader->drafts));
-    if (!loader->config->groups || !loader->drafts)
+    config->groups = calloc(strv_length(names) + 1, sizeof(*config->groups));
+    if (!config->groups)
         return -ENOMEM;
-    for (char **name = names; r == 0 && name && *name; name++)
-        r = load_group(loader, *name);
+    r = config_each_file(loader->directory, names, CONFIG_GROUP_SUFFIX, loader->problems,
+                         load_group, loader);
     if (r == 0)
         r = warn_of_orphans(loader, names);
-    if (r == 0)
-        r = config_check_after(loader->drafts, loader->config->groups, loader->config->n_groups);
-    return r;
+    return r < 0 ? r : config_check_after(config->groups, config->n_groups);
+}
+
+/* ---- exchanges ---- */
+
+static int compare_name(const void *name, const void *element)
+{
+    const struct config_group *const *group = element;
+
+    return strcmp(name, (*group)->name);
+}
+
+static int load_exchange(void *userdata, const char *path)
+{
+    struct loader *loader = userdata;
+    struct config *config = loader->config;
+    struct config_exchange *exchange;
+    int r = config_read_exchange(path, loader->problems, &exchange);
+
+    if (r < 0 || !exchange)
+        return r;
+    config->exchanges[config->n_exchanges++] = exchange;
+    if (!bsearch(exchange->name, config->groups, config->n_groups, sizeof(*config->groups),
+                 compare_name))
+        return 0;
+    return config_problem_add(loader->problems, path, 0,
+                              "there is a group of that name (%s.group): groups and exchanges "
+                              "share one name space",
+                              exchange->name);
+}
+
+static int load_exchanges(struct loader *loader)
+{
+    struct config *config = loader->config;
+    _cleanup_strv_ config_strv names = NULL;
+    int r = config_list_stems(loader->directory, CONFIG_EXCHANGE_SUFFIX, &names);
+
+    if (r < 0)
+        return r;
+    config->exchanges = calloc(strv_length(names) + 1, sizeof(*config->exchanges));
+    if (!config->exchanges)
+        return -ENOMEM;
+    return config_each_file(loader->directory, names, CONFIG_EXCHANGE_SUFFIX, loader->problems,
+                            load_exchange, loader);
 }
 
 /* ---- the daemon ---- */
 
-int config_read_daemon(struct config_draft *draft, struct config_daemon *daemon, const char *path,
-                       struct config_problems *problems)
+int config_read_daemon(const char *path, struct config_problems *problems, struct config *config)
 {
-    int r = config_draft_init(draft, &CONFIG_DAEMON_SCHEMA, daemon, problems);
+    int r = config_schema_defaults(&CONFIG_DAEMON_SCHEMA, &config->daemon);
 
-    return r < 0 ? r : config_draft_read(draft, path);
+    if (r < 0)
+        return r;
+    config->daemon_draft = config_draft_new(&CONFIG_DAEMON_SCHEMA, &config->daemon, problems);
+    return config->daemon_draft ? config_draft_read(config->daemon_draft, path) : -ENOMEM;
 }
 
 static int load_daemon(struct loader *loader)
 {
-    struct config_draft draft = CONFIG_DRAFT_NULL;
-    struct config *config = loader->config;
-    _cleanup_free_ char *path = NULL;
-    int r;
+    _cleanup_free_ char *path = path_join(loader->directory, CONFIG_DAEMON_FILE, "");
+    int r = path ? config_read_daemon(path, loader->problems, loader->config) : -ENOMEM;
 
-    r = config_schema_defaults(&CONFIG_DAEMON_SCHEMA, &config->daemon);
-    if (r == 0)
-        r = config_join(&path, loader->directory, CONFIG_DAEMON_FILE, "");
-    if (r == 0)
-        r = config_read_daemon(&draft, &config->daemon, path, loader->problems);
-    if (r == 0 && draft.paths && !(config->daemon_draft = config_draft_keep(&draft)))
-        r = -ENOMEM;
-    config_draft_deinit(&draft);
     return r == -ENOENT ? 0 : r;
 }
 
@@ -239,21 +242,6 @@ static void drop_broken(const struct loader *loader)
     config->n_exchanges = n;
 }
 
-/* Keeps the drafts with their groups: later problems refer to the places of keys. */
-static int keep_drafts(struct loader *loader, int r)
-{
-    for (size_t i = 0; i < loader->config->n_groups; i++) {
-        struct config_draft *draft = &loader->drafts[i];
-
-        if (r == 0 && draft->paths &&
-            !(loader->config->groups[i]->draft = config_draft_keep(draft)))
-            r = -ENOMEM;
-        config_draft_deinit(draft);
-    }
-    free(TAKE_PTR(loader->drafts));
-    return r;
-}
-
 /* As config_read(), but keeps also what has a problem. */
 static int read_all(struct loader *loader)
 {
@@ -267,8 +255,7 @@ static int read_all(struct loader *loader)
     if (r == 0)
         r = load_groups(loader);
     if (r == 0)
-        r = config_load_exchanges(loader->config, loader->directory, loader->problems);
-    r = keep_drafts(loader, r);
+        r = load_exchanges(loader);
     if (r < 0)
         loader->config = config_free(loader->config);
     else if (loader->problems->n_problems > n_before)
@@ -288,19 +275,6 @@ int config_read(struct config **ret, const char *directory, struct config_proble
     return r;
 }
 
-static int resolve_all(struct config *config, struct config_problems *problems)
-{
-    struct names names = NAMES_NULL;
-    int r = config_want_names(config, &names);
-
-    if (r == 0)
-        r = names_look_up(&names);
-    if (r == 0)
-        r = config_resolve(config, &names, problems);
-    names_deinit(&names);
-    return r;
-}
-
 int config_load(struct config **ret, const char *directory, struct config_problems *problems)
 {
     struct loader loader = {.problems = problems, .directory = directory};
@@ -308,7 +282,7 @@ int config_load(struct config **ret, const char *directory, struct config_proble
     int r = read_all(&loader);
 
     if (r >= 0)
-        r = resolve_all(loader.config, problems);
+        r = config_resolve_now(loader.config, problems);
     if (r == 0 && problems->n_problems > n_before)
         r = CONFIG_E_INVALID;
     if (r == 0)

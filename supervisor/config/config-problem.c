@@ -63,18 +63,13 @@ static void insert(struct config_problems *problems, struct config_problem probl
     problems->n_problems++;
 }
 
-int config_problem_add(struct config_problems *problems, const char *path, unsigned line,
-                       const char *format, ...)
+int config_problem_add_list(struct config_problems *problems, const char *path, unsigned line,
+                            const char *format, va_list arguments)
 {
     char buffer[TEXT_MAX];
     _cleanup_free_ char *text = NULL, *path_copy = strdup(path);
-    va_list arguments;
-    int size;
 
-    va_start(arguments, format);
-    size = vsnprintf(buffer, sizeof(buffer), format, arguments);
-    va_end(arguments);
-    if (size < 0)
+    if (vsnprintf(buffer, sizeof(buffer), format, arguments) < 0)
         return -errno;
     make_printable(buffer);
     text = strdup(buffer);
@@ -83,6 +78,18 @@ int config_problem_add(struct config_problems *problems, const char *path, unsig
     insert(problems, (struct config_problem){
                          .path = TAKE_PTR(path_copy), .line = line, .text = TAKE_PTR(text)});
     return 0;
+}
+
+int config_problem_add(struct config_problems *problems, const char *path, unsigned line,
+                       const char *format, ...)
+{
+    va_list arguments;
+    int r;
+
+    va_start(arguments, format);
+    r = config_problem_add_list(problems, path, line, format, arguments);
+    va_end(arguments);
+    return r;
 }
 
 int config_problems_move(struct config_problems *to, struct config_problems *from)

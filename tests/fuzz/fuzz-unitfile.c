@@ -58,18 +58,16 @@ static void check_values(const struct config_group *group)
 static void try_group(const char *text, size_t size)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
-    struct config_draft draft;
     struct config_group *group;
 
     if (config_defaults(&group, "fuzz") < 0)
         return;
-    if (config_draft_init(&draft, &CONFIG_GROUP_SCHEMA, group, &problems) == 0 &&
-        config_draft_parse(&draft, "fuzz.group", text, size) == 0) {
+    group->draft = config_draft_new(&CONFIG_GROUP_SCHEMA, group, &problems);
+    if (group->draft && config_draft_parse(group->draft, "fuzz.group", text, size) == 0) {
         check_values(group);
         require(config_group_equal(group, group), "a group differs from itself");
     }
     check_problems(&problems);
-    config_draft_deinit(&draft);
     config_group_free(group);
 }
 
@@ -77,13 +75,11 @@ static void try_daemon(const char *text, size_t size)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     struct config_daemon daemon = {0};
-    struct config_draft draft;
+    struct config_draft *draft = config_draft_new(&CONFIG_DAEMON_SCHEMA, &daemon, &problems);
 
-    if (config_schema_defaults(&CONFIG_DAEMON_SCHEMA, &daemon) == 0 &&
-        config_draft_init(&draft, &CONFIG_DAEMON_SCHEMA, &daemon, &problems) == 0) {
-        (void)config_draft_parse(&draft, "troupe.conf", text, size);
-        config_draft_deinit(&draft);
-    }
+    if (draft && config_schema_defaults(&CONFIG_DAEMON_SCHEMA, &daemon) == 0)
+        (void)config_draft_parse(draft, "troupe.conf", text, size);
+    config_draft_free(draft);
     check_problems(&problems);
     config_schema_clear(&CONFIG_DAEMON_SCHEMA, &daemon);
 }

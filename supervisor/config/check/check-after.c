@@ -5,6 +5,7 @@
 #include "supervisor/config/check/check.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/config/keys/draft.h"
 #include "supervisor/config/syntax/path.h"
 #include "supervisor/config/syntax/suggest.h"
 #include <errno.h>
@@ -25,7 +26,6 @@ struct node {
 };
 
 struct graph {
-    struct config_draft *drafts;
     struct config_group *const *groups;
     size_t n_groups;
     struct node *nodes;
@@ -51,9 +51,9 @@ static size_t find(const struct graph *graph, const char *name)
     return NOT_FOUND;
 }
 
-static int unknown_group(struct config_draft *draft, const char *name, const char *nearest)
+static int unknown_group(const struct config_group *group, const char *name, const char *nearest)
 {
-    return config_draft_problem(draft, "Group", "After", "After=%s: unknown group%s%s%s", name,
+    return config_draft_problem(group->draft, "After", "After=%s: unknown group%s%s%s", name,
                                 nearest ? "; did you mean '"
                                         : "; allowed: names of NAME.group files",
                                 nearest ? nearest : "", nearest ? "'?" : "");
@@ -71,7 +71,7 @@ static int check_names(const struct graph *graph)
     for (size_t i = 0; i < graph->n_groups; i++)
         for (char **name = graph->groups[i]->after; r == 0 && name && *name; name++)
             if (find(graph, *name) == NOT_FOUND)
-                r = unknown_group(&graph->drafts[i], *name, suggest_nearest(*name, names));
+                r = unknown_group(graph->groups[i], *name, suggest_nearest(*name, names));
     return r;
 }
 
@@ -86,7 +86,7 @@ static int report_cycle(const struct graph *graph, size_t first)
             (size_t)snprintf(text + used, sizeof(text) - used, "%s -> ", graph->groups[at]->name);
         at = graph->nodes[at].next;
     } while (at != first && used < sizeof(text) / 2);
-    return config_draft_problem(&graph->drafts[first], "Group", "After",
+    return config_draft_problem(graph->groups[first]->draft, "After",
                                 "After= makes groups wait for each other: %s%s%s", text,
                                 at == first ? "" : "... -> ", graph->groups[first]->name);
 }
@@ -111,11 +111,10 @@ static int follow(const struct graph *graph, size_t index)
     return r;
 }
 
-int config_check_after(struct config_draft *drafts, struct config_group *const *groups,
-                       size_t n_groups)
+int config_check_after(struct config_group *const *groups, size_t n_groups)
 {
     _cleanup_free_ struct node *nodes = calloc(n_groups + 1, sizeof(*nodes));
-    const struct graph graph = {drafts, groups, n_groups, nodes};
+    const struct graph graph = {groups, n_groups, nodes};
     int r;
 
     if (!nodes)
@@ -127,33 +126,31 @@ int config_check_after(struct config_draft *drafts, struct config_group *const *
     return r;
 }
 
-/* 1 = there is a file for it, 0 = there is none. */
-static int exists_in(const char *directory, const char *name)
+/* Returns whether the directory has a file for the group, or -ENOMEM. */
+static int exists_in(const char *directory, size_t size, const char *name)
 {
-    _cleanup_free_ char *path = path_join(directory, strlen(directory), name, ".group");
+    _cleanup_free_ char *path = path_join_n(directory, size, name, ".group");
 
-    if (!path)
-        return -ENOMEM;
-    return access(path, F_OK) == 0;
+    return path ? access(path, F_OK) == 0 : -ENOMEM;
 }
 
-int config_check_after_beside(struct config_draft *draft, const struct config_group *group,
-                              const char *directory)
+int config_check_after_beside(const struct config_group *group)
 {
-    for (char **name = group->after; name && *name; name++) {
-        int r = exists_in(directory, *name);
+    const char *slash = strrchr(group->path, '/'), *directory = slash ? group->path : ".";
+    const size_t size = slash ? (size_t)(slash - directory) : 1;
+    int r = 0;
 
+    for (char **name = group->after; r == 0 && name && *name; name++) {
+        r = exists_in(directory, size, *name);
         if (r == 0)
-            r = exists_in(CONFIG_DIRECTORY, *name);
+            r = exists_in(CONFIG_DIRECTORY, strlen(CONFIG_DIRECTORY), *name);
         if (r == 0)
-            r = unknown_group(draft, *name, NULL);
+            r = unknown_group(group, *name, NULL);
+        else if (r > 0 && strcmp(*name, group->name) == 0)
+            r = config_draft_problem(group->draft, "After",
+                                     "After= makes the group wait for itself: %s", *name);
         else if (r > 0)
-            r = strcmp(*name, group->name) == 0
-                    ? config_draft_problem(draft, "Group", "After",
-                                           "After= makes the group wait for itself: %s", *name)
-                    : 0;
-        if (r < 0)
-            return r;
+            r = 0;
     }
-    return 0;
+    return r;
 }

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/check/check.h"
 
+#include "supervisor/config/keys/draft.h"
 #include <inttypes.h>
 
-static int check_program(struct config_draft *draft, const struct config_group *group)
+static int check_program(const struct config_group *group)
 {
-    if (group->exec_start || config_draft_given(draft, "Group", "ExecStart"))
+    if (group->exec_start || config_draft_given(group->draft, "ExecStart"))
         return 0; /* given but wrong: reported already */
-    return config_draft_problem(draft, "Group", "ExecStart",
+    return config_draft_problem(group->draft, "ExecStart",
                                 "ExecStart= is missing in [Group]: which program to run");
 }
 
-static int check_order(struct config_draft *draft, const char *section, const char *min_name,
-                       usec_t min, const char *max_name, usec_t max)
+static int check_order(struct config_draft *draft, const char *min_name, usec_t min,
+                       const char *max_name, usec_t max)
 {
-    const char *blamed = config_draft_given(draft, section, max_name) ? max_name : min_name;
+    const char *blamed = config_draft_given(draft, max_name) ? max_name : min_name;
 
     if (min <= max)
         return 0;
     return config_draft_problem(
-        draft, section, blamed,
+        draft, blamed,
         "%s= (%" PRIu64 " ms) is above %s= (%" PRIu64 " ms); allowed: up to %s=", min_name,
         min / USEC_PER_MSEC, max_name, max / USEC_PER_MSEC, max_name);
 }
 
-static int check_endpoint(struct config_draft *draft, struct config_group *group)
+static int check_endpoint(struct config_group *group)
 {
     uint32_t size = 1, limit;
 
@@ -35,11 +36,11 @@ static int check_endpoint(struct config_draft *draft, struct config_group *group
     if (group->inline_max <= limit)
         return 0;
     /* A small mailbox alone only lowers the default of InlineMax=. */
-    if (!config_draft_given(draft, "Worker", "InlineMax")) {
+    if (!config_draft_given(group->draft, "InlineMax")) {
         group->inline_max = limit;
         return 0;
     }
-    return config_draft_problem(draft, "Worker", "InlineMax",
+    return config_draft_problem(group->draft, "InlineMax",
                                 "InlineMax= (%" PRIu32
                                 ") is above a quarter of MailboxSize= (%" PRIu32
                                 "); allowed: up to %" PRIu32,
@@ -47,39 +48,39 @@ static int check_endpoint(struct config_draft *draft, struct config_group *group
 }
 
 /* Only jobs have keys. */
-static int check_cells(struct config_draft *draft, const struct config_group *group)
+static int check_cells(const struct config_group *group)
 {
     if (group->cells == CONFIG_CELLS_NONE || group->type == CONFIG_ACTOR)
         return 0;
-    return config_draft_problem(draft, "Pool", "Cells",
+    return config_draft_problem(group->draft, "Cells",
                                 "Cells=by-key needs jobs, which a service has none of; allowed: "
                                 "none, or Type=actor");
 }
 
 /* A spare would run a service twice, and one-for-all starts its workers together. */
-static int check_spare(struct config_draft *draft, const struct config_group *group)
+static int check_spare(const struct config_group *group)
 {
     if (group->spare == 0 || (group->type == CONFIG_ACTOR && group->strategy == CONFIG_ONE_FOR_ONE))
         return 0;
     return config_draft_problem(
-        draft, "Pool", "Spare",
+        group->draft, "Spare",
         "Spare= is above 0, which needs Type=actor and Strategy=one-for-one; allowed: 0");
 }
 
-int config_check_group(struct config_draft *draft, struct config_group *group)
+int config_check_group(struct config_group *group)
 {
-    int r = check_program(draft, group);
+    int r = check_program(group);
 
     if (r == 0)
-        r = check_order(draft, "Jobs", "BackoffMinSec", group->backoff_min, "BackoffMaxSec",
+        r = check_order(group->draft, "BackoffMinSec", group->backoff_min, "BackoffMaxSec",
                         group->backoff_max);
     if (r == 0)
-        r = check_order(draft, "Restart", "MinSec", group->min, "MaxSec", group->max);
+        r = check_order(group->draft, "MinSec", group->min, "MaxSec", group->max);
     if (r == 0)
-        r = check_endpoint(draft, group);
+        r = check_endpoint(group);
     if (r == 0)
-        r = check_cells(draft, group);
+        r = check_cells(group);
     if (r == 0)
-        r = check_spare(draft, group);
+        r = check_spare(group);
     return r;
 }

@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config-problem.h"
+#include "supervisor/config/keys/draft.h"
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/strv.h"
 #include <errno.h>
@@ -25,21 +26,21 @@ static int rename_to(char **field, const char *name)
     return 0;
 }
 
-static int not_found(struct config_draft *draft, const char *section, const char *key,
-                     const char *what, const char *name, int error)
+static int not_found(struct config_draft *draft, const char *key, const char *what,
+                     const char *name, int error)
 {
     if (error == ENOENT)
-        return config_draft_problem(draft, section, key,
+        return config_draft_problem(draft, key,
                                     "%s=%.80s: unknown %s; allowed: the name or number of an "
                                     "existing %s",
                                     key, name, what, what);
     if (error == ETIMEDOUT)
-        return config_draft_problem(draft, section, key,
+        return config_draft_problem(draft, key,
                                     "%s=%.80s: %s cannot be looked up: no answer from the name "
                                     "service in time",
                                     key, name, what);
-    return config_draft_problem(draft, section, key, "%s=%.80s: %s cannot be looked up: %s", key,
-                                name, what, strerror(error));
+    return config_draft_problem(draft, key, "%s=%.80s: %s cannot be looked up: %s", key, name, what,
+                                strerror(error));
 }
 
 static int copy_groups(struct config_group *group, const struct name *user)
@@ -77,8 +78,7 @@ static int resolve_user(struct config_draft *draft, struct config_group *group,
     int r;
 
     if (!user || user->error != 0)
-        return not_found(draft, "Group", "User", "user", group->user,
-                         user ? user->error : ETIMEDOUT);
+        return not_found(draft, "User", "user", group->user, user ? user->error : ETIMEDOUT);
     group->uid = user->uid;
     group->gid = user->gid;
     r = copy_groups(group, user);
@@ -87,13 +87,13 @@ static int resolve_user(struct config_draft *draft, struct config_group *group,
     return r < 0 ? r : rename_to(&group->user, user->name);
 }
 
-static int resolve_gid(struct config_draft *draft, const char *section, const char *key,
-                       const struct names *names, char **name, gid_t *ret)
+static int resolve_gid(struct config_draft *draft, const char *key, const struct names *names,
+                       char **name, gid_t *ret)
 {
     const struct name *found = names_find(names, NAMES_GROUP, *name);
 
     if (!found || found->error != 0)
-        return not_found(draft, section, key, "group", *name, found ? found->error : ETIMEDOUT);
+        return not_found(draft, key, "group", *name, found ? found->error : ETIMEDOUT);
     *ret = found->gid;
     return rename_to(name, found->name);
 }
@@ -122,10 +122,10 @@ static int check_program(struct config_draft *draft, struct config_group *group,
     if (found && found->error == 0)
         return rename_to(&group->exec_start[0], found->name);
     if (found && found->error == ENOENT)
-        return config_draft_problem(draft, "Group", "ExecStart",
+        return config_draft_problem(draft, "ExecStart",
                                     "ExecStart=: program '%.200s' is not on the path %s", program,
                                     NAMES_PATH);
-    return config_draft_problem(draft, "Group", "ExecStart",
+    return config_draft_problem(draft, "ExecStart",
                                 "ExecStart=: program '%.200s': %s; allowed: an executable file",
                                 program, names_fault(found));
 }
@@ -137,7 +137,7 @@ static int check_directory(struct config_draft *draft, const struct config_group
 
     if (!group->working_directory || (found && found->error == 0))
         return 0;
-    return config_draft_problem(draft, "Group", "WorkingDirectory",
+    return config_draft_problem(draft, "WorkingDirectory",
                                 "WorkingDirectory=%.200s: %s; allowed: an existing directory",
                                 group->working_directory, names_fault(found));
 }
@@ -172,7 +172,7 @@ static int read_environment(struct config_draft *draft, config_strv *variables, 
         return envfile_parse(found->name, found->size, variables, on_environment_problem, &reading);
     if (found && found->error == ENOENT && optional)
         return 0;
-    return config_draft_problem(draft, "Group", "EnvironmentFile",
+    return config_draft_problem(draft, "EnvironmentFile",
                                 "EnvironmentFile=%.200s: %s; allowed: a readable file, or - in "
                                 "front if it may be missing",
                                 file, names_fault(found));
@@ -212,7 +212,7 @@ static int resolve_group(struct config_draft *draft, struct config_group *group,
     if (group->user)
         r = resolve_user(draft, group, names);
     if (r == 0 && group->group_name)
-        r = resolve_gid(draft, "Group", "Group", names, &group->group_name, &group->gid);
+        r = resolve_gid(draft, "Group", names, &group->group_name, &group->gid);
     if (r == 0)
         r = check_program(draft, group, names);
     if (r == 0)
@@ -249,7 +249,7 @@ int config_resolve_group(struct config_group *group, const struct names *names,
     struct config_problems own = CONFIG_PROBLEMS_NULL;
     int r;
 
-    if (!group->draft)
+    if (!group->draft || !group->draft->paths)
         return 0; /* its file could not be read, which is a problem already */
     group->draft->problems = &own;
     r = resolve_group(group->draft, group, names);
@@ -271,7 +271,7 @@ static int resolve_group_of_daemon(struct config_draft *draft, const char *key,
 
     if (!*name)
         return 0;
-    r = resolve_gid(draft, "Supervisor", key, names, name, ret);
+    r = resolve_gid(draft, key, names, name, ret);
     if (draft->problems->n_problems > n_before)
         free(TAKE_PTR(*name));
     return r;
@@ -326,5 +326,18 @@ int config_resolve(struct config *config, const struct names *names, struct conf
 
     for (size_t i = 0; r == 0 && i < config->n_groups; i++)
         r = config_resolve_group(config->groups[i], names, faults);
+    return r;
+}
+
+int config_resolve_now(struct config *config, struct config_problems *faults)
+{
+    struct names names = NAMES_NULL;
+    int r = config_want_names(config, &names);
+
+    if (r == 0)
+        r = names_look_up(&names);
+    if (r == 0)
+        r = config_resolve(config, &names, faults);
+    names_deinit(&names);
     return r;
 }

@@ -7,7 +7,7 @@
  * it.
  */
 
-#include "supervisor/config/keys/draft.h"
+#include "supervisor/config/config.h"
 #include "supervisor/config/names/names.h"
 
 /* The names that config_resolve() needs. 0 or -ENOMEM. */
@@ -22,3 +22,6 @@ int config_resolve(struct config *config, const struct names *names,
                    struct config_problems *faults);
 int config_resolve_group(struct config_group *group, const struct names *names,
                          struct config_problems *faults);
+
+/* Looks the names up in this process, blocking, and resolves. */
+int config_resolve_now(struct config *config, struct config_problems *faults);

@@ -2,73 +2,51 @@
 
 /* Checks single files: config_verify_file(). */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/config/check/check.h"
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-directory.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config-load.h"
 #include "supervisor/config/config-problem.h"
+#include "supervisor/config/keys/draft.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-static int verify_on_this_machine(struct config_draft *draft, struct config_group *group,
-                                  struct config_problems *problems)
+static int verify_group(const char *path, struct config_problems *problems)
 {
-    struct names names = NAMES_NULL;
-    int r;
+    struct config_group *group;
+    struct config config = {.groups = &group, .n_groups = 1};
+    int r = config_read_group(path, problems, &group);
 
-    group->draft = config_draft_keep(draft);
-    r = group->draft ? config_want_group_names(group, &names) : -ENOMEM;
-    if (r == 0)
-        r = names_look_up(&names);
-    if (r == 0)
-        r = config_resolve_group(group, &names, problems);
-    names_deinit(&names);
+    if (r == 0 && group)
+        r = config_check_after_beside(group);
+    if (r == 0 && group)
+        r = config_resolve_now(&config, problems);
+    config_group_free(group);
     return r;
 }
 
-static int verify_group(const char *path, struct config_problems *problems)
+static int verify_exchange(const char *path, struct config_problems *problems)
 {
-    struct config_draft draft = CONFIG_DRAFT_NULL;
-    struct config_group *group;
-    _cleanup_free_ char *directory = strdup(path);
-    char *slash;
-    int r;
+    struct config_exchange *exchange;
+    int r = config_read_exchange(path, problems, &exchange);
 
-    if (!directory)
-        return -ENOMEM;
-    slash = strrchr(directory, '/');
-    if (slash)
-        slash[slash == directory] = '\0';
-    r = config_read_group(&draft, problems, path, &group);
-    if (r == 0 && group) {
-        r = config_check_read(&draft, group);
-        if (r == 0)
-            r = config_check_after_beside(&draft, group, slash ? directory : ".");
-        if (r == 0 && draft.paths)
-            r = verify_on_this_machine(&draft, group, problems);
-        config_group_free(group);
-    }
-    config_draft_deinit(&draft);
+    config_exchange_free(exchange);
     return r;
 }
 
 /* Checks a drop-in alone: only its values, as it need not be complete. */
 static int verify_dropin(const char *path, struct config_problems *problems)
 {
-    struct config_draft draft = CONFIG_DRAFT_NULL;
-    struct config_group *group = NULL;
+    struct config_group *group;
     int r = config_defaults(&group, "dropin");
 
     if (r < 0)
         return r;
-    r = config_draft_init(&draft, &CONFIG_GROUP_SCHEMA, group, problems);
-    if (r == 0)
-        r = config_draft_read(&draft, path);
-    config_draft_deinit(&draft);
+    group->draft = config_draft_new(&CONFIG_GROUP_SCHEMA, group, problems);
+    r = group->draft ? config_draft_read(group->draft, path) : -ENOMEM;
     config_group_free(group);
     return r;
 }
@@ -76,25 +54,13 @@ static int verify_dropin(const char *path, struct config_problems *problems)
 static int verify_daemon(const char *path, struct config_problems *problems)
 {
     struct config *config = calloc(1, sizeof(*config));
-    struct config_draft draft = CONFIG_DRAFT_NULL;
-    struct names names = NAMES_NULL;
     int r;
 
     if (!config)
         return -ENOMEM;
-    r = config_schema_defaults(&CONFIG_DAEMON_SCHEMA, &config->daemon);
+    r = config_read_daemon(path, problems, config);
     if (r == 0)
-        r = config_read_daemon(&draft, &config->daemon, path, problems);
-    if (r == 0 && draft.paths && !(config->daemon_draft = config_draft_keep(&draft)))
-        r = -ENOMEM;
-    if (r == 0)
-        r = config_want_names(config, &names);
-    if (r == 0)
-        r = names_look_up(&names);
-    if (r == 0)
-        r = config_resolve(config, &names, problems);
-    names_deinit(&names);
-    config_draft_deinit(&draft);
+        r = config_resolve_now(config, problems);
     config_free(config);
     return r;
 }
@@ -124,7 +90,7 @@ int config_verify_file(const char *path, struct config_problems *problems)
     else if (config_ends_with(name, CONFIG_GROUP_SUFFIX))
         r = verify_group(path, problems);
     else if (config_ends_with(name, CONFIG_EXCHANGE_SUFFIX))
-        r = config_verify_exchange(path, problems);
+        r = verify_exchange(path, problems);
     else if (config_ends_with(name, CONFIG_DROPIN_SUFFIX))
         r = verify_dropin(path, problems);
     else

@@ -14,45 +14,32 @@
 
 #define WORDS_MAX 64 /* sections of a schema, or keys of a section */
 
-/* One file being read. */
-struct reading {
-    struct config_draft *draft;
-    const char *path;
-};
-
-int config_draft_init(struct config_draft *draft, const struct config_schema *schema, void *object,
-                      struct config_problems *problems)
+struct config_draft *config_draft_new(const struct config_schema *schema, void *object,
+                                      struct config_problems *problems)
 {
+    struct config_draft *draft = malloc(sizeof(*draft));
+
+    if (!draft)
+        return NULL;
     *draft = (struct config_draft){.schema = schema, .object = object, .problems = problems};
     draft->origins = calloc(schema->n_keys, sizeof(*draft->origins));
-    return draft->origins ? 0 : -ENOMEM;
-}
-
-void config_draft_deinit(struct config_draft *draft)
-{
-    free(draft->origins);
-    strv_free(draft->paths);
-    *draft = (struct config_draft)CONFIG_DRAFT_NULL;
-}
-
-struct config_draft *config_draft_keep(struct config_draft *draft)
-{
-    struct config_draft *kept = malloc(sizeof(*kept));
-
-    if (!kept)
-        return NULL;
-    *kept = *draft;
-    kept->problems = NULL;
-    *draft = (struct config_draft)CONFIG_DRAFT_NULL;
-    return kept;
+    return draft->origins ? draft : config_draft_free(draft);
 }
 
 struct config_draft *config_draft_free(struct config_draft *draft)
 {
-    if (draft)
-        config_draft_deinit(draft);
+    if (!draft)
+        return NULL;
+    free(draft->origins);
+    strv_free(draft->paths);
     free(draft);
     return NULL;
+}
+
+/* The file being read. */
+static const char *path_of(const struct config_draft *draft)
+{
+    return draft->paths[strv_length(draft->paths) - 1];
 }
 
 /* The names of all sections, or of all keys of one section, once each and NULL-terminated. */
@@ -71,120 +58,92 @@ static void collect(const struct config_schema *schema, const char *section, con
     words[n] = NULL;
 }
 
-/* "Size, MaxJobs"; with brackets for sections. */
-static void join(char *text, size_t size, const char *const *words, bool brackets)
+/* An unknown key of a section or, with `section` NULL, an unknown section. `what` says which. */
+static int unknown_word(struct config_draft *draft, unsigned line, const char *word,
+                        const char *section, const char *what)
 {
+    const char *words[WORDS_MAX + 1], *nearest, *open = section ? "" : "[",
+                                                *close = section ? "" : "]";
+    char allowed[768] = "";
     size_t used = 0;
 
-    *text = '\0';
-    for (size_t i = 0; words[i] && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s%s%s", i > 0 ? ", " : "",
-                                 brackets ? "[" : "", words[i], brackets ? "]" : "");
+    collect(draft->schema, section, words);
+    nearest = suggest_nearest(word, words);
+    if (nearest)
+        return config_problem_add(draft->problems, path_of(draft), line, "%s; did you mean %s%s%s?",
+                                  what, section ? "'" : open, nearest, section ? "'" : close);
+    for (size_t i = 0; words[i] && used < sizeof(allowed); i++)
+        used += (size_t)snprintf(allowed + used, sizeof(allowed) - used, "%s%s%s%s",
+                                 i > 0 ? ", " : "", open, words[i], close);
+    return config_problem_add(draft->problems, path_of(draft), line, "%s; allowed: %s", what,
+                              allowed);
 }
 
 static int on_section(void *userdata, unsigned line, const char *section)
 {
-    struct reading *reading = userdata;
-    struct config_draft *draft = reading->draft;
-    const char *words[WORDS_MAX + 1], *nearest;
-    char allowed[512];
+    struct config_draft *draft = userdata;
+    char what[128];
     int r;
 
-    if (config_schema_has_section(draft->schema, section))
-        return 0;
-    collect(draft->schema, NULL, words);
-    nearest = suggest_nearest(section, words);
-    join(allowed, sizeof(allowed), words, true);
-    if (nearest)
-        r = config_problem_add(draft->problems, reading->path, line,
-                               "unknown section [%.80s]; did you mean [%s]?", section, nearest);
-    else
-        r = config_problem_add(draft->problems, reading->path, line,
-                               "unknown section [%.80s]; allowed: %s", section, allowed);
+    for (size_t i = 0; i < draft->schema->n_keys; i++)
+        if (strcmp(draft->schema->keys[i].section, section) == 0)
+            return 0;
+    (void)snprintf(what, sizeof(what), "unknown section [%.80s]", section);
+    r = unknown_word(draft, line, section, NULL, what);
     return r < 0 ? r : UNITFILE_E_SKIP;
 }
 
-/* A key of that name in any section, or NULL. */
-static const struct config_key *find_anywhere(const struct config_schema *schema, const char *name)
+static int unknown_key(struct config_draft *draft, const struct unitfile_assignment *assignment,
+                       const struct config_key *elsewhere)
 {
-    for (size_t i = 0; i < schema->n_keys; i++)
-        if (strcmp(schema->keys[i].name, name) == 0)
-            return &schema->keys[i];
-    return NULL;
-}
+    char what[192];
 
-static int unknown_key(struct reading *reading, const struct unitfile_assignment *assignment)
-{
-    struct config_draft *draft = reading->draft;
-    const struct config_key *elsewhere;
-    const char *words[WORDS_MAX + 1], *nearest;
-    const char *key = assignment->key, *section = assignment->section;
-    char allowed[768];
-
-    elsewhere = find_anywhere(draft->schema, key);
-    if (elsewhere)
-        return config_problem_add(draft->problems, reading->path, assignment->line,
-                                  "unknown key '%.80s' in [%s]; it belongs in [%s]", key, section,
-                                  elsewhere->section);
-    collect(draft->schema, section, words);
-    nearest = suggest_nearest(key, words);
-    if (nearest)
-        return config_problem_add(draft->problems, reading->path, assignment->line,
-                                  "unknown key '%.80s' in [%s]; did you mean '%s'?", key, section,
-                                  nearest);
-    join(allowed, sizeof(allowed), words, false);
-    return config_problem_add(draft->problems, reading->path, assignment->line,
-                              "unknown key '%.80s' in [%s]; allowed: %s", key, section, allowed);
+    (void)snprintf(what, sizeof(what), "unknown key '%.80s' in [%.80s]", assignment->key,
+                   assignment->section);
+    if (!elsewhere)
+        return unknown_word(draft, assignment->line, assignment->key, assignment->section, what);
+    return config_problem_add(draft->problems, path_of(draft), assignment->line,
+                              "%s; it belongs in [%s]", what, elsewhere->section);
 }
 
 static int on_assignment(void *userdata, const struct unitfile_assignment *assignment)
 {
-    struct reading *reading = userdata;
-    struct config_draft *draft = reading->draft;
-    const struct config_key *key;
-    struct config_origin *origin;
-    const char *reason = "no valid value";
+    struct config_draft *draft = userdata;
+    const struct config_key *key = config_schema_find(draft->schema, assignment->key);
+    const char *path = path_of(draft), *reason = "no valid value";
     int r;
 
-    key = config_schema_find(draft->schema, assignment->section, assignment->key);
-    if (!key)
-        return unknown_key(reading, assignment);
+    if (!key || strcmp(key->section, assignment->section) != 0)
+        return unknown_key(draft, assignment, key);
     /* A wrong key counts as given: no second problem says that it is missing. */
-    origin = &draft->origins[key - draft->schema->keys];
-    *origin = *assignment->value
-                  ? (struct config_origin){.path = reading->path, .line = assignment->line}
-                  : (struct config_origin){0};
+    draft->origins[key - draft->schema->keys] = *assignment->value
+                                                    ? (struct config_origin){path, assignment->line}
+                                                    : (struct config_origin){0};
     r = config_key_assign(key, draft->object, assignment->value, &reason);
     if (r != CONFIG_KEY_E_INVALID)
         return r;
-    return config_problem_add(draft->problems, reading->path, assignment->line,
-                              "%s=%.80s: %s; allowed: %s", key->name, assignment->value, reason,
-                              key->allowed);
+    return config_problem_add(draft->problems, path, assignment->line, "%s=%.80s: %s; allowed: %s",
+                              key->name, assignment->value, reason, key->allowed);
 }
 
 static int on_problem(void *userdata, unsigned line, const char *text)
 {
-    struct reading *reading = userdata;
+    struct config_draft *draft = userdata;
 
-    return config_problem_add(reading->draft->problems, reading->path, line, "%s", text);
+    return config_problem_add(draft->problems, path_of(draft), line, "%s", text);
 }
 
-/* Reads `size` bytes of a file; `path` is for messages. Returns 0 or -ENOMEM. */
-static int parse(struct config_draft *draft, const char *path, const char *text, size_t size)
+int config_draft_parse(struct config_draft *draft, const char *path, const char *text, size_t size)
 {
-    struct reading reading = {.draft = draft};
     const struct unitfile_handlers handlers = {
         .section = on_section,
         .assignment = on_assignment,
         .problem = on_problem,
-        .userdata = &reading,
+        .userdata = draft,
     };
     int r = strv_append(&draft->paths, path);
 
-    if (r < 0)
-        return r;
-    reading.path = draft->paths[strv_length((const char *const *)draft->paths) - 1];
-    return unitfile_parse(text, size, &handlers);
+    return r < 0 ? r : unitfile_parse(text, size, &handlers);
 }
 
 int config_draft_read(struct config_draft *draft, const char *path)
@@ -194,7 +153,7 @@ int config_draft_read(struct config_draft *draft, const char *path)
     int r = unitfile_read(path, &text, &size);
 
     if (r == 0)
-        return parse(draft, path, text, size);
+        return config_draft_parse(draft, path, text, size);
     if (r == UNITFILE_E_TOO_LARGE)
         return config_problem_add(draft->problems, path, 0, "too large; allowed: up to %zu KiB",
                                   UNITFILE_SIZE_MAX / 1024);
@@ -205,33 +164,25 @@ int config_draft_read(struct config_draft *draft, const char *path)
     return config_problem_add(draft->problems, path, 0, "cannot be read: %s", strerror(-r));
 }
 
-static const struct config_origin *origin_of(const struct config_draft *draft, const char *section,
-                                             const char *name)
+static const struct config_origin *origin_of(const struct config_draft *draft, const char *key)
 {
-    const struct config_key *key = config_schema_find(draft->schema, section, name);
-    static const struct config_origin none;
-
-    return key ? &draft->origins[key - draft->schema->keys] : &none;
+    return &draft->origins[config_schema_find(draft->schema, key) - draft->schema->keys];
 }
 
-bool config_draft_given(const struct config_draft *draft, const char *section, const char *name)
+bool config_draft_given(const struct config_draft *draft, const char *key)
 {
-    return origin_of(draft, section, name)->path != NULL;
+    return origin_of(draft, key)->path != NULL;
 }
 
-int config_draft_problem(struct config_draft *draft, const char *section, const char *name,
-                         const char *format, ...)
+int config_draft_problem(struct config_draft *draft, const char *key, const char *format, ...)
 {
-    const struct config_origin *origin = origin_of(draft, section, name);
-    char text[1024];
+    const struct config_origin *origin = origin_of(draft, key);
     va_list arguments;
-    int size;
+    int r;
 
     va_start(arguments, format);
-    size = vsnprintf(text, sizeof(text), format, arguments);
+    r = config_problem_add_list(draft->problems, origin->path ? origin->path : draft->paths[0],
+                                origin->line, format, arguments);
     va_end(arguments);
-    if (size < 0)
-        return -errno;
-    return config_problem_add(draft->problems, origin->path ? origin->path : draft->paths[0],
-                              origin->line, "%s", text);
+    return r;
 }

@@ -15,26 +15,15 @@ struct config_origin {
 
 struct config_draft {
     const struct config_schema *schema;
-    void *object;                     /* struct config_group or config_daemon; borrowed */
-    struct config_problems *problems; /* borrowed; NULL while nothing is read or checked */
+    void *object;                     /* borrowed */
+    struct config_problems *problems; /* borrowed; valid while the object is read or checked */
     struct config_origin *origins;    /* one per key */
-    config_strv paths;                /* of the files read; the first one is the main one */
+    config_strv paths; /* of the files read, the main one first; NULL = none could be read */
 };
 
-/* clang-format off */
-#define CONFIG_DRAFT_NULL {0}
-/* clang-format on */
-
-/* `object` has its defaults already. 0 or -ENOMEM. */
-int config_draft_init(struct config_draft *draft, const struct config_schema *schema, void *object,
-                      struct config_problems *problems);
-void config_draft_deinit(struct config_draft *draft);
-
-/*
- * Moves a draft to the heap, to outlive the reading: `draft` is then as after
- * config_draft_deinit(), and the new one has no problem list. Returns NULL when out of memory.
- */
-struct config_draft *config_draft_keep(struct config_draft *draft);
+/* `object` has its defaults already. Returns NULL when out of memory. */
+struct config_draft *config_draft_new(const struct config_schema *schema, void *object,
+                                      struct config_problems *problems);
 struct config_draft *config_draft_free(struct config_draft *draft); /* NULL allowed; returns NULL */
 
 /*
@@ -43,9 +32,13 @@ struct config_draft *config_draft_free(struct config_draft *draft); /* NULL allo
  */
 int config_draft_read(struct config_draft *draft, const char *path);
 
-bool config_draft_given(const struct config_draft *draft, const char *section, const char *name);
+/* The same from memory; `path` is for messages. Returns 0 or -ENOMEM. */
+int config_draft_parse(struct config_draft *draft, const char *path, const char *text, size_t size);
 
-/* Adds a problem at the place where a key was given, else with the main file as a whole. 0 or
- * -ENOMEM. */
-int config_draft_problem(struct config_draft *draft, const char *section, const char *name,
-                         const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Whether a file has the key, even with an invalid value. */
+bool config_draft_given(const struct config_draft *draft, const char *key);
+
+/* Adds a problem where the key was given, else to the main file as a whole. Returns 0 or -ENOMEM.
+ */
+int config_draft_problem(struct config_draft *draft, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));

@@ -2,6 +2,7 @@
 #include "supervisor/config/keys/types.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/config/syntax/values.h"
@@ -25,102 +26,38 @@ static int check_result(int result, const char **ret_reason)
     return invalid(ret_reason, result == VALUES_E_RANGE ? "out of range" : "no valid value");
 }
 
-static int check_range(const struct config_key *key, uint64_t value, const char **ret_reason)
-{
-    if (value == UINT64_MAX && key->infinity)
-        return 0;
-    if (value < (uint64_t)key->min || value > (uint64_t)key->max)
-        return invalid(ret_reason, "out of range");
-    return 0;
-}
-
 /* ---- numbers ---- */
 
-typedef int (*values_fn)(const char *text, uint64_t *ret);
-
-static int parse_number(const struct config_key *key, const char *value, values_fn parse,
-                        uint64_t *ret, const char **ret_reason)
-{
-    uint64_t number;
-    int r;
-
-    r = check_result(parse(value, &number), ret_reason);
-    if (r == 0)
-        r = check_range(key, number, ret_reason);
-    if (r == 0)
-        *ret = number;
-    return r;
-}
-
-static int parse_unsigned(const struct config_key *key, const char *value, void *field,
-                          const char **ret_reason)
-{
-    values_fn parse = key->type == &CONFIG_TYPE_WORKERS ? values_workers : values_count;
-    uint64_t number = 0;
-    int r = parse_number(key, value, parse, &number, ret_reason);
-
-    if (r == 0)
-        *(unsigned *)field = (unsigned)number;
-    return r;
-}
-
-static int parse_count(const struct config_key *key, const char *value, void *field,
-                       const char **ret_reason)
-{
-    return parse_number(key, value, values_count, field, ret_reason);
-}
-
-static int parse_integer(const struct config_key *key, const char *value, void *field,
-                         const char **ret_reason)
-{
-    int64_t number;
-    int r = check_result(values_integer(value, &number), ret_reason);
-
-    if (r != 0)
-        return r;
-    if (number < key->min || number > key->max)
-        return invalid(ret_reason, "out of range");
-    *(int *)field = (int)number;
-    return 0;
-}
-
-static int parse_size(const struct config_key *key, const char *value, void *field,
-                      const char **ret_reason)
-{
-    return parse_number(key, value, values_size, field, ret_reason);
-}
-
-static int parse_size32(const struct config_key *key, const char *value, void *field,
+static int parse_number(const struct config_key *key, const char *value, void *field,
                         const char **ret_reason)
 {
     uint64_t number = 0;
-    int r = parse_number(key, value, values_size, &number, ret_reason);
+    int r = check_result(key->type->number(value, &number), ret_reason);
+    const int64_t compared = (int64_t)number; /* beyond INT64_MAX: negative, so below any minimum */
 
-    if (r == 0)
+    if (r != 0)
+        return r;
+    if (!(key->infinity && number == UINT64_MAX) && (compared < key->min || compared > key->max))
+        return invalid(ret_reason, "out of range");
+    if (key->type->size == sizeof(uint32_t))
         *(uint32_t *)field = (uint32_t)number;
+    else
+        *(uint64_t *)field = number;
+    return 0;
+}
+
+static int signed_number(const char *text, uint64_t *ret)
+{
+    return values_integer(text, (int64_t *)ret);
+}
+
+static int timeout(const char *text, uint64_t *ret)
+{
+    int r = values_time(text, ret);
+
+    if (r == 0 && *ret == 0)
+        *ret = USEC_INFINITY;
     return r;
-}
-
-static int parse_time(const struct config_key *key, const char *value, void *field,
-                      const char **ret_reason)
-{
-    return parse_number(key, value, values_time, field, ret_reason);
-}
-
-static int parse_timeout(const struct config_key *key, const char *value, void *field,
-                         const char **ret_reason)
-{
-    int r = parse_number(key, value, values_time, field, ret_reason);
-
-    if (r == 0 && *(usec_t *)field == 0)
-        *(usec_t *)field = USEC_INFINITY;
-    return r;
-}
-
-static int parse_percent(const struct config_key *key, const char *value, void *field,
-                         const char **ret_reason)
-{
-    return parse_number(key, value, values_percent, field, ret_reason);
 }
 
 static int parse_fraction(const struct config_key *key, const char *value, void *field,
@@ -144,15 +81,29 @@ static int parse_signal(const struct config_key *key, const char *value, void *f
     return check_result(values_signal(value, field), ret_reason);
 }
 
+/* The number of a name in the list "none, by-key". */
 static int parse_choice(const struct config_key *key, const char *value, void *field,
                         const char **ret_reason)
 {
-    for (const struct config_choice *choice = key->choices; choice->name; choice++)
-        if (strcmp(choice->name, value) == 0) {
-            *(int *)field = choice->value;
+    const char *name = key->allowed;
+
+    for (int n = 0; *name; n++) {
+        size_t size = strcspn(name, ",");
+
+        if (size == strlen(value) && memcmp(name, value, size) == 0) {
+            *(int *)field = n;
             return 0;
         }
+        name += size + strspn(name + size, ", ");
+    }
     return invalid(ret_reason, "unknown");
+}
+
+static int parse_log_level(const struct config_key *key, const char *value, void *field,
+                           const char **ret_reason)
+{
+    (void)key;
+    return log_level_from_string(value, field) < 0 ? invalid(ret_reason, "unknown") : 0;
 }
 
 /* ---- text ---- */
@@ -184,14 +135,20 @@ static int parse_text(const struct config_key *key, const char *value, void *fie
     return 0;
 }
 
+/* NULL = an absolute path. */
+static const char *find_fault_in_path(const char *path)
+{
+    if (*path != '/')
+        return "not an absolute path";
+    return strlen(path) >= PATH_MAX ? "too long" : NULL;
+}
+
 static int parse_path(const struct config_key *key, const char *value, void *field,
                       const char **ret_reason)
 {
-    if (*value != '/')
-        return invalid(ret_reason, "not an absolute path");
-    if (strlen(value) >= PATH_MAX)
-        return invalid(ret_reason, "too long");
-    return parse_text(key, value, field, ret_reason);
+    const char *fault = find_fault_in_path(value);
+
+    return fault ? invalid(ret_reason, fault) : parse_text(key, value, field, ret_reason);
 }
 
 /* ---- lists ---- */
@@ -203,7 +160,14 @@ static void clear_strv(void *field)
 
 static bool equal_strv(const void *a, const void *b)
 {
-    return strv_equal(*(const char *const *const *)a, *(const char *const *const *)b);
+    return strv_equal(*(char *const *const *)a, *(char *const *const *)b);
+}
+
+static int split(const char *value, bool command, config_strv *ret, const char **ret_reason)
+{
+    int r = words_split(value, command, ret, ret_reason);
+
+    return r > 0 ? CONFIG_KEY_E_INVALID : r;
 }
 
 /* Refuses the prefixes of systemd (such as "-" and "@"), which have no meaning here. */
@@ -222,12 +186,12 @@ static const char *find_fault_in_program(const char *program)
     return NULL;
 }
 
-static const char *find_fault_in_command(const char *const *words)
+static const char *find_fault_in_command(const config_strv words)
 {
-    const char *fault = find_fault_in_program(words[0]);
+    const char *fault = words ? find_fault_in_program(words[0]) : "the program is missing";
 
-    for (; !fault && *words; words++)
-        if (words_bad_specifier(*words))
+    for (size_t i = 0; !fault && words[i]; i++)
+        if (words_bad_specifier(words[i]))
             fault = "an unknown specifier (a per cent sign itself is written %%)";
     return fault;
 }
@@ -236,75 +200,37 @@ static int parse_command(const struct config_key *key, const char *value, void *
                          const char **ret_reason)
 {
     _cleanup_strv_ config_strv words = NULL;
-    int r;
+    const char *fault;
+    int r = split(value, true, &words, ret_reason);
 
     (void)key;
-    r = words_split(value, true, &words, ret_reason);
     if (r != 0)
-        return r < 0 ? r : CONFIG_KEY_E_INVALID;
-    *ret_reason =
-        words ? find_fault_in_command((const char *const *)words) : "the program is missing";
-    if (*ret_reason)
-        return CONFIG_KEY_E_INVALID;
+        return r;
+    fault = find_fault_in_command(words);
+    if (fault)
+        return invalid(ret_reason, fault);
     clear_strv(field);
     *(config_strv *)field = TAKE_PTR(words);
     return 0;
 }
 
-static bool is_full(const config_strv *list)
+static int add(config_strv *list, const char *text, int (*append)(config_strv *, const char *),
+               const char **ret_reason)
 {
-    return strv_length((const char *const *)*list) >= STRV_MAX;
+    if (strv_length(*list) >= STRV_MAX)
+        return invalid(ret_reason, "more than 4096 in all");
+    return append(list, text);
 }
 
-static const char TOO_MANY[] = "more than 4096 in all";
-
-static int parse_environment(const struct config_key *key, const char *value, void *field,
-                             const char **ret_reason)
+static int add_variable(config_strv *list, const char *word, const char **ret_reason)
 {
-    _cleanup_strv_ config_strv words = NULL;
-    int r;
+    const size_t name_size = strcspn(word, "=");
 
-    (void)key;
-    r = words_split(value, false, &words, ret_reason);
-    if (r != 0)
-        return r < 0 ? r : CONFIG_KEY_E_INVALID;
-    for (size_t i = 0; words && words[i]; i++) {
-        size_t name_size = strcspn(words[i], "=");
-
-        if (is_full(field))
-            return invalid(ret_reason, TOO_MANY);
-        if (words[i][name_size] != '=')
-            return invalid(ret_reason, "'=' is missing (quote a value that has spaces)");
-        if (!envfile_name_valid(words[i], name_size))
-            return invalid(ret_reason, "not the name of a variable");
-        r = envfile_set(field, words[i]);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static int parse_files(const struct config_key *key, const char *value, void *field,
-                       const char **ret_reason)
-{
-    const char *path = *value == '-' ? value + 1 : value;
-
-    (void)key;
-    if (*path != '/')
-        return invalid(ret_reason, "not an absolute path");
-    if (strlen(path) >= PATH_MAX)
-        return invalid(ret_reason, "too long");
-    if (is_full(field))
-        return invalid(ret_reason, TOO_MANY);
-    return strv_append(field, value);
-}
-
-static bool contains(const char *const *strings, const char *text)
-{
-    for (; strings && *strings; strings++)
-        if (strcmp(*strings, text) == 0)
-            return true;
-    return false;
+    if (word[name_size] != '=')
+        return invalid(ret_reason, "'=' is missing (quote a value that has spaces)");
+    if (!envfile_name_valid(word, name_size))
+        return invalid(ret_reason, "not the name of a variable");
+    return add(list, word, envfile_set, ret_reason);
 }
 
 #define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -317,56 +243,56 @@ bool config_name_valid(const char *name)
            strspn(name, LETTERS_AND_DIGITS "_.@-") == length;
 }
 
-static int parse_groups(const struct config_key *key, const char *value, void *field,
-                        const char **ret_reason)
+static int add_group(config_strv *list, const char *word, const char **ret_reason)
 {
-    _cleanup_strv_ config_strv words = NULL;
-    int r;
-
-    (void)key;
-    r = words_split(value, false, &words, ret_reason);
-    if (r != 0)
-        return r < 0 ? r : CONFIG_KEY_E_INVALID;
-    for (size_t i = 0; words && words[i]; i++) {
-        if (!config_name_valid(words[i]))
-            return invalid(ret_reason, "not the name of a group");
-        if (contains(*(const char *const *const *)field, words[i]))
-            continue;
-        if (is_full(field))
-            return invalid(ret_reason, TOO_MANY);
-        r = strv_append(field, words[i]);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    if (!config_name_valid(word))
+        return invalid(ret_reason, "not the name of a group");
+    return strv_contains(*list, word) ? 0 : add(list, word, strv_append, ret_reason);
 }
 
-#define SCALAR(name, type, function)                                                               \
-    const struct config_type name = {.size = sizeof(type), .parse = (function)}
-#define TEXT(name, function)                                                                       \
-    const struct config_type name = {                                                              \
-        .size = sizeof(char *), .parse = (function), .clear = clear_text, .equal = equal_text}
-#define LIST(name, function)                                                                       \
-    const struct config_type name = {.size = sizeof(config_strv),                                  \
-                                     .parse = (function),                                          \
-                                     .clear = clear_strv,                                          \
-                                     .equal = equal_strv}
+static int parse_words(const struct config_key *key, const char *value, void *field,
+                       const char **ret_reason)
+{
+    _cleanup_strv_ config_strv words = NULL;
+    int r = split(value, false, &words, ret_reason);
 
-SCALAR(CONFIG_TYPE_UNSIGNED, unsigned, parse_unsigned);
-SCALAR(CONFIG_TYPE_WORKERS, unsigned, parse_unsigned);
-SCALAR(CONFIG_TYPE_COUNT, uint64_t, parse_count);
-SCALAR(CONFIG_TYPE_INTEGER, int, parse_integer);
-SCALAR(CONFIG_TYPE_SIZE, uint64_t, parse_size);
-SCALAR(CONFIG_TYPE_SIZE32, uint32_t, parse_size32);
-SCALAR(CONFIG_TYPE_TIME, usec_t, parse_time);
-SCALAR(CONFIG_TYPE_TIMEOUT, usec_t, parse_timeout);
-SCALAR(CONFIG_TYPE_FRACTION, double, parse_fraction);
-SCALAR(CONFIG_TYPE_PERCENT, uint64_t, parse_percent);
-SCALAR(CONFIG_TYPE_SIGNAL, int, parse_signal);
-SCALAR(CONFIG_TYPE_CHOICE, int, parse_choice);
-TEXT(CONFIG_TYPE_TEXT, parse_text);
-TEXT(CONFIG_TYPE_PATH, parse_path);
-LIST(CONFIG_TYPE_COMMAND, parse_command);
-LIST(CONFIG_TYPE_ENVIRONMENT, parse_environment);
-LIST(CONFIG_TYPE_FILES, parse_files);
-LIST(CONFIG_TYPE_GROUPS, parse_groups);
+    for (size_t i = 0; r == 0 && words && words[i]; i++)
+        r = key->type->add(field, words[i], ret_reason);
+    return r;
+}
+
+static int parse_file(const struct config_key *key, const char *value, void *field,
+                      const char **ret_reason)
+{
+    const char *fault = find_fault_in_path(*value == '-' ? value + 1 : value);
+
+    (void)key;
+    return fault ? invalid(ret_reason, fault) : add(field, value, strv_append, ret_reason);
+}
+
+/* clang-format off */
+#define NUMBER(type_, read) {.size = sizeof(type_), .parse = parse_number, .number = (read)}
+#define SCALAR(type_, function) {.size = sizeof(type_), .parse = (function)}
+#define OWNED(type_, function, what, ...)                                                          \
+    {.size = sizeof(type_), .parse = (function), .clear = clear_##what, .equal = equal_##what, __VA_ARGS__}
+
+const struct config_type CONFIG_TYPE_UNSIGNED = NUMBER(unsigned, values_count);
+const struct config_type CONFIG_TYPE_WORKERS = NUMBER(unsigned, values_workers);
+const struct config_type CONFIG_TYPE_COUNT = NUMBER(uint64_t, values_count);
+const struct config_type CONFIG_TYPE_INTEGER = NUMBER(int, signed_number);
+const struct config_type CONFIG_TYPE_SIZE = NUMBER(uint64_t, values_size);
+const struct config_type CONFIG_TYPE_SIZE32 = NUMBER(uint32_t, values_size);
+const struct config_type CONFIG_TYPE_TIME = NUMBER(usec_t, values_time);
+const struct config_type CONFIG_TYPE_TIMEOUT = NUMBER(usec_t, timeout);
+const struct config_type CONFIG_TYPE_PERCENT = NUMBER(uint64_t, values_percent);
+const struct config_type CONFIG_TYPE_FRACTION = SCALAR(double, parse_fraction);
+const struct config_type CONFIG_TYPE_SIGNAL = SCALAR(int, parse_signal);
+const struct config_type CONFIG_TYPE_CHOICE = SCALAR(int, parse_choice);
+const struct config_type CONFIG_TYPE_LOG_LEVEL = SCALAR(int, parse_log_level);
+const struct config_type CONFIG_TYPE_TEXT = OWNED(char *, parse_text, text);
+const struct config_type CONFIG_TYPE_PATH = OWNED(char *, parse_path, text);
+const struct config_type CONFIG_TYPE_COMMAND = OWNED(config_strv, parse_command, strv);
+const struct config_type CONFIG_TYPE_FILES = OWNED(config_strv, parse_file, strv);
+const struct config_type CONFIG_TYPE_ENVIRONMENT = OWNED(config_strv, parse_words, strv, .add = add_variable);
+const struct config_type CONFIG_TYPE_GROUPS = OWNED(config_strv, parse_words, strv, .add = add_group);
+/* clang-format on */

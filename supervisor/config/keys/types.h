@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The kinds of fields that configuration keys have.
- */
+/* The types of the fields that configuration keys have. */
 
 #include "supervisor/config/keys/keys.h"
 
-extern const struct config_type CONFIG_TYPE_UNSIGNED; /* unsigned; a number */
-extern const struct config_type CONFIG_TYPE_COUNT;    /* uint64_t; a number */
-extern const struct config_type CONFIG_TYPE_INTEGER;  /* int; a number that may be negative */
-extern const struct config_type CONFIG_TYPE_SIZE;     /* uint64_t; bytes */
-extern const struct config_type CONFIG_TYPE_SIZE32;   /* uint32_t; bytes */
-extern const struct config_type CONFIG_TYPE_TIME;     /* usec_t */
-extern const struct config_type CONFIG_TYPE_TIMEOUT;  /* usec_t; 0 means infinity, as in systemd */
-extern const struct config_type CONFIG_TYPE_FRACTION; /* double */
-extern const struct config_type CONFIG_TYPE_PERCENT;  /* uint64_t */
-extern const struct config_type CONFIG_TYPE_WORKERS;  /* unsigned; "50%" is of the processors */
-extern const struct config_type CONFIG_TYPE_SIGNAL;   /* int */
-extern const struct config_type CONFIG_TYPE_CHOICE;   /* int, or an enumeration */
-extern const struct config_type CONFIG_TYPE_TEXT;     /* char *; anything */
-extern const struct config_type CONFIG_TYPE_PATH;     /* char *; absolute */
-extern const struct config_type CONFIG_TYPE_COMMAND;  /* config_strv; replaced as a whole */
+extern const struct config_type CONFIG_TYPE_UNSIGNED;  /* unsigned; a number */
+extern const struct config_type CONFIG_TYPE_COUNT;     /* uint64_t; a number */
+extern const struct config_type CONFIG_TYPE_INTEGER;   /* int; a number that may be negative */
+extern const struct config_type CONFIG_TYPE_SIZE;      /* uint64_t; bytes */
+extern const struct config_type CONFIG_TYPE_SIZE32;    /* uint32_t; bytes */
+extern const struct config_type CONFIG_TYPE_TIME;      /* usec_t */
+extern const struct config_type CONFIG_TYPE_TIMEOUT;   /* usec_t; 0 means infinity, as in systemd */
+extern const struct config_type CONFIG_TYPE_FRACTION;  /* double */
+extern const struct config_type CONFIG_TYPE_PERCENT;   /* uint64_t */
+extern const struct config_type CONFIG_TYPE_WORKERS;   /* unsigned; "50%" is of the processors */
+extern const struct config_type CONFIG_TYPE_SIGNAL;    /* int */
+extern const struct config_type CONFIG_TYPE_CHOICE;    /* an enumeration from 0 on */
+extern const struct config_type CONFIG_TYPE_LOG_LEVEL; /* enum log_level */
+extern const struct config_type CONFIG_TYPE_TEXT;      /* char *; anything */
+extern const struct config_type CONFIG_TYPE_PATH;      /* char *; absolute */
+extern const struct config_type CONFIG_TYPE_COMMAND;   /* config_strv; replaced as a whole */
 extern const struct config_type CONFIG_TYPE_ENVIRONMENT; /* config_strv of KEY=VALUE; a list */
 extern const struct config_type CONFIG_TYPE_FILES;  /* config_strv of paths, "-" in front; a list */
 extern const struct config_type CONFIG_TYPE_GROUPS; /* config_strv of names of groups; a list */

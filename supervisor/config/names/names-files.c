@@ -46,7 +46,7 @@ static int search_program(struct name *name)
 
     while (*directory) {
         size_t length = strcspn(directory, ":");
-        _cleanup_free_ char *path = path_join(directory, length, name->wanted, "");
+        _cleanup_free_ char *path = path_join_n(directory, length, name->wanted, "");
 
         if (!path)
             return -ENOMEM;

@@ -158,7 +158,7 @@ static int take_assignment(struct reader *reader, config_strv *environment)
     if (!utf8_is_text(reader->out, reader->size))
         return reader->problem(reader->userdata, line, "the value is not valid UTF-8 without NUL");
     put(reader, '\0');
-    if (strv_length((const char *const *)*environment) >= STRV_MAX) {
+    if (strv_length(*environment) >= STRV_MAX) {
         reader->at = reader->end;
         return reader->problem(reader->userdata, line, "more than 4096 variables");
     }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Names of files.
- */
-
 #include <stddef.h>
 
-/* "DIRECTORY/NAMESUFFIX", the directory's name being `directory_size` characters. The caller's;
- * NULL = no memory. */
-char *path_join(const char *directory, size_t directory_size, const char *name, const char *suffix);
+/* "DIRECTORY/NAMESUFFIX", owned by the caller; NULL = out of memory. */
+char *path_join(const char *directory, const char *name, const char *suffix);
+/* The same with a directory of `size` characters. */
+char *path_join_n(const char *directory, size_t size, const char *name, const char *suffix);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t strv_length(const char *const *strings)
+size_t strv_length(char *const *strings)
 {
     size_t n = 0;
 
@@ -14,35 +14,31 @@ size_t strv_length(const char *const *strings)
     return n;
 }
 
-/* Makes room for `n_more` strings and the NULL behind them. */
-static int strv_grow(config_strv *strings, size_t n, size_t n_more)
+int strv_append(config_strv *strings, const char *text)
 {
-    config_strv grown = realloc(*strings, (n + n_more + 1) * sizeof(char *));
+    size_t n = strv_length(*strings);
+    char *copy = strdup(text);
+    config_strv grown = copy ? reallocarray(*strings, n + 2, sizeof(char *)) : NULL;
 
-    if (!grown)
+    if (!grown) {
+        free(copy);
         return -ENOMEM;
-    grown[n] = NULL;
+    }
+    grown[n] = copy;
+    grown[n + 1] = NULL;
     *strings = grown;
     return 0;
 }
 
-int strv_append(config_strv *strings, const char *text)
+bool strv_contains(char *const *strings, const char *text)
 {
-    size_t n = strv_length((const char *const *)*strings);
-    char *copy = strdup(text);
-
-    if (!copy)
-        return -ENOMEM;
-    if (strv_grow(strings, n, 1) < 0) {
-        free(copy);
-        return -ENOMEM;
-    }
-    (*strings)[n] = copy;
-    (*strings)[n + 1] = NULL;
-    return 0;
+    for (size_t i = 0; strings && strings[i]; i++)
+        if (strcmp(strings[i], text) == 0)
+            return true;
+    return false;
 }
 
-bool strv_equal(const char *const *a, const char *const *b)
+bool strv_equal(char *const *a, char *const *b)
 {
     size_t n = strv_length(a);
 

@@ -16,13 +16,15 @@
 #define STRV_MAX 4096
 
 /* Without the NULL at the end. */
-size_t strv_length(const char *const *strings);
+size_t strv_length(char *const *strings);
 
 /* Adds a copy at the end. 0 or -ENOMEM (then nothing has changed). */
 int strv_append(config_strv *strings, const char *text);
 
+bool strv_contains(char *const *strings, const char *text);
+
 /* The same strings in the same order. */
-bool strv_equal(const char *const *a, const char *const *b);
+bool strv_equal(char *const *a, char *const *b);
 
 /* Returns NULL. */
 config_strv strv_free(config_strv strings);

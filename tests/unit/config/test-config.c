@@ -79,7 +79,7 @@ START_TEST(dropins_override_in_the_order_of_their_names_and_lists_grow)
     group = load_group("Environment=A=1\n[Pool]\nSize=1\n");
     ck_assert_uint_eq(group->size, 3);
     ck_assert_uint_eq(group->max_jobs, 8);
-    ck_assert_uint_eq(strv_length((const char *const *)group->environment), 3);
+    ck_assert_uint_eq(strv_length(group->environment), 3);
     ck_assert_str_eq(group->environment[0], "A=9");
     ck_assert_str_eq(group->environment[1], "B=2");
     ck_assert_str_eq(group->environment[2], "C=3");

@@ -218,7 +218,7 @@ START_TEST(groups_start_after_groups_that_exist)
     write_group("b", "After=c\n");
     write_group("c", "");
     config = load();
-    ck_assert_uint_eq(strv_length((const char *const *)config->groups[0]->after), 2);
+    ck_assert_uint_eq(strv_length(config->groups[0]->after), 2);
     ck_assert_str_eq(config->groups[0]->after[0], "b");
     ck_assert_str_eq(config->groups[0]->after[1], "c");
     config_free(config);
@@ -365,12 +365,12 @@ START_TEST(files_override_the_environment_in_their_order)
              "Environment=A=0 \"C=x y\" D=\n",
              config_test_directory, config_test_directory, config_test_directory);
     group = load_group(more);
-    ck_assert_uint_eq(strv_length((const char *const *)group->environment), 4);
+    ck_assert_uint_eq(strv_length(group->environment), 4);
     ck_assert_str_eq(group->environment[0], "A=one");
     ck_assert_str_eq(group->environment[1], "C=x y");
     ck_assert_str_eq(group->environment[2], "D=");
     ck_assert_str_eq(group->environment[3], "B=two words");
-    ck_assert_uint_eq(strv_length((const char *const *)group->environment_files), 3);
+    ck_assert_uint_eq(strv_length(group->environment_files), 3);
     config_group_free(group);
 }
 END_TEST

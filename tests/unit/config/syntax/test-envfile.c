@@ -104,7 +104,7 @@ START_TEST(setting_replaces_the_variable_of_exactly_that_name)
     ck_assert_int_eq(envfile_set(&environment, "AB=1"), 0);
     ck_assert_int_eq(envfile_set(&environment, "A=2"), 0);
     ck_assert_int_eq(envfile_set(&environment, "AB=3"), 0);
-    ck_assert_uint_eq(strv_length((const char *const *)environment), 2);
+    ck_assert_uint_eq(strv_length(environment), 2);
     ck_assert_str_eq(environment[0], "AB=3");
     ck_assert_str_eq(environment[1], "A=2");
     strv_free(environment);
