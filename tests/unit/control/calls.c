@@ -3,10 +3,49 @@
 
 #include <string.h>
 
+#define PER_PART 256 /* items that a part of a call looks at, at most */
+
 struct fake_client *client;
+
+/* ---- the clock, in place of clock.c ---- */
+
+static usec_t added, per_look;
+
+static usec_t read_clock(clockid_t id)
+{
+    struct timespec now;
+
+    ck_assert_int_eq(clock_gettime(id, &now), 0);
+    return (usec_t)now.tv_sec * USEC_PER_SEC + (usec_t)now.tv_nsec / 1000;
+}
+
+usec_t clock_now(void)
+{
+    added += per_look;
+    return read_clock(CLOCK_MONOTONIC) + added;
+}
+
+usec_t clock_realtime(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+
+struct timespec usec_to_timespec(usec_t usec)
+{
+    return (struct timespec){.tv_sec = (time_t)(usec / USEC_PER_SEC),
+                             .tv_nsec = (long)(usec % USEC_PER_SEC * 1000)};
+}
+
+void slow_down(void)
+{
+    per_look = USEC_PER_MSEC / 2;
+}
+
+/* ---- calls ---- */
 
 void connect_client(void)
 {
+    per_look = 0;
     fake_setup();
     client = fake_connect();
 }
@@ -73,6 +112,7 @@ static void on_turn(struct loop_deferred *deferred)
 
 void count_turns(void)
 {
+    slow_down();
     n_turns = 0;
     loop_deferred_init(&turn, on_turn);
     loop_defer(fake_parts.loop, &turn);
@@ -89,4 +129,13 @@ unsigned turns_of(const char *text, json_t **ret)
     count_turns();
     *ret = ask(text);
     return counted_turns();
+}
+
+void check_turns(unsigned turns, unsigned n_items, unsigned n_calls)
+{
+    json_t *reply;
+    const unsigned of_one = turns_of(SUPERVISOR("GetInfo", "{}"), &reply);
+
+    json_decref(reply);
+    ck_assert_uint_ge(turns, n_items / PER_PART + n_calls * (of_one - 1));
 }

@@ -39,9 +39,17 @@ void check_refused_next(const char *error, const char *key, const char *value);
 
 const char *string(json_t *object, const char *key);
 
-/* Counts the turns of the loop. */
+/*
+ * Slows the clock of this program down for the rest of the test: every part of a call uses up its
+ * turn of the loop, so the number of turns does not depend on the machine.
+ */
+void slow_down(void);
+
+/* Counts the turns of the loop, slowed down. */
 void count_turns(void);
 unsigned counted_turns(void);
 
 /* The turns of the loop until the reply comes. */
 unsigned turns_of(const char *text, json_t **ret);
+/* Checks that `n_calls` calls took a turn for each part of the `n_items` that they looked at. */
+void check_turns(unsigned turns, unsigned n_items, unsigned n_calls);

@@ -5,8 +5,6 @@
 
 /* The items of a test's list. */
 #define MANY 3000
-/* Things that are looked at in a turn, at most: two rounds of four parts of 256. */
-#define PER_TURN 2048
 
 /* Adds `n` dead letters without bounds. */
 void add_letters(enum dead_letter_reason reason, int n);
