@@ -97,8 +97,9 @@ static int check_notify_socket(int fd)
 {
     if (fd >= 0 || fd == -ENOENT)
         return 0;
-    log_error("NOTIFY_SOCKET=%s: cannot tell the service manager: %s", getenv("NOTIFY_SOCKET"),
-              strerror(-fd));
+    log_error("NOTIFY_SOCKET=%s: %s; allowed: the absolute path of a socket, or @NAME for an "
+              "abstract one",
+              getenv("NOTIFY_SOCKET"), strerror(-fd));
     return fd;
 }
 
@@ -113,8 +114,9 @@ static int open_notify(struct supervisor *supervisor)
                     supervisor->options->notify_fd);
 
     if (r < 0)
-        log_error("WATCHDOG_USEC=%s: cannot tell the service manager: %s", watchdog ? watchdog : "",
-                  strerror(-r));
+        log_error("WATCHDOG_USEC=%s: %s; allowed: a number of microseconds, with a number or "
+                  "nothing in WATCHDOG_PID=",
+                  watchdog ? watchdog : "", strerror(-r));
     return r;
 }
 

@@ -389,18 +389,28 @@ static void keep_earlier_child(pid_t pid)
         children_add(&keeper.children, pid, 0, true);
 }
 
+/* Logs that this system call has just failed. Returns -errno. */
+static int cannot_start(const char *call)
+{
+    const int error = errno;
+    const bool forbidden = error == EPERM || error == ENOSYS;
+    log_error("cannot start the supervisor: %s: %s%s", call, strerror(error),
+              forbidden ? "; allowed: a seccomp filter (SystemCallFilter=) that permits it" : "");
+    return -error;
+}
+
 static int start_supervisor(keeper_supervisor_fn supervisor, void *userdata,
                             struct keeper_ends ends)
 {
     int fds[2];
     const pid_t parent = getpid();
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
-        return -errno;
+        return cannot_start("socketpair");
     keeper.channel = fds[0];
     ends.channel = fds[1];
     pid_t pid = fork();
     if (pid < 0)
-        return -errno;
+        return cannot_start("fork");
     if (pid == 0)
         run_supervisor(supervisor, userdata, &ends, parent);
     close_fd(ends.channel);
@@ -417,27 +427,25 @@ static int become_keeper(keeper_supervisor_fn supervisor, void *userdata, struct
     keeper.orphans_at = USEC_INFINITY;
     /* Otherwise a worker of the same user could trace the keeper or write to its memory. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-        return -errno;
+        return cannot_start("prctl");
     block_signals(&signals);
     keeper.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (keeper.signals < 0)
-        return -errno;
+        return cannot_start("signalfd");
     orphans_open();
     orphans_each(keep_earlier_child);
     r = start_supervisor(supervisor, userdata, ends);
     if (r < 0)
         return r;
-    return chdir("/") < 0 ? -errno : 0;
+    return chdir("/") < 0 ? cannot_start("chdir to /") : 0;
 }
 
 int keeper_run(keeper_supervisor_fn supervisor, void *userdata)
 {
     struct keeper_ends ends = {.channel = -1, .notify_fd = relay_open(&keeper.relay)};
     int r = become_keeper(supervisor, userdata, ends);
-    if (r < 0) {
-        log_error("cannot start the supervisor: %s", strerror(-r));
+    if (r < 0)
         return EXIT_FAILURE;
-    }
     while (!is_over())
         run_turn();
     relay_run(&keeper.relay);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forbid ERRNO COMMAND...: runs a command for which io_uring_setup(2) fails with that error, as it
- * does under a seccomp filter (EPERM) or in a kernel without it (ENOSYS).
+ * forbid CALL ERRNO COMMAND...: runs a command for which the system call CALL, io_uring_setup or
+ * signalfd, fails with ERRNO: EPERM as under a seccomp filter, ENOSYS as in a kernel without it.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -15,23 +15,24 @@
 
 int main(int argc, char **argv)
 {
-    unsigned error = argc > 1 && strcmp(argv[1], "ENOSYS") == 0 ? ENOSYS : EPERM;
+    if (argc < 4)
+        return 2;
+    const unsigned call = strcmp(argv[1], "signalfd") == 0 ? SYS_signalfd4 : SYS_io_uring_setup;
+    const unsigned error = strcmp(argv[2], "ENOSYS") == 0 ? ENOSYS : EPERM;
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
-    if (argc < 3)
-        return 2;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0) {
         perror("forbid: seccomp");
         return 77;
     }
-    execvp(argv[2], argv + 2);
-    perror(argv[2]);
+    execvp(argv[3], argv + 3);
+    perror(argv[3]);
     return 127;
 }

@@ -603,8 +603,9 @@ class Verbs(Letters):
     def test_schedule_timers_unschedule(self):
         s = self.players()
         id = s.ctl("schedule", "p/0", "tick", "--every", "1h", check=True).stdout.strip()
-        s.ctl("schedule", "p/0", "tock", "--at", "2126-01-01 00:00", check=True)
-        s.ctl("schedule", "p/1", "tock", "--delay", "1h", check=True)
+        others = [s.ctl("schedule", "p/0", "tock", "--at", "2126-01-01 00:00", check=True).stdout.strip(),
+                  s.ctl("schedule", "p/1", "tock", "--delay", "1h", check=True).stdout.strip()]
+        self.assertEqual([id, *others], ["1", "2", "3"])  # people type them
         shown = s.ctl("timers", "p/0", check=True).stdout.splitlines()
         self.assertEqual([line.split()[:3] for line in shown[1:]][0], [id, "p/0", "tick"])
         self.assertEqual(len(shown), 3)

@@ -149,22 +149,26 @@ class Sockets(TestCase):
 
 
 class Forbidden(TestCase):
-    def start_without(self, error):
-        s = self.supervisor({"actor": actor()}, wrapper=[helper("forbid"), error])
+    def start_without(self, call, error):
+        """What trouped says, which is one line."""
+        s = self.supervisor({"actor": actor()}, wrapper=[helper("forbid"), call, error])
         s.spawn()
-        status = s.wait_end()
-        self.assertNotEqual(status, 0)
-        lines = [line for line in s.log().splitlines() if "io_uring" in line]
-        self.assertEqual(len(lines), 1, s.log())
-        return lines[0]
+        self.assertNotEqual(s.wait_end(), 0)
+        [line] = s.log().splitlines()
+        return line
 
     @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
     def test_io_uring_blocked_by_a_filter_is_said_in_one_line(self):
-        self.assertRegex(self.start_without("EPERM"), "seccomp|io_uring_disabled")
+        self.assertRegex(self.start_without("io_uring_setup", "EPERM"), "io_uring.*(seccomp|io_uring_disabled)")
 
     @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
     def test_a_kernel_without_io_uring_is_said_in_one_line(self):
-        self.assertRegex(self.start_without("ENOSYS"), "[Kk]ernel|Linux")
+        self.assertRegex(self.start_without("io_uring_setup", "ENOSYS"), "io_uring.*([Kk]ernel|Linux)")
+
+    @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
+    def test_signalfd_blocked_by_a_filter_is_said_in_one_line(self):
+        self.assertRegex(self.start_without("signalfd", "EPERM"),
+                         "cannot start the supervisor: signalfd: .*; allowed: .*SystemCallFilter=")
 
 
 class Environments(TestCase):
@@ -208,9 +212,13 @@ class Environments(TestCase):
         self.assertEqual((said.returncode, said.stderr), (0, ""))
         self.assertRegex(said.stdout, r"^trouped \d")
 
-    def test_an_unsupported_notify_socket_is_told(self):
-        self.assertIn("NOTIFY_SOCKET=vsock:2:1", self.told_start("NOTIFY_SOCKET", "vsock:2:1"))
-        self.assertIn("WATCHDOG_USEC=soon", self.told_start("WATCHDOG_USEC", "soon"))
+    def test_what_the_service_manager_says_wrongly_is_told_with_what_is_allowed(self):
+        for name, value, allowed in (("NOTIFY_SOCKET", "vsock:2:1", "; allowed: the absolute path of a socket, or @NAME"),
+                                     ("WATCHDOG_USEC", "soon", "; allowed: a number of microseconds")):
+            with self.subTest(variable=name):
+                line = self.told_start(name, value)
+                self.assertIn(f"{name}={value}: ", line)
+                self.assertIn(allowed, line)
 
     def told_start(self, name, value):
         s = self.supervisor({"actor": actor()})

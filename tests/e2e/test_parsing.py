@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""What reading a configuration costs, in instructions: they are the same on every machine."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from troupe import LIMIT, SANITIZED, TROUPECTL, TestCase
+
+GROUP = "[Group]\nExecStart=/bin/true\n"
+N = 2000  # lines, or groups times ten
+
+
+def one_file(lines):
+    return {"a.group": GROUP + lines}
+
+
+CASES = {
+    "keys": lambda n: one_file("Description=x\n" * n),
+    "sections": lambda n: one_file("[Pool]\nSize=1\n" * n),
+    "comments": lambda n: one_file("# x\n" * n),
+    "one continued line": lambda n: one_file("Description=" + "x\\\n" * n + "\n"),
+    "unknown keys": lambda n: one_file("Sise=1\n" * n),
+    "groups": lambda n: {f"g{i}.group": GROUP for i in range(n // 10)},
+    "groups with a problem": lambda n: {f"g{i}.group": GROUP + "Sise=1\n" for i in range(n // 10)},
+}
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer does not run under valgrind")
+@unittest.skipIf(shutil.which("valgrind") is None, "valgrind is missing")
+class Parsing(TestCase):
+    def instructions(self, files):
+        """How many troupectl verify executes."""
+        with tempfile.TemporaryDirectory(prefix="troupe-e2e-") as directory:
+            for name, text in files.items():
+                with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            counts = os.path.join(directory, "counts")
+            subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={counts}",
+                            TROUPECTL, "verify", directory], capture_output=True, timeout=LIMIT, check=False)
+            with open(counts, encoding="utf-8") as file:
+                return int(re.search(r"^(?:summary|totals): (\d+)", file.read(), re.M)[1])
+
+    def test_twice_the_configuration_is_twice_the_work(self):
+        start = self.instructions(one_file(""))
+        for name, files in CASES.items():
+            with self.subTest(of=name):
+                once, twice = (self.instructions(files(n)) - start for n in (N, 2 * N))
+                self.assertLess(twice, 2.5 * once)
