@@ -45,7 +45,7 @@ const char *string(json_t *object, const char *key);
  */
 void slow_down(void);
 
-/* Counts the turns of the loop, slowed down. */
+/* Counts the turns in which the loop, slowed down, works on an answer to the client. */
 void count_turns(void);
 unsigned counted_turns(void);
 
