@@ -3,6 +3,8 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/event/limited-log.h"
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +94,18 @@ void event_emit(struct event_bus *bus, struct event event)
     event_log(bus, &event);
     event_keep(bus, &event);
     tell(&bus->subscribers, &event);
+}
+
+void event_tell(struct event_bus *bus, struct event event, const char *subject, const char *format,
+                va_list arguments)
+{
+    char message[1024];
+    int n = snprintf(message, sizeof(message), "%s ", subject);
+
+    assert(n > 0 && (size_t)n < sizeof(message)); /* names are short */
+    (void)vsnprintf(message + n, sizeof(message) - (size_t)n, format, arguments);
+    event.message = message;
+    event_emit(bus, event);
 }
 
 void event_emit_job(struct event_bus *bus, const struct event *event)

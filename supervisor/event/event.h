@@ -8,6 +8,7 @@
 #include "shared/base/list.h"
 #include "shared/base/log.h"
 #include "supervisor/event/death.h"
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,6 +56,9 @@ int event_bus_init(struct event_bus *bus);
 void event_bus_deinit(struct event_bus *bus);
 
 void event_emit(struct event_bus *bus, struct event event);
+/* The same; the message is the subject, a name, and the formatted text. */
+void event_tell(struct event_bus *bus, struct event event, const char *subject, const char *format,
+                va_list arguments) __attribute__((format(printf, 4, 0)));
 
 /* Calls the job watchers; neither logs nor keeps the event. */
 void event_emit_job(struct event_bus *bus, const struct event *event);

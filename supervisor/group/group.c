@@ -9,11 +9,9 @@
 #include "supervisor/event/event-id.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/pool/slot/slot.h"
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,17 +21,12 @@ static const char REMOVED[] = "the group was removed by a reload";
 void group_tell(struct group *group, enum log_level level, const char *type, const char *format,
                 ...)
 {
-    char message[1024];
-    int n = snprintf(message, sizeof(message), "%s ", group->name);
+    const struct event event = {.level = level, .type = type, .group = group->name};
     va_list arguments;
 
-    assert(n > 0 && (size_t)n < sizeof(message)); /* the bound of names */
     va_start(arguments, format);
-    (void)vsnprintf(message + n, sizeof(message) - (size_t)n, format, arguments);
+    event_tell(group->context->events, event, group->name, format, arguments);
     va_end(arguments);
-    event_emit(
-        group->context->events,
-        (struct event){.level = level, .type = type, .group = group->name, .message = message});
 }
 
 static int group_make_only_cell(struct group *group)

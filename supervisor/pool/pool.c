@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- what slots tell ---- */
@@ -83,26 +82,14 @@ void pool_deinit(struct pool *pool)
     free(pool->slots);
 }
 
-void pool_emit(struct pool *pool, const char *subject, struct event event, const char *format,
-               va_list arguments)
-{
-    char message[768];
-    int n = snprintf(message, sizeof(message), "%s ", subject);
-
-    assert(n > 0 && (size_t)n < sizeof(message)); /* the bound of names */
-    (void)vsnprintf(message + n, sizeof(message) - (size_t)n, format, arguments);
-    event.group = pool->config->name;
-    event.cell = pool_event_name(pool);
-    event.message = message;
-    event_emit(pool->context->events, event);
-}
-
 void pool_tell(struct pool *pool, struct event event, const char *format, ...)
 {
     va_list arguments;
 
+    event.group = pool->config->name;
+    event.cell = pool_event_name(pool);
     va_start(arguments, format);
-    pool_emit(pool, pool->name, event, format, arguments);
+    event_tell(pool->context->events, event, pool->name, format, arguments);
     va_end(arguments);
 }
 

@@ -16,7 +16,6 @@
 #include "supervisor/pool/census.h"
 #include "supervisor/pool/pool-context.h"
 #include "supervisor/process/backoff.h"
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -164,8 +163,6 @@ static inline const char *pool_event_name(const struct pool *pool)
     return *pool->key ? pool->name : NULL;
 }
 
-/* Emits an event of this pool; the message is the subject, or the pool's name, and the text. */
-void pool_emit(struct pool *pool, const char *subject, struct event event, const char *format,
-               va_list arguments) __attribute__((format(printf, 4, 0)));
+/* Emits an event of this pool; the message is its name and the formatted text. */
 void pool_tell(struct pool *pool, struct event event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

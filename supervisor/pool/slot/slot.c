@@ -17,10 +17,12 @@ void slot_tell(struct slot *slot, struct event event, const char *format, ...)
 {
     va_list arguments;
 
+    event.group = slot->pool->config->name;
+    event.cell = pool_event_name(slot->pool);
     event.worker = slot->name;
     event.generation = slot->generation;
     va_start(arguments, format);
-    pool_emit(slot->pool, slot->name, event, format, arguments);
+    event_tell(slot_context(slot)->events, event, slot->name, format, arguments);
     va_end(arguments);
 }
 
