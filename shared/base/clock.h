@@ -37,3 +37,14 @@ static inline usec_t usec_sub(usec_t a, usec_t b)
 
 /* The same span as seconds and nanoseconds. */
 struct timespec usec_to_timespec(usec_t usec);
+
+/* When a time-out that begins now ends, and what is left of it. Without a system call for none. */
+static inline usec_t clock_deadline(usec_t timeout)
+{
+    return timeout == USEC_INFINITY ? timeout : usec_add(clock_now(), timeout);
+}
+
+static inline usec_t clock_left(usec_t deadline)
+{
+    return deadline == USEC_INFINITY ? deadline : usec_sub(deadline, clock_now());
+}

@@ -194,3 +194,22 @@
 #define PROTOCOL_FIELDS_answer(F)                                                                  \
     F(u64, cookie)                                                                                 \
     F(u64, value)
+
+/* The most bytes that a record takes beside inline data. */
+#define PROTOCOL_ROOM(name) (0u PROTOCOL_FIELDS_##name(PROTOCOL_ROOM_OF))
+
+#define PROTOCOL_ROOM_OF(kind, ...)             +PROTOCOL_ROOM_##kind(__VA_ARGS__)
+#define PROTOCOL_ROOM_u8(member)                1u
+#define PROTOCOL_ROOM_u32(member)               4u
+#define PROTOCOL_ROOM_i32(member)               4u
+#define PROTOCOL_ROOM_u64(member)               8u
+#define PROTOCOL_ROOM_enumeration(member, last) 1u
+#define PROTOCOL_ROOM_flags(member, known)      4u
+#define PROTOCOL_ROOM_signal_number(member)     1u
+#define PROTOCOL_ROOM_process_id(member)        4u
+#define PROTOCOL_ROOM_bytes(member, max)        (4u + (max))
+#define PROTOCOL_ROOM_optional(member, max)     (4u + (max))
+#define PROTOCOL_ROOM_topic(member)             (8u + TOPIC_TYPE_MAX + TOPIC_KEY_MAX)
+#define PROTOCOL_ROOM_id(member)                (20u + PROTOCOL_NAME_MAX)
+#define PROTOCOL_ROOM_payload(member)           PAYLOAD_FIXED
+#define PROTOCOL_ROOM_content(member)           PROTOCOL_CONTENT_FIXED

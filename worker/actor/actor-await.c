@@ -76,7 +76,7 @@ static int wait_for_more(struct troupe_actor *actor, usec_t timeout)
     int r = actor_ease(actor);
 
     if (r == 0)
-        r = actor->carrier.class->pump(actor->carrier.owner, timeout);
+        r = actor->carrier->class->pump(actor->carrier, timeout);
     if (r == -EINTR)
         r = timeout > 0;
     return r == -ESHUTDOWN ? -EPIPE : r;
@@ -85,44 +85,40 @@ static int wait_for_more(struct troupe_actor *actor, usec_t timeout)
 _public_ int troupe_future_await_any(struct troupe_future *const *futures, size_t count,
                                      enum troupe_await mode, uint64_t timeout_usec)
 {
-    usec_t deadline = USEC_INFINITY, left = timeout_usec;
+    const usec_t deadline = clock_deadline(timeout_usec);
     struct troupe_actor *actor;
     int r;
 
     if (count == 0 || count > INT32_MAX)
         return -EINVAL;
     actor = futures[0]->actor;
-    if (left != 0 && left != USEC_INFINITY)
-        deadline = usec_add(clock_now(), left);
     for (;;) {
+        usec_t left;
+
         r = find_ended(futures, count);
         if (r != -EAGAIN)
             return r;
         r = run_another(actor, mode);
         if (r == 0) {
+            left = clock_left(deadline);
             r = wait_for_more(actor, left);
             if (r == 0 && left == 0)
                 return -EAGAIN;
         }
         if (r < 0)
             return r;
-        if (deadline != USEC_INFINITY)
-            left = usec_sub(deadline, clock_now());
     }
 }
 
-/* Its message would wait for the handler that waits for it. */
+/* Whether the handler waits for a message that is stashed until the handler returns. */
 static bool waits_for_itself(struct troupe_future *future, enum troupe_await mode)
 {
-    struct troupe_actor *actor = future->actor;
+    troupe_ref self;
 
     if (mode != TROUPE_AWAIT_STASH || future->kind != FUTURE_ASK || future->state == FUTURE_ENDED)
         return false;
-    if (!actor->self_known) {
-        (void)troupe_actor_self(actor, &actor->self);
-        actor->self_known = true;
-    }
-    return future->to == actor->self && future->state != FUTURE_ENDED;
+    return troupe_actor_self(future->actor, &self) == 0 && future->to == self &&
+           future->state != FUTURE_ENDED;
 }
 
 _public_ int troupe_future_await(struct troupe_future *future, enum troupe_await mode)
@@ -133,16 +129,6 @@ _public_ int troupe_future_await(struct troupe_future *future, enum troupe_await
         return -EDEADLK;
     r = troupe_future_await_any(&future, 1, mode, USEC_INFINITY);
     return r < 0 ? r : troupe_future_error(future);
-}
-
-int actor_request(struct troupe_actor *actor, struct troupe_future *future, uint64_t *ret_value)
-{
-    int r = troupe_future_await(future, TROUPE_AWAIT_STASH);
-
-    if (r == 0)
-        *ret_value = future->value;
-    future_delete(&actor->futures, future);
-    return r;
 }
 
 _public_ void troupe_future_then(struct troupe_future *future, troupe_future_fn fn, void *userdata)

@@ -42,12 +42,12 @@ static int receive_message(struct troupe_actor *actor, const struct ring_record 
     struct troupe_message *message;
     int r;
 
-    r = mail_new(&message, record->body, record->size, actor->carrier.control);
+    r = mail_new(&message, record->body, record->size, actor->carrier->control);
     if (r < 0)
         return r;
     message->actor = actor;
     message->begin = begin;
-    message->end = actor->carrier.channel->in.head;
+    message->end = actor->carrier->channel.in.head;
     list_push_back(&actor->queue, &message->link);
     list_push_back(&actor->held, &message->held_link);
     actor_hold(actor);
@@ -61,7 +61,7 @@ static int discard_blob(struct troupe_actor *actor, const struct payload_wire *p
 
     if (payload->form != PAYLOAD_BLOB)
         return 0;
-    r = payload_receive_fd(actor->carrier.control, payload->serial, payload_drop_fd, &fd);
+    r = payload_receive_fd(actor->carrier->control, payload->serial, payload_drop_fd, &fd);
     if (r == 0)
         (void)close_fd(fd);
     return r;
@@ -77,7 +77,7 @@ static int receive_reply(struct troupe_actor *actor, const struct ring_record *r
     future = future_find(&actor->futures, replied.cookie);
     if (!future)
         return discard_blob(actor, &replied.content.payload);
-    future_reply(&actor->futures, future, replied.from, &replied.content, actor->carrier.control);
+    future_reply(&actor->futures, future, replied.from, &replied.content, actor->carrier->control);
     actor_future_ended(actor, future);
     return 0;
 }

@@ -10,70 +10,47 @@
 #include "worker/public.h"
 #include <string.h>
 
-/* More than the fields of any record here take beside its content: ASK's, with the wanted type. */
-#define FIXED_FIELDS  192u
-#define DEFAULTS_DATA (TOPIC_TYPE_MAX + 8) /* behind a default's type; 8-aligned */
-
-static int reserve(struct troupe_actor *actor, uint32_t size, void **ret)
-{
-    return actor->carrier.class->reserve(actor->carrier.owner, size, ret);
-}
-
-static int commit(struct troupe_actor *actor, enum protocol_actor_kind kind, int size)
-{
-    return actor->carrier.class->commit(actor->carrier.owner, (uint16_t)kind, size);
-}
+#define DEFAULTS_DATA                                                                              \
+    (TOPIC_TYPE_MAX + 8) /* offset of a default's data behind its type; 8-aligned */
 
 /* ---- about messages received ---- */
 
 int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                uint32_t flags)
 {
-    struct protocol_stash stash = {.message = message, .flags = flags};
-    void *body;
-    int r = reserve(actor, FIXED_FIELDS, &body);
+    const struct protocol_stash stash = {.message = message, .flags = flags};
 
-    return r < 0 ? r : commit(actor, kind, protocol_put_stash(body, FIXED_FIELDS, &stash));
+    return carrier_send(actor->carrier, kind, stash, &stash, NULL);
 }
 
 int send_verdict(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                  int code, const char *text)
 {
-    struct protocol_verdict verdict = {
+    const struct protocol_verdict verdict = {
         .message = message,
         .code = code,
-        .text = text ? text : "",
+        .text = text,
         .text_size = text ? (uint32_t)strnlen(text, PROTOCOL_REASON_MAX) : 0,
     };
-    uint32_t size = FIXED_FIELDS + verdict.text_size;
-    void *body;
-    int r = reserve(actor, size, &body);
 
-    return r < 0 ? r : commit(actor, kind, protocol_put_verdict(body, size, &verdict));
+    return carrier_send(actor->carrier, kind, verdict, &verdict, NULL);
 }
 
 int send_by_reference(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t cookie,
                       uint64_t reference)
 {
-    struct protocol_by_reference by = {.cookie = cookie, .reference = reference};
-    void *body;
-    int r = reserve(actor, FIXED_FIELDS, &body);
+    const struct protocol_by_reference by = {.cookie = cookie, .reference = reference};
 
-    return r < 0 ? r : commit(actor, kind, protocol_put_by_reference(body, FIXED_FIELDS, &by));
+    return carrier_send(actor->carrier, kind, by_reference, &by, NULL);
 }
 
 static int forward_to(struct troupe_message *message, const struct protocol_forward *forward)
 {
-    struct troupe_actor *actor = message->actor;
-    const uint32_t room = FIXED_FIELDS + TOPIC_KEY_MAX;
-    void *body;
     int r;
 
     if (message->stage != MAIL_IN_HAND)
         return -EALREADY;
-    r = reserve(actor, room, &body);
-    if (r == 0)
-        r = commit(actor, PROTOCOL_FORWARD, protocol_put_forward(body, room, forward));
+    r = carrier_send(message->actor->carrier, PROTOCOL_FORWARD, forward, forward, NULL);
     if (r == 0)
         message->stage = MAIL_DONE;
     return r;
@@ -129,39 +106,17 @@ static int take_options(const struct troupe_message_options **options,
     return r;
 }
 
-/* What a message is about and carries; the payload not yet on its way. */
-struct outgoing {
-    struct protocol_content content;
-    const void *data;
-    size_t size;
-};
-
-static int outgoing(struct outgoing *ret, const struct troupe_message_options *options)
+static int fill_content(struct protocol_content *ret, const struct troupe_message_options *options)
 {
     if (options->text && options->data)
         return -EINVAL;
-    *ret = (struct outgoing){.data = options->data, .size = options->size};
+    ret->payload =
+        (struct payload_wire){.form = PAYLOAD_INLINE, .data = options->data, .size = options->size};
     if (options->text) {
-        ret->data = options->text;
-        ret->size = strlen(options->text);
+        ret->payload.data = options->text;
+        ret->payload.size = strlen(options->text);
     }
-    return send_topic(&ret->content.topic, options->type, options->key, options->key_size);
-}
-
-/* Room in the ring for the record around it, and the payload on its way or in `content`. */
-static int begin(struct troupe_actor *actor, struct outgoing *out, uint32_t *ret_size, void **ret)
-{
-    struct payload_wire *payload = &out->content.payload;
-    bool blob = out->size > actor->carrier.inline_max;
-    uint32_t size = FIXED_FIELDS + PROTOCOL_CONTENT_FIXED + (blob ? 0 : (uint32_t)out->size);
-    int r;
-
-    r = reserve(actor, size, ret);
-    if (r < 0)
-        return r;
-    *ret_size = size;
-    *payload = (struct payload_wire){.form = PAYLOAD_INLINE, .data = out->data, .size = out->size};
-    return blob ? carrier_send_blob(&actor->carrier, out->data, out->size, payload) : 0;
+    return send_topic(&ret->topic, options->type, options->key, options->key_size);
 }
 
 _public_ int troupe_actor_tell_with(struct troupe_actor *actor, troupe_ref to,
@@ -169,38 +124,26 @@ _public_ int troupe_actor_tell_with(struct troupe_actor *actor, troupe_ref to,
 {
     struct protocol_tell tell = {.to = to};
     struct troupe_message_options current;
-    struct outgoing out;
-    uint32_t room;
-    void *body;
     int r;
 
     r = take_options(&options, &current);
     if (r == 0)
-        r = outgoing(&out, options);
-    if (r == 0)
-        r = begin(actor, &out, &room, &body);
+        r = fill_content(&tell.content, options);
     if (r < 0)
         return r;
-    tell.content = out.content;
-    return commit(actor, PROTOCOL_TELL, protocol_put_tell(body, room, &tell));
+    return carrier_send(actor->carrier, PROTOCOL_TELL, tell, &tell, &tell.content.payload);
 }
 
 _public_ int troupe_actor_reply(struct troupe_actor *actor, uint64_t ask, const char *type,
                                 const void *data, size_t size)
 {
     struct protocol_reply reply = {.ask = ask};
-    struct outgoing out;
-    uint32_t room;
-    void *body;
     int r;
 
-    r = outgoing(&out, TROUPE_MESSAGE(type, .data = data, .size = size));
-    if (r == 0)
-        r = begin(actor, &out, &room, &body);
+    r = fill_content(&reply.content, TROUPE_MESSAGE(type, .data = data, .size = size));
     if (r < 0)
         return r;
-    reply.content = out.content;
-    return commit(actor, PROTOCOL_REPLY, protocol_put_reply(body, room, &reply));
+    return carrier_send(actor->carrier, PROTOCOL_REPLY, reply, &reply, &reply.content.payload);
 }
 
 _public_ int troupe_message_reply(struct troupe_message *message, const char *type,
@@ -211,7 +154,7 @@ _public_ int troupe_message_reply(struct troupe_message *message, const char *ty
 
 /* ---- asks ---- */
 
-/* What is taken for the reply after a time-out: type and data in one piece of memory. */
+/* Copies the reply that stands in after a time-out: type and data in one piece of memory. */
 static int keep_default(struct troupe_future *future, const struct troupe_message_options *options)
 {
     struct topic topic;
@@ -232,47 +175,41 @@ static int keep_default(struct troupe_future *future, const struct troupe_messag
     return 0;
 }
 
-static int put_ask(struct troupe_actor *actor, struct troupe_future *future, struct outgoing *out,
-                   const struct troupe_message_options *options)
+static int fill_ask(struct protocol_ask *ask, const struct troupe_message_options *options)
 {
-    struct protocol_ask ask = {.to = future->to, .cookie = future->cookie};
     struct topic wanted;
-    uint32_t room;
-    void *body;
     int r;
 
     r = send_topic(&wanted, options->reply_type, NULL, 0);
-    if (r == 0)
-        r = begin(actor, out, &room, &body);
     if (r < 0)
         return r;
-    ask.timeout = options->timeout_usec == 0 ? PROTOCOL_ASK_TIMEOUT : options->timeout_usec;
-    ask.wanted = wanted.type;
-    ask.wanted_size = wanted.type_size;
-    ask.content = out->content;
-    return commit(actor, PROTOCOL_ASK, protocol_put_ask(body, room, &ask));
+    ask->timeout = options->timeout_usec == 0 ? PROTOCOL_ASK_TIMEOUT : options->timeout_usec;
+    ask->wanted = wanted.type;
+    ask->wanted_size = wanted.type_size;
+    return fill_content(&ask->content, options);
 }
 
 _public_ int troupe_actor_ask_with(struct troupe_actor *actor, troupe_ref to,
                                    struct troupe_future **ret,
                                    const struct troupe_message_options *options)
 {
+    struct protocol_ask ask = {.to = to};
     struct troupe_message_options current;
     struct troupe_future *future;
-    struct outgoing out;
     int r;
 
     r = take_options(&options, &current);
     if (r == 0)
-        r = outgoing(&out, options);
+        r = fill_ask(&ask, options);
     if (r == 0)
         r = future_new(&future, actor, &actor->futures, FUTURE_ASK);
     if (r < 0)
         return r;
     future->to = to;
+    ask.cookie = future->cookie;
     r = keep_default(future, options);
     if (r == 0)
-        r = put_ask(actor, future, &out, options);
+        r = carrier_send(actor->carrier, PROTOCOL_ASK, ask, &ask, &ask.content.payload);
     if (r < 0)
         future_delete(&actor->futures, future);
     else
@@ -287,27 +224,19 @@ static int timer(struct troupe_actor *actor, struct protocol_timer *timer, uint6
 {
     struct troupe_message_options current;
     struct troupe_future *future;
-    struct outgoing out;
-    uint64_t ignored;
-    uint32_t room;
-    void *body;
     int r;
 
     r = take_options(&options, &current);
     if (r == 0)
-        r = outgoing(&out, options);
-    /* Before the payload: nothing may fail between a descriptor and the record that names it. */
+        r = fill_content(&timer->content, options);
     if (r == 0)
         r = future_new(&future, actor, &actor->futures, FUTURE_REQUEST);
     if (r < 0)
         return r;
     timer->cookie = future->cookie;
     timer->period = options->period_usec;
-    r = begin(actor, &out, &room, &body);
-    timer->content = out.content;
-    if (r == 0)
-        r = commit(actor, PROTOCOL_TIMER, protocol_put_timer(body, room, timer));
-    return send_request(actor, future, r, ret_id ? ret_id : &ignored);
+    r = carrier_send(actor->carrier, PROTOCOL_TIMER, timer, timer, &timer->content.payload);
+    return future_answer(future, r, ret_id);
 }
 
 _public_ int troupe_actor_timer_after_with(struct troupe_actor *actor, troupe_ref to,

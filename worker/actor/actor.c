@@ -5,10 +5,12 @@
 #include "worker/public.h"
 #include <string.h>
 
-void actor_init(struct troupe_actor *actor, const struct carrier *carrier)
+void actor_init(struct troupe_actor *actor, struct carrier *carrier, const char *address)
 {
-    *actor = (struct troupe_actor){
-        .carrier = *carrier, .silence = USEC_INFINITY, .silence_at = USEC_INFINITY};
+    *actor = (struct troupe_actor){.carrier = carrier,
+                                   .address = address,
+                                   .silence = USEC_INFINITY,
+                                   .silence_at = USEC_INFINITY};
     list_init(&actor->queue);
     list_init(&actor->stash);
     list_init(&actor->held);
@@ -33,7 +35,7 @@ void actor_deinit(struct troupe_actor *actor)
 uint32_t actor_control(const struct troupe_actor *actor)
 {
     /* Partner: the supervisor's store when it stops or pauses us. Nothing hangs on it: relaxed. */
-    return atomic_load_explicit(&actor->carrier.channel->theirs.header->control,
+    return atomic_load_explicit(&actor->carrier->channel.theirs.header->control,
                                 memory_order_relaxed);
 }
 
@@ -61,13 +63,13 @@ static void store_taken(struct troupe_actor *actor, uint32_t cursor)
 {
     /* Partner: the supervisor's load after our death. It reads the head as well, which is stored
      * with release. */
-    atomic_store_explicit(&actor->carrier.channel->mine.header->taken, cursor,
+    atomic_store_explicit(&actor->carrier->channel.mine.header->taken, cursor,
                           memory_order_relaxed);
 }
 
 void actor_hold(struct troupe_actor *actor)
 {
-    struct ring_consumer *in = &actor->carrier.channel->in;
+    struct ring_consumer *in = &actor->carrier->channel.in;
     const struct list *first = list_first(&actor->held);
 
     in->holding = first || actor->pinned;
@@ -85,12 +87,12 @@ static bool holds_by_itself(const struct troupe_message *message)
 
 void actor_release(struct troupe_actor *actor)
 {
-    const struct ring_consumer *in = &actor->carrier.channel->in;
+    const struct ring_consumer *in = &actor->carrier->channel.in;
 
     actor_hold(actor);
     if (!holds_by_itself(actor->in_hand))
         store_taken(actor, in->holding ? in->hold : in->head);
-    channel_release(actor->carrier.channel);
+    channel_release(&actor->carrier->channel);
 }
 
 int actor_shadow(struct troupe_actor *actor, struct troupe_message *message)
@@ -110,7 +112,7 @@ int actor_shadow(struct troupe_actor *actor, struct troupe_message *message)
 
 int actor_ease(struct troupe_actor *actor)
 {
-    const struct ring_consumer *in = &actor->carrier.channel->in;
+    const struct ring_consumer *in = &actor->carrier->channel.in;
     int r = 0;
 
     if (actor->easing || in->head - in->released <= in->size / 4)
@@ -225,16 +227,9 @@ bool actor_silent(struct troupe_actor *actor)
     return true;
 }
 
-_public_ int troupe_actor_leave(struct troupe_actor *actor, const char *reason)
-{
-    if (!actor->carrier.class->leave)
-        return -EINVAL;
-    return actor->carrier.class->leave(actor->carrier.owner, reason ? reason : "");
-}
-
 _public_ int troupe_actor_turn(struct troupe_actor *actor, uint64_t timeout_usec)
 {
-    return actor->carrier.class->turn(actor->carrier.owner, timeout_usec);
+    return actor->carrier->class->turn(actor->carrier, timeout_usec);
 }
 
 /* ---- what the program sets ---- */

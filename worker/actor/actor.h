@@ -18,8 +18,9 @@
 #include "worker/base/carrier.h"
 
 struct troupe_actor {
-    struct carrier carrier;
-    bool used; /* the program has asked for it */
+    struct carrier *carrier;
+    const char *address; /* borrowed from the worker or client */
+    bool used;           /* the program has asked for it */
     struct handlers handlers;
     bool became;
     troupe_message_fn behaviour; /* while `became`; NULL: drops all */
@@ -33,8 +34,7 @@ struct troupe_actor {
     bool pinned; /* the ring is held from `pin` on for a job whose payload lies there */
     uint32_t pin;
     bool easing;
-    troupe_ref self;
-    bool self_known;
+    troupe_ref self;            /* TROUPE_NOBODY = not asked for yet */
     uint64_t n_received;        /* records */
     uint32_t seen_control;      /* of actor_control_changed() */
     usec_t silence, silence_at; /* USEC_INFINITY: nobody waits for that */
@@ -44,7 +44,8 @@ struct troupe_actor {
     void *failure_userdata;
 };
 
-void actor_init(struct troupe_actor *actor, const struct carrier *carrier);
+/* `address` and `carrier` outlive the actor. */
+void actor_init(struct troupe_actor *actor, struct carrier *carrier, const char *address);
 void actor_deinit(struct troupe_actor *actor);
 
 /* What the supervisor says now, bits of enum memory_control. */
@@ -96,23 +97,20 @@ void actor_release(struct troupe_actor *actor);
 void actor_future_ended(struct troupe_actor *actor, struct troupe_future *future);
 void actor_ending(struct troupe_actor *actor, struct troupe_future *future);
 
-/* Waits for the end of the library's own question, and frees the future. */
-int actor_request(struct troupe_actor *actor, struct troupe_future *future, uint64_t *ret_value);
+/*
+ * Waits for the supervisor's answer to a request, unless sending it failed with `sent`, and frees
+ * its future. Returns 0 or -errno. `ret_value` NULL: the value does not matter.
+ */
+int future_answer(struct troupe_future *future, int sent, uint64_t *ret_value);
 
-/* ---- records to the supervisor (worker/actor/actor-send.c) ---- */
+/* ---- records to the supervisor (actor-send.c) ---- */
 
 int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                uint32_t flags);
 int send_verdict(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                  int code, const char *text);
-/* What a message is about. -EINVAL. NULL is the empty type. */
+/* `type` NULL = "". Returns 0 or -EINVAL. */
 int send_topic(struct topic *ret, const char *type, const void *key, size_t key_size);
-
-/*
- * Waits for the answer to a question that has been sent; `sent`: how that went. Frees the future.
- */
-int send_request(struct troupe_actor *actor, struct troupe_future *future, int sent,
-                 uint64_t *ret_value);
 
 int send_by_reference(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t cookie,
                       uint64_t reference);

@@ -1,41 +1,99 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What carries an actor's records: the end of a channel that a worker or a client holds. */
+/*
+ * The library's end of a channel, embedded in each worker and each client. Records are sent here
+ * and nowhere else: room is reserved first, then the descriptor of a blob is sent, then the record
+ * that names it is committed. Only the first two steps can fail, so records and descriptors keep
+ * the same order.
+ */
 
+#include "shared/protocol/fields.h"
 #include "shared/protocol/payload.h"
 #include "shared/ring/channel.h"
+#include "worker/base/blob.h"
+
+struct carrier;
 
 struct carrier_class {
-    /* Room for a record, waiting for it if need be, and its end; shown to the supervisor at once.
-     * 0 or -errno. `size` is what a put function returned. */
-    int (*reserve)(void *owner, uint32_t size, void **ret);
-    int (*commit)(void *owner, uint16_t kind, int size);
+    /* Waits until there may be room for a record of `size` bytes. Returns 0 or -errno. */
+    int (*wait_room)(struct carrier *carrier, uint32_t size);
     /*
-     * Takes in what has arrived, without handling it; waits for it up to `timeout`, or for less: 1
-     * when there was something, else 0. -EINTR when a signal handler ran (or 0), -EPIPE when the
-     * supervisor is gone.
+     * Reads records that have arrived, without handling them, and waits up to `timeout` for the
+     * first. Returns 1 if there was any, 0 if not, -EINTR or 0 when a signal handler ran, -EPIPE
+     * when the supervisor is gone, or another -errno.
      */
-    int (*pump)(void *owner, usec_t timeout);
-    /* As troupe_actor_turn(). */
-    int (*turn)(void *owner, usec_t timeout);
-    /* Handles nothing more from here on, and tells why. NULL: it cannot end itself. */
-    int (*leave)(void *owner, const char *reason);
+    int (*pump)(struct carrier *carrier, usec_t timeout);
+    /* Does what troupe_actor_turn() promises. */
+    int (*turn)(struct carrier *carrier, usec_t timeout);
 };
 
 struct carrier {
     const struct carrier_class *class;
-    void *owner;
-    struct channel *channel;
-    uint64_t *blobs_sent; /* also the serial of the last one */
-    uint32_t inline_max;
-    int control;
-    const char *address; /* the actor's; borrowed from the owner */
+    struct channel channel;
+    int control;          /* socket for descriptors */
+    int poll_fd;          /* of carrier_fd(); -1 = none yet */
+    bool over;            /* the supervisor hung up or broke the protocol */
+    uint32_t inline_max;  /* larger payloads are blobs */
+    uint32_t unpublished; /* records committed since the last flush */
+    uint64_t blobs_sent;  /* also the serial of the last one */
+    struct blob made;     /* memory that the program fills; fd -1 = none */
+};
+
+/* Maps the rings. Takes over `control`, and `fds` too unless it fails. Returns 0 or -errno. */
+int carrier_open(struct carrier *ret, const struct carrier_class *class,
+                 const struct channel_fds *fds, int control);
+void carrier_deinit(struct carrier *carrier);
+
+/* Reads all records that have arrived, without handling them. Returns 0 or -errno. */
+int carrier_drain(struct carrier *carrier);
+
+enum carrier_flags {
+    CARRIER_TRY = 1u << 0,  /* returns -EAGAIN instead of waiting */
+    CARRIER_MADE = 1u << 1, /* sends `made` if that is the payload */
 };
 
 /*
- * A copy of `data` as a blob, its descriptor sent: to be named by the record that has room already.
- * 0, -EPIPE, or as blob_copy().
+ * Reserves a record of `*room` bytes and, added to that, inline data. `payload` (NULL = none) is
+ * inline and of any size; above InlineMax it becomes a blob, whose descriptor is sent. The caller
+ * commits next, whatever happens. Returns 0, -EAGAIN, -EINVAL when the size of `made` is another
+ * one, -EMSGSIZE, -EPIPE, or another -errno.
  */
-int carrier_send_blob(const struct carrier *carrier, const void *data, size_t size,
-                      struct payload_wire *ret);
+int carrier_begin(struct carrier *carrier, unsigned flags, struct payload_wire *payload,
+                  uint32_t *room, void **ret);
+
+/* Commits a record, without publishing it. `size`: what a put function returned. Returns 0 or
+ * -errno. */
+int carrier_commit(struct carrier *carrier, int kind, int size);
+
+/* Publishes the committed records. */
+void carrier_flush(struct carrier *carrier);
+
+/* Writes a record without publishing it. `payload` is a member of it, or NULL. Returns 0 or -errno,
+ * as carrier_begin(). */
+#define carrier_put(carrier, kind, name, record, payload, flags)                                   \
+    ({                                                                                             \
+        uint32_t _room = PROTOCOL_ROOM(name);                                                      \
+        void *_body;                                                                               \
+        int _r = carrier_begin(carrier, flags, payload, &_room, &_body);                           \
+                                                                                                   \
+        if (_r == 0)                                                                               \
+            _r = carrier_commit(carrier, kind, protocol_put_##name(_body, _room, record));         \
+        _r;                                                                                        \
+    })
+
+/* Does the same and publishes it. */
+#define carrier_send(carrier, kind, name, record, payload)                                         \
+    ({                                                                                             \
+        int _sent = carrier_put(carrier, kind, name, record, payload, 0);                          \
+                                                                                                   \
+        if (_sent == 0)                                                                            \
+            carrier_flush(carrier);                                                                \
+        _sent;                                                                                     \
+    })
+
+/*
+ * Returns an epoll descriptor, readable when there is something to read or `events` happen on
+ * `socket`; it belongs to the carrier. Or -errno.
+ */
+int carrier_fd(struct carrier *carrier, int socket, uint32_t events);

@@ -45,7 +45,7 @@ static int map_blob(struct troupe_client *client, struct troupe_result *result,
     struct result_slot *slot = result->internal;
     int r;
 
-    r = payload_receive_blob(client->control, payload, &result->data);
+    r = payload_receive_blob(client->carrier.control, payload, &result->data);
     if (r < 0)
         return r;
     slot->map = (void *)(uintptr_t)result->data;
@@ -158,12 +158,12 @@ static int take_answer(struct troupe_client *client, const struct ring_record *r
 static int take_record(struct troupe_client *client, struct answer *ret)
 {
     for (;;) {
-        struct ring_consumer before = client->channel.in;
+        struct ring_consumer before = client->carrier.channel.in;
         struct ring_record record;
         bool theirs;
         int r;
 
-        r = ring_next(&client->channel.in, &record);
+        r = ring_next(&client->carrier.channel.in, &record);
         if (r != 0)
             return r;
         theirs = actor_takes(&record);
@@ -173,7 +173,7 @@ static int take_record(struct troupe_client *client, struct answer *ret)
             r = take_answer(client, &record, ret);
         if (r == -ENOMEM)
             /* Not yet given back, so it can be read again when there is memory. */
-            client->channel.in = before;
+            client->carrier.channel.in = before;
         if (r < 0)
             return r == -ENOMEM ? r : -EPROTO;
         client->unreleased++;
@@ -187,15 +187,16 @@ int answer_next(struct troupe_client *client, struct answer *ret)
     int r;
 
     /* About to look at the supervisor's cursor again: the moment to let it see ours. */
-    if (client->channel.in.head == client->channel.in.tail || client->unreleased >= BATCH) {
+    if (client->carrier.channel.in.head == client->carrier.channel.in.tail ||
+        client->unreleased >= BATCH) {
         troupe_client_flush(client);
-        channel_release(&client->channel);
+        channel_release(&client->carrier.channel);
         client->unreleased = 0;
     }
     r = take_record(client, ret);
     if (r != -EPROTO)
         return r;
-    client->over = true;
+    client->carrier.over = true;
     return -EPIPE;
 }
 
@@ -206,23 +207,7 @@ int answer_queue(struct troupe_client *client, struct answer *answer)
     r = results_queue(&client->results, &answer->result);
     if (r < 0) {
         troupe_result_release(&answer->result);
-        client->over = true;
+        client->carrier.over = true;
     }
     return r;
-}
-
-int answers_queue(struct troupe_client *client)
-{
-    for (;;) {
-        struct answer answer;
-        int r;
-
-        r = answer_next(client, &answer);
-        if (r == RING_E_EMPTY)
-            return 0;
-        if (r == 0)
-            r = answer_queue(client, &answer);
-        if (r < 0)
-            return r;
-    }
 }

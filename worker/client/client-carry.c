@@ -1,60 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Connects the actor of a client with the rings of the client. */
+/* Lets the actor of a client use the client's rings. */
 
-#include "shared/base/cleanup.h"
 #include "worker/client/client.h"
 #include "worker/public.h"
+#include <errno.h>
 
-/* A client's end of the channel, as its actor uses it. */
+/* Bounds a wait for room, so that the supervisor's answers are taken meanwhile. */
+#define FULL_SLICE_MS 100
 
-static int reserve(void *owner, uint32_t size, void **ret)
+static struct troupe_client *client_of(struct carrier *carrier)
 {
-    struct troupe_client *client = owner;
-
-    return client->over ? -EPIPE : request_reserve(client, size, true, ret);
+    return list_entry(carrier, struct troupe_client, carrier);
 }
 
-static int commit(void *owner, uint16_t kind, int size)
+/* The supervisor may have stopped reading until this side takes its answers. */
+static int wait_room(struct carrier *carrier, uint32_t size)
 {
-    struct troupe_client *client = owner;
+    int r;
 
-    if (size < 0)
-        return size;
-    ring_commit(&client->channel.out, kind, (uint32_t)size);
-    troupe_client_flush(client);
-    return 0;
+    r = carrier_drain(carrier);
+    if (r < 0)
+        return r;
+    channel_release(&carrier->channel);
+    r = channel_wait_space(&carrier->channel, size, FULL_SLICE_MS * USEC_PER_MSEC);
+    return r == -EINTR || r == -ETIMEDOUT ? 0 : r;
 }
 
-/* Ends of jobs are kept for troupe_client_next(). */
-static int pump(void *owner, usec_t timeout)
+/* Keeps ends of jobs for troupe_client_next(). */
+static int pump(struct carrier *carrier, usec_t timeout)
 {
-    struct troupe_client *client = owner;
-    uint64_t before = client->actor.n_received;
-    bool over = client->over;
+    struct troupe_client *client = client_of(carrier);
+    const uint64_t before = client->actor.n_received;
+    const bool over = carrier->over;
     struct answer answer;
     int r;
 
     r = answer_next(client, &answer);
-    if (r == 0) {
+    if (r == 0)
         r = answer_queue(client, &answer);
-        return r < 0 ? r : 1;
+    else if (r == RING_E_EMPTY && client->actor.n_received == before) {
+        r = over ? -EPIPE : client_sleep(client, timeout);
+        return r == -ETIMEDOUT ? 0 : r;
     }
-    if (r < 0)
-        return r;
-    if (client->actor.n_received != before)
-        return 1;
-    if (over)
-        return -EPIPE;
-    r = client_sleep(client, timeout);
-    return r == -ETIMEDOUT ? 0 : r;
+    return r < 0 ? r : 1;
 }
 
-static int turn(void *owner, usec_t timeout)
+static int turn(struct carrier *carrier, usec_t timeout)
 {
-    struct troupe_client *client = owner;
-    struct troupe_actor *actor = &client->actor;
-    usec_t deadline = timeout == USEC_INFINITY ? timeout : usec_add(clock_now(), timeout);
+    const usec_t deadline = clock_deadline(timeout);
+    struct troupe_actor *actor = &client_of(carrier)->actor;
     int r;
 
     for (;;) {
@@ -65,10 +60,10 @@ static int turn(void *owner, usec_t timeout)
             return r;
         if (actor_silent(actor))
             return 1;
-        timeout = deadline == USEC_INFINITY ? deadline : usec_sub(deadline, clock_now());
-        client->channel.wakeable = true;
-        r = pump(client, actor_patience(actor, timeout));
-        client->channel.wakeable = false;
+        timeout = clock_left(deadline);
+        carrier->channel.wakeable = true;
+        r = pump(carrier, actor_patience(actor, timeout));
+        carrier->channel.wakeable = false;
         if (r < 0)
             return r == -EINTR ? 0 : r;
         if (r == 0 && timeout == 0)
@@ -76,23 +71,7 @@ static int turn(void *owner, usec_t timeout)
     }
 }
 
-static const struct carrier_class class = {
-    .reserve = reserve, .commit = commit, .pump = pump, .turn = turn};
-
-void client_carry(struct troupe_client *client)
-{
-    const struct carrier carrier = {
-        .class = &class,
-        .owner = client,
-        .channel = &client->channel,
-        .blobs_sent = &client->blobs_sent,
-        .inline_max = client->inline_max,
-        .control = client->control,
-        .address = client->address,
-    };
-
-    actor_init(&client->actor, &carrier);
-}
+const struct carrier_class client_carrier = {.wait_room = wait_room, .pump = pump, .turn = turn};
 
 _public_ struct troupe_actor *troupe_client_actor(struct troupe_client *client)
 {

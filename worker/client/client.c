@@ -7,6 +7,7 @@
 #include "worker/public.h"
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 _public_ int troupe_client_connect(struct troupe_client **ret, const char *socket_path)
@@ -18,25 +19,19 @@ _public_ int troupe_client_connect(struct troupe_client **ret, const char *socke
     r = connection_open(&connection, socket_path);
     if (r < 0)
         return r;
-    client = malloc(sizeof(*client));
-    if (!client) {
-        connection_deinit(&connection);
-        return -ENOMEM;
-    }
-    *client = (struct troupe_client){.channel = CHANNEL_NULL, .poll_fd = -1, .blob = BLOB_NULL};
-    r = channel_open(&client->channel, &connection.fds);
+    client = calloc(1, sizeof(*client));
+    r = client
+            ? carrier_open(&client->carrier, &client_carrier, &connection.fds, connection.control)
+            : -ENOMEM;
     if (r < 0) {
         free(client);
         connection_deinit(&connection);
         return r;
     }
-    channel_close_fds(&client->channel);
     client->socket = connection.socket;
-    client->control = connection.control;
     memcpy(client->address, connection.address, sizeof(client->address));
-    client->inline_max = client->channel.theirs.header->inline_max;
-    client->results.largest = client->channel.theirs.ring_size;
-    client_carry(client);
+    client->results.largest = client->carrier.channel.theirs.ring_size;
+    actor_init(&client->actor, &client->carrier, client->address);
     *ret = client;
     return 0;
 }
@@ -45,21 +40,17 @@ _public_ void troupe_client_free(struct troupe_client *client)
 {
     if (!client)
         return;
-    blob_deinit(&client->blob);
     actor_deinit(&client->actor);
     results_deinit(&client->results);
     pending_deinit(&client->pending);
-    channel_deinit(&client->channel);
-    close_fd(client->poll_fd);
-    close_fd(client->control);
+    carrier_deinit(&client->carrier);
     close_fd(client->socket);
     free(client);
 }
 
 _public_ void troupe_client_flush(struct troupe_client *client)
 {
-    channel_publish(&client->channel);
-    client->unpublished = 0;
+    carrier_flush(&client->carrier);
 }
 
 /* ---- waiting ---- */
@@ -79,7 +70,7 @@ static bool hung_up(const struct troupe_client *client)
 static int poll_both(struct troupe_client *client, usec_t timeout)
 {
     struct pollfd pollers[] = {
-        {.fd = client->channel.wait_fd, .events = POLLIN},
+        {.fd = client->carrier.channel.wait_fd, .events = POLLIN},
         {.fd = client->socket, .events = POLLIN},
     };
     struct timespec limit = usec_to_timespec(timeout);
@@ -88,8 +79,8 @@ static int poll_both(struct troupe_client *client, usec_t timeout)
     r = ppoll(pollers, ELEMENTS(pollers), timeout == USEC_INFINITY ? NULL : &limit, NULL);
     if (r < 0)
         return -errno;
-    if (pollers[1].revents != 0 && !ring_pending(&client->channel.in) && hung_up(client))
-        client->over = true;
+    if (pollers[1].revents != 0 && !ring_pending(&client->carrier.channel.in) && hung_up(client))
+        client->carrier.over = true;
     return r == 0 ? -ETIMEDOUT : 0;
 }
 
@@ -98,13 +89,13 @@ int client_arm(struct troupe_client *client)
     bool woken;
 
     troupe_client_flush(client);
-    channel_release(&client->channel);
+    channel_release(&client->carrier.channel);
     client->unreleased = 0;
-    if (!channel_arm(&client->channel, &woken))
+    if (!channel_arm(&client->carrier.channel, &woken))
         return woken ? -EINTR : 1;
     if (!actor_control_changed(&client->actor))
         return 0;
-    channel_end_sleep(&client->channel);
+    channel_end_sleep(&client->carrier.channel);
     return 1;
 }
 
@@ -114,14 +105,14 @@ int client_sleep(struct troupe_client *client, usec_t timeout)
 
     if (timeout > 0) {
         troupe_client_flush(client);
-        if (channel_spin(&client->channel))
+        if (channel_spin(&client->carrier.channel))
             return 0;
     }
     r = client_arm(client);
     if (r != 0)
         return r < 0 ? r : 0;
     r = poll_both(client, timeout);
-    channel_end_sleep(&client->channel);
+    channel_end_sleep(&client->carrier.channel);
     return r;
 }
 
@@ -139,7 +130,7 @@ static int rest(struct troupe_client *client, usec_t timeout)
 static int wait_answer(struct troupe_client *client, uint64_t number, struct answer *ret)
 {
     for (;;) {
-        bool over = client->over;
+        bool over = client->carrier.over;
         int r = answer_next(client, ret);
 
         if (r == 0 && ret->number == number)
@@ -151,7 +142,7 @@ static int wait_answer(struct troupe_client *client, uint64_t number, struct ans
             r = over ? -EPIPE : rest(client, USEC_INFINITY);
         if (r == -ENOMEM)
             /* The answer will still come, to a question that nobody remembers. */
-            client->over = true;
+            client->carrier.over = true;
         if (r < 0 && r != -EINTR && r != -ETIMEDOUT)
             return r;
     }
@@ -167,7 +158,7 @@ static int wait_kind(struct troupe_client *client, uint64_t number, enum protoco
     if (r < 0)
         return r;
     if (ret->kind != kind && ret->kind != PROTOCOL_REFUSED) {
-        client->over = true;
+        client->carrier.over = true;
         ret->result.error = -EPIPE;
     }
     r = ret->result.error;
@@ -183,8 +174,6 @@ _public_ int troupe_client_group(struct troupe_client *client, const char *name,
     uint64_t number;
     int r;
 
-    if (client->over)
-        return -EPIPE;
     r = request_lookup(client, name, &number);
     if (r == 0)
         r = wait_kind(client, number, PROTOCOL_FOUND, &answer);
@@ -203,8 +192,6 @@ _public_ int troupe_client_create(struct troupe_client *client, uint64_t group,
     uint64_t number;
     int r;
 
-    if (client->over)
-        return -EPIPE;
     r = request_submit(client, &job, &number);
     if (r == 0)
         r = wait_kind(client, number, PROTOCOL_ACCEPTED, &answer);
@@ -236,8 +223,6 @@ _public_ int troupe_client_do(struct troupe_client *client, uint64_t group,
     if (r < 0)
         return r;
     sized_give(ret, &EMPTY, sizeof(EMPTY));
-    if (client->over)
-        return -EPIPE;
     r = request_submit(client, &job, &number);
     if (r == 0)
         r = wait_kind(client, number, PROTOCOL_DONE, &answer);
@@ -252,9 +237,7 @@ _public_ int troupe_client_cancel(struct troupe_client *client, const char *id)
     uint64_t number;
     int r;
 
-    if (client->over)
-        return -EPIPE;
-    r = request_by_id(client, PROTOCOL_CANCEL, id, 0, true, &number);
+    r = request_by_id(client, PROTOCOL_CANCEL, id, 0, 0, &number);
     return r == 0 ? wait_kind(client, number, PROTOCOL_ACCEPTED, &answer) : r;
 }
 
@@ -272,22 +255,20 @@ _public_ int troupe_client_submit(struct troupe_client *client, uint64_t group,
                               .flags = PROTOCOL_SUBMIT_DO};
     uint64_t number;
 
-    return client->over ? -EPIPE : request_submit(client, &job, &number);
+    return request_submit(client, &job, &number);
 }
 
 _public_ int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t cookie)
 {
     uint64_t number;
 
-    if (client->over)
-        return -EPIPE;
-    return request_by_id(client, PROTOCOL_WAIT, id, cookie, false, &number);
+    return request_by_id(client, PROTOCOL_WAIT, id, cookie, CARRIER_TRY, &number);
 }
 
 _public_ int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
                                 uint64_t timeout_usec)
 {
-    usec_t deadline = USEC_INFINITY, left = timeout_usec;
+    usec_t deadline = 0, left = timeout_usec;
     struct answer answer;
     int r;
 
@@ -299,7 +280,7 @@ _public_ int troupe_client_next(struct troupe_client *client, struct troupe_resu
         return 0;
     }
     for (;;) {
-        bool over = client->over;
+        bool over = client->carrier.over;
 
         r = answer_next(client, &answer);
         if (r == 0) {
@@ -309,20 +290,19 @@ _public_ int troupe_client_next(struct troupe_client *client, struct troupe_resu
         if (r < 0 || over)
             return r < 0 ? r : -EPIPE;
         if (left == 0) {
-            client->over = hung_up(client);
-            if (!client->over)
+            client->carrier.over = hung_up(client);
+            if (!client->carrier.over)
                 return -EAGAIN;
             continue;
         }
-        if (left != USEC_INFINITY && deadline == USEC_INFINITY)
-            deadline = usec_add(clock_now(), left);
-        client->channel.wakeable = true;
+        if (deadline == 0)
+            deadline = clock_deadline(timeout_usec);
+        client->carrier.channel.wakeable = true;
         r = rest(client, left);
-        client->channel.wakeable = false;
+        client->carrier.channel.wakeable = false;
         if (r < 0 && r != -ETIMEDOUT)
             return r;
-        if (deadline != USEC_INFINITY)
-            left = usec_sub(deadline, clock_now());
+        left = clock_left(deadline);
     }
 }
 
@@ -330,15 +310,49 @@ _public_ int troupe_client_blob(struct troupe_client *client, size_t size, void 
 {
     int r;
 
-    if (client->blob.fd >= 0)
+    if (client->carrier.made.fd >= 0)
         return -EALREADY;
-    r = blob_new(&client->blob, size);
+    r = blob_new(&client->carrier.made, size);
     if (r == 0)
-        *ret_data = client->blob.data;
+        *ret_data = client->carrier.made.data;
     return r;
 }
 
 _public_ void troupe_client_blob_drop(struct troupe_client *client)
 {
-    blob_deinit(&client->blob);
+    blob_deinit(&client->carrier.made);
+}
+
+/* ---- event loops and other threads ---- */
+
+_public_ int troupe_client_fd(struct troupe_client *client)
+{
+    return carrier_fd(&client->carrier, client->socket, EPOLLIN);
+}
+
+_public_ uint64_t troupe_client_timeout(const struct troupe_client *client)
+{
+    return client->actor.silence_at;
+}
+
+_public_ int troupe_client_process(struct troupe_client *client)
+{
+    struct channel *channel = &client->carrier.channel;
+    int r;
+
+    channel_end_sleep(channel);
+    r = troupe_actor_turn(&client->actor, 0);
+    if (r > 0 || client->results.first)
+        return 1;
+    if (r < 0)
+        return r;
+    channel->wakeable = true;
+    r = client_arm(client);
+    channel->wakeable = false;
+    return r != 0 || client->carrier.over;
+}
+
+_public_ void troupe_client_wake(struct troupe_client *client)
+{
+    channel_wake_self(&client->carrier.channel);
 }

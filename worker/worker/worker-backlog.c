@@ -36,7 +36,8 @@ int backlog_keep(struct troupe_worker *worker, const struct ring_record *record)
     job->blob = -1;
     list_init(&job->link);
     if (wire.payload.form == PAYLOAD_BLOB)
-        r = payload_receive_fd(worker->control, wire.payload.serial, payload_drop_fd, &job->blob);
+        r = payload_receive_fd(worker->carrier.control, wire.payload.serial, payload_drop_fd,
+                               &job->blob);
     if (r < 0)
         free_job(job);
     else

@@ -16,32 +16,24 @@ _public_ int troupe_worker_new(struct troupe_worker **ret)
     r = inherit(&inherited);
     if (r < 0)
         return r;
-    worker = malloc(sizeof(*worker));
-    if (!worker) {
-        inherited_deinit(&inherited);
-        return -ENOMEM;
-    }
-    *worker = (struct troupe_worker){
-        .channel = CHANNEL_NULL, .control = inherited.control, .poll_fd = -1};
-    r = channel_open(&worker->channel, &inherited.fds);
+    worker = calloc(1, sizeof(*worker));
+    r = worker ? carrier_open(&worker->carrier, &worker_carrier, &inherited.fds, inherited.control)
+               : -ENOMEM;
     if (r < 0) {
         free(worker);
         inherited_deinit(&inherited);
-        /* What may not be mapped as it must be is not what it should be. */
+        /* Memory that cannot be mapped as expected is not what the supervisor hands over. */
         return r == -EPERM || r == -EACCES || r == -EBADF ? -EPROTO : r;
     }
-    /* The mappings are all that is needed from here on. */
-    channel_close_fds(&worker->channel);
     worker->name = inherited.name;
     worker->generation = inherited.generation;
-    worker->inline_max = worker->channel.theirs.header->inline_max;
     list_init(&worker->backlog);
-    worker_carry(worker);
+    actor_init(&worker->actor, &worker->carrier, worker->name);
     *ret = worker;
     return 0;
 }
 
-/* Ends the scope, once. Hands `result` through. */
+/* Returns `result`. */
 static int worker_end(struct troupe_worker *worker, int result)
 {
     scope_tear_down(worker);
@@ -58,10 +50,8 @@ _public_ void troupe_worker_free(struct troupe_worker *worker)
     backlog_deinit(worker);
     actor_deinit(&worker->actor);
     if (!lifeline_release(&worker->lifeline))
-        worker->channel.mine.header = NULL; /* stays mapped */
-    channel_deinit(&worker->channel);
-    close_fd(worker->poll_fd);
-    close_fd(worker->control);
+        worker->carrier.channel.mine.header = NULL; /* stays mapped */
+    carrier_deinit(&worker->carrier);
     free(worker->name);
     free(worker);
 }
@@ -102,49 +92,27 @@ _public_ void troupe_worker_on_job(struct troupe_worker *worker, troupe_job_fn f
 
 _public_ void troupe_worker_heartbeat(struct troupe_worker *worker)
 {
-    /* Partner: the supervisor's watchdog, which only compares it with the last value it saw. */
-    (void)atomic_fetch_add_explicit(&worker->channel.mine.header->mark, 1, memory_order_relaxed);
+    /* Partner: the supervisor's watchdog, which compares it with the last value that it saw. */
+    (void)atomic_fetch_add_explicit(&worker->carrier.channel.mine.header->mark, 1,
+                                    memory_order_relaxed);
 }
 
 _public_ int troupe_worker_publish_state(struct troupe_worker *worker, const void *data,
                                          size_t size)
 {
-    int r;
+    int r = memory_state_write(&worker->carrier.channel.mine, data, size);
 
-    r = memory_state_write(&worker->channel.mine, data, size);
-    if (r < 0)
-        return r;
-    troupe_worker_heartbeat(worker);
-    return 0;
+    if (r == 0)
+        troupe_worker_heartbeat(worker);
+    return r;
 }
 
-int worker_reserve(struct troupe_worker *worker, uint32_t size, void **ret)
-{
-    for (;;) {
-        int r = ring_reserve(&worker->channel.out, size, ret);
-
-        if (r != RING_E_FULL)
-            return r;
-        channel_publish(&worker->channel);
-        r = channel_wait_space(&worker->channel, size, USEC_INFINITY);
-        if (r < 0 && r != -EINTR && r != -ETIMEDOUT)
-            return r;
-    }
-}
-
-int worker_commit(struct troupe_worker *worker, enum protocol_kind kind, int size)
-{
-    if (size < 0)
-        return size;
-    ring_commit(&worker->channel.out, (uint16_t)kind, (uint32_t)size);
-    channel_publish(&worker->channel);
-    return 0;
-}
-
+/* Sends READY once the scope is set up. */
 static int worker_begin(struct troupe_worker *worker)
 {
+    uint32_t room = 0;
     void *body;
-    int r;
+    int r = 0;
 
     if (!worker->on_job && !worker->actor.used)
         return -EINVAL;
@@ -154,62 +122,62 @@ static int worker_begin(struct troupe_worker *worker)
         lifeline_check(&worker->lifeline);
         return 0;
     }
-    if (worker->set_up) {
+    if (worker->set_up)
         r = worker->set_up(worker, worker->scope_userdata);
-        if (r < 0)
-            return worker_end(worker, r);
-    }
+    if (r < 0)
+        return worker_end(worker, r);
     worker->stage = WORKER_READY;
-    lifeline_hold(&worker->lifeline, worker->channel.mine.header);
-    r = worker_reserve(worker, 0, &body);
-    if (r == 0)
-        r = worker_commit(worker, PROTOCOL_READY, 0);
-    return r < 0 ? worker_end(worker, r) : 0;
+    lifeline_hold(&worker->lifeline, worker->carrier.channel.mine.header);
+    r = carrier_begin(&worker->carrier, 0, NULL, &room, &body);
+    if (r < 0)
+        return worker_end(worker, r);
+    (void)carrier_commit(&worker->carrier, PROTOCOL_READY, 0);
+    carrier_flush(&worker->carrier);
+    return 0;
 }
 
 bool worker_supervisor_gone(const struct troupe_worker *worker)
 {
-    struct pollfd poller = {.fd = worker->control, .events = 0};
+    struct pollfd poller = {.fd = worker->carrier.control, .events = 0};
 
     return poll(&poller, 1, 0) > 0 && poller.revents != 0;
 }
 
 static int worker_wait(struct troupe_worker *worker, usec_t timeout)
 {
-    /* What has been read may be waiting for this to change. */
+    struct channel *channel = &worker->carrier.channel;
+
+    /* Messages that were read wait until the supervisor changes the control word. */
     if (!actor_may_handle(&worker->actor))
-        return channel_wait_control(&worker->channel, actor_control(&worker->actor), timeout);
-    return channel_wait(&worker->channel, timeout);
+        return channel_wait_control(channel, actor_control(&worker->actor), timeout);
+    return channel_wait(channel, timeout);
 }
 
 int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret)
 {
-    usec_t deadline = USEC_INFINITY, left = timeout;
-    uint32_t control = actor_control(&worker->actor);
+    const uint32_t control = actor_control(&worker->actor);
+    usec_t deadline = 0;
 
     for (;;) {
-        int r = ring_next(&worker->channel.in, ret);
+        int r = ring_next(&worker->carrier.channel.in, ret);
 
         if (r != RING_E_EMPTY)
             return r;
         if (timeout == 0 || actor_control(&worker->actor) != control)
             return RING_E_EMPTY;
-        if (timeout != USEC_INFINITY && deadline == USEC_INFINITY)
-            deadline = usec_add(clock_now(), timeout);
-        r = worker_wait(worker, left);
+        if (deadline == 0)
+            deadline = clock_deadline(timeout);
+        r = worker_wait(worker, clock_left(deadline));
         if (r == -EINTR)
             return RING_E_EMPTY;
         if (r == -ETIMEDOUT)
             return worker_supervisor_gone(worker) ? -ESHUTDOWN : RING_E_EMPTY;
         if (r < 0)
             return r;
-        if (deadline != USEC_INFINITY)
-            left = usec_sub(deadline, clock_now());
     }
 }
 
-/* Its payload lies in the ring until it is done; a handler that may wait for answers gets a copy.
- */
+/* The payload stays in the ring; a handler that may wait for answers gets a copy instead. */
 static int handle_job(struct troupe_worker *worker, const struct ring_record *record,
                       uint32_t begin)
 {
@@ -248,14 +216,13 @@ static int worker_handle(struct troupe_worker *worker, const struct ring_record 
         actor_release(&worker->actor);
         if (r == 0)
             r = actor_run(&worker->actor);
-        /* A record that leads to nothing by itself counts, too. */
         if (r == 0)
             r = 1;
     }
     return r == -EPIPE ? -ESHUTDOWN : r;
 }
 
-/* What does not come out of the ring: left over from a handler that waited. */
+/* Handles what was read while a handler waited. */
 static int worker_handle_kept(struct troupe_worker *worker)
 {
     int r = actor_run(&worker->actor);
@@ -267,7 +234,7 @@ static int worker_handle_kept(struct troupe_worker *worker)
 
 static int worker_turn(struct troupe_worker *worker, usec_t timeout)
 {
-    uint32_t begin = worker->channel.in.head;
+    uint32_t begin = worker->carrier.channel.in.head;
     struct ring_record record;
     int r;
 
@@ -278,9 +245,9 @@ static int worker_turn(struct troupe_worker *worker, usec_t timeout)
         r = actor_ease(&worker->actor);
     if (r != 0)
         return r;
-    worker->channel.wakeable = true;
+    worker->carrier.channel.wakeable = true;
     r = worker_receive(worker, actor_patience(&worker->actor, timeout), &record);
-    worker->channel.wakeable = false;
+    worker->carrier.channel.wakeable = false;
     if (r == RING_E_EMPTY)
         return actor_silent(&worker->actor);
     return r < 0 ? r : worker_handle(worker, &record, begin);
@@ -305,4 +272,43 @@ _public_ int troupe_worker_run(struct troupe_worker *worker)
         r = troupe_worker_turn(worker, TROUPE_USEC_INFINITY);
     while (r >= 0);
     return r == -ESHUTDOWN ? 0 : r;
+}
+
+/* ---- event loops and other threads ---- */
+
+_public_ int troupe_worker_fd(struct troupe_worker *worker)
+{
+    return carrier_fd(&worker->carrier, worker->carrier.control, 0);
+}
+
+_public_ uint64_t troupe_worker_timeout(const struct troupe_worker *worker)
+{
+    return worker->actor.silence_at;
+}
+
+_public_ int troupe_worker_process(struct troupe_worker *worker)
+{
+    struct channel *channel = &worker->carrier.channel;
+    bool armed, woken;
+    int r;
+
+    channel_end_sleep(channel);
+    r = troupe_worker_turn(worker, 0);
+    if (r != 0)
+        return r;
+    channel->wakeable = true;
+    armed = channel_arm(channel, &woken);
+    channel->wakeable = false;
+    if (armed && worker_supervisor_gone(worker))
+        r = -ESHUTDOWN;
+    else
+        r = !armed || actor_control_changed(&worker->actor);
+    if (r != 0)
+        channel_end_sleep(channel);
+    return r;
+}
+
+_public_ void troupe_worker_wake(struct troupe_worker *worker)
+{
+    channel_wake_self(&worker->carrier.channel);
 }

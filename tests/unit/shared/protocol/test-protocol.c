@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDS 20
+#define ROUNDS     20
+#define INLINE_MAX 100
 
 static _Alignas(8) uint8_t body[2 * PROTOCOL_BODY_MAX];
 
@@ -51,7 +52,7 @@ static void fill_id(struct protocol_id *id)
 static void fill_payload(struct payload_wire *payload)
 {
     if (below(2) == 0)
-        *payload = (struct payload_wire){.data = pool, .size = any_size(100)};
+        *payload = (struct payload_wire){.data = pool, .size = any_size(INLINE_MAX)};
     else
         *payload = (struct payload_wire){
             .form = PAYLOAD_BLOB, .size = any() % (PAYLOAD_BLOB_MAX + 1), .serial = any()};
@@ -165,6 +166,7 @@ static bool passes(size_t *at, size_t offset, size_t size, size_t alignment)
 struct record {
     const char *name;
     size_t size;
+    uint32_t room;
     void (*fill)(void *);
     bool (*same)(const void *, const void *);
     bool (*complete)(const void *);
@@ -202,9 +204,13 @@ struct record {
     }
 
 #define RECORD(name)                                                                               \
-    {#name,           sizeof(struct protocol_##name),                                              \
-     fill_##name,     same_##name,                                                                 \
-     complete_##name, put_##name,                                                                  \
+    {#name,                                                                                        \
+     sizeof(struct protocol_##name),                                                               \
+     PROTOCOL_ROOM(name),                                                                          \
+     fill_##name,                                                                                  \
+     same_##name,                                                                                  \
+     complete_##name,                                                                              \
+     put_##name,                                                                                   \
      get_##name},
 
 #define ALL(R) PROTOCOL_JOB_RECORDS(R) PROTOCOL_ACTOR_RECORDS(R) PROTOCOL_REQUEST_RECORDS(R)
@@ -233,6 +239,7 @@ START_TEST(every_record_comes_back)
         record->fill(&value);
         const int size = record->put(body, sizeof(body), &value);
         ck_assert_msg(size > 0, "%s: %d", record->name, size);
+        ck_assert_uint_le((uint32_t)size, record->room + INLINE_MAX);
         ck_assert_int_eq(record->put(body, (uint32_t)size, &value), size);
         ck_assert_int_eq(record->get(body, (uint32_t)size, &copy), 0);
         ck_assert_msg(record->same(&value, &copy), "%s", record->name);
