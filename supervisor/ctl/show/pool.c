@@ -41,6 +41,16 @@ static const struct {
     {"stopped", "stopped", ""},
 };
 
+bool pool_is_up(const json_t *worker)
+{
+    return field_is(worker, "state", "idle") || field_is(worker, "state", "busy");
+}
+
+bool pool_is_down(const json_t *worker)
+{
+    return field_is(worker, "state", "stopped") || field_is(worker, "state", "failed");
+}
+
 bool pool_is_failure(const json_t *death)
 {
     return json_is_object(death) && !field_is(death, "cause", "stop");
@@ -133,33 +143,38 @@ const char *pool_state_name(const char *state, bool service)
     return service && strcmp(state, "idle") == 0 ? "up" : state;
 }
 
-static void tally(const struct pool *pool, size_t first, FILE *file)
+void pool_tally(const struct pool *pool, size_t first, struct joined *ret)
 {
-    const char *separator = "";
-
     for (size_t word = 0; word < ELEMENTS(tally_words); word++) {
         size_t n = 0;
 
         for (size_t i = first; i < pool->n_entries; i++)
             n += strcmp(state_of(pool->entries[i].worker), tally_words[word].state) == 0;
-        if (n == 0)
-            continue;
-        fprintf(file, "%s%s%s %s%s", separator, tally_words[word].color, COUNT(n),
-                pool_state_name(tally_words[word].text, pool->service),
-                *tally_words[word].color ? PLAIN : "");
-        separator = ", ";
+        if (n > 0)
+            joined_add(ret, "%s%s %s" PLAIN, tally_words[word].color, COUNT(n),
+                       pool_state_name(tally_words[word].text, pool->service));
     }
 }
 
-char *pool_tally(const struct pool *pool, size_t first)
+size_t pool_count(const struct pool *pool, pool_is_fn is)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
+    size_t n = 0;
 
-    if (!file)
-        return NULL;
-    tally(pool, first, file);
-    fclose(file);
-    return text;
+    for (size_t i = 0; i < pool->n_entries; i++)
+        n += !pool_is_spare(pool->entries[i].worker) && is(pool->entries[i].worker);
+    return n;
+}
+
+const json_t *pool_latest_death(const struct pool *pool)
+{
+    const json_t *latest = NULL;
+
+    for (size_t i = 0; i < pool->n_entries; i++) {
+        const json_t *death = json_object_get(pool->entries[i].worker, "last_death");
+
+        if (pool_is_failure(death) &&
+            (!latest || field_usec(death, "at") > field_usec(latest, "at")))
+            latest = death;
+    }
+    return latest;
 }

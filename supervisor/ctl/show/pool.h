@@ -4,6 +4,7 @@
 /* The workers of a group, sorted by how much attention they need. `now` is the wall clock. */
 
 #include "shared/base/clock.h"
+#include "supervisor/ctl/text/joined.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,11 +48,19 @@ void pool_deinit(struct pool *pool);
  */
 size_t pool_notable(struct pool *pool);
 
-/*
- * Summarises the entries from `first` on, with marks: "12 busy, 2 idle". The caller frees it; NULL
- * when out of memory.
- */
-char *pool_tally(const struct pool *pool, size_t first);
+/* Summarises the entries from `first` on, with marks: "12 busy, 2 idle". */
+void pool_tally(const struct pool *pool, size_t first, struct joined *ret);
+
+/* The number of workers of which `is` holds, without spares. */
+typedef bool (*pool_is_fn)(const json_t *worker);
+size_t pool_count(const struct pool *pool, pool_is_fn is);
+
+/* The last unexpected death of one of the workers, borrowed, or NULL. */
+const json_t *pool_latest_death(const struct pool *pool);
+
+/* Whether the worker is ready for its work; whether it is stopped or has failed. */
+bool pool_is_up(const json_t *worker);
+bool pool_is_down(const json_t *worker);
 
 /* Whether the death was unexpected. */
 bool pool_is_failure(const json_t *death);

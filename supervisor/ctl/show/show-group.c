@@ -21,93 +21,78 @@ static void show_title(const struct terminal *terminal, const json_t *group,
                        const struct pool *pool, usec_t now)
 {
     const char *state = show_group_state(group), *description = field_text(group, "description");
-    _cleanup_free_ char *why = show_why(group, pool, now);
+    struct joined why = JOINED_NULL;
 
-    terminal_print(terminal, "%s%s" PLAIN " " BOLD "%s" PLAIN "%s%s: %s%s" PLAIN "%s%s",
-                   show_state_color(state), show_state_dot(state), SAFE(field_text(group, "name")),
-                   *description ? " - " : "", SAFE(description), show_state_color(state),
-                   SAFE(state), pool->service ? " (service)" : "", why ? why : "");
+    show_why(&why, group, pool, now);
+    terminal_print(terminal, "%s " BOLD "%s" PLAIN "%s%s: %s%s%s%s", DOT(state),
+                   SAFE(field_text(group, "name")), *description ? " - " : "", SAFE(description),
+                   STATE(state), pool->service ? " (service)" : "", *why.text ? " – " : "",
+                   why.text);
 }
 
 static void show_workers_line(const struct terminal *terminal, const json_t *group,
                               const struct pool *pool)
 {
-    _cleanup_free_ char *states = pool_tally(pool, 0);
-    uint64_t size = field_count(group, "size"), up = 0;
+    const uint64_t size = field_count(group, "size"), up = pool_count(pool, pool_is_up);
+    struct joined states = JOINED_NULL;
 
-    for (size_t i = 0; i < pool->n_entries; i++)
-        up += !pool_is_spare(pool->entries[i].worker) &&
-              (field_is(pool->entries[i].worker, "state", "idle") ||
-               field_is(pool->entries[i].worker, "state", "busy"));
-    terminal_print(terminal, "   Workers: %s%s of %s up%s%s%s", up < size ? BOLD : "", COUNT(up),
-                   COUNT(size), up < size ? PLAIN : "", states && *states ? ": " : "",
-                   states ? states : "");
+    pool_tally(pool, 0, &states);
+    terminal_print(terminal, "   Workers: %s%s of %s up" PLAIN "%s%s", up < size ? BOLD : "",
+                   COUNT(up), COUNT(size), *states.text ? ": " : "", states.text);
 }
 
 static void show_queue_line(const struct terminal *terminal, const json_t *group, usec_t now)
 {
-    uint64_t queued = field_count(group, "queued"), refused = field_count(group, "refused");
-    usec_t oldest = field_usec(group, "oldest_queued_at"), age = usec_sub(now, oldest);
-    uint64_t senders = field_count(group, "senders");
-    char note[FORMAT_SIZE * 2] = "", senders_note[FORMAT_SIZE * 2] = "";
+    const uint64_t queued = field_count(group, "queued"), refused = field_count(group, "refused"),
+                   senders = field_count(group, "senders");
+    const usec_t oldest = field_usec(group, "oldest_queued_at"), age = usec_sub(now, oldest);
+    struct joined text = JOINED_NULL;
 
-    if (refused > 0)
-        snprintf(note, sizeof(note), "; " YELLOW "%s refused" PLAIN " so far", COUNT(refused));
-    if (senders > 0)
-        snprintf(senders_note, sizeof(senders_note),
-                 "; " YELLOW "%s sender%s" PLAIN " wait%s for room", COUNT(senders),
-                 plural(senders), senders == 1 ? "s" : "");
     if (queued == 0)
-        terminal_print(terminal, "     Queue: empty%s%s", note, senders_note);
+        joined_add(&text, "empty");
     else
-        terminal_print(terminal, "     Queue: %s job%s (%s)%s%s%s%s%s%s", COUNT(queued),
-                       plural(queued), BYTES(field_count(group, "queue_bytes")),
-                       oldest > 0 ? ", the oldest waits for " : "",
-                       oldest > 0 && age > LONG_WAIT ? YELLOW : "", oldest > 0 ? SPAN(age) : "",
-                       oldest > 0 && age > LONG_WAIT ? PLAIN : "", note, senders_note);
+        joined_add(&text, "%s job%s (%s)", COUNT(queued), plural(queued),
+                   BYTES(field_count(group, "queue_bytes")));
+    if (queued > 0 && oldest > 0)
+        joined_add(&text, "the oldest waits for %s%s" PLAIN, age > LONG_WAIT ? YELLOW : "",
+                   SPAN(age));
+    text.separator = "; ";
+    if (refused > 0)
+        joined_add(&text, YELLOW "%s refused" PLAIN " so far", COUNT(refused));
+    text.separator = "; ";
+    if (senders > 0)
+        joined_add(&text, YELLOW "%s sender%s" PLAIN " wait%s for room", COUNT(senders),
+                   plural(senders), senders == 1 ? "s" : "");
+    terminal_print(terminal, "     Queue: %s", text.text);
 }
 
-static void add_count(FILE *file, const char **separator, uint64_t count, const char *text,
-                      const char *color)
-{
-    if (count == 0)
-        return;
-    fprintf(file, "%s%s%s %s%s", *separator, color, COUNT(count), text, *color ? PLAIN : "");
-    *separator = ", ";
-}
-
-static void write_jobs(FILE *file, const json_t *group)
-{
-    const char *separator = "";
-
-    add_count(file, &separator, field_count(group, "running"), "running", "");
-    add_count(file, &separator, field_count(group, "waiting"), "delayed or between attempts",
-              YELLOW);
-    if (*separator)
-        separator = "; ";
-    add_count(file, &separator, field_count(group, "dead"), "dead", RED);
-    add_count(file, &separator, field_count(group, "succeeded"), "succeeded", "");
-    add_count(file, &separator, field_count(group, "rejected"), "rejected", "");
-    add_count(file, &separator, field_count(group, "cancelled"), "cancelled", "");
-    if (*separator)
-        separator = "; ";
-    add_count(file, &separator, field_count(group, "retries"), "retried", "");
-    add_count(file, &separator, field_count(group, "results"), "kept", "");
-    if (field_count(group, "results_bytes") > 0)
-        fprintf(file, " (%s)", BYTES(field_count(group, "results_bytes")));
-}
+/* What the line about jobs counts. */
+static const struct {
+    const char *member, *text, *color;
+    const char *separator; /* before it */
+} job_counts[] = {
+    {"running", "running", "", ", "},   {"waiting", "delayed or between attempts", YELLOW, ", "},
+    {"dead", "dead", RED, "; "},        {"succeeded", "succeeded", "", ", "},
+    {"rejected", "rejected", "", ", "}, {"cancelled", "cancelled", "", ", "},
+    {"retries", "retried", "", "; "},   {"results", "kept", "", ", "},
+};
 
 static void show_jobs_line(const struct terminal *terminal, const json_t *group)
 {
-    _cleanup_free_ char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
+    const uint64_t bytes = field_count(group, "results_bytes");
+    struct joined text = JOINED_NULL;
 
-    if (!file)
-        return;
-    write_jobs(file, group);
-    if (fclose(file) == 0)
-        terminal_print(terminal, "      Jobs: %s", *text ? text : "none yet");
+    for (size_t i = 0; i < ELEMENTS(job_counts); i++) {
+        const uint64_t count = field_count(group, job_counts[i].member);
+
+        if (*job_counts[i].separator == ';')
+            text.separator = "; ";
+        if (count > 0)
+            joined_add(&text, "%s%s %s" PLAIN, job_counts[i].color, COUNT(count),
+                       job_counts[i].text);
+    }
+    terminal_print(terminal, "      Jobs: %s%s%s%s", *text.text ? text.text : "none yet",
+                   bytes > 0 ? " (" : "", bytes > 0 ? BYTES(bytes) : "", bytes > 0 ? ")" : "");
 }
 
 static void show_latency_line(const struct terminal *terminal, const json_t *group)
@@ -123,25 +108,11 @@ static void show_latency_line(const struct terminal *terminal, const json_t *gro
                    SPAN(field_usec(group, "p50_usec")), SPAN(field_usec(group, "p99_usec")), work);
 }
 
-static const json_t *latest_death(const json_t *workers)
-{
-    const json_t *latest = NULL;
-
-    for (size_t i = 0; i < json_array_size(workers); i++) {
-        const json_t *death = json_object_get(json_array_get(workers, i), "last_death");
-
-        if (pool_is_failure(death) &&
-            (!latest || field_usec(death, "at") > field_usec(latest, "at")))
-            latest = death;
-    }
-    return latest;
-}
-
 /* `last_shown`: the last death already has a line of its own. */
-static void show_deaths_line(const struct terminal *terminal, const json_t *group, usec_t now,
-                             bool last_shown)
+static void show_deaths_line(const struct terminal *terminal, const json_t *group,
+                             const struct pool *pool, usec_t now, bool last_shown)
 {
-    const json_t *death = last_shown ? NULL : latest_death(json_object_get(group, "workers"));
+    const json_t *death = last_shown ? NULL : pool_latest_death(pool);
     uint64_t deaths = field_count(group, "deaths");
 
     if (deaths == 0 && !death)
@@ -179,89 +150,60 @@ static void show_limits_line(const struct terminal *terminal, const json_t *grou
 static void show_failed_line(const struct terminal *terminal, const json_t *group,
                              const struct pool *pool)
 {
-    bool failed = false;
-
     for (size_t i = 0; i < pool->n_entries; i++)
-        failed |= field_is(pool->entries[i].worker, "state", "failed");
-    if (failed)
-        terminal_print(terminal, "            when that is mended: troupectl reset %s",
-                       SAFE(field_text(group, "name")));
+        if (field_is(pool->entries[i].worker, "state", "failed")) {
+            terminal_print(terminal, "            when that is mended: troupectl reset %s",
+                           SAFE(field_text(group, "name")));
+            return;
+        }
 }
 
 /* ---- lines about workers ---- */
 
-static void add_state_cell(struct table *table, const json_t *worker, bool service, usec_t now)
+static void add_state(struct table *table, const json_t *worker, bool service, usec_t now)
 {
-    const char *state = field_text(worker, "state"), *color = show_state_color(state);
+    const char *state = field_text(worker, "state"), *name = pool_state_name(state, service);
     usec_t since = field_usec(worker, "since_at"), restart_at = field_usec(worker, "restart_at");
 
     if (strcmp(state, "backoff") == 0 && restart_at > 0)
-        table_add(table, "%srestarts in %s" PLAIN, color, SPAN(usec_sub(restart_at, now)));
+        table_add(table, "%s in %s", STATE_AS(state, "restarts"), SPAN(usec_sub(restart_at, now)));
     else if (since > 0 && !field_has(worker, "job"))
-        table_add(table, "%s%s" PLAIN " for %s", color, pool_state_name(state, service),
-                  SPAN(usec_sub(now, since)));
+        table_add(table, "%s for %s", STATE_AS(state, name), SPAN(usec_sub(now, since)));
     else
-        table_add(table, "%s%s" PLAIN, color, pool_state_name(state, service));
+        table_add(table, "%s", STATE_AS(state, name));
 }
 
-static void write_job(FILE *file, const char **separator, const json_t *worker, usec_t now)
-{
-    usec_t since = field_usec(worker, "job_since_at");
-    char published[128];
-
-    if (field_has(worker, "job")) {
-        fprintf(file, "%sjob %s", *separator, SAFE(field_text(worker, "job")));
-        if (since > 0)
-            fprintf(file, " for %s", SPAN(usec_sub(now, since)));
-        *separator = ", ";
-    }
-    if (field_has(worker, "status")) {
-        fprintf(file, "%s%s", *separator, SAFE(field_text(worker, "status")));
-        *separator = ", ";
-    }
-    if (field_has(worker, "published") && field_has(worker, "job") &&
-        field_is(json_object_get(worker, "published"), "encoding", "utf8")) {
-        fprintf(file, "%s\"%s\"", *separator,
-                format_safe(published, sizeof(published),
-                            field_text(json_object_get(worker, "published"), "data")));
-        *separator = ", ";
-    }
-}
-
-static void add_remarks_cell(struct table *table, const json_t *worker, usec_t now)
+static void add_remarks(struct table *table, const json_t *worker, usec_t now)
 {
     const json_t *death = json_object_get(worker, "last_death");
-    _cleanup_free_ char *text = NULL;
-    const char *separator = "";
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
+    const json_t *published = json_object_get(worker, "published");
+    const usec_t since = field_usec(worker, "job_since_at");
+    struct joined text = JOINED_NULL;
+    char page[128];
 
-    if (!file) {
-        table->error = -ENOMEM;
-        return;
-    }
-    if (field_has(worker, "replacement")) {
-        fprintf(file, "%s", SAFE(field_text(worker, "replacement")));
-        separator = ", ";
-    }
-    write_job(file, &separator, worker, now);
+    if (field_has(worker, "replacement"))
+        joined_add(&text, "%s", SAFE(field_text(worker, "replacement")));
+    if (field_has(worker, "job"))
+        joined_add(&text, "job %s%s%s", SAFE(field_text(worker, "job")), since > 0 ? " for " : "",
+                   since > 0 ? SPAN(usec_sub(now, since)) : "");
+    if (field_has(worker, "status"))
+        joined_add(&text, "%s", SAFE(field_text(worker, "status")));
+    if (field_has(worker, "job") && field_is(published, "encoding", "utf8"))
+        joined_add(&text, "\"%s\"", format_safe(page, sizeof(page), field_text(published, "data")));
     if (pool_is_failure(death))
-        fprintf(file, "%s%s %s", separator, SAFE(field_text(death, "detail")),
-                AGO(now, field_usec(death, "at")));
-    if (fclose(file) == 0)
-        table_add(table, "%s", text);
+        joined_add(&text, "%s %s", SAFE(field_text(death, "detail")),
+                   AGO(now, field_usec(death, "at")));
+    table_add(table, "%s", text.text);
 }
 
 static void add_worker(struct table *table, const struct entry *entry, bool service, usec_t now)
 {
     const json_t *worker = entry->worker, *death = json_object_get(worker, "last_death");
-    const char *state = field_text(worker, "state");
-    uint64_t restarts = field_count(worker, "restarts");
+    const uint64_t restarts = field_count(worker, "restarts");
     char line[1024];
 
-    table_add(table, "%s%s" PLAIN " %s", show_state_color(state), show_state_dot(state),
-              SAFE(field_text(worker, "name")));
-    add_state_cell(table, worker, service, now);
+    table_add(table, "%s %s", DOT(field_text(worker, "state")), SAFE(field_text(worker, "name")));
+    add_state(table, worker, service, now);
     if (field_has(worker, "pid"))
         table_add(table, "pid %lld", (long long)field_int(worker, "pid"));
     else
@@ -270,7 +212,7 @@ static void add_worker(struct table *table, const struct entry *entry, bool serv
         table_add(table, "%s restart%s", COUNT(restarts), plural(restarts));
     else
         table_add(table, "%s", "");
-    add_remarks_cell(table, worker, now);
+    add_remarks(table, worker, now);
     if (entry->rank <= RANK_DIED_RECENTLY && pool_is_failure(death) &&
         *show_last_line(line, sizeof(line), field_text(death, "stderr")))
         table_note(table, "     " DIM "│" PLAIN " %s", line);
@@ -279,6 +221,7 @@ static void add_worker(struct table *table, const struct entry *entry, bool serv
 static void show_workers(const struct terminal *terminal, struct pool *pool, usec_t now, bool all)
 {
     size_t n = all ? pool->n_entries : pool_notable(pool);
+    struct joined rest = JOINED_NULL;
     struct table table;
 
     table_init(&table, 5, "   ");
@@ -286,12 +229,10 @@ static void show_workers(const struct terminal *terminal, struct pool *pool, use
         add_worker(&table, &pool->entries[i], pool->service, now);
     table_print(&table, terminal);
     table_deinit(&table);
-    if (n > 0 && n < pool->n_entries) {
-        _cleanup_free_ char *rest = pool_tally(pool, n);
-
+    pool_tally(pool, n, &rest);
+    if (n > 0 && n < pool->n_entries)
         terminal_print(terminal, "   " DIM "and %s more:" PLAIN " %s", COUNT(pool->n_entries - n),
-                       rest ? rest : "");
-    }
+                       rest.text);
 }
 
 static void show_pool(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
@@ -309,7 +250,7 @@ static void show_pool(const struct terminal *terminal, const json_t *group, usec
         show_latency_line(terminal, group);
     }
     last_shown = show_last(terminal, group, &pool, now);
-    show_deaths_line(terminal, group, now, last_shown);
+    show_deaths_line(terminal, group, &pool, now, last_shown);
     show_failed_line(terminal, group, &pool);
     show_behind_line(terminal, group);
     show_limits_line(terminal, group);
@@ -322,19 +263,17 @@ static void show_pool(const struct terminal *terminal, const json_t *group, usec
 
 void show_group(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
 {
-    json_t *whole = cells_merge(group);
+    json_auto_t *whole = cells_merge(group);
 
     if (whole)
         show_pool(terminal, whole, now, all);
-    json_decref(whole);
 }
 
 void show_cell(const struct terminal *terminal, const json_t *group, const json_t *cell, usec_t now,
                bool all)
 {
-    json_t *alone = cells_as_group(group, cell);
+    json_auto_t *alone = cells_as_group(group, cell);
 
     if (alone)
         show_pool(terminal, alone, now, all);
-    json_decref(alone);
 }

@@ -14,10 +14,10 @@
 const char *show_group_state(const json_t *group);
 
 /*
- * Returns, for example, " – 100 % of the last 1,000 jobs dead (since 01:10)", or "" for a healthy
- * group. The caller frees it; NULL when out of memory.
+ * Adds why a group is in trouble: "100 % of the last 1,000 jobs dead (since 01:10)"; nothing for a
+ * healthy group.
  */
-char *show_why(const json_t *group, const struct pool *pool, usec_t now);
+void show_why(struct joined *why, const json_t *group, const struct pool *pool, usec_t now);
 
 /*
  * Prints "Last: killed by SIGSEGV: …" and the command that shows more, for a group in trouble.

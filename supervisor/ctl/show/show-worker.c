@@ -7,43 +7,25 @@
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/joined.h"
 #include <string.h>
 
 /* How many lines of standard error a worker's status shows; a death report shows all. */
 #define STDERR_LINES 10
-/* How many lines of a state page are shown. */
-#define STATE_LINES 12
-
-static void show_payload(const struct terminal *terminal, const char *label, const json_t *object,
-                         const char *name)
-{
-    _cleanup_free_ char *data = NULL;
-    size_t size;
-
-    if (field_payload(object, name, &data, &size) < 0 || !data)
-        return;
-    if (!field_is(json_object_get(object, name), "encoding", "utf8")) {
-        terminal_print(terminal, "%s%s, no text (--json shows it in base64)", label, BYTES(size));
-    } else if (strchr(data, '\n')) {
-        terminal_print(terminal, "%s", label);
-        show_quoted(terminal, "            ", data, STATE_LINES);
-    } else {
-        terminal_print(terminal, "%s%s", label, SAFE_LINE(data));
-    }
-}
 
 static void show_worker_title(const struct terminal *terminal, const json_t *worker, bool service,
                               usec_t now)
 {
     const char *state = field_text(worker, "state");
     usec_t since = field_usec(worker, "since_at"), restart_at = field_usec(worker, "restart_at");
+    struct joined text = JOINED_NULL;
 
-    terminal_print(
-        terminal, "%s%s" PLAIN " " BOLD "%s" PLAIN ": %s%s" PLAIN "%s%s%s%s%s",
-        show_state_color(state), show_state_dot(state), SAFE(field_text(worker, "name")),
-        show_state_color(state), SAFE(pool_state_name(state, service)), since > 0 ? " for " : "",
-        since > 0 ? SPAN(usec_sub(now, since)) : "", restart_at > 0 ? ", restarts in " BOLD : "",
-        restart_at > 0 ? SPAN(usec_sub(restart_at, now)) : "", restart_at > 0 ? PLAIN : "");
+    joined_add(&text, "%s%s%s", STATE_AS(state, pool_state_name(state, service)),
+               since > 0 ? " for " : "", since > 0 ? SPAN(usec_sub(now, since)) : "");
+    if (restart_at > 0)
+        joined_add(&text, "restarts in " BOLD "%s" PLAIN, SPAN(usec_sub(restart_at, now)));
+    terminal_print(terminal, "%s " BOLD "%s" PLAIN ": %s", DOT(state),
+                   SAFE(field_text(worker, "name")), text.text);
 }
 
 /* ", 3 jobs done"; "" for a service. */
@@ -72,7 +54,7 @@ static void show_process(const struct terminal *terminal, const json_t *worker, 
         terminal_print(terminal, "   Process: none, generation %lld was the last, %s restart%s",
                        (long long)field_int(worker, "generation"), COUNT(restarts),
                        plural(restarts));
-    if (field_is(worker, "replacement", "spare"))
+    if (pool_is_spare(worker))
         terminal_print(terminal, "     Spare: it stands by for the worker in the pool");
     else if (field_has(worker, "replacement"))
         terminal_print(terminal, "  Replaced: this is the %s of the worker in the pool",

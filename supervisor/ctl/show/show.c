@@ -6,6 +6,9 @@
 #include "supervisor/ctl/text/format.h"
 #include <string.h>
 
+/* How many lines of a payload are shown. */
+#define PAYLOAD_LINES 20
+
 struct look {
     const char *state;
     const char *color;
@@ -48,14 +51,19 @@ static const struct look *look_of(const char *state)
     return &plain;
 }
 
-const char *show_state_color(const char *state)
+char *show_dot(char buffer[SHOW_STATE_SIZE], const char *state)
 {
-    return look_of(state)->color;
+    snprintf(buffer, SHOW_STATE_SIZE, "%s%s" PLAIN, look_of(state)->color, look_of(state)->dot);
+    return buffer;
 }
 
-const char *show_state_dot(const char *state)
+char *show_state(char buffer[SHOW_STATE_SIZE], const char *state, const char *text)
 {
-    return look_of(state)->dot;
+    char safe[SHOW_STATE_SIZE - 2];
+
+    snprintf(buffer, SHOW_STATE_SIZE, "%s%s" PLAIN, look_of(state)->color,
+             format_safe(safe, sizeof(safe), text));
+    return buffer;
 }
 
 /* Returns the beginning of the last `limit` lines. */
@@ -88,6 +96,21 @@ void show_quoted(const struct terminal *terminal, const char *indent, const char
         free(line);
         text = *end == '\0' ? end : end + 1;
     }
+}
+
+void show_payload(const struct terminal *terminal, const char *label, const json_t *object,
+                  const char *name)
+{
+    bool text = field_is(json_object_get(object, name), "encoding", "utf8");
+    _cleanup_free_ char *data = NULL;
+    size_t size;
+
+    if (field_payload(object, name, &data, &size) < 0 || !data)
+        return;
+    terminal_print(terminal, "%s%s%s", label, BYTES(size),
+                   text ? "" : ", no text (--json shows it in base64)");
+    if (text)
+        show_quoted(terminal, "            ", data, PAYLOAD_LINES);
 }
 
 void show_restricted(const struct terminal *terminal, const char *label, const json_t *object)

@@ -31,13 +31,21 @@ void show_job(const struct terminal *terminal, const json_t *job, usec_t now);
 void show_jobs(const struct terminal *terminal, const json_t *jobs, usec_t now);
 void show_job_state(const struct terminal *terminal, const json_t *job, usec_t now);
 
-/* The mark for the colour of the state of a job, group or worker, and its dot. */
-const char *show_state_color(const char *state);
-const char *show_state_dot(const char *state);
+/* A dot, or a text about it, in the colour of the state of a job, group or worker. */
+#define SHOW_STATE_SIZE 64
+char *show_dot(char buffer[SHOW_STATE_SIZE], const char *state);
+char *show_state(char buffer[SHOW_STATE_SIZE], const char *state, const char *text);
+#define DOT(state)            show_dot((char[SHOW_STATE_SIZE]){0}, state)
+#define STATE_AS(state, text) show_state((char[SHOW_STATE_SIZE]){0}, state, text)
+#define STATE(state)          STATE_AS(state, state)
 
 /* Shows the last `limit` lines of a text from a worker, each after "│ ". */
 void show_quoted(const struct terminal *terminal, const char *indent, const char *text,
                  unsigned limit);
+
+/* Shows the Payload in the member `name`, if there is one. */
+void show_payload(const struct terminal *terminal, const char *label, const json_t *object,
+                  const char *name);
 
 #define SHOW_RESTRICTED "(restricted: not for this user, see ReadGroup= in troupe.conf(5))"
 

@@ -99,28 +99,39 @@ char *format_count(char *buffer, size_t size, uint64_t count)
     return buffer;
 }
 
-char *format_time(char *buffer, size_t size, usec_t at)
+/* All zero for a time that is out of range. */
+static struct tm local_time(usec_t at)
 {
     time_t seconds = (time_t)(at / USEC_PER_SEC);
-    struct tm local;
-    size_t used = 0;
+    struct tm local = {0};
 
-    if (localtime_r(&seconds, &local))
-        used = strftime(buffer, size, "%a %Y-%m-%d %H:%M:%S %Z", &local);
-    if (used == 0)
-        snprintf(buffer, size, "%" PRIu64, at);
+    (void)localtime_r(&seconds, &local);
+    return local;
+}
+
+char *format_time(char *buffer, size_t size, usec_t at)
+{
+    const struct tm local = local_time(at);
+
+    (void)strftime(buffer, size, "%a %Y-%m-%d %H:%M:%S %Z", &local);
     return buffer;
 }
 
 char *format_time_of_day(char *buffer, size_t size, usec_t at)
 {
-    time_t seconds = (time_t)(at / USEC_PER_SEC);
-    struct tm local;
-    size_t used = 0;
+    const struct tm local = local_time(at);
+    size_t used = strftime(buffer, size, "%b %d %H:%M:%S", &local);
 
-    if (localtime_r(&seconds, &local))
-        used = strftime(buffer, size, "%b %d %H:%M:%S", &local);
     snprintf(buffer + used, size - used, ".%03u", (unsigned)(at % USEC_PER_SEC / USEC_PER_MSEC));
+    return buffer;
+}
+
+char *format_clock(char *buffer, size_t size, usec_t now, usec_t at)
+{
+    const struct tm local = local_time(at), today = local_time(now);
+    bool same_day = local.tm_year == today.tm_year && local.tm_yday == today.tm_yday;
+
+    (void)strftime(buffer, size, same_day ? "%H:%M" : "%Y-%m-%d %H:%M", &local);
     return buffer;
 }
 

@@ -28,13 +28,17 @@ char *format_bytes(char *buffer, size_t size, uint64_t bytes);
 char *format_count(char *buffer, size_t size, uint64_t count);
 #define COUNT(count) format_count((char[FORMAT_SIZE]){0}, FORMAT_SIZE, count)
 
-/* "Sat 2026-11-21 04:12:33.123456 UTC", local time. `at`: since 1970. */
+/* Local time; `at` is since 1970. "Sat 2026-11-21 04:12:33 UTC". */
 char *format_time(char *buffer, size_t size, usec_t at);
 #define TIME(at) format_time((char[FORMAT_SIZE]){0}, FORMAT_SIZE, at)
 
-/* The time of day alone, with milliseconds. */
+/* "Nov 21 04:12:33.123". */
 char *format_time_of_day(char *buffer, size_t size, usec_t at);
 #define TIME_OF_DAY(at) format_time_of_day((char[FORMAT_SIZE]){0}, FORMAT_SIZE, at)
+
+/* "04:12"; with the date if that is not the day of `now`. */
+char *format_clock(char *buffer, size_t size, usec_t now, usec_t at);
+#define CLOCK(now, at) format_clock((char[FORMAT_SIZE]){0}, FORMAT_SIZE, now, at)
 
 /*
  * Makes untrusted text safe for a terminal: control characters and invalid UTF-8 are escaped as

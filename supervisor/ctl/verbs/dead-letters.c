@@ -15,9 +15,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* How many lines of a payload are shown. */
-#define PAYLOAD_LINES 20
-
 static bool has_filter(const struct options *options)
 {
     return options->from || options->to || options->type || options->reason || options->job ||
@@ -108,25 +105,18 @@ static void show_field(const struct terminal *terminal, const json_t *letter, co
         terminal_print(terminal, "%10s: %s", label, SAFE_LINE(field_text(letter, name)));
 }
 
-static void show_payload(const struct terminal *terminal, const json_t *letter)
+static void show_content(const struct terminal *terminal, const json_t *letter)
 {
-    _cleanup_free_ char *data = NULL;
     const uint64_t bytes = field_count(letter, "payload_bytes");
-    size_t size;
 
     if (field_true(letter, "restricted"))
         show_restricted(terminal, "   Payload: ", letter);
     else if (field_true(letter, "payload_dropped"))
         terminal_print(terminal, "   Payload: %s, not kept for want of room", BYTES(bytes));
-    else if (field_payload(letter, "payload", &data, &size) < 0 || !data)
+    else if (!field_has(letter, "payload"))
         terminal_print(terminal, "   Payload: %s, too large to be shown", BYTES(bytes));
-    else if (!field_is(json_object_get(letter, "payload"), "encoding", "utf8"))
-        terminal_print(terminal, "   Payload: %s, no text (--json shows it in base64)",
-                       BYTES(bytes));
-    else {
-        terminal_print(terminal, "   Payload: %s", BYTES(bytes));
-        show_quoted(terminal, "            ", data, PAYLOAD_LINES);
-    }
+    else
+        show_payload(terminal, "   Payload: ", letter, "payload");
 }
 
 /* Handlers fail with a negative errno; the code of a job can be any number. */
@@ -159,7 +149,7 @@ static void show_letter(const struct invocation *invocation, const json_t *reply
     show_field(terminal, letter, "Key", "key");
     if (field_has(letter, "attempts"))
         terminal_print(terminal, "  Attempts: %" PRId64, field_int(letter, "attempts"));
-    show_payload(terminal, letter);
+    show_content(terminal, letter);
     for (size_t i = 0; i < json_array_size(deaths); i++) {
         putchar('\n');
         show_death(terminal, json_array_get(deaths, i), now);

@@ -7,17 +7,13 @@
 #include "supervisor/ctl/call/parts.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/cells.h"
+#include "supervisor/ctl/show/pool.h"
 #include "supervisor/ctl/show/show-why.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
-
-static bool worker_is_up(const json_t *worker)
-{
-    return field_is(worker, "state", "idle") || field_is(worker, "state", "busy");
-}
 
 static bool group_is_up(const json_t *group)
 {
@@ -56,10 +52,9 @@ static void show_supervisor(const struct invocation *invocation, const json_t *i
     const char *state = field_text(info, "state");
 
     terminal_print(&invocation->out,
-                   "%s%s" PLAIN " " BOLD "trouped" PLAIN " %s: %s%s" PLAIN
-                   ", up %s, pid %lld, %s group%s, %s worker%s, %s job%s, %s client%s",
-                   show_state_color(state), show_state_dot(state),
-                   SAFE(field_text(info, "version")), show_state_color(state), SAFE(state),
+                   "%s " BOLD "trouped" PLAIN
+                   " %s: %s, up %s, pid %lld, %s group%s, %s worker%s, %s job%s, %s client%s",
+                   DOT(state), SAFE(field_text(info, "version")), STATE(state),
                    SPAN(usec_sub(now, field_usec(info, "started_at"))),
                    (long long)field_int(info, "pid"), COUNT(groups), plural(groups), COUNT(workers),
                    plural(workers), COUNT(jobs), plural(jobs), COUNT(clients), plural(clients));
@@ -69,17 +64,15 @@ static void show_supervisor(const struct invocation *invocation, const json_t *i
 static void show_troubles(const struct terminal *terminal, const json_t *groups)
 {
     size_t counts[ELEMENTS(troubles) + 1] = {0};
-    char text[128] = "";
-    size_t used = 0;
+    struct joined text = JOINED_NULL;
 
     for (size_t i = 0; i < json_array_size(groups); i++)
         counts[rank(json_array_get(groups, i))]++;
     for (size_t i = 0; i < ELEMENTS(troubles); i++)
         if (counts[i] > 0)
-            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%zu %s",
-                                     used > 0 ? ", " : "", counts[i], troubles[i]);
-    if (used > 0)
-        terminal_print(terminal, "  Trouble: " RED "%s" PLAIN, text);
+            joined_add(&text, "%zu %s", counts[i], troubles[i]);
+    if (*text.text)
+        terminal_print(terminal, "  Trouble: " RED "%s" PLAIN, text.text);
 }
 
 static void show_ranked(const struct invocation *invocation, const json_t *groups, size_t wanted)
@@ -142,7 +135,7 @@ static bool show_one_worker(const struct invocation *invocation, const json_t *g
         if (!invocation->options.json)
             show_worker(&invocation->out, group, worker, clock_realtime());
         if (!field_has(worker, "replacement"))
-            up = worker_is_up(worker);
+            up = pool_is_up(worker);
     }
     return up;
 }

@@ -2,6 +2,7 @@
 #include "supervisor/ctl/verbs/still.h"
 
 #include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/show/pool.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
@@ -13,16 +14,6 @@ struct tally {
     uint64_t n_hands; /* of these: with a job in hand */
 };
 
-static bool is_up(const json_t *worker)
-{
-    return field_is(worker, "state", "idle") || field_is(worker, "state", "busy");
-}
-
-static bool is_down(const json_t *worker)
-{
-    return field_is(worker, "state", "stopped") || field_is(worker, "state", "failed");
-}
-
 static void count_workers(const json_t *owner, bool ends, struct tally *tally)
 {
     const json_t *workers = json_object_get(owner, "workers");
@@ -31,7 +22,7 @@ static void count_workers(const json_t *owner, bool ends, struct tally *tally)
         const json_t *worker = json_array_get(workers, i);
 
         tally->n++;
-        if (ends ? is_down(worker) : is_up(worker))
+        if (ends ? pool_is_down(worker) : pool_is_up(worker))
             continue;
         tally->n_late++;
         tally->n_hands += field_has(worker, "job");
