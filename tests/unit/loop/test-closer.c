@@ -7,7 +7,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+
+#define PAGE 4096
 
 /* A TCP socket that waits an hour when it is closed; the other end is left to the caller. */
 static int lingering_socket(int *ret_peer)
@@ -111,6 +114,54 @@ START_TEST(the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go)
 }
 END_TEST
 
+static bool is_mapped(void *start)
+{
+    return msync(start, PAGE, MS_ASYNC) == 0;
+}
+
+static void *page;
+static unsigned n_runs;
+
+/* Unmaps the page in one turn, and stops in the next; deferred work runs twice in a turn. */
+static void unmap_then_stop(struct loop_deferred *deferred)
+{
+    if (n_runs++ == 0)
+        loop_unmap(loop, page, PAGE);
+    ck_assert(is_mapped(page) == (n_runs <= 2));
+    if (n_runs <= 2)
+        loop_defer(loop, deferred);
+    else
+        loop_stop(loop);
+}
+
+static void *map_page(void)
+{
+    void *start = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    ck_assert_ptr_ne(start, MAP_FAILED);
+    return start;
+}
+
+START_TEST(the_loop_unmaps_at_the_end_of_the_turn)
+{
+    const struct loop_options options = {0};
+    struct loop_deferred deferred;
+    const char *reason;
+    void *last = map_page();
+
+    page = map_page();
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    loop_unmap(loop, NULL, PAGE);
+    loop_deferred_init(&deferred, unmap_then_stop);
+    loop_defer(loop, &deferred);
+    ck_assert_int_eq(loop_run(loop), 0);
+    loop_unmap(loop, last, PAGE);
+    ck_assert(is_mapped(last));
+    loop_free(loop);
+    ck_assert(!is_mapped(last));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("closer");
@@ -121,6 +172,7 @@ int main(void)
     tcase_add_test(tcase, before_the_thread_runs_it_closes_at_once);
     tcase_add_test(tcase, a_close_that_waits_keeps_nobody_and_none_that_follows);
     tcase_add_test(tcase, the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go);
+    tcase_add_test(tcase, the_loop_unmaps_at_the_end_of_the_turn);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
