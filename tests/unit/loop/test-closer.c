@@ -159,6 +159,7 @@ START_TEST(the_loop_unmaps_at_the_end_of_the_turn)
     ck_assert(is_mapped(last));
     loop_free(loop);
     ck_assert(!is_mapped(last));
+    ck_assert_int_ge(fcntl(0, F_GETFD), 0); /* NULL is no descriptor */
 }
 END_TEST
 
