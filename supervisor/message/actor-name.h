@@ -17,6 +17,8 @@ struct message_context;
 /* What a registered name may begin with. */
 #define ACTOR_NAME_FIRST "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 #define ACTOR_NAMES_MAX  1024u /* of one actor */
+#define ACTOR_NAME_RULE                                                                            \
+    "1 to 255 characters of A-Z a-z 0-9 . _ : -, the first one a letter or a digit"
 
 struct actor_name {
     struct list link; /* in its actor's list */
@@ -27,7 +29,7 @@ struct actor_name {
 enum {
     _ACTOR_E_SUCCESS,
     ACTOR_E_EXISTS,   /* a group, an exchange or another actor has that name */
-    ACTOR_E_BAD_NAME, /* not 1 to 255 characters of [A-Za-z0-9._:-], the first a letter or digit */
+    ACTOR_E_BAD_NAME, /* breaks ACTOR_NAME_RULE */
     ACTOR_E_TOO_MANY,
 };
 

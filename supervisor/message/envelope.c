@@ -79,6 +79,20 @@ struct envelope *envelope_free(struct envelope *envelope)
     return NULL;
 }
 
+struct protocol_message envelope_message(const struct envelope *envelope)
+{
+    return (struct protocol_message){
+        .id = envelope->id,
+        .sender = envelope->sender,
+        .ask = envelope->ask,
+        .timer = envelope->timer,
+        .sent_at = envelope->sent_at,
+        .flags = envelope->flags,
+        .attempt = envelope->attempt,
+        .content.topic = envelope->topic,
+    };
+}
+
 /* A descriptor is dearer than its bytes: there are few of them, and workers need some to start. */
 #define ENVELOPE_BLOB_COST (UINT64_C(64) << 10)
 

@@ -55,7 +55,10 @@ struct envelope *envelope_new_like(struct envelope *envelope, const struct topic
 struct envelope *
 envelope_free(struct envelope *envelope); /* in no list; NULL allowed; returns NULL */
 
+/* The fields of its MESSAGE record but the payload; the topic is borrowed. */
+struct protocol_message envelope_message(const struct envelope *envelope);
+
 /* What it counts towards MailboxMemoryMax=, bytes; a blob counts 64 KiB more for its descriptor. */
 uint64_t envelope_bytes(const struct envelope *envelope);
-/* What a message with this content will count at most. */
+/* The most that a message with this content will count. */
 uint64_t envelope_bytes_of(const struct protocol_content *content);

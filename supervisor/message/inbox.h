@@ -19,6 +19,7 @@ struct inbox {
     uint32_t settled;              /* cursor behind the last message that was reported on */
     uint32_t recent[INBOX_RECENT]; /* cursors of the last messages taken: the flight recorder */
     uint32_t n_recent;             /* ever */
+    uint32_t n_cancelled;          /* timers, by the request that is being handled */
     bool full;                     /* delivery_on_space() will come */
     bool held_up; /* its outbox is not read until the worker has read the answers that wait */
     bool owed;    /* an answer finds no room in it, so messages must not take the room */

@@ -9,7 +9,6 @@ void message_context_init(struct message_context *context)
     *context = (struct message_context){0};
     list_init(&context->routed);
     ask_table_init(&context->asks);
-    schedule_table_init(&context->schedules);
     dead_letters_init(&context->dead_letters, 0, 0);
 }
 

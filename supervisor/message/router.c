@@ -12,10 +12,10 @@ int router_send(struct actor *to, struct envelope *envelope)
     int r;
 
     to = actor_self(to);
-    if (to->log & ACTOR_LOG_ENQUEUED)
-        message_log(to, ACTOR_LOG_ENQUEUED,
-                    &(struct message_log_entry){
-                        .id = envelope->id, .sender = envelope->sender, .topic = &envelope->topic});
+    if (to->log & ACTOR_LOG_ENQUEUED) {
+        const struct protocol_message message = envelope_message(envelope);
+        message_log(to, ACTOR_LOG_ENQUEUED, &message, NULL);
+    }
     r = to->class->deliver(to, envelope);
     to->counters.accepted += r == 0;
     return r;

@@ -99,9 +99,7 @@ static void answer_created(struct request *request, const char *name, int r,
         request_fail_string(request, "NameExists", "name", name);
         break;
     case ACTOR_E_BAD_NAME:
-        control_refuse_option(request, "name",
-                              "1 to 255 characters of A-Z a-z 0-9 . _ : -, the first one a letter "
-                              "or a digit");
+        control_refuse_option(request, "name", ACTOR_NAME_RULE);
         break;
     case ACTOR_E_TOO_MANY:
         request_fail_string(request, "TooMany", "what", "exchanges");

@@ -93,7 +93,8 @@ static bool cancel_part(struct request_parts *parts)
     unsigned n = 0;
 
     if (actor)
-        n = schedule_cancel_some(actor, all->type, (uint32_t)strlen(all->type), CANCELLED_PER_PART);
+        n = schedule_cancel_type(actor, all->type, (uint32_t)strlen(all->type), NULL,
+                                 CANCELLED_PER_PART);
     all->n += n;
     return n < CANCELLED_PER_PART || all->n >= all->max;
 }
@@ -187,14 +188,14 @@ static void report_schedule(struct reply *reply, const struct schedule *schedule
 
 static bool step_timers(struct control_list *list)
 {
-    const struct schedule_table *table = &list->parts.request->context->messages->schedules;
+    const struct handle_table *table = &list->parts.request->context->messages->schedules.handles;
     const uint64_t to = list_entry(list, struct timers, list)->to;
     const struct schedule *schedule;
 
     if (list->cursor >= table->n_entries)
         return false;
-    schedule = table->entries[list->cursor++];
-    if (schedule->id != 0 && (to == 0 || schedule->to->reference == to))
+    schedule = table->entries[list->cursor++].object;
+    if (schedule && (to == 0 || schedule->to->reference == to))
         report_schedule(control_list_item(list), schedule);
     return true;
 }

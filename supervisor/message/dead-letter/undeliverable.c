@@ -3,6 +3,7 @@
 
 #include "shared/base/log.h"
 #include "supervisor/event/event.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/message-log.h"
@@ -65,12 +66,10 @@ void undeliverable_end(struct message_context *context, struct envelope *envelop
     const char *name = recipient ? recipient->name : actor_name_of(&context->actors, envelope->to);
     const uint64_t ask = envelope->kind == PROTOCOL_MESSAGE ? envelope->ask : 0;
 
-    if (recipient && (recipient->log & ACTOR_LOG_UNHANDLED))
-        message_log(recipient, ACTOR_LOG_UNHANDLED,
-                    &(struct message_log_entry){.id = envelope->id,
-                                                .sender = envelope->sender,
-                                                .topic = &envelope->topic,
-                                                .text = text_of(why)});
+    const struct protocol_message message = envelope_message(envelope);
+
+    if (recipient)
+        message_log(recipient, ACTOR_LOG_UNHANDLED, &message, text_of(why));
     announce(context, envelope, name, why);
     keep(context, envelope, recipient, name, why);
     envelope_free(envelope);
@@ -91,4 +90,10 @@ int undeliverable_refuse(const struct actor *to, struct envelope *envelope,
 {
     undeliverable_end(to->context, envelope, to, why);
     return result;
+}
+
+void undeliverable_lose(struct actor *actor, uint64_t ask)
+{
+    actor_log(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
+    ask_envelope_died(actor->context, ask, ENOMEM, "out of memory");
 }

@@ -27,6 +27,8 @@ void undeliverable_end(struct message_context *context, struct envelope *envelop
 /* The same for a message to `to`, which refuses it. Returns `result`, for the sender. */
 int undeliverable_refuse(const struct actor *to, struct envelope *envelope,
                          const struct undeliverable *why, int result);
+/* A message is lost for want of memory: logs it, and fails its ask. */
+void undeliverable_lose(struct actor *actor, uint64_t ask);
 /* The same for a message to an actor that does not exist any more. */
 void undeliverable_end_gone(struct message_context *context, struct envelope *envelope,
                             uint64_t to);

@@ -17,17 +17,9 @@ static uint32_t content_room(const struct envelope *envelope, uint32_t inline_si
 static int put_message(void *body, uint32_t room, const struct envelope *envelope,
                        const struct payload_wire *wire)
 {
-    const struct protocol_message message = {
-        .id = envelope->id,
-        .sender = envelope->sender,
-        .ask = envelope->ask,
-        .timer = envelope->timer,
-        .sent_at = envelope->sent_at,
-        .flags = envelope->flags,
-        .attempt = envelope->attempt,
-        .content = {.topic = envelope->topic, .payload = *wire},
-    };
+    struct protocol_message message = envelope_message(envelope);
 
+    message.content.payload = *wire;
     return protocol_put_message(body, room, &message);
 }
 

@@ -4,7 +4,6 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/event/death.h"
-#include "supervisor/message/actor-log.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/delivery/delivery-private.h"
 #include "supervisor/message/message-context.h"
@@ -55,13 +54,6 @@ static struct envelope *envelope_of(struct actor *actor, const struct protocol_m
     return envelope;
 }
 
-/* There is no memory to make it a message. */
-static void lose(struct actor *actor, const struct protocol_message *message)
-{
-    actor_log(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
-    ask_envelope_died(actor->context, message->ask, ENOMEM, "out of memory");
-}
-
 /* ---- what a worker says about its messages ---- */
 
 /* There is more room afterwards: whoever waits for that goes on, also what is for the pool. */
@@ -95,7 +87,7 @@ int delivery_claim(struct actor *actor, uint64_t id, struct envelope **ret)
         actor->inbox.settled = at;
         *ret = envelope_of(actor, &message, at);
         if (!*ret)
-            lose(actor, &message);
+            undeliverable_lose(actor, message.ask);
         return *ret ? 0 : -ENOMEM;
     }
     return -EBADMSG;
@@ -221,7 +213,7 @@ static void collect_ring(struct actor *actor, struct list *back, struct death *d
             continue;
         envelope = envelope_of(actor, &message, at);
         if (!envelope) {
-            lose(actor, &message);
+            undeliverable_lose(actor, message.ask);
             continue;
         }
         if (taken == at)

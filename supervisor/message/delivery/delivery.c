@@ -65,12 +65,10 @@ int delivery_send(struct actor *actor, struct envelope *envelope)
         actor->inbox.full = true;
     if (r != 0)
         return r;
-    if (envelope->kind == PROTOCOL_MESSAGE)
-        delivery_note_sent(actor, &(struct protocol_message){.id = envelope->id,
-                                                             .sender = envelope->sender,
-                                                             .ask = envelope->ask,
-                                                             .flags = envelope->flags,
-                                                             .content.topic = envelope->topic});
+    if (envelope->kind == PROTOCOL_MESSAGE) {
+        const struct protocol_message message = envelope_message(envelope);
+        delivery_note_sent(actor, &message);
+    }
     if (wire.form == PAYLOAD_INLINE || envelope->kind != PROTOCOL_MESSAGE) {
         envelope_free(envelope);
         return 0;
@@ -97,10 +95,7 @@ void delivery_note_sent(struct actor *actor, const struct protocol_message *mess
         delivery_review_in_pool(actor);
     }
     if (actor->log != 0)
-        message_log(actor, ACTOR_LOG_DISPATCHED,
-                    &(struct message_log_entry){.id = message->id,
-                                                .sender = message->sender,
-                                                .topic = &message->content.topic});
+        message_log(actor, ACTOR_LOG_DISPATCHED, message, NULL);
 }
 
 /* ---- feeding ---- */

@@ -53,10 +53,7 @@ void fast_path_end_message(struct fast_path *fast_path, struct protocol_message 
     endpoint_commit(to->inbox.endpoint, PROTOCOL_MESSAGE, fast_path->head + fast_path->size);
     (message->flags & PROTOCOL_MESSAGE_POOL ? to->pool : to)->counters.accepted++;
     if (to->log != 0)
-        message_log(to, ACTOR_LOG_ENQUEUED,
-                    &(struct message_log_entry){.id = message->id,
-                                                .sender = message->sender,
-                                                .topic = &message->content.topic});
+        message_log(to, ACTOR_LOG_ENQUEUED, message, NULL);
     delivery_note_sent(to, message);
 }
 

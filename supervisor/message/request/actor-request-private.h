@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "shared/protocol/protocol-requests.h"
 #include "supervisor/message/request/actor-request.h"
+#include <limits.h>
 
 /* ---- actor-request.c ---- */
 
 /*
- * A message out of a record's content, whose payload is fetched: 0, -ENOMEM or -EMFILE (it is lost,
- * which the log says), or -EBADMSG and the like for what makes no sense.
+ * Makes a message of a record's content and fetches its payload. Returns 0, -ENOMEM or -EMFILE (the
+ * message is lost and logged), or another -errno for a violation.
  */
 int actor_request_take_envelope(struct actor *from, uint16_t kind,
                                 const struct protocol_content *content, struct envelope **ret);
+
+/* Returns 0 for -ENOMEM and -EMFILE, which are not the sender's fault, else `r`. */
+int actor_request_forgive(int r);
 
 /* ---- actor-request-verdict.c ---- */
 
@@ -23,17 +28,45 @@ int actor_request_on_stash(struct actor *actor, const struct ring_record *record
 /* As actor_request_on_record(). */
 int actor_request_on_request(struct actor *actor, const struct ring_record *record);
 
+/* A request in the supervisor's own memory; its names are terminated. */
+struct actor_request {
+    uint16_t kind;
+    union {
+        uint64_t cookie; /* every request begins with it */
+        struct protocol_named named;
+        struct protocol_by_reference by_reference;
+        struct protocol_timer timer; /* its content is still in the ring */
+        struct protocol_timer_cancel timer_cancel;
+        struct protocol_subscription subscription;
+        struct protocol_exchange exchange;
+    };
+};
+
 /*
- * As whom an actor changes what may belong to others. NULL = it may change everything: a client
- * that is permitted to change something at all.
+ * What a request is answered with: `value`, or the refusal `error` (errno) with `reason`. -ENOMEM
+ * and -EMFILE are refusals in their own words; another negative `error` is a violation.
  */
+struct actor_answer {
+    int error;
+    const char *reason;
+    uint64_t value;
+};
+#define ANSWER_VALUE(v)     ((struct actor_answer){.value = (v)})
+#define ANSWER_ERROR(r)     ((struct actor_answer){.error = (r)})
+#define ANSWER_REFUSE(e, r) ((struct actor_answer){.error = (e), .reason = (r)})
+#define ANSWER_LATER        INT_MAX /* `error`: the request is read again, after actor_wake() */
+
+/* The actor whose rights count; NULL = it may change everything, as a client may. */
 struct actor *actor_request_owner(struct actor *actor);
 
-/* REFUSED with the sentence for what a name was not taken for: an ACTOR_E_* or -errno. */
-int actor_request_refuse_name(struct actor *actor, uint64_t cookie, int r);
+/* The answer to ACTOR_E_* or -errno. */
+struct actor_answer actor_request_refuse_name(int r);
 
-/* ---- actor-request-exchange.c: as struct endpoint_handler's record() ---- */
+/* ---- actor-request-exchange.c ---- */
 
-int actor_request_on_subscription(struct actor *actor, const struct ring_record *record);
-int actor_request_on_exchange(struct actor *actor, const struct ring_record *record);
-int actor_request_on_exchange_delete(struct actor *actor, const struct ring_record *record);
+struct actor_answer actor_request_on_subscription(struct actor *actor,
+                                                  const struct actor_request *request);
+struct actor_answer actor_request_on_exchange(struct actor *actor,
+                                              const struct actor_request *request);
+struct actor_answer actor_request_on_exchange_delete(struct actor *actor,
+                                                     const struct actor_request *request);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Requests about names, monitors, timers and pauses, which are answered at once. */
+/* Requests that are answered at once: about names, monitors, timers and pauses. */
 
-#include "shared/protocol/protocol-requests.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/channel/answer.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-name.h"
@@ -14,131 +14,73 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- names ---- */
-
-/* Copied out of the record, as a string; what has NUL bytes in it names nobody. */
-static int take_name(const struct ring_record *record, struct protocol_named *named, char *name)
-{
-    int r = protocol_get_named(record->body, record->size, named);
-
-    if (r < 0)
-        return r;
-    memcpy(name, named->name, named->name_size);
-    name[named->name_size] = '\0';
-    return 0;
-}
-
-static int on_find(struct actor *actor, const struct ring_record *record)
-{
-    char name[PROTOCOL_ACTOR_NAME_MAX + 1];
-    struct actor *to = actor_self(actor); /* found by an empty name */
-    struct protocol_named named;
-    int r;
-
-    r = take_name(record, &named, name);
-    if (r < 0)
-        return r;
-    if (*name != '\0')
-        to = actor_by_address(actor->context, name);
-    if (!to)
-        return answer_refuse(actor->inbox.endpoint, named.cookie, ENOENT,
-                             "no such group, exchange or name");
-    return answer_found(actor->inbox.endpoint,
-                        &(struct protocol_found){.cookie = named.cookie, .group = to->reference});
-}
-
 struct actor *actor_request_owner(struct actor *actor)
 {
     return actor_is(actor, ACTOR_CLIENT) ? NULL : actor_self(actor);
 }
 
-int actor_request_refuse_name(struct actor *actor, uint64_t cookie, int r)
+/* ---- names ---- */
+
+static struct actor_answer on_find(struct actor *actor, const struct actor_request *request)
 {
-    switch (r) {
-    case ACTOR_E_EXISTS:
-        return answer_refuse(actor->inbox.endpoint, cookie, EEXIST,
-                             "a group, an exchange or an actor has that name");
-    case ACTOR_E_BAD_NAME:
-        return answer_refuse(
-            actor->inbox.endpoint, cookie, EINVAL,
-            "malformed name: 1 to 255 characters of A-Z a-z 0-9 . _ : -, the first a "
-            "letter or digit");
-    case ACTOR_E_TOO_MANY:
-        return answer_refuse(actor->inbox.endpoint, cookie, EBUSY, "too many names, or exchanges");
-    default:
-        return answer_errno(actor->inbox.endpoint, cookie, r);
-    }
+    const struct actor *to = request->named.name[0] == '\0'
+                                 ? actor_self(actor)
+                                 : actor_by_address(actor->context, request->named.name);
+
+    return to ? ANSWER_VALUE(to->reference)
+              : ANSWER_REFUSE(ENOENT, "no such group, exchange or name");
 }
 
-static int on_register(struct actor *actor, const struct ring_record *record)
+struct actor_answer actor_request_refuse_name(int r)
 {
-    char name[PROTOCOL_ACTOR_NAME_MAX + 1];
-    struct protocol_named named;
-    int r;
+    static const struct actor_answer REFUSALS[] = {
+        [ACTOR_E_EXISTS] = {EEXIST, "a group, an exchange or an actor has that name", 0},
+        [ACTOR_E_BAD_NAME] = {EINVAL, "malformed name: " ACTOR_NAME_RULE, 0},
+        [ACTOR_E_TOO_MANY] = {EBUSY, "too many names, or exchanges", 0},
+    };
 
-    r = take_name(record, &named, name);
-    if (r < 0)
-        return r;
-    r = actor_register(actor_self(actor), name);
-    return r == 0 ? answer_value(actor->inbox.endpoint, named.cookie, 1)
-                  : actor_request_refuse_name(actor, named.cookie, r);
+    return r < 0 ? ANSWER_ERROR(r) : REFUSALS[r];
 }
 
-static int on_deregister(struct actor *actor, const struct ring_record *record)
+static struct actor_answer on_register(struct actor *actor, const struct actor_request *request)
 {
-    char name[PROTOCOL_ACTOR_NAME_MAX + 1];
-    struct protocol_named named;
-    bool valid, had;
-    int r;
+    int r = actor_register(actor_self(actor), request->named.name);
 
-    r = take_name(record, &named, name);
-    if (r < 0)
-        return r;
-    valid = actor_name_valid(name, named.name_size);
-    had = valid && actor_deregister(actor_self(actor), name);
+    return r == 0 ? ANSWER_VALUE(1) : actor_request_refuse_name(r);
+}
+
+static struct actor_answer on_deregister(struct actor *actor, const struct actor_request *request)
+{
+    const bool valid = actor_name_valid(request->named.name, request->named.name_size);
+    const bool had = valid && actor_deregister(actor_self(actor), request->named.name);
+
     if (!had)
-        actor_log(actor, LOG_LEVEL_WARNING, "deregisters a name that it has not: %s",
-                  valid ? name : "(malformed)");
-    return answer_value(actor->inbox.endpoint, named.cookie, had);
+        actor_log(actor, LOG_LEVEL_WARNING, "deregisters a name that it does not have: %s",
+                  valid ? request->named.name : "(malformed)");
+    return ANSWER_VALUE(had);
 }
 
-/* ---- watches ---- */
+/* ---- monitors ---- */
 
-static int on_monitor(struct actor *actor, const struct ring_record *record)
+static struct actor_answer on_monitor(struct actor *actor, const struct actor_request *request)
 {
-    struct protocol_by_reference by;
-    int r;
+    int r = monitor_add(actor, request->by_reference.reference);
 
-    r = protocol_get_by_reference(record->body, record->size, &by);
-    if (r < 0)
-        return r;
-    r = monitor_add(actor, by.reference);
-    if (r < 0)
-        return answer_errno(actor->inbox.endpoint, by.cookie, r);
-    if (r != 0)
-        return answer_refuse(actor->inbox.endpoint, by.cookie, EBUSY, "too many watches");
-    return answer_value(actor->inbox.endpoint, by.cookie, 0);
+    return r == MONITOR_E_TOO_MANY ? ANSWER_REFUSE(EBUSY, "too many monitors") : ANSWER_ERROR(r);
 }
 
-static int on_unmonitor(struct actor *actor, const struct ring_record *record)
+static struct actor_answer on_unmonitor(struct actor *actor, const struct actor_request *request)
 {
-    struct protocol_by_reference by;
-    int r;
-
-    r = protocol_get_by_reference(record->body, record->size, &by);
-    if (r < 0)
-        return r;
-    return answer_value(actor->inbox.endpoint, by.cookie, monitor_remove(actor, by.reference));
+    return ANSWER_VALUE(monitor_remove(actor, request->by_reference.reference));
 }
 
 /* ---- timers ---- */
 
-static int set_timer(struct actor *actor, const struct protocol_timer *timer,
-                     struct envelope *envelope)
+static struct actor_answer set_timer(struct actor *actor, const struct protocol_timer *timer,
+                                     struct envelope *envelope)
 {
-    struct message_context *context = actor->context;
     const struct schedule_options options = {
-        .to = actor_get(&context->actors, timer->to),
+        .to = actor_get(&actor->context->actors, timer->to),
         .sender = actor_self(actor)->reference,
         .at = timer->at,
         .period = timer->period,
@@ -146,65 +88,61 @@ static int set_timer(struct actor *actor, const struct protocol_timer *timer,
         .topic = &envelope->topic,
         .payload = &envelope->payload,
     };
-    uint64_t id;
-    int r;
+    struct actor_answer answer = {0};
 
     if (!options.to)
-        return answer_refuse(actor->inbox.endpoint, timer->cookie, ENOENT, "its recipient is gone");
+        return ANSWER_REFUSE(ENOENT, "its recipient is gone");
     if (timer->period > 0 && timer->period < SCHEDULE_PERIOD_MIN)
-        return answer_refuse(actor->inbox.endpoint, timer->cookie, EINVAL,
-                             "period: 0, or 1ms and more");
-    r = schedule_add(context, &options, &id);
-    if (r < 0)
-        return answer_errno(actor->inbox.endpoint, timer->cookie, r);
-    if (r == SCHEDULE_E_SHARE)
-        return answer_refuse(actor->inbox.endpoint, timer->cookie, EBUSY,
-                             "too many timers of its own: at most 100000, with 64 MiB to tell");
-    if (r != 0)
-        return answer_refuse(actor->inbox.endpoint, timer->cookie, EBUSY,
-                             "too many timers: at most 1000000 of all, with 512 MiB to tell");
-    return answer_value(actor->inbox.endpoint, timer->cookie, id);
+        return ANSWER_REFUSE(EINVAL, "period: 0, or 1ms and more");
+    answer.error = schedule_add(actor->context, &options, &answer.value);
+    if (answer.error == SCHEDULE_E_SHARE)
+        return ANSWER_REFUSE(EBUSY,
+                             "too many timers of its own: at most 100000, with 64 MiB of messages");
+    if (answer.error == SCHEDULE_E_TOO_MANY)
+        return ANSWER_REFUSE(EBUSY,
+                             "too many timers: at most 1000000 in all, with 512 MiB of messages");
+    return answer;
 }
 
-static int on_timer(struct actor *actor, const struct ring_record *record)
+static struct actor_answer on_timer(struct actor *actor, const struct actor_request *request)
 {
-    struct protocol_timer timer;
+    struct actor_answer answer = {0};
     struct envelope *envelope;
-    int r;
 
-    r = protocol_get_timer(record->body, record->size, &timer);
-    if (r < 0)
-        return r;
-    r = actor_request_take_envelope(actor, PROTOCOL_MESSAGE, &timer.content, &envelope);
-    if (r == -ENOMEM || r == -EMFILE)
-        return answer_errno(actor->inbox.endpoint, timer.cookie, r);
-    if (r < 0)
-        return r;
-    r = set_timer(actor, &timer, envelope);
+    answer.error =
+        actor_request_take_envelope(actor, PROTOCOL_MESSAGE, &request->timer.content, &envelope);
+    if (answer.error < 0)
+        return answer;
+    answer = set_timer(actor, &request->timer, envelope);
     envelope_free(envelope);
-    return r;
+    return answer;
 }
 
-static int on_timer_cancel(struct actor *actor, const struct ring_record *record)
-{
-    struct protocol_timer_cancel cancel;
-    char type[TOPIC_TYPE_MAX];
-    const struct actor *by = actor_request_owner(actor);
-    struct actor *to;
-    unsigned n = 0;
-    int r;
+/* Timers that one request cancels per turn. */
+#define CANCELLED_PER_TURN 256u
 
-    r = protocol_get_timer_cancel(record->body, record->size, &cancel);
-    if (r < 0)
-        return r;
-    if (cancel.type_size > 0)
-        memcpy(type, cancel.type, cancel.type_size);
-    to = actor_get(&actor->context->actors, cancel.to);
-    if (cancel.timer != 0)
-        n = schedule_cancel(actor->context, cancel.timer, by);
-    else if (to)
-        n = schedule_cancel_type(to, type, cancel.type_size, by);
-    return answer_value(actor->inbox.endpoint, cancel.cookie, n);
+/* Cancels in parts: the request is read again in the next turn until no timer is left. */
+static struct actor_answer on_timer_cancel(struct actor *actor, const struct actor_request *request)
+{
+    const struct protocol_timer_cancel *cancel = &request->timer_cancel;
+    const struct actor *by = actor_request_owner(actor);
+    struct actor *to = actor_get(&actor->context->actors, cancel->to);
+    const unsigned max = actor->inbox.endpoint->draining ? UINT_MAX : CANCELLED_PER_TURN;
+    unsigned n = 0;
+
+    if (cancel->timer != 0)
+        return ANSWER_VALUE(schedule_cancel(actor->context, cancel->timer, by));
+    if (to)
+        n = schedule_cancel_type(to, cancel->type, cancel->type_size, by, max);
+    actor->inbox.n_cancelled += n;
+    if (n == max) {
+        actor->inbox.held_up = true;
+        actor_wake(actor);
+        return ANSWER_ERROR(ANSWER_LATER);
+    }
+    n = actor->inbox.n_cancelled;
+    actor->inbox.n_cancelled = 0;
+    return ANSWER_VALUE(n);
 }
 
 /* ---- pause ---- */
@@ -219,74 +157,116 @@ static bool may_pause(const struct actor *owner, const struct actor *actor)
     return actor_pool_of(actor) && actor_pool_of(actor) == actor_pool_of(owner);
 }
 
-static int on_pause(struct actor *actor, const struct ring_record *record)
+static struct actor_answer on_pause(struct actor *actor, const struct actor_request *request)
 {
-    struct protocol_by_reference by;
-    struct actor *which;
-    int r;
+    struct actor *which = actor_get(&actor->context->actors, request->by_reference.reference);
 
-    r = protocol_get_by_reference(record->body, record->size, &by);
-    if (r < 0)
-        return r;
-    which = actor_get(&actor->context->actors, by.reference);
     if (!which)
-        return answer_refuse(actor->inbox.endpoint, by.cookie, ENOENT, "no such actor");
+        return ANSWER_REFUSE(ENOENT, "no such actor");
     which = actor_self(which);
     if (!may_pause(actor_request_owner(actor), which))
-        return answer_refuse(actor->inbox.endpoint, by.cookie, EPERM,
-                             "it belongs neither to this cell nor to this worker");
-    if (record->kind == PROTOCOL_PAUSE)
+        return ANSWER_REFUSE(EPERM, "it belongs neither to this cell nor to this worker");
+    if (request->kind == PROTOCOL_PAUSE)
         delivery_pause(which);
     else
         delivery_resume(which);
-    return answer_value(actor->inbox.endpoint, by.cookie, 1);
+    return ANSWER_VALUE(1);
 }
 
-/* ---- all of them ---- */
+/* ---- reading requests ---- */
 
-static const struct {
+#define GET(record_name)                                                                           \
+    static int get_##record_name(const struct ring_record *record, struct actor_request *ret)      \
+    {                                                                                              \
+        return protocol_get_##record_name(record->body, record->size, &ret->record_name);          \
+    }
+
+GET(named)
+GET(by_reference)
+GET(timer)
+GET(timer_cancel)
+GET(subscription)
+GET(exchange)
+
+/* Names and topics, which fit in here beside numbers. */
+#define COPIED_MAX 512u
+
+static const struct request_kind {
     uint16_t kind;
-    bool changes;
-    int (*fn)(struct actor *actor, const struct ring_record *record);
-} REQUESTS[] = {
-    {PROTOCOL_FIND, false, on_find},
-    {PROTOCOL_MONITOR, false, on_monitor},
-    {PROTOCOL_UNMONITOR, false, on_unmonitor},
-    {PROTOCOL_TIMER, true, on_timer},
-    {PROTOCOL_TIMER_CANCEL, true, on_timer_cancel},
-    {PROTOCOL_SUBSCRIBE, true, actor_request_on_subscription},
-    {PROTOCOL_UNSUBSCRIBE, true, actor_request_on_subscription},
-    {PROTOCOL_REGISTER, true, on_register},
-    {PROTOCOL_DEREGISTER, true, on_deregister},
-    {PROTOCOL_EXCHANGE, true, actor_request_on_exchange},
-    {PROTOCOL_EXCHANGE_DELETE, true, actor_request_on_exchange_delete},
-    {PROTOCOL_PAUSE, true, on_pause},
-    {PROTOCOL_RESUME, true, on_pause},
+    bool changes; /* refused to a restricted client */
+    int (*get)(const struct ring_record *record, struct actor_request *ret);
+    struct actor_answer (*fn)(struct actor *actor, const struct actor_request *request);
+} KINDS[] = {
+    {PROTOCOL_FIND, false, get_named, on_find},
+    {PROTOCOL_MONITOR, false, get_by_reference, on_monitor},
+    {PROTOCOL_UNMONITOR, false, get_by_reference, on_unmonitor},
+    {PROTOCOL_TIMER, true, get_timer, on_timer},
+    {PROTOCOL_TIMER_CANCEL, true, get_timer_cancel, on_timer_cancel},
+    {PROTOCOL_SUBSCRIBE, true, get_subscription, actor_request_on_subscription},
+    {PROTOCOL_UNSUBSCRIBE, true, get_subscription, actor_request_on_subscription},
+    {PROTOCOL_REGISTER, true, get_named, on_register},
+    {PROTOCOL_DEREGISTER, true, get_named, on_deregister},
+    {PROTOCOL_EXCHANGE, true, get_exchange, actor_request_on_exchange},
+    {PROTOCOL_EXCHANGE_DELETE, true, get_by_reference, actor_request_on_exchange_delete},
+    {PROTOCOL_PAUSE, true, get_by_reference, on_pause},
+    {PROTOCOL_RESUME, true, get_by_reference, on_pause},
 };
+
+/* ---- answering ---- */
+
+/* Makes sure that any answer fits. Returns 0, ENDPOINT_E_FULL or -errno. */
+static int reserve_answer(struct actor *actor)
+{
+    struct inbox *inbox = &actor->inbox;
+    void *room;
+    int r = endpoint_reserve(inbox->endpoint, PROTOCOL_BODY_MAX, &room);
+
+    inbox->full = inbox->full || r == ENDPOINT_E_FULL;
+    if (inbox->owed)
+        actor_wake(actor);
+    inbox->owed = r == ENDPOINT_E_FULL;
+    return r;
+}
+
+static int send_answer(struct endpoint *endpoint, const struct actor_request *request,
+                       struct actor_answer answer)
+{
+    if (answer.error == ANSWER_LATER)
+        return ENDPOINT_E_FULL;
+    if (answer.error > 0)
+        return answer_refuse(endpoint, request->cookie, answer.error, answer.reason);
+    if (answer.error < 0)
+        return actor_request_forgive(answer.error) < 0
+                   ? answer.error
+                   : answer_errno(endpoint, request->cookie, answer.error);
+    if (request->kind == PROTOCOL_FIND)
+        return answer_found(
+            endpoint, &(struct protocol_found){.cookie = request->cookie, .group = answer.value});
+    return answer_value(endpoint, request->cookie, answer.value);
+}
 
 int actor_request_on_request(struct actor *actor, const struct ring_record *record)
 {
-    uint64_t cookie;
-    void *room;
+    struct actor_request request = {.kind = record->kind};
+    const struct request_kind *kind = KINDS;
+    uint8_t body[COPIED_MAX + 1] = {0};
+    struct ring_record copy = *record;
     int r;
 
-    for (size_t i = 0; i < sizeof(REQUESTS) / sizeof(REQUESTS[0]); i++) {
-        if (REQUESTS[i].kind != record->kind)
-            continue;
-        /* All begin with their cookie. */
-        if (record->size < sizeof(cookie))
+    while (kind->kind != record->kind)
+        if (++kind == KINDS + ELEMENTS(KINDS))
             return -EBADMSG;
-        r = endpoint_reserve(actor->inbox.endpoint, PROTOCOL_BODY_MAX, &room);
-        actor->inbox.full = actor->inbox.full || r == ENDPOINT_E_FULL;
-        if (actor->inbox.owed)
-            actor_wake(actor);
-        actor->inbox.owed = r == ENDPOINT_E_FULL;
-        if (r != 0)
-            return r;
-        memcpy(&cookie, record->body, sizeof(cookie));
-        if (REQUESTS[i].changes && actor->restricted)
-            return answer_refuse(actor->inbox.endpoint, cookie, EPERM, "not permitted");
-        return REQUESTS[i].fn(actor, record);
-    }
-    return -EBADMSG;
+    /* Copied, so that the sender cannot change it any more. */
+    if (record->kind != PROTOCOL_TIMER && record->size <= COPIED_MAX)
+        copy.body = memcpy(body, record->body, record->size);
+    else if (record->kind != PROTOCOL_TIMER)
+        return -EBADMSG;
+    r = kind->get(&copy, &request);
+    if (r == 0)
+        r = reserve_answer(actor);
+    if (r != 0)
+        return r;
+    return send_answer(actor->inbox.endpoint, &request,
+                       kind->changes && actor->restricted ? ANSWER_REFUSE(EPERM, "not permitted")
+                                                          : kind->fn(actor, &request));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What an actor says about a message in its hand: forwarded, failed, not handled, stashed. */
+/* Reports of an actor about a message in hand: forwarded, failed, not handled, stashed. */
 
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor-log.h"
@@ -13,8 +13,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* A message with the key that FORWARD brings in the place of its own; everything else as it was. On
- * failure it is lost, which the log says. */
+/* Replaces the message by one with the key of FORWARD. Returns 0 or -ENOMEM: it is lost and logged.
+ */
 static int change_key(struct actor *actor, struct envelope **envelope,
                       const struct protocol_forward *forward)
 {
@@ -27,10 +27,8 @@ static int change_key(struct actor *actor, struct envelope **envelope,
     topic.key = forward->key ? key : NULL;
     topic.key_size = forward->key_size;
     changed = envelope_new_like(*envelope, &topic);
-    if (!changed) {
-        actor_log(actor, LOG_LEVEL_ERROR, "a message is lost: out of memory");
-        ask_envelope_died(actor->context, (*envelope)->ask, ENOMEM, "out of memory");
-    }
+    if (!changed)
+        undeliverable_lose(actor, (*envelope)->ask);
     envelope_free(*envelope);
     *envelope = changed;
     return changed ? 0 : -ENOMEM;
@@ -57,7 +55,7 @@ int actor_request_on_forward(struct actor *actor, const struct ring_record *reco
     return 0;
 }
 
-/* What the asker is told: the handler's code, if it is one that an errno may have. */
+/* The errno for the asker: the handler's code, if it may be one. */
 static int error_of(int32_t code)
 {
     return code > 0 && code < 4096 ? (int)code : EIO;

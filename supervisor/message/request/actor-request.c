@@ -12,7 +12,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- as messages ---- */
+int actor_request_forgive(int r)
+{
+    return r == -ENOMEM || r == -EMFILE ? 0 : r;
+}
 
 int actor_request_take_envelope(struct actor *from, uint16_t kind,
                                 const struct protocol_content *content, struct envelope **ret)
@@ -23,12 +26,12 @@ int actor_request_take_envelope(struct actor *from, uint16_t kind,
     if (!envelope)
         return -ENOMEM;
     r = endpoint_take(from->inbox.endpoint, &content->payload, &envelope->payload);
-    /* Copied before it is looked at. */
+    /* The envelope's copy is checked: the sender may change its own. */
     if (r == 0 && !topic_type_valid(envelope->topic.type, envelope->topic.type_size))
         r = -EBADMSG;
     if (r < 0) {
-        if (r == -ENOMEM || r == -EMFILE)
-            actor_log(from, LOG_LEVEL_ERROR, "a message of its is lost: %s", strerror(-r));
+        if (actor_request_forgive(r) == 0)
+            actor_log(from, LOG_LEVEL_ERROR, "a message from it is lost: %s", strerror(-r));
         envelope_free(envelope);
         return r;
     }
@@ -39,7 +42,7 @@ int actor_request_take_envelope(struct actor *from, uint16_t kind,
     return 0;
 }
 
-/* Overflow=block: whether the sender has to wait for room at the recipient. It is resumed then. */
+/* Overflow=block: whether the sender has to wait for room; it is resumed when there is some. */
 static bool must_wait(struct actor *from, struct actor *to, const struct protocol_content *content)
 {
     char type[TOPIC_TYPE_MAX], key[TOPIC_KEY_MAX];
@@ -48,7 +51,7 @@ static bool must_wait(struct actor *from, struct actor *to, const struct protoco
     if (from->inbox.endpoint->draining ||
         (!actor_exchange(to) && actor_policy(to).overflow != CONFIG_OVERFLOW_BLOCK))
         return false;
-    /* Copied before it is looked at. */
+    /* Copied first: the sender may change its own. */
     if (topic.type_size > 0)
         topic.type = memcpy(type, topic.type, topic.type_size);
     if (topic.key_size > 0)
@@ -57,7 +60,7 @@ static bool must_wait(struct actor *from, struct actor *to, const struct protoco
            forward_must_wait(from, to, &topic, envelope_bytes_of(content));
 }
 
-/* Subscribers from which on handing a message to all of them is much for one turn. */
+/* Copying a message to so many subscribers takes the rest of the turn. */
 #define MANY_SUBSCRIBERS 500u
 
 static int send_envelope(struct actor *from, uint64_t to, struct envelope *envelope)
@@ -69,12 +72,6 @@ static int send_envelope(struct actor *from, uint64_t to, struct envelope *envel
         endpoint_end_batch(from->inbox.endpoint);
     (void)router_send_to(from->context, to, envelope);
     return 0;
-}
-
-/* What is ours to answer for is no fault of the sender's. */
-static int forgive(int r)
-{
-    return r == -ENOMEM || r == -EMFILE ? 0 : r;
 }
 
 /* ---- tell ---- */
@@ -92,7 +89,7 @@ static int tell_slowly(struct actor *from, struct actor *to, const struct ring_r
         return ENDPOINT_E_FULL;
     r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &tell.content, &envelope);
     if (r < 0)
-        return forgive(r);
+        return actor_request_forgive(r);
     return send_envelope(from, to ? to->reference : tell.to, envelope);
 }
 
@@ -164,7 +161,7 @@ static int on_ask(struct actor *from, const struct ring_record *record)
         memcpy(wanted, ask.wanted, ask.wanted_size);
     if (!topic_type_valid(wanted, ask.wanted_size))
         return -EBADMSG;
-    /* Each that fails at once adds to what waits for it. */
+    /* An ask that fails at once adds to the answers that wait for the asker. */
     if (delivery_must_read_first(from))
         return ENDPOINT_E_FULL;
     to = actor_get(&from->context->actors, ask.to);
@@ -172,7 +169,7 @@ static int on_ask(struct actor *from, const struct ring_record *record)
         return ENDPOINT_E_FULL;
     r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &ask.content, &envelope);
     if (r < 0)
-        return forgive(r) != 0 ? r : fail_ask(from, ask.cookie, -r, strerror(-r));
+        return actor_request_forgive(r) < 0 ? r : fail_ask(from, ask.cookie, -r, strerror(-r));
     options.cookie = ask.cookie;
     options.timeout = ask.timeout;
     options.wanted = (struct topic){.type = wanted, .type_size = ask.wanted_size};
@@ -211,7 +208,7 @@ static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_r
         return r;
     r = actor_request_take_envelope(from, PROTOCOL_REPLIED, &reply.content, &envelope);
     if (r < 0)
-        return forgive(r);
+        return actor_request_forgive(r);
     envelope->to = ask_asked_by(&from->context->asks, reply.ask);
     if (ask && !ask_wants(ask, &envelope->topic))
         why = (struct undeliverable){.reason = DEAD_WRONG_REPLY,
@@ -229,7 +226,7 @@ static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_r
     return 0;
 }
 
-/* Whether an answer may overtake nothing by being written at once. */
+/* Whether an answer that is written at once overtakes nothing. */
 static bool is_direct_for_answers(const struct actor *asker)
 {
     return asker && asker->inbox.endpoint && list_empty(&asker->mailbox.answers) &&
@@ -265,7 +262,7 @@ static int on_reply(struct actor *from, const struct ring_record *record)
     return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- all records ---- */
 
 int actor_request_on_record(struct actor *actor, const struct ring_record *record)
 {

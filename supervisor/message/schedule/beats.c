@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/schedule/beats.h"
 
-/* Long enough to count the beats of a timer that goes off every few minutes. */
+/* Long enough to count the beats of a timer with a period of a few minutes. */
 #define BEATS_SPAN (1000 * USEC_PER_SEC)
 
 #define PER_SPAN(per_second) ((uint64_t)(per_second) * (BEATS_SPAN / USEC_PER_SEC))
@@ -35,7 +35,7 @@ void beats_forget(struct beats_total *total, struct beats *beats)
     set_wanted(total, beats, 0);
 }
 
-/* How often `max` fits into `value`, rounded up; at least once. */
+/* `value` / `max`, rounded up, at least 1. */
 static uint64_t times(uint64_t value, uint64_t max)
 {
     return value <= max ? 1 : (value + max - 1) / max;

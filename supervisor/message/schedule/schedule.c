@@ -9,34 +9,24 @@
 #include "supervisor/message/router.h"
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define schedule_of(pointer, member) list_entry(pointer, struct schedule, member)
 
-/* How often a periodic timer looks whether its recipient, which is stopped, is there again. */
+/* How often a periodic timer checks whether its stopped recipient has been started. */
 #define STOPPED_PAUSE USEC_PER_SEC
-
-void schedule_table_init(struct schedule_table *table)
-{
-    *table = (struct schedule_table){0};
-    list_init(&table->free);
-}
 
 void schedule_table_deinit(struct schedule_table *table)
 {
     assert(table->n_armed == 0);
-    for (uint32_t i = 0; i < table->n_entries; i++)
-        free(table->entries[i]);
-    free(table->entries);
+    handle_table_deinit(&table->handles);
     index_deinit(&table->by_id);
-    schedule_table_init(table);
 }
 
-/* ---- who has how many ---- */
+/* ---- shares ---- */
 
-/* NULL: who set it is gone. */
+/* NULL = the setter is gone. */
 static struct schedule_share *share_of(struct message_context *context, uint64_t setter)
 {
     struct actor *actor = actor_get(&context->actors, setter);
@@ -52,21 +42,19 @@ static bool within(const struct schedule_share *share, uint64_t bytes, uint32_t 
     return share->n < max && share->bytes <= memory_max && bytes <= memory_max - share->bytes;
 }
 
-/* Whether one more may be set that is to tell so many bytes. */
+/* Whether `setter` may set one more, whose message counts `bytes`. 0 or SCHEDULE_E_*. */
 static int check_room(struct message_context *context, uint64_t setter, uint64_t bytes)
 {
     const struct schedule_table *table = &context->schedules;
     const struct schedule_share all = {.n = (uint32_t)table->n_armed, .bytes = table->bytes};
     const struct schedule_share *share = share_of(context, setter);
+    const uint32_t max = setter == 0 ? SCHEDULES_MAX / 2 : SCHEDULES_PER_ACTOR_MAX;
+    const uint64_t memory_max =
+        setter == 0 ? SCHEDULES_MEMORY_MAX / 2 : SCHEDULES_PER_ACTOR_MEMORY_MAX;
 
     if (!within(&all, bytes, SCHEDULES_MAX, SCHEDULES_MEMORY_MAX))
         return SCHEDULE_E_TOO_MANY;
-    if (setter == 0)
-        return within(share, bytes, SCHEDULES_MAX / 2, SCHEDULES_MEMORY_MAX / 2) ? 0
-                                                                                 : SCHEDULE_E_SHARE;
-    if (share && !within(share, bytes, SCHEDULES_PER_ACTOR_MAX, SCHEDULES_PER_ACTOR_MEMORY_MAX))
-        return SCHEDULE_E_SHARE;
-    return 0;
+    return share && !within(share, bytes, max, memory_max) ? SCHEDULE_E_SHARE : 0;
 }
 
 static void schedule_count(const struct schedule *schedule, bool more)
@@ -83,7 +71,7 @@ static void schedule_count(const struct schedule *schedule, bool more)
     share->bytes += bytes;
 }
 
-/* Of its owner: of all orphans together once that is gone; NULL if it has not been noticed yet. */
+/* Its setter's, or those of all orphans; NULL = the setter is gone, which is not noticed yet. */
 static struct beats *beats_of(const struct schedule *schedule)
 {
     struct schedule_share *share = share_of(schedule->context, schedule->setter);
@@ -115,15 +103,14 @@ static void schedule_end(struct schedule *schedule)
     index_remove(&schedule->to->schedules_by_type, &schedule->by_type);
     index_remove(&schedule->to->schedules_by_setter, &schedule->by_setter);
     index_remove(&table->by_id, &schedule->by_id);
-    schedule->envelope = envelope_free(schedule->envelope);
-    schedule->id = 0;
-    schedule->to = NULL;
+    handle_table_remove(&table->handles, schedule->handle);
     schedule_count(schedule, false);
     schedule_count_beats(schedule, false);
-    list_push_front(&table->free, &schedule->link);
+    envelope_free(schedule->envelope);
+    free(schedule);
 }
 
-/* ---- going off ---- */
+/* ---- firing ---- */
 
 static usec_t schedule_now(const struct schedule *schedule)
 {
@@ -139,7 +126,7 @@ static int schedule_arm(struct schedule *schedule)
     return alarm_set_after(&schedule->alarm, usec_sub(schedule->due, schedule_now(schedule)));
 }
 
-/* One in how many beats goes off. */
+/* One beat in this many fires. */
 static uint64_t schedule_stride(struct schedule *schedule)
 {
     if (!schedule->orphan && !beats_of(schedule)) {
@@ -149,7 +136,7 @@ static uint64_t schedule_stride(struct schedule *schedule)
     return beats_stride(&schedule->context->schedules.beats, beats_of(schedule));
 }
 
-/* To the next beat that is still to come and goes off, after a pause at least. */
+/* Sets `due` to the next beat that is to fire, at least `pause` from now. */
 static void schedule_step(struct schedule *schedule, usec_t pause)
 {
     const usec_t late = usec_sub(schedule_now(schedule), schedule->due);
@@ -160,7 +147,7 @@ static void schedule_step(struct schedule *schedule, usec_t pause)
                  (late / schedule->period + (stride > rest ? stride : rest)) * schedule->period);
 }
 
-/* A periodic one's next beat. */
+/* Arms a periodic timer for its next beat. */
 static void schedule_go_on(struct schedule *schedule, usec_t pause)
 {
     schedule_step(schedule, pause);
@@ -202,34 +189,10 @@ static void schedule_on_alarm(struct alarm *alarm)
 
 /* ---- setting ---- */
 
-static int schedule_table_grow(struct schedule_table *table, struct message_context *context)
-{
-    struct schedule **entries;
-    struct schedule *schedule;
-
-    if (table->n_entries == table->n_allocated) {
-        const uint32_t n = table->n_allocated ? 2 * table->n_allocated : 64;
-        entries = realloc(table->entries, n * sizeof(struct schedule *));
-        if (!entries)
-            return -ENOMEM;
-        table->entries = entries;
-        table->n_allocated = n;
-    }
-    schedule = calloc(1, sizeof(*schedule));
-    if (!schedule)
-        return -ENOMEM;
-    schedule->context = context;
-    table->entries[table->n_entries++] = schedule;
-    list_push_back(&table->free, &schedule->link);
-    return 0;
-}
-
 static struct envelope *schedule_envelope(const struct schedule_options *options)
 {
     struct envelope *envelope = envelope_new(PROTOCOL_MESSAGE, options->topic);
 
-    if (envelope)
-        envelope->sender = options->sender;
     if (envelope && options->payload)
         payload_move(&envelope->payload, options->payload);
     else if (options->payload)
@@ -242,44 +205,64 @@ static uint64_t setter_key(uint64_t setter, uint64_t type_key)
     return type_key ^ setter * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+static int schedule_new(struct schedule **ret, struct message_context *context,
+                        const struct schedule_options *options)
+{
+    struct schedule *schedule = calloc(1, sizeof(*schedule));
+    int r = -ENOMEM;
+
+    if (schedule)
+        r = handle_table_add(&context->schedules.handles, schedule, &schedule->handle);
+    if (r < 0) {
+        free(schedule);
+        return r;
+    }
+    schedule->context = context;
+    schedule->to = options->to;
+    schedule->setter = options->sender;
+    schedule->period = options->period;
+    schedule->realtime = options->realtime;
+    alarm_init(&schedule->alarm, context->alarms, schedule_on_alarm);
+    *ret = schedule;
+    return 0;
+}
+
+static void schedule_register(struct schedule *schedule, const struct topic *topic)
+{
+    struct schedule_table *table = &schedule->context->schedules;
+    const uint64_t key = hash_bytes(topic->type, topic->type_size);
+    struct actor *to = schedule->to;
+
+    schedule->id = ++table->last_id;
+    list_push_back(&to->schedules, &schedule->link);
+    index_add(&to->schedules_by_type, &schedule->by_type, key);
+    index_add(&to->schedules_by_setter, &schedule->by_setter, setter_key(schedule->setter, key));
+    index_add(&table->by_id, &schedule->by_id, schedule->id);
+    schedule_count(schedule, true);
+    schedule_count_beats(schedule, true);
+}
+
 int schedule_add(struct message_context *context, const struct schedule_options *options,
                  uint64_t *ret)
 {
-    struct schedule_table *table = &context->schedules;
     struct envelope *envelope = schedule_envelope(options);
     struct schedule *schedule;
     int r = envelope ? 0 : -ENOMEM;
 
     if (r == 0)
         r = check_room(context, options->sender, envelope_bytes(envelope));
-    if (r == 0 && list_empty(&table->free))
-        r = schedule_table_grow(table, context);
+    if (r == 0)
+        r = schedule_new(&schedule, context, options);
     if (r != 0) {
         envelope_free(envelope);
         return r;
     }
-    schedule = schedule_of(list_first(&table->free), link);
-    list_unlink(&schedule->link);
-    list_push_back(&options->to->schedules, &schedule->link);
-    index_add(&options->to->schedules_by_type, &schedule->by_type,
-              hash_bytes(options->topic->type, options->topic->type_size));
-    index_add(
-        &options->to->schedules_by_setter, &schedule->by_setter,
-        setter_key(options->sender, hash_bytes(options->topic->type, options->topic->type_size)));
-    schedule->id = ++table->last_id;
-    index_add(&table->by_id, &schedule->by_id, schedule->id);
-    schedule->to = options->to;
     schedule->envelope = envelope;
     schedule->bytes = envelope_bytes(envelope);
-    schedule->setter = options->sender;
-    schedule->period = options->period;
-    schedule->realtime = options->realtime;
-    schedule->orphan = false;
-    schedule_count(schedule, true);
-    schedule_count_beats(schedule, true);
+    schedule_register(schedule, options->topic);
+    envelope->sender = options->sender;
     envelope->timer = schedule->id;
     envelope->flags = PROTOCOL_MESSAGE_TIMER;
-    alarm_init(&schedule->alarm, context->alarms, schedule_on_alarm);
     schedule->due = options->realtime ? options->at : usec_add(schedule_now(schedule), options->at);
     r = schedule_arm(schedule);
     if (r < 0) {
@@ -290,76 +273,42 @@ int schedule_add(struct message_context *context, const struct schedule_options 
     return 0;
 }
 
-static struct schedule *schedule_get(const struct schedule_table *table, uint64_t id)
-{
-    struct index_entry *entry = index_find(&table->by_id, id);
-
-    return entry ? schedule_of(entry, by_id) : NULL;
-}
-
-static bool schedule_may_cancel(const struct schedule *schedule, const struct actor *by)
-{
-    return !by || schedule->to == by || schedule->setter == by->reference;
-}
+/* ---- cancelling ---- */
 
 unsigned schedule_cancel(struct message_context *context, uint64_t id, const struct actor *by)
 {
-    struct schedule *schedule = schedule_get(&context->schedules, id);
+    struct index_entry *entry = index_find(&context->schedules.by_id, id);
+    struct schedule *schedule = entry ? schedule_of(entry, by_id) : NULL;
 
-    if (!schedule || !schedule_may_cancel(schedule, by))
+    if (!schedule || (by && schedule->to != by && schedule->setter != by->reference))
         return 0;
     schedule_end(schedule);
     return 1;
 }
 
-static bool schedule_has_type(const struct schedule *schedule, const char *type, uint32_t size)
-{
-    const struct topic *topic = &schedule->envelope->topic;
-
-    return topic->type_size == size && (size == 0 || memcmp(topic->type, type, size) == 0);
-}
-
-unsigned schedule_cancel_some(struct actor *to, const char *type, uint32_t type_size, unsigned max)
-{
-    const uint64_t key = hash_bytes(type, type_size);
-    struct index_entry *entry, *next;
-    unsigned n = 0;
-
-    for (entry = index_find(&to->schedules_by_type, key); entry && n < max; entry = next) {
-        struct schedule *schedule = schedule_of(entry, by_type);
-
-        next = index_find_next(entry);
-        if (!schedule_has_type(schedule, type, type_size))
-            continue;
-        schedule_end(schedule);
-        n++;
-    }
-    return n;
-}
-
-static unsigned cancel_own(struct actor *to, const char *type, uint32_t type_size, uint64_t setter)
-{
-    const uint64_t key = setter_key(setter, hash_bytes(type, type_size));
-    struct index_entry *entry, *next;
-    unsigned n = 0;
-
-    for (entry = index_find(&to->schedules_by_setter, key); entry; entry = next) {
-        struct schedule *schedule = schedule_of(entry, by_setter);
-
-        next = index_find_next(entry);
-        if (schedule->setter != setter || !schedule_has_type(schedule, type, type_size))
-            continue;
-        schedule_end(schedule);
-        n++;
-    }
-    return n;
-}
-
 unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
-                              const struct actor *by)
+                              const struct actor *by, unsigned max)
 {
-    return !by || by == to ? schedule_cancel_some(to, type, type_size, UINT_MAX)
-                           : cancel_own(to, type, type_size, by->reference);
+    const bool any_setter = !by || by == to;
+    const uint64_t key = hash_bytes(type, type_size);
+    struct index_entry *entry =
+        any_setter ? index_find(&to->schedules_by_type, key)
+                   : index_find(&to->schedules_by_setter, setter_key(by->reference, key));
+    unsigned n = 0;
+
+    while (entry && n < max) {
+        struct schedule *schedule =
+            any_setter ? schedule_of(entry, by_type) : schedule_of(entry, by_setter);
+        const struct topic *topic = &schedule->envelope->topic;
+
+        entry = index_find_next(entry);
+        if (topic->type_size != type_size || memcmp(topic->type, type, type_size) != 0 ||
+            (!any_setter && schedule->setter != by->reference))
+            continue;
+        schedule_end(schedule);
+        n++;
+    }
+    return n;
 }
 
 void schedule_forget(struct actor *to)

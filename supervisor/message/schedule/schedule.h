@@ -2,15 +2,16 @@
 #pragma once
 
 /*
- * Timers that tell an actor something: once after a time or at a date, or again and again. The
+ * Timers that send a message to an actor: once, after a time or at a date, or periodically. The
  * supervisor keeps them, so they outlive the worker that set them; they end with their recipient.
- * A periodic one keeps its id and its beat, and does not catch up on what it missed. Ids are
- * counted, so anybody can guess one: an actor may cancel what it has set and what is for itself.
- * Beats are left out when the timers of one owner go off too often (beats.h), and nearly all of
- * them while the recipient is stopped.
+ * A periodic timer keeps its id and does not catch up on beats that it missed. It leaves out beats
+ * when the timers of its setter fire too often (beats.h), and nearly all while its recipient is
+ * stopped. Ids are counted and can be guessed, so an actor may only cancel timers that it set or
+ * that are for itself.
  */
 
 #include "shared/base/clock.h"
+#include "shared/base/handle-table.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
 #include "shared/protocol/topic.h"
@@ -25,18 +26,16 @@ struct actor;
 struct message_context;
 struct payload;
 
-/* All together, at most. */
-#define SCHEDULES_MAX 1000000u
-/* What they are to tell, all together, by envelope_bytes(). */
+/* Bounds of all timers; the messages count by envelope_bytes(). */
+#define SCHEDULES_MAX        1000000u
 #define SCHEDULES_MEMORY_MAX (UINT64_C(512) << 20)
-/* Of these, who sets them may have so many, an actor by itself; those from outside (who may do
- * anything) half of all, together. What was set by one who is gone for good counts for nobody. */
+/* Bounds of one setter. All setters from outside together have half of the above. Timers whose
+ * setter is gone count for nobody. */
 #define SCHEDULES_PER_ACTOR_MAX        100000u
 #define SCHEDULES_PER_ACTOR_MEMORY_MAX (UINT64_C(64) << 20)
-/* The shortest period: nobody is to be kept busy by beats alone. */
-#define SCHEDULE_PERIOD_MIN USEC_PER_MSEC
+#define SCHEDULE_PERIOD_MIN            USEC_PER_MSEC
 
-/* What one has set and is still to come. */
+/* The armed timers of one setter. */
 struct schedule_share {
     uint32_t n;
     uint64_t bytes;
@@ -44,41 +43,36 @@ struct schedule_share {
 };
 
 struct schedule {
-    struct list link;                      /* in the recipient's list, or the free list */
+    struct list link;                      /* in the recipient's list */
     struct index_entry by_type, by_setter; /* in the recipient's indices */
     struct index_entry by_id;              /* in the table's */
-    uint64_t id;                           /* counts from 1; 0 = free */
+    uint64_t id;                           /* counts from 1 */
+    uint64_t handle;                       /* in the table, for lists */
     struct message_context *context;
     struct actor *to;
     uint64_t setter; /* reference; 0 = outside */
     struct alarm alarm;
-    usec_t due;    /* as `realtime` says: a date, or monotonic */
-    usec_t period; /* 0 = once */
-    bool realtime;
-    bool orphan;               /* a periodic one whose setter is gone, and known to be */
-    struct envelope *envelope; /* what it tells; owned */
-    uint64_t bytes;            /* what that counts */
+    usec_t due;                /* a date with `realtime`, else monotonic */
+    usec_t period;             /* 0 = once */
+    bool realtime, orphan;     /* orphan: periodic, and its setter is known to be gone */
+    struct envelope *envelope; /* the message to send; owned */
+    uint64_t bytes;            /* what it counts */
 };
 
 struct schedule_table {
-    struct schedule **entries;
-    uint32_t n_entries, n_allocated;
-    struct list free;
+    struct handle_table handles;
     struct index by_id;
-    uint64_t last_id;
-    uint64_t n_armed;
-    uint64_t bytes; /* of all their messages */
+    uint64_t last_id, n_armed, bytes;
     struct schedule_share outside;
     struct beats_total beats;
-    struct beats orphans; /* the beats of those whose setters are gone */
+    struct beats orphans; /* of all timers whose setters are gone */
 };
 
-void schedule_table_init(struct schedule_table *table);
-void schedule_table_deinit(struct schedule_table *table);
+void schedule_table_deinit(struct schedule_table *table); /* empty */
 
 struct schedule_options {
     struct actor *to;
-    uint64_t sender; /* who sets it; 0 = somebody outside */
+    uint64_t sender; /* the setter; 0 = outside */
     usec_t at;       /* delay, or with `realtime` a date */
     usec_t period;   /* 0 = once */
     bool realtime;
@@ -88,27 +82,23 @@ struct schedule_options {
 
 enum {
     _SCHEDULE_E_SUCCESS,
-    SCHEDULE_E_TOO_MANY, /* SCHEDULES_MAX, SCHEDULES_MEMORY_MAX */
-    SCHEDULE_E_SHARE,    /* who sets it has SCHEDULES_PER_ACTOR_MAX, or as much to tell */
+    SCHEDULE_E_TOO_MANY, /* a bound of all timers is reached */
+    SCHEDULE_E_SHARE,    /* a bound of the setter is reached */
 };
 
-/* 0 with its id, SCHEDULE_E_*, or -ENOMEM. */
+/* Returns 0 with an id, SCHEDULE_E_*, or -ENOMEM. */
 int schedule_add(struct message_context *context, const struct schedule_options *options,
                  uint64_t *ret);
 
-/*
- * How many were cancelled: 0 or 1; and all of exactly this type for one recipient. `by` = on behalf
- * of this actor, which may cancel its own and those for itself; NULL = of somebody who may cancel
- * all.
- */
+/* Cancels a timer if the actor `by` may; NULL = anything may be cancelled. Returns how many: 0
+ * or 1. */
 unsigned schedule_cancel(struct message_context *context, uint64_t id, const struct actor *by);
+/* Cancels at most `max` timers of exactly this type for one recipient. Returns how many. */
 unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
-                              const struct actor *by);
-/* At most `max` of exactly this type, whoever set them. Their number. */
-unsigned schedule_cancel_some(struct actor *to, const char *type, uint32_t type_size, unsigned max);
+                              const struct actor *by, unsigned max);
 
-/* The actor is gone: all timers for it end. Those that it has set for others go on. */
+/* Ends all timers for an actor. Those that it has set for others go on. */
 void schedule_forget(struct actor *to);
 
-/* When it goes off next, realtime. */
+/* When it fires next, realtime. */
 usec_t schedule_due(const struct schedule *schedule);

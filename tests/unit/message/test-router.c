@@ -12,6 +12,7 @@
 #include "supervisor/message/router.h"
 #include <check.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -695,8 +696,8 @@ START_TEST(timers_are_cancelled_by_id_and_by_type)
     schedule(other, 1000, 0, false, "b");
     ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 1);
     ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 0);
-    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1, NULL), 2);
-    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1, NULL), 0);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1, NULL, UINT_MAX), 2);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1, NULL, UINT_MAX), 0);
     ck_assert_uint_eq(context.schedules.n_armed, 2);
 }
 END_TEST
@@ -715,10 +716,10 @@ START_TEST(a_timer_is_cancelled_by_who_set_it_and_by_its_recipient)
         ck_assert_uint_eq(ids[i], i + 1);
     }
     ck_assert_uint_eq(schedule_cancel(&context, ids[0], other), 0);
-    ck_assert_uint_eq(schedule_cancel_type(to, "t", 1, other), 0);
+    ck_assert_uint_eq(schedule_cancel_type(to, "t", 1, other, UINT_MAX), 0);
     ck_assert_uint_eq(schedule_cancel(&context, ids[0], setter), 1);
     ck_assert_uint_eq(schedule_cancel(&context, ids[1], to), 1);
-    ck_assert_uint_eq(schedule_cancel_type(to, "t", 1, setter), 1);
+    ck_assert_uint_eq(schedule_cancel_type(to, "t", 1, setter, UINT_MAX), 1);
 }
 END_TEST
 
@@ -747,7 +748,7 @@ START_TEST(what_timers_are_to_tell_is_bounded)
     }
     ck_assert_int_eq(r, SCHEDULE_E_TOO_MANY);
     ck_assert_uint_gt(n, 500);
-    ck_assert_uint_eq(schedule_cancel_type(to, "tick", 4, NULL), n - 1);
+    ck_assert_uint_eq(schedule_cancel_type(to, "tick", 4, NULL, UINT_MAX), n - 1);
     ck_assert_uint_eq(context.schedules.bytes, 0);
 }
 END_TEST
@@ -788,7 +789,7 @@ START_TEST(no_actor_takes_the_timers_of_others)
     ck_assert_uint_eq(context.schedules.outside.n, 1);
     ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 1);
     ck_assert_uint_eq(context.schedules.outside.n, 0);
-    ck_assert_uint_eq(schedule_cancel_type(greedy, "tick", 4, NULL), 1);
+    ck_assert_uint_eq(schedule_cancel_type(greedy, "tick", 4, NULL, UINT_MAX), 1);
     ck_assert_uint_eq(modest->timers.n, 0);
 }
 END_TEST
@@ -806,7 +807,7 @@ START_TEST(no_actor_takes_the_memory_of_others_timers)
     ck_assert_int_eq(schedule_for(modest, modest, 0, 1 << 20, &id), 0);
     actor_end(greedy, "gone"); /* what it has set goes on, and counts for all alone */
     ck_assert_uint_eq(context.schedules.n_armed, n + 1);
-    ck_assert_uint_eq(schedule_cancel_type(modest, "tick", 4, NULL), n + 1);
+    ck_assert_uint_eq(schedule_cancel_type(modest, "tick", 4, NULL, UINT_MAX), n + 1);
     ck_assert_uint_eq(context.schedules.bytes, 0);
     ck_assert_uint_eq(modest->timers.bytes, 0);
 }
@@ -849,8 +850,8 @@ START_TEST(a_type_is_cancelled_by_looking_at_its_own_timers)
     }
     schedule(actor, 2000, 0, false, "type.17");
     ck_assert_uint_le(longest(&actor->schedules_by_type), 24);
-    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL), 2);
-    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL), 0);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL, UINT_MAX), 2);
+    ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL, UINT_MAX), 0);
     ck_assert_uint_eq(context.schedules.n_armed, 9999);
 }
 END_TEST

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Overflow=block behind exchanges: a sender with rings, and recipients without. */
+/* Records of a sender with rings; its recipients have none. */
 
-#include "shared/protocol/protocol-actors.h"
+#include "shared/protocol/protocol-requests.h"
 #include "supervisor/event/event.h"
+#include "supervisor/loop/alarm.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/exchange/exchange-actor.h"
@@ -22,6 +23,7 @@
 
 static struct message_context context;
 static struct event_bus events;
+static struct alarms alarms;
 static struct fake_peer peer;
 static struct actor *sender, *actors[N_ACTORS], *post;
 static uint64_t blobs_sent;
@@ -82,6 +84,8 @@ static void setup(void)
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     ck_assert_int_eq(event_bus_init(&events), 0);
     context.events = &events;
+    context.alarms = &alarms;
+    alarms_init(&alarms, context.loop);
     dead_letters_resize(&context.dead_letters, 1000, 1 << 20);
     fake_peer_open(&peer, context.loop, &sizes, &HANDLER);
     ck_assert_int_eq(endpoint_open(&peer.endpoint), 0);
@@ -98,6 +102,7 @@ static void teardown(void)
     actor_end(sender, "the test is over");
     fake_peer_close(&peer);
     message_context_deinit(&context);
+    alarms_deinit(&alarms);
     event_bus_deinit(&events);
     loop_free(context.loop);
 }
@@ -392,6 +397,35 @@ START_TEST(exchanges_in_a_circle_hold_nobody_up)
 }
 END_TEST
 
+/* ---- timers ---- */
+
+START_TEST(timers_of_a_type_are_cancelled_over_many_turns_and_all_are_counted)
+{
+    const struct topic topic = topic_of("tick");
+    const struct schedule_options options = {
+        .to = actors[0], .sender = sender->reference, .at = USEC_PER_SEC, .topic = &topic};
+    const struct protocol_timer_cancel cancel = {
+        .cookie = 7, .to = actors[0]->reference, .type = "tick", .type_size = 4};
+    struct protocol_answer answer;
+    struct ring_record record;
+    uint8_t body[512];
+    uint64_t id;
+
+    for (unsigned i = 0; i < 5000; i++)
+        ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
+    commit(PROTOCOL_TIMER_CANCEL, body, protocol_put_timer_cancel(body, sizeof(body), &cancel));
+    ck_assert_uint_gt(context.schedules.n_armed, 3000);
+    while (waits())
+        ;
+    ck_assert_uint_eq(context.schedules.n_armed, 0);
+    ck_assert_int_eq(ring_next(&peer.channel.in, &record), 0);
+    ck_assert_int_eq(protocol_get_answer(record.body, record.size, &answer), 0);
+    ck_assert_uint_eq(answer.cookie, 7);
+    ck_assert_uint_eq(answer.value, 5000);
+    ck_assert_int_ne(ring_next(&peer.channel.in, &record), 0);
+}
+END_TEST
+
 static unsigned random_below(unsigned n)
 {
     return (unsigned)rand() % n;
@@ -451,8 +485,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("overflow");
-    TCase *cases = tcase_create("overflow");
+    Suite *suite = suite_create("actor-request");
+    TCase *cases = tcase_create("actor-request");
     SRunner *runner;
     int failed;
 
@@ -474,6 +508,7 @@ int main(void)
     tcase_add_test(cases, exchanges_in_a_circle_hold_nobody_up);
     tcase_add_test(cases,
                    whatever_is_subscribed_and_told_leaves_no_sender_waiting_and_no_message_lost);
+    tcase_add_test(cases, timers_of_a_type_are_cancelled_over_many_turns_and_all_are_counted);
     suite_add_tcase(suite, cases);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
