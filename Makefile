@@ -219,6 +219,8 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhelpers.a $(BUILD
 	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS) $(WRAPPED)
 # Lets an allocation of the library fail.
 $(BUILD)/tests/unit/message/test-actor: WRAPPED := -Wl,--wrap=malloc
+# Lets tests of calls slow the clock down.
+$(BUILD)/tests/unit/control/%: WRAPPED := -Wl,--wrap=clock_now
 
 # What an example does by itself can be tested like a module of ours.
 $(BUILD)/tests/unit/examples/test-decimal: $(call object,worker/examples/bank/decimal.c)

@@ -111,7 +111,7 @@ static void reap_groups(struct supervisor *supervisor)
     list_for_each_safe (node, &registry->removed) {
         struct group *group = list_entry(node, struct group, removed_link);
 
-        if (!group_down(group) || group->n_live > 0)
+        if (!group_down(group) || group->counts.n[JOBS_LIVE] > 0)
             continue;
         log_notice("group %s is gone", group->name);
         registry_remove(registry, group);

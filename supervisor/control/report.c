@@ -203,16 +203,26 @@ static void report_last_dead(struct reply *reply, const struct access *access,
     reply_end_object(reply);
 }
 
-static void report_counters(struct reply *reply, const struct cell_counters *counters,
-                            uint64_t deaths)
+/* What cells and groups report of their jobs. */
+static void report_jobs(struct reply *reply, const struct job_counts *counts,
+                        const struct job_history *history, uint64_t deaths)
 {
-    reply_uint(reply, "succeeded", counters->succeeded);
-    reply_uint(reply, "rejected", counters->rejected);
-    reply_uint(reply, "cancelled", counters->cancelled);
-    reply_uint(reply, "dead", counters->dead);
-    reply_uint(reply, "retries", counters->retries);
-    reply_uint(reply, "refused", counters->refused);
+    const uint64_t *n = counts->n;
+
+    reply_uint(reply, "queued", job_counts_queued(counts));
+    reply_uint(reply, "queue_bytes", n[JOBS_BYTES]);
+    reply_uint(reply, "running", n[JOBS_RUNNING]);
+    reply_uint(reply, "waiting", n[JOBS_BACKOFF]);
+    reply_uint(reply, "senders", n[JOBS_WAITERS]);
+    reply_uint(reply, "succeeded", n[JOBS_SUCCEEDED]);
+    reply_uint(reply, "rejected", n[JOBS_REJECTED]);
+    reply_uint(reply, "cancelled", n[JOBS_CANCELLED]);
+    reply_uint(reply, "dead", n[JOBS_DEAD]);
+    reply_uint(reply, "retries", n[JOBS_RETRIES]);
+    reply_uint(reply, "refused", n[JOBS_REFUSED]);
     reply_uint(reply, "deaths", deaths);
+    report_outcomes(reply, &history->outcomes);
+    report_latency(reply, &history->latency, &history->work);
 }
 
 void report_cell_begin(struct reply *reply, const struct cell *cell)
@@ -221,15 +231,8 @@ void report_cell_begin(struct reply *reply, const struct cell *cell)
     reply_string(reply, "key", cell->key);
     reply_string(reply, "state", cell_state(cell));
     reply_uint(reply, "size", cell->pool.size);
-    reply_uint(reply, "queued", cell->queue.n_jobs);
-    reply_uint(reply, "queue_bytes", cell->queue_bytes);
-    reply_uint(reply, "running", cell->n_running);
-    reply_uint(reply, "waiting", cell->n_backoff);
-    reply_uint(reply, "senders", cell->n_waiters);
+    report_jobs(reply, &cell->counts, &cell->history, cell->pool.n_deaths);
     reply_uint_if(reply, "oldest_queued_at", queue_oldest(&cell->queue));
-    report_counters(reply, &cell->counters, cell->pool.n_deaths);
-    report_outcomes(reply, &cell->outcomes);
-    report_latency(reply, &cell->latency, &cell->work);
 }
 
 void report_group_begin(struct reply *reply, const struct access *access, const struct group *group)
@@ -246,18 +249,10 @@ void report_group_begin(struct reply *reply, const struct access *access, const 
     if (group_is_behind(group))
         reply_bool(reply, "behind", true);
     reply_uint(reply, "size", group->size);
-    reply_uint(reply, "queued", group_queued(group));
-    reply_uint(reply, "queue_bytes", group->queue_bytes);
-    reply_uint(reply, "running", group->n_running);
-    reply_uint(reply, "waiting", group->n_backoff);
-    reply_uint(reply, "senders", group->n_waiters);
+    report_jobs(reply, &group->counts, group_history(group), group->pools.n_deaths);
     reply_uint(reply, "results", group->results.n_jobs);
     reply_uint(reply, "results_bytes", group->results.bytes);
-    report_counters(reply, &group->counters, group->pools.n_deaths);
-    report_outcomes(reply, group_outcomes(group));
     report_last_dead(reply, access, group);
-    report_latency(reply, group->cell ? &group->cell->latency : &group->latency,
-                   group->cell ? &group->cell->work : &group->work);
 }
 
 void report_event(struct reply *reply, const struct access *access, const struct event *event)

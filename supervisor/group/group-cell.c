@@ -35,7 +35,7 @@ static int group_make_cell(struct group *group, const char *key, size_t size, st
     if (group->closed || group->removed)
         return CELL_E_STOPPING;
     if (group->cells.n_cells >= group->config->cells_max) {
-        group->counters.refused++;
+        job_count(&group->counts, JOBS_REFUSED, 1);
         return CELL_E_TOO_MANY;
     }
     memcpy(name, key, size);
@@ -118,7 +118,7 @@ int group_take_cell(struct group *group, const char *key, size_t size, struct ce
 
 static void group_retire_cell(struct cell *cell)
 {
-    assert(cell_live_jobs(cell) == 0);
+    assert(cell->counts.n[JOBS_LIVE] == 0);
     cell_table_remove(&cell->group->cells, cell);
     pool_tell(&cell->pool, (struct event){.level = LOG_LEVEL_INFO, .type = "cell.retired"},
               "is retired: no jobs for CellIdleSec=");

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a group counts, and the word for its state. */
+/* The state of a group. */
 
+#include "supervisor/group/cell/state.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
-#include <string.h>
-
-uint64_t group_queued(const struct group *group)
-{
-    return group->n_live - group->n_running - group->n_backoff;
-}
 
 void group_set_pending(struct group *group, bool pending)
 {
@@ -21,48 +16,51 @@ void group_set_pending(struct group *group, bool pending)
         list_unlink(&group->pending_link);
 }
 
-const struct outcomes *group_outcomes(const struct group *group)
+const struct job_history *group_history(const struct group *group)
 {
-    return group->cell ? &group->cell->outcomes : &group->outcomes;
+    return group->cell ? &group->cell->history : &group->history;
 }
 
-/* Of those of its workers that stay. */
-static const char *group_workers_state(const struct group *group)
+static enum state group_workers_state(const struct group *group)
 {
     struct census staying = group->pools.census;
     bool paused = group->cell ? group->cell->paused : group->paused;
 
     census_subtract(&staying, &group->retiring);
     if (staying.n[CENSUS_SLOT] == 0)
-        return !group->wanted ? "stopped" : paused ? "paused" : "running";
-    return census_state(&staying, paused);
+        return !group->wanted ? STATE_STOPPED : paused ? STATE_PAUSED : STATE_RUNNING;
+    return state_of(&staying, paused);
 }
 
-static bool state_is_well(const char *state)
+static bool is_well(enum state state)
 {
-    return strcmp(state, "running") == 0 || strcmp(state, "paused") == 0;
+    return state == STATE_RUNNING || state == STATE_PAUSED;
+}
+
+static enum state current_state(const struct group *group)
+{
+    enum state state = group_workers_state(group);
+
+    if (group->removed)
+        return group->drained ? STATE_STOPPING : STATE_DRAINING;
+    if (group_is_blocked(group) && group->wanted)
+        return STATE_FAILED;
+    if (group->pending)
+        return STATE_STARTING;
+    if (outcomes_failing(&group_history(group)->outcomes) &&
+        (is_well(state) || state == STATE_DEGRADED || state == STATE_STARTING))
+        return STATE_FAILING;
+    return is_well(state) && (group_is_behind(group) || group->fault) ? STATE_DEGRADED : state;
 }
 
 const char *group_state(const struct group *group)
 {
-    const char *state = group_workers_state(group);
-    bool well = state_is_well(state);
-
-    if (group->removed)
-        return group->drained ? "stopping" : "draining";
-    if (group_is_blocked(group) && group->wanted)
-        return "failed";
-    if (group->pending)
-        return "starting";
-    if (outcomes_failing(group_outcomes(group)) &&
-        (well || strcmp(state, "degraded") == 0 || strcmp(state, "starting") == 0))
-        return "failing";
-    return well && (group_is_behind(group) || group->fault) ? "degraded" : state;
+    return state_to_string(current_state(group));
 }
 
 bool group_is_well(const struct group *group)
 {
-    return state_is_well(group_state(group));
+    return is_well(current_state(group));
 }
 
 bool group_decided(const struct group *group)

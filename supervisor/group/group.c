@@ -128,7 +128,7 @@ void group_restart(struct group *group)
 
 void group_reset(struct group *group)
 {
-    group->outcomes = (struct outcomes){0};
+    group->history.outcomes = (struct outcomes){0};
     group_each_cell (cell, group)
         cell_reset(cell);
 }
@@ -217,14 +217,14 @@ static void group_log_in_hand(const struct group *group)
 /* All cells, or those that are stopped. */
 static void group_close_cells(struct group *group, const char *why, bool all)
 {
-    const uint64_t before = group->n_live;
+    const uint64_t before = group->counts.n[JOBS_LIVE];
 
     group_each_cell (cell, group)
         if (all || !cell->pool.wanted)
             cell_close(cell, why);
         else
             cell_turn_away(cell);
-    group_log_cancelled(group, before - group->n_live, why);
+    group_log_cancelled(group, before - group->counts.n[JOBS_LIVE], why);
 }
 
 void group_close(struct group *group, const char *why)
@@ -296,7 +296,7 @@ void group_remove(struct group *group)
         group->closed = REMOVED;
     /* Nobody would run the queue of a cell that is stopped any more. */
     group_close_cells(group, REMOVED, blocked);
-    if (group->n_live == 0)
+    if (group->counts.n[JOBS_LIVE] == 0)
         group_drained(group);
 }
 

@@ -11,6 +11,7 @@
 #include "supervisor/group/cell/cell-table.h"
 #include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group-fault.h"
+#include "supervisor/group/order.h"
 #include "supervisor/job/job-ids.h"
 #include "supervisor/job/kept-results.h"
 #include <stdbool.h>
@@ -37,21 +38,14 @@ struct group {
     struct cell *cell;   /* the only one of a group without keys; NULL with Cells=by-key */
     size_t size;         /* of the pool of every cell that has no size of its own */
     struct kept_results results;
-    struct latency latency; /* of all cells, if it has keys; likewise: */
-    struct latency work;
-    struct outcomes outcomes;
+    struct job_counts counts;
+    struct job_history history; /* with Cells=by-key */
     struct group_dead last_dead;
-    uint64_t n_live;                          /* jobs, in all cells */
-    uint64_t queue_bytes;                     /* their payloads */
-    uint64_t n_running, n_backoff, n_waiters; /* sums of those of its cells */
-    struct cell_counters counters;            /* since it was loaded, also by cells that are gone */
-    struct pool_set pools;                    /* what those of its cells share */
-    struct census retiring;                   /* of slots in cells that retire */
-    struct list pending_link;                 /* in the registry, while pending */
-    struct list removed_link;                 /* in the registry, while removed */
+    struct pool_set pools;     /* what those of its cells share */
+    struct census retiring;    /* of slots in cells that retire */
+    struct list pending_link;  /* in the registry, while pending */
+    struct list removed_link;  /* in the registry, while removed */
     struct list down_link;     /* in the registry: went down while everything stops */
-    bool stopped;              /* while everything stops: it is down, for good */
-    size_t n_followers_up;     /* while everything stops: groups that have to stop before it */
     struct group_fault *fault; /* a configuration that cannot be used here; NULL = none */
     bool wanted;               /* new slots are to run */
     bool pending;              /* to be started once the groups of its After= have come up */
@@ -60,7 +54,7 @@ struct group {
     struct job_ids cut_off;    /* jobs that a close has ended with their attempt */
     bool drained;              /* removed, and without jobs: only its slots are still to stop */
     bool removed;              /* drains: accepts nothing, and goes away once all is down */
-    bool follows, followed;    /* scratch space of order.c */
+    struct order_node order;
 };
 
 /* Takes `config` over on success. 0, -ENOMEM, or -errno of getrandom(2). */
@@ -105,17 +99,13 @@ void group_set_message_log(struct group *group, uint8_t what);
 /* Some of its workers still run the program of before, since a new one did not come up. */
 bool group_is_behind(const struct group *group);
 
-/*
- * For status. "running" and "paused": every worker is up, and jobs do not mostly die. "starting";
- * "stopping"; "draining" (removed, its last jobs run); "stopped"; "degraded" (some workers are
- * down, or run the program of before); "failing" (most of the last jobs are dead); "failed".
- */
+/* Returns the name of its state: see state.h. */
 const char *group_state(const struct group *group);
-/* "running" or "paused". */
+/* Running or paused. */
 bool group_is_well(const struct group *group);
 
-/* The outcomes of its last jobs, in all its cells. */
-const struct outcomes *group_outcomes(const struct group *group);
+/* Returns the history of its jobs, in all cells. */
+const struct job_history *group_history(const struct group *group);
 
 /* To be started once the groups of its After= have come up; or no longer. */
 void group_set_pending(struct group *group, bool pending);
@@ -162,6 +152,3 @@ int group_submit(struct group *group, const struct cell_request *request,
  * CELL_E_*, or -ENOMEM.
  */
 int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret);
-
-/* Jobs that wait for a worker, in all cells. */
-uint64_t group_queued(const struct group *group);

@@ -44,14 +44,14 @@ static bool follows(const struct registry *registry, struct group *group,
 {
     config_strv after = group->config->after;
 
-    if (group->followed)
-        return group->follows;
-    group->followed = true;
-    for (size_t i = 0; after && after[i] && !group->follows; i++) {
+    if (group->order.visited)
+        return group->order.follows;
+    group->order.visited = true;
+    for (size_t i = 0; after && after[i] && !group->order.follows; i++) {
         struct group *direct = registry_find(registry, after[i]);
-        group->follows = direct && (direct == before || follows(registry, direct, before));
+        group->order.follows = direct && (direct == before || follows(registry, direct, before));
     }
-    return group->follows;
+    return group->order.follows;
 }
 
 /* Notes in all groups whether they come after `before`. */
@@ -61,7 +61,7 @@ static void find_followers(struct registry *registry, const struct group *before
     struct group *group;
 
     while ((group = registry_next(registry, &cursor)))
-        group->follows = group->followed = false;
+        group->order.follows = group->order.visited = false;
     cursor = 0;
     while ((group = registry_next(registry, &cursor)))
         (void)follows(registry, group, before);
@@ -86,7 +86,7 @@ unsigned order_take_along(struct registry *registry, const struct group *before)
 
     find_followers(registry, before);
     while ((group = registry_next(registry, &cursor)))
-        if (group != before && group->follows)
+        if (group != before && group->order.follows)
             n += hold(group);
     return n;
 }
@@ -95,7 +95,7 @@ unsigned order_take_along(struct registry *registry, const struct group *before)
 
 static void order_stop_group(struct group *group)
 {
-    if (group->n_followers_up == 0)
+    if (group->order.n_followers_up == 0)
         group_stop(group, true);
 }
 
@@ -109,7 +109,7 @@ static void order_follow(struct registry *registry, const struct group *group, b
 
         if (!before || before == group)
             continue;
-        before->n_followers_up += up ? 1 : (size_t)-1;
+        before->order.n_followers_up += up ? 1 : (size_t)-1;
         if (!up)
             order_stop_group(before);
     }
@@ -145,10 +145,10 @@ bool order_stop(struct registry *registry)
             order_stop_group(group); /* restarted meanwhile: it comes here again */
             continue;
         }
-        if (group->stopped)
+        if (group->order.stopped)
             continue;
         group_stop(group, true); /* whatever in it was about to start */
-        group->stopped = true;
+        group->order.stopped = true;
         registry->n_up--;
         order_follow(registry, group, false);
     }

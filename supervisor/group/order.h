@@ -8,9 +8,17 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct group;
 struct registry;
+
+/* What order.c notes in a group. */
+struct order_node {
+    bool visited, follows; /* while it searches for the groups that come after one */
+    size_t n_followers_up; /* at shutdown: groups that stop before this one */
+    bool stopped;          /* at shutdown: the group is down for good */
+};
 
 /* Starts every group that is pending and whose turn it is. */
 void order_start(struct registry *registry);

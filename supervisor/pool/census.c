@@ -26,16 +26,3 @@ bool census_down(const struct census *census)
 {
     return census->n[CENSUS_DOWN] == census->n[CENSUS_SLOT];
 }
-
-const char *census_state(const struct census *census, bool paused)
-{
-    if (census_down(census))
-        return census->n[CENSUS_FAILED] > 0 ? "failed" : "stopped";
-    if (census->n[CENSUS_WANTED] == 0)
-        return "stopping";
-    if (census->n[CENSUS_TROUBLE] > 0 || census->n[CENSUS_UNWANTED] > 0)
-        return "degraded";
-    if (census->n[CENSUS_UP] < census->n[CENSUS_WANTED])
-        return "starting";
-    return paused ? "paused" : "running";
-}

@@ -38,9 +38,3 @@ void census_subtract(struct census *census, const struct census *part);
 
 /* None has a process: all are stopped or failed. */
 bool census_down(const struct census *census);
-
-/*
- * The state that they make together, as of a group that has slots: "running" or "paused" only if
- * each place has a worker that is up.
- */
-const char *census_state(const struct census *census, bool paused);

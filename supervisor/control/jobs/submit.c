@@ -70,7 +70,7 @@ static void report_busy(struct reply *reply, const struct group *group,
         group->cell ? group->cell : group_find_cell(group, wanted->key, wanted->key_size);
 
     reply_string(reply, "group", group->name);
-    reply_uint(reply, "queued", cell ? cell->queue.n_jobs + cell->n_backoff : 0);
+    reply_uint(reply, "queued", cell ? cell->queue.n_jobs + cell->counts.n[JOBS_BACKOFF] : 0);
     reply_uint(reply, "maximum", group->config->queue_max);
 }
 

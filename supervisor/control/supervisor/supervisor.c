@@ -80,7 +80,7 @@ static void get_info(struct request *request)
     if (!request_take(request, table, NULL))
         return;
     while ((group = registry_next(context->registry, &cursor)))
-        n_jobs += group->n_live;
+        n_jobs += group->counts.n[JOBS_LIVE];
     reply = request_begin(request);
     reply_string(reply, "version", TROUPE_VERSION);
     reply_int(reply, "pid", context->keeper > 0 ? context->keeper : getpid());

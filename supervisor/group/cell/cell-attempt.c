@@ -37,7 +37,7 @@ static void cell_on_alarm(struct alarm *alarm)
     struct job *job = list_entry(alarm, struct job, alarm);
 
     list_unlink(&job->link);
-    cell_add_backoff(job->cell, -1);
+    job_count(&job->cell->counts, JOBS_BACKOFF, -1);
     job_set_state(job, JOB_QUEUED);
     cell_enqueue(job->cell, job, false);
     job_tell_waiters(job);
@@ -48,7 +48,7 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
     progress_moved(cell);
     job_set_state(job, JOB_BACKOFF);
     list_push_back(&cell->backoff, &job->link);
-    cell_add_backoff(cell, 1);
+    job_count(&cell->counts, JOBS_BACKOFF, 1);
     alarm_init(&job->alarm, cell->context->alarms, cell_on_alarm);
     if (alarm_set_after(&job->alarm, delay) < 0)
         cell_on_alarm(&job->alarm); /* no memory to wait: retry now */
@@ -68,7 +68,7 @@ int cell_delay(struct cell *cell, struct job *job, const struct cell_request *re
     job_set_state(job, JOB_DELAYED);
     job->put_off = true;
     list_push_back(&cell->backoff, &job->link);
-    cell_add_backoff(cell, 1);
+    job_count(&cell->counts, JOBS_BACKOFF, 1);
     return 0;
 }
 
@@ -108,7 +108,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
         cell_tell_dead(cell, job, detail);
         cell_end_job(cell, job, JOB_DEAD, reason);
     } else {
-        CELL_COUNT(cell, retries);
+        job_count(&cell->counts, JOBS_RETRIES, 1);
         job_event_retried(job, worker, cause);
         cell_back_off(cell, job, cell_retry_delay(cell, job));
     }
@@ -144,7 +144,7 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
 {
     struct cell *cell = cell_of_pool(pool);
 
-    cell_add_running(cell, -1);
+    job_count(&cell->counts, JOBS_RUNNING, -1);
     job->code = code;
     if (job->cancel_requested && outcome != PROTOCOL_RETRY) {
         cell_end_cancelled(cell, job);
@@ -169,7 +169,7 @@ void cell_job_returned(struct pool *pool, struct job *job)
 {
     struct cell *cell = cell_of_pool(pool);
 
-    cell_add_running(cell, -1);
+    job_count(&cell->counts, JOBS_RUNNING, -1);
     if (job->cancel_requested) {
         cell_end_cancelled(cell, job);
         return;
@@ -190,7 +190,7 @@ void cell_job_lost(struct pool *pool, struct job *job, const struct death *death
 {
     struct cell *cell = cell_of_pool(pool);
 
-    cell_add_running(cell, -1);
+    job_count(&cell->counts, JOBS_RUNNING, -1);
     if (death->cause != DEATH_STOP || job->cancel_requested || cell->closed) {
         cell_attempt_failed(cell, job, death->worker, death_cause_to_string(death->cause),
                             death->detail);

@@ -29,23 +29,6 @@ static void cell_let_go(struct cell *cell, struct job *job)
     }
 }
 
-static void cell_count_end(struct cell *cell, enum job_state state)
-{
-    switch (state) {
-    case JOB_SUCCEEDED:
-        CELL_COUNT(cell, succeeded);
-        break;
-    case JOB_REJECTED:
-        CELL_COUNT(cell, rejected);
-        break;
-    case JOB_CANCELLED:
-        CELL_COUNT(cell, cancelled);
-        break;
-    default:
-        CELL_COUNT(cell, dead);
-    }
-}
-
 /* Whose end was a worker's word; a sender's own delay is not the cell's. */
 static void cell_note_latency(struct cell *cell, const struct job *job)
 {
@@ -54,11 +37,9 @@ static void cell_note_latency(struct cell *cell, const struct job *job)
 
     if (job->put_off || (job->state != JOB_SUCCEEDED && job->state != JOB_REJECTED))
         return;
-    latency_add(&cell->latency, took);
-    latency_add(&cell->work, worked);
-    if (*cell->key != '\0') {
-        latency_add(&cell->group->latency, took);
-        latency_add(&cell->group->work, worked);
+    for (struct job_history *history = &cell->history; history; history = history->parent) {
+        latency_add(&history->latency, took);
+        latency_add(&history->work, worked);
     }
 }
 
@@ -78,12 +59,18 @@ static void cell_note_outcome(struct cell *cell, const struct job *job)
 
     if (job->state == JOB_CANCELLED)
         return;
-    outcomes_add(&cell->outcomes, dead, job->ended_at);
-    if (*cell->key != '\0')
-        outcomes_add(&cell->group->outcomes, dead, job->ended_at);
+    for (struct job_history *history = &cell->history; history; history = history->parent)
+        outcomes_add(&history->outcomes, dead, job->ended_at);
     if (dead)
         cell_note_dead(cell, job);
 }
+
+static const enum job_count ENDS[_JOB_N_STATES] = {
+    [JOB_SUCCEEDED] = JOBS_SUCCEEDED,
+    [JOB_REJECTED] = JOBS_REJECTED,
+    [JOB_CANCELLED] = JOBS_CANCELLED,
+    [JOB_DEAD] = JOBS_DEAD,
+};
 
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason)
 {
@@ -96,20 +83,19 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
     cell_note_latency(cell, job);
     if (reason)
         job_set_reason(job, reason);
-    cell_count_end(cell, state);
+    job_count(&cell->counts, ENDS[state], 1);
     cell_note_outcome(cell, job);
-    cell->queue_bytes -= job->payload.size;
-    cell->group->queue_bytes -= job->payload.size;
+    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job->payload.size);
     if (state == JOB_DEAD)
         cell_write_envelope(cell, job);
     job_drop_payload(job);
-    cell->group->n_live--;
+    job_count(&cell->counts, JOBS_LIVE, -1);
     job_event_ended(job);
     job_tell_waiters(job);
     cell_let_go(cell, job);
     if (cell->group->removed || !list_empty(&cell->waiting))
         cell_wake(cell);
-    if (cell_live_jobs(cell) == 0) {
+    if (cell->counts.n[JOBS_LIVE] == 0) {
         cell->idle_since = cell_now(cell);
         cell_watch_idle(cell);
     }

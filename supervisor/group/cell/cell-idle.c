@@ -19,8 +19,8 @@ void cell_watch_idle(struct cell *cell)
 {
     usec_t now = cell_now(cell), due = usec_add(cell->idle_since, cell->config->cell_idle);
 
-    if (*cell->key == '\0' || cell->retiring || cell_live_jobs(cell) > 0 || due == USEC_INFINITY ||
-        cell_is_special(cell) || timer_armed(&cell->idle_timer))
+    if (*cell->key == '\0' || cell->retiring || cell->counts.n[JOBS_LIVE] > 0 ||
+        due == USEC_INFINITY || cell_is_special(cell) || timer_armed(&cell->idle_timer))
         return;
     (void)timer_arm(loop_timers(cell->context->loop), &cell->idle_timer, due > now ? due : now);
 }
@@ -69,7 +69,7 @@ void cell_on_idle_timer(struct timer *timer, usec_t now)
 {
     struct cell *cell = list_entry(timer, struct cell, idle_timer);
 
-    if (cell_live_jobs(cell) > 0 || cell_is_special(cell))
+    if (cell->counts.n[JOBS_LIVE] > 0 || cell_is_special(cell))
         return;
     if (!cell_is_quiet(cell))
         cell->idle_since = now;

@@ -12,21 +12,12 @@
  *   cell-dead-letter.c  keeps a dead job
  *   cell-progress.c     NoProgressSec=
  *   cell-idle.c         CellIdleSec=: retires a cell without jobs
- *   cell-state.c        counters, and the word for its state
  */
 
 #include "supervisor/group/cell/cell-submit.h"
 #include "supervisor/group/cell/cell.h"
 
 #define job_of(node) list_entry(node, struct job, link)
-
-/* One more in a counter, of the cell and of its group. */
-#define CELL_COUNT(cell, counter) ((cell)->counters.counter++, (cell)->group->counters.counter++)
-
-/* `change` is 1 or -1; the group has sums of these. */
-void cell_add_running(struct cell *cell, int change);
-void cell_add_backoff(struct cell *cell, int change);
-void cell_add_waiter(struct cell *cell, int change);
 
 /* The beginning of this turn, monotonic. */
 usec_t cell_now(const struct cell *cell);

@@ -32,7 +32,7 @@ static struct progress_view progress_view(const struct cell *cell)
 {
     struct progress_view view = {
         .period = cell->config->no_progress,
-        .has_work = cell->queue.n_jobs + cell->n_running > 0,
+        .has_work = cell->queue.n_jobs + cell->counts.n[JOBS_RUNNING] > 0,
     };
     const struct slot *slot;
     size_t cursor = 0;
@@ -52,13 +52,14 @@ static struct progress_view progress_view(const struct cell *cell)
 
 static void progress_tell(struct cell *cell)
 {
-    pool_tell(
-        &cell->pool,
-        (struct event){
-            .level = LOG_LEVEL_ERROR, .type = "group.stalled", .message_id = EVENT_ID_STALLED},
-        "stalls: no progress being made: %" PRIu64 " running, %" PRIu64
-        " queued, and nothing has moved for %g s; its workers are restarted",
-        cell->n_running, cell->queue.n_jobs, (double)cell->config->no_progress / USEC_PER_SEC);
+    pool_tell(&cell->pool,
+              (struct event){.level = LOG_LEVEL_ERROR,
+                             .type = "group.stalled",
+                             .message_id = EVENT_ID_STALLED},
+              "stalls: no progress being made: %" PRIu64 " running, %" PRIu64
+              " queued, and nothing has moved for %g s; its workers are restarted",
+              cell->counts.n[JOBS_RUNNING], cell->queue.n_jobs,
+              (double)cell->config->no_progress / USEC_PER_SEC);
 }
 
 /* Those with a job lose it by a death of theirs; the others are only started again. */

@@ -28,9 +28,10 @@ static bool cell_fits_in_group(const struct cell *cell, uint64_t size)
     const struct group *group = cell->group;
     const uint64_t max = cell->config->cells_queue_memory_max;
 
-    if (*cell->key == '\0' || group->queue_bytes + size + (group->n_live + 1) * JOB_COST <= max)
+    if (*cell->key == '\0' ||
+        group->counts.n[JOBS_BYTES] + size + (group->counts.n[JOBS_LIVE] + 1) * JOB_COST <= max)
         return true;
-    return cell->queue_bytes + size + (cell_live_jobs(cell) + 1) * JOB_COST <=
+    return cell->counts.n[JOBS_BYTES] + size + (cell->counts.n[JOBS_LIVE] + 1) * JOB_COST <=
            max / cell->config->cells_max;
 }
 
@@ -46,8 +47,8 @@ static enum room cell_room(struct cell *cell, const struct cell_request *request
 {
     const struct config_group *config = cell->config;
 
-    if (cell->queue.n_jobs + cell->n_backoff >= config->queue_max ||
-        cell->queue_bytes > config->queue_memory_max - request->size)
+    if (cell->queue.n_jobs + cell->counts.n[JOBS_BACKOFF] >= config->queue_max ||
+        cell->counts.n[JOBS_BYTES] > config->queue_memory_max - request->size)
         return ROOM_NONE_HERE;
     if (!cell_fits_in_group(cell, request->size))
         return ROOM_NONE_ELSEWHERE;
@@ -72,7 +73,7 @@ static void cell_waiter_leave(struct cell_waiter *waiter)
         cell->n_called--;
         cell->called_bytes -= waiter->size;
     }
-    cell_add_waiter(cell, -1);
+    job_count(&cell->counts, JOBS_WAITERS, -1);
     waiter->called = false;
     waiter->cell = NULL;
 }
@@ -152,7 +153,7 @@ static int cell_wait(struct cell *cell, const struct cell_request *request, enum
         list_push_front(&cell->waiting, &waiter->link);
     else
         list_push_back(&cell->waiting, &waiter->link);
-    cell_add_waiter(cell, 1);
+    job_count(&cell->counts, JOBS_WAITERS, 1);
     return CELL_E_WAIT;
 }
 
@@ -185,8 +186,9 @@ static bool cell_has_room_for(const struct cell *cell, const struct cell_waiter 
 {
     const struct config_group *config = cell->config;
 
-    return cell->queue.n_jobs + cell->n_backoff + cell->n_called < config->queue_max &&
-           cell->queue_bytes + cell->called_bytes + waiter->size <= config->queue_memory_max;
+    return cell->queue.n_jobs + cell->counts.n[JOBS_BACKOFF] + cell->n_called < config->queue_max &&
+           cell->counts.n[JOBS_BYTES] + cell->called_bytes + waiter->size <=
+               config->queue_memory_max;
 }
 
 void cell_call_waiters(struct cell *cell)

@@ -20,7 +20,7 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
         return CELL_E_TOO_LARGE;
     r = cell_find_room(cell, request);
     if (r == CELL_E_BUSY)
-        CELL_COUNT(cell, refused);
+        job_count(&cell->counts, JOBS_REFUSED, 1);
     return r;
 }
 
@@ -129,9 +129,8 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
     if (request->blob)
         job_set_payload(job, request->blob);
     job->created_at = loop_realtime(cell->context->loop);
-    cell->queue_bytes += job->payload.size;
-    cell->group->queue_bytes += job->payload.size;
-    cell->group->n_live++;
+    job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
+    job_count(&cell->counts, JOBS_LIVE, 1);
     if (job->state == JOB_QUEUED)
         cell_enqueue(cell, job, false);
     if (changed) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/cell/state.h"
 #include "supervisor/loop/alarm.h"
 
 #include "shared/base/log.h"
@@ -47,14 +48,14 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     queue_remove(&cell->queue, job);
     job_set_state(job, JOB_RUNNING);
     job->attempt++;
-    cell_add_running(cell, 1);
+    job_count(&cell->counts, JOBS_RUNNING, 1);
     r = slot_assign(slot, job);
     if (r == 0) {
         progress_moved(cell);
         job_tell_waiters(job);
         return;
     }
-    cell_add_running(cell, -1);
+    job_count(&cell->counts, JOBS_RUNNING, -1);
     job->attempt--; /* nobody has seen it */
     if (r == ENDPOINT_E_FULL && slot_is_up(slot)) {
         /* Its inbox holds no more (Prefetch=, messages): it asks again once there is room. */
@@ -85,7 +86,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
            (slot = pool_take_slot(&cell->pool)))
         cell_assign(cell, slot, job);
     cell_call_waiters(cell);
-    if (cell->group->removed && cell->group->n_live == 0)
+    if (cell->group->removed && cell->group->counts.n[JOBS_LIVE] == 0)
         cell->group->cell_handler->drained(cell->group);
     if (cell->retiring && pool_is_empty(&cell->pool))
         cell->group->cell_handler->retired(cell);
@@ -154,7 +155,7 @@ static void cell_take_out(struct cell *cell, struct job *job)
     if (job->state != JOB_QUEUED) {
         alarm_stop(&job->alarm);
         list_unlink(&job->link);
-        cell_add_backoff(cell, -1);
+        job_count(&cell->counts, JOBS_BACKOFF, -1);
     } else {
         queue_remove(&cell->queue, job);
     }
@@ -207,11 +208,6 @@ void cell_close(struct cell *cell, const char *why)
     cell_turn_away(cell);
 }
 
-uint64_t cell_live_jobs(const struct cell *cell)
-{
-    return cell->queue.n_jobs + cell->n_backoff + cell->n_running;
-}
-
 /* ---- life ---- */
 
 static void cell_set_name(struct cell *cell, const char *key)
@@ -235,6 +231,8 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->paused = group->paused;
     cell->closed = group->closed;
     cell->idle_since = cell_now(cell);
+    cell->counts.parent = &group->counts;
+    cell->history.parent = *key ? &group->history : NULL;
     cell_set_name(cell, key);
     pool_init(&cell->pool, &(struct pool_options){
                                .handler = &CELL_POOL,
@@ -270,7 +268,7 @@ struct cell *cell_free(struct cell *cell)
 {
     if (!cell)
         return NULL;
-    assert(cell_live_jobs(cell) == 0);
+    assert(cell->counts.n[JOBS_LIVE] == 0);
     cell_turn_away(cell);
     timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
     loop_undefer(&cell->dispatch);
@@ -298,6 +296,18 @@ void cell_resume(struct cell *cell)
     cell_watch_idle(cell);
 }
 
+const char *cell_state(const struct cell *cell)
+{
+    enum state state = state_of(&cell->pool.census, cell->paused);
+    bool down = census_down(&cell->pool.census) || state == STATE_STOPPING;
+
+    if (cell->retiring)
+        state = STATE_RETIRING;
+    else if (!down && outcomes_failing(&cell->history.outcomes))
+        state = STATE_FAILING;
+    return state_to_string(state);
+}
+
 void cell_start(struct cell *cell)
 {
     pool_start(&cell->pool);
@@ -312,6 +322,6 @@ void cell_restart(struct cell *cell)
 
 void cell_reset(struct cell *cell)
 {
-    cell->outcomes = (struct outcomes){0};
+    cell->history.outcomes = (struct outcomes){0};
     pool_reset(&cell->pool);
 }

@@ -17,11 +17,10 @@
 #include "shared/base/log.h"
 #include "supervisor/config/config.h"
 #include "supervisor/event/death.h"
-#include "supervisor/event/latency.h"
 #include "supervisor/group/cell/cell-progress.h"
+#include "supervisor/group/cell/job-stats.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/job/job.h"
-#include "supervisor/job/outcomes.h"
 #include "supervisor/job/queue.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
@@ -41,11 +40,6 @@ struct cell_handler {
     void (*roll_failed)(struct cell *cell); /* a worker with the new program did not come up */
 };
 
-struct cell_counters {
-    uint64_t succeeded, rejected, cancelled, dead;
-    uint64_t retries, refused;
-};
-
 /* "group", or "group/key" */
 #define CELL_NAME_MAX (CONFIG_GROUP_NAME_MAX + 1 + PROTOCOL_NAME_MAX + 1)
 
@@ -63,19 +57,15 @@ struct cell {
     struct list backoff; /* jobs between attempts, and those whose time has not come */
     struct list waiting; /* for room in the queue, the first comer first */
     struct list called;  /* of these: whose turn it is, and who have not come yet */
-    uint64_t n_running, n_backoff;
-    uint64_t n_waiters, n_called; /* in these two lists, and in the latter */
-    uint64_t queue_bytes;         /* payloads of live jobs */
-    uint64_t called_bytes;        /* those of who was called */
+    uint64_t n_called;
+    uint64_t called_bytes; /* payloads of those */
     bool paused;
     bool own_size;      /* somebody gave it a size that is not its group's */
     const char *closed; /* why no job is accepted any more and none is retried; NULL = open */
     bool retiring;      /* its slots stop, and it goes with the last of them */
     struct progress progress;
-    struct cell_counters counters;
-    struct latency latency; /* of jobs that a worker ended, from being accepted */
-    struct latency work;    /* the same, from the beginning of the last attempt */
-    struct outcomes outcomes;
+    struct job_counts counts;
+    struct job_history history;
     usec_t idle_since;       /* monotonic: when its last live job ended */
     struct timer idle_timer; /* lazily armed: fires at or before it has been idle long enough */
     struct loop_deferred dispatch; /* matches jobs and slots at the end of the turn */
@@ -104,7 +94,7 @@ int cell_cancel(struct job *job);
 void cell_pause(struct cell *cell);
 void cell_resume(struct cell *cell);
 
-/* For status: as of a group, and "retiring". */
+/* Returns the name of its state: see state.h. */
 const char *cell_state(const struct cell *cell);
 
 /* As its pool; also forgets the outcomes of its last jobs, or looks whether it has been idle. To
@@ -128,9 +118,6 @@ int cell_call_back(struct cell *cell);
 /* Accepts and retries nothing any more; what is not running ends as cancelled, now, with `why`
  * (static) as its reason. */
 void cell_close(struct cell *cell, const char *why);
-
-/* Jobs that have not ended. */
-uint64_t cell_live_jobs(const struct cell *cell);
 
 /* The cell that a pool belongs to. */
 static inline struct cell *cell_of_pool(const struct pool *pool)

@@ -59,18 +59,18 @@ static void check_sums(void)
 
     group_each_cell (cell, group) {
         queued += cell->queue.n_jobs;
-        running += cell->n_running;
-        backoff += cell->n_backoff;
-        waiters += cell->n_waiters;
+        running += cell->counts.n[JOBS_RUNNING];
+        backoff += cell->counts.n[JOBS_BACKOFF];
+        waiters += cell->counts.n[JOBS_WAITERS];
         census_add(&all, &cell->pool.census);
         if (cell->retiring)
             census_add(&retiring, &cell->pool.census);
         ck_assert_uint_eq(cell->pool.census.n[CENSUS_MEMBER], cell->pool.n_slots);
     }
-    ck_assert_uint_eq(group_queued(group), queued);
-    ck_assert_uint_eq(group->n_running, running);
-    ck_assert_uint_eq(group->n_backoff, backoff);
-    ck_assert_uint_eq(group->n_waiters, waiters);
+    ck_assert_uint_eq(job_counts_queued(&group->counts), queued);
+    ck_assert_uint_eq(group->counts.n[JOBS_RUNNING], running);
+    ck_assert_uint_eq(group->counts.n[JOBS_BACKOFF], backoff);
+    ck_assert_uint_eq(group->counts.n[JOBS_WAITERS], waiters);
     for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
         ck_assert_uint_eq(group->pools.census.n[i], all.n[i]);
         ck_assert_uint_eq(group->retiring.n[i], retiring.n[i]);
@@ -173,7 +173,7 @@ START_TEST(a_key_makes_its_cell_once)
     ck_assert_str_eq(cell_of("acme")->name, "mail/acme");
     ck_assert_uint_eq(cell_of("acme")->queue.n_jobs, 2);
     ck_assert_str_eq(cell_of("acme")->pool.slots[1]->name, "mail/acme/1");
-    ck_assert_uint_eq(group->n_live, 3);
+    ck_assert_uint_eq(group->counts.n[JOBS_LIVE], 3);
     ck_assert_str_eq(events, "cell.created mail/acme, cell.created mail/other, ");
 }
 END_TEST
@@ -214,7 +214,7 @@ START_TEST(beyond_CellsMax_only_keys_that_have_a_cell_are_served)
     ck_assert_int_eq(submit("c"), 0);
     ck_assert_int_eq(submit("d"), CELL_E_TOO_MANY);
     ck_assert_int_eq(submit("a"), 0);
-    ck_assert_uint_eq(group->counters.refused, 1);
+    ck_assert_uint_eq(group->counts.n[JOBS_REFUSED], 1);
 }
 END_TEST
 
@@ -234,7 +234,7 @@ START_TEST(a_group_that_goes_away_makes_no_cells)
     group_close(group, "it is over");
     ck_assert_int_eq(submit("a"), CELL_E_STOPPING);
     ck_assert_int_eq(submit("b"), CELL_E_STOPPING);
-    ck_assert_uint_eq(group->n_live, 0);
+    ck_assert_uint_eq(group->counts.n[JOBS_LIVE], 0);
     group_reopen(group);
     ck_assert_int_eq(submit("b"), 0);
 }
@@ -249,10 +249,10 @@ START_TEST(beyond_what_all_may_hold_each_may_still_hold_its_share)
     ck_assert_int_eq(submit_data("b", 900000, "", NULL), 0);
     ck_assert_int_eq(submit_data("b", 900000, "", NULL), CELL_E_BUSY);
     ck_assert_int_eq(submit_data("c", 900000, "", NULL), 0);
-    ck_assert_uint_eq(group->queue_bytes, (2 << 20) + 1800000);
+    ck_assert_uint_eq(group->counts.n[JOBS_BYTES], (2 << 20) + 1800000);
     while (first_job("a"))
         ck_assert_int_eq(cell_cancel(first_job("a")), 0);
-    ck_assert_uint_eq(group->queue_bytes, 1800000);
+    ck_assert_uint_eq(group->counts.n[JOBS_BYTES], 1800000);
     ck_assert_int_eq(submit_data("b", 900000, "", NULL), 0);
 }
 END_TEST
@@ -272,7 +272,7 @@ START_TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)
     ck_assert_str_eq(cell_state(cell_of("a")), "retiring");
     end_turn(cell_of("a"));
     ck_assert_ptr_null(cell_of("a"));
-    ck_assert_uint_eq(group->counters.cancelled, 1);
+    ck_assert_uint_eq(group->counts.n[JOBS_CANCELLED], 1);
     ck_assert_str_eq(events, "cell.created mail/a, cell.retired mail/a, ");
 }
 END_TEST

@@ -139,11 +139,11 @@ START_TEST(a_delayed_job_is_queued_when_its_time_has_come)
     ck_assert_int_eq(group_submit(group, &request, stop_loop, NULL, 0, &job), 0);
     ck_assert_int_eq(job->state, JOB_DELAYED);
     ck_assert_uint_eq(group->cell->queue.n_jobs, 0);
-    ck_assert_uint_eq(cell_live_jobs(group->cell), 1);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_LIVE], 1);
     ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert_int_eq(job->state, JOB_QUEUED);
     ck_assert_ptr_eq(queue_first(&group->cell->queue), job);
-    ck_assert_uint_eq(group->cell->n_backoff, 0);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_BACKOFF], 0);
 }
 END_TEST
 
@@ -167,7 +167,7 @@ START_TEST(delayed_jobs_take_places_and_can_be_cancelled)
     ck_assert_int_eq(submit(&request, &job), CELL_E_BUSY);
     ck_assert_int_eq(cell_cancel(jobs[1]), 0);
     ck_assert_int_eq(submit(&request, &job), 0);
-    ck_assert_uint_eq(group->cell->counters.cancelled, 1);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_CANCELLED], 1);
 }
 END_TEST
 
@@ -241,13 +241,13 @@ START_TEST(who_waits_gets_the_place_that_becomes_free)
     fill();
     sender_start(&sender, "", USEC_INFINITY);
     ck_assert_int_eq(sender.result, CELL_E_WAIT);
-    ck_assert_uint_eq(group->cell->n_waiters, 1);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_WAITERS], 1);
     ck_assert_int_eq(cell_cancel(jobs[0]), 0);
     run_until_answered(1);
     ck_assert_int_eq(sender.result, 0);
-    ck_assert_uint_eq(group->cell->n_waiters, 0);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_WAITERS], 0);
     ck_assert_uint_eq(group->cell->queue.n_jobs, 3);
-    ck_assert_uint_eq(group->cell->counters.refused, 0);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_REFUSED], 0);
 }
 END_TEST
 
@@ -264,7 +264,7 @@ START_TEST(those_who_wait_are_served_in_the_order_they_came_and_before_who_does_
     ck_assert_int_eq(submit(&impatient, &job), CELL_E_BUSY);
     run_until_answered(1);
     ck_assert_ptr_eq(order[0], &senders[0]);
-    ck_assert_uint_eq(group->cell->n_waiters, 2);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_WAITERS], 2);
     ck_assert_int_eq(cell_cancel(jobs[1]), 0);
     ck_assert_int_eq(cell_cancel(jobs[2]), 0);
     run_until_answered(3);
@@ -296,8 +296,8 @@ START_TEST(after_its_time_a_sender_is_told_busy)
     sender_start(&sender, "", USEC_PER_MSEC);
     run_until_answered(1);
     ck_assert_int_eq(sender.result, CELL_E_BUSY);
-    ck_assert_uint_eq(group->cell->counters.refused, 1);
-    ck_assert_uint_eq(group->cell->n_waiters, 0);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_REFUSED], 1);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_WAITERS], 0);
 }
 END_TEST
 

@@ -307,8 +307,8 @@ START_TEST(a_job_succeeds_with_its_result)
     ck_assert_uint_eq(job->attempt, 1);
     ck_assert_uint_eq(job->result.size, 5);
     ck_assert_int_eq(memcmp(payload_data(&job->result), "hello", 5), 0);
-    ck_assert_uint_eq(group->cell->counters.succeeded, 1);
-    ck_assert_uint_eq(group->cell->queue_bytes, 0);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_SUCCEEDED], 1);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_BYTES], 0);
 }
 END_TEST
 
@@ -341,7 +341,7 @@ START_TEST(J4_a_job_that_fails_on_every_attempt_is_dead_once)
     ck_assert_int_eq(error->state, JOB_DEAD);
     ck_assert_int_eq(error->code, 7);
     ck_assert_str_eq(error->reason, "it is broken");
-    ck_assert_uint_eq(group->cell->counters.dead, 2);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_DEAD], 2);
 }
 END_TEST
 
@@ -380,16 +380,16 @@ START_TEST(every_accepted_job_ends_exactly_once_among_crashing_ones)
     enum {
         N = 300
     };
-    const struct cell_counters *counters = &group->cell->counters;
+    const uint64_t *n = group->cell->counts.n;
 
     for (int i = 0; i < N; i++)
         accepted(i % 10 == 0 ? "crash once" : i % 3 == 0 ? "no" : "yes");
     group_start(group);
     run_jobs();
-    ck_assert_uint_eq(counters->succeeded + counters->rejected, N);
-    ck_assert_uint_eq(counters->dead + counters->cancelled, 0);
-    ck_assert_uint_eq(counters->retries, N / 10);
-    ck_assert_uint_eq(cell_live_jobs(group->cell), 0);
+    ck_assert_uint_eq(n[JOBS_SUCCEEDED] + n[JOBS_REJECTED], N);
+    ck_assert_uint_eq(n[JOBS_DEAD] + n[JOBS_CANCELLED], 0);
+    ck_assert_uint_eq(n[JOBS_RETRIES], N / 10);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_LIVE], 0);
 }
 END_TEST
 
@@ -466,7 +466,7 @@ START_TEST(J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_r
     run_jobs();
     ck_assert_int_eq(job->state, JOB_CANCELLED);
     ck_assert_uint_eq(parts.deaths.n_total, 1);
-    ck_assert_uint_eq(group->cell->counters.retries, 0);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_RETRIES], 0);
 }
 END_TEST
 
@@ -493,7 +493,7 @@ START_TEST(beyond_its_bounds_the_queue_is_busy)
     config->queue_memory_max = 4;
     ck_assert_int_eq(submit("ddd", "", &job), CELL_E_BUSY);
     ck_assert_int_eq(submit("dd", "", &job), 0);
-    ck_assert_uint_eq(group->cell->counters.refused, 2);
+    ck_assert_uint_eq(group->cell->counts.n[JOBS_REFUSED], 2);
 }
 END_TEST
 
