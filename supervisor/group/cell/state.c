@@ -19,11 +19,10 @@ enum state state_of(const struct census *census, bool paused)
 const char *state_to_string(enum state state)
 {
     static const char *const NAMES[] = {
-        [STATE_RUNNING] = "running",   [STATE_PAUSED] = "paused",
-        [STATE_STARTING] = "starting", [STATE_DEGRADED] = "degraded",
-        [STATE_FAILING] = "failing",   [STATE_STOPPING] = "stopping",
-        [STATE_STOPPED] = "stopped",   [STATE_FAILED] = "failed",
-        [STATE_DRAINING] = "draining", [STATE_RETIRING] = "retiring",
+        [STATE_RUNNING] = "running",   [STATE_PAUSED] = "paused",   [STATE_STARTING] = "starting",
+        [STATE_DEGRADED] = "degraded", [STATE_FAILING] = "failing", [STATE_STOPPING] = "stopping",
+        [STATE_STOPPED] = "stopped",   [STATE_FAILED] = "failed",   [STATE_DRAINING] = "draining",
+        [STATE_RETIRING] = "retiring",
     };
 
     return NAMES[state];
