@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Reads the answers to a client, and keeps those that nobody waits for yet. */
+/* Reads the answers to a client, and keeps those that no call waits for. */
 
 #include "worker/client/client.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* Space of so many records is given back together. */
+/* Gives back the space of so many records together. */
 #define BATCH 64u
 
-/* Copies reason and inline data behind the result, each with a NUL after it. */
+/* Copies reason and inline data into a slot of the result, each with a NUL. */
 static int keep(struct troupe_client *client, struct troupe_result *result, const void *reason,
                 uint32_t reason_size, const struct payload_wire *payload)
 {
@@ -75,7 +75,7 @@ static int read_done(struct troupe_client *client, const struct ring_record *rec
         r = map_blob(client, result, &done.payload);
         if (r < 0)
             troupe_result_release(result);
-        /* Out of descriptors or memory: the job has ended, but what came of it cannot be had. */
+        /* Out of descriptors or memory: the job has ended, but its result is lost. */
         if (r < 0 && r != -EPROTO) {
             result->error = r;
             result->reason = "the result could not be mapped";
@@ -143,7 +143,6 @@ static int read_record(struct troupe_client *client, const struct ring_record *r
     }
 }
 
-/* Of a record that is not the actor's. 0, -EPROTO or -ENOMEM. */
 static int take_answer(struct troupe_client *client, const struct ring_record *record,
                        struct answer *ret)
 {
@@ -154,7 +153,6 @@ static int take_answer(struct troupe_client *client, const struct ring_record *r
     return r < 0 ? r : pending_give(&client->pending, ret->number, &ret->result.cookie);
 }
 
-/* 0, RING_E_EMPTY, -EPROTO or -ENOMEM. */
 static int take_record(struct troupe_client *client, struct answer *ret)
 {
     for (;;) {
@@ -172,7 +170,7 @@ static int take_record(struct troupe_client *client, struct answer *ret)
         else
             r = take_answer(client, &record, ret);
         if (r == -ENOMEM)
-            /* Not yet given back, so it can be read again when there is memory. */
+            /* It is not released yet, so it can be read again when there is memory. */
             client->carrier.channel.in = before;
         if (r < 0)
             return r == -ENOMEM ? r : -EPROTO;
@@ -186,7 +184,7 @@ int answer_next(struct troupe_client *client, struct answer *ret)
 {
     int r;
 
-    /* About to look at the supervisor's cursor again: the moment to let it see ours. */
+    /* Publishes this side's cursors before it reads the supervisor's. */
     if (client->carrier.channel.in.head == client->carrier.channel.in.tail ||
         client->unreleased >= BATCH) {
         troupe_client_flush(client);

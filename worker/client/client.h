@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What the parts of the client know of each other: connection, requests, answers. */
+/* Internal interface between the files of a client: connection, requests, answers, calls. */
 
 #include "shared/protocol/protocol.h"
 #include "shared/ring/channel.h"
@@ -24,31 +24,35 @@ struct troupe_client {
 
 extern const struct carrier_class client_carrier;
 
-/* One record of the inbox, understood. */
+/* A record of the inbox that is not the actor's. */
 struct answer {
-    uint64_t number; /* of the question */
+    uint64_t number; /* of the request */
     enum protocol_kind kind;
     uint64_t group;              /* FOUND */
-    struct troupe_result result; /* the others; cookie filled in */
+    struct troupe_result result; /* other kinds; with the cookie of the request */
 };
 
 /*
- * The next answer that has arrived; the question is forgotten. 0, RING_E_EMPTY, -EPIPE when it
- * cannot be understood (the connection is over then), or -ENOMEM (it is still there).
+ * Reads records up to the next answer, whose request is forgotten. Returns 0, RING_E_EMPTY, -EPIPE
+ * when it is corrupt, which ends the connection, or -ENOMEM, which leaves it there.
  */
 int answer_next(struct troupe_client *client, struct answer *ret);
 
-/* Keeps an answer for troupe_client_next(). -ENOMEM: an end is lost, so the connection is over. */
+/* Keeps an answer for troupe_client_next(). -ENOMEM ends the connection, since an answer is lost.
+ */
 int answer_queue(struct troupe_client *client, struct answer *answer);
 
+/* Checks for the end of the connection, and returns `over`. */
+bool client_hung_up(struct troupe_client *client);
+
 /*
- * Shows and gives back what is outstanding, and has the eventfd tell of what comes. 0, 1 when there
- * is something already, -EINTR when another thread woke this one.
+ * Publishes and releases records, and has the eventfd tell of new ones. Returns 0, 1 if there are
+ * some already, or -EINTR when another thread woke this one.
  */
 int client_arm(struct troupe_client *client);
 
-/* The same, and sleeps once: until something may have arrived, the
- * supervisor hung up (`over` is raised), or `timeout`. 0, -ETIMEDOUT, -EINTR. */
+/* Arms, and sleeps until something may have arrived, the connection ended, or `timeout`. Returns 0,
+ * -ETIMEDOUT or -EINTR. */
 int client_sleep(struct troupe_client *client, usec_t timeout);
 
 /*

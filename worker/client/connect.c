@@ -13,7 +13,7 @@
 #define REPLY_MAX       4096
 #define DESCRIPTORS_MAX 5
 
-/* Everything that comes back until the NUL that ends a Varlink message. */
+/* What arrived of a Varlink message, which ends with a NUL byte. */
 struct reply {
     char text[REPLY_MAX];
     size_t size;
@@ -47,40 +47,45 @@ static int open_socket(const char *path)
     return TAKE_FD(fd);
 }
 
-static int send_call(int socket)
+int connection_send(int socket, const char *text, size_t size)
 {
-    char call[128];
-    size_t size, sent = 0;
-
-    size = (size_t)snprintf(
-        call, sizeof(call),
-        "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":%d}}", MEMORY_VERSION);
-    size++; /* The NUL is part of the message. */
-    while (sent < size) {
-        ssize_t n = send(socket, call + sent, size - sent, MSG_NOSIGNAL);
+    while (size > 0) {
+        ssize_t n = send(socket, text, size, MSG_NOSIGNAL);
 
         if (n < 0 && errno != EINTR)
             return errno == EAGAIN ? -ETIMEDOUT : -errno;
-        if (n > 0)
-            sent += (size_t)n;
+        if (n > 0) {
+            text += n;
+            size -= (size_t)n;
+        }
     }
     return 0;
 }
 
+static int send_call(int socket)
+{
+    char call[128];
+    int size;
+
+    size = snprintf(call, sizeof(call),
+                    "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":%d}}",
+                    MEMORY_VERSION);
+    return connection_send(socket, call, (size_t)size + 1);
+}
+
+/* Returns -EPROTO if there are too many. */
 static int keep_descriptors(struct reply *reply, struct msghdr *message)
 {
     bool surplus = (message->msg_flags & MSG_CTRUNC) != 0;
 
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
          header = CMSG_NXTHDR(message, header)) {
-        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
             continue;
-        for (size_t i = 0; i < count; i++) {
+        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
             int fd;
 
-            memcpy(&fd, CMSG_DATA(header) + i * sizeof(fd), sizeof(fd));
+            memcpy(&fd, (const char *)header + at, sizeof(fd));
             if (reply->n_fds < DESCRIPTORS_MAX)
                 reply->fds[reply->n_fds++] = fd;
             else {
@@ -92,7 +97,6 @@ static int keep_descriptors(struct reply *reply, struct msghdr *message)
     return surplus ? -EPROTO : 0;
 }
 
-/* One more piece. Zero-length: the other side has closed. */
 static int receive_piece(int socket, struct reply *reply)
 {
     union {
@@ -135,7 +139,7 @@ static int receive_reply(int socket, struct reply *reply)
     return 0;
 }
 
-/* By the error's full name in quotes, which cannot stand anywhere else in such a reply. */
+/* Finds the error by its full name in quotes, which occurs nowhere else in such a reply. */
 static int error_of(const struct reply *reply)
 {
     static const struct {
@@ -164,7 +168,7 @@ static void take_descriptors(struct connection *connection, struct reply *reply)
     reply->n_fds = 0;
 }
 
-/* The only string of the reply. Without one there is no address. */
+/* Reads the only string of the reply; without one the client has no address. */
 static void take_address(struct connection *connection, const struct reply *reply)
 {
     static const char KEY[] = "\"address\":\"";
@@ -198,7 +202,7 @@ int connection_open(struct connection *ret, const char *path)
     if (fd < 0)
         return fd;
     r = send_call(fd);
-    /* A supervisor that refuses at once has closed by now, and said why before. */
+    /* A supervisor that refuses at once has sent its reason and closed the socket. */
     if (r == 0 || r == -EPIPE)
         r = receive_reply(fd, &reply);
     if (r < 0)

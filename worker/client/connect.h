@@ -2,12 +2,11 @@
 #pragma once
 
 /*
- * How a client obtains its rings: one Varlink call over the supervisor's socket, answered with
- * descriptors. The socket stays open beside the rings: its end is the end of the connection.
+ * Obtains a client's rings by a Varlink call over the supervisor's socket, which is answered with
+ * descriptors. The connection lasts as long as the socket.
  *
- * There is no JSON library here on purpose: workers link this library too, and each shared object
- * more makes every restart slower. What has to be understood is only which descriptors came, and
- * else which error.
+ * No JSON library is used: workers link this library too, and each further shared object makes
+ * every restart slower. Only the descriptors or the error's name have to be understood.
  */
 
 #include "shared/ring/channel.h"
@@ -17,7 +16,7 @@
 struct connection {
     int socket;
     int control;
-    char address[CONNECTION_ADDRESS_SIZE]; /* the client's as an actor: "@3" */
+    char address[CONNECTION_ADDRESS_SIZE]; /* the client's, as an actor: "@3" */
     struct channel_fds fds;
 };
 
@@ -25,14 +24,15 @@ struct connection {
 #define CONNECTION_NULL {.socket = -1, .control = -1, .fds = CHANNEL_FDS_NULL}
 /* clang-format on */
 
-/* A connected socket, or -errno as below. `path` as below. */
+/* Connects to `path`, NULL: $TROUPE_SOCKET, else the default. Returns a socket, or -errno as
+ * troupe_client_connect(). */
 int connection_socket(const char *path);
 
-/*
- * `path` NULL: $TROUPE_SOCKET, else the default. Errors as troupe_client_connect(). Waits for the
- * answer.
- */
+/* Sends all of `text`. Returns 0, -ETIMEDOUT, or another -errno of send(2). */
+int connection_send(int socket, const char *text, size_t size);
+
+/* Connects, and waits for the answer. Returns 0 or -errno as troupe_client_connect(). */
 int connection_open(struct connection *ret, const char *path);
 
-/* Closes everything that has not been taken out. */
+/* Closes all descriptors. */
 void connection_deinit(struct connection *connection);

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * Memory for results a client has been given: what troupe_result points to, until it is released.
- * Slots are used again instead of being freed, so a client that keeps up allocates nothing per
- * message. Results that arrive while a call waits for its own answer are queued here.
+ * Memory of a client's results until they are released. Slots are reused, so a client that keeps up
+ * allocates nothing per result. Results that arrive while a call waits for another one are queued.
  */
 
 #include "worker/troupe.h"
@@ -27,17 +26,16 @@ struct results {
     struct result_slot *owned;
     struct result_slot *free[RESULTS_CLASSES];
     struct result_slot *first, *last; /* queue */
-    size_t largest;                   /* no slot has to hold more bytes than this */
+    size_t largest;                   /* bytes of the largest slots */
 };
 
-/* A slot with room for `size` bytes. 0, -EMSGSIZE above `largest`, -ENOMEM. */
+/* Takes a slot with room for `size` bytes. Returns 0, -EMSGSIZE above `largest`, or -ENOMEM. */
 int results_take(struct results *results, size_t size, struct result_slot **ret);
 
-/* At the end of the queue; `result` is copied with what it owns. -ENOMEM: it still is the
- * caller's. */
+/* Appends a result to the queue, which takes it over unless this returns -ENOMEM. */
 int results_queue(struct results *results, const struct troupe_result *result);
 
-/* Whether there was one. */
+/* Returns whether there was one. */
 bool results_dequeue(struct results *results, struct troupe_result *ret);
 
 /* Frees all slots, those not released included. */

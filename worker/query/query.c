@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Asks the Varlink socket for job states, lists, dead letters and events. */
+/* Queries over the Varlink socket: jobs, dead letters, events. */
 
 #include "worker/troupe-query.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/base/clock.h"
 #include "worker/client/connect.h"
 #include "worker/public.h"
 #include "worker/query/json-reader.h"
+#include "worker/query/wire.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-
-#define PIECE 65536u
-/* The supervisor's answers never exceed 4 MiB. */
-#define MESSAGE_MAX ((size_t)8 << 20)
 
 struct text {
     struct text *next;
@@ -27,17 +21,14 @@ struct text {
 };
 
 struct troupe_query {
-    int socket;
-    char *buffer; /* the message at hand, and what has arrived behind it */
-    size_t size, capacity;
-    size_t message; /* bytes of the message at hand, with its NUL; 0 = none */
-    const char *record;
-    struct text *texts;
+    struct wire wire;
+    const char *record; /* in the current message */
+    struct text *texts; /* returned by troupe_query_text() */
     bool over;
     bool asked;         /* an answer is to come */
-    const char *method; /* of the query under way; NULL = none */
+    const char *method; /* of the current query; NULL = none */
     const char *member; /* of the answer: an array of records, or a record */
-    char *parameters;   /* without braces; a cursor is added */
+    char *parameters;   /* without braces and cursor */
     bool stream;
 };
 
@@ -53,7 +44,7 @@ _public_ int troupe_query_new(struct troupe_query **ret, const char *socket_path
         close_fd(fd);
         return -ENOMEM;
     }
-    query->socket = fd;
+    query->wire.socket = fd;
     *ret = query;
     return 0;
 }
@@ -73,32 +64,14 @@ _public_ void troupe_query_free(struct troupe_query *query)
     if (!query)
         return;
     drop_texts(query);
-    close_fd(query->socket);
+    wire_deinit(&query->wire);
     free(query->parameters);
-    free(query->buffer);
     free(query);
 }
 
 /* ---- asking ---- */
 
-static int send_all(struct troupe_query *query, const char *text, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = send(query->socket, text, size, MSG_NOSIGNAL);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            query->over = true;
-            return -EPIPE;
-        }
-        text += n;
-        size -= (size_t)n;
-    }
-    return 0;
-}
-
-/* `cursor` 0 = from the beginning. */
+/* Requests the records from `cursor` on; 0 = the first. */
 static int ask(struct troupe_query *query, int64_t cursor)
 {
     _cleanup_free_ char *text = NULL;
@@ -115,7 +88,8 @@ static int ask(struct troupe_query *query, int64_t cursor)
         return -ENOMEM;
     }
     query->asked = true;
-    return send_all(query, text, (size_t)size + 1);
+    query->over = connection_send(query->wire.socket, text, (size_t)size + 1) < 0;
+    return query->over ? -EPIPE : 0;
 }
 
 static int begin(struct troupe_query *query, const char *method, const char *member,
@@ -135,8 +109,8 @@ static int begin(struct troupe_query *query, const char *method, const char *mem
     return ask(query, 0);
 }
 
-/* `"name":"value"` with what JSON wants escaped, and `more` behind it. Allocated; NULL = out of
- * memory. */
+/* Returns `"name":"value"`, escaped, with `more` behind it; only `more` if `value` is NULL. The
+ * caller frees it. NULL = out of memory. */
 static char *one_text(const char *name, const char *value, const char *more)
 {
     char *text = NULL;
@@ -195,76 +169,10 @@ _public_ int troupe_query_events(struct troupe_query *query, const char *target,
 
 /* ---- answers ---- */
 
-static int reserve(struct troupe_query *query)
-{
-    size_t capacity = query->capacity ? 2 * query->capacity : PIECE;
-    char *buffer;
-
-    if (query->size < query->capacity)
-        return 0;
-    if (capacity > MESSAGE_MAX)
-        return -EPROTO;
-    buffer = realloc(query->buffer, capacity);
-    if (!buffer)
-        return -ENOMEM;
-    query->buffer = buffer;
-    query->capacity = capacity;
-    return 0;
-}
-
-/* One more piece. 0, -EAGAIN, -EINTR, -EPIPE, -EPROTO, -ENOMEM. */
-static int receive_piece(struct troupe_query *query, usec_t timeout)
-{
-    struct pollfd poller = {.fd = query->socket, .events = POLLIN};
-    struct timespec limit = usec_to_timespec(timeout);
-    ssize_t n;
-    int r;
-
-    r = reserve(query);
-    if (r < 0)
-        return r;
-    r = ppoll(&poller, 1, timeout == USEC_INFINITY ? NULL : &limit, NULL);
-    if (r <= 0)
-        return r < 0 ? -errno : -EAGAIN;
-    n = recv(query->socket, query->buffer + query->size, query->capacity - query->size,
-             MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (n <= 0)
-        return -EPIPE;
-    query->size += (size_t)n;
-    return 0;
-}
-
 static void drop_message(struct troupe_query *query)
 {
-    memmove(query->buffer, query->buffer + query->message, query->size - query->message);
-    query->size -= query->message;
-    query->message = 0;
+    wire_drop(&query->wire);
     query->record = NULL;
-}
-
-static int receive_message(struct troupe_query *query, usec_t timeout)
-{
-    usec_t deadline = usec_add(clock_now(), timeout);
-    size_t searched = 0;
-
-    for (;;) {
-        const char *end = query->size > searched
-                              ? memchr(query->buffer + searched, '\0', query->size - searched)
-                              : NULL;
-        int r;
-
-        if (end) {
-            query->message = (size_t)(end - query->buffer) + 1;
-            return 0;
-        }
-        searched = query->size;
-        r = receive_piece(query,
-                          deadline == USEC_INFINITY ? deadline : usec_sub(deadline, clock_now()));
-        if (r < 0)
-            return r;
-    }
 }
 
 static int error_of(const char *value)
@@ -294,11 +202,11 @@ static void end_query(struct troupe_query *query)
     query->asked = false;
 }
 
-/* The first record of the message at hand. 1, 0 = it has none, or what is wrong. */
+/* Goes to the first record of a new message. Returns 1, 0 if there is none, or -errno. */
 static int open_message(struct troupe_query *query)
 {
-    const char *error = json_reader_member(query->buffer, "error");
-    const char *parameters = json_reader_member(query->buffer, "parameters");
+    const char *error = json_reader_member(query->wire.buffer, "error");
+    const char *parameters = json_reader_member(query->wire.buffer, "parameters");
     const char *records = parameters ? json_reader_member(parameters, query->member) : NULL;
 
     query->asked = query->stream;
@@ -314,10 +222,10 @@ static int open_message(struct troupe_query *query)
     return query->record ? 1 : 0;
 }
 
-/* Behind the last record of a message: the next page, if there is one. 1 = asked for, 0 = none. */
+/* Requests the next page after the last record. Returns 1, 0 if there is none, or -errno. */
 static int turn_page(struct troupe_query *query)
 {
-    const char *next = json_reader_member(query->buffer, "parameters.next");
+    const char *next = json_reader_member(query->wire.buffer, "parameters.next");
     int64_t cursor = 0;
     int r;
 
@@ -329,13 +237,13 @@ static int turn_page(struct troupe_query *query)
     return r < 0 ? r : 1;
 }
 
-/* Whether the message at hand has another record, or there is another message to wait for. */
+/* Goes to the next record of the message. Returns 1, 0 after the last one, or -errno. */
 static int advance(struct troupe_query *query)
 {
     int r = 0;
 
     if (query->record && !query->stream && strcmp(query->member, "job") == 0)
-        query->record = NULL; /* it is the only one */
+        query->record = NULL; /* the only one */
     else if (query->record)
         query->record = json_reader_next(query->record);
     if (query->record)
@@ -352,18 +260,18 @@ static int next(struct troupe_query *query, usec_t timeout)
 {
     int r;
 
-    if (query->message > 0) {
+    if (query->wire.message > 0) {
         r = advance(query);
         if (r != 0)
             return r;
     }
     while (query->asked) {
-        r = receive_message(query, timeout);
+        r = wire_receive(&query->wire, timeout);
         if (r == 0)
             r = open_message(query);
         if (r != 0)
             return r;
-        r = advance(query); /* an empty one */
+        r = advance(query); /* the message was empty */
         if (r < 0)
             return r;
     }
@@ -383,7 +291,7 @@ _public_ int troupe_query_next(struct troupe_query *query, uint64_t timeout_usec
     r = next(query, timeout_usec);
     if (r == -EPIPE || r == -EPROTO)
         query->over = true;
-    if (r < 0 && query->message > 0 && !query->over)
+    if (r < 0 && query->wire.message > 0 && !query->over)
         drop_message(query);
     return r;
 }

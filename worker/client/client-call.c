@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The calls of a client: jobs, groups, results. */
+
+#include "worker/base/sized.h"
+#include "worker/client/client.h"
+#include "worker/public.h"
+#include <errno.h>
+#include <string.h>
+
+/* Sleeps once. Messages must not keep the awaited answer out of the ring meanwhile. */
+static int rest(struct troupe_client *client, usec_t timeout)
+{
+    int r = actor_ease(&client->actor);
+
+    return r < 0 ? r : client_sleep(client, timeout);
+}
+
+/* ---- calls that wait for their own answer ---- */
+
+/* Waits for the answer to `number`, and queues the others. */
+static int wait_answer(struct troupe_client *client, uint64_t number, struct answer *ret)
+{
+    for (;;) {
+        bool over = client->carrier.over;
+        int r = answer_next(client, ret);
+
+        if (r == 0 && ret->number == number)
+            return 0;
+        if (r == 0)
+            r = answer_queue(client, ret);
+        else if (r == RING_E_EMPTY)
+            /* If the connection ended after the look, there may be one more answer. */
+            r = over ? -EPIPE : rest(client, USEC_INFINITY);
+        if (r == -ENOMEM)
+            /* The answer would come later, to a request that this call has given up. */
+            client->carrier.over = true;
+        if (r < 0 && r != -EINTR && r != -ETIMEDOUT)
+            return r;
+    }
+}
+
+/* Waits for an answer of that kind. Returns 0, or the error of a refusal. */
+static int wait_kind(struct troupe_client *client, uint64_t number, enum protocol_kind kind,
+                     struct answer *ret)
+{
+    int r;
+
+    r = wait_answer(client, number, ret);
+    if (r < 0)
+        return r;
+    if (ret->kind != kind && ret->kind != PROTOCOL_REFUSED) {
+        client->carrier.over = true;
+        ret->result.error = -EPIPE;
+    }
+    r = ret->result.error;
+    if (r < 0)
+        troupe_result_release(&ret->result);
+    return r;
+}
+
+_public_ int troupe_client_group(struct troupe_client *client, const char *name,
+                                 uint64_t *ret_group)
+{
+    struct answer answer;
+    uint64_t number;
+    int r;
+
+    r = request_lookup(client, name, &number);
+    if (r == 0)
+        r = wait_kind(client, number, PROTOCOL_FOUND, &answer);
+    if (r == 0)
+        *ret_group = answer.group;
+    return r;
+}
+
+_public_ int troupe_client_create(struct troupe_client *client, uint64_t group,
+                                  const struct troupe_job_options *options, const void *data,
+                                  size_t size, char *id)
+{
+    struct request_job job = {
+        .group = group, .options = options, .data = data, .size = size, .wait = true};
+    struct answer answer;
+    uint64_t number;
+    int r;
+
+    r = request_submit(client, &job, &number);
+    if (r == 0)
+        r = wait_kind(client, number, PROTOCOL_ACCEPTED, &answer);
+    if (r == 0 && id)
+        memcpy(id, answer.result.id, TROUPE_ID_SIZE);
+    return r;
+}
+
+/* What the first layout of a result had. */
+#define RESULT_SIZE_MIN offsetof(struct troupe_result, timed_out)
+
+static const struct troupe_result EMPTY = TROUPE_RESULT_INIT;
+
+_public_ int troupe_client_do(struct troupe_client *client, uint64_t group,
+                              const struct troupe_job_options *options, const void *data,
+                              size_t size, struct troupe_result *ret)
+{
+    struct request_job job = {.group = group,
+                              .options = options,
+                              .data = data,
+                              .size = size,
+                              .flags = PROTOCOL_SUBMIT_DO,
+                              .wait = true};
+    struct answer answer;
+    uint64_t number;
+    int r;
+
+    r = sized_check(ret, RESULT_SIZE_MIN);
+    if (r < 0)
+        return r;
+    sized_give(ret, &EMPTY, sizeof(EMPTY));
+    r = request_submit(client, &job, &number);
+    if (r == 0)
+        r = wait_kind(client, number, PROTOCOL_DONE, &answer);
+    if (r == 0)
+        sized_give(ret, &answer.result, sizeof(answer.result));
+    return r;
+}
+
+_public_ int troupe_client_cancel(struct troupe_client *client, const char *id)
+{
+    struct answer answer;
+    uint64_t number;
+    int r;
+
+    r = request_by_id(client, PROTOCOL_CANCEL, id, 0, 0, &number);
+    return r == 0 ? wait_kind(client, number, PROTOCOL_ACCEPTED, &answer) : r;
+}
+
+/* ---- pipelined ---- */
+
+_public_ int troupe_client_submit(struct troupe_client *client, uint64_t group,
+                                  const struct troupe_job_options *options, const void *data,
+                                  size_t size, uint64_t cookie)
+{
+    struct request_job job = {.group = group,
+                              .options = options,
+                              .data = data,
+                              .size = size,
+                              .cookie = cookie,
+                              .flags = PROTOCOL_SUBMIT_DO};
+    uint64_t number;
+
+    return request_submit(client, &job, &number);
+}
+
+_public_ int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t cookie)
+{
+    uint64_t number;
+
+    return request_by_id(client, PROTOCOL_WAIT, id, cookie, CARRIER_TRY, &number);
+}
+
+static int next(struct troupe_client *client, struct answer *ret, usec_t timeout)
+{
+    usec_t deadline = 0, left = timeout;
+
+    if (results_dequeue(&client->results, &ret->result))
+        return 0;
+    for (;;) {
+        const bool over = client->carrier.over;
+        int r = answer_next(client, ret);
+
+        if (r != RING_E_EMPTY)
+            return r;
+        if (over)
+            return -EPIPE;
+        if (left == 0) {
+            if (!client_hung_up(client))
+                return -EAGAIN;
+            continue;
+        }
+        if (deadline == 0)
+            deadline = clock_deadline(timeout);
+        client->carrier.channel.wakeable = true;
+        r = rest(client, left);
+        client->carrier.channel.wakeable = false;
+        if (r < 0 && r != -ETIMEDOUT)
+            return r;
+        left = clock_left(deadline);
+    }
+}
+
+_public_ int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
+                                uint64_t timeout_usec)
+{
+    struct answer answer;
+    int r;
+
+    r = sized_check(ret, RESULT_SIZE_MIN);
+    if (r == 0)
+        r = next(client, &answer, timeout_usec);
+    if (r == 0)
+        sized_give(ret, &answer.result, sizeof(answer.result));
+    return r;
+}
+
+_public_ int troupe_client_blob(struct troupe_client *client, size_t size, void **ret_data)
+{
+    int r;
+
+    if (client->carrier.made.fd >= 0)
+        return -EALREADY;
+    r = blob_new(&client->carrier.made, size);
+    if (r == 0)
+        *ret_data = client->carrier.made.data;
+    return r;
+}
+
+_public_ void troupe_client_blob_drop(struct troupe_client *client)
+{
+    blob_deinit(&client->carrier.made);
+}
