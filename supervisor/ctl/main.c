@@ -55,6 +55,8 @@ static int parse(struct invocation *invocation, struct arguments *arguments, con
         sets |= invocation->verb->options;
     }
     invocation->operands = operands;
+    if (invocation->options.no_color)
+        invocation->options.color = TERMINAL_COLOR_NEVER;
     if (!invocation->verb && !invocation->options.help)
         invocation->verb = verb_find("status");
     return r < 0 ? EXIT_USAGE : EXIT_OK;

@@ -35,22 +35,11 @@ int attach_group(struct invocation *invocation, const char *group, struct attach
     return EXIT_OK;
 }
 
-struct troupe_job_options attach_job_options(const struct invocation *invocation)
+struct troupe_job_options attach_job_options(const struct options *options)
 {
-    const struct options *options = &invocation->options;
-    struct troupe_job_options job = TROUPE_JOB_DEFAULTS;
+    struct troupe_job_options job = options->job;
 
-    job.id = options->id;
-    job.key = options->key;
-    job.key_size = options->key ? strlen(options->key) : 0;
-    job.max_retries = options->retries;
-    job.timeout_usec = options->job_timeout;
-    job.backoff_min_usec = options->backoff_min;
-    job.backoff_max_usec = options->backoff_max;
+    job.key_size = job.key ? strlen(job.key) : 0;
     job.priority = (int)options->priority;
-    job.delay_usec = options->delay;
-    job.at_usec = options->at;
-    job.wait_usec = options->room_wait;
-    job.deadline_usec = options->deadline;
     return job;
 }

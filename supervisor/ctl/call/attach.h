@@ -6,6 +6,7 @@
 #include "worker/troupe.h"
 
 struct invocation;
+struct options;
 
 struct attachment_client {
     struct troupe_client *client;
@@ -16,4 +17,4 @@ struct attachment_client {
 int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret);
 
 /* The job options of the command line as libtroupe takes them. */
-struct troupe_job_options attach_job_options(const struct invocation *invocation);
+struct troupe_job_options attach_job_options(const struct options *options);

@@ -53,17 +53,6 @@ static int send_call(struct invocation *invocation, const char *method, json_t *
     return r < 0 ? broken(invocation, r) : EXIT_OK;
 }
 
-/* 0 or -errno. */
-static int receive(struct invocation *invocation, struct varlink_reply *ret)
-{
-    int r;
-
-    do
-        r = varlink_client_receive(&invocation->client, ret);
-    while (r == -EINTR);
-    return r;
-}
-
 /* Takes ownership of the reply. With --json, problems of the configuration are printed as JSON. */
 static int take_answer(const struct invocation *invocation, struct varlink_reply *reply,
                        json_t **ret)
@@ -89,7 +78,7 @@ int call_any(struct invocation *invocation, const char *method, json_t *paramete
     r = send_call(invocation, method, parameters, false, patient);
     if (r != EXIT_OK)
         return r;
-    r = receive(invocation, ret);
+    r = varlink_client_receive(&invocation->client, ret);
     return r < 0 ? broken(invocation, r) : EXIT_OK;
 }
 
@@ -129,7 +118,7 @@ static int receive_one(struct invocation *invocation, call_reply_fn each, void *
     struct varlink_reply reply;
     int r;
 
-    r = receive(invocation, &reply);
+    r = varlink_client_receive(&invocation->client, &reply);
     if (r < 0)
         return broken(invocation, r);
     *ret_last = !reply.continues;

@@ -7,8 +7,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define READ_SIZE ((size_t)64 << 10)
-
 int varlink_client_init(struct varlink_client *client, const char *path, usec_t timeout)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -24,52 +22,48 @@ int varlink_client_init(struct varlink_client *client, const char *path, usec_t 
     if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
         return -errno;
     client->fd = TAKE_FD(fd);
+    client->reader = reader_make(client->fd, '\0', true, VARLINK_CLIENT_REPLY_MAX);
     return 0;
 }
 
 void varlink_client_deinit(struct varlink_client *client)
 {
     close_fd(client->fd);
-    free(client->buffer);
+    reader_deinit(&client->reader);
     *client = (struct varlink_client)VARLINK_CLIENT_NULL;
 }
 
-/* 0 when ready, -ETIMEDOUT, -EINTR or another -errno. */
-static int wait_ready(const struct varlink_client *client, short events, usec_t deadline)
+/* Returns 0, -ETIMEDOUT or another -errno. */
+static int wait_writable(int fd, usec_t deadline)
 {
-    struct pollfd poller = {.fd = client->fd, .events = events};
-    usec_t left = deadline == USEC_INFINITY ? USEC_INFINITY : usec_sub(deadline, clock_now());
-    struct timespec limit = usec_to_timespec(left);
+    struct pollfd poller = {.fd = fd, .events = POLLOUT};
+    struct timespec left = usec_to_timespec(clock_left(deadline));
     int r;
 
-    r = ppoll(&poller, 1, deadline == USEC_INFINITY ? NULL : &limit, NULL);
+    r = ppoll(&poller, 1, deadline == USEC_INFINITY ? NULL : &left, NULL);
     if (r < 0)
-        return -errno;
+        return errno == EINTR ? 0 : -errno;
     return r == 0 ? -ETIMEDOUT : 0;
 }
 
 static int send_all(struct varlink_client *client, const char *data, size_t size)
 {
-    usec_t deadline = usec_add(clock_now(), client->timeout);
+    const usec_t deadline = clock_deadline(client->timeout);
+    int r = 0;
 
-    while (size > 0) {
+    while (r == 0 && size > 0) {
         ssize_t n = send(client->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0 && errno == EAGAIN) {
-            int r = wait_ready(client, POLLOUT, deadline);
-
-            if (r < 0 && r != -EINTR)
-                return r;
-            continue;
+            r = wait_writable(client->fd, deadline);
+        } else if (n < 0) {
+            r = errno == EINTR ? 0 : -errno;
+        } else {
+            data += n;
+            size -= (size_t)n;
         }
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        data += n;
-        size -= (size_t)n;
     }
-    return 0;
+    return r;
 }
 
 int varlink_client_send(struct varlink_client *client, const char *method, json_t *parameters,
@@ -93,103 +87,43 @@ int varlink_client_send(struct varlink_client *client, const char *method, json_
     return send_all(client, text, strlen(text) + 1);
 }
 
-/* Makes room for READ_SIZE more bytes after `end`. */
-static int make_room(struct varlink_client *client)
-{
-    size_t wanted;
-    char *buffer;
-
-    if (client->start > 0) {
-        memmove(client->buffer, client->buffer + client->start, client->end - client->start);
-        client->end -= client->start;
-        client->searched -= client->start;
-        client->start = 0;
-    }
-    if (client->allocated - client->end >= READ_SIZE)
-        return 0;
-    if (client->end > VARLINK_CLIENT_REPLY_MAX)
-        return -EPROTO;
-    wanted = 2 * client->allocated + READ_SIZE;
-    buffer = realloc(client->buffer, wanted);
-    if (!buffer)
-        return -ENOMEM;
-    client->buffer = buffer;
-    client->allocated = wanted;
-    return 0;
-}
-
-static int receive_more(struct varlink_client *client, usec_t deadline)
-{
-    ssize_t n;
-    int r;
-
-    r = make_room(client);
-    if (r < 0)
-        return r;
-    r = wait_ready(client, POLLIN, deadline);
-    if (r < 0)
-        return r;
-    n = recv(client->fd, client->buffer + client->end, client->allocated - client->end,
-             MSG_DONTWAIT);
-    if (n < 0)
-        return errno == EAGAIN ? 0 : -errno;
-    if (n == 0)
-        return -ECONNRESET;
-    client->end += (size_t)n;
-    return 0;
-}
-
-/* The length of the first complete message without its NUL, or -1. */
-static ssize_t message_length(struct varlink_client *client)
-{
-    const char *nul = NULL;
-
-    if (client->end > client->searched)
-        nul = memchr(client->buffer + client->searched, '\0', client->end - client->searched);
-    client->searched = client->end;
-    return nul ? nul - (client->buffer + client->start) : -1;
-}
-
 static int parse_reply(const char *text, size_t size, struct varlink_reply *ret)
 {
-    json_t *root = json_loadb(text, size, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL), *error;
-    int r = -EPROTO;
+    json_auto_t *root = json_loadb(text, size, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+    const json_t *error = json_object_get(root, "error");
+    json_t *parameters = json_object_get(root, "parameters");
 
-    *ret = (struct varlink_reply)VARLINK_REPLY_NULL;
-    error = json_object_get(root, "error");
-    if (!json_is_object(root) || (error && !json_is_string(error)))
-        goto out;
-    ret->continues = json_is_true(json_object_get(root, "continues"));
-    ret->parameters = json_incref(json_object_get(root, "parameters"));
-    if (!ret->parameters)
-        ret->parameters = json_object();
-    if (!json_is_object(ret->parameters))
-        goto out;
-    if (error)
-        ret->error = strdup(json_string_value(error));
-    r = error && !ret->error ? -ENOMEM : 0;
-out:
-    json_decref(root);
-    if (r < 0)
-        varlink_reply_deinit(ret);
-    return r;
+    if (!json_is_object(root) || (error && !json_is_string(error)) ||
+        (parameters && !json_is_object(parameters)))
+        return -EPROTO;
+    *ret = (struct varlink_reply){
+        .parameters = parameters ? json_incref(parameters) : json_object(),
+        .error = error ? strdup(json_string_value(error)) : NULL,
+        .continues = json_is_true(json_object_get(root, "continues")),
+    };
+    if (ret->parameters && (!error || ret->error))
+        return 0;
+    varlink_reply_deinit(ret);
+    return -ENOMEM;
 }
 
 int varlink_client_receive(struct varlink_client *client, struct varlink_reply *ret)
 {
-    usec_t deadline = usec_add(clock_now(), client->timeout);
-    ssize_t length;
+    const usec_t deadline = clock_deadline(client->timeout);
+    const char *text;
+    size_t size;
     int r;
 
-    while ((length = message_length(client)) < 0) {
-        r = receive_more(client, deadline);
-        if (r < 0)
-            return r;
-    }
-    r = parse_reply(client->buffer + client->start, (size_t)length, ret);
-    client->start += (size_t)length + 1;
-    client->searched = client->start;
-    return r;
+    do
+        r = reader_next(&client->reader, deadline, &text, &size);
+    while (r == -EINTR);
+    if (r == READER_E_LATER)
+        return -ETIMEDOUT;
+    if (r == READER_E_END)
+        return -ECONNRESET;
+    if (r == -EMSGSIZE)
+        return -EPROTO;
+    return r < 0 ? r : parse_reply(text, size, ret);
 }
 
 void varlink_reply_deinit(struct varlink_reply *reply)

@@ -6,7 +6,7 @@
  * https://varlink.org
  */
 
-#include "shared/base/clock.h"
+#include "supervisor/ctl/call/reader.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,9 +19,7 @@
 struct varlink_client {
     int fd;
     usec_t timeout; /* for each reply; USEC_INFINITY = none */
-    char *buffer;
-    size_t start, end, allocated; /* unread bytes: start … end */
-    size_t searched;              /* no NUL before this */
+    struct reader reader;
 };
 
 struct varlink_reply {
@@ -51,7 +49,7 @@ int varlink_client_send(struct varlink_client *client, const char *method, json_
 
 /*
  * Receives the next reply; release it with varlink_reply_deinit(). Returns -ECONNRESET if the
- * connection was closed, -ETIMEDOUT, -EPROTO for an invalid reply, -EINTR for a signal, or -ENOMEM.
+ * connection was closed, -ETIMEDOUT, -EPROTO for an invalid reply, -ENOMEM, or another -errno.
  */
 int varlink_client_receive(struct varlink_client *client, struct varlink_reply *ret);
 void varlink_reply_deinit(struct varlink_reply *reply);

@@ -6,19 +6,19 @@
 #include "supervisor/config/syntax/suggest.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/value.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 enum option_kind {
-    OPTION_FLAG,   /* bool */
-    OPTION_TEXT,   /* const char * */
-    OPTION_SPAN,   /* usec_t */
-    OPTION_NUMBER, /* int64_t within minimum … maximum */
-    OPTION_BACKOFF,
+    OPTION_FLAG,     /* bool */
+    OPTION_TEXT,     /* const char * */
+    OPTION_SPAN,     /* usec_t, not 0 */
+    OPTION_NUMBER,   /* int64_t within minimum … maximum */
+    OPTION_BACKOFF,  /* two of usec_t */
     OPTION_DATE,     /* usec_t */
     OPTION_PATIENCE, /* usec_t; without a value: infinite */
     OPTION_COLOR,    /* enum terminal_color */
-    OPTION_NO_COLOR, /* the same, without a value */
 };
 
 struct option {
@@ -53,15 +53,15 @@ static const struct option table[] = {
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'd', "data", "TEXT", data, "payload: this text", ),
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'f', "file", "FILE", file,
           "payload: a file's content; \"-\": standard input", ),
-    VALUE(OPTIONS_ID, OPTION_TEXT, 0, "id", "ID", id,
+    VALUE(OPTIONS_ID, OPTION_TEXT, 0, "id", "ID", job.id,
           "the job's id (default: a random one is made)", ),
-    VALUE(OPTIONS_KEY, OPTION_TEXT, 'k', "key", "KEY", key, "routing key (default: none)", ),
+    VALUE(OPTIONS_KEY, OPTION_TEXT, 'k', "key", "KEY", job.key, "routing key (default: none)", ),
     VALUE(OPTIONS_REPLY, OPTION_SPAN, 't', "timeout", "SPAN", ask_timeout,
           "how long the reply may take (default: 30s)", ),
     VALUE(OPTIONS_REPLY, OPTION_TEXT, 0, "reply-type", "TYPE", reply_type,
           "wait for a reply of this type or a child of it (default: any)", ),
-    VALUE(OPTIONS_WHEN, OPTION_SPAN, 0, "delay", "SPAN", delay, "after this time", ),
-    VALUE(OPTIONS_WHEN, OPTION_DATE, 0, "at", "TIME", at,
+    VALUE(OPTIONS_WHEN, OPTION_SPAN, 0, "delay", "SPAN", job.delay_usec, "after this time", ),
+    VALUE(OPTIONS_WHEN, OPTION_DATE, 0, "at", "TIME", job.at_usec,
           "at this time: 18:00, \"2026-11-30 18:00\", @1795975200", ),
     VALUE(OPTIONS_WHEN, OPTION_SPAN, 0, "every", "SPAN", every, "and again each time after this", ),
     VALUE(OPTIONS_OF | OPTIONS_LETTERS, OPTION_TEXT, 0, "to", "ACTOR", to,
@@ -72,7 +72,7 @@ static const struct option table[] = {
           "those from this actor, or from below this address", ),
     VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "reason", "REASON", reason,
           "those that died of this: unhandled, gone, job, error ...", ),
-    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "job", "ID", job, "this job", ),
+    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "job", "ID", of_job, "this job", ),
     VALUE(OPTIONS_LETTERS, OPTION_SPAN, 0, "since", "SPAN", since,
           "those that died within the last SPAN", ),
     VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "send-to", "ACTOR", send_to,
@@ -83,23 +83,24 @@ static const struct option table[] = {
     FLAG(OPTIONS_ACTOR, 0, "actor", actor, "the messages of an actor or exchange, not jobs"),
     VALUE(OPTIONS_MESSAGES, OPTION_TEXT, 0, "messages", "WHAT", messages,
           "switch the message log: enqueued, dispatched, unhandled (with commas), all, none", ),
-    VALUE(OPTIONS_JOB, OPTION_TEXT, 'k', "key", "KEY", key,
+    VALUE(OPTIONS_JOB, OPTION_TEXT, 'k', "key", "KEY", job.key,
           "routing key; in a group with Cells=by-key it picks the cell", ),
-    VALUE(OPTIONS_JOB, OPTION_TEXT, 0, "cell", "KEY", key, "another name for --key", ),
-    VALUE(OPTIONS_JOB, OPTION_SPAN, 't', "timeout", "SPAN", job_timeout,
+    VALUE(OPTIONS_JOB, OPTION_TEXT, 0, "cell", "KEY", job.key, "another name for --key", ),
+    VALUE(OPTIONS_JOB, OPTION_SPAN, 't', "timeout", "SPAN", job.timeout_usec,
           "how long one attempt may take (default: the group's)", ),
-    VALUE(OPTIONS_JOB, OPTION_NUMBER, 'r', "retries", "N", retries,
+    VALUE(OPTIONS_JOB, OPTION_NUMBER, 'r', "retries", "N", job.max_retries,
           "attempts after the first (default: the group's)", .minimum = 0, .maximum = 1000000),
-    VALUE(OPTIONS_JOB, OPTION_BACKOFF, 0, "backoff", "MIN..MAX", backoff_min,
+    VALUE(OPTIONS_JOB, OPTION_BACKOFF, 0, "backoff", "MIN..MAX", job.backoff_min_usec,
           "pause between attempts (default: the group's)", ),
     VALUE(OPTIONS_JOB, OPTION_NUMBER, 'p', "priority", "N", priority,
           "0 (first) to 63 (last) in its queue (default: 32)", .minimum = 0, .maximum = 63),
-    VALUE(OPTIONS_JOB, OPTION_SPAN, 0, "delay", "SPAN", delay, "not before so long from now", ),
-    VALUE(OPTIONS_JOB, OPTION_DATE, 0, "at", "TIME", at,
+    VALUE(OPTIONS_JOB, OPTION_SPAN, 0, "delay", "SPAN", job.delay_usec,
+          "not before so long from now", ),
+    VALUE(OPTIONS_JOB, OPTION_DATE, 0, "at", "TIME", job.at_usec,
           "not before [YYYY-MM-DD] HH:MM[:SS], or @SECONDS since 1970", ),
-    VALUE(OPTIONS_JOB, OPTION_PATIENCE, 0, "wait", "[=SPAN]", room_wait,
+    VALUE(OPTIONS_JOB, OPTION_PATIENCE, 0, "wait", "[=SPAN]", job.wait_usec,
           "wait for room in a full queue (default: do not)", ),
-    VALUE(OPTIONS_JOB, OPTION_SPAN, 0, "deadline", "SPAN", deadline,
+    VALUE(OPTIONS_JOB, OPTION_SPAN, 0, "deadline", "SPAN", job.deadline_usec,
           "for all of it: queue, retries and work; then it is cancelled", ),
     FLAG(OPTIONS_MAP, '0', "null", null, "NUL instead of newline, in and out"),
     FLAG(OPTIONS_MAP, 0, "tag", tag, "put the input line and a tab before each result"),
@@ -134,7 +135,7 @@ static const struct option table[] = {
     FLAG(OPTIONS_COMMON, 'q', "quiet", quiet, "no remarks, results and errors only"),
     VALUE(OPTIONS_COMMON, OPTION_COLOR, 0, "color", "WHEN", color,
           "always, never or auto, which is on terminals without NO_COLOR=1", ),
-    VALUE(OPTIONS_COMMON, OPTION_NO_COLOR, 0, "no-color", NULL, color, "as --color=never", ),
+    FLAG(OPTIONS_COMMON, 0, "no-color", no_color, "as --color=never"),
     FLAG(OPTIONS_COMMON, 'h', "help", help, "this text"),
     FLAG(OPTIONS_COMMON, 'V', "version", version, "the version of this program"),
 };
@@ -155,26 +156,28 @@ static const struct option *find(unsigned sets, const char *name, size_t length,
 
 static int bad_value(const struct option *option, const char *value)
 {
+    static const char *const allowed[] = {
+        [OPTION_TEXT] = "text in UTF-8",
+        [OPTION_SPAN] = "a time span, such as 500ms, 10s, 1min 30s",
+        [OPTION_BACKOFF] = "two time spans, the smaller one first, such as 100ms..30s",
+        [OPTION_DATE] = "a time: 18:30, 2030-01-31 06:00:00, or @SECONDS since 1970",
+        [OPTION_PATIENCE] = "a time span, such as 500ms, 10s, 1min 30s",
+        [OPTION_COLOR] = "always, never, auto",
+    };
+
     if (option->kind == OPTION_NUMBER)
-        complain("--%s=%s: a number from %lld to %lld is wanted", option->name, value,
-                 (long long)option->minimum, (long long)option->maximum);
-    else if (option->kind == OPTION_COLOR)
-        complain("--%s=%s: allowed: always, never, auto", option->name, value);
-    else if (option->kind == OPTION_BACKOFF)
-        complain("--%s=%s: two time spans are wanted, the smaller one first, such as 100ms..30s",
-                 option->name, value);
-    else if (option->kind == OPTION_DATE)
-        complain("--%s=%s: a time is wanted: 18:30, 2030-01-31 06:00:00, or @SECONDS since 1970",
-                 option->name, value);
+        complain("--%s=%s: allowed: %" PRId64 " to %" PRId64, option->name, value, option->minimum,
+                 option->maximum);
     else
-        complain("--%s=%s: a time span is wanted, such as 500ms, 10s, 1min 30s", option->name,
-                 value);
+        complain("--%s=%s: allowed: %s", option->name, value, allowed[option->kind]);
     return -EINVAL;
 }
 
+/* `value` is NULL if the option has none. */
 static int store(struct options *options, const struct option *option, const char *value)
 {
     void *field = (char *)options + option->offset;
+    struct troupe_job_options *job = &options->job;
     int r = 0;
 
     switch (option->kind) {
@@ -182,15 +185,12 @@ static int store(struct options *options, const struct option *option, const cha
         *(bool *)field = true;
         break;
     case OPTION_TEXT:
-        if ((option->set & IN_MESSAGES) && !utf8_is_text(value, strlen(value))) {
-            complain("--%s must be UTF-8", option->name);
-            return -EINVAL;
-        }
+        if ((option->set & IN_MESSAGES) && !utf8_is_text(value, strlen(value)))
+            r = -EINVAL;
         *(const char **)field = value;
         break;
     case OPTION_SPAN:
         r = value_span(value, field);
-        /* 0 means "not given" in the struct. */
         if (r == 0 && *(usec_t *)field == 0)
             r = -EINVAL;
         break;
@@ -198,20 +198,16 @@ static int store(struct options *options, const struct option *option, const cha
         r = value_number(value, option->minimum, option->maximum, field);
         break;
     case OPTION_BACKOFF:
-        r = value_span_range(value, &options->backoff_min, &options->backoff_max);
-        if (r == 0 && options->backoff_min == 0)
-            options->backoff_min = 1;
-        if (r == 0 && options->backoff_max == 0)
-            options->backoff_max = 1;
+        r = value_span_range(value, &job->backoff_min_usec, &job->backoff_max_usec);
+        /* 0 means "not given" in the struct. */
+        job->backoff_min_usec += r == 0 && job->backoff_min_usec == 0;
+        job->backoff_max_usec += r == 0 && job->backoff_max_usec == 0;
         break;
     case OPTION_DATE:
         r = value_date(value, clock_realtime(), field);
         break;
     case OPTION_COLOR:
         r = terminal_color_from_string(field, value);
-        break;
-    case OPTION_NO_COLOR:
-        *(enum terminal_color *)field = TERMINAL_COLOR_NEVER;
         break;
     case OPTION_PATIENCE:
         *(usec_t *)field = USEC_INFINITY;
@@ -239,63 +235,59 @@ static int unknown(unsigned sets, const char *name, size_t length)
     return -EINVAL;
 }
 
+/* Stores an option; its value is `attached`, or if that is NULL, the next argument. */
+static int take(struct options *options, struct arguments *arguments, const struct option *option,
+                const char *attached)
+{
+    const char *value = attached;
+
+    if (!option->argument && attached) {
+        complain("option '--%s' takes no value", option->name);
+        return -EINVAL;
+    }
+    if (option->argument && !attached && option->kind != OPTION_PATIENCE) {
+        if (arguments->next >= arguments->n_items) {
+            complain("option '--%s' needs a value: %s", option->name, option->argument);
+            return -EINVAL;
+        }
+        value = arguments->items[arguments->next++];
+    }
+    return store(options, option, value);
+}
+
 /* "--name", "--name=value" or "--name value". */
 static int take_long(struct options *options, unsigned sets, struct arguments *arguments,
                      const char *name)
 {
-    const char *equals = strchrnul(name, '='), *value = NULL;
+    const char *equals = strchrnul(name, '=');
     const struct option *option = find(sets, name, (size_t)(equals - name), 0);
 
     if (!option)
         return unknown(sets, name, (size_t)(equals - name));
-    if (!option->argument && *equals == '=') {
-        complain("option '--%s' takes no value", option->name);
-        return -EINVAL;
-    }
-    if (option->argument) {
-        if (*equals == '=')
-            value = equals + 1;
-        else if (option->kind == OPTION_PATIENCE)
-            return store(options, option, NULL);
-        else if (arguments->next < arguments->n_items)
-            value = arguments->items[arguments->next++];
-        if (!value) {
-            complain("option '--%s' needs a value: %s", option->name, option->argument);
-            return -EINVAL;
-        }
-    }
-    return store(options, option, value);
+    return take(options, arguments, option, *equals == '=' ? equals + 1 : NULL);
 }
 
 /* "-a", "-abc", "-nVALUE" or "-n VALUE". */
 static int take_short(struct options *options, unsigned sets, struct arguments *arguments,
                       const char *letters)
 {
-    while (*letters != '\0') {
+    int r = 0;
+
+    while (r == 0 && *letters != '\0') {
         const struct option *option = find(sets, NULL, 0, *letters++);
         const char *value = NULL;
-        int r;
 
         if (!option) {
             complain("unknown option '-%c'; --help lists them", letters[-1]);
             return -EINVAL;
         }
-        if (option->argument) {
-            if (*letters != '\0')
-                value = letters;
-            else if (arguments->next < arguments->n_items)
-                value = arguments->items[arguments->next++];
+        if (option->argument && *letters != '\0') {
+            value = letters;
             letters = "";
-            if (!value) {
-                complain("option '-%c' needs a value: %s", option->letter, option->argument);
-                return -EINVAL;
-            }
         }
-        r = store(options, option, value);
-        if (r < 0)
-            return r;
+        r = take(options, arguments, option, value);
     }
-    return 0;
+    return r;
 }
 
 int options_next(struct options *options, unsigned sets, struct arguments *arguments,

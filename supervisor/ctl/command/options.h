@@ -5,6 +5,7 @@
 
 #include "shared/base/clock.h"
 #include "supervisor/ctl/text/terminal.h"
+#include "worker/troupe.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,18 +41,15 @@ enum option_set {
 
 /* Strings are borrowed from the command line. */
 struct options {
-    bool help, version, json, quiet;
+    bool help, version, json, quiet, no_color;
     enum terminal_color color;
     const char *socket; /* NULL = the usual place */
     usec_t within;      /* how long jobs in hand may take; 0 = not given */
     usec_t timeout;     /* for an answer; 0 = the default of the verb */
 
     const char *data, *file;
-    const char *id, *key;
-    usec_t job_timeout, backoff_min, backoff_max; /* 0 = the group's */
-    int64_t retries;                              /* -1 = the group's */
-    int64_t priority;                             /* -1 = the default */
-    usec_t delay, at, room_wait, deadline;        /* 0 = none */
+    struct troupe_job_options job; /* without key_size and priority */
+    int64_t priority;              /* -1 = the default */
 
     bool wait, follow, replay, jobs, all, ended;
     int64_t limit; /* 0 = the default of the verb */
@@ -63,7 +61,7 @@ struct options {
 
     const char *reply_type;
     usec_t ask_timeout, every; /* 0 = not given */
-    const char *from, *to, *type, *reason, *job;
+    const char *from, *to, *type, *reason, *of_job;
     usec_t since;
     const char *send_to;
     bool everything;
@@ -74,7 +72,7 @@ struct options {
 
 #define OPTIONS_DEFAULTS                                                                           \
     {                                                                                              \
-        .retries = -1, .priority = -1, .window = 256                                               \
+        .job = TROUPE_JOB_DEFAULTS, .priority = -1, .window = 256                                  \
     }
 
 struct arguments {

@@ -36,6 +36,11 @@ json_t *field_enum_new(const char *text)
     return copy ? json_string(copy) : NULL;
 }
 
+json_t *field_given(usec_t time)
+{
+    return time > 0 ? json_integer((json_int_t)time) : NULL;
+}
+
 bool field_has(const json_t *object, const char *name)
 {
     const json_t *member = json_object_get(object, name);

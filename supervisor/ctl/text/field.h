@@ -19,6 +19,9 @@ const char *field_enum(const json_t *object, const char *name, char buffer[FIELD
 /* The reverse, for a call; NULL if `text` is NULL. */
 json_t *field_enum_new(const char *text);
 
+/* A time for json_pack("o*"), which leaves it out if it is 0; infinity becomes -1. */
+json_t *field_given(usec_t time);
+
 /* Text is borrowed from the object. The comment at each line shows the default. */
 const char *field_text(const json_t *object, const char *name);          /* "" */
 bool field_has(const json_t *object, const char *name);                  /* present and not null */

@@ -164,7 +164,8 @@ static json_t *subscription(struct invocation *invocation)
 {
     return json_pack("{s:s, s:s, s:s*, s:s*}", "exchange", invocation_operand(invocation, 0),
                      "actor", invocation_operand(invocation, 1), "type",
-                     invocation_operand(invocation, 2), "key", invocation->options.key);
+                     invocation_operand(invocation, 2), "key",
+                     (const char *)invocation->options.job.key);
 }
 
 int verb_subscribe(struct invocation *invocation)

@@ -17,7 +17,7 @@
 
 static bool has_filter(const struct options *options)
 {
-    return options->from || options->to || options->type || options->reason || options->job ||
+    return options->from || options->to || options->type || options->reason || options->of_job ||
            options->since > 0;
 }
 
@@ -27,8 +27,8 @@ static json_t *filter_parameters(const struct options *options, const char *queu
 
     return json_pack("{s:{s:s, s:s*, s:s*, s:s*, s:o*, s:s*, s:o*}}", "filter", "queue", queue,
                      "sender", options->from, "recipient", options->to, "type", options->type,
-                     "reason", field_enum_new(options->reason), "job", options->job, "since_at",
-                     options->since > 0 ? json_integer((json_int_t)since) : NULL);
+                     "reason", field_enum_new(options->reason), "job", options->of_job, "since_at",
+                     options->since > 0 ? field_given(since) : NULL);
 }
 
 /* ---- list ---- */

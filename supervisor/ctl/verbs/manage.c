@@ -59,11 +59,9 @@ static int make_change(struct invocation *invocation, const char *target, json_t
 
 static int change_one(struct invocation *invocation, const char *target)
 {
-    const usec_t within = invocation->options.within;
-
     return make_change(invocation, target,
                        json_pack("{s:s, s:o*}", "target", target, "within_usec",
-                                 within > 0 ? json_integer((json_int_t)within) : NULL),
+                                 field_given(invocation->options.within)),
                        NULL);
 }
 

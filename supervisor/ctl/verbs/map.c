@@ -6,20 +6,21 @@
  * input, supervisor, output and user.
  */
 
+#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/attach.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/call/reader.h"
 #include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/map/map-failures.h"
 #include "supervisor/ctl/map/map-output.h"
 #include "supervisor/ctl/map/progress.h"
-#include "supervisor/ctl/map/reader.h"
 #include "supervisor/ctl/map/window.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/joined.h"
 #include "supervisor/ctl/verbs/verbs.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio_ext.h>
@@ -28,6 +29,8 @@
 /* The longest time to wait before the other inputs are checked. */
 #define GLANCE       (100 * USEC_PER_MSEC)
 #define INPUT_GLANCE (10 * USEC_PER_MSEC)
+/* A longer line is an error: input without separators must not fill the memory. */
+#define LINE_MAX_BYTES ((size_t)64 << 20)
 
 struct map {
     struct invocation *invocation;
@@ -45,7 +48,8 @@ struct map {
     bool lost;   /* the supervisor is gone */
     int status;  /* of the first failure */
     uint64_t n_ended[TROUPE_DEAD + 1], n_refused, n_retried, n_given_up;
-    uint64_t n_bytes; /* bytes of input whose results have been written */
+    uint64_t input_size; /* in bytes; 0 = not known */
+    uint64_t n_bytes;    /* of input whose results have been written */
 };
 
 static uint64_t count_ended(const struct map *map)
@@ -63,26 +67,19 @@ static void fail(struct map *map, int status)
         map->status = status;
 }
 
-static void stop(struct map *map, int status)
-{
-    fail(map, status);
-    map->stop = true;
-}
-
 static void show_progress(struct map *map)
 {
-    usec_t now = clock_now();
-    uint64_t done = count_ended(map);
-    double size = (double)map->reader.size, position = -1;
-
-    /* The last line may lack its separator, and a file may grow. */
-    if (map->reader.size > 0)
-        position = (double)map->n_bytes < size ? (double)map->n_bytes / size : 1;
-    struct progress_counts counts = {
+    const usec_t now = clock_now();
+    const uint64_t done = count_ended(map);
+    const double position = (double)map->n_bytes / (double)map->input_size;
+    const struct progress_counts counts = {
         .done = done,
         .failed = done - map->n_ended[TROUPE_SUCCEEDED],
         .retried = map->n_retried,
-        .position = position,
+        /* The last line may lack its separator, and a file may grow. */
+        .position = map->input_size == 0 ? -1
+                    : position < 1       ? position
+                                         : 1,
         .queue_full = now < map->window.hold,
     };
 
@@ -91,35 +88,37 @@ static void show_progress(struct map *map)
 
 /* ---- input ---- */
 
+static void input_failed(struct map *map, int error)
+{
+    if (error == -EINTR)
+        return;
+    if (error == -EMSGSIZE)
+        complain("line %" PRIu64 " is longer than %s", map->window.next + 1, BYTES(LINE_MAX_BYTES));
+    else
+        complain("cannot read the input: %s", strerror(-error));
+    fail(map, EXIT_FAILED);
+    map->stop = true;
+}
+
+/* Waits for input only if there is nothing else to do. */
 static void read_lines(struct map *map)
 {
     const char *line;
     size_t size;
+    int r = 0;
 
-    while (!map->stop && !map->end && !window_full(&map->window)) {
-        bool idle = window_empty(&map->window);
-        int r;
-
+    while (r == 0 && !map->stop && !map->end && !window_full(&map->window)) {
         r = reader_next(&map->reader, 0, &line, &size);
-        if (r == READER_E_LATER && idle) {
+        if (r == READER_E_LATER && window_empty(&map->window)) {
             fflush(stdout);
-            r = reader_next(&map->reader, (int)(GLANCE / USEC_PER_MSEC), &line, &size);
+            r = reader_next(&map->reader, clock_deadline(GLANCE), &line, &size);
         }
         if (r == 0)
             r = window_add(&map->window, line, size);
-        if (r == 0)
-            continue;
-        if (r == READER_E_END)
-            map->end = true;
-        if (r == -EMSGSIZE)
-            complain("line %" PRIu64 " is longer than %s", map->window.next + 1,
-                     BYTES(READER_LINE_MAX));
-        else if (r < 0 && r != -EINTR)
-            complain("cannot read the input: %s", strerror(-r));
-        if (r < 0 && r != -EINTR)
-            stop(map, EXIT_FAILED);
-        return;
     }
+    map->end = map->end || r == READER_E_END;
+    if (r < 0)
+        input_failed(map, r);
 }
 
 /* ---- submitting ---- */
@@ -282,8 +281,17 @@ static void run(struct map *map)
 static void summarize(struct map *map)
 {
     usec_t elapsed = clock_now() - map->started_at;
-    uint64_t n = count_ended(map), rejected = map->n_ended[TROUPE_REJECTED],
-             cancelled = map->n_ended[TROUPE_CANCELLED], dead = map->n_ended[TROUPE_DEAD];
+    const uint64_t n = count_ended(map);
+    const struct {
+        uint64_t n;
+        const char *how;
+    } failures[] = {
+        {map->n_ended[TROUPE_REJECTED], "rejected"},
+        {map->n_ended[TROUPE_CANCELLED], "cancelled"},
+        {map->n_ended[TROUPE_DEAD], "dead"},
+        {map->n_refused, "refused"},
+    };
+    struct joined ended = JOINED_NULL;
     double rate = elapsed > 0 ? (double)n * (double)USEC_PER_SEC / (double)elapsed : 0;
 
     if (map->lost && (map->window.n_submitted > 0 || map->failures.again == 0))
@@ -293,23 +301,20 @@ static void summarize(struct map *map)
             map->window.n_submitted, plural(map->window.n_submitted), map->window.first + 1);
     if (map->invocation->options.quiet || map->broken)
         return;
-    fprintf(stderr, "%s job%s in %s (%s/s): %s succeeded", COUNT(n), plural(n), SPAN(elapsed),
-            COUNT((uint64_t)rate), COUNT(map->n_ended[TROUPE_SUCCEEDED]));
-    if (rejected > 0)
-        fprintf(stderr, ", %s rejected", COUNT(rejected));
-    if (cancelled > 0)
-        fprintf(stderr, ", %s cancelled", COUNT(cancelled));
-    if (dead > 0)
-        fprintf(stderr, ", %s dead", COUNT(dead));
-    if (map->n_refused > 0)
-        fprintf(stderr, ", %s refused", COUNT(map->n_refused));
-    fprintf(stderr, "; %s retried", COUNT(map->n_retried));
+    joined_add(&ended, "%s succeeded", COUNT(map->n_ended[TROUPE_SUCCEEDED]));
+    for (size_t i = 0; i < ELEMENTS(failures); i++)
+        if (failures[i].n > 0)
+            joined_add(&ended, "%s %s", COUNT(failures[i].n), failures[i].how);
+    ended.separator = "; ";
+    joined_add(&ended, "%s retried", COUNT(map->n_retried));
+    ended.separator = "; ";
     if (map->stop)
-        fputs("; stopped early", stderr);
+        joined_add(&ended, "stopped early");
     if (map->n_given_up > 0)
-        fprintf(stderr, ", %s line%s read but not submitted", COUNT(map->n_given_up),
-                plural(map->n_given_up));
-    fputc('\n', stderr);
+        joined_add(&ended, "%s line%s read but not submitted", COUNT(map->n_given_up),
+                   plural(map->n_given_up));
+    fprintf(stderr, "%s job%s in %s (%s/s): %s\n", COUNT(n), plural(n), SPAN(elapsed),
+            COUNT((uint64_t)rate), ended.text);
 }
 
 static bool wants_progress(const struct options *options)
@@ -325,7 +330,8 @@ static int map_attached(struct map *map)
 
     if (window_init(&map->window, (size_t)options->window) < 0)
         return call_no_memory();
-    reader_init(&map->reader, STDIN_FILENO, options->null ? '\0' : '\n');
+    map->reader = reader_make(STDIN_FILENO, options->null ? '\0' : '\n', false, LINE_MAX_BYTES);
+    map->input_size = reader_left(STDIN_FILENO);
     map->failures.group = map->group;
     map->started_at = clock_now();
     progress_init(&map->progress, map->group, wants_progress(options), options->color,
@@ -350,7 +356,7 @@ int verb_map(struct invocation *invocation)
     struct map map = {
         .invocation = invocation,
         .group = invocation_operand(invocation, 0),
-        .job = attach_job_options(invocation),
+        .job = attach_job_options(&invocation->options),
     };
     int r;
 

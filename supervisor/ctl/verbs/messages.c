@@ -38,7 +38,7 @@ static int message_parameters(struct invocation *invocation, json_t **ret)
     payload = field_payload_new(data, size);
     *ret = payload ? json_pack("{s:s, s:s, s:s*, s:o}", "to", invocation_operand(invocation, 0),
                                "type", invocation_operand(invocation, 1), "key",
-                               invocation->options.key, "payload", payload)
+                               (const char *)invocation->options.job.key, "payload", payload)
                    : NULL;
     return *ret ? EXIT_OK : call_no_memory();
 }
@@ -79,7 +79,7 @@ int verb_ask(struct invocation *invocation)
     r = message_parameters(invocation, &parameters);
     if (r != EXIT_OK)
         return r;
-    json_object_set_new(parameters, "timeout_usec", json_integer((json_int_t)timeout));
+    json_object_set_new(parameters, "timeout_usec", field_given(timeout));
     if (options->reply_type)
         json_object_set_new(parameters, "reply_type", json_string(options->reply_type));
     options->timeout = usec_add(timeout, ASK_GRACE);
@@ -93,23 +93,21 @@ int verb_ask(struct invocation *invocation)
 
 static int add_times(const struct options *options, json_t *parameters)
 {
-    const usec_t delay = options->delay > 0 ? options->delay : options->every;
+    const usec_t at = options->job.at_usec, delay = options->job.delay_usec;
+    json_auto_t *times = NULL;
 
-    if (options->at > 0 && options->delay > 0) {
+    if (at > 0 && delay > 0) {
         complain("either --at or --delay");
         return EXIT_USAGE;
     }
-    if (options->at == 0 && delay == 0) {
+    if (at == 0 && delay == 0 && options->every == 0) {
         complain("--delay SPAN, --at TIME or --every SPAN is missing");
         return EXIT_USAGE;
     }
-    if (options->at > 0)
-        json_object_set_new(parameters, "at", json_integer((json_int_t)options->at));
-    else
-        json_object_set_new(parameters, "delay_usec", json_integer((json_int_t)delay));
-    if (options->every > 0)
-        json_object_set_new(parameters, "period_usec", json_integer((json_int_t)options->every));
-    return EXIT_OK;
+    times = json_pack("{s:o*, s:o*, s:o*}", "at", field_given(at), "delay_usec",
+                      at > 0 ? NULL : field_given(delay > 0 ? delay : options->every),
+                      "period_usec", field_given(options->every));
+    return json_object_update(parameters, times) < 0 ? call_no_memory() : EXIT_OK;
 }
 
 static void show_id(const struct invocation *invocation, const json_t *reply)

@@ -28,29 +28,19 @@
 /* How often a wait checks for an interrupt. */
 #define GLANCE (100 * USEC_PER_MSEC)
 
-/* Sets a time if it is given. USEC_INFINITY becomes -1, which means infinity in the interfaces. */
-static void set_usec(json_t *json, const char *key, usec_t value)
-{
-    if (json && value > 0)
-        json_object_set_new(json, key, json_integer((json_int_t)value));
-}
-
 static json_t *options_json(const struct options *options)
 {
-    json_t *json = json_pack("{s:s*, s:s*}", "id", options->id, "key", options->key);
+    const struct troupe_job_options *job = &options->job;
 
-    if (json && options->retries >= 0)
-        json_object_set_new(json, "max_retries", json_integer(options->retries));
-    set_usec(json, "timeout_usec", options->job_timeout);
-    set_usec(json, "backoff_min_usec", options->backoff_min);
-    set_usec(json, "backoff_max_usec", options->backoff_max);
-    if (json && options->priority >= 0)
-        json_object_set_new(json, "priority", json_integer(options->priority));
-    set_usec(json, "delay_usec", options->delay);
-    set_usec(json, "at", options->at);
-    set_usec(json, "wait_usec", options->room_wait);
-    set_usec(json, "deadline_usec", options->deadline);
-    return json;
+    return json_pack("{s:s*, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "id",
+                     job->id, "key", (const char *)job->key, "max_retries",
+                     job->max_retries >= 0 ? json_integer(job->max_retries) : NULL, "priority",
+                     options->priority >= 0 ? json_integer(options->priority) : NULL,
+                     "timeout_usec", field_given(job->timeout_usec), "backoff_min_usec",
+                     field_given(job->backoff_min_usec), "backoff_max_usec",
+                     field_given(job->backoff_max_usec), "delay_usec", field_given(job->delay_usec),
+                     "at", field_given(job->at_usec), "wait_usec", field_given(job->wait_usec),
+                     "deadline_usec", field_given(job->deadline_usec));
 }
 
 /* For Create or Do over the socket. */
@@ -64,7 +54,7 @@ static json_t *job_parameters(const struct invocation *invocation, const char *d
 
 static int create_large(struct invocation *invocation, const char *data, size_t size)
 {
-    struct troupe_job_options options = attach_job_options(invocation);
+    struct troupe_job_options options = attach_job_options(&invocation->options);
     const char *group = invocation_operand(invocation, 0);
     struct attachment_client attached;
     char id[TROUPE_ID_SIZE];
@@ -167,7 +157,7 @@ static int tell_end(const char *group, const struct troupe_result *result)
 
 static int do_attached(struct invocation *invocation, const char *data, size_t size)
 {
-    struct troupe_job_options options = attach_job_options(invocation);
+    struct troupe_job_options options = attach_job_options(&invocation->options);
     const char *group = invocation_operand(invocation, 0);
     struct attachment_client attached;
     struct troupe_result result = TROUPE_RESULT_INIT;

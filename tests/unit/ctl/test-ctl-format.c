@@ -315,7 +315,7 @@ START_TEST(the_same_letter_means_what_its_verb_says)
     const char *operands[1];
 
     ck_assert_int_eq(parse(&job, OPTIONS_JOB, items, 2, operands), 0);
-    ck_assert_uint_eq(job.job_timeout, 5 * SECOND);
+    ck_assert_uint_eq(job.job.timeout_usec, 5 * SECOND);
     ck_assert_uint_eq(job.timeout, 0);
     ck_assert_int_eq(parse(&answer, OPTIONS_CONNECT, items, 2, operands), 0);
     ck_assert_uint_eq(answer.timeout, 5 * SECOND);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/map/reader.h"
+#include "supervisor/ctl/call/reader.h"
 #include "supervisor/ctl/map/window.h"
 #include <check.h>
 #include <errno.h>
@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MSEC USEC_PER_MSEC
+#define MSEC      USEC_PER_MSEC
+#define PIECE_MAX ((size_t)1 << 20)
 
 static struct window window;
 
@@ -240,7 +241,7 @@ static void read_pieces(const char *input, size_t input_size, char separator, co
     ck_assert_int_eq(pipe(fds), 0);
     ck_assert_int_eq(write(fds[1], input, input_size), (ssize_t)input_size);
     close(fds[1]);
-    reader_init(&reader, fds[0], separator);
+    reader = reader_make(fds[0], separator, false, PIECE_MAX);
     while (reader_next(&reader, 0, &line, &size) == 0) {
         strncat(got, line, size);
         strcat(got, "|");
@@ -274,7 +275,7 @@ START_TEST(a_line_that_is_not_complete_is_not_handed_out)
     int fds[2];
 
     ck_assert_int_eq(pipe(fds), 0);
-    reader_init(&reader, fds[0], '\n');
+    reader = reader_make(fds[0], '\n', false, PIECE_MAX);
     ck_assert_int_eq(write(fds[1], "ab", 2), 2);
     ck_assert_int_eq(reader_next(&reader, 0, &line, &size), READER_E_LATER);
     ck_assert_int_eq(write(fds[1], "c\nd", 3), 3);
@@ -305,8 +306,8 @@ START_TEST(lines_longer_than_the_buffer_arrive_whole)
     text[SIZE - 100] = '\n';
     ck_assert_int_eq(write(fd, text, SIZE), SIZE);
     ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
-    reader_init(&reader, fd, '\n');
-    ck_assert_uint_eq(reader.size, SIZE);
+    ck_assert_uint_eq(reader_left(fd), SIZE);
+    reader = reader_make(fd, '\n', false, PIECE_MAX);
     ck_assert_int_eq(reader_next(&reader, 0, &line, &size), 0);
     ck_assert_uint_eq(size, SIZE - 100);
     ck_assert_int_eq(reader_next(&reader, 0, &line, &size), 0);
@@ -325,9 +326,9 @@ START_TEST(input_without_separators_does_not_fill_the_memory)
     int fd = open("/dev/zero", O_RDONLY);
 
     ck_assert_int_ge(fd, 0);
-    reader_init(&reader, fd, '\n');
+    reader = reader_make(fd, '\n', false, PIECE_MAX);
     ck_assert_int_eq(reader_next(&reader, 0, &line, &size), -EMSGSIZE);
-    ck_assert_uint_lt(reader.allocated, 4 * READER_LINE_MAX);
+    ck_assert_uint_lt(reader.allocated, 4 * PIECE_MAX);
     reader_deinit(&reader);
     close(fd);
 }

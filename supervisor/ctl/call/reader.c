@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/map/reader.h"
+#include "supervisor/ctl/call/reader.h"
 
 #include "shared/base/cleanup.h"
 #include <poll.h>
@@ -8,17 +8,9 @@
 
 #define READ_SIZE ((size_t)64 << 10)
 
-void reader_init(struct reader *reader, int fd, char separator)
+struct reader reader_make(int fd, char separator, bool terminated, size_t max)
 {
-    struct stat status;
-    off_t offset;
-
-    *reader = (struct reader){.fd = fd, .separator = separator};
-    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-        return;
-    offset = lseek(fd, 0, SEEK_CUR);
-    if (offset >= 0 && offset < status.st_size)
-        reader->size = (uint64_t)(status.st_size - offset);
+    return (struct reader){.fd = fd, .separator = separator, .terminated = terminated, .max = max};
 }
 
 void reader_deinit(struct reader *reader)
@@ -27,6 +19,7 @@ void reader_deinit(struct reader *reader)
     *reader = (struct reader){.fd = -1};
 }
 
+/* Makes room for READ_SIZE more bytes. */
 static int make_room(struct reader *reader)
 {
     size_t wanted = 2 * reader->allocated + READ_SIZE;
@@ -40,7 +33,7 @@ static int make_room(struct reader *reader)
     }
     if (reader->allocated - reader->filled >= READ_SIZE)
         return 0;
-    if (reader->filled > READER_LINE_MAX)
+    if (reader->filled > reader->max)
         return -EMSGSIZE;
     buffer = realloc(reader->buffer, wanted);
     if (!buffer)
@@ -50,16 +43,17 @@ static int make_room(struct reader *reader)
     return 0;
 }
 
-static int read_more(struct reader *reader, int timeout_ms)
+static int read_more(struct reader *reader, usec_t deadline)
 {
     struct pollfd poller = {.fd = reader->fd, .events = POLLIN};
+    struct timespec left = usec_to_timespec(clock_left(deadline));
     ssize_t n;
     int r;
 
     r = make_room(reader);
     if (r < 0)
         return r;
-    r = poll(&poller, 1, timeout_ms);
+    r = ppoll(&poller, 1, deadline == USEC_INFINITY ? NULL : &left, NULL);
     if (r < 0)
         return -errno;
     if (r == 0)
@@ -72,7 +66,7 @@ static int read_more(struct reader *reader, int timeout_ms)
     return 0;
 }
 
-/* Where the next separator is, or NULL. */
+/* Returns the next separator or NULL. */
 static const char *find_separator(struct reader *reader)
 {
     const char *found = NULL;
@@ -84,7 +78,7 @@ static const char *find_separator(struct reader *reader)
     return found;
 }
 
-int reader_next(struct reader *reader, int timeout_ms, const char **ret, size_t *ret_size)
+int reader_next(struct reader *reader, usec_t deadline, const char **ret, size_t *ret_size)
 {
     const char *separator;
 
@@ -93,14 +87,25 @@ int reader_next(struct reader *reader, int timeout_ms, const char **ret, size_t 
 
         if (reader->end)
             break;
-        r = read_more(reader, timeout_ms);
+        r = read_more(reader, deadline);
         if (r != 0)
             return r;
     }
-    if (!separator && reader->start == reader->filled)
+    if (!separator && (reader->terminated || reader->start == reader->filled))
         return READER_E_END;
     *ret = reader->buffer + reader->start;
     *ret_size = separator ? (size_t)(separator - *ret) : reader->filled - reader->start;
     reader->start = separator ? reader->searched : reader->filled;
     return 0;
+}
+
+uint64_t reader_left(int fd)
+{
+    struct stat status;
+    off_t offset;
+
+    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        return 0;
+    offset = lseek(fd, 0, SEEK_CUR);
+    return offset >= 0 && offset < status.st_size ? (uint64_t)(status.st_size - offset) : 0;
 }
