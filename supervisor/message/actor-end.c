@@ -9,7 +9,7 @@
 #include "supervisor/message/monitor.h"
 #include <errno.h>
 
-static void drop_messages(struct actor *actor, const char *cause)
+static void reject_messages(struct actor *actor, const char *cause)
 {
     const struct undeliverable why = {.reason = DEAD_GONE, .error = ENOENT, .text = cause};
     struct envelope *envelope;
@@ -24,7 +24,7 @@ static void drop_messages(struct actor *actor, const char *cause)
 void actor_end(struct actor *actor, const char *cause)
 {
     delivery_recover(actor, NULL);
-    drop_messages(actor, cause);
+    reject_messages(actor, cause);
     monitor_notify(actor, cause);
     actor_deregister_all(actor);
     exchange_forget(&actor->subscriptions);

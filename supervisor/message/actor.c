@@ -28,10 +28,10 @@ int actor_new(struct actor **ret, struct message_context *context,
 
     if (!actor)
         return r;
-    struct list *lists[] = {&actor->blobs,      &actor->pool_link,     &actor->observers,
-                            &actor->monitoring, &actor->asks,          &actor->names,
-                            &actor->schedules,  &actor->blocked,       &actor->blocked_link,
-                            &actor->stand_ins,  &actor->stand_in_link, &actor->routed_link};
+    struct list *lists[] = {&actor->blobs,      &actor->pool_link,    &actor->observers,
+                            &actor->monitoring, &actor->asks,         &actor->names,
+                            &actor->schedules,  &actor->blocked,      &actor->blocked_link,
+                            &actor->standbys,   &actor->standby_link, &actor->routed_link};
     for (size_t i = 0; i < ELEMENTS(lists); i++)
         list_init(lists[i]);
     actor->context = context;
@@ -66,8 +66,8 @@ void actor_free(struct actor *actor)
     index_deinit(&actor->schedules_by_type);
     index_deinit(&actor->schedules_by_setter);
     list_unlink(&actor->pool_link);
-    while ((node = list_first(&actor->stand_ins)))
-        actor_set_place(list_entry(node, struct actor, stand_in_link), NULL);
+    while ((node = list_first(&actor->standbys)))
+        actor_set_place(list_entry(node, struct actor, standby_link), NULL);
     actor_set_place(actor, NULL);
     actor_table_remove(&actor->context->actors, actor);
     if (actor->class->free_owner)
@@ -91,7 +91,7 @@ const char *actor_kind_to_string(enum actor_kind kind)
 
 struct actor *actor_self(struct actor *actor)
 {
-    return actor->identity ? actor->identity : actor;
+    return actor->place ? actor->place : actor;
 }
 
 const struct actor *actor_pool_of(const struct actor *actor)
@@ -101,17 +101,17 @@ const struct actor *actor_pool_of(const struct actor *actor)
 
 void actor_set_place(struct actor *actor, struct actor *place)
 {
-    list_unlink(&actor->stand_in_link);
-    actor->identity = place;
+    list_unlink(&actor->standby_link);
+    actor->place = place;
     if (place)
-        list_push_back(&place->stand_ins, &actor->stand_in_link);
+        list_push_back(&place->standbys, &actor->standby_link);
 }
 
-void actor_release_place(struct actor *stand_in)
+void actor_release_place(struct actor *standby)
 {
-    struct actor *place = stand_in->identity;
+    struct actor *place = standby->place;
 
-    if (!place || place->waits_for != stand_in)
+    if (!place || place->waits_for != standby)
         return;
     place->waits_for = NULL;
     actor_wake(place);

@@ -114,11 +114,11 @@ struct actor {
     struct list blobs; /* messages in the inbox whose payload is a descriptor, oldest first */
     struct loop_deferred feed;
 
-    struct actor *identity;    /* the place that this stand-in belongs to (stand-in.h); or NULL */
-    struct list stand_ins;     /* of this place */
-    struct list stand_in_link; /* in the place's list */
-    struct actor *waits_for;   /* messages wait until this stand-in's worker has ended; or NULL */
-    struct list pool_link;     /* a slot: in a bucket of its pool */
+    struct actor *place;  /* the place that this standby belongs to (standby-actor.h); or NULL */
+    struct list standbys; /* of this place */
+    struct list standby_link;     /* in the place's list */
+    struct actor *waits_for;      /* messages wait until this standby's worker has ended; or NULL */
+    struct list pool_link;        /* a slot: in a bucket of its pool */
     struct least_loaded *members; /* a pool's slots, set by its owner; NULL for others */
 
     struct list asks;       /* open ones, which it has asked */
@@ -160,15 +160,15 @@ static inline struct exchange *actor_exchange(const struct actor *actor)
 {
     return actor_is(actor, ACTOR_EXCHANGE) ? actor->owner : NULL;
 }
-/* The place if it is a stand-in, else the actor itself: who it is to others. */
+/* The place if it is a standby, else the actor itself: who it is to others. */
 struct actor *actor_self(struct actor *actor);
 /* The pool that it is, or is a slot of; NULL = neither. */
 const struct actor *actor_pool_of(const struct actor *actor);
 
-/* Makes `actor` a stand-in at `place`; NULL = of no place any more. */
+/* Makes `actor` a standby at `place`; NULL = of no place any more. */
 void actor_set_place(struct actor *actor, struct actor *place);
-/* The worker of this stand-in has ended: the place's messages wait for it no longer. */
-void actor_release_place(struct actor *stand_in);
+/* The worker of this standby has ended: the place's messages wait for it no longer. */
+void actor_release_place(struct actor *standby);
 
 struct actor_policy actor_policy(const struct actor *actor);
 struct actor_policy actor_policy_from(const struct config_group *config);

@@ -67,7 +67,7 @@ int monitor_add(struct actor *observer, uint64_t reference)
 }
 
 /* It is on its way to somebody who has ended the watch without having seen it, or never watched. */
-static void drop_notice(struct actor *observer, uint64_t reference)
+static void reject_notice(struct actor *observer, uint64_t reference)
 {
     static const struct topic TOPIC = {.type = "terminated", .type_size = sizeof("terminated") - 1};
     const struct undeliverable why = {.reason = DEAD_UNKNOWN_DEATH,
@@ -90,14 +90,14 @@ bool monitor_remove(struct actor *observer, uint64_t reference)
 
     if (!monitor) {
         if (!monitored || monitored->failed)
-            drop_notice(observer, reference);
+            reject_notice(observer, reference);
         return false;
     }
     monitor_free(monitor);
     return true;
 }
 
-void monitor_drop_all(struct actor *observer)
+void monitor_end_all(struct actor *observer)
 {
     struct list *node;
 

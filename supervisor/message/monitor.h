@@ -33,7 +33,7 @@ int monitor_add(struct actor *observer, uint64_t reference);
  */
 bool monitor_remove(struct actor *observer, uint64_t reference);
 /* All that this actor watches. */
-void monitor_drop_all(struct actor *observer);
+void monitor_end_all(struct actor *observer);
 
 /* Two watchers swap what they watch, as their workers swap places. */
 void monitor_swap_all(struct actor *a, struct actor *b);

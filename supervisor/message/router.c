@@ -90,6 +90,6 @@ int router_ask(struct message_context *context, const struct router_message *mes
         return 0;
     }
     if (ask)
-        ask_drop(ask);
+        ask_end(ask);
     return r != 0 ? r : ROUTER_E_GONE;
 }

@@ -42,7 +42,7 @@ struct router_message {
 int router_tell(struct message_context *context, const struct router_message *message);
 
 /*
- * Asks for somebody who has no mailbox; `wanted` is the type of the reply. Unless ask_drop() comes
+ * Asks for somebody who has no mailbox; `wanted` is the type of the reply. Unless ask_end() comes
  * first, `done` is called exactly once, never from within this call. 0 with the handle of the ask;
  * on ROUTER_E_* and -ENOMEM, `done` is not called.
  */

@@ -65,7 +65,7 @@ static bool is_listed(const struct actor *actor, const struct actors *wanted)
 {
     const size_t size = wanted->under ? strlen(wanted->under) : 0;
 
-    if (actor->identity) /* a stand-in: its place is listed instead */
+    if (actor->place) /* a standby: its place is listed instead */
         return false;
     if (wanted->kind && strcmp(actor_kind_to_string(actor->class->kind), wanted->kind) != 0)
         return false;

@@ -103,7 +103,7 @@ struct ask_parameters {
 static void drop_ask(struct request *request)
 {
     if (request->state)
-        ask_drop(request->state);
+        ask_end(request->state);
 }
 
 static void answer_reply(struct request *request, const struct envelope *envelope)

@@ -130,7 +130,7 @@ uint64_t ask_asked_by(const struct ask_table *table, uint64_t handle)
     return ask && ask->generation == handle >> 32 ? ask->asked_by : 0;
 }
 
-void ask_drop(struct ask *ask)
+void ask_end(struct ask *ask)
 {
     struct ask_table *table = table_of(ask);
 
@@ -148,20 +148,20 @@ void ask_drop(struct ask *ask)
     list_push_front(&table->free, &ask->link);
 }
 
-void ask_drop_all(struct actor *asker)
+void ask_end_all(struct actor *asker)
 {
     struct list *node;
 
     while ((node = list_first(&asker->asks)))
-        ask_drop(ask_of(node, link));
+        ask_end(ask_of(node, link));
 }
 
-void ask_drop_cookie(struct actor *asker, uint64_t cookie)
+void ask_end_cookie(struct actor *asker, uint64_t cookie)
 {
     struct index_entry *entry = index_find(&asker->asks_by_cookie, cookie);
 
     if (entry)
-        ask_drop(ask_of(entry, by_cookie));
+        ask_end(ask_of(entry, by_cookie));
 }
 
 static void ask_adopt_all(struct actor *asker)
@@ -226,7 +226,7 @@ void ask_answer(struct ask *ask, struct envelope *reply)
     void *userdata = ask->userdata;
 
     reply->cookie = ask->cookie;
-    ask_drop(ask);
+    ask_end(ask);
     if (asker) {
         actor_answer(asker, reply);
         return;
@@ -246,7 +246,7 @@ void ask_fail(struct ask *ask, int error, const char *reason)
     const uint64_t cookie = ask->cookie;
     const size_t size = strnlen(reason, PROTOCOL_REASON_MAX);
 
-    ask_drop(ask);
+    ask_end(ask);
     if (!asker) {
         if (done)
             done(userdata, NULL, error, reason);

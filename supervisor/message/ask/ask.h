@@ -74,11 +74,11 @@ struct ask *ask_get(const struct ask_table *table, uint64_t handle); /* NULL = i
 uint64_t ask_asked_by(const struct ask_table *table, uint64_t handle);
 
 /* Ends it without a word. */
-void ask_drop(struct ask *ask);
+void ask_end(struct ask *ask);
 /* The asker's own number for it. */
-void ask_drop_cookie(struct actor *asker, uint64_t cookie);
+void ask_end_cookie(struct actor *asker, uint64_t cookie);
 /* All of one asker's: its worker is dead. */
-void ask_drop_all(struct actor *asker);
+void ask_end_all(struct actor *asker);
 
 /* Two askers swap their open asks, as their workers swap places. */
 void ask_swap_all(struct actor *a, struct actor *b);

@@ -53,8 +53,8 @@ uint64_t delivery_consumed(const struct actor *actor)
 {
     uint64_t n = count_consumed(actor);
 
-    list_for_each (node, &actor->stand_ins)
-        n += count_consumed(list_entry(node, struct actor, stand_in_link));
+    list_for_each (node, &actor->standbys)
+        n += count_consumed(list_entry(node, struct actor, standby_link));
     return n;
 }
 

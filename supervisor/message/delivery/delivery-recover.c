@@ -156,7 +156,7 @@ static size_t find_killed(const struct actor *actor, const struct envelope *enve
 }
 
 /* By the policy for what was in hand: it is in `back` afterwards, or in the error queue. */
-static void retry_or_drop(struct actor *actor, struct envelope *envelope, struct list *back,
+static void retry_or_fail(struct actor *actor, struct envelope *envelope, struct list *back,
                           struct death *death)
 {
     const struct actor_policy policy = actor_policy(actor);
@@ -189,7 +189,7 @@ static void collect_stash(struct actor *actor, struct list *back, struct death *
         struct envelope *envelope = list_entry(node, struct envelope, link);
         mailbox_take(&actor->mailbox, envelope);
         if (envelope->in_hand)
-            retry_or_drop(actor, envelope, back, death);
+            retry_or_fail(actor, envelope, back, death);
         else
             list_push_back(back, &envelope->link);
     }
@@ -217,13 +217,13 @@ static void collect_ring(struct actor *actor, struct list *back, struct death *d
             continue;
         }
         if (taken == at)
-            retry_or_drop(actor, envelope, back, death);
+            retry_or_fail(actor, envelope, back, death);
         else
             list_push_back(back, &envelope->link);
     }
 }
 
-static void drop_answers(struct actor *actor)
+static void free_answers(struct actor *actor)
 {
     struct list *node;
 
@@ -241,9 +241,9 @@ void delivery_recover(struct actor *actor, struct death *death)
     struct list *node;
 
     delivery_set_up(actor, false);
-    ask_drop_all(actor);
-    monitor_drop_all(actor);
-    drop_answers(actor);
+    ask_end_all(actor);
+    monitor_end_all(actor);
+    free_answers(actor);
     list_unlink(&actor->blocked_link);
     list_unlink(&actor->routed_link);
     if (!actor->inbox.endpoint)

@@ -18,7 +18,7 @@ void least_loaded_review(struct least_loaded *pool, struct actor *slot)
                                                                         : LEAST_LOADED_BUCKETS - 1;
 
     list_unlink(&slot->pool_link);
-    if (slot->inbox.full || slot->identity || !actor_is_direct(slot))
+    if (slot->inbox.full || slot->place || !actor_is_direct(slot))
         return;
     /* At the back: among equals each gets its turn. */
     list_push_back(&pool->buckets[bucket], &slot->pool_link);

@@ -115,7 +115,7 @@ static int on_tell(struct actor *from, const struct ring_record *record)
         return -EBADMSG;
     memcpy(&reference, record->body, sizeof(reference));
     to = actor_get(&from->context->actors, reference);
-    inbox = to && !to->identity ? fast_path_find_inbox(to, &flags) : NULL;
+    inbox = to && !to->place ? fast_path_find_inbox(to, &flags) : NULL;
     if (inbox)
         r = fast_path_begin(&fast_path, inbox, PROTOCOL_MESSAGE_CONTENT,
                             (const uint8_t *)record->body + PROTOCOL_TELL_CONTENT,
@@ -190,7 +190,7 @@ static int on_ask_drop(struct actor *from, const struct ring_record *record)
     r = protocol_get_by_reference(record->body, record->size, &by);
     if (r < 0)
         return r;
-    ask_drop_cookie(from, by.cookie);
+    ask_end_cookie(from, by.cookie);
     return 0;
 }
 
@@ -258,7 +258,7 @@ static int on_reply(struct actor *from, const struct ring_record *record)
     if (fast_path.size != record->size - PROTOCOL_REPLY_CONTENT)
         return -EBADMSG;
     fast_path_end_reply(&fast_path, ask->cookie, actor_self(from)->reference);
-    ask_drop(ask);
+    ask_end(ask);
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
-#include "supervisor/message/delivery/stand-in.h"
+#include "supervisor/message/delivery/standby-actor.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
 #include "supervisor/pool/slot/slot-private.h"
@@ -122,21 +122,21 @@ void slot_recover_messages(struct slot *slot, struct death *death)
 
 void slot_swap_actors(struct slot *old, struct slot *successor)
 {
-    struct actor *place = old->actor, *stand_in = successor->actor;
+    struct actor *place = old->actor, *standby = successor->actor;
     const bool dying = old->state == LIFECYCLE_KILLING || old->worker.process.ended;
 
     if (!place)
         return;
-    stand_in_swap(stand_in, dying);
+    standby_actor_swap(standby, dying);
     place->owner = successor;
-    stand_in->owner = old;
+    standby->owner = old;
     successor->actor = place;
-    old->actor = stand_in;
+    old->actor = standby;
     successor->messages_measured = place->counters.consumed;
-    old->messages_measured = stand_in->counters.consumed;
+    old->messages_measured = standby->counters.consumed;
     successor->health.consumed_before = place->counters.consumed;
-    old->health.consumed_before = stand_in->counters.consumed;
-    place->inbox_watched = stand_in->inbox_watched = false;
+    old->health.consumed_before = standby->counters.consumed;
+    place->inbox_watched = standby->inbox_watched = false;
     successor->clocks_messages = old->clocks_messages = false;
     slot_review_actor(old);
     slot_review_actor(successor);

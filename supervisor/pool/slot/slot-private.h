@@ -167,7 +167,7 @@ void slot_review_actor(struct slot *slot);
 void slot_report_messages(struct slot *slot, struct death *death);
 /* The worker is dead: keeps its messages for the next one. */
 void slot_recover_messages(struct slot *slot, struct death *death);
-/* Gives the place's actor to the successor, and its stand-in to `old`. */
+/* Gives the place's actor to the successor, and its standby to `old`. */
 void slot_swap_actors(struct slot *old, struct slot *successor);
 
 /* ---- slot-records.c ---- */

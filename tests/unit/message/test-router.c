@@ -5,7 +5,7 @@
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/delivery/delivery.h"
-#include "supervisor/message/delivery/stand-in.h"
+#include "supervisor/message/delivery/standby-actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
@@ -393,7 +393,7 @@ START_TEST(only_those_who_got_it_may_reply_to_an_ask_through_an_exchange)
     ck_assert(ask_may_reply(entry, b->reference));
     ck_assert(!ask_may_reply(entry, exchange->reference));
     ck_assert(!ask_may_reply(entry, 0));
-    ask_drop(entry);
+    ask_end(entry);
 }
 END_TEST
 
@@ -411,13 +411,13 @@ START_TEST(an_ask_counts_for_each_who_gets_it)
     ck_assert_uint_eq(asker->n_asks, 2 * ACTOR_ASKS_MAX);
     ck_assert_int_eq(ask_new(&second, &context, &options), 0);
     ck_assert_int_eq(ask_share(second, 2), -EBUSY);
-    ask_drop(first);
+    ask_end(first);
     ck_assert_uint_eq(asker->n_asks, 1);
     ck_assert_int_eq(ask_share(second, 2), 0);
     ask_swap_all(asker, subscriber);
     ck_assert_uint_eq(asker->n_asks, 0);
     ck_assert_uint_eq(subscriber->n_asks, 2);
-    ask_drop(second);
+    ask_end(second);
     ck_assert_uint_eq(subscriber->n_asks, 0);
 }
 END_TEST
@@ -480,12 +480,12 @@ START_TEST(an_ask_is_dropped_by_its_cookie_however_many_there_are)
     for (options.cookie = 0; options.cookie < ACTOR_ASKS_MAX; options.cookie++)
         ck_assert_int_eq(ask_new(&entry, &context, &options), 0);
     ck_assert_uint_le(longest(&asker->asks_by_cookie), 24);
-    ask_drop_cookie(asker, ACTOR_ASKS_MAX);
+    ask_end_cookie(asker, ACTOR_ASKS_MAX);
     ck_assert_uint_eq(asker->n_asks, ACTOR_ASKS_MAX);
     ask_swap_all(asker, other);
     for (uint64_t cookie = 0; cookie < ACTOR_ASKS_MAX; cookie++) {
-        ask_drop_cookie(asker, cookie);
-        ask_drop_cookie(other, cookie);
+        ask_end_cookie(asker, cookie);
+        ask_end_cookie(other, cookie);
     }
     ck_assert_uint_eq(other->n_asks, 0);
 }
@@ -512,14 +512,14 @@ END_TEST
 
 START_TEST(a_stand_in_that_outlives_its_place_is_on_its_own)
 {
-    struct actor *place = new_actor("place"), *stand_in = new_actor("place");
+    struct actor *place = new_actor("place"), *standby = new_actor("place");
 
-    actor_set_place(stand_in, place);
-    ck_assert_ptr_eq(actor_self(stand_in), place);
-    stand_in_swap(stand_in, false);
+    actor_set_place(standby, place);
+    ck_assert_ptr_eq(actor_self(standby), place);
+    standby_actor_swap(standby, false);
     ck_assert_ptr_null(place->waits_for);
     actor_end(place, "the test wants it");
-    ck_assert_ptr_eq(actor_self(stand_in), stand_in);
+    ck_assert_ptr_eq(actor_self(standby), standby);
 }
 END_TEST
 

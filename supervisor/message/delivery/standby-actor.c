@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/delivery/stand-in.h"
+#include "supervisor/message/delivery/standby-actor.h"
 
 #include "supervisor/message/actor.h"
 #include "supervisor/message/ask/ask.h"
@@ -20,18 +20,18 @@ static void swap_workers(struct actor *a, struct actor *b)
     monitor_swap_all(a, b);
 }
 
-void stand_in_swap(struct actor *stand_in, bool dying)
+void standby_actor_swap(struct actor *standby, bool dying)
 {
-    struct actor *place = stand_in->identity;
+    struct actor *place = standby->place;
     const bool wait = delivery_has_unhandled(place, dying);
 
     delivery_set_up(place, false);
-    delivery_set_up(stand_in, false);
-    swap_workers(place, stand_in);
-    stand_in->paused = place->paused;
+    delivery_set_up(standby, false);
+    swap_workers(place, standby);
+    standby->paused = place->paused;
     if (place->paused)
         delivery_pause(place);
-    place->waits_for = wait ? stand_in : NULL;
+    place->waits_for = wait ? standby : NULL;
     actor_wake(place);
-    actor_wake(stand_in);
+    actor_wake(standby);
 }
