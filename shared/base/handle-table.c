@@ -44,7 +44,7 @@ int handle_table_add(struct handle_table *table, void *object, uint64_t *ret_han
     entry = &table->entries[index];
     table->first_free = entry->next_free;
     entry->object = object;
-    if (++entry->generation == 0)
+    if (++entry->generation > INT32_MAX)
         entry->generation = 1;
     *ret_handle = (uint64_t)entry->generation << 32 | index;
     return 0;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Finds objects by handle. A handle is generation << 32 | index: it names one object for ever, and
- * finds nothing once that object has left the table. Adding, finding and removing cost the same
- * however many objects there are.
+ * Finds objects by handle. A handle is generation << 32 | index, below 2^63: it names one object
+ * for ever, and finds nothing once that object has left the table. Adding, finding and removing
+ * cost the same however many objects there are.
  */
 
 #include <stddef.h>

@@ -24,7 +24,7 @@ void futures_deinit(struct futures *futures)
 {
     delete_all(futures, &futures->asks);
     delete_all(futures, &futures->monitors);
-    pending_deinit(&futures->pending);
+    handle_table_deinit(&futures->table);
 }
 
 int future_new(struct troupe_future **ret, struct troupe_actor *actor, struct futures *futures,
@@ -38,7 +38,7 @@ int future_new(struct troupe_future **ret, struct troupe_actor *actor, struct fu
         return -ENOMEM;
     *future = (struct troupe_future){.actor = actor, .kind = kind, .reason = ""};
     future->content = (struct content){.type = nothing, .payload = nothing};
-    r = pending_take(&futures->pending, (uintptr_t)future, &number);
+    r = handle_table_add(&futures->table, future, &number);
     if (r < 0) {
         free(future);
         return r;
@@ -52,20 +52,14 @@ int future_new(struct troupe_future **ret, struct troupe_actor *actor, struct fu
 
 struct troupe_future *future_find(const struct futures *futures, uint64_t cookie)
 {
-    uint64_t found;
-
-    if (!(cookie & FUTURE_COOKIE) ||
-        pending_look(&futures->pending, cookie & ~FUTURE_COOKIE, &found) < 0)
+    if (!(cookie & FUTURE_COOKIE))
         return NULL;
-    return (struct troupe_future *)(uintptr_t)found;
+    return handle_table_get(&futures->table, cookie & ~FUTURE_COOKIE);
 }
 
 static void future_forget(struct futures *futures, struct troupe_future *future)
 {
-    uint64_t ignored;
-
-    if (future->cookie != 0)
-        (void)pending_give(&futures->pending, future->cookie & ~FUTURE_COOKIE, &ignored);
+    handle_table_remove(&futures->table, future->cookie & ~FUTURE_COOKIE);
     future->cookie = 0;
 }
 

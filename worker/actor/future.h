@@ -2,22 +2,22 @@
 #pragma once
 
 /*
- * What an actor has been promised: the end of an ask, of a monitor, of a request to the supervisor.
- * A number that goes over the wire names it, so that an answer to nothing is seen.
+ * Futures of an actor: for asks, monitors, and requests to the supervisor. While a future waits, a
+ * number on the wire names it, so an answer to nothing is detected.
  */
 
+#include "shared/base/handle-table.h"
 #include "shared/base/list.h"
 #include "worker/base/content.h"
-#include "worker/base/pending.h"
 #include "worker/troupe.h"
 
-/* Tells an actor's numbers from those of a client's jobs. */
+/* Distinguishes the numbers of an actor from those of a client's requests. */
 #define FUTURE_COOKIE (UINT64_C(1) << 63)
 
 enum future_kind {
     FUTURE_ASK,
     FUTURE_MONITOR,
-    FUTURE_REQUEST, /* the library's own */
+    FUTURE_REQUEST, /* of the library to the supervisor */
 };
 
 enum future_state {
@@ -31,42 +31,44 @@ struct troupe_future {
     struct troupe_actor *actor;
     enum future_kind kind;
     enum future_state state;
-    uint64_t cookie;
+    uint64_t cookie; /* 0 = has ended */
     troupe_ref to;
     int error;
-    bool looked_at, abandoned, is_default;
+    bool looked_at; /* the program knows the error */
+    bool abandoned; /* the program has freed it */
+    bool is_default;
     uint64_t value; /* ANSWER, FOUND */
     troupe_ref from;
     struct content content;
-    void *bytes; /* behind content and reason; NULL = none */
+    void *bytes; /* holds content or reason; NULL = none */
     const char *reason;
-    char *default_type; /* NULL = none; the data behind it */
+    char *default_type; /* followed by the data; NULL = none */
     size_t default_size;
     troupe_future_fn then;
     void *then_userdata;
 };
 
 struct futures {
-    struct pending pending;
+    struct handle_table table; /* those that wait, by number */
     struct list asks; /* and requests */
     struct list monitors;
 };
 
 void futures_init(struct futures *futures);
-/* Frees those, too, that the program has not. */
+/* Frees all futures. */
 void futures_deinit(struct futures *futures);
 
-/* Waiting, under a number of its own. 0 or -ENOMEM. */
+/* Makes a future that waits. Returns 0 or -ENOMEM. */
 int future_new(struct troupe_future **ret, struct troupe_actor *actor, struct futures *futures,
                enum future_kind kind);
 
-/* The one that waits under that number; stays so. NULL: nobody does. */
+/* Returns the future that waits under that number, or NULL. */
 struct troupe_future *future_find(const struct futures *futures, uint64_t cookie);
 
-/* Frees the memory, waiting or not. */
+/* Frees a future in any state. */
 void future_delete(struct futures *futures, struct troupe_future *future);
 
-/* How it ends; each forgets its number. Without memory for what came the end is -ENOMEM. */
+/* End a future by a reply, an error or a value. Out of memory, the error is -ENOMEM. */
 void future_reply(struct futures *futures, struct troupe_future *future, troupe_ref from,
                   const struct protocol_content *content, int control);
 void future_fail(struct futures *futures, struct troupe_future *future, int error,

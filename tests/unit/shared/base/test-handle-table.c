@@ -88,13 +88,13 @@ START_TEST(a_walk_meets_every_object_once)
 }
 END_TEST
 
-START_TEST(a_generation_that_wraps_around_is_never_0)
+START_TEST(a_generation_that_wraps_around_is_1_again_so_that_handles_stay_positive)
 {
     uint64_t handle;
 
     ck_assert_int_eq(handle_table_add(&table, &objects[0], &handle), 0);
     handle_table_remove(&table, handle);
-    table.entries[0].generation = UINT32_MAX;
+    table.entries[0].generation = INT32_MAX;
     ck_assert_int_eq(handle_table_add(&table, &objects[0], &handle), 0);
     ck_assert_uint_eq(handle, UINT64_C(1) << 32);
 }
@@ -113,7 +113,7 @@ int main(void)
     tcase_add_test(tcase, the_handle_of_a_removed_object_never_finds_its_successor);
     tcase_add_test(tcase, places_are_used_again_before_the_table_grows);
     tcase_add_test(tcase, a_walk_meets_every_object_once);
-    tcase_add_test(tcase, a_generation_that_wraps_around_is_never_0);
+    tcase_add_test(tcase, a_generation_that_wraps_around_is_1_again_so_that_handles_stay_positive);
     suite_add_tcase(suite, tcase);
 
     runner = srunner_create(suite);
