@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The version of the library. */
+/* The library's version and names. */
 
 #include "worker/public.h"
 #include "worker/troupe.h"

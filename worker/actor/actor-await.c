@@ -17,7 +17,7 @@ static void actor_failure(struct troupe_actor *actor, int error, const char *rea
                            *reason ? reason : strerrordesc_np(-error));
 }
 
-/* Nobody has it any more. */
+/* Frees a future that the program has freed. */
 static void dispose(struct troupe_actor *actor, struct troupe_future *future)
 {
     if (future->error < 0 && !future->looked_at)
@@ -53,14 +53,14 @@ static int find_ended(struct troupe_future *const *futures, size_t count)
     return -EAGAIN;
 }
 
-/* One thing that is not what is waited for. */
+/* Handles one message or ended future, if the mode allows it. */
 static int run_another(struct troupe_actor *actor, enum troupe_await mode)
 {
     int r;
 
     if (mode != TROUPE_AWAIT_RUN)
         return 0;
-    /* The word that says what is in hand has room for one only. */
+    /* The `taken` cursor can describe only one message in hand. */
     if (!list_empty(&actor->queue) && actor_may_handle(actor)) {
         r = actor_shadow(actor, actor->in_hand);
         if (r < 0)
@@ -70,7 +70,7 @@ static int run_another(struct troupe_actor *actor, enum troupe_await mode)
     return actor_run(actor);
 }
 
-/* 1 when something came, 0 when nothing did within the time. */
+/* Returns 1 if something came, else 0. */
 static int wait_for_more(struct troupe_actor *actor, usec_t timeout)
 {
     int r = actor_ease(actor);
@@ -140,9 +140,9 @@ _public_ void troupe_future_then(struct troupe_future *future, troupe_future_fn 
         list_push_back(&future->actor->endings, &future->then_link);
 }
 
-/* ---- letting go ---- */
+/* ---- freeing ---- */
 
-/* The supervisor knows one monitor of an actor by another; the last one here ends it there. */
+/* The supervisor has one monitor per pair of actors: only the last future ends it. */
 static void unmonitor(struct troupe_future *monitor)
 {
     struct troupe_actor *actor = monitor->actor;

@@ -8,7 +8,7 @@
 #include "shared/protocol/protocol-requests.h"
 #include <string.h>
 
-/* The cookie that FOUND and REFUSED begin with tells whose they are. */
+/* FOUND and REFUSED begin with a cookie, of the actor or of a client's request. */
 static bool is_ours(const struct ring_record *record)
 {
     uint64_t cookie;
@@ -54,7 +54,7 @@ static int receive_message(struct troupe_actor *actor, const struct ring_record 
     return 0;
 }
 
-/* Its descriptor would be taken for that of the next blob. */
+/* Receives a descriptor that is not wanted, since the next blob's comes behind it. */
 static int discard_blob(struct troupe_actor *actor, const struct payload_wire *payload)
 {
     int fd, r;
@@ -103,7 +103,7 @@ static int receive_value(struct troupe_actor *actor, uint64_t cookie, uint64_t v
 {
     struct troupe_future *future = future_find(&actor->futures, cookie);
 
-    /* That a monitor is set is no news; that it has fired comes later. */
+    /* A monitor ends by TERMINATED, not by the answer that it is set. */
     if (!future || future->kind != FUTURE_REQUEST)
         return 0;
     future_value(&actor->futures, future, value);

@@ -34,7 +34,7 @@ void actor_deinit(struct troupe_actor *actor)
 
 uint32_t actor_control(const struct troupe_actor *actor)
 {
-    /* Partner: the supervisor's store when it stops or pauses us. Nothing hangs on it: relaxed. */
+    /* Partner: the supervisor's store at stop or pause. No other data depends on it. */
     return atomic_load_explicit(&actor->carrier->channel.theirs.header->control,
                                 memory_order_relaxed);
 }
@@ -57,12 +57,12 @@ bool actor_control_changed(struct troupe_actor *actor)
     return actor->seen_control != before;
 }
 
-/* ---- holding the ring ---- */
+/* ---- holding the inbox ---- */
 
 static void store_taken(struct troupe_actor *actor, uint32_t cursor)
 {
-    /* Partner: the supervisor's load after our death. It reads the head as well, which is stored
-     * with release. */
+    /* Partner: the supervisor's load after this process died. It also reads the head, which is
+     * stored with release. */
     atomic_store_explicit(&actor->carrier->channel.mine.header->taken, cursor,
                           memory_order_relaxed);
 }
@@ -75,7 +75,7 @@ void actor_hold(struct troupe_actor *actor)
     in->holding = first || actor->pinned;
     if (first)
         in->hold = list_entry(first, struct troupe_message, held_link)->begin;
-    /* Distances from what is released: cursors wrap. */
+    /* Compares distances from `released`, because cursors wrap. */
     if (actor->pinned && (!first || actor->pin - in->released < in->hold - in->released))
         in->hold = actor->pin;
 }
@@ -152,7 +152,7 @@ static int take_in_hand(struct troupe_actor *actor, struct troupe_message *messa
     return 0;
 }
 
-/* Tells the supervisor what became of it. */
+/* Reports the end of a message to the supervisor. */
 static int tell_end(struct troupe_actor *actor, struct troupe_message *message, int result)
 {
     uint64_t id = message->wire.id;
@@ -280,7 +280,7 @@ _public_ int troupe_message_stash(struct troupe_message *message)
     return 0;
 }
 
-/* Also when it has been put aside, and its handler is still at it. */
+/* Finds a stashed message, too, whose handler has not returned. */
 static bool is_in_hand(const struct troupe_actor *actor, const struct troupe_message *message)
 {
     const struct troupe_message *one = actor->in_hand;
@@ -294,7 +294,7 @@ _public_ int troupe_actor_unstash_all(struct troupe_actor *actor)
 {
     int n = 0;
 
-    /* Behind the message in hand, before all others; one that is still in hand stays put aside. */
+    /* Those in hand stay in the stash. */
     for (struct list *node = actor->stash.prev, *before; node != &actor->stash; node = before) {
         struct troupe_message *message = list_entry(node, struct troupe_message, link);
 

@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * An actor: what it has received and not handled yet, who handles it, and what it has been
- * promised.
+ * An actor: received messages, their handlers, and futures.
  *
- * A message holds the ring until its handler is done with it, so that the supervisor finds what a
- * dead worker had not handled. Where the ring must go on before that (a handler waits, and the
- * answer comes behind other messages; the program puts a message aside), the supervisor is told to
- * keep a shadow of the message first: STASHED, until its end.
+ * The inbox is not released past a message until its handler is done, so the supervisor finds what
+ * a dead worker has not handled. Where the inbox must go on earlier (a handler waits for an answer
+ * that comes behind other messages, or the program stashes a message), a STASHED record first has
+ * the supervisor keep a copy, the shadow of the message.
  */
 
 #include "shared/base/clock.h"
@@ -20,24 +19,24 @@
 struct troupe_actor {
     struct carrier *carrier;
     const char *address; /* borrowed from the worker or client */
-    bool used;           /* the program has asked for it */
+    bool used;           /* by the program */
     struct handlers handlers;
     bool became;
-    troupe_message_fn behaviour; /* while `became`; NULL: drops all */
+    troupe_message_fn behaviour; /* while `became`; NULL = handles nothing */
     void *behaviour_userdata;
-    struct list queue; /* to be handled, in this order */
-    struct list stash;
-    struct list held;    /* messages that hold the ring, in its order */
-    struct list endings; /* futures whose callback is to be called */
+    struct list queue;   /* messages to handle, in this order */
+    struct list stash;   /* messages put aside by the program */
+    struct list held;    /* messages that hold the inbox, in its order */
+    struct list endings; /* futures whose end has consequences, see actor_ending() */
     struct troupe_message *in_hand;
     struct futures futures;
-    bool pinned; /* the ring is held from `pin` on for a job whose payload lies there */
+    bool pinned; /* a job's payload holds the inbox from `pin` on */
     uint32_t pin;
     bool easing;
-    troupe_ref self;            /* TROUPE_NOBODY = not asked for yet */
+    troupe_ref self;            /* TROUPE_NOBODY = unknown yet */
     uint64_t n_received;        /* records */
     uint32_t seen_control;      /* of actor_control_changed() */
-    usec_t silence, silence_at; /* USEC_INFINITY: nobody waits for that */
+    usec_t silence, silence_at; /* USEC_INFINITY = not wanted */
     troupe_silence_fn on_silence;
     void *silence_userdata;
     troupe_failure_fn on_failure;
@@ -48,58 +47,56 @@ struct troupe_actor {
 void actor_init(struct troupe_actor *actor, struct carrier *carrier, const char *address);
 void actor_deinit(struct troupe_actor *actor);
 
-/* What the supervisor says now, bits of enum memory_control. */
+/* Returns the supervisor's control word: bits of enum memory_control. */
 uint32_t actor_control(const struct troupe_actor *actor);
-/* Whether that is STOP, and whether messages may be handled: neither STOP nor PAUSE. */
 bool actor_stopped(const struct troupe_actor *actor);
+/* Returns whether the actor is neither stopped nor paused. */
 bool actor_may_handle(const struct troupe_actor *actor);
-/* Whether the supervisor has said something else since this was asked last. */
+/* Returns whether the control word has changed since the last call. */
 bool actor_control_changed(struct troupe_actor *actor);
 
-/* Whether a record of this kind (and for FOUND and REFUSED: this body) is for actor_receive(). */
+/* Returns whether a record is for actor_receive(). */
 bool actor_takes(const struct ring_record *record);
 
 /*
- * Takes a record in, without handling it. `begin` is where the inbox's cursor stood before it. 0,
- * -EPROTO for what cannot be understood, -ENOMEM.
+ * Copies a record out of the inbox, without handling it. `begin`: the inbox's cursor before it.
+ * Returns 0, -EPROTO or -ENOMEM.
  */
 int actor_receive(struct troupe_actor *actor, const struct ring_record *record, uint32_t begin);
 
 /*
- * Handles what comes next, one thing: the end of a future, or a message. 1, 0 when there is nothing
- * or it may not be handled now, or a negative errno of telling the supervisor.
+ * Handles the next ended future or message. Returns 1, 0 if there is none or it may not be handled
+ * now, or -errno if a report to the supervisor fails.
  */
 int actor_run(struct troupe_actor *actor);
 
-/* How long to wait for messages until actor_silent(), at most `timeout`. */
+/* Shortens a time-out so that a wait ends when actor_silent() is due. */
 usec_t actor_patience(const struct troupe_actor *actor, usec_t timeout);
-/* When silence has lasted for long enough, calls who wants to know. Whether it did. */
+/* Calls `on_silence` if it is due. Returns whether it was. */
 bool actor_silent(struct troupe_actor *actor);
 
-/* Has the supervisor keep that message (NULL: nothing happens), so that the ring can go on. */
+/* Has the supervisor keep a shadow of the message (NULL: does nothing). Returns 0 or -errno. */
 int actor_shadow(struct troupe_actor *actor, struct troupe_message *message);
 
 /*
- * The same for all, when they hold too much of the ring for answers to get through. 0, -ENOBUFS
- * when a job's payload is in the way, or as carrier's reserve.
+ * Shadows all messages if they hold so much of the inbox that answers might not get through.
+ * Returns 0, -ENOBUFS if a job's payload is in the way, or another -errno.
  */
 int actor_ease(struct troupe_actor *actor);
 
-/* Makes the inbox hold what it must from here on. */
+/* Updates up to where the inbox may be released. */
 void actor_hold(struct troupe_actor *actor);
-/* Gives back what nothing holds. */
+/* Does the same, and releases it. */
 void actor_release(struct troupe_actor *actor);
 
-/*
- * What follows from the end of a future is noted, and done later by actor_ending(): the program's
- * callback, or what becomes of one that the program has let go of.
- */
+/* Queues the consequences of a future's end: a callback, or the report of an error. */
 void actor_future_ended(struct troupe_actor *actor, struct troupe_future *future);
+/* Runs them. */
 void actor_ending(struct troupe_actor *actor, struct troupe_future *future);
 
 /*
  * Waits for the supervisor's answer to a request, unless sending it failed with `sent`, and frees
- * its future. Returns 0 or -errno. `ret_value` NULL: the value does not matter.
+ * its future. Returns 0 or -errno. `ret_value` NULL = not wanted.
  */
 int future_answer(struct troupe_future *future, int sent, uint64_t *ret_value);
 

@@ -50,7 +50,7 @@ struct troupe_future {
 
 struct futures {
     struct handle_table table; /* those that wait, by number */
-    struct list asks; /* and requests */
+    struct list asks;          /* and requests */
     struct list monitors;
 };
 

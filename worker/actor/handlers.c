@@ -16,19 +16,19 @@ static int compare(const struct handler *handler, const char *type, size_t lengt
     return handler->length < length ? -1 : handler->length > length;
 }
 
-/* Where the type stands, or would. */
+/* Returns the index of the type, or where it belongs. */
 static size_t position(const struct handlers *handlers, const char *type, size_t length,
-                       bool *ret_there)
+                       bool *ret_found)
 {
     size_t from = 0, to = handlers->count;
 
-    *ret_there = false;
+    *ret_found = false;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
         int order = compare(&handlers->entries[middle], type, length);
 
         if (order == 0) {
-            *ret_there = true;
+            *ret_found = true;
             return middle;
         }
         if (order < 0)
@@ -39,7 +39,7 @@ static size_t position(const struct handlers *handlers, const char *type, size_t
     return from;
 }
 
-static void take_away(struct handlers *handlers, size_t at)
+static void remove_at(struct handlers *handlers, size_t at)
 {
     free(handlers->entries[at].type);
     handlers->count--;
@@ -73,19 +73,19 @@ static int insert(struct handlers *handlers, size_t at, const char *type, size_t
 int handlers_set(struct handlers *handlers, const char *type, troupe_message_fn fn, void *userdata)
 {
     size_t at, length;
-    bool there;
+    bool found;
     int r = 0;
 
     length = strnlen(type, TOPIC_TYPE_MAX + 1);
     if (!topic_type_valid(type, length))
         return -EINVAL;
-    at = position(handlers, type, length, &there);
+    at = position(handlers, type, length, &found);
     if (!fn) {
-        if (there)
-            take_away(handlers, at);
+        if (found)
+            remove_at(handlers, at);
         return 0;
     }
-    if (!there)
+    if (!found)
         r = insert(handlers, at, type, length);
     if (r < 0)
         return r;
@@ -99,10 +99,10 @@ const struct handler *handlers_find(const struct handlers *handlers, const char 
     uint32_t length = (uint32_t)strlen(type);
 
     do {
-        bool there;
-        size_t at = position(handlers, type, length, &there);
+        bool found;
+        size_t at = position(handlers, type, length, &found);
 
-        if (there)
+        if (found)
             return &handlers->entries[at];
     } while (topic_type_parent(type, &length));
     return NULL;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Which function handles messages of a type: a table by dotted type, in which a message finds its
- * own type or else its nearest ancestor. The empty type is the ancestor of all.
+ * Table of message handlers by dotted type. A message is handled for its own type, or else for its
+ * nearest ancestor. The empty type is the ancestor of all.
  */
 
 #include "worker/troupe-actor.h"
@@ -21,10 +21,11 @@ struct handlers {
     size_t count, room;
 };
 
-/* Sets, replaces or, with a NULL `fn`, takes away. -EINVAL for a malformed type, -ENOMEM. */
+/* Sets or replaces a handler; `fn` NULL removes it. Returns 0, -EINVAL for a malformed type, or
+ * -ENOMEM. */
 int handlers_set(struct handlers *handlers, const char *type, troupe_message_fn fn, void *userdata);
 
-/* The nearest, or NULL. Valid until the next handlers_set(). */
+/* Returns the nearest handler, or NULL. Valid until the next handlers_set(). */
 const struct handler *handlers_find(const struct handlers *handlers, const char *type);
 
 void handlers_deinit(struct handlers *handlers);

@@ -89,7 +89,7 @@ _public_ uint64_t troupe_message_ask(const struct troupe_message *message)
 _public_ int troupe_message_fail(struct troupe_message *message, int code, const char *text)
 {
     free(message->text);
-    /* Without memory for it the errno's own text has to do. */
+    /* Out of memory, the errno's own text is used. */
     message->text = strndup(text ? text : "", PROTOCOL_REASON_MAX);
     message->code = code;
     return -EREMOTEIO;

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* A message an actor has received: copied out of the ring, until its handler is done with it. */
+/* A received message, copied out of the ring, until it is handled. */
 
 #include "shared/base/list.h"
 #include "worker/base/content.h"
 #include "worker/troupe.h"
 
 enum mail_stage {
-    MAIL_WAITING, /* for its handler; in the actor's queue */
+    MAIL_WAITING, /* in the actor's queue */
     MAIL_IN_HAND,
     MAIL_STASHED, /* by the program */
-    MAIL_DONE,    /* the supervisor has been told what became of it */
+    MAIL_DONE,    /* its end was reported */
 };
 
 struct troupe_message {
     struct list link;      /* in the actor's queue or stash */
-    struct list held_link; /* among those that hold the ring */
+    struct list held_link; /* in the actor's list of those that hold the inbox */
     struct troupe_actor *actor;
-    struct troupe_message *outer; /* the one whose handler waits while this one is in hand */
-    struct protocol_message wire; /* its content is not to be looked at any more */
+    struct troupe_message *outer; /* its handler waits while this one is in hand */
+    struct protocol_message wire; /* without its content, which the ring may have lost */
     struct content content;
     uint32_t begin, end; /* cursors around it in the inbox */
     enum mail_stage stage;
-    bool shadowed; /* the supervisor keeps a copy, and the ring need not */
+    bool shadowed; /* the supervisor keeps a copy */
     int code;
     char *text; /* of troupe_message_fail() */
     _Alignas(8) char bytes[];
 };
 
-/* 0, -EPROTO, -ENOMEM, or as content_place(). `body` is a MESSAGE's. */
+/* Reads the body of a MESSAGE. Returns 0, -EPROTO, -ENOMEM, or as content_place(). */
 int mail_new(struct troupe_message **ret, const void *body, uint32_t size, int control);
 
-/* NULL allowed. Leaves the lists. */
+/* Unlinks and frees a message; NULL allowed. */
 void mail_free(struct troupe_message *message);

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 
-/* poll() does not tell when descriptors that are in flight elsewhere have arrived. */
+/* poll() does not report when other descriptors in flight have arrived. */
 #define IN_FLIGHT_PAUSE_MS 10
 
 int blob_new(struct blob *ret, size_t size)
@@ -28,14 +28,9 @@ int blob_new(struct blob *ret, size_t size)
 
 int blob_seal(struct blob *blob)
 {
-    int r;
-
-    if (blob->sealed)
-        return 0;
-    r = payload_blob_seal(blob->fd, blob->data, blob->size);
-    /* The mapping is gone either way, so what is left must not be unmapped again. */
+    /* Unmapped even if sealing fails. */
     blob->sealed = true;
-    return r;
+    return payload_blob_seal(blob->fd, blob->data, blob->size);
 }
 
 int blob_copy(struct blob *ret, const void *data, size_t size)

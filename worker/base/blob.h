@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * A payload on its way out that is too large for a record: memory to fill, then sealed and sent by
- * descriptor. Both sides of the library use it: workers for results, clients for jobs.
- */
+/* A payload to send that is too large for a record: memory to fill, sealed, sent by descriptor. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,13 +18,13 @@ struct blob {
 #define BLOB_NULL {.fd = -1}
 /* clang-format on */
 
-/* 0, -EINVAL for size 0, -EMSGSIZE, or what memfd_create(2) and mmap(2) say. */
+/* Maps memory to fill. Returns 0, -EINVAL for size 0, -EMSGSIZE, or another -errno. */
 int blob_new(struct blob *ret, size_t size);
 
-/* Made, filled with a copy of `data`, and sealed. */
+/* Makes a sealed blob with a copy of `data`. Returns 0 or -errno as blob_new(). */
 int blob_copy(struct blob *ret, const void *data, size_t size);
 
-/* From here on nobody can change it. Nothing happens the second time. */
+/* Unmaps the memory and forbids all changes. Returns 0 or -errno. */
 int blob_seal(struct blob *blob);
 
 /*
@@ -36,7 +33,7 @@ int blob_seal(struct blob *blob);
  */
 int blob_send(const struct blob *blob, int socket, uint64_t serial);
 
-/* Whether blob_send() is likely to succeed; waits for that for so long (-1: without limit). */
+/* Waits until blob_send() is likely to succeed. Returns whether it is. */
 bool blob_sendable(int socket, int timeout_ms);
 
 void blob_deinit(struct blob *blob);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Type, key and payload of a message, out of the ring: what the program is shown, for as long as it
- * is shown it.
- */
+/* Type, key and payload of a received message or reply, copied out of the ring. */
 
 #include "shared/protocol/protocol-actors.h"
 
@@ -12,17 +9,17 @@ struct content {
     const char *type; /* NUL-terminated */
     const void *key;  /* NULL = none */
     uint32_t key_size;
-    const void *payload; /* never NULL; 8-aligned; a NUL byte follows unless it is mapped */
+    const void *payload; /* not NULL; 8-aligned; a NUL byte follows unless it is mapped */
     size_t size;
-    size_t mapped_size; /* 0: the payload is no blob */
+    size_t mapped_size; /* of a blob; 0 = none */
 };
 
-/* Bytes that content_place() needs. */
+/* Returns the bytes that content_place() needs. */
 size_t content_room(const struct protocol_content *wire);
 
 /*
- * Copies what the record has to `room`, which is 8-aligned and outlives the content; takes a blob's
- * descriptor from `control` and maps it. 0, -EPROTO, -EMFILE, -ENOMEM and what mmap(2) says.
+ * Copies the content to `room`, which is 8-aligned and outlives `*ret`, or maps a blob, received
+ * from `control`. Returns 0, -EPROTO, -EMFILE, -ENOMEM, or another -errno of mmap(2).
  */
 int content_place(struct content *ret, const struct protocol_content *wire, void *room,
                   int control);

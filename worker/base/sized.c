@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts between a program's version of a struct and the library's. */
 #include "worker/base/sized.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* No struct grows beyond this; a larger size has not been set. */
+/* No struct grows beyond this: a larger size is uninitialized memory. */
 #define SIZE_MAX_SANE 4096u
 
 static size_t size_of(const void *given)

@@ -2,23 +2,21 @@
 #pragma once
 
 /*
- * Structs that cross the library's boundary and may grow: each begins with its size, so that
- * programs built for older and newer layouts work. The counterpart of the kernel's
- * copy_struct_from_user().
+ * Structs of the public interface that may grow. Each begins with its size, so that programs built
+ * for older and newer layouts work, as with the kernel's copy_struct_from_user().
  */
 
 #include <stddef.h>
 
 /*
- * Makes `*given` point to a struct of the current layout, `size` bytes, of which the first
- * `size_min` have been there from the start. `room` holds the defaults; it is used where `*given`
- * is NULL or of another size. -EINVAL: too small; -E2BIG: a field that this library does not know
- * is set.
+ * Makes `*given` point to a struct of the current layout, of `size` bytes; the first layout had
+ * `size_min`. If it is NULL or of another size, that is `room`, which holds the defaults. Returns
+ * 0, -EINVAL when it is too small, or -E2BIG when an unknown field is set.
  */
 int sized_take(const void **given, void *room, size_t size, size_t size_min);
 
-/* For structs that the library fills in: whether `given` can be. 0, -EINVAL, -E2BIG. */
+/* Checks a struct that the library is to fill in. Returns 0, -EINVAL or -E2BIG. */
 int sized_check(const void *given, size_t size_min);
 
-/* Fills in a checked struct, as far as both know its fields; zeroes the rest. */
+/* Fills in the fields of a checked struct that both know, and zeroes the rest. */
 void sized_give(void *given, const void *from, size_t size);

@@ -7,8 +7,8 @@
 #include "shared/ring/channel.h"
 #include "worker/actor/actor.h"
 #include "worker/base/carrier.h"
-#include "worker/client/pending.h"
 #include "worker/client/connect.h"
+#include "worker/client/pending.h"
 #include "worker/client/results.h"
 #include "worker/troupe.h"
 

@@ -11,7 +11,7 @@ static int parse_number(const char *text, uint64_t *ret)
 {
     char *end;
 
-    /* strtoull() would take blanks and a sign. */
+    /* strtoull() accepts blanks and a sign. */
     if (!text || *text < '0' || *text > '9')
         return -EPROTO;
     errno = 0;
@@ -27,8 +27,7 @@ static int take_descriptor(const char *variable, int *ret)
     r = parse_number(getenv(variable), &number);
     if (r < 0)
         return r;
-    /* The standard streams are never among them: refusing these keeps a typing error from
-     * closing one. */
+    /* Never a standard stream, which an error would close. */
     if (number <= STDERR_FILENO || number > INT_MAX)
         return -EPROTO;
     flags = fcntl((int)number, F_GETFD);

@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * What a worker inherits from the supervisor: descriptors, by the numbers that stand in its
- * environment.
+ * Descriptors that a worker inherits from the supervisor, by numbers in its environment:
  *
  *   TROUPE_INBOX TROUPE_OUTBOX TROUPE_CONTROL   always
  *   TROUPE_WAIT                                 an eventfd to sleep on, always
- *   TROUPE_WAKE                                 one to wake the supervisor, with that back end
- *   TROUPE_WORKER TROUPE_GENERATION             who this process is
+ *   TROUPE_WAKE                                 an eventfd to wake the supervisor, with that back
+ * end TROUPE_WORKER TROUPE_GENERATION             name and generation of this process
  */
 
 #include "shared/ring/channel.h"
@@ -26,11 +25,11 @@ struct inherited {
 /* clang-format on */
 
 /*
- * Consumes the variables and marks the descriptors close-on-exec, so that a child of the worker
- * inherits neither. 0, -ENOTCONN when there are none, -EPROTO when they make no sense (what does is
- * closed then), -ENOMEM.
+ * Unsets the variables and marks the descriptors close-on-exec, so that children inherit neither.
+ * Returns 0, -ENOTCONN if there are none, -EPROTO if they are invalid (closes what is valid), or
+ * -ENOMEM.
  */
 int inherit(struct inherited *ret);
 
-/* Closes everything that has not been taken out. */
+/* Closes and frees everything. */
 void inherited_deinit(struct inherited *inherited);

@@ -37,9 +37,9 @@ void lifeline_hold(struct lifeline *lifeline, struct memory_header *outbox)
     lifeline->outbox = outbox;
     lifeline->holder = pthread_self();
     /*
-     * "There are waiters", or the kernel wakes nobody. That the lock's word is the mutex's first
-     * and holds the thread's number is how this C library does it; if it is otherwise, so be it.
-     * Partner: the supervisor's load when it is told that the worker is ready.
+     * Without this bit the kernel wakes nobody. In this C library the mutex begins with the lock's
+     * word, which holds the thread's number; in another, this changes nothing.
+     * Partner: the supervisor's load when it reads READY.
      */
     (void)atomic_compare_exchange_strong_explicit(&outbox->owner, &thread, thread | FUTEX_WAITERS,
                                                   memory_order_relaxed, memory_order_relaxed);
@@ -48,7 +48,7 @@ void lifeline_hold(struct lifeline *lifeline, struct memory_header *outbox)
 void lifeline_check(struct lifeline *lifeline)
 {
     if (lifeline->outbox && !pthread_equal(lifeline->holder, pthread_self()))
-        /* The kernel marks only what bears the number of the thread that ends. */
+        /* The kernel marks only words with the number of the thread that ends. */
         atomic_store_explicit(&lifeline->outbox->owner, 0, memory_order_relaxed);
 }
 

@@ -2,14 +2,13 @@
 #pragma once
 
 /*
- * How the supervisor hears of this worker's death at once: a lock in the outbox that the working
- * thread holds for as long as it works. When that thread ends without having let go of it, however
- * that came about, the kernel marks the word and wakes the supervisor, before it begins to tear
- * down what may be gigabytes of memory.
+ * Tells the supervisor of this worker's death at once: a robust, process-shared mutex of the C
+ * library in the outbox, held by the working thread. When that thread ends without unlocking it,
+ * the kernel marks the word and wakes the supervisor before it frees what may be gigabytes of
+ * memory.
  *
- * It is a robust mutex of the C library's, process-shared: the kernel knows one list of such locks
- * per thread, and the library owns its head. Registering another list would take away the
- * program's own robust mutexes.
+ * The kernel knows one list of such locks per thread, which belongs to the C library: another list
+ * would break the program's own robust mutexes.
  */
 
 #include "shared/ring/memory.h"
@@ -17,22 +16,17 @@
 #include <stdbool.h>
 
 struct lifeline {
-    struct memory_header *outbox; /* NULL = none is held */
+    struct memory_header *outbox; /* NULL = not held */
     pthread_t holder;
 };
 
-/*
- * Has the calling thread hold it. Best effort: where it is not to be had, the supervisor learns of
- * a death when the process has ended.
- */
+/* Locks it by the calling thread. If that is impossible, the supervisor learns of a death when the
+ * process has ended. */
 void lifeline_hold(struct lifeline *lifeline, struct memory_header *outbox);
 
-/*
- * The calling thread works now: another one than before makes the lifeline say nothing any more,
- * for the first one's end is not the worker's.
- */
+/* Disarms the lifeline if another thread than before works now: the end of the first thread is not
+ * the worker's. */
 void lifeline_check(struct lifeline *lifeline);
 
-/* Before the outbox is unmapped. False: it must stay mapped, since a thread still has it in its
- * list. */
+/* Unlocks it. Returns false if the outbox must stay mapped, because a thread has it in its list. */
 bool lifeline_release(struct lifeline *lifeline);

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* Whose scope a signal tears down: there is one worker in a process. */
+/* The worker whose scope a signal tears down. */
 static struct troupe_worker *_Atomic scoped;
 
 _public_ void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up,
@@ -35,7 +35,7 @@ void scope_forget(struct troupe_worker *worker)
     (void)atomic_compare_exchange_strong(&scoped, &expected, NULL);
 }
 
-/* The disposition is the default again: the signal ends the process as soon as this returns. */
+/* SA_RESETHAND restored the default, so the raised signal ends the process. */
 static void on_signal(int signo)
 {
     struct troupe_worker *worker = atomic_load(&scoped);
