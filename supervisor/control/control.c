@@ -7,6 +7,7 @@
 #include "shared/base/log.h"
 #include "supervisor/client/attachment.h"
 #include "supervisor/control/control-context.h"
+#include "supervisor/control/target.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/passrights.h"
@@ -69,9 +70,10 @@ static const struct request_interface *find_interface(const struct request *requ
 static const struct request_method *find_method(const struct request_interface *interface,
                                                 const char *name)
 {
-    for (const struct request_method *method = interface->methods; method->name; method++)
-        if (strcmp(method->name, name) == 0)
-            return method;
+    for (const struct request_method *const *table = interface->methods; *table; table++)
+        for (const struct request_method *method = *table; method->name; method++)
+            if (strcmp(method->name, name) == 0)
+                return method;
     return NULL;
 }
 
@@ -135,7 +137,8 @@ static void on_message(struct connection *connection, const char *text, size_t s
         connection_finish(connection);
         return;
     }
-    if (permitted(request))
+    if (permitted(request) && request_take_parameters(request) &&
+        !(request->method->begins && control_refuse_stopping(request)))
         request->method->call(request);
 }
 

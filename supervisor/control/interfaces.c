@@ -7,29 +7,24 @@
 #define TROUPE_VARLINK_DIRECTORY "supervisor/control"
 #endif
 
-/* A text file as a NUL-terminated array of characters. */
-#define EMBED(symbol, file)                                                                        \
+/* A text file as a NUL-terminated array of characters, and the interface that it describes. */
+#define INTERFACE(symbol, name, ...)                                                               \
     __asm__(".pushsection .rodata\n"                                                               \
-            ".global " #symbol "\n"                                                                \
-            ".type " #symbol ", @object\n" #symbol ":\n"                                           \
-            ".incbin \"" TROUPE_VARLINK_DIRECTORY "/" file "\"\n"                                  \
+            ".global " #symbol "_text\n" #symbol "_text:\n"                                        \
+            ".incbin \"" TROUPE_VARLINK_DIRECTORY "/" name ".varlink\"\n"                          \
             ".byte 0\n"                                                                            \
-            ".size " #symbol ", . - " #symbol "\n"                                                 \
-            ".popsection\n")
+            ".popsection\n");                                                                      \
+    extern const char symbol##_text[];                                                             \
+    static const struct request_interface symbol = {                                               \
+        name, symbol##_text, (const struct request_method *const[]){__VA_ARGS__, NULL}}
 
-EMBED(interfaces_service_text, "org.varlink.service.varlink");
-EMBED(interfaces_supervisor_text, "io.troupe.Supervisor.varlink");
-EMBED(interfaces_jobs_text, "io.troupe.Jobs.varlink");
-EMBED(interfaces_actors_text, "io.troupe.Actors.varlink");
-
-static const struct request_interface service = {"org.varlink.service", interfaces_service_text,
-                                                 service_methods};
-static const struct request_interface supervisor = {
-    "io.troupe.Supervisor", interfaces_supervisor_text, control_supervisor_methods};
-static const struct request_interface jobs = {"io.troupe.Jobs", interfaces_jobs_text,
-                                              control_jobs_methods};
-static const struct request_interface actors = {"io.troupe.Actors", interfaces_actors_text,
-                                                control_actors_methods};
+INTERFACE(service, "org.varlink.service", control_service_methods);
+INTERFACE(supervisor, "io.troupe.Supervisor", control_supervisor_methods, control_life_methods,
+          control_status_methods, control_watch_methods, control_log_methods);
+INTERFACE(jobs, "io.troupe.Jobs", control_job_methods, control_list_jobs_methods,
+          control_attach_methods);
+INTERFACE(actors, "io.troupe.Actors", control_actor_methods, control_tell_methods,
+          control_timer_methods, control_exchange_methods, control_dead_letter_methods);
 
 const struct request_interface *const control_interfaces[] = {
     &service, &supervisor, &jobs, &actors, NULL,

@@ -11,12 +11,11 @@
 /* NULL-terminated. */
 extern const struct request_interface *const control_interfaces[];
 
-extern const char interfaces_service_text[];
-extern const char interfaces_supervisor_text[];
-extern const char interfaces_jobs_text[];
-extern const char interfaces_actors_text[];
-
-extern const struct request_method service_methods[];
-extern const struct request_method control_supervisor_methods[];
-extern const struct request_method control_jobs_methods[];
-extern const struct request_method control_actors_methods[];
+/* Their methods, a table per file; the name NULL ends each. */
+extern const struct request_method control_service_methods[];
+extern const struct request_method control_supervisor_methods[], control_life_methods[],
+    control_status_methods[], control_watch_methods[], control_log_methods[];
+extern const struct request_method control_job_methods[], control_list_jobs_methods[],
+    control_attach_methods[];
+extern const struct request_method control_actor_methods[], control_tell_methods[],
+    control_timer_methods[], control_exchange_methods[], control_dead_letter_methods[];

@@ -2,8 +2,6 @@
 
 #include "supervisor/control/list.h"
 
-#include "supervisor/control/payload.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -11,15 +9,6 @@
 #define PAGE_BYTES ((size_t)1 << 20)
 
 #define list_of(pointer) list_entry(pointer, struct control_list, parts)
-
-bool control_take_page(struct request *request, const struct control_page *page)
-{
-    if (page->limit.set && (page->limit.value < 1 || page->limit.value > CONTROL_PAGE_MAX))
-        return control_refuse_option(request, "limit", "1 to 1000");
-    if (page->cursor.set && page->cursor.value < 0)
-        return control_refuse_option(request, "cursor", "what an answer had as next");
-    return true;
-}
 
 struct reply *control_list_item(struct control_list *list)
 {

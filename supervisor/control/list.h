@@ -17,14 +17,14 @@ struct control_page {
     struct varlink_int cursor, limit;
 };
 
-#define CONTROL_PAGE_ROWS(type_)                                                                   \
-    {"cursor", VARLINK_INT, false, offsetof(type_, page.cursor)},                                  \
-    {                                                                                              \
-        "limit", VARLINK_INT, false, offsetof(type_, page.limit)                                   \
-    }
-
 /* Largest and default `limit`. */
 #define CONTROL_PAGE_MAX 1000
+
+/* Rows of a parameter table for a struct that has a page as its member `page`. */
+#define CONTROL_PAGE_ROWS(type_)                                                                   \
+    VARLINK_ROW("cursor", INT, type_, page.cursor, .allowed = "what an answer had as next"),       \
+        VARLINK_ROW("limit", INT, type_, page.limit, .allowed = "1 to 1000", .min = 1,             \
+                    .max = CONTROL_PAGE_MAX)
 
 /* Embedded in the state of a method, which is on the heap and zeroed. */
 struct control_list {
@@ -46,9 +46,6 @@ struct control_list {
     void (*finish)(struct control_list *list); /* writes fields behind the items; may be NULL */
     void (*free)(struct control_list *list);   /* NULL = free(list) */
 };
-
-/* Checks cursor and limit. On false, an error has been sent. */
-bool control_take_page(struct request *request, const struct control_page *page);
 
 /* Replies to the request; takes over `list`. `array` is the key of the items, static. */
 void control_list(struct request *request, struct control_list *list, const char *array,

@@ -22,8 +22,5 @@ struct control_payload {
 bool control_take_payload(struct request *request, json_t *object, struct control_payload *ret);
 void control_payload_deinit(struct control_payload *payload);
 
-/* Allowed values of every time span. */
+/* Allowed values of every time span; those below -1 are refused. */
 #define CONTROL_USEC_ALLOWED "microseconds; 0 = the default, -1 = no limit"
-
-/* Replies with BadOption. Returns false. */
-bool control_refuse_option(struct request *request, const char *option, const char *allowed);

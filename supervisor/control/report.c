@@ -290,11 +290,12 @@ bool report_event_matches(const struct event *event, const char *target)
 
 bool report_death_matches(const struct death *death, const char *target)
 {
-    size_t length;
+    return !target || report_is_below(death->worker, target);
+}
 
-    if (!target)
-        return true;
-    length = strlen(target);
-    return strncmp(death->worker, target, length) == 0 &&
-           (death->worker[length] == '\0' || death->worker[length] == '/');
+bool report_is_below(const char *address, const char *target)
+{
+    const size_t size = strlen(target);
+
+    return strncmp(address, target, size) == 0 && (address[size] == '\0' || address[size] == '/');
 }

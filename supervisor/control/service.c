@@ -9,12 +9,8 @@
 
 static void get_info(struct request *request)
 {
-    static const struct varlink_parameter table[] = {{0}};
-    struct reply *reply;
+    struct reply *reply = request_begin(request);
 
-    if (!request_take(request, table, NULL))
-        return;
-    reply = request_begin(request);
     reply_string(reply, "vendor", "The Troupe authors");
     reply_string(reply, "product", "Troupe");
     reply_string(reply, "version", TROUPE_VERSION);
@@ -26,33 +22,32 @@ static void get_info(struct request *request)
     request_end(request);
 }
 
-struct description_parameters {
+struct parameters {
     const char *interface;
 };
 
 static void get_description(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"interface", VARLINK_STRING, true, offsetof(struct description_parameters, interface)},
-        {0},
-    };
-    struct description_parameters parameters = {0};
+    const struct parameters *given = request->parameters;
 
-    if (!request_take(request, table, &parameters))
-        return;
     for (const struct request_interface *const *i = request->context->interfaces; *i; i++) {
-        if (strcmp((*i)->name, parameters.interface) != 0)
+        if (strcmp((*i)->name, given->interface) != 0)
             continue;
         reply_string(request_begin(request), "description", (*i)->description);
         request_end(request);
         return;
     }
     request_fail_string(request, "org.varlink.service.InterfaceNotFound", "interface",
-                        parameters.interface);
+                        given->interface);
 }
 
-const struct request_method service_methods[] = {
-    {"GetInfo", get_info, false},
-    {"GetInterfaceDescription", get_description, false},
+static const struct varlink_parameter interface_table[] = {
+    VARLINK_ROW("interface", STRING, parameters, interface, .required = true),
+    {0},
+};
+
+const struct request_method control_service_methods[] = {
+    {"GetInfo", get_info, .changes = false},
+    {"GetInterfaceDescription", get_description, interface_table, .changes = false},
     {0},
 };

@@ -2,8 +2,8 @@
 
 #include "supervisor/control/target.h"
 
+#include "shared/base/log.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/payload.h"
 #include "supervisor/group/group.h"
 
 static void refuse_target(struct request *request, const char *target)
@@ -39,7 +39,7 @@ bool control_find_pool(struct request *request, const char *target, struct regis
         return false;
     if (!ret->slot)
         return true;
-    control_refuse_option(request, "target", "a group or a cell; this is a worker");
+    request_refuse(request, "target", "a group or a cell; this is a worker");
     return false;
 }
 
@@ -64,4 +64,12 @@ void control_refuse_group(struct request *request, const char *name)
     reply_string(reply, "group", name);
     reply_string_if(reply, "nearest", registry_nearest(request->context->registry, name));
     request_end(request);
+}
+
+void control_log_change(const struct request *request, const char *target)
+{
+    const struct peer *peer = &request->connection->peer;
+
+    log_info("%s%s%s asked for by process %d, uid %u", request->method->name, *target ? " " : "",
+             target, (int)peer->pid, (unsigned)peer->uid);
 }

@@ -24,10 +24,5 @@ void control_report_cells(struct reply *reply, const struct group *group);
 /* Replies with Stopping and returns true while the supervisor stops. */
 bool control_refuse_stopping(struct request *request);
 
-/* In supervisor/status.c. */
-void control_get_status(struct request *request);
-
-/* Watch, ListDeaths, GetLog; in supervisor/watch.c. */
-void control_watch(struct request *request);
-void control_list_deaths(struct request *request);
-void control_get_log(struct request *request);
+/* Logs which client asked for a change (of `target`; "" = everything): the events do not say. */
+void control_log_change(const struct request *request, const char *target);

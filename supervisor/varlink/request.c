@@ -6,6 +6,7 @@
 #include "supervisor/event/limited-log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SERVICE "org.varlink.service"
@@ -221,6 +222,16 @@ void request_invalid(struct request *request, const char *parameter)
     request_fail_string(request, SERVICE ".InvalidParameter", "parameter", parameter);
 }
 
+bool request_refuse(struct request *request, const char *option, const char *allowed)
+{
+    struct reply *reply = request_begin_error(request, "BadOption");
+
+    reply_string(reply, "option", option);
+    reply_string(reply, "allowed", allowed);
+    request_end(request);
+    return false;
+}
+
 void request_internal(struct request *request, int error)
 {
     limited_log_write(request->log, NULL, LOG_LEVEL_WARNING, "client %d: %s failed: %s",
@@ -231,14 +242,36 @@ void request_internal(struct request *request, int error)
 
 /* ---- questions ---- */
 
-bool request_take(struct request *request, const struct varlink_parameter *table, void *target)
+bool request_take(struct request *request, json_t *object, const struct varlink_parameter *table,
+                  void *target)
 {
     const char *bad = NULL;
+    int r = varlink_take(object, table, target, &bad);
 
-    if (varlink_take(request->call.parameters, table, target, &bad) == 0)
-        return true;
-    request_invalid(request, bad);
-    return false;
+    if (r == VARLINK_E_INVALID)
+        request_invalid(request, bad);
+    else if (r == VARLINK_E_REFUSED)
+        request_refuse(request, bad, varlink_find(table, bad)->allowed);
+    return r == 0;
+}
+
+bool request_take_parameters(struct request *request)
+{
+    static const struct varlink_parameter none[] = {{0}};
+    const struct varlink_parameter *table = request->method->parameters;
+
+    memset(request->storage, 0, sizeof(request->storage));
+    request->parameters = request->storage;
+    return request_take(request, request->call.parameters, table ? table : none, request->storage);
+}
+
+void *request_allocate(struct request *request, size_t size)
+{
+    void *state = calloc(1, size);
+
+    if (!state)
+        request_internal(request, -ENOMEM);
+    return state;
 }
 
 bool request_start(struct request *request, const char *text, size_t size)

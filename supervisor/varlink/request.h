@@ -16,6 +16,7 @@
 #include "supervisor/varlink/reply.h"
 #include "supervisor/varlink/varlink.h"
 #include <stdbool.h>
+#include <stddef.h>
 
 struct attachment;
 struct control_context;
@@ -26,14 +27,18 @@ struct request;
 struct request_method {
     const char *name; /* without the interface; NULL ends the table */
     void (*call)(struct request *request);
-    bool changes; /* needs permission */
+    const struct varlink_parameter *parameters; /* NULL = none; see request.parameters */
+    bool changes;                               /* needs permission */
+    bool begins;                                /* refused while the supervisor stops */
 };
 
 struct request_interface {
     const char *name;
-    const char *description; /* the text of its .varlink file */
-    const struct request_method *methods;
+    const char *description;                     /* the text of its .varlink file */
+    const struct request_method *const *methods; /* tables; NULL-terminated */
 };
+
+#define REQUEST_PARAMETERS_MAX 256
 
 struct request {
     struct control_context *context;
@@ -44,6 +49,9 @@ struct request {
     const struct request_interface *interface;
     const struct request_method *method;
     struct reply reply;
+    /* As the method's table says; zeroed where absent. Borrows from the call. */
+    const void *parameters;
+    max_align_t storage[REQUEST_PARAMETERS_MAX / sizeof(max_align_t)];
     void *state;                           /* of a method that answers later */
     void (*drop)(struct request *request); /* frees `state`; called when the request ends */
     void (*sent)(struct request *request); /* NULL, or called when everything has been sent */
@@ -71,8 +79,14 @@ bool request_wants_more(const struct request *request);
 /* The call has "oneway": no reply is sent, so a method must not wait for anything. */
 bool request_is_oneway(const struct request *request);
 
-/* Reads the parameters into a zeroed struct. False if they are wrong; then it has been answered. */
-bool request_take(struct request *request, const struct varlink_parameter *table, void *target);
+/* Reads the parameters of the method. False if they are wrong; then it has been answered. */
+bool request_take_parameters(struct request *request);
+/* Reads an object among them; see varlink_take(). */
+bool request_take(struct request *request, json_t *object, const struct varlink_parameter *table,
+                  void *target);
+
+/* Zeroed memory for a method's state. NULL = out of memory; then it has been answered. */
+void *request_allocate(struct request *request, size_t size);
 
 struct reply *request_begin(struct request *request);
 /* name: of the method's own interface ("NoSuchJob"), or a full one with dots. */
@@ -89,5 +103,7 @@ void request_fail_string(struct request *request, const char *name, const char *
                          const char *value);
 void request_fail_int(struct request *request, const char *name, const char *key, int64_t value);
 void request_invalid(struct request *request, const char *parameter);
+/* Error BadOption. Returns false. */
+bool request_refuse(struct request *request, const char *option, const char *allowed);
 /* Error Internal, for lack of memory and the like. Logged. */
 void request_internal(struct request *request, int error);

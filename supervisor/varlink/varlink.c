@@ -2,6 +2,7 @@
 
 #include "supervisor/varlink/varlink.h"
 
+#include "supervisor/config/syntax/words.h"
 #include "supervisor/varlink/varlink-memory.h"
 
 #include <errno.h>
@@ -33,11 +34,11 @@ struct call_members {
 };
 
 static const struct varlink_parameter call_table[] = {
-    {"method", VARLINK_STRING, true, offsetof(struct call_members, method)},
-    {"parameters", VARLINK_OBJECT, false, offsetof(struct call_members, parameters)},
-    {"more", VARLINK_BOOL, false, offsetof(struct call_members, more)},
-    {"oneway", VARLINK_BOOL, false, offsetof(struct call_members, oneway)},
-    {"upgrade", VARLINK_BOOL, false, offsetof(struct call_members, upgrade)},
+    VARLINK_ROW("method", STRING, call_members, method, .required = true),
+    VARLINK_ROW("parameters", OBJECT, call_members, parameters),
+    VARLINK_ROW("more", BOOL, call_members, more),
+    VARLINK_ROW("oneway", BOOL, call_members, oneway),
+    VARLINK_ROW("upgrade", BOOL, call_members, upgrade),
     {0},
 };
 
@@ -85,7 +86,8 @@ size_t varlink_interface_length(const char *method)
     return !dot || dot[1] == '\0' ? 0 : (size_t)(dot - method);
 }
 
-static const struct varlink_parameter *find(const struct varlink_parameter *table, const char *name)
+const struct varlink_parameter *varlink_find(const struct varlink_parameter *table,
+                                             const char *name)
 {
     for (; table->name; table++)
         if (strcmp(table->name, name) == 0)
@@ -93,57 +95,83 @@ static const struct varlink_parameter *find(const struct varlink_parameter *tabl
     return NULL;
 }
 
-/* False if the value has the wrong type. */
-static bool store(const struct varlink_parameter *parameter, json_t *value, void *target)
+static int store_string(const struct varlink_parameter *parameter, json_t *value, void *at)
+{
+    const struct varlink_bytes bytes = {json_string_value(value), json_string_length(value)};
+    int choice;
+
+    if (!bytes.data)
+        return VARLINK_E_INVALID;
+    if (parameter->type == VARLINK_BYTES) {
+        *(struct varlink_bytes *)at = bytes;
+        return parameter->max != 0 && bytes.size > (size_t)parameter->max ? VARLINK_E_REFUSED : 0;
+    }
+    if (strlen(bytes.data) != bytes.size)
+        return VARLINK_E_INVALID;
+    if (parameter->type == VARLINK_STRING) {
+        *(const char **)at = bytes.data;
+        return 0;
+    }
+    choice = words_find(parameter->allowed, bytes.data);
+    *(struct varlink_int *)at = (struct varlink_int){true, choice};
+    return choice < 0 ? VARLINK_E_REFUSED : 0;
+}
+
+static int store_integer(const struct varlink_parameter *parameter, json_t *value, void *at)
+{
+    const int64_t number = json_integer_value(value);
+
+    if (!json_is_integer(value))
+        return VARLINK_E_INVALID;
+    if (parameter->type == VARLINK_INT)
+        *(struct varlink_int *)at = (struct varlink_int){true, number};
+    else if (number != 0)
+        *(usec_t *)at = (usec_t)number;
+    if (!parameter->allowed ||
+        (number >= parameter->min && (parameter->max == 0 || number <= parameter->max)))
+        return 0;
+    return VARLINK_E_REFUSED;
+}
+
+static int store(const struct varlink_parameter *parameter, json_t *value, void *target)
 {
     void *at = (char *)target + parameter->offset;
 
     switch (parameter->type) {
     case VARLINK_STRING:
-        if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
-            return false;
-        *(const char **)at = json_string_value(value);
-        return true;
     case VARLINK_BYTES:
-        if (!json_is_string(value))
-            return false;
-        *(struct varlink_bytes *)at =
-            (struct varlink_bytes){json_string_value(value), json_string_length(value)};
-        return true;
+    case VARLINK_CHOICE:
+        return store_string(parameter, value, at);
     case VARLINK_INT:
-        if (!json_is_integer(value))
-            return false;
-        *(struct varlink_int *)at = (struct varlink_int){true, json_integer_value(value)};
-        return true;
+    case VARLINK_SPAN:
+        return store_integer(parameter, value, at);
     case VARLINK_BOOL:
-        if (!json_is_boolean(value))
-            return false;
         *(bool *)at = json_is_true(value);
-        return true;
+        return json_is_boolean(value) ? 0 : VARLINK_E_INVALID;
     case VARLINK_FLAG:
-        if (!json_is_boolean(value))
-            return false;
         *(struct varlink_flag *)at = (struct varlink_flag){true, json_is_true(value)};
-        return true;
+        return json_is_boolean(value) ? 0 : VARLINK_E_INVALID;
     case VARLINK_OBJECT:
-        if (!json_is_object(value))
-            return false;
         *(json_t **)at = value;
-        return true;
+        return json_is_object(value) ? 0 : VARLINK_E_INVALID;
     }
-    return false;
+    return VARLINK_E_INVALID;
 }
 
 int varlink_take(json_t *object, const struct varlink_parameter *table, void *target,
                  const char **ret_bad)
 {
     for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
-        const struct varlink_parameter *parameter = find(table, json_object_iter_key(i));
+        const struct varlink_parameter *parameter = varlink_find(table, json_object_iter_key(i));
         json_t *value = json_object_iter_value(i);
 
+        int r = VARLINK_E_INVALID;
+
         *ret_bad = json_object_iter_key(i);
-        if (!parameter || (!json_is_null(value) && !store(parameter, value, target)))
-            return VARLINK_E_INVALID;
+        if (parameter)
+            r = json_is_null(value) ? 0 : store(parameter, value, target);
+        if (r != 0)
+            return r;
     }
     for (const struct varlink_parameter *p = table; p->name; p++) {
         json_t *value = json_object_get(object, p->name);

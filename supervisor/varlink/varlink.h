@@ -6,6 +6,7 @@
  * https://varlink.org/Method-Call
  */
 
+#include "shared/base/clock.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +25,7 @@ enum {
     _VARLINK_E_SUCCESS,
     VARLINK_E_MALFORMED, /* not a JSON object, or too many values */
     VARLINK_E_INVALID,   /* a member that is missing, unknown or of the wrong type */
+    VARLINK_E_REFUSED,   /* a value that is not allowed */
 };
 
 struct varlink_call {
@@ -57,6 +59,8 @@ enum varlink_type {
     VARLINK_BOOL,   /* bool; absent = false */
     VARLINK_FLAG,   /* struct varlink_flag: absent and false differ */
     VARLINK_OBJECT, /* json_t *; NULL = absent */
+    VARLINK_SPAN,   /* usec_t: -1 means USEC_INFINITY; absent or 0 leaves it as it is */
+    VARLINK_CHOICE, /* struct varlink_int: the number of a word in `allowed`, such as "none, all" */
 };
 
 struct varlink_bytes {
@@ -77,13 +81,26 @@ struct varlink_parameter {
     const char *name; /* NULL ends the table */
     enum varlink_type type;
     bool required;
-    size_t offset; /* offsetof() in the target */
+    size_t offset;       /* offsetof() in the target */
+    const char *allowed; /* for the refusal of other values; NULL = any value of the type */
+    int64_t min, max;    /* of integers; max is also the size of bytes; 0 = no maximum */
 };
 
+/* VARLINK_ROW("limit", INT, list_parameters, limit, .allowed = "1 to 9", .min = 1, .max = 9) */
+#define VARLINK_ROW(name_, type_, target, member, ...)                                             \
+    {                                                                                              \
+        .name = (name_), .type = VARLINK_##type_, .offset = offsetof(struct target, member),       \
+        __VA_ARGS__                                                                                \
+    }
+
+/* The row of that name; NULL = none. */
+const struct varlink_parameter *varlink_find(const struct varlink_parameter *table,
+                                             const char *name);
+
 /*
- * Checks the members of an object (NULL = no members) and stores them in `target`, which must be
- * zeroed and borrows from `object`. null means absent. 0, or VARLINK_E_INVALID with the name of the
- * member that is unknown, missing or of the wrong type.
+ * Checks the members of an object (NULL = no members) and stores them in `target`, which borrows
+ * from `object`; absent ones, and null, leave it as it is: zeroed or a default. Returns 0, or
+ * VARLINK_E_INVALID or VARLINK_E_REFUSED with the name of the member.
  */
 int varlink_take(json_t *object, const struct varlink_parameter *table, void *target,
                  const char **ret_bad);

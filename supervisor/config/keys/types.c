@@ -81,22 +81,15 @@ static int parse_signal(const struct config_key *key, const char *value, void *f
     return check_result(values_signal(value, field), ret_reason);
 }
 
-/* The number of a name in the list "none, by-key". */
 static int parse_choice(const struct config_key *key, const char *value, void *field,
                         const char **ret_reason)
 {
-    const char *name = key->allowed;
+    const int n = words_find(key->allowed, value);
 
-    for (int n = 0; *name; n++) {
-        size_t size = strcspn(name, ",");
-
-        if (size == strlen(value) && memcmp(name, value, size) == 0) {
-            *(int *)field = n;
-            return 0;
-        }
-        name += size + strspn(name + size, ", ");
-    }
-    return invalid(ret_reason, "unknown");
+    if (n < 0)
+        return invalid(ret_reason, "unknown");
+    *(int *)field = n;
+    return 0;
 }
 
 static int parse_log_level(const struct config_key *key, const char *value, void *field,

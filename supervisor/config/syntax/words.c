@@ -183,6 +183,18 @@ int words_split(const char *text, bool command, config_strv *ret, const char **r
     return r;
 }
 
+int words_find(const char *list, const char *word)
+{
+    for (int n = 0; *list; n++) {
+        size_t size = strcspn(list, ",");
+
+        if (size == strlen(word) && memcmp(list, word, size) == 0)
+            return n;
+        list += size + strspn(list + size, ", ");
+    }
+    return -1;
+}
+
 char words_bad_specifier(const char *word)
 {
     for (; *word; word++)

@@ -22,6 +22,9 @@ enum {
  */
 int words_split(const char *text, bool command, config_strv *ret, const char **ret_reason);
 
+/* The number of a word in a list such as "none, by-key"; -1 = it is not there. */
+int words_find(const char *list, const char *word);
+
 /* The character behind the first '%' that begins no specifier ('%' itself at the end of the word),
  * or 0. */
 char words_bad_specifier(const char *word);

@@ -17,9 +17,7 @@ bool control_take_topic(struct request *request, const char *type, const struct 
     const char *given = type ? type : "";
 
     if (!topic_type_valid(given, strlen(given)))
-        return control_refuse_option(request, "type", CONTROL_TYPE_ALLOWED);
-    if (key->size > TOPIC_KEY_MAX)
-        return control_refuse_option(request, "key", "at most 255 bytes");
+        return request_refuse(request, "type", CONTROL_TYPE_ALLOWED);
     *ret = (struct topic){.type = given,
                           .type_size = (uint32_t)strlen(given),
                           .key = key->data,
@@ -92,7 +90,7 @@ void control_refuse_routing(struct request *request, const char *to, int result)
     if (result == ROUTER_E_GONE) {
         control_refuse_actor(request, to);
     } else if (result == ROUTER_E_NO_KEY) {
-        control_refuse_option(request, "key", CONTROL_KEY_ALLOWED);
+        request_refuse(request, "key", CONTROL_KEY_ALLOWED);
     } else if (result == ROUTER_E_CELLS) {
         reply = request_begin_error(request, "TooManyCells");
         control_report_cells(reply, registry_group_of(request->context->registry, to));

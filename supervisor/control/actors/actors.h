@@ -10,7 +10,7 @@
 
 #define CONTROL_TYPE_ALLOWED "a dotted name of at most 128 characters of A-Z a-z 0-9 . _ -"
 
-/* Checks type and key of a call (default: empty). On false, an error has been sent. */
+/* Checks the type of a call (default: empty). On false, an error has been sent. */
 bool control_take_topic(struct request *request, const char *type, const struct varlink_bytes *key,
                         struct topic *ret);
 
@@ -25,26 +25,6 @@ struct actor *control_find_exchange(struct request *request, const char *name);
 void control_refuse_routing(struct request *request, const char *to, int result);
 /* The same as a sentence, static. */
 const char *control_routing_text(int result);
-
-/* tell.c */
-void control_tell(struct request *request);
-void control_ask(struct request *request);
-/* schedule.c */
-void control_schedule(struct request *request);
-void control_unschedule(struct request *request);
-void control_list_timers(struct request *request);
-/* exchanges.c */
-void control_subscribe(struct request *request);
-void control_unsubscribe(struct request *request);
-void control_create_exchange(struct request *request);
-void control_delete_exchange(struct request *request);
-void control_list_exchanges(struct request *request);
-void control_list_subscriptions(struct request *request);
-/* dead-letters.c */
-void control_list_dead_letters(struct request *request);
-void control_get_dead_letter(struct request *request);
-void control_requeue(struct request *request);
-void control_purge(struct request *request);
 
 /* Checked recipient, type, key and payload; strings and topic borrow from the call. */
 struct control_message {
@@ -62,14 +42,13 @@ struct control_message_parameters {
     struct varlink_bytes key;
     json_t *payload;
 };
+#define CONTROL_KEY_ROW(type_, member)                                                             \
+    VARLINK_ROW("key", BYTES, type_, member, .allowed = "at most 255 bytes", .max = TOPIC_KEY_MAX)
 /* Rows of a parameter table for a struct that has these as its member `message`. */
 #define CONTROL_MESSAGE_ROWS(type_)                                                                \
-    {"to", VARLINK_STRING, true, offsetof(type_, message.to)},                                     \
-        {"type", VARLINK_STRING, false, offsetof(type_, message.type)},                            \
-        {"key", VARLINK_BYTES, false, offsetof(type_, message.key)},                               \
-    {                                                                                              \
-        "payload", VARLINK_OBJECT, false, offsetof(type_, message.payload)                         \
-    }
+    VARLINK_ROW("to", STRING, type_, message.to, .required = true),                                \
+        VARLINK_ROW("type", STRING, type_, message.type), CONTROL_KEY_ROW(type_, message.key),     \
+        VARLINK_ROW("payload", OBJECT, type_, message.payload)
 
 /*
  * Checks the parameters and finds the actor. On false, an error has been sent. The caller always

@@ -7,80 +7,61 @@
 #include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/actors/requeue.h"
 #include "supervisor/control/control-context.h"
+#include "supervisor/control/interfaces.h"
 #include "supervisor/control/list.h"
-#include "supervisor/control/target.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/message-context.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define QUEUES_ALLOWED "dead_letters, errors"
-#define REASONS_ALLOWED                                                                            \
-    "unhandled, no_match, gone, mailbox_full, dropped, late_reply, wrong_reply, unknown_death, "   \
-    "loop, no_memory, job, error, crash"
 
 /* The cost of changing a letter, relative to looking at one. */
 #define CHANGE_COST 8
 
 /* ---- parameters ---- */
 
-struct filter_parameters {
-    const char *queue, *reason, *sender, *recipient, *type, *job;
-    struct varlink_int since;
+struct letter_parameters {
+    struct varlink_int id;
+    json_t *filter;
+    const char *to;
+    struct control_page page;
 };
 
+struct filter_parameters {
+    const char *sender, *recipient, *type, *job;
+    struct varlink_int queue, reason, since;
+};
+
+/* The words of `queue` and `reason` are in the order of their enumerations. */
 static const struct varlink_parameter filter_table[] = {
-    {"queue", VARLINK_STRING, false, offsetof(struct filter_parameters, queue)},
-    {"reason", VARLINK_STRING, false, offsetof(struct filter_parameters, reason)},
-    {"sender", VARLINK_STRING, false, offsetof(struct filter_parameters, sender)},
-    {"recipient", VARLINK_STRING, false, offsetof(struct filter_parameters, recipient)},
-    {"type", VARLINK_STRING, false, offsetof(struct filter_parameters, type)},
-    {"job", VARLINK_STRING, false, offsetof(struct filter_parameters, job)},
-    {"since_at", VARLINK_INT, false, offsetof(struct filter_parameters, since)},
+    VARLINK_ROW("queue", CHOICE, filter_parameters, queue, .allowed = "dead_letters, errors"),
+    VARLINK_ROW("reason", CHOICE, filter_parameters, reason,
+                .allowed = "unhandled, no_match, gone, mailbox_full, dropped, late_reply, "
+                           "wrong_reply, unknown_death, "
+                           "loop, no_memory, job, error, crash"),
+    VARLINK_ROW("sender", STRING, filter_parameters, sender),
+    VARLINK_ROW("recipient", STRING, filter_parameters, recipient),
+    VARLINK_ROW("type", STRING, filter_parameters, type),
+    VARLINK_ROW("job", STRING, filter_parameters, job),
+    VARLINK_ROW("since_at", INT, filter_parameters, since, .allowed = "microseconds since 1970"),
     {0},
 };
-
-static bool take_queue(struct request *request, const char *queue, int *ret)
-{
-    if (!queue)
-        return true;
-    if (strcmp(queue, "dead_letters") == 0)
-        *ret = DEAD_LETTERS;
-    else if (strcmp(queue, "errors") == 0)
-        *ret = DEAD_ERRORS;
-    else
-        return control_refuse_option(request, "queue", QUEUES_ALLOWED);
-    return true;
-}
 
 /* `object` NULL = everything. */
 static bool take_filter(struct request *request, json_t *object, struct dead_letter_filter *ret)
 {
-    struct filter_parameters given = {0};
-    enum dead_letter_reason reason;
-    const char *bad = NULL;
+    struct filter_parameters given = {.queue.value = -1, .reason.value = -1};
 
-    *ret = (struct dead_letter_filter)DEAD_LETTER_FILTER_ANY;
-    if (varlink_take(object, filter_table, &given, &bad) != 0) {
-        request_invalid(request, bad);
+    if (!request_take(request, object, filter_table, &given))
         return false;
-    }
-    if (!take_queue(request, given.queue, &ret->queue))
-        return false;
-    if (given.reason) {
-        if (dead_letter_reason_from_string(&reason, given.reason) < 0)
-            return control_refuse_option(request, "reason", REASONS_ALLOWED);
-        ret->reason = (int)reason;
-    }
-    if (given.since.set && given.since.value < 0)
-        return control_refuse_option(request, "since_at", "microseconds since 1970");
-    ret->sender = given.sender;
-    ret->recipient = given.recipient;
-    ret->type = given.type;
-    ret->job = given.job;
-    ret->since = (usec_t)given.since.value;
+    *ret = (struct dead_letter_filter){
+        .queue = (int)given.queue.value,
+        .reason = (int)given.reason.value,
+        .sender = given.sender,
+        .recipient = given.recipient,
+        .type = given.type,
+        .job = given.job,
+        .since = (usec_t)given.since.value,
+    };
     return true;
 }
 
@@ -97,11 +78,6 @@ static struct dead_letter *find_letter(struct request *request, int64_t id)
 }
 
 /* ---- ListDeadLetters, GetDeadLetter ---- */
-
-struct letters_parameters {
-    json_t *filter;
-    struct control_page page;
-};
 
 /* Newest first: the cursor of the call is the id of the last one looked at. */
 struct letters {
@@ -155,51 +131,31 @@ static void free_letters(struct control_list *list)
     free(letters_of(list));
 }
 
-void control_list_dead_letters(struct request *request)
+static void list_letters(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"filter", VARLINK_OBJECT, false, offsetof(struct letters_parameters, filter)},
-        CONTROL_PAGE_ROWS(struct letters_parameters),
-        {0},
-    };
-    struct letters_parameters parameters = {0};
+    const struct letter_parameters *given = request->parameters;
     struct dead_letter_filter filter;
     struct letters *letters;
 
-    if (!request_take(request, table, &parameters) ||
-        !control_take_page(request, &parameters.page) ||
-        !take_filter(request, parameters.filter, &filter))
+    if (!take_filter(request, given->filter, &filter))
         return;
-    letters = calloc(1, sizeof(*letters));
-    if (!letters) {
-        request_internal(request, -ENOMEM);
+    letters = request_allocate(request, sizeof(*letters));
+    if (!letters)
         return;
-    }
     letters->list.step = step_letters;
     letters->list.finish = finish_letters;
     letters->list.free = free_letters;
     letters->filter = filter;
     dead_letter_walk_begin(&letters->walk, &request->context->messages->dead_letters, true);
-    control_list(request, &letters->list, "letters", &parameters.page);
+    control_list(request, &letters->list, "letters", &given->page);
 }
 
-struct id_parameters {
-    struct varlink_int id;
-};
-
-void control_get_dead_letter(struct request *request)
+static void get_letter(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"id", VARLINK_INT, true, offsetof(struct id_parameters, id)},
-        {0},
-    };
+    const struct letter_parameters *given = request->parameters;
     const struct access access = access_of(request);
-    struct id_parameters parameters = {0};
-    const struct dead_letter *letter;
+    const struct dead_letter *letter = find_letter(request, given->id.value);
 
-    if (!request_take(request, table, &parameters))
-        return;
-    letter = find_letter(request, parameters.id.value);
     if (!letter)
         return;
     report_dead_letter(request_begin(request), "letter", &access, letter, true);
@@ -208,19 +164,12 @@ void control_get_dead_letter(struct request *request)
 
 /* ---- Requeue, Purge ---- */
 
-struct change_parameters {
-    struct varlink_int id;
-    json_t *filter;
-    const char *to;
-};
-
 /* A walk over the letters that match and were there when it began. */
 struct change {
     struct request_parts parts;
     struct dead_letter_filter filter; /* texts borrowed from the call */
     struct dead_letter_walk walk;
     uint64_t last; /* id */
-    const char *to;
     uint64_t n_purged;
     struct requeue_result result;
 };
@@ -256,34 +205,31 @@ static void free_change(struct request_parts *parts)
 }
 
 /* Changes all letters that match the filter. */
-static void change_all(struct request *request, const struct change_parameters *parameters,
-                       bool (*write)(struct request_parts *),
+static void change_all(struct request *request, bool (*write)(struct request_parts *),
                        void (*finish)(struct request_parts *))
 {
+    const struct letter_parameters *given = request->parameters;
     struct dead_letters *letters = &request->context->messages->dead_letters;
     struct dead_letter_filter filter;
     struct change *change;
 
-    if (!take_filter(request, parameters->filter, &filter))
+    if (!take_filter(request, given->filter, &filter))
         return;
-    change = calloc(1, sizeof(*change));
-    if (!change) {
-        request_internal(request, -ENOMEM);
+    change = request_allocate(request, sizeof(*change));
+    if (!change)
         return;
-    }
     change->parts = (struct request_parts){.write = write, .finish = finish, .free = free_change};
     change->filter = filter;
-    change->to = parameters->to;
     change->last = letters->last_id;
     dead_letter_walk_begin(&change->walk, letters, false);
     request_in_parts(request, &change->parts);
 }
 
 /* Either an id or a filter. */
-static bool take_which(struct request *request, const struct change_parameters *given)
+static bool take_which(struct request *request, const struct letter_parameters *given)
 {
     return given->id.set != (given->filter != NULL) ||
-           control_refuse_option(request, "id", "either this or filter");
+           request_refuse(request, "id", "either this or filter");
 }
 
 static void requeue_one(struct request *request, int64_t id, const char *to)
@@ -310,7 +256,10 @@ static void requeue_one(struct request *request, int64_t id, const char *to)
 
 static void requeue_match(struct change *change, struct dead_letter *letter)
 {
-    requeue_letter(change->parts.request->context, letter, change->to, &change->result);
+    struct request *request = change->parts.request;
+    const struct letter_parameters *given = request->parameters;
+
+    requeue_letter(request->context, letter, given->to, &change->result);
 }
 
 static bool requeue_part(struct request_parts *parts)
@@ -328,24 +277,16 @@ static void finish_requeue(struct request_parts *parts)
     reply_string_if(reply, "problem", result->problem);
 }
 
-void control_requeue(struct request *request)
+static void requeue(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"id", VARLINK_INT, false, offsetof(struct change_parameters, id)},
-        {"filter", VARLINK_OBJECT, false, offsetof(struct change_parameters, filter)},
-        {"to", VARLINK_STRING, false, offsetof(struct change_parameters, to)},
-        {0},
-    };
-    struct change_parameters parameters = {0};
+    const struct letter_parameters *given = request->parameters;
 
-    if (!request_take(request, table, &parameters) || control_refuse_stopping(request) ||
-        !take_which(request, &parameters) ||
-        (parameters.to && !control_find_actor(request, parameters.to)))
+    if (!take_which(request, given) || (given->to && !control_find_actor(request, given->to)))
         return;
-    if (parameters.id.set)
-        requeue_one(request, parameters.id.value, parameters.to);
+    if (given->id.set)
+        requeue_one(request, given->id.value, given->to);
     else
-        change_all(request, &parameters, requeue_part, finish_requeue);
+        change_all(request, requeue_part, finish_requeue);
 }
 
 static void purge_match(struct change *change, struct dead_letter *letter)
@@ -365,28 +306,54 @@ static void finish_purge(struct request_parts *parts)
     reply_uint(request_part_reply(parts), "purged", change_of(parts)->n_purged);
 }
 
-void control_purge(struct request *request)
+static void purge(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"id", VARLINK_INT, false, offsetof(struct change_parameters, id)},
-        {"filter", VARLINK_OBJECT, false, offsetof(struct change_parameters, filter)},
-        {0},
-    };
-    struct dead_letters *letters = &request->context->messages->dead_letters;
-    struct change_parameters parameters = {0};
+    const struct letter_parameters *given = request->parameters;
     struct dead_letter *letter;
 
-    if (!request_take(request, table, &parameters) || !take_which(request, &parameters))
+    if (!take_which(request, given))
         return;
-    if (!parameters.id.set) {
-        change_all(request, &parameters, purge_part, finish_purge);
+    if (!given->id.set) {
+        change_all(request, purge_part, finish_purge);
         return;
     }
-    letter = find_letter(request, parameters.id.value);
+    letter = find_letter(request, given->id.value);
     if (!letter)
         return;
-    dead_letter_take(letters, letter);
+    dead_letter_take(&request->context->messages->dead_letters, letter);
     dead_letter_free(letter);
     reply_uint(request_begin(request), "purged", 1);
     request_end(request);
 }
+
+#define ID_ROW(...) VARLINK_ROW("id", INT, letter_parameters, id, __VA_ARGS__)
+#define FILTER_ROW  VARLINK_ROW("filter", OBJECT, letter_parameters, filter)
+
+static const struct varlink_parameter list_table[] = {
+    FILTER_ROW,
+    CONTROL_PAGE_ROWS(letter_parameters),
+    {0},
+};
+static const struct varlink_parameter get_table[] = {
+    ID_ROW(.required = true),
+    {0},
+};
+static const struct varlink_parameter requeue_table[] = {
+    ID_ROW(),
+    FILTER_ROW,
+    VARLINK_ROW("to", STRING, letter_parameters, to),
+    {0},
+};
+static const struct varlink_parameter purge_table[] = {
+    ID_ROW(),
+    FILTER_ROW,
+    {0},
+};
+
+const struct request_method control_dead_letter_methods[] = {
+    {"ListDeadLetters", list_letters, list_table, .changes = false},
+    {"GetDeadLetter", get_letter, get_table, .changes = false},
+    {"Requeue", requeue, requeue_table, .changes = true, .begins = true},
+    {"Purge", purge, purge_table, .changes = true},
+    {0},
+};

@@ -6,19 +6,20 @@
 
 #include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/control-context.h"
+#include "supervisor/control/interfaces.h"
 #include "supervisor/control/list.h"
-#include "supervisor/control/target.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
-struct subscription_parameters {
+struct exchange_parameters {
     const char *exchange, *actor, *type;
     struct varlink_bytes key;
+    struct varlink_int kind;
+    struct control_page page;
 };
 
 struct subscription_wanted {
@@ -29,23 +30,13 @@ struct subscription_wanted {
 
 static bool take_subscription(struct request *request, struct subscription_wanted *ret)
 {
-    static const struct varlink_parameter table[] = {
-        {"exchange", VARLINK_STRING, true, offsetof(struct subscription_parameters, exchange)},
-        {"actor", VARLINK_STRING, true, offsetof(struct subscription_parameters, actor)},
-        {"type", VARLINK_STRING, false, offsetof(struct subscription_parameters, type)},
-        {"key", VARLINK_BYTES, false, offsetof(struct subscription_parameters, key)},
-        {0},
-    };
-    struct subscription_parameters parameters = {0};
+    const struct exchange_parameters *given = request->parameters;
     struct actor *exchange, *actor;
 
-    if (!request_take(request, table, &parameters) ||
-        !control_take_topic(request, parameters.type, &parameters.key, &ret->topic))
+    if (!control_take_topic(request, given->type, &given->key, &ret->topic))
         return false;
-    exchange = control_find_exchange(request, parameters.exchange);
-    if (!exchange)
-        return false;
-    actor = control_find_actor(request, parameters.actor);
+    exchange = control_find_exchange(request, given->exchange);
+    actor = exchange ? control_find_actor(request, given->actor) : NULL;
     if (!actor)
         return false;
     ret->exchange = exchange->owner;
@@ -53,7 +44,7 @@ static bool take_subscription(struct request *request, struct subscription_wante
     return true;
 }
 
-void control_subscribe(struct request *request)
+static void subscribe(struct request *request)
 {
     struct subscription_wanted wanted;
     int r;
@@ -69,7 +60,7 @@ void control_subscribe(struct request *request)
         request_done(request);
 }
 
-void control_unsubscribe(struct request *request)
+static void unsubscribe(struct request *request)
 {
     struct subscription_wanted wanted;
     bool existed;
@@ -83,23 +74,23 @@ void control_unsubscribe(struct request *request)
 
 /* ---- exchanges ---- */
 
-struct create_parameters {
-    const char *name, *kind;
-};
-
-static void answer_created(struct request *request, const char *name, int r,
-                           const struct actor *actor)
+static void create_exchange(struct request *request)
 {
+    const struct exchange_parameters *given = request->parameters;
+    struct actor *actor = NULL;
+    int r = exchange_actor_new(&actor, request->context->messages, given->exchange,
+                               (enum exchange_kind)given->kind.value);
+
     switch (r) {
     case 0:
         reply_reference(request_begin(request), "reference", actor->reference);
         request_end(request);
         break;
     case ACTOR_E_EXISTS:
-        request_fail_string(request, "NameExists", "name", name);
+        request_fail_string(request, "NameExists", "name", given->exchange);
         break;
     case ACTOR_E_BAD_NAME:
-        control_refuse_option(request, "name", ACTOR_NAME_RULE);
+        request_refuse(request, "name", ACTOR_NAME_RULE);
         break;
     case ACTOR_E_TOO_MANY:
         request_fail_string(request, "TooMany", "what", "exchanges");
@@ -109,59 +100,20 @@ static void answer_created(struct request *request, const char *name, int r,
     }
 }
 
-void control_create_exchange(struct request *request)
+static void delete_exchange(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"name", VARLINK_STRING, true, offsetof(struct create_parameters, name)},
-        {"kind", VARLINK_STRING, true, offsetof(struct create_parameters, kind)},
-        {0},
-    };
-    struct create_parameters parameters = {0};
-    struct actor *actor = NULL;
-    enum exchange_kind kind;
-    int r;
+    const struct exchange_parameters *given = request->parameters;
+    struct actor *actor = control_find_exchange(request, given->exchange);
 
-    if (!request_take(request, table, &parameters) || control_refuse_stopping(request))
-        return;
-    if (exchange_kind_from_string(&kind, parameters.kind) < 0) {
-        control_refuse_option(request, "kind",
-                              "single, typed_single, typed_multi, routing_key, pattern");
-        return;
-    }
-    r = exchange_actor_new(&actor, request->context->messages, parameters.name, kind);
-    answer_created(request, parameters.name, r, actor);
-}
-
-struct name_parameters {
-    const char *name;
-};
-
-void control_delete_exchange(struct request *request)
-{
-    static const struct varlink_parameter table[] = {
-        {"name", VARLINK_STRING, true, offsetof(struct name_parameters, name)},
-        {0},
-    };
-    struct name_parameters parameters = {0};
-    struct actor *actor;
-
-    if (!request_take(request, table, &parameters))
-        return;
-    actor = control_find_exchange(request, parameters.name);
     if (!actor)
         return;
     if (actor_exchange(actor)->declared) {
-        request_fail_string(request, "Declared", "name", parameters.name);
+        request_fail_string(request, "Declared", "name", given->exchange);
         return;
     }
     actor_end(actor, "deleted");
     request_done(request);
 }
-
-struct exchanges_parameters {
-    const char *name;
-    struct control_page page;
-};
 
 static void report_one_exchange(struct request *request, const char *name)
 {
@@ -191,37 +143,23 @@ static bool step_exchanges(struct control_list *list)
     return true;
 }
 
-void control_list_exchanges(struct request *request)
+static void list_exchanges(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"name", VARLINK_STRING, false, offsetof(struct exchanges_parameters, name)},
-        CONTROL_PAGE_ROWS(struct exchanges_parameters),
-        {0},
-    };
-    struct exchanges_parameters parameters = {0};
+    const struct exchange_parameters *given = request->parameters;
     struct control_list *list;
 
-    if (!request_take(request, table, &parameters) || !control_take_page(request, &parameters.page))
-        return;
-    if (parameters.name) {
-        report_one_exchange(request, parameters.name);
+    if (given->exchange) {
+        report_one_exchange(request, given->exchange);
         return;
     }
-    list = calloc(1, sizeof(*list));
-    if (!list) {
-        request_internal(request, -ENOMEM);
+    list = request_allocate(request, sizeof(*list));
+    if (!list)
         return;
-    }
     list->step = step_exchanges;
-    control_list(request, list, "exchanges", &parameters.page);
+    control_list(request, list, "exchanges", &given->page);
 }
 
 /* ---- subscriptions of an exchange ---- */
-
-struct subscriptions_parameters {
-    const char *exchange;
-    struct control_page page;
-};
 
 /* The cursor is the sequence of the last subscription listed; they are sorted by it. */
 struct subscriptions {
@@ -256,31 +194,57 @@ static void free_subscriptions(struct control_list *list)
     free(subscriptions_of(list));
 }
 
-void control_list_subscriptions(struct request *request)
+static void list_subscriptions(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"exchange", VARLINK_STRING, true, offsetof(struct subscriptions_parameters, exchange)},
-        CONTROL_PAGE_ROWS(struct subscriptions_parameters),
-        {0},
-    };
-    struct subscriptions_parameters parameters = {0};
-    struct subscriptions *all;
-    struct actor *actor;
+    const struct exchange_parameters *given = request->parameters;
+    struct actor *actor = control_find_exchange(request, given->exchange);
+    struct subscriptions *all = actor ? request_allocate(request, sizeof(*all)) : NULL;
 
-    if (!request_take(request, table, &parameters) || !control_take_page(request, &parameters.page))
+    if (!all)
         return;
-    actor = control_find_exchange(request, parameters.exchange);
-    if (!actor)
-        return;
-    all = calloc(1, sizeof(*all));
-    if (!all) {
-        request_internal(request, -ENOMEM);
-        return;
-    }
     all->list.step = step_subscriptions;
     all->list.free = free_subscriptions;
     all->exchange = actor->reference;
     list_cursor_begin(&all->at, &actor_exchange(actor)->cursors,
                       &actor_exchange(actor)->subscriptions, false);
-    control_list(request, &all->list, "subscriptions", &parameters.page);
+    control_list(request, &all->list, "subscriptions", &given->page);
 }
+
+static const struct varlink_parameter subscription_table[] = {
+    VARLINK_ROW("exchange", STRING, exchange_parameters, exchange, .required = true),
+    VARLINK_ROW("actor", STRING, exchange_parameters, actor, .required = true),
+    VARLINK_ROW("type", STRING, exchange_parameters, type),
+    CONTROL_KEY_ROW(exchange_parameters, key),
+    {0},
+};
+/* The words of `kind` are in the order of enum exchange_kind. */
+static const struct varlink_parameter create_table[] = {
+    VARLINK_ROW("name", STRING, exchange_parameters, exchange, .required = true),
+    VARLINK_ROW("kind", CHOICE, exchange_parameters, kind, .required = true,
+                .allowed = "single, typed_single, typed_multi, routing_key, pattern"),
+    {0},
+};
+static const struct varlink_parameter delete_table[] = {
+    VARLINK_ROW("name", STRING, exchange_parameters, exchange, .required = true),
+    {0},
+};
+static const struct varlink_parameter list_table[] = {
+    VARLINK_ROW("name", STRING, exchange_parameters, exchange),
+    CONTROL_PAGE_ROWS(exchange_parameters),
+    {0},
+};
+static const struct varlink_parameter subscriptions_table[] = {
+    VARLINK_ROW("exchange", STRING, exchange_parameters, exchange, .required = true),
+    CONTROL_PAGE_ROWS(exchange_parameters),
+    {0},
+};
+
+const struct request_method control_exchange_methods[] = {
+    {"Subscribe", subscribe, subscription_table, .changes = true},
+    {"Unsubscribe", unsubscribe, subscription_table, .changes = true},
+    {"CreateExchange", create_exchange, create_table, .changes = true, .begins = true},
+    {"DeleteExchange", delete_exchange, delete_table, .changes = true},
+    {"ListExchanges", list_exchanges, list_table, .changes = false},
+    {"ListSubscriptions", list_subscriptions, subscriptions_table, .changes = false},
+    {0},
+};

@@ -1,141 +1,80 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Actors: Lookup, ListActors, Pause, Resume, SetMessageLog, and the table of all methods.
- */
+/* io.troupe.Actors: Lookup, ListActors, Pause, Resume, SetMessageLog. */
 
 #include "supervisor/control/actors/actors.h"
 #include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/list.h"
+#include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/message-log.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+
+struct actor_parameters {
+    const char *name, *under;
+    struct varlink_int kind;
+    struct control_page page;
+};
 
 /* ---- Lookup, ListActors ---- */
 
-struct name_parameters {
-    const char *name;
-};
-
 static void lookup(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"name", VARLINK_STRING, true, offsetof(struct name_parameters, name)},
-        {0},
-    };
-    struct name_parameters parameters = {0};
-    const struct actor *actor;
+    const struct actor_parameters *given = request->parameters;
+    const struct actor *actor = control_find_actor(request, given->name);
 
-    if (!request_take(request, table, &parameters))
-        return;
-    actor = control_find_actor(request, parameters.name);
     if (!actor)
         return;
     report_actor(request_begin(request), "actor", actor);
     request_end(request);
 }
 
-struct actors_parameters {
-    const char *kind, *under;
-    struct control_page page;
-};
-
-/* The cursor is an index of the actor table, which is constant for each actor. */
-struct actors {
-    struct control_list list;
-    const char *kind, *under; /* borrowed from the call */
-};
-
-static bool kind_exists(const char *kind)
+static bool is_listed(const struct actor *actor, const struct actor_parameters *given)
 {
-    for (unsigned i = 0; i < _ACTOR_N_KINDS; i++)
-        if (strcmp(actor_kind_to_string((enum actor_kind)i), kind) == 0)
-            return true;
-    return false;
-}
-
-static bool is_listed(const struct actor *actor, const struct actors *wanted)
-{
-    const size_t size = wanted->under ? strlen(wanted->under) : 0;
-
     if (actor->place) /* a standby: its place is listed instead */
         return false;
-    if (wanted->kind && strcmp(actor_kind_to_string(actor->class->kind), wanted->kind) != 0)
+    if (given->kind.set && (int64_t)actor->class->kind != given->kind.value)
         return false;
-    return !wanted->under || (strncmp(actor->name, wanted->under, size) == 0 &&
-                              (actor->name[size] == '\0' || actor->name[size] == '/'));
+    return !given->under || report_is_below(actor->name, given->under);
 }
 
+/* The cursor is an index of the actor table, which is constant for each actor. */
 static bool step_actors(struct control_list *list)
 {
-    const struct actor_table *table = &list->parts.request->context->messages->actors;
+    const struct request *request = list->parts.request;
+    const struct actor_table *table = &request->context->messages->actors;
     const struct actor *actor;
 
     if (list->cursor >= table->handles.n_entries)
         return false;
     actor = table->handles.entries[list->cursor++].object;
-    if (actor && is_listed(actor, list_entry(list, struct actors, list)))
+    if (actor && is_listed(actor, request->parameters))
         report_actor(control_list_item(list), NULL, actor);
     return true;
 }
 
 static void list_actors(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"kind", VARLINK_STRING, false, offsetof(struct actors_parameters, kind)},
-        {"under", VARLINK_STRING, false, offsetof(struct actors_parameters, under)},
-        CONTROL_PAGE_ROWS(struct actors_parameters),
-        {0},
-    };
-    struct actors_parameters parameters = {0};
-    struct actors *actors;
+    const struct actor_parameters *given = request->parameters;
+    struct control_list *list = request_allocate(request, sizeof(*list));
 
-    if (!request_take(request, table, &parameters) || !control_take_page(request, &parameters.page))
+    if (!list)
         return;
-    if (parameters.kind && !kind_exists(parameters.kind)) {
-        control_refuse_option(request, "kind", "slot, pool, group, exchange, client");
-        return;
-    }
-    actors = calloc(1, sizeof(*actors));
-    if (!actors) {
-        request_internal(request, -ENOMEM);
-        return;
-    }
-    actors->list.step = step_actors;
-    actors->kind = parameters.kind;
-    actors->under = parameters.under;
-    control_list(request, &actors->list, "actors", &parameters.page);
+    list->step = step_actors;
+    control_list(request, list, "actors", &given->page);
 }
 
 /* ---- Pause, Resume ---- */
 
-struct actor_parameters {
-    const char *actor;
-};
-
-static struct actor *take_actor(struct request *request)
-{
-    static const struct varlink_parameter table[] = {
-        {"actor", VARLINK_STRING, true, offsetof(struct actor_parameters, actor)},
-        {0},
-    };
-    struct actor_parameters parameters = {0};
-
-    if (!request_take(request, table, &parameters))
-        return NULL;
-    return control_find_actor(request, parameters.actor);
-}
-
 static void pause_actor(struct request *request)
 {
-    struct actor *actor = take_actor(request);
+    const struct actor_parameters *given = request->parameters;
+    struct actor *actor = control_find_actor(request, given->name);
 
     if (!actor)
         return;
@@ -145,7 +84,8 @@ static void pause_actor(struct request *request)
 
 static void resume_actor(struct request *request)
 {
-    struct actor *actor = take_actor(request);
+    const struct actor_parameters *given = request->parameters;
+    struct actor *actor = control_find_actor(request, given->name);
 
     if (!actor)
         return;
@@ -184,27 +124,16 @@ static uint8_t with_bit(uint8_t what, struct varlink_flag given, enum actor_log 
 
 static void set_message_log(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"target", VARLINK_STRING, true, offsetof(struct log_parameters, target)},
-        {"enqueued", VARLINK_FLAG, false, offsetof(struct log_parameters, enqueued)},
-        {"dispatched", VARLINK_FLAG, false, offsetof(struct log_parameters, dispatched)},
-        {"unhandled", VARLINK_FLAG, false, offsetof(struct log_parameters, unhandled)},
-        {0},
-    };
-    struct log_parameters parameters = {0};
+    const struct log_parameters *given = request->parameters;
     struct group *group;
+    uint8_t *log = find_log(request, given->target, &group), what;
     struct reply *reply;
-    uint8_t *log, what;
 
-    if (!request_take(request, table, &parameters))
-        return;
-    log = find_log(request, parameters.target, &group);
     if (!log)
         return;
-    what = *log;
-    what = with_bit(what, parameters.enqueued, ACTOR_LOG_ENQUEUED);
-    what = with_bit(what, parameters.dispatched, ACTOR_LOG_DISPATCHED);
-    what = with_bit(what, parameters.unhandled, ACTOR_LOG_UNHANDLED);
+    what = with_bit(*log, given->enqueued, ACTOR_LOG_ENQUEUED);
+    what = with_bit(what, given->dispatched, ACTOR_LOG_DISPATCHED);
+    what = with_bit(what, given->unhandled, ACTOR_LOG_UNHANDLED);
     if (group)
         group_set_message_log(group, what);
     else
@@ -216,26 +145,34 @@ static void set_message_log(struct request *request)
     request_end(request);
 }
 
-const struct request_method control_actors_methods[] = {
-    {"Lookup", lookup, false},
-    {"ListActors", list_actors, false},
-    {"Tell", control_tell, true},
-    {"Ask", control_ask, true},
-    {"Schedule", control_schedule, true},
-    {"Unschedule", control_unschedule, true},
-    {"ListTimers", control_list_timers, false},
-    {"Pause", pause_actor, true},
-    {"Resume", resume_actor, true},
-    {"Subscribe", control_subscribe, true},
-    {"Unsubscribe", control_unsubscribe, true},
-    {"CreateExchange", control_create_exchange, true},
-    {"DeleteExchange", control_delete_exchange, true},
-    {"ListExchanges", control_list_exchanges, false},
-    {"ListSubscriptions", control_list_subscriptions, false},
-    {"ListDeadLetters", control_list_dead_letters, false},
-    {"GetDeadLetter", control_get_dead_letter, false},
-    {"Requeue", control_requeue, true},
-    {"Purge", control_purge, true},
-    {"SetMessageLog", set_message_log, true},
+static const struct varlink_parameter name_table[] = {
+    VARLINK_ROW("name", STRING, actor_parameters, name, .required = true),
+    {0},
+};
+static const struct varlink_parameter actor_table[] = {
+    VARLINK_ROW("actor", STRING, actor_parameters, name, .required = true),
+    {0},
+};
+static const struct varlink_parameter list_table[] = {
+    VARLINK_ROW("kind", CHOICE, actor_parameters, kind,
+                .allowed = "slot, pool, group, exchange, client"),
+    VARLINK_ROW("under", STRING, actor_parameters, under),
+    CONTROL_PAGE_ROWS(actor_parameters),
+    {0},
+};
+static const struct varlink_parameter log_table[] = {
+    VARLINK_ROW("target", STRING, log_parameters, target, .required = true),
+    VARLINK_ROW("enqueued", FLAG, log_parameters, enqueued),
+    VARLINK_ROW("dispatched", FLAG, log_parameters, dispatched),
+    VARLINK_ROW("unhandled", FLAG, log_parameters, unhandled),
+    {0},
+};
+
+const struct request_method control_actor_methods[] = {
+    {"Lookup", lookup, name_table, .changes = false},
+    {"ListActors", list_actors, list_table, .changes = false},
+    {"Pause", pause_actor, actor_table, .changes = true},
+    {"Resume", resume_actor, actor_table, .changes = true},
+    {"SetMessageLog", set_message_log, log_table, .changes = true},
     {0},
 };

@@ -42,7 +42,7 @@ void report_actor(struct reply *reply, const char *key, const struct actor *acto
     reply_end_object(reply);
 }
 
-static void report_topic(struct reply *reply, const struct topic *topic)
+void report_topic(struct reply *reply, const struct topic *topic)
 {
     reply_text(reply, "type", topic->type, topic->type_size);
     if (topic->key)
@@ -68,7 +68,7 @@ void report_exchange(struct reply *reply, const struct actor *actor)
     reply_string(reply, "name", actor->name);
     reply_reference(reply, "reference", actor->reference);
     reply_string(reply, "kind", exchange_kind_to_string(exchange->kind));
-    reply_bool(reply, "declared", actor_exchange(actor)->declared);
+    reply_bool(reply, "declared", exchange->declared);
     reply_bool(reply, "paused", actor->paused);
     reply_string(reply, "description", exchange->description ? exchange->description : "");
     reply_uint(reply, "accepted", actor->counters.accepted);

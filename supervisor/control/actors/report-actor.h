@@ -9,8 +9,10 @@
 struct actor;
 struct dead_letter;
 struct exchange_subscription;
+struct topic;
 
 void report_actor(struct reply *reply, const char *key, const struct actor *actor);
+void report_topic(struct reply *reply, const struct topic *topic); /* the members of an object */
 void report_exchange(struct reply *reply, const struct actor *actor);
 void report_subscription(struct reply *reply, const struct actor *exchange,
                          const struct exchange_subscription *subscription);

@@ -2,14 +2,15 @@
 
 /* io.troupe.Actors: Schedule, Unschedule, ListTimers. */
 
+#include "supervisor/message/schedule/schedule.h"
+#include "shared/base/cleanup.h"
 #include "supervisor/control/actors/actors.h"
-
+#include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/control-context.h"
+#include "supervisor/control/interfaces.h"
 #include "supervisor/control/list.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/schedule/schedule.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,43 +19,24 @@ struct schedule_parameters {
     struct varlink_int delay, at, period;
 };
 
-static bool take_times(struct request *request, const struct schedule_parameters *given,
-                       struct schedule_options *ret)
+static void schedule(struct request *request)
 {
-    if (given->delay.set == given->at.set)
-        return control_refuse_option(request, "delay_usec", "either this or at");
-    ret->realtime = given->at.set;
-    if (given->at.set && given->at.value < 0)
-        return control_refuse_option(request, "at", "microseconds since 1970");
-    if (given->delay.set && given->delay.value < 0)
-        return control_refuse_option(request, "delay_usec", "microseconds, 0 or more");
-    ret->at = (usec_t)(given->at.set ? given->at.value : given->delay.value);
-    if (!given->period.set)
-        return true;
-    if (given->period.value < (int64_t)SCHEDULE_PERIOD_MIN)
-        return control_refuse_option(request, "period_usec", "1000 or more");
-    ret->period = (usec_t)given->period.value;
-    return true;
-}
-
-void control_schedule(struct request *request)
-{
-    static const struct varlink_parameter table[] = {
-        CONTROL_MESSAGE_ROWS(struct schedule_parameters),
-        {"delay_usec", VARLINK_INT, false, offsetof(struct schedule_parameters, delay)},
-        {"at", VARLINK_INT, false, offsetof(struct schedule_parameters, at)},
-        {"period_usec", VARLINK_INT, false, offsetof(struct schedule_parameters, period)},
-        {0},
+    const struct schedule_parameters *given = request->parameters;
+    _cleanup_(control_message_deinit)
+    struct control_message message = CONTROL_MESSAGE_NULL;
+    struct schedule_options options = {
+        .realtime = given->at.set,
+        .at = (usec_t)(given->at.set ? given->at.value : given->delay.value),
+        .period = (usec_t)given->period.value,
     };
-    __attribute__((cleanup(control_message_deinit))) struct control_message message =
-        CONTROL_MESSAGE_NULL;
-    struct schedule_parameters parameters = {0};
-    struct schedule_options options = {0};
     uint64_t id;
     int r;
 
-    if (!request_take(request, table, &parameters) || !take_times(request, &parameters, &options) ||
-        !control_take_message(request, &parameters.message, &message))
+    if (given->delay.set == given->at.set) {
+        request_refuse(request, "delay_usec", "either this or at");
+        return;
+    }
+    if (!control_take_message(request, &given->message, &message))
         return;
     options.to = message.actor;
     options.topic = &message.topic;
@@ -70,9 +52,10 @@ void control_schedule(struct request *request)
     }
 }
 
-struct unschedule_parameters {
+struct timer_parameters {
     struct varlink_int id;
     const char *to, *type;
+    struct control_page page;
 };
 
 /* Timers cancelled per part. */
@@ -81,19 +64,19 @@ struct unschedule_parameters {
 /* Cancels an actor's timers of one type in parts. */
 struct cancellation {
     struct request_parts parts;
-    uint64_t to;      /* reference */
-    const char *type; /* borrowed from the call */
-    uint64_t n, max;  /* max: those armed at the start; more may be added meanwhile */
+    uint64_t to;     /* reference */
+    uint64_t n, max; /* max: those armed at the start; more may be added meanwhile */
 };
 
 static bool cancel_part(struct request_parts *parts)
 {
     struct cancellation *all = list_entry(parts, struct cancellation, parts);
+    const struct timer_parameters *given = parts->request->parameters;
     struct actor *actor = actor_get(&parts->request->context->messages->actors, all->to);
     unsigned n = 0;
 
     if (actor)
-        n = schedule_cancel_type(actor, all->type, (uint32_t)strlen(all->type), NULL,
+        n = schedule_cancel_type(actor, given->type, (uint32_t)strlen(given->type), NULL,
                                  CANCELLED_PER_PART);
     all->n += n;
     return n < CANCELLED_PER_PART || all->n >= all->max;
@@ -110,58 +93,35 @@ static void free_cancellation(struct request_parts *parts)
     free(list_entry(parts, struct cancellation, parts));
 }
 
-static void cancel_type(struct request *request, const char *to, const char *type)
+static void cancel_type(struct request *request, const char *to)
 {
     const struct actor *actor = control_find_actor(request, to);
-    struct cancellation *all;
+    struct cancellation *all = actor ? request_allocate(request, sizeof(*all)) : NULL;
 
-    if (!actor)
+    if (!all)
         return;
-    all = calloc(1, sizeof(*all));
-    if (!all) {
-        request_internal(request, -ENOMEM);
-        return;
-    }
     all->parts = (struct request_parts){
         .write = cancel_part, .finish = finish_cancelling, .free = free_cancellation};
     all->to = actor->reference;
-    all->type = type;
     all->max = request->context->messages->schedules.n_armed;
     request_in_parts(request, &all->parts);
 }
 
-void control_unschedule(struct request *request)
+static void unschedule(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"id", VARLINK_INT, false, offsetof(struct unschedule_parameters, id)},
-        {"to", VARLINK_STRING, false, offsetof(struct unschedule_parameters, to)},
-        {"type", VARLINK_STRING, false, offsetof(struct unschedule_parameters, type)},
-        {0},
-    };
-    struct unschedule_parameters parameters = {0};
+    const struct timer_parameters *given = request->parameters;
 
-    if (!request_take(request, table, &parameters))
-        return;
-    if (parameters.id.set == (parameters.to && parameters.type)) {
-        control_refuse_option(request, "id", "either this, or both to and type");
-        return;
+    if (given->id.set == (given->to && given->type)) {
+        request_refuse(request, "id", "either this, or both to and type");
+    } else if (!given->id.set) {
+        cancel_type(request, given->to);
+    } else if (schedule_cancel(request->context->messages, (uint64_t)given->id.value, NULL) == 0) {
+        request_fail_int(request, "NoSuchTimer", "id", given->id.value);
+    } else {
+        reply_uint(request_begin(request), "cancelled", 1);
+        request_end(request);
     }
-    if (!parameters.id.set) {
-        cancel_type(request, parameters.to, parameters.type);
-        return;
-    }
-    if (schedule_cancel(request->context->messages, (uint64_t)parameters.id.value, NULL) == 0) {
-        request_fail_int(request, "NoSuchTimer", "id", parameters.id.value);
-        return;
-    }
-    reply_uint(request_begin(request), "cancelled", 1);
-    request_end(request);
 }
-
-struct timers_parameters {
-    const char *to;
-    struct control_page page;
-};
 
 /* The cursor is an index of the timer table, which is constant for each timer. */
 struct timers {
@@ -176,9 +136,7 @@ static void report_schedule(struct reply *reply, const struct schedule *schedule
     reply_object(reply, NULL);
     reply_uint(reply, "id", schedule->id);
     reply_string(reply, "to", schedule->to->name);
-    reply_text(reply, "type", envelope->topic.type, envelope->topic.type_size);
-    if (envelope->topic.key)
-        reply_text(reply, "key", envelope->topic.key, envelope->topic.key_size);
+    report_topic(reply, &envelope->topic);
     reply_uint(reply, "next_at", schedule_due(schedule));
     reply_uint_if(reply, "period_usec", schedule->period);
     reply_string_if(reply, "owner", actor_name_of(&schedule->context->actors, envelope->sender));
@@ -200,30 +158,46 @@ static bool step_timers(struct control_list *list)
     return true;
 }
 
-void control_list_timers(struct request *request)
+static void list_timers(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"to", VARLINK_STRING, false, offsetof(struct timers_parameters, to)},
-        CONTROL_PAGE_ROWS(struct timers_parameters),
-        {0},
-    };
-    struct timers_parameters parameters = {0};
-    const struct actor *to = NULL;
+    const struct timer_parameters *given = request->parameters;
+    const struct actor *to = given->to ? control_find_actor(request, given->to) : NULL;
     struct timers *timers;
 
-    if (!request_take(request, table, &parameters) || !control_take_page(request, &parameters.page))
+    if (given->to && !to)
         return;
-    if (parameters.to) {
-        to = control_find_actor(request, parameters.to);
-        if (!to)
-            return;
-    }
-    timers = calloc(1, sizeof(*timers));
-    if (!timers) {
-        request_internal(request, -ENOMEM);
+    timers = request_allocate(request, sizeof(*timers));
+    if (!timers)
         return;
-    }
     timers->list.step = step_timers;
     timers->to = to ? to->reference : 0;
-    control_list(request, &timers->list, "timers", &parameters.page);
+    control_list(request, &timers->list, "timers", &given->page);
 }
+
+static const struct varlink_parameter schedule_table[] = {
+    CONTROL_MESSAGE_ROWS(schedule_parameters),
+    VARLINK_ROW("delay_usec", INT, schedule_parameters, delay,
+                .allowed = "microseconds, 0 or more"),
+    VARLINK_ROW("at", INT, schedule_parameters, at, .allowed = "microseconds since 1970"),
+    VARLINK_ROW("period_usec", INT, schedule_parameters, period, .allowed = "1000 or more",
+                .min = SCHEDULE_PERIOD_MIN),
+    {0},
+};
+static const struct varlink_parameter unschedule_table[] = {
+    VARLINK_ROW("id", INT, timer_parameters, id),
+    VARLINK_ROW("to", STRING, timer_parameters, to),
+    VARLINK_ROW("type", STRING, timer_parameters, type),
+    {0},
+};
+static const struct varlink_parameter list_table[] = {
+    VARLINK_ROW("to", STRING, timer_parameters, to),
+    CONTROL_PAGE_ROWS(timer_parameters),
+    {0},
+};
+
+const struct request_method control_timer_methods[] = {
+    {"Schedule", schedule, schedule_table, .changes = true, .begins = true},
+    {"Unschedule", unschedule, unschedule_table, .changes = true},
+    {"ListTimers", list_timers, list_table, .changes = false},
+    {0},
+};

@@ -4,12 +4,13 @@
 
 #include "supervisor/control/actors/actors.h"
 
+#include "shared/base/cleanup.h"
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/payload.h"
+#include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
-#include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
 #include "supervisor/message/message-context.h"
 
 #include <errno.h>
@@ -32,9 +33,9 @@ static bool refuse_commands(struct request *request, const struct actor *actor)
     program = group && group->config->exec_start ? group->config->exec_start[0] : NULL;
     if (!program || strcmp(basename(program), "troupe-exec") != 0)
         return false;
-    control_refuse_option(request, "to",
-                          "an actor that takes messages; commands of troupe-exec take jobs, not "
-                          "messages: create a job, with a delay or a date if it is for later");
+    request_refuse(request, "to",
+                   "an actor that takes messages; commands of troupe-exec take jobs, not "
+                   "messages: create a job, with a delay or a date if it is for later");
     return true;
 }
 
@@ -42,11 +43,10 @@ bool control_take_message(struct request *request,
                           const struct control_message_parameters *parameters,
                           struct control_message *ret)
 {
-    __attribute__((cleanup(control_payload_deinit))) struct control_payload payload =
-        CONTROL_PAYLOAD_NULL;
+    _cleanup_(control_payload_deinit)
+    struct control_payload payload = CONTROL_PAYLOAD_NULL;
 
-    if (control_refuse_stopping(request) ||
-        !control_take_topic(request, parameters->type, &parameters->key, &ret->topic) ||
+    if (!control_take_topic(request, parameters->type, &parameters->key, &ret->topic) ||
         !control_take_payload(request, parameters->payload, &payload))
         return false;
     ret->to = parameters->to;
@@ -64,21 +64,18 @@ bool control_take_message(struct request *request,
 
 struct tell_parameters {
     struct control_message_parameters message;
+    usec_t timeout;
+    const char *reply_type;
 };
 
-void control_tell(struct request *request)
+static void tell(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        CONTROL_MESSAGE_ROWS(struct tell_parameters),
-        {0},
-    };
-    __attribute__((cleanup(control_message_deinit))) struct control_message message =
-        CONTROL_MESSAGE_NULL;
-    struct tell_parameters parameters = {0};
+    const struct tell_parameters *given = request->parameters;
+    _cleanup_(control_message_deinit)
+    struct control_message message = CONTROL_MESSAGE_NULL;
     int r;
 
-    if (!request_take(request, table, &parameters) ||
-        !control_take_message(request, &parameters.message, &message))
+    if (!control_take_message(request, &given->message, &message))
         return;
     r = router_tell(request->context->messages, &(struct router_message){
                                                     .to = message.actor->reference,
@@ -92,12 +89,6 @@ void control_tell(struct request *request)
 }
 
 /* ---- Ask ---- */
-
-struct ask_parameters {
-    struct control_message_parameters message;
-    struct varlink_int timeout;
-    const char *reply_type;
-};
 
 /* request->state: the open ask; NULL once it has ended. */
 static void drop_ask(struct request *request)
@@ -142,40 +133,22 @@ static void on_done(void *userdata, const struct envelope *envelope, int error, 
     }
 }
 
-static bool take_timeout(struct request *request, const struct varlink_int *given, usec_t *ret)
+static void ask(struct request *request)
 {
-    if (given->value < -1)
-        return control_refuse_option(request, "timeout_usec", CONTROL_USEC_ALLOWED);
-    /* -1 is USEC_INFINITY. */
-    *ret = given->value == 0 ? PROTOCOL_ASK_TIMEOUT : (usec_t)given->value;
-    return true;
-}
-
-void control_ask(struct request *request)
-{
-    static const struct varlink_parameter table[] = {
-        CONTROL_MESSAGE_ROWS(struct ask_parameters),
-        {"timeout_usec", VARLINK_INT, false, offsetof(struct ask_parameters, timeout)},
-        {"reply_type", VARLINK_STRING, false, offsetof(struct ask_parameters, reply_type)},
-        {0},
-    };
-    __attribute__((cleanup(control_message_deinit))) struct control_message message =
-        CONTROL_MESSAGE_NULL;
+    const struct tell_parameters *given = request->parameters;
+    const char *reply_type = given->reply_type ? given->reply_type : "";
+    _cleanup_(control_message_deinit)
+    struct control_message message = CONTROL_MESSAGE_NULL;
     struct control_context *context = request->context;
-    struct ask_parameters parameters = {.reply_type = ""};
     struct router_message wanted;
     uint64_t handle;
-    usec_t timeout = 0;
     int r;
 
-    if (!request_take(request, table, &parameters) ||
-        !take_timeout(request, &parameters.timeout, &timeout))
-        return;
-    if (!topic_type_valid(parameters.reply_type, strlen(parameters.reply_type))) {
-        control_refuse_option(request, "reply_type", CONTROL_TYPE_ALLOWED);
+    if (!topic_type_valid(reply_type, strlen(reply_type))) {
+        request_refuse(request, "reply_type", CONTROL_TYPE_ALLOWED);
         return;
     }
-    if (!control_take_message(request, &parameters.message, &message))
+    if (!control_take_message(request, &given->message, &message))
         return;
     wanted = (struct router_message){
         .to = message.actor->reference, .topic = message.topic, .payload = &message.payload};
@@ -184,7 +157,8 @@ void control_ask(struct request *request)
         request_done(request);
         return;
     }
-    r = router_ask(context->messages, &wanted, parameters.reply_type, timeout, on_done, request,
+    r = router_ask(context->messages, &wanted, reply_type,
+                   given->timeout > 0 ? given->timeout : PROTOCOL_ASK_TIMEOUT, on_done, request,
                    &handle);
     if (r != 0) {
         control_refuse_routing(request, message.to, r);
@@ -193,3 +167,21 @@ void control_ask(struct request *request)
     request->state = ask_get(&context->messages->asks, handle);
     request->drop = drop_ask;
 }
+
+static const struct varlink_parameter tell_table[] = {
+    CONTROL_MESSAGE_ROWS(tell_parameters),
+    {0},
+};
+static const struct varlink_parameter ask_table[] = {
+    CONTROL_MESSAGE_ROWS(tell_parameters),
+    VARLINK_ROW("timeout_usec", SPAN, tell_parameters, timeout, .allowed = CONTROL_USEC_ALLOWED,
+                .min = -1),
+    VARLINK_ROW("reply_type", STRING, tell_parameters, reply_type),
+    {0},
+};
+
+const struct request_method control_tell_methods[] = {
+    {"Tell", tell, tell_table, .changes = true, .begins = true},
+    {"Ask", ask, ask_table, .changes = true, .begins = true},
+    {0},
+};

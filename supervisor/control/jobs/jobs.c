@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Jobs: creates, watches, shows and cancels jobs; attaches clients to rings. */
+/* io.troupe.Jobs: creates, watches, shows and cancels jobs. */
 
-#include "supervisor/client/attachment.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/jobs/list-jobs.h"
 #include "supervisor/control/jobs/submit.h"
 #include "supervisor/control/report.h"
-#include "supervisor/control/target.h"
-#include "supervisor/event/limited-log.h"
 #include "supervisor/group/group.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* ---- answers about one job ---- */
@@ -92,25 +87,19 @@ struct id_parameters {
     const char *id;
 };
 
-static const struct varlink_parameter id_table[] = {
-    {"id", VARLINK_STRING, true, offsetof(struct id_parameters, id)},
-    {0},
-};
-
 /* NULL = an error has been sent. */
-static struct job *take_job(struct request *request, struct id_parameters *parameters)
+static struct job *find_job(struct request *request)
 {
+    const struct id_parameters *given = request->parameters;
     struct job *job = NULL;
     struct protocol_id id;
 
-    if (!request_take(request, id_table, parameters))
-        return NULL;
-    if (protocol_id_parse(&id, parameters->id) == 0)
+    if (protocol_id_parse(&id, given->id) == 0)
         job = job_by_id(request->context->jobs, &id);
     /* A job without a group has ended and exists only for clients that still receive its result. */
     if (job && job->group)
         return job;
-    request_fail_string(request, "NoSuchJob", "id", parameters->id);
+    request_fail_string(request, "NoSuchJob", "id", given->id);
     return NULL;
 }
 
@@ -122,12 +111,10 @@ static void drop_waiter(struct request *request)
 
 static void await_end(struct request *request, struct job *job, bool every_change)
 {
-    struct job_waiter *waiter = malloc(sizeof(*waiter));
+    struct job_waiter *waiter = request_allocate(request, sizeof(*waiter));
 
-    if (!waiter) {
-        request_internal(request, -ENOMEM);
+    if (!waiter)
         return;
-    }
     *waiter =
         (struct job_waiter){.changed = on_change, .owner = request, .cookie = every_change ? 1 : 0};
     list_init(&waiter->link);
@@ -139,8 +126,7 @@ static void await_end(struct request *request, struct job *job, bool every_chang
 
 static void get(struct request *request)
 {
-    struct id_parameters parameters = {0};
-    struct job *job = take_job(request, &parameters);
+    struct job *job = find_job(request);
 
     if (!job)
         return;
@@ -154,8 +140,7 @@ static void get(struct request *request)
 
 static void wait_job(struct request *request)
 {
-    struct id_parameters parameters = {0};
-    struct job *job = take_job(request, &parameters);
+    struct job *job = find_job(request);
 
     if (!job)
         return;
@@ -167,8 +152,8 @@ static void wait_job(struct request *request)
 
 static void cancel(struct request *request)
 {
-    struct id_parameters parameters = {0};
-    struct job *job = take_job(request, &parameters);
+    const struct id_parameters *given = request->parameters;
+    struct job *job = find_job(request);
     struct reply *reply;
 
     if (!job)
@@ -180,112 +165,28 @@ static void cancel(struct request *request)
     switch (cell_cancel(job)) {
     case CELL_CANCEL_E_ENDED:
         reply = request_begin_error(request, "AlreadyEnded");
-        reply_string(reply, "id", parameters.id);
+        reply_string(reply, "id", given->id);
         reply_string(reply, "state", job_state_to_string(job->state));
         request_end(request);
         break;
     case CELL_CANCEL_E_ALREADY:
-        request_fail_string(request, "CancelAlreadyRequested", "id", parameters.id);
+        request_fail_string(request, "CancelAlreadyRequested", "id", given->id);
         break;
     default:
         request_done(request);
     }
 }
 
-/* ---- Attach ---- */
-
-struct attach_parameters {
-    struct varlink_int version;
+static const struct varlink_parameter id_table[] = {
+    VARLINK_ROW("id", STRING, id_parameters, id, .required = true),
+    {0},
 };
 
-/* Closes the connection of a client that broke the protocol of the rings. */
-static void on_broken(void *userdata, const char *what)
-{
-    struct request *request = userdata;
-    const struct peer *peer = &request->connection->peer;
-
-    limited_log_write(request->log, NULL, LOG_LEVEL_WARNING,
-                      "client %d (uid %u) broke the protocol: %s; it is cut off", (int)peer->pid,
-                      (unsigned)peer->uid, what);
-    connection_close(request->connection);
-}
-
-static bool may_read(void *userdata, const struct job *job)
-{
-    const struct access access = access_of(userdata);
-
-    return access_job(&access, job);
-}
-
-static void fail_version(struct request *request, int64_t version)
-{
-    struct reply *reply = request_begin_error(request, "BadVersion");
-
-    reply_int(reply, "version", version);
-    reply_int(reply, "supported", MEMORY_VERSION);
-    request_end(request);
-}
-
-static int send_descriptors(struct request *request, const struct endpoint_fds *fds)
-{
-    const int all[] = {fds->channel.inbox, fds->channel.outbox, fds->control, fds->channel.wait_fd,
-                       fds->channel.wake_fd};
-    unsigned n = fds->channel.wake_fd >= 0 ? 5 : 4;
-    struct reply *reply;
-
-    reply = request_begin(request);
-    reply_uint(reply, "descriptors", n);
-    reply_string(reply, "address", attachment_address(request->attachment));
-    return request_end_with_fds(request, all, n);
-}
-
-static void attach(struct request *request)
-{
-    static const struct varlink_parameter table[] = {
-        {"version", VARLINK_INT, true, offsetof(struct attach_parameters, version)},
-        {0},
-    };
-    const struct attachment_options options = {.uid = request->connection->peer.uid,
-                                               .spin_usec =
-                                                   (uint32_t)request->context->config->spin,
-                                               .blobs = request->connection->account->blobs,
-                                               .may_read = may_read,
-                                               .broken = on_broken,
-                                               .userdata = request};
-    struct attach_parameters parameters = {0};
-    struct endpoint_fds fds;
-    int r;
-
-    if (!request_take(request, table, &parameters) || control_refuse_stopping(request))
-        return;
-    if (parameters.version.value != MEMORY_VERSION) {
-        fail_version(request, parameters.version.value);
-        return;
-    }
-    if (request->attachment) {
-        request_fail(request, "AlreadyAttached");
-        return;
-    }
-    if (request_is_oneway(request)) {
-        request_done(request); /* there is no reply to carry the descriptors */
-        return;
-    }
-    r = attachment_new(&request->attachment, &request->context->attachments, &options, &fds);
-    if (r < 0) {
-        request_internal(request, r);
-        return;
-    }
-    r = send_descriptors(request, &fds);
-    attachment_sent(request->attachment, &fds);
-    if (r < 0)
-        request->attachment = attachment_free(request->attachment);
-    else
-        request->connection->idle_max = USEC_INFINITY; /* from now on the client uses its rings */
-}
-
-const struct request_method control_jobs_methods[] = {
-    {"Create", create, true}, {"Do", do_job, true},
-    {"Get", get, false},      {"List", control_list_jobs, false},
-    {"Cancel", cancel, true}, {"Wait", wait_job, false},
-    {"Attach", attach, true}, {0},
+const struct request_method control_job_methods[] = {
+    {"Create", create, control_submit_table, .changes = true},
+    {"Do", do_job, control_submit_table, .changes = true},
+    {"Get", get, id_table, .changes = false},
+    {"Cancel", cancel, id_table, .changes = true},
+    {"Wait", wait_job, id_table, .changes = false},
+    {0},
 };

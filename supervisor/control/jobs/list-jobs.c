@@ -2,24 +2,19 @@
 
 /* io.troupe.Jobs.List. The cursor is an index of the job table, which is constant for each job. */
 
-#include "supervisor/control/jobs/list-jobs.h"
-
 #include "supervisor/control/control-context.h"
+#include "supervisor/control/interfaces.h"
 #include "supervisor/control/list.h"
-#include "supervisor/control/payload.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define STATES_ALLOWED "queued, running, backoff, delayed, succeeded, rejected, cancelled, dead"
-
 struct jobs_parameters {
-    const char *group, *state;
+    const char *group;
+    struct varlink_int state;
     bool ended;
     struct control_page page;
 };
@@ -61,17 +56,14 @@ static bool step(struct control_list *list)
     return true;
 }
 
-/* The wanted states as bits; 0 = unknown state. */
+/* The wanted states as bits. */
 static unsigned states_of(const struct jobs_parameters *given)
 {
     const unsigned live = (1u << JOB_SUCCEEDED) - 1, all = (1u << _JOB_N_STATES) - 1;
 
-    if (!given->state)
-        return given->ended ? all : live;
-    for (unsigned i = 0; i < _JOB_N_STATES; i++)
-        if (strcmp(job_state_to_string((enum job_state)i), given->state) == 0)
-            return 1u << i;
-    return 0;
+    if (given->state.set)
+        return 1u << given->state.value;
+    return given->ended ? all : live;
 }
 
 /* Takes "group" or "group/key", whose cell may be gone. On false, an error has been sent. */
@@ -90,33 +82,33 @@ static bool find_group(struct request *request, const char *name, struct jobs *j
     return true;
 }
 
-void control_list_jobs(struct request *request)
+static void list_jobs(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"group", VARLINK_STRING, false, offsetof(struct jobs_parameters, group)},
-        {"state", VARLINK_STRING, false, offsetof(struct jobs_parameters, state)},
-        {"ended", VARLINK_BOOL, false, offsetof(struct jobs_parameters, ended)},
-        CONTROL_PAGE_ROWS(struct jobs_parameters),
-        {0},
-    };
-    struct jobs_parameters parameters = {0};
-    struct jobs wanted = {.list = {.step = step}}, *jobs;
+    const struct jobs_parameters *given = request->parameters;
+    struct jobs wanted = {.list.step = step, .all = !given->group, .states = states_of(given)};
+    struct jobs *jobs;
 
-    if (!request_take(request, table, &parameters) || !control_take_page(request, &parameters.page))
+    if (given->group && !find_group(request, given->group, &wanted))
         return;
-    wanted.states = states_of(&parameters);
-    if (wanted.states == 0) {
-        control_refuse_option(request, "state", STATES_ALLOWED);
+    jobs = request_allocate(request, sizeof(*jobs));
+    if (!jobs)
         return;
-    }
-    wanted.all = !parameters.group;
-    if (parameters.group && !find_group(request, parameters.group, &wanted))
-        return;
-    jobs = malloc(sizeof(*jobs));
-    if (!jobs) {
-        request_internal(request, -ENOMEM);
-        return;
-    }
     *jobs = wanted;
-    control_list(request, &jobs->list, "jobs", &parameters.page);
+    control_list(request, &jobs->list, "jobs", &given->page);
 }
+
+/* The words of `state` are in the order of enum job_state. */
+static const struct varlink_parameter list_table[] = {
+    VARLINK_ROW("group", STRING, jobs_parameters, group),
+    VARLINK_ROW("state", CHOICE, jobs_parameters, state,
+                .allowed =
+                    "queued, running, backoff, delayed, succeeded, rejected, cancelled, dead"),
+    VARLINK_ROW("ended", BOOL, jobs_parameters, ended),
+    CONTROL_PAGE_ROWS(jobs_parameters),
+    {0},
+};
+
+const struct request_method control_list_jobs_methods[] = {
+    {"List", list_jobs, list_table, .changes = false},
+    {0},
+};

@@ -9,7 +9,6 @@
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 struct submit_parameters {
@@ -18,36 +17,35 @@ struct submit_parameters {
 };
 
 struct options_parameters {
-    struct varlink_bytes id;
-    struct varlink_bytes key;
-    struct varlink_int max_retries, timeout, backoff_min, backoff_max;
-    struct varlink_int priority, delay, at, wait, deadline;
+    struct varlink_bytes id, key;
+    struct varlink_int max_retries, priority;
+    struct cell_request wanted;
 };
 
-#define PARAMETER(type, struct_name, member, required)                                             \
-    {                                                                                              \
-#member, type, required, offsetof(struct struct_name, member)                              \
-    }
-
-static const struct varlink_parameter submit_table[] = {
-    PARAMETER(VARLINK_STRING, submit_parameters, group, true),
-    PARAMETER(VARLINK_OBJECT, submit_parameters, payload, false),
-    PARAMETER(VARLINK_OBJECT, submit_parameters, options, false),
+const struct varlink_parameter control_submit_table[] = {
+    VARLINK_ROW("group", STRING, submit_parameters, group, .required = true),
+    VARLINK_ROW("payload", OBJECT, submit_parameters, payload),
+    VARLINK_ROW("options", OBJECT, submit_parameters, options),
     {0},
 };
 
+#define SPAN(name, member)                                                                         \
+    VARLINK_ROW(name, SPAN, options_parameters, wanted.member, .allowed = CONTROL_USEC_ALLOWED,    \
+                .min = -1)
+
 static const struct varlink_parameter options_table[] = {
-    PARAMETER(VARLINK_BYTES, options_parameters, id, false),
-    PARAMETER(VARLINK_BYTES, options_parameters, key, false),
-    PARAMETER(VARLINK_INT, options_parameters, max_retries, false),
-    {"timeout_usec", VARLINK_INT, false, offsetof(struct options_parameters, timeout)},
-    {"backoff_min_usec", VARLINK_INT, false, offsetof(struct options_parameters, backoff_min)},
-    {"backoff_max_usec", VARLINK_INT, false, offsetof(struct options_parameters, backoff_max)},
-    PARAMETER(VARLINK_INT, options_parameters, priority, false),
-    {"delay_usec", VARLINK_INT, false, offsetof(struct options_parameters, delay)},
-    PARAMETER(VARLINK_INT, options_parameters, at, false),
-    {"wait_usec", VARLINK_INT, false, offsetof(struct options_parameters, wait)},
-    {"deadline_usec", VARLINK_INT, false, offsetof(struct options_parameters, deadline)},
+    VARLINK_ROW("id", BYTES, options_parameters, id),
+    VARLINK_ROW("key", BYTES, options_parameters, key, .allowed = "at most 255 bytes",
+                .max = PROTOCOL_KEY_MAX),
+    VARLINK_ROW("max_retries", INT, options_parameters, max_retries),
+    VARLINK_ROW("priority", INT, options_parameters, priority),
+    SPAN("timeout_usec", options.timeout),
+    SPAN("backoff_min_usec", options.backoff_min),
+    SPAN("backoff_max_usec", options.backoff_max),
+    SPAN("delay_usec", delay),
+    SPAN("at", at),
+    SPAN("wait_usec", wait),
+    SPAN("deadline_usec", deadline),
     {0},
 };
 
@@ -102,38 +100,6 @@ static void refuse(struct request *request, const struct group *group,
 
 /* ---- parameters ---- */
 
-static const struct span {
-    const char *name;
-    size_t given, to; /* offsets in struct options_parameters and struct cell_request */
-} SPANS[] = {
-#define SPAN(name, member, to)                                                                     \
-    {                                                                                              \
-        name, offsetof(struct options_parameters, member), offsetof(struct cell_request, to)       \
-    }
-    SPAN("timeout_usec", timeout, options.timeout),
-    SPAN("backoff_min_usec", backoff_min, options.backoff_min),
-    SPAN("backoff_max_usec", backoff_max, options.backoff_max),
-    SPAN("delay_usec", delay, delay),
-    SPAN("at", at, at),
-    SPAN("wait_usec", wait, wait),
-    SPAN("deadline_usec", deadline, deadline),
-};
-
-/* 0 = the default, -1 = USEC_INFINITY. */
-static bool take_spans(struct request *request, const struct options_parameters *options,
-                       struct cell_request *ret)
-{
-    for (size_t i = 0; i < ELEMENTS(SPANS); i++) {
-        const struct varlink_int *given = (const void *)((const char *)options + SPANS[i].given);
-
-        if (given->value < -1)
-            return control_refuse_option(request, SPANS[i].name, CONTROL_USEC_ALLOWED);
-        if (given->value != 0)
-            *(usec_t *)(void *)((char *)ret + SPANS[i].to) = (usec_t)given->value;
-    }
-    return true;
-}
-
 /*
  * A number, or `absent`. A number out of range becomes `absent - 1`, which job_options_check()
  * refuses.
@@ -145,36 +111,24 @@ static uint32_t number(const struct varlink_int *given, uint32_t absent)
     return given->value < 0 || given->value >= absent ? absent - 1 : (uint32_t)given->value;
 }
 
-static bool take_names(struct request *request, const struct options_parameters *options,
-                       struct cell_request *ret)
-{
-    if (options->id.data && !protocol_name_valid(options->id.data, options->id.size))
-        return refuse_id(request, &options->id);
-    if (options->id.data)
-        ret->name = options->id.data;
-    if (options->key.size > PROTOCOL_KEY_MAX)
-        return control_refuse_option(request, "key", "at most 255 bytes");
-    ret->key = options->key.data;
-    ret->key_size = (uint32_t)options->key.size;
-    return true;
-}
-
 static bool take_options(struct request *request, json_t *object, struct cell_request *ret)
 {
     const struct job_options_problem *problem;
-    struct options_parameters options = {0};
-    const char *bad = NULL;
+    struct options_parameters given = {.wanted = *ret};
 
-    if (varlink_take(object, options_table, &options, &bad) != 0) {
-        request_invalid(request, bad);
+    if (!request_take(request, object, options_table, &given))
         return false;
-    }
-    ret->options.max_retries = number(&options.max_retries, PROTOCOL_DEFAULT_RETRIES);
-    ret->options.priority = (uint8_t)number(&options.priority, PROTOCOL_DEFAULT_PRIORITY);
-    if (!take_names(request, &options, ret) || !take_spans(request, &options, ret))
-        return false;
+    if (given.id.data && !protocol_name_valid(given.id.data, given.id.size))
+        return refuse_id(request, &given.id);
+    *ret = given.wanted;
+    ret->options.max_retries = number(&given.max_retries, PROTOCOL_DEFAULT_RETRIES);
+    ret->options.priority = (uint8_t)number(&given.priority, PROTOCOL_DEFAULT_PRIORITY);
+    if (given.id.data)
+        ret->name = given.id.data;
+    ret->key = given.key.data;
+    ret->key_size = (uint32_t)given.key.size;
     problem = job_options_check(&ret->options, ret->delay, ret->at);
-    return !problem || control_refuse_option(request, problem->option, problem->allowed);
+    return !problem || request_refuse(request, problem->option, problem->allowed);
 }
 
 static struct group *take_group(struct request *request, const char *name)
@@ -235,11 +189,9 @@ static struct hold *take_hold(struct request *request)
 
     if (request->drop == drop_hold)
         return request->state;
-    hold = malloc(sizeof(*hold));
-    if (!hold) {
-        request_internal(request, -ENOMEM);
+    hold = request_allocate(request, sizeof(*hold));
+    if (!hold)
         return NULL;
-    }
     hold->request = request;
     cell_waiter_init(&hold->waiter, on_turn);
     loop_deferred_init(&hold->again, on_again);
@@ -266,7 +218,7 @@ struct job *control_submit(struct request *request, const struct control_submit_
         .options = JOB_OPTIONS_DEFAULT,
         .data = "",
     };
-    struct submit_parameters parameters = {0};
+    const struct submit_parameters *given = request->parameters;
     _cleanup_(control_payload_deinit)
     struct control_payload payload = CONTROL_PAYLOAD_NULL;
     struct hold *hold = NULL;
@@ -274,11 +226,9 @@ struct job *control_submit(struct request *request, const struct control_submit_
     struct job *job;
     int r;
 
-    if (!request_take(request, submit_table, &parameters))
-        return NULL;
-    group = take_group(request, parameters.group);
-    if (!group || !take_options(request, parameters.options, &wanted) ||
-        !control_take_payload(request, parameters.payload, &payload))
+    group = take_group(request, given->group);
+    if (!group || !take_options(request, given->options, &wanted) ||
+        !control_take_payload(request, given->payload, &payload))
         return NULL;
     wanted.data = payload.data;
     wanted.size = payload.size;

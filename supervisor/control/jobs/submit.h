@@ -15,6 +15,8 @@ struct control_submit_options {
     void *owner;
 };
 
+extern const struct varlink_parameter control_submit_table[];
+
 /*
  * Returns the accepted job. NULL = an error has been sent, or the request waits for room in the
  * queue and will be executed again.

@@ -3,6 +3,7 @@
 /* io.troupe.Supervisor.GetStatus: one or all groups with their cells and workers. */
 
 #include "supervisor/control/control-context.h"
+#include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
@@ -243,24 +244,17 @@ struct status_parameters {
     const char *target;
 };
 
-void control_get_status(struct request *request)
+static void get_status(struct request *request)
 {
-    static const struct varlink_parameter table[] = {
-        {"target", VARLINK_STRING, false, offsetof(struct status_parameters, target)},
-        {0},
-    };
-    struct status_parameters parameters = {0};
+    const struct status_parameters *given = request->parameters;
     struct registry_target target;
     struct status *status;
 
-    if (!request_take(request, table, &parameters) ||
-        (parameters.target && !control_find_target(request, parameters.target, &target)))
+    if (given->target && !control_find_target(request, given->target, &target))
         return;
-    status = calloc(1, sizeof(*status));
-    if (!status) {
-        request_internal(request, -ENOMEM);
+    status = request_allocate(request, sizeof(*status));
+    if (!status)
         return;
-    }
     status->parts = (struct request_parts){
         .array = "groups",
         .may_continue = true,
@@ -269,12 +263,22 @@ void control_get_status(struct request *request)
         .resume = resume_status,
         .free = free_status,
     };
-    status->all = !parameters.target;
+    status->all = !given->target;
     list_init(&status->cells.link);
-    if (parameters.target && take_target(status, &target) < 0) {
+    if (given->target && take_target(status, &target) < 0) {
         free_status(&status->parts);
         request_internal(request, -ENOMEM);
         return;
     }
     request_in_parts(request, &status->parts);
 }
+
+static const struct varlink_parameter status_table[] = {
+    VARLINK_ROW("target", STRING, status_parameters, target),
+    {0},
+};
+
+const struct request_method control_status_methods[] = {
+    {"GetStatus", get_status, status_table, .changes = false},
+    {0},
+};

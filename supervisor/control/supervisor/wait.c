@@ -8,7 +8,6 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/pool/slot/slot.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,12 +194,10 @@ static void drop(struct request *request)
 void control_wait(struct request *request, const struct control_wait_options *options)
 {
     size_t size = strlen(options->target) + 1;
-    struct wait *wait = calloc(1, sizeof(*wait) + size);
+    struct wait *wait = request_allocate(request, sizeof(*wait) + size);
 
-    if (!wait) {
-        request_internal(request, -ENOMEM);
+    if (!wait)
         return;
-    }
     wait->request = request;
     wait->goal = options->goal;
     wait->old_size = options->old_size;

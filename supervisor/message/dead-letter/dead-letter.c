@@ -29,16 +29,6 @@ const char *dead_letter_reason_to_string(enum dead_letter_reason reason)
     return REASONS[reason];
 }
 
-int dead_letter_reason_from_string(enum dead_letter_reason *ret, const char *text)
-{
-    for (unsigned i = 0; i < _DEAD_N_REASONS; i++)
-        if (strcmp(REASONS[i], text) == 0) {
-            *ret = (enum dead_letter_reason)i;
-            return 0;
-        }
-    return -EINVAL;
-}
-
 enum dead_letter_queue dead_letter_queue_of(enum dead_letter_reason reason)
 {
     return reason == DEAD_ERROR || reason == DEAD_CRASH ? DEAD_ERRORS : DEAD_LETTERS;

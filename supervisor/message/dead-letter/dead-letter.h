@@ -114,8 +114,6 @@ struct dead_letters {
 
 /* Words such as "mailbox_full"; static. */
 const char *dead_letter_reason_to_string(enum dead_letter_reason reason);
-/* 0 or -EINVAL. */
-int dead_letter_reason_from_string(enum dead_letter_reason *ret, const char *text);
 enum dead_letter_queue dead_letter_queue_of(enum dead_letter_reason reason);
 
 /* `max` per ring; `memory_max` bytes over both. */

@@ -18,16 +18,6 @@ const char *exchange_kind_to_string(enum exchange_kind kind)
     return KINDS[kind];
 }
 
-int exchange_kind_from_string(enum exchange_kind *ret, const char *text)
-{
-    for (unsigned i = 0; i < _EXCHANGE_N_KINDS; i++)
-        if (strcmp(KINDS[i], text) == 0) {
-            *ret = (enum exchange_kind)i;
-            return 0;
-        }
-    return -EINVAL;
-}
-
 void exchange_init(struct exchange *exchange, enum exchange_kind kind)
 {
     *exchange = (struct exchange){.kind = kind};

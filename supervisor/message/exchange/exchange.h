@@ -96,8 +96,6 @@ int exchange_describe(struct exchange *exchange, const char *description);
 
 /* "single" … "pattern", as in the Varlink interface; static. */
 const char *exchange_kind_to_string(enum exchange_kind kind);
-/* 0 or -EINVAL. */
-int exchange_kind_from_string(enum exchange_kind *ret, const char *text);
 
 void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t actor);
 

@@ -3,7 +3,11 @@
 /* The control socket in front of the real core: protocol, bounds, permission, listening. */
 
 #include "shared/base/log.h"
+#include "supervisor/config/syntax/words.h"
 #include "supervisor/control/interfaces.h"
+#include "supervisor/job/job.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/exchange/exchange.h"
 #include "supervisor/varlink/peer.h"
 #include "tests/unit/control/calls.h"
 #include <errno.h>
@@ -59,13 +63,53 @@ START_TEST(what_is_described_is_what_there_is)
             described++;
             at++;
         }
-        for (const struct request_method *method = (*i)->methods; method->name; method++) {
-            snprintf(line, sizeof(line), "\nmethod %s(", method->name);
-            ck_assert_msg(strstr((*i)->description, line) != NULL, "%s", method->name);
-            there++;
-        }
+        for (const struct request_method *const *table = (*i)->methods; *table; table++)
+            for (const struct request_method *method = *table; method->name; method++) {
+                snprintf(line, sizeof(line), "\nmethod %s(", method->name);
+                ck_assert_msg(strstr((*i)->description, line) != NULL, "%s", method->name);
+                there++;
+            }
         ck_assert_uint_eq(described, there);
     }
+}
+END_TEST
+
+START_TEST(parameters_of_every_method_fit_into_a_request)
+{
+    for (const struct request_interface *const *i = control_interfaces; *i; i++)
+        for (const struct request_method *const *table = (*i)->methods; *table; table++)
+            for (const struct request_method *method = *table; method->name; method++)
+                for (const struct varlink_parameter *row = method->parameters; row && row->name;
+                     row++)
+                    ck_assert_msg(row->offset + sizeof(struct varlink_bytes) <=
+                                      REQUEST_PARAMETERS_MAX,
+                                  "%s.%s", method->name, row->name);
+}
+END_TEST
+
+/* The number of a word that a parameter may have; -1 = none. */
+static int word_of(const struct request_method *method, const char *name, const char *parameter,
+                   const char *word)
+{
+    while (strcmp(method->name, name) != 0)
+        method++;
+    return words_find(varlink_find(method->parameters, parameter)->allowed, word);
+}
+
+START_TEST(names_in_parameters_are_those_of_their_enumerations)
+{
+    for (int i = 0; i < _JOB_N_STATES; i++)
+        ck_assert_int_eq(word_of(control_list_jobs_methods, "List", "state",
+                                 job_state_to_string((enum job_state)i)),
+                         i);
+    for (int i = 0; i < _ACTOR_N_KINDS; i++)
+        ck_assert_int_eq(word_of(control_actor_methods, "ListActors", "kind",
+                                 actor_kind_to_string((enum actor_kind)i)),
+                         i);
+    for (int i = 0; i < _EXCHANGE_N_KINDS; i++)
+        ck_assert_int_eq(word_of(control_exchange_methods, "CreateExchange", "kind",
+                                 exchange_kind_to_string((enum exchange_kind)i)),
+                         i);
 }
 END_TEST
 
@@ -337,6 +381,8 @@ int main(void)
         it_says_what_it_is,
         each_interface_is_described,
         what_is_described_is_what_there_is,
+        parameters_of_every_method_fit_into_a_request,
+        names_in_parameters_are_those_of_their_enumerations,
         what_does_not_exist_is_named,
         a_malformed_message_is_answered_and_ends_the_connection,
         calls_in_a_row_are_answered_in_order,

@@ -437,20 +437,6 @@ START_TEST(a_dead_job_keeps_the_last_death_reports_for_as_long_as_it_is_kept)
 }
 END_TEST
 
-START_TEST(reasons_have_names)
-{
-    enum dead_letter_reason reason;
-
-    for (unsigned i = 0; i < _DEAD_N_REASONS; i++) {
-        ck_assert_int_eq(dead_letter_reason_from_string(
-                             &reason, dead_letter_reason_to_string((enum dead_letter_reason)i)),
-                         0);
-        ck_assert_uint_eq(reason, i);
-    }
-    ck_assert_int_eq(dead_letter_reason_from_string(&reason, "bored"), -EINVAL);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("dead-letter");
@@ -476,7 +462,6 @@ int main(void)
     tcase_add_test(tcase, filters_narrow_and_add_up);
     tcase_add_test(tcase, purging_removes_what_matches_and_counts_it);
     tcase_add_test(tcase, a_dead_job_keeps_the_last_death_reports_for_as_long_as_it_is_kept);
-    tcase_add_test(tcase, reasons_have_names);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

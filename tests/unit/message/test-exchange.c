@@ -568,19 +568,6 @@ START_TEST(an_exchange_that_changes_its_kind_keeps_its_subscriptions_under_the_n
 }
 END_TEST
 
-START_TEST(kinds_have_names)
-{
-    enum exchange_kind kind;
-
-    for (unsigned i = 0; i < _EXCHANGE_N_KINDS; i++) {
-        ck_assert_int_eq(
-            exchange_kind_from_string(&kind, exchange_kind_to_string((enum exchange_kind)i)), 0);
-        ck_assert_uint_eq(kind, i);
-    }
-    ck_assert_int_eq(exchange_kind_from_string(&kind, "topic"), -EINVAL);
-}
-END_TEST
-
 /* ---- against a plain model --------------------------------------------------------------------
  */
 
@@ -750,7 +737,6 @@ int main(void)
     tcase_add_test(tcase, a_delivery_may_end_the_exchange);
     tcase_add_test(tcase,
                    an_exchange_that_changes_its_kind_keeps_its_subscriptions_under_the_new_rules);
-    tcase_add_test(tcase, kinds_have_names);
     tcase_add_loop_test(tcase, any_sequence_of_changes_agrees_with_the_rules_read_literally, 0, 20);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

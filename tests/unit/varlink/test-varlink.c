@@ -122,14 +122,19 @@ struct taken {
     struct varlink_int number;
     bool flag;
     json_t *object;
+    usec_t span;
+    struct varlink_int choice;
 };
 
 static const struct varlink_parameter table[] = {
-    {"name", VARLINK_STRING, true, offsetof(struct taken, name)},
-    {"bytes", VARLINK_BYTES, false, offsetof(struct taken, bytes)},
-    {"number", VARLINK_INT, false, offsetof(struct taken, number)},
-    {"flag", VARLINK_BOOL, false, offsetof(struct taken, flag)},
-    {"object", VARLINK_OBJECT, false, offsetof(struct taken, object)},
+    VARLINK_ROW("name", STRING, taken, name, .required = true),
+    VARLINK_ROW("bytes", BYTES, taken, bytes, .allowed = "at most 9 bytes", .max = 9),
+    VARLINK_ROW("number", INT, taken, number, .allowed = "from -5 to 5", .min = -5, .max = 5),
+    VARLINK_ROW("least", INT, taken, number, .allowed = "1 or more", .min = 1),
+    VARLINK_ROW("span", SPAN, taken, span, .allowed = "microseconds; -1", .min = -1),
+    VARLINK_ROW("choice", CHOICE, taken, choice, .allowed = "none, all"),
+    VARLINK_ROW("flag", BOOL, taken, flag),
+    VARLINK_ROW("object", OBJECT, taken, object),
     {0},
 };
 
@@ -177,6 +182,39 @@ START_TEST(parameters_that_are_missing_unknown_or_of_a_wrong_type_are_named)
         ck_assert_msg(take(texts[i][0], &taken) == VARLINK_E_INVALID, "%s", texts[i][0]);
         ck_assert_str_eq(bad, texts[i][1]);
     }
+}
+END_TEST
+
+START_TEST(values_that_are_not_allowed_are_refused_by_the_name_of_their_parameter)
+{
+    static const char *const texts[][2] = {
+        {"{\"name\":\"n\",\"bytes\":\"0123456789\"}", "bytes"},
+        {"{\"name\":\"n\",\"number\":-6}", "number"},
+        {"{\"name\":\"n\",\"number\":6}", "number"},
+        {"{\"name\":\"n\",\"least\":0}", "least"},
+        {"{\"name\":\"n\",\"span\":-2}", "span"},
+        {"{\"name\":\"n\",\"choice\":\"al\"}", "choice"},
+        {"{\"name\":\"n\",\"choice\":\"none, all\"}", "choice"},
+    };
+    struct taken taken;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        ck_assert_msg(take(texts[i][0], &taken) == VARLINK_E_REFUSED, "%s", texts[i][0]);
+        ck_assert_str_eq(bad, texts[i][1]);
+    }
+}
+END_TEST
+
+START_TEST(spans_and_choices_are_stored)
+{
+    struct taken taken;
+
+    ck_assert_int_eq(take("{\"name\":\"n\",\"span\":-1,\"choice\":\"all\"}", &taken), 0);
+    ck_assert_uint_eq(taken.span, USEC_INFINITY);
+    ck_assert(taken.choice.set && taken.choice.value == 1);
+    ck_assert_int_eq(take("{\"name\":\"n\",\"span\":7,\"least\":9223372036854775807}", &taken), 0);
+    ck_assert_uint_eq(taken.span, 7);
+    ck_assert(!taken.choice.set && taken.number.value == INT64_MAX);
 }
 END_TEST
 
@@ -361,6 +399,8 @@ int main(void)
     tcase_add_test(tcase, a_method_is_split_at_its_last_dot);
     tcase_add_test(tcase, parameters_are_stored_by_type);
     tcase_add_test(tcase, parameters_that_are_missing_unknown_or_of_a_wrong_type_are_named);
+    tcase_add_test(tcase, values_that_are_not_allowed_are_refused_by_the_name_of_their_parameter);
+    tcase_add_test(tcase, spans_and_choices_are_stored);
     tcase_add_test(tcase, members_are_separated_and_nested);
     tcase_add_test(tcase, every_byte_string_becomes_a_string_that_parses);
     tcase_add_test(tcase, text_is_left_readable_and_bytes_become_base64);

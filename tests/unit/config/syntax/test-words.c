@@ -127,6 +127,16 @@ START_TEST(unknown_specifiers_are_found)
 }
 END_TEST
 
+START_TEST(a_word_has_its_place_in_a_list)
+{
+    ck_assert_int_eq(words_find("a, bc, b", "a"), 0);
+    ck_assert_int_eq(words_find("a, bc, b", "b"), 2);
+    ck_assert_int_eq(words_find("a, bc, b", "c"), -1);
+    ck_assert_int_eq(words_find("a, bc, b", "a, bc"), -1);
+    ck_assert_int_eq(words_find("a, bc, b", ""), -1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("words");
@@ -134,6 +144,7 @@ int main(void)
     SRunner *runner = srunner_create(suite);
     int failed;
 
+    tcase_add_test(tcase, a_word_has_its_place_in_a_list);
     tcase_add_test(tcase, white_space_separates_words);
     tcase_add_test(tcase, quotes_keep_white_space_and_each_other);
     tcase_add_test(tcase, quotes_may_stand_within_a_word);

@@ -4,6 +4,7 @@
 
 #include "tests/unit/control/calls.h"
 #include "tests/unit/control/letters.h"
+#include <stdio.h>
 
 START_TEST(four_thousand_actors_are_listed_over_many_turns)
 {
@@ -39,6 +40,23 @@ START_TEST(dead_letters_are_purged_over_many_turns)
 }
 END_TEST
 
+START_TEST(dead_letters_are_chosen_by_the_name_of_their_reason)
+{
+    char filter[128];
+
+    for (int i = 0; i < _DEAD_N_REASONS; i++)
+        add_letters((enum dead_letter_reason)i, 1);
+    for (int i = 0; i < _DEAD_N_REASONS; i++) {
+        snprintf(filter, sizeof(filter), ACTORS("Purge", "{\"filter\":{\"reason\":\"%s\"}}"),
+                 dead_letter_reason_to_string((enum dead_letter_reason)i));
+        check_done(filter);
+        ck_assert_ptr_null(dead_letter_find(&fake_parts.messages.dead_letters, (uint64_t)i + 1));
+    }
+    check_refused("BadOption", "option", "reason",
+                  ACTORS("Purge", "{\"filter\":{\"reason\":\"bored\"}}"));
+}
+END_TEST
+
 START_TEST(dead_letters_are_requeued_over_many_turns_and_once_each)
 {
     add_letters(DEAD_GONE, MANY);
@@ -69,6 +87,7 @@ int main(void)
     const TTest *const tests[] = {
         four_thousand_actors_are_listed_over_many_turns,
         dead_letters_are_purged_over_many_turns,
+        dead_letters_are_chosen_by_the_name_of_their_reason,
         dead_letters_are_requeued_over_many_turns_and_once_each,
         timers_of_one_type_are_cancelled_over_many_turns,
         a_oneway_purge_is_carried_out,

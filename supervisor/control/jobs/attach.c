@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+
+/* io.troupe.Jobs.Attach: makes a client one of the rings. */
+
+#include "supervisor/client/attachment.h"
+#include "supervisor/control/access.h"
+#include "supervisor/control/control-context.h"
+#include "supervisor/control/interfaces.h"
+#include "supervisor/event/limited-log.h"
+
+struct attach_parameters {
+    struct varlink_int version;
+};
+
+/* Closes the connection of a client that broke the protocol of the rings. */
+static void on_broken(void *userdata, const char *what)
+{
+    struct request *request = userdata;
+    const struct peer *peer = &request->connection->peer;
+
+    limited_log_write(request->log, NULL, LOG_LEVEL_WARNING,
+                      "client %d (uid %u) broke the protocol: %s; it is cut off", (int)peer->pid,
+                      (unsigned)peer->uid, what);
+    connection_close(request->connection);
+}
+
+static bool may_read(void *userdata, const struct job *job)
+{
+    const struct access access = access_of(userdata);
+
+    return access_job(&access, job);
+}
+
+static void fail_version(struct request *request, int64_t version)
+{
+    struct reply *reply = request_begin_error(request, "BadVersion");
+
+    reply_int(reply, "version", version);
+    reply_int(reply, "supported", MEMORY_VERSION);
+    request_end(request);
+}
+
+static int send_descriptors(struct request *request, const struct endpoint_fds *fds)
+{
+    const int all[] = {fds->channel.inbox, fds->channel.outbox, fds->control, fds->channel.wait_fd,
+                       fds->channel.wake_fd};
+    unsigned n = fds->channel.wake_fd >= 0 ? 5 : 4;
+    struct reply *reply;
+
+    reply = request_begin(request);
+    reply_uint(reply, "descriptors", n);
+    reply_string(reply, "address", attachment_address(request->attachment));
+    return request_end_with_fds(request, all, n);
+}
+
+static void attach(struct request *request)
+{
+    const struct attach_parameters *given = request->parameters;
+    const struct attachment_options options = {
+        .uid = request->connection->peer.uid,
+        .spin_usec = (uint32_t)request->context->config->spin,
+        .blobs = request->connection->account->blobs,
+        .may_read = may_read,
+        .broken = on_broken,
+        .userdata = request,
+    };
+    struct endpoint_fds fds;
+    int r;
+
+    if (given->version.value != MEMORY_VERSION) {
+        fail_version(request, given->version.value);
+        return;
+    }
+    if (request->attachment) {
+        request_fail(request, "AlreadyAttached");
+        return;
+    }
+    if (request_is_oneway(request)) {
+        request_done(request); /* there is no reply to carry the descriptors */
+        return;
+    }
+    r = attachment_new(&request->attachment, &request->context->attachments, &options, &fds);
+    if (r < 0) {
+        request_internal(request, r);
+        return;
+    }
+    r = send_descriptors(request, &fds);
+    attachment_sent(request->attachment, &fds);
+    if (r < 0)
+        request->attachment = attachment_free(request->attachment);
+    else
+        request->connection->idle_max = USEC_INFINITY; /* from now on the client uses its rings */
+}
+
+static const struct varlink_parameter attach_table[] = {
+    VARLINK_ROW("version", INT, attach_parameters, version, .required = true),
+    {0},
+};
+
+const struct request_method control_attach_methods[] = {
+    {"Attach", attach, attach_table, .changes = true, .begins = true},
+    {0},
+};
