@@ -24,20 +24,20 @@ static int check_operands(const struct invocation *invocation)
         return EXIT_USAGE;
     }
     if (invocation->n_operands > verb->operands_max) {
-        complain("'%s' is one too many; usage: troupectl %s %s",
+        complain("unexpected operand '%s'; usage: troupectl %s %s",
                  invocation->operands[verb->operands_max], verb->name, verb->operands);
         return EXIT_USAGE;
     }
     /* Operands become JSON strings, except file names. */
     for (size_t i = 0; !files && i < invocation->n_operands; i++)
         if (!utf8_is_text(invocation->operands[i], strlen(invocation->operands[i]))) {
-            complain("'%s' is no UTF-8", invocation->operands[i]);
+            complain("operand '%s' is not UTF-8", invocation->operands[i]);
             return EXIT_USAGE;
         }
     return EXIT_OK;
 }
 
-/* Verb, operands and options in any order. Returns an exit status. */
+/* The options of a verb are known behind it only. Returns an exit status. */
 static int parse(struct invocation *invocation, struct arguments *arguments, const char **operands)
 {
     unsigned sets = OPTIONS_COMMON;

@@ -13,7 +13,7 @@
 void help_all(void)
 {
     puts("Usage: troupectl [VERB] [OPERAND...] [OPTION...]\n"
-         "Looks at, and gives orders to, a running trouped.\n");
+         "Inspects and controls a running trouped.\n");
     for (size_t i = 0; i < n_verbs; i++) {
         char left[64];
 
@@ -25,10 +25,10 @@ void help_all(void)
     }
     puts("\nOptions of every verb:");
     options_help(OPTIONS_COMMON);
-    puts("\n'troupectl help VERB' tells more of each, troupectl(1) all. A TARGET is a\n"
+    puts("\n'troupectl help VERB' explains a verb; see also troupectl(1). A TARGET is a\n"
          "group (digest), a cell (mail/acme) or a worker (digest/3, mail/acme/0). Exit\n"
-         "status: 0 ok, 1 failed, 2 usage, 3 no supervisor, 4 not permitted, 5 no such\n"
-         "target or job, 6 busy or exists, 7 configuration invalid, 8 time ran out.");
+         "status: 0 ok, 1 failed, 2 usage, 3 no supervisor, 4 not permitted, 5 not found,\n"
+         "6 busy or exists, 7 configuration invalid, 8 timed out.");
 }
 
 void help_verb(const struct verb *verb)

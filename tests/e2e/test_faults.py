@@ -160,7 +160,7 @@ class Reloads(Faults):
         self.assertEqual((state, self.s.worker("good/0")["pid"]), ("degraded", pid))
         self.assertIn(self.program, fault)
         self.assertRegex(self.s.ctl("status", "good").stdout,
-                         r"^! good: degraded – goes on with the configuration of before: ExecStart=")
+                         r"^! good: degraded – still runs its previous configuration: ExecStart=")
         self.assertEqual(self.s.do("good", "echo")["state"], "succeeded")
         self.install()
         self.s.wait_event("group.rolled", "good")

@@ -109,7 +109,7 @@ void show_why(struct joined *why, const json_t *group, const struct pool *pool, 
 
     if (field_has(group, "fault"))
         joined_add(why, "%s%s",
-                   strcmp(state, "failed") == 0 ? "" : "goes on with the configuration of before: ",
+                   strcmp(state, "failed") == 0 ? "" : "still runs its previous configuration: ",
                    SAFE(field_text(group, "fault")));
     else if (strcmp(state, "failing") == 0)
         add_failing(why, group, now);

@@ -60,8 +60,8 @@ static void show_process(const struct terminal *terminal, const json_t *worker, 
         terminal_print(terminal, "  Replaced: this is the %s of the worker in the pool",
                        SAFE(field_text(worker, "replacement")));
     else if (recycled > 0)
-        terminal_print(terminal, "  Replaced: %s time%s, by one that was ready", COUNT(recycled),
-                       plural(recycled));
+        terminal_print(terminal, "  Replaced: %s time%s, after the replacement was ready",
+                       COUNT(recycled), plural(recycled));
 }
 
 void show_worker(const struct terminal *terminal, const json_t *group, const json_t *worker,
@@ -97,12 +97,12 @@ static const char *cause_text(const char *cause)
     static const char *const texts[][2] = {
         {"exit", "it ended by itself"},
         {"signal", "a signal that the supervisor did not send"},
-        {"oom", "killed for want of memory"},
+        {"oom", "out of memory"},
         {"job_timeout", "its job took too long (TimeoutSec=), or was cancelled and did not end"},
         {"watchdog", "no sign of life while busy (WatchdogSec=)"},
-        {"start_timeout", "it did not get ready in time (TimeoutStartSec=)"},
+        {"start_timeout", "it did not become ready in time (TimeoutStartSec=)"},
         {"violation", "it broke the protocol"},
-        {"no_progress", "nothing moved in its pool"},
+        {"no_progress", "no worker of its pool made progress"},
         {"stop", "it was asked to stop"},
     };
 

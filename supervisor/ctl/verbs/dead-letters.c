@@ -252,7 +252,7 @@ static int change_filtered(struct invocation *invocation, const struct action *a
 
     if (has_filter(options) != options->everything)
         return action->several(invocation, filter_parameters(options, queue));
-    complain(options->everything ? "either a filter or --all"
+    complain(options->everything ? "a filter and --all cannot be combined"
                                  : "ids, a filter (--to, --reason ...) or --all is missing");
     return EXIT_USAGE;
 }
@@ -261,7 +261,7 @@ static int each_id(struct invocation *invocation, const struct action *action)
 {
     if (!has_filter(&invocation->options) && !invocation->options.everything)
         return invocation_each(invocation, 1, action->one);
-    complain("either ids or a filter");
+    complain("ids cannot be combined with a filter or --all");
     return EXIT_USAGE;
 }
 

@@ -142,11 +142,11 @@ static void show_reload(const struct invocation *invocation, const json_t *reply
 
     if (n_left_out > 0)
         complain("%zu problem%s: these files are left out, and what they configured before stays; "
-                 "all others are in force",
+                 "all other files are in force",
                  n_left_out, plural(n_left_out));
     if (n_missing > 0)
-        complain("%zu thing%s missing: a group without what it needs waits, or goes on as it was, "
-                 "and is tried again by itself; all else is in force",
+        complain("%zu thing%s missing: groups that need it stay as they were, and are tried again "
+                 "automatically; all else is in force",
                  n_missing, n_missing == 1 ? " is" : "s are");
     if (!invocation->options.quiet) {
         n += show_names(out, reply, "added");

@@ -31,8 +31,8 @@ static int message_parameters(struct invocation *invocation, json_t **ret)
     if (r != EXIT_OK)
         return r;
     if (size > PAYLOAD_MAX) {
-        complain("a message from here has at most %s; this one has %s", BYTES(PAYLOAD_MAX),
-                 BYTES(size));
+        complain("the payload has %s; a message of troupectl may have %s at most", BYTES(size),
+                 BYTES(PAYLOAD_MAX));
         return EXIT_USAGE;
     }
     payload = field_payload_new(data, size);
@@ -97,7 +97,7 @@ static int add_times(const struct options *options, json_t *parameters)
     json_auto_t *times = NULL;
 
     if (at > 0 && delay > 0) {
-        complain("either --at or --delay");
+        complain("--at and --delay cannot be combined");
         return EXIT_USAGE;
     }
     if (at == 0 && delay == 0 && options->every == 0) {
@@ -158,7 +158,7 @@ int verb_unschedule(struct invocation *invocation)
     if (!ids && to && type)
         return call_print(invocation, CALL_ACTORS "Unschedule",
                           json_pack("{s:s, s:s}", "to", to, "type", type), false, show_cancelled);
-    complain("either ids, or both --to ACTOR and --type TYPE");
+    complain("give either ids, or both --to ACTOR and --type TYPE");
     return EXIT_USAGE;
 }
 

@@ -99,8 +99,8 @@ static int do_json(struct invocation *invocation, const char *data, size_t size)
     int r;
 
     if (size > SOCKET_PAYLOAD_MAX) {
-        complain("--json takes payloads up to %s; this one has %s", BYTES(SOCKET_PAYLOAD_MAX),
-                 BYTES(size));
+        complain("the payload has %s; with --json it may have %s at most", BYTES(size),
+                 BYTES(SOCKET_PAYLOAD_MAX));
         return EXIT_USAGE;
     }
     r = call(invocation, CALL_JOBS "Do", job_parameters(invocation, data, size), true, &reply);
@@ -131,7 +131,7 @@ static int await_end(struct troupe_client *client, const char *id, struct troupe
     for (;;) {
         if (interrupt_seen() && !cancelled) {
             cancelled = true;
-            complain("cancelling; once more to go without waiting");
+            complain("cancelling the job; a second signal exits without waiting for its end");
             r = troupe_client_cancel(client, id);
             if (r < 0 && r != -ESRCH && r != -EALREADY)
                 return r;
