@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* A group with Cells=by-key as an actor: it forwards messages to its cells. */
 
-/* A group with Cells=by-key as an actor. */
-
-#include "supervisor/group/cell/cell.h"
+#include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/forward.h"
 #include "supervisor/message/router.h"
 #include "supervisor/pool/slot/slot.h"
 #include <string.h>
-
-/* ---- Cells=by-key ---- */
 
 static struct actor_policy get_policy(const struct actor *actor)
 {
@@ -19,7 +16,6 @@ static struct actor_policy get_policy(const struct actor *actor)
     return actor_policy_from(group->config);
 }
 
-/* Its cells begin with their first message. */
 static bool is_stopped(const struct actor *actor)
 {
     const struct group *group = actor->owner;
@@ -27,31 +23,26 @@ static bool is_stopped(const struct actor *actor)
     return !group->wanted;
 }
 
-/* The cell of the message's routing key, made if need be. */
+/* Finds or makes the cell of the message's routing key. */
 static int resolve(struct actor *actor, const struct topic *topic, struct actor **ret,
                    const char **ret_reason)
 {
+    const struct refusal *refusal;
     struct cell *cell;
     int r;
 
     r = group_take_cell(actor->owner, topic->key, topic->key_size, &cell);
-    switch (r) {
-    case 0:
+    if (r == 0) {
         *ret = cell->pool.actor;
         return 0;
-    case CELL_E_NO_KEY:
-        *ret_reason = "the group has Cells=by-key, and the message no routing key";
-        return ROUTER_E_NO_KEY;
-    case CELL_E_BAD_KEY:
-        *ret_reason = "its routing key cannot name a cell";
-        return ROUTER_E_NO_KEY;
-    case CELL_E_TOO_MANY:
-        *ret_reason = "CellsMax= is reached";
-        return ROUTER_E_CELLS;
-    default:
-        *ret_reason = r < 0 ? strerror(-r) : "no such cell";
-        return r < 0 ? r : ROUTER_E_GONE;
     }
+    refusal = refusal_of(r);
+    *ret_reason = refusal ? refusal->text : strerror(-r);
+    if (r == CELL_E_NO_KEY || r == CELL_E_BAD_KEY)
+        return ROUTER_E_NO_KEY;
+    if (r == CELL_E_TOO_MANY)
+        return ROUTER_E_CELLS;
+    return r < 0 ? r : ROUTER_E_GONE;
 }
 
 static const struct actor_class GROUP_ACTOR = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What the files of group/ need of the supervisor. The composition root fills it in. */
+/* What group/ needs of the supervisor; parts.c fills it in. */
 
 struct alarms;
 struct backoff_random;

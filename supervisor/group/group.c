@@ -133,61 +133,44 @@ void group_reset(struct group *group)
         cell_reset(cell);
 }
 
-void group_pause(struct group *group)
-{
-    bool changes = !group->paused;
+static const char *const PAUSED[] = {
+    "is resumed",
+    "is paused: jobs are queued, none is handed out",
+};
 
-    group->paused = true;
+void group_set_paused(struct group *group, bool paused)
+{
+    bool changes = group->paused != paused;
+
+    group->paused = paused;
     group_each_cell (cell, group) {
-        changes = changes || !cell->paused;
-        cell_pause(cell);
+        changes = changes || cell->paused != paused;
+        cell_set_paused(cell, paused);
     }
     if (changes)
-        group_tell(group, LOG_LEVEL_NOTICE, "group.paused",
-                   "is paused: jobs are queued, none is handed out");
+        group_tell(group, LOG_LEVEL_NOTICE, paused ? "group.paused" : "group.resumed", "%s",
+                   PAUSED[paused]);
 }
 
-void group_resume(struct group *group)
-{
-    bool changes = group->paused;
-
-    group->paused = false;
-    group_each_cell (cell, group) {
-        changes = changes || cell->paused;
-        cell_resume(cell);
-    }
-    if (changes)
-        group_tell(group, LOG_LEVEL_NOTICE, "group.resumed", "is resumed");
-}
-
-int group_pause_cell(struct cell *cell)
+int group_set_cell_paused(struct cell *cell, bool paused)
 {
     int r;
 
     if (cell == cell->group->cell)
-        group_pause(cell->group);
-    if (cell->paused)
+        group_set_paused(cell->group, paused);
+    if (cell->paused == paused)
         return 0;
     if (cell->retiring) {
         r = cell_call_back(cell);
         if (r < 0)
             return r;
     }
-    cell_pause(cell);
-    pool_tell(&cell->pool, (struct event){.level = LOG_LEVEL_NOTICE, .type = "cell.paused"},
-              "is paused: jobs are queued, none is handed out");
+    cell_set_paused(cell, paused);
+    pool_tell(
+        &cell->pool,
+        (struct event){.level = LOG_LEVEL_NOTICE, .type = paused ? "cell.paused" : "cell.resumed"},
+        "%s", PAUSED[paused]);
     return 0;
-}
-
-void group_resume_cell(struct cell *cell)
-{
-    if (cell == cell->group->cell)
-        group_resume(cell->group);
-    if (!cell->paused)
-        return;
-    cell_resume(cell);
-    pool_tell(&cell->pool, (struct event){.level = LOG_LEVEL_NOTICE, .type = "cell.resumed"},
-              "is resumed");
 }
 
 /* ---- closing ---- */
@@ -253,7 +236,7 @@ static void group_adopt(struct group *group, struct config_group *config)
     group_each_cell (cell, group) {
         cell->config = config;
         pool_take_config(&cell->pool, config);
-        progress_reset(cell);
+        cell_progress_reset(cell);
     }
 }
 

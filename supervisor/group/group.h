@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * A group: one kind of worker, as configured by one file. Without keys it has one cell, which lives
- * as long as the group; with Cells=by-key it has one for each key in use, found in a table.
- */
+/* A group: the workers that one file configures. It has one cell, or with Cells=by-key one for each
+ * key in use. */
 
 #include "supervisor/config/config.h"
 #include "supervisor/group/cell/cell-submit.h"
@@ -19,10 +17,9 @@
 
 struct actor;
 
-/* The last dead job. */
 struct group_dead {
     struct protocol_id id;
-    usec_t at;                     /* realtime; 0 = there was none */
+    usec_t at;                     /* realtime; 0 = none */
     char reason[DEATH_DETAIL_MAX]; /* may quote its worker */
 };
 
@@ -33,46 +30,43 @@ struct group {
     const char *name;            /* config->name */
     uint64_t reference;          /* index and generation in the registry */
     struct cell_table cells;
-    struct actor *actor; /* with Cells=by-key: hands on by routing key; else NULL */
-    uint8_t message_log; /* enum actor_log: what new actors are to log */
-    struct cell *cell;   /* the only one of a group without keys; NULL with Cells=by-key */
-    size_t size;         /* of the pool of every cell that has no size of its own */
+    struct actor *actor; /* with Cells=by-key: forwards by routing key; else NULL */
+    uint8_t message_log; /* enum actor_log, for new actors */
+    struct cell *cell;   /* NULL with Cells=by-key */
+    size_t size;         /* of cells without a size of their own */
     struct kept_results results;
     struct job_counts counts;
     struct job_history history; /* with Cells=by-key */
     struct group_dead last_dead;
-    struct pool_set pools;     /* what those of its cells share */
-    struct census retiring;    /* of slots in cells that retire */
+    struct pool_set pools;
+    struct census retiring;    /* of slots in retiring cells */
     struct list pending_link;  /* in the registry, while pending */
     struct list removed_link;  /* in the registry, while removed */
-    struct list down_link;     /* in the registry: went down while everything stops */
-    struct group_fault *fault; /* a configuration that cannot be used here; NULL = none */
-    bool wanted;               /* new slots are to run */
-    bool pending;              /* to be started once the groups of its After= have come up */
+    struct list down_link;     /* in the registry, at shutdown */
+    struct group_fault *fault; /* NULL = none */
+    bool wanted;               /* new slots are started */
+    bool pending;              /* starts once the groups of its After= have come up */
     bool paused;               /* new cells are paused */
     const char *closed;        /* as of a cell */
     struct job_ids cut_off;    /* jobs that a close has ended with their attempt */
-    bool drained;              /* removed, and without jobs: only its slots are still to stop */
-    bool removed;              /* drains: accepts nothing, and goes away once all is down */
+    bool removed;              /* accepts no job; freed once all is down */
+    bool drained;              /* removed, and its last job has ended */
     struct order_node order;
 };
 
-/* Takes `config` over on success. 0, -ENOMEM, or -errno of getrandom(2). */
+/* Takes `config` over on success. Returns 0 or -errno. */
 int group_new(struct group **ret, const struct group_context *context, struct config_group *config);
 struct group *group_free(struct group *group);
 
 void group_start(struct group *group);
-/* Queued jobs stay queued. */
+/* Jobs stay queued. */
 void group_stop(struct group *group, bool hurry);
 void group_restart(struct group *group);
 void group_reset(struct group *group);
-void group_pause(struct group *group);
-void group_resume(struct group *group);
-/* This cell alone. 0 or -ENOMEM (of one that retires, and comes back for it). */
-int group_pause_cell(struct cell *cell);
-void group_resume_cell(struct cell *cell);
-/* As cell_close(), of every cell there is and will be, and logs which jobs that concerns; and back.
- */
+void group_set_paused(struct group *group, bool paused);
+/* This cell alone; one that retires is called back. Returns 0 or -ENOMEM. */
+int group_set_cell_paused(struct cell *cell, bool paused);
+/* Closes every cell there is and will be, as cell_close(), and logs the jobs concerned. */
 void group_close(struct group *group, const char *why);
 void group_reopen(struct group *group);
 
@@ -81,22 +75,19 @@ enum {
     _GROUP_E_SUCCESS,
     GROUP_E_BAD_SIZE, /* not within 1 … GROUP_SIZE_MAX */
 };
-/* Every cell, also those to come. 0, GROUP_E_BAD_SIZE or -ENOMEM, and nothing has changed. */
+/* Resizes every cell, also those to come. Returns 0; GROUP_E_BAD_SIZE or -ENOMEM change nothing. */
 int group_resize(struct group *group, int64_t size);
 /* This cell alone, until its group is resized. */
 int group_resize_cell(struct cell *cell, int64_t size);
 
-/*
- * A new configuration for the same name: policies at once, size by resizing, another program by
- * rolling the pool: slot by slot, each replacement ready before the old one stops. Takes `config`
- * over. 0 or -errno (the old one stays).
- */
+/* Takes a new configuration over: policies apply at once, and another program rolls the pools (see
+ * pool_roll()). Returns 0, or -errno with the old configuration in place. */
 int group_reconfigure(struct group *group, struct config_group *config);
 
-/* For all actors of a group, those to come too: bits of enum actor_log. */
+/* Sets what all actors of the group log, also those to come: bits of enum actor_log. */
 void group_set_message_log(struct group *group, uint8_t what);
 
-/* Some of its workers still run the program of before, since a new one did not come up. */
+/* Whether some workers still run the old program, since a new one did not come up. */
 bool group_is_behind(const struct group *group);
 
 /* Returns the name of its state: see state.h. */
@@ -107,48 +98,39 @@ bool group_is_well(const struct group *group);
 /* Returns the history of its jobs, in all cells. */
 const struct job_history *group_history(const struct group *group);
 
-/* To be started once the groups of its After= have come up; or no longer. */
+/* A pending group starts once the groups of its After= have come up. */
 void group_set_pending(struct group *group, bool pending);
 
-/* Drains it: no new job, what it has ends, then its slots stop; the group is down at last. */
+/* Accepts no new job; once the last one has ended the slots stop, and the group is down. */
 void group_remove(struct group *group);
-
-/* Every slot has come up once or has been seen to fail, or is not wanted; and the group is not
- * pending. */
-bool group_decided(const struct group *group);
-
-/* It is wanted again. */
+/* Takes a removal back. */
 void group_restore(struct group *group);
 
-/* No slot has a process: all are stopped or failed. */
-bool group_down(const struct group *group);
+/* Whether the group is not pending and every wanted slot has come up once or failed. */
+bool group_decided(const struct group *group);
 
-/* While everything stops: if the group is down, puts it into the registry's list of those. */
+/* All slots are stopped or failed. */
+bool group_down(const struct group *group);
+/* At shutdown: adds a group that is down to the registry's list of those. */
 void group_note_down(struct group *group);
 
 /* ---- its cells: group-cell.c ---- */
 
 bool group_is_keyed(const struct group *group);
 
-/* All cells, the oldest first; the body may not make or free any. */
+/* All cells, the oldest first; the body must not make or free cells. */
 struct cell *group_next_cell(const struct group *group, const struct cell *cell);
 #define group_each_cell(cell, group)                                                               \
     for (struct cell *cell = group_next_cell((group), NULL); cell;                                 \
          cell = group_next_cell((group), cell))
 
-/* NULL if there is none now. `key` need not be terminated; it is "" in a group without keys. */
+/* Returns NULL if there is none. `key` need not be terminated; "" in a group without keys. */
 struct cell *group_find_cell(const struct group *group, const char *key, size_t size);
 
-/*
- * As cell_submit(), to the cell that the request's key picks, which is made or called back if need
- * be. Without Cells=by-key a key is nothing but the job's.
- */
+/* As cell_submit(), to the cell of the request's key, which is made or called back if necessary. */
 int group_submit(struct group *group, const struct cell_request *request,
                  void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
                  struct job **ret);
 
-/*
- * The cell for a message with that routing key (NULL = none), made or called back if need be. 0,
- * CELL_E_*, or -ENOMEM.
- */
+/* The same for a message with this routing key (NULL = none). Returns 0, CELL_E_*, or -ENOMEM. */
 int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The order between groups that After= asks for: a group starts once those before it have come up
- * (or have been seen to fail: a broken group holds nobody up for ever), and stops before they do.
- * Cycles are refused with the configuration.
- */
+/* The order of groups by After=: a group starts once those before it have come up or failed, and
+ * stops before they do. The configuration has no cycles. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,13 +17,12 @@ struct order_node {
     bool stopped;          /* at shutdown: the group is down for good */
 };
 
-/* Starts every group that is pending and whose turn it is. */
+/* Starts pending groups whose turn it is. */
 void order_start(struct registry *registry);
 
-/* Strategy=rest-for-one: ends the workers of all groups that come after this one, themselves or by
- * way of others; they start again when it is their turn. The number of workers. */
+/* Strategy=rest-for-one: ends the workers of all groups that directly or indirectly come after this
+ * one; they start again when it is their turn. Returns the number of workers. */
 unsigned order_take_along(struct registry *registry, const struct group *before);
 
-/* At shutdown, which there is no way back from: stops every group whose turn it is. Whether some
- * are still up. */
+/* At shutdown: stops groups whose turn it is. Returns whether some are still up. */
 bool order_stop(struct registry *registry);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What the files of pool/ need of the supervisor. The composition root fills it in. */
+/* What pool/ needs of the supervisor; parts.c fills it in. */
 
 struct backoff_random;
 struct death_log;

@@ -120,7 +120,7 @@ static bool find_queue(struct request *request, struct registry_target *ret)
     return false;
 }
 
-static void pause_target(struct request *request)
+static void set_paused(struct request *request, bool paused)
 {
     struct registry_target target;
     int r = 0;
@@ -128,26 +128,23 @@ static void pause_target(struct request *request)
     if (!find_queue(request, &target))
         return;
     if (target.cell)
-        r = group_pause_cell(target.cell);
+        r = group_set_cell_paused(target.cell, paused);
     else
-        group_pause(target.group);
+        group_set_paused(target.group, paused);
     if (r < 0)
         request_internal(request, r);
     else
         request_done(request);
 }
 
+static void pause_target(struct request *request)
+{
+    set_paused(request, true);
+}
+
 static void resume_target(struct request *request)
 {
-    struct registry_target target;
-
-    if (!find_queue(request, &target))
-        return;
-    if (target.cell)
-        group_resume_cell(target.cell);
-    else
-        group_resume(target.group);
-    request_done(request);
+    set_paused(request, false);
 }
 
 static void fail_size(struct request *request, int64_t size)

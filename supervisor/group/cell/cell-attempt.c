@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of an attempt: a result, a retry after a pause, or a dead job. */
+/* Handles the end of an attempt: a result, a retry after a pause, or a dead job. */
 
-#include "shared/base/log.h"
 #include "supervisor/event/death.h"
 #include "supervisor/event/event-id.h"
-#include "supervisor/event/event.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/job-event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/loop/alarm.h"
-#include "supervisor/loop/loop.h"
+#include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/backoff.h"
 #include <stdio.h>
 
 static void cell_tell_dead(struct cell *cell, struct job *job, const char *detail)
 {
-    char id[PROTOCOL_ID_TEXT], message[CELL_NAME_MAX + 320];
+    char id[PROTOCOL_ID_TEXT];
+    const struct event event = {
+        .level = LOG_LEVEL_ERROR,
+        .type = "job.dead",
+        .job = protocol_id_format(&job->id, id),
+        .message_id = EVENT_ID_JOB_DEAD,
+        .quotes = true,
+    };
 
-    (void)snprintf(message, sizeof(message), "%s job %s is dead after %u attempt%s; the last: %s",
-                   cell->name, protocol_id_format(&job->id, id), job->n_failed,
-                   job->n_failed == 1 ? "" : "s", detail);
-    event_emit(cell->context->events, (struct event){
-                                          .level = LOG_LEVEL_ERROR,
-                                          .type = "job.dead",
-                                          .group = cell->group->name,
-                                          .cell = pool_event_name(&cell->pool),
-                                          .job = id,
-                                          .message_id = EVENT_ID_JOB_DEAD,
-                                          .message = message,
-                                          .quotes = true,
-                                      });
+    pool_tell(&cell->pool, event, "job %s is dead after %u attempt%s; the last: %s", id,
+              job->n_failed, job->n_failed == 1 ? "" : "s", detail);
 }
 
 static void cell_on_alarm(struct alarm *alarm)
@@ -38,20 +32,19 @@ static void cell_on_alarm(struct alarm *alarm)
 
     list_unlink(&job->link);
     job_count(&job->cell->counts, JOBS_BACKOFF, -1);
-    job_set_state(job, JOB_QUEUED);
-    cell_enqueue(job->cell, job, false);
+    cell_requeue(job->cell, job, false);
     job_tell_waiters(job);
 }
 
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
 {
-    progress_moved(cell);
+    cell_progress_moved(cell);
     job_set_state(job, JOB_BACKOFF);
     list_push_back(&cell->backoff, &job->link);
     job_count(&cell->counts, JOBS_BACKOFF, 1);
     alarm_init(&job->alarm, cell->context->alarms, cell_on_alarm);
     if (alarm_set_after(&job->alarm, delay) < 0)
-        cell_on_alarm(&job->alarm); /* no memory to wait: retry now */
+        cell_on_alarm(&job->alarm); /* without memory to wait */
     else
         job_tell_waiters(job);
 }
@@ -83,7 +76,7 @@ static usec_t cell_retry_delay(struct cell *cell, const struct job *job)
     return backoff_delay(&policy, job->n_failed - 1, cell->context->random);
 }
 
-/* It was in hand when its cell was closed, and did not end well. */
+/* The job was in hand when its cell was closed, and its attempt failed. */
 static void cell_note_cut_off(struct cell *cell, const struct job *job)
 {
     job_ids_add(&cell->group->cut_off, cell->group->name,
@@ -109,22 +102,24 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
         cell_end_job(cell, job, JOB_DEAD, reason);
     } else {
         job_count(&cell->counts, JOBS_RETRIES, 1);
-        job_event_retried(job, worker, cause);
+        job_event(job, "job.retried", worker, "will be tried again: attempt %u failed (%s)",
+                  job->attempt, cause);
         cell_back_off(cell, job, cell_retry_delay(cell, job));
     }
 }
 
-/* ---- told by the pool ---- */
+/* ---- struct pool_handler ---- */
 
 void cell_job_started(struct pool *pool, struct job *job)
 {
     struct cell *cell = cell_of_pool(pool);
 
-    progress_moved(cell);
+    cell_progress_moved(cell);
     job->started = true;
     job->n_unbegun = 0;
     job->started_at = loop_realtime(cell->context->loop);
-    job_event_started(job);
+    job_event(job, "job.started", job->slot->name, "is begun by %s, attempt %u", job->slot->name,
+              job->attempt);
     job_tell_waiters(job);
 }
 
@@ -179,10 +174,9 @@ void cell_job_returned(struct pool *pool, struct job *job)
         cell_end_job(cell, job, JOB_CANCELLED, cell->closed);
         return;
     }
-    job->attempt--; /* none was made, and whoever knows of it is dead */
-    progress_moved(cell);
-    job_set_state(job, JOB_QUEUED);
-    cell_enqueue(cell, job, true);
+    job->attempt--; /* it was not made, and only the dead worker knew of it */
+    cell_progress_moved(cell);
+    cell_requeue(cell, job, true);
     job_tell_waiters(job);
 }
 
@@ -196,9 +190,8 @@ void cell_job_lost(struct pool *pool, struct job *job, const struct death *death
                             death->detail);
         return;
     }
-    /* Its worker was stopped under it: not the job's fault, and not one of its attempts. */
-    progress_moved(cell);
-    job_set_state(job, JOB_QUEUED);
-    cell_enqueue(cell, job, true);
+    /* Its worker was stopped: not the job's fault, so not one of its attempts. */
+    cell_progress_moved(cell);
+    cell_requeue(cell, job, true);
     job_tell_waiters(job);
 }

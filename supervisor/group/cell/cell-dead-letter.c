@@ -41,7 +41,7 @@ static size_t find_deaths(const struct death_log *log, const struct job *job,
     return n;
 }
 
-void cell_write_envelope(struct cell *cell, struct job *job)
+void cell_write_dead_letter(struct cell *cell, struct job *job)
 {
     const struct group_context *context = cell->context;
     struct death *deaths[DEAD_LETTER_DEATHS_MAX];

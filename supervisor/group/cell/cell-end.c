@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of a job: what is counted, who is told, what is kept. */
+/* Ends jobs: counts them, notifies waiters, keeps results. */
 
-#include "shared/base/log.h"
-#include "supervisor/event/death.h"
-#include "supervisor/event/event-id.h"
-#include "supervisor/event/event.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/job-event.h"
 #include "supervisor/group/group.h"
-#include "supervisor/loop/alarm.h"
 #include "supervisor/loop/loop.h"
-#include "supervisor/process/backoff.h"
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 
-/* The reference that the cell holds on a live job goes over to the group's kept results, or goes.
- */
+/* Passes the cell's reference on to the group's kept results, or drops it. */
 static void cell_let_go(struct cell *cell, struct job *job)
 {
     const struct config_group *config = cell->config;
@@ -29,7 +23,7 @@ static void cell_let_go(struct cell *cell, struct job *job)
     }
 }
 
-/* Whose end was a worker's word; a sender's own delay is not the cell's. */
+/* Measures jobs that a worker ended, unless their sender delayed them. */
 static void cell_note_latency(struct cell *cell, const struct job *job)
 {
     usec_t took = usec_sub(job->ended_at, job->created_at);
@@ -52,13 +46,12 @@ static void cell_note_dead(struct cell *cell, const struct job *job)
     (void)snprintf(dead->reason, sizeof(dead->reason), "%s", job->reason ? job->reason : "");
 }
 
-/* Cancelled jobs say nothing about the cell. */
 static void cell_note_outcome(struct cell *cell, const struct job *job)
 {
     const bool dead = job->state == JOB_DEAD;
 
     if (job->state == JOB_CANCELLED)
-        return;
+        return; /* says nothing about the cell */
     for (struct job_history *history = &cell->history; history; history = history->parent)
         outcomes_add(&history->outcomes, dead, job->ended_at);
     if (dead)
@@ -75,9 +68,9 @@ static const enum job_count ENDS[_JOB_N_STATES] = {
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason)
 {
     assert(!list_linked(&job->link));
-    progress_moved(cell);
+    cell_progress_moved(cell);
     if (timer_armed(&job->deadline))
-        timer_disarm(loop_timers(cell->context->loop), &job->deadline);
+        timer_disarm(cell_timers(cell), &job->deadline);
     job_set_state(job, state);
     job->ended_at = loop_realtime(cell->context->loop);
     cell_note_latency(cell, job);
@@ -87,10 +80,12 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
     cell_note_outcome(cell, job);
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job->payload.size);
     if (state == JOB_DEAD)
-        cell_write_envelope(cell, job);
+        cell_write_dead_letter(cell, job);
     job_drop_payload(job);
     job_count(&cell->counts, JOBS_LIVE, -1);
-    job_event_ended(job);
+    job_event(job, "job.ended", NULL, "has ended: %s, %" PRIu64 " ms after it was accepted",
+              job_state_to_string(job->state),
+              usec_sub(job->ended_at, job->created_at) / USEC_PER_MSEC);
     job_tell_waiters(job);
     cell_let_go(cell, job);
     if (cell->group->removed || !list_empty(&cell->waiting))

@@ -22,14 +22,14 @@ void cell_watch_idle(struct cell *cell)
     if (*cell->key == '\0' || cell->retiring || cell->counts.n[JOBS_LIVE] > 0 ||
         due == USEC_INFINITY || cell_is_special(cell) || timer_armed(&cell->idle_timer))
         return;
-    (void)timer_arm(loop_timers(cell->context->loop), &cell->idle_timer, due > now ? due : now);
+    (void)timer_arm(cell_timers(cell), &cell->idle_timer, due > now ? due : now);
 }
 
 void cell_review(struct cell *cell)
 {
     cell_turn_away_misfits(cell);
     cell_wake(cell);
-    timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
+    timer_disarm(cell_timers(cell), &cell->idle_timer);
     cell_watch_idle(cell);
 }
 

@@ -7,8 +7,8 @@
 #include "supervisor/pool/slot/slot.h"
 #include <inttypes.h>
 
-bool progress_look(struct progress *progress, const struct progress_view *view, usec_t now,
-                   usec_t *ret_next)
+bool cell_progress_look(struct cell_progress *progress, const struct cell_progress_view *view,
+                        usec_t now, usec_t *ret_next)
 {
     bool stalled = false;
 
@@ -28,9 +28,9 @@ bool progress_look(struct progress *progress, const struct progress_view *view, 
 
 /* ---- of a cell ---- */
 
-static struct progress_view progress_view(const struct cell *cell)
+static struct cell_progress_view cell_progress_view(const struct cell *cell)
 {
-    struct progress_view view = {
+    struct cell_progress_view view = {
         .period = cell->config->no_progress,
         .has_work = cell->queue.n_jobs + cell->counts.n[JOBS_RUNNING] > 0,
     };
@@ -76,44 +76,44 @@ static void progress_restart(struct cell *cell)
 static void progress_on_timer(struct timer *timer, usec_t now)
 {
     struct cell *cell = list_entry(timer, struct cell, progress.timer);
-    const struct progress_view view = progress_view(cell);
+    const struct cell_progress_view view = cell_progress_view(cell);
     usec_t next;
 
-    if (progress_look(&cell->progress, &view, now, &next)) {
+    if (cell_progress_look(&cell->progress, &view, now, &next)) {
         progress_tell(cell);
         progress_restart(cell);
     }
-    (void)timer_arm(loop_timers(cell->context->loop), timer, next);
+    (void)timer_arm(cell_timers(cell), timer, next);
 }
 
-void progress_init(struct cell *cell)
+void cell_progress_init(struct cell *cell)
 {
     timer_init(&cell->progress.timer, progress_on_timer);
 }
 
-void progress_deinit(struct cell *cell)
+void cell_progress_deinit(struct cell *cell)
 {
-    timer_disarm(loop_timers(cell->context->loop), &cell->progress.timer);
+    timer_disarm(cell_timers(cell), &cell->progress.timer);
 }
 
-void progress_watch(struct cell *cell)
+void cell_progress_watch(struct cell *cell)
 {
     if (cell->config->no_progress == USEC_INFINITY || timer_armed(&cell->progress.timer))
         return;
-    progress_moved(cell);
-    cell->progress.mark = progress_view(cell).mark;
-    (void)timer_arm(loop_timers(cell->context->loop), &cell->progress.timer,
+    cell_progress_moved(cell);
+    cell->progress.mark = cell_progress_view(cell).mark;
+    (void)timer_arm(cell_timers(cell), &cell->progress.timer,
                     usec_add(cell_now(cell), cell->config->no_progress));
 }
 
-void progress_reset(struct cell *cell)
+void cell_progress_reset(struct cell *cell)
 {
-    progress_deinit(cell);
-    if (progress_view(cell).has_work)
-        progress_watch(cell);
+    cell_progress_deinit(cell);
+    if (cell_progress_view(cell).has_work)
+        cell_progress_watch(cell);
 }
 
-void progress_moved(struct cell *cell)
+void cell_progress_moved(struct cell *cell)
 {
     cell->progress.moved_at = cell_now(cell);
 }

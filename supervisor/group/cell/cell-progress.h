@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * NoProgressSec=: a cell that has work and in which nothing moves for that long is restarted. What
- * moves: a job that is handed out, begun, ended or given back, and a state page that a worker
- * publishes. Jobs that merely arrive do not: they would hide a pool that is stuck.
+ * NoProgressSec=: restarts the workers of a cell that has work but makes no progress for that long.
+ * Progress is a job that is handed out, begun, ended or given back, and a state page that a worker
+ * publishes. Arriving jobs are none: they would hide a pool that is stuck.
  *
- * One timer per cell, armed while there is work. A move only notes the time: the timer finds out
- * when it fires that it fired too early.
+ * The timer is armed while there is work. Progress only notes the time; the timer, when it fires,
+ * finds out whether it is too early.
  */
 
 #include "shared/base/clock.h"
@@ -17,30 +17,29 @@
 
 struct cell;
 
-struct progress {
+struct cell_progress {
     struct timer timer;
     usec_t moved_at; /* monotonic */
-    uint64_t mark;   /* of the state pages, as they were then */
+    uint64_t mark;   /* the view's at that time */
 };
 
-/* What there is to see when the timer fires. */
-struct progress_view {
-    usec_t period; /* USEC_INFINITY = nobody asks */
-    bool has_work; /* jobs queued or running; not those that wait for their time */
-    bool may_move; /* not paused, and somebody is there to do it */
-    uint64_t mark; /* changes with every state page that is published */
+struct cell_progress_view {
+    usec_t period; /* USEC_INFINITY = off */
+    bool has_work; /* jobs are queued or running */
+    bool may_move; /* not paused, and a worker is up */
+    uint64_t mark; /* changes with every published state page */
 };
 
-/* Whether it has stalled. `*ret_next` = when to look again; USEC_INFINITY = not until there is work
- * again. */
-bool progress_look(struct progress *progress, const struct progress_view *view, usec_t now,
-                   usec_t *ret_next);
+/* Returns whether the cell has stalled. `*ret_next` = when to look again; USEC_INFINITY = not
+ * before there is work again. */
+bool cell_progress_look(struct cell_progress *progress, const struct cell_progress_view *view,
+                        usec_t now, usec_t *ret_next);
 
-void progress_init(struct cell *cell);
-void progress_deinit(struct cell *cell);
+void cell_progress_init(struct cell *cell);
+void cell_progress_deinit(struct cell *cell);
 
-/* There is work (again). */
-void progress_watch(struct cell *cell);
-/* Another period. */
-void progress_reset(struct cell *cell);
-void progress_moved(struct cell *cell);
+/* Called when there is work. */
+void cell_progress_watch(struct cell *cell);
+/* Called after a change of NoProgressSec=. */
+void cell_progress_reset(struct cell *cell);
+void cell_progress_moved(struct cell *cell);

@@ -57,17 +57,12 @@ static enum room cell_room(struct cell *cell, const struct cell_request *request
 
 /* ---- waiting ---- */
 
-static struct timer_queue *timers_of(const struct cell *cell)
-{
-    return loop_timers(cell->context->loop);
-}
-
 /* Out of whichever line it stands in. */
 static void cell_waiter_leave(struct cell_waiter *waiter)
 {
     struct cell *cell = waiter->cell;
 
-    timer_disarm(timers_of(cell), &waiter->timer);
+    timer_disarm(cell_timers(cell), &waiter->timer);
     list_unlink(&waiter->link);
     if (waiter->called) {
         cell->n_called--;
@@ -82,7 +77,7 @@ static void cell_call(struct cell_waiter *waiter)
 {
     struct cell *cell = waiter->cell;
 
-    timer_disarm(timers_of(cell), &waiter->timer);
+    timer_disarm(cell_timers(cell), &waiter->timer);
     list_unlink(&waiter->link);
     list_push_back(&cell->called, &waiter->link);
     waiter->called = true;
@@ -145,7 +140,7 @@ static int cell_wait(struct cell *cell, const struct cell_request *request, enum
     due = waiter->deadline;
     if (room == ROOM_NONE_ELSEWHERE && due > now + ELSEWHERE_RETRY)
         due = now + ELSEWHERE_RETRY;
-    if (timer_arm(timers_of(cell), &waiter->timer, due) < 0)
+    if (timer_arm(cell_timers(cell), &waiter->timer, due) < 0)
         return CELL_E_BUSY;
     waiter->cell = cell;
     waiter->size = request->size;

@@ -85,8 +85,7 @@ static int cell_arm_deadline(struct cell *cell, struct job *job, const struct ce
         return 0;
     from = waiter && waiter->deadline > 0 ? waiter->since : cell_now(cell);
     timer_init(&job->deadline, cell_on_deadline);
-    return timer_arm(loop_timers(cell->context->loop), &job->deadline,
-                     usec_add(from, request->deadline));
+    return timer_arm(cell_timers(cell), &job->deadline, usec_add(from, request->deadline));
 }
 
 /* Queued or delayed, in no queue yet. */
@@ -104,7 +103,7 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     if (r == 0 && is_for_later(cell, request))
         r = cell_delay(cell, job, request);
     if (r < 0) {
-        timer_disarm(loop_timers(cell->context->loop), &job->deadline);
+        timer_disarm(cell_timers(cell), &job->deadline);
         job_unref(cell->context->jobs, job);
         return r;
     }
@@ -139,7 +138,7 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
         job->submitter.cookie = cookie;
         job_add_waiter(job, &job->submitter);
     }
-    job_event_accepted(job);
+    job_event(job, "job.accepted", NULL, "is accepted");
     *ret = job;
     return 0;
 }

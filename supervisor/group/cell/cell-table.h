@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The cells of a group by their keys. Finding one costs the same among one and among a thousand.
- */
+/* The cells of a group by their keys, in a hash table. */
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"
@@ -17,10 +15,7 @@ struct cell_table {
     struct index by_key; /* struct cell.by_key */
 };
 
-/*
- * A place among the cells, for who looks at some of them in each turn of the loop: it moves on when
- * its cell goes away.
- */
+/* A place among the cells, for a walk of several turns: it moves on when its cell is removed. */
 struct cell_cursor {
     struct list link;  /* in the cell */
     struct cell *next; /* NULL = behind the last */
@@ -29,16 +24,15 @@ struct cell_cursor {
 void cell_table_init(struct cell_table *table);
 void cell_table_deinit(struct cell_table *table); /* empty */
 
-/* NULL if there is none. `key` need not be terminated. */
+/* Returns NULL if there is none. `key` need not be terminated. */
 struct cell *cell_table_find(const struct cell_table *table, const char *key, size_t size);
 
-/* Adds a cell, whose key is not in the table yet. */
+/* The key must not be in the table yet. */
 void cell_table_add(struct cell_table *table, struct cell *cell);
 void cell_table_remove(struct cell_table *table, struct cell *cell);
 
-/* To the first cell, the oldest, and to the one after. To be ended before the table goes. */
+/* Begins at the oldest cell, or at `cell`. The caller ends the cursor before the table. */
 void cell_cursor_begin(struct cell_cursor *cursor, const struct cell_table *table);
-/* To a cell of a table. */
 void cell_cursor_at(struct cell_cursor *cursor, struct cell *cell);
 void cell_cursor_advance(struct cell_cursor *cursor, const struct cell_table *table);
 void cell_cursor_end(struct cell_cursor *cursor);

@@ -4,7 +4,6 @@
 #include "supervisor/group/cell/state.h"
 #include "supervisor/loop/alarm.h"
 
-#include "shared/base/log.h"
 #include "supervisor/group/group.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
@@ -16,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long a job waits that could not be handed over for want of descriptors or memory. */
+/* Pause of a job that could not be handed over for lack of descriptors or memory. */
 #define CELL_HANDOVER_RETRY (100 * USEC_PER_MSEC)
 
 usec_t cell_now(const struct cell *cell)
@@ -35,8 +34,14 @@ void cell_enqueue(struct cell *cell, struct job *job, bool first)
         queue_push_front(&cell->queue, job);
     else
         queue_push_back(&cell->queue, job);
-    progress_watch(cell);
+    cell_progress_watch(cell);
     cell_wake(cell);
+}
+
+void cell_requeue(struct cell *cell, struct job *job, bool first)
+{
+    job_set_state(job, JOB_QUEUED);
+    cell_enqueue(cell, job, first);
 }
 
 /* ---- dispatch ---- */
@@ -51,28 +56,23 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     job_count(&cell->counts, JOBS_RUNNING, 1);
     r = slot_assign(slot, job);
     if (r == 0) {
-        progress_moved(cell);
+        cell_progress_moved(cell);
         job_tell_waiters(job);
         return;
     }
     job_count(&cell->counts, JOBS_RUNNING, -1);
-    job->attempt--; /* nobody has seen it */
+    job->attempt--; /* the worker has not seen it */
     if (r == ENDPOINT_E_FULL && slot_is_up(slot)) {
-        /* Its inbox holds no more (Prefetch=, messages): it asks again once there is room. */
-        job_set_state(job, JOB_QUEUED);
-        cell_enqueue(cell, job, true);
+        cell_requeue(cell, job, true); /* until the worker's inbox has room */
         return;
     }
     limited_log_write(cell->context->log, cell->group->name, LOG_LEVEL_WARNING,
                       "%s: handing over a job failed, trying again: %s", slot->name,
                       r < 0 ? strerror(-r) : "its inbox is full");
-    if (slot_is_up(slot)) {
-        /* Ours is the fault: descriptors, memory. */
+    if (slot_is_up(slot)) /* the supervisor lacks descriptors or memory */
         cell_back_off(cell, job, CELL_HANDOVER_RETRY);
-    } else {
-        job_set_state(job, JOB_QUEUED);
-        cell_enqueue(cell, job, true);
-    }
+    else
+        cell_requeue(cell, job, true);
 }
 
 static void cell_dispatch(struct loop_deferred *deferred)
@@ -92,7 +92,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
         cell->group->cell_handler->retired(cell);
 }
 
-/* ---- the pool's owner ---- */
+/* ---- struct pool_handler ---- */
 
 static void cell_on_wake(struct pool *pool)
 {
@@ -122,7 +122,7 @@ static unsigned cell_take_along(struct pool *pool)
 
 static void cell_on_restart_due(struct pool *pool)
 {
-    /* A group that waits for others releases its cells when they have come up. */
+    /* A pending group releases its cells when those before it have come up. */
     if (!cell_of_pool(pool)->group->pending)
         pool_release(pool);
 }
@@ -149,7 +149,7 @@ static const struct pool_handler CELL_POOL = {
 
 /* ---- cancelling ---- */
 
-/* Takes a job that is not running out of its list. */
+/* Removes a job that is not running from its list. */
 static void cell_take_out(struct cell *cell, struct job *job)
 {
     if (job->state != JOB_QUEUED) {
@@ -185,7 +185,7 @@ void cell_on_deadline(struct timer *timer, usec_t now)
 
     (void)now;
     job->timed_out = !job->cancel_requested;
-    (void)cell_cancel(job); /* if it was asked for before, it is under way */
+    (void)cell_cancel(job); /* it may be under way already */
 }
 
 /* The first job that is not running. */
@@ -249,7 +249,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     list_init(&cell->called);
     timer_init(&cell->idle_timer, cell_on_idle_timer);
     loop_deferred_init(&cell->dispatch, cell_dispatch);
-    progress_init(cell);
+    cell_progress_init(cell);
     r = pool_new_actor(&cell->pool, cell->context->messages, group->message_log);
     if (cell->pool.actor)
         cell->pool.actor->paused = cell->paused;
@@ -270,9 +270,9 @@ struct cell *cell_free(struct cell *cell)
         return NULL;
     assert(cell->counts.n[JOBS_LIVE] == 0);
     cell_turn_away(cell);
-    timer_disarm(loop_timers(cell->context->loop), &cell->idle_timer);
+    timer_disarm(cell_timers(cell), &cell->idle_timer);
     loop_undefer(&cell->dispatch);
-    progress_deinit(cell);
+    cell_progress_deinit(cell);
     pool_deinit(&cell->pool);
     if (cell->pool.actor)
         actor_end(cell->pool.actor, "its group, or its cell, is gone");
@@ -280,18 +280,13 @@ struct cell *cell_free(struct cell *cell)
     return NULL;
 }
 
-void cell_pause(struct cell *cell)
+void cell_set_paused(struct cell *cell, bool paused)
 {
-    cell->paused = true;
+    cell->paused = paused;
     if (cell->pool.actor)
-        delivery_pause(cell->pool.actor);
-}
-
-void cell_resume(struct cell *cell)
-{
-    cell->paused = false;
-    if (cell->pool.actor)
-        delivery_resume(cell->pool.actor);
+        paused ? delivery_pause(cell->pool.actor) : delivery_resume(cell->pool.actor);
+    if (paused)
+        return;
     cell_wake(cell);
     cell_watch_idle(cell);
 }

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/job-event.h"
 
-#include "supervisor/event/event.h"
-#include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group.h"
-#include "supervisor/job/job.h"
-#include "supervisor/pool/slot/slot.h"
 #include <stdio.h>
 
-static void tell(const struct job *job, const char *type, const char *worker, const char *what)
+void job_event_tell(const struct job *job, const char *type, const char *worker, const char *format,
+                    ...)
 {
     struct cell *cell = job->cell;
-    char id[PROTOCOL_ID_TEXT], message[CELL_NAME_MAX + PROTOCOL_ID_TEXT + 256];
+    char id[PROTOCOL_ID_TEXT], text[256], message[CELL_NAME_MAX + PROTOCOL_ID_TEXT + 272];
+    va_list arguments;
 
     protocol_id_format(&job->id, id);
-    (void)snprintf(message, sizeof(message), "%s job %s %s", cell->name, id, what);
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    (void)snprintf(message, sizeof(message), "%s job %s %s", cell->name, id, text);
     event_emit_job(cell->context->events,
                    &(struct event){
                        .id = cell->context->events->last_id, /* a cursor stays where it was */
@@ -28,36 +29,4 @@ static void tell(const struct job *job, const char *type, const char *worker, co
                        .attempt = job->attempt,
                        .message = message,
                    });
-}
-
-void job_event_tell_accepted(const struct job *job)
-{
-    tell(job, "job.accepted", NULL, "is accepted");
-}
-
-void job_event_tell_started(const struct job *job)
-{
-    char what[DEATH_WORKER_MAX + 64];
-
-    (void)snprintf(what, sizeof(what), "is begun by %s, attempt %u", job->slot->name, job->attempt);
-    tell(job, "job.started", job->slot->name, what);
-}
-
-void job_event_tell_retried(const struct job *job, const char *worker, const char *cause)
-{
-    char what[128];
-
-    (void)snprintf(what, sizeof(what), "will be tried again: attempt %u failed (%s)", job->attempt,
-                   cause);
-    tell(job, "job.retried", worker, what);
-}
-
-void job_event_tell_ended(const struct job *job)
-{
-    char what[96];
-
-    (void)snprintf(what, sizeof(what), "has ended: %s, %llu ms after it was accepted",
-                   job_state_to_string(job->state),
-                   (unsigned long long)(usec_sub(job->ended_at, job->created_at) / USEC_PER_MSEC));
-    tell(job, "job.ended", NULL, what);
 }

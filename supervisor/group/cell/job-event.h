@@ -3,7 +3,7 @@
 
 /*
  * Events of single jobs: accepted, started, retried, ended. There may be hundreds of thousands of
- * them in a second, so they are neither logged nor kept, and cost one comparison while nobody
+ * them per second, so they are neither logged nor kept, and cost one comparison while nobody
  * watches.
  */
 
@@ -11,40 +11,14 @@
 #include "supervisor/group/cell/cell.h"
 #include "supervisor/job/job.h"
 
-/* These send the event. Called by those below, while somebody watches. */
-void job_event_tell_accepted(const struct job *job);
-void job_event_tell_started(const struct job *job);
-void job_event_tell_retried(const struct job *job, const char *worker, const char *cause);
-void job_event_tell_ended(const struct job *job);
+/* Sends an event of a job that is still its cell's; the message is the job's id and the formatted
+ * text. `worker` may be NULL. */
+void job_event_tell(const struct job *job, const char *type, const char *worker, const char *format,
+                    ...) __attribute__((format(printf, 4, 5)));
 
-static inline bool job_event_wanted(const struct job *job)
-{
-    return event_jobs_watched(job->cell->context->events);
-}
-
-/* Each is called right after it happened; the job is still its cell's. */
-static inline void job_event_accepted(const struct job *job)
-{
-    if (job_event_wanted(job))
-        job_event_tell_accepted(job);
-}
-
-/* By the worker that has it. */
-static inline void job_event_started(const struct job *job)
-{
-    if (job_event_wanted(job))
-        job_event_tell_started(job);
-}
-
-/* An attempt at `worker` failed, and there will be another one. `cause`: as of an attempt. */
-static inline void job_event_retried(const struct job *job, const char *worker, const char *cause)
-{
-    if (job_event_wanted(job))
-        job_event_tell_retried(job, worker, cause);
-}
-
-static inline void job_event_ended(const struct job *job)
-{
-    if (job_event_wanted(job))
-        job_event_tell_ended(job);
-}
+/* The same if somebody watches; otherwise evaluates only `job`. */
+#define job_event(job, ...)                                                                        \
+    do {                                                                                           \
+        if (event_jobs_watched((job)->cell->context->events))                                      \
+            job_event_tell((job), __VA_ARGS__);                                                    \
+    } while (0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Why a job is refused, in the words of each way by which it may come: one table. */
+/* Why a job is refused: one table for the rings, the socket and messages. */
 
 /* All static. */
 struct refusal {
@@ -10,5 +10,5 @@ struct refusal {
     const char *text;    /* a sentence */
 };
 
-/* What group_submit() returned: NULL for -errno, which has no row. */
+/* Returns the row of a CELL_E_*; NULL for -errno. */
 const struct refusal *refusal_of(int result);

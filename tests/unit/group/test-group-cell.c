@@ -303,10 +303,10 @@ START_TEST(one_that_somebody_treats_differently_does_not_retire)
     ck_assert_int_eq(submit("a"), 0);
     cell = cell_of("a");
     ck_assert_int_eq(cell_cancel(first_job("a")), 0);
-    ck_assert_int_eq(group_pause_cell(cell), 0);
+    ck_assert_int_eq(group_set_cell_paused(cell, true), 0);
     idle_for(cell, USEC_PER_SEC);
     ck_assert(!cell->retiring && !timer_armed(&cell->idle_timer));
-    group_resume_cell(cell);
+    ck_assert_int_eq(group_set_cell_paused(cell, false), 0);
     ck_assert(timer_armed(&cell->idle_timer));
     ck_assert_int_eq(group_resize_cell(cell, 3), 0);
     idle_for(cell, USEC_PER_SEC);
@@ -331,12 +331,12 @@ END_TEST
 
 START_TEST(cells_to_come_are_as_their_group_was_made)
 {
-    group_pause(group);
+    group_set_paused(group, true);
     ck_assert_int_eq(group_resize(group, 3), 0);
     ck_assert_int_eq(submit("a"), 0);
     ck_assert(cell_of("a")->paused);
     ck_assert_uint_eq(cell_of("a")->pool.n_slots, 3);
-    group_resume(group);
+    group_set_paused(group, false);
     ck_assert(!cell_of("a")->paused);
     ck_assert_str_eq(
         events, "group.paused mail, group.resized mail, cell.created mail/a, group.resumed mail, ");

@@ -5,19 +5,20 @@
 
 #define PERIOD (100 * USEC_PER_SEC)
 
-static struct progress progress;
-static struct progress_view view;
+static struct cell_progress progress;
+static struct cell_progress_view view;
 static usec_t next;
 
 static void setup(void)
 {
-    progress = (struct progress){.moved_at = 1000, .mark = 7};
-    view = (struct progress_view){.period = PERIOD, .has_work = true, .may_move = true, .mark = 7};
+    progress = (struct cell_progress){.moved_at = 1000, .mark = 7};
+    view = (struct cell_progress_view){
+        .period = PERIOD, .has_work = true, .may_move = true, .mark = 7};
 }
 
 static bool look(usec_t now)
 {
-    return progress_look(&progress, &view, now, &next);
+    return cell_progress_look(&progress, &view, now, &next);
 }
 
 START_TEST(O5_work_in_which_nothing_moved_for_the_period_has_stalled)

@@ -555,12 +555,12 @@ START_TEST(a_paused_cell_accepts_and_hands_out_nothing)
 {
     struct job *job;
 
-    group_pause(group);
+    group_set_paused(group, true);
     group_start(group);
     job = accepted("hello");
     run_until(is_settled);
     ck_assert_int_eq(job->state, JOB_QUEUED);
-    group_resume(group);
+    group_set_paused(group, false);
     run_jobs();
     ck_assert_int_eq(job->state, JOB_SUCCEEDED);
 }
@@ -611,10 +611,10 @@ START_TEST(a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes)
 
     group_resize(group, 1);
     config->prefetch = 2;
-    group_pause(group);
+    group_set_paused(group, true);
     first = accepted("until cancelled");
     second = accepted("until cancelled");
-    group_resume(group);
+    group_set_paused(group, false);
     stop_when_started = true;
     group_start(group);
     ck_assert_int_eq(loop_run(parts.loop), 0);
