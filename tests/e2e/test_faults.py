@@ -203,7 +203,7 @@ class Reloads(Faults):
         reload = self.s.ctl("reload")
         self.assertEqual((reload.returncode, reload.stdout), (0, "added program\n"))
         self.assertRegex(reload.stderr, r"^/.*/program.group:\d+: ExecStart=.*\ntroupectl: 1 thing is missing: "
-                                        r"a group without what it needs waits, .*; all else is in force\n$")
+                                        r"the groups concerned stay as they were, .*; all else is in force\n$")
         self.assertEqual(self.s.ctl("reload", "--json").returncode, 0)
         self.assertEqual(self.s.ctl("status", "program").returncode, 1)
         self.assertEqual(self.s.ctl("verify", "--config", self.s.config).returncode, 7)

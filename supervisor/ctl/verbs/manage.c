@@ -145,7 +145,7 @@ static void show_reload(const struct invocation *invocation, const json_t *reply
                  "all other files are in force",
                  n_left_out, plural(n_left_out));
     if (n_missing > 0)
-        complain("%zu thing%s missing: groups that need it stay as they were, and are tried again "
+        complain("%zu thing%s missing: the groups concerned stay as they were, and are tried again "
                  "automatically; all else is in force",
                  n_missing, n_missing == 1 ? " is" : "s are");
     if (!invocation->options.quiet) {
