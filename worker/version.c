@@ -2,6 +2,7 @@
 
 /* The library's version and names. */
 
+#include "shared/base/cleanup.h"
 #include "worker/public.h"
 #include "worker/troupe.h"
 
@@ -12,15 +13,12 @@ _public_ const char *troupe_version(void)
 
 _public_ const char *troupe_end_name(enum troupe_end end)
 {
-    switch (end) {
-    case TROUPE_SUCCEEDED:
-        return "succeeded";
-    case TROUPE_REJECTED:
-        return "rejected";
-    case TROUPE_CANCELLED:
-        return "cancelled";
-    case TROUPE_DEAD:
-        return "dead";
-    }
-    return "unknown";
+    static const char *const names[] = {
+        [TROUPE_SUCCEEDED] = "succeeded",
+        [TROUPE_REJECTED] = "rejected",
+        [TROUPE_CANCELLED] = "cancelled",
+        [TROUPE_DEAD] = "dead",
+    };
+
+    return (unsigned)end < ELEMENTS(names) ? names[end] : "unknown";
 }

@@ -29,6 +29,7 @@ struct fake {
     pid_t pid;
     uint64_t handle;
     uint64_t blobs_sent;
+    bool no_key; /* of the jobs to come */
     /* The last RESULT, its payload copied. */
     enum protocol_outcome outcome;
     int code;
@@ -154,7 +155,7 @@ static inline void fake_send(struct fake *fake, const void *data, size_t size, u
         .timeout = USEC_INFINITY,
         .id = {.name = "job-1"},
         .key = "key",
-        .key_size = 3,
+        .key_size = fake->no_key ? 0 : 3,
         .payload = {.form = PAYLOAD_INLINE, .data = data, .size = size},
     };
     char *body = malloc(FAKE_INLINE_MAX + PROTOCOL_BODY_MAX);

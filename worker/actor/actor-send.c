@@ -10,9 +10,6 @@
 #include "worker/public.h"
 #include <string.h>
 
-#define DEFAULTS_DATA                                                                              \
-    (TOPIC_TYPE_MAX + 8) /* offset of a default's data behind its type; 8-aligned */
-
 /* ---- about messages received ---- */
 
 int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
@@ -154,25 +151,19 @@ _public_ int troupe_message_reply(struct troupe_message *message, const char *ty
 
 /* ---- asks ---- */
 
-/* Copies the reply that stands in after a time-out: type and data in one piece of memory. */
 static int keep_default(struct troupe_future *future, const struct troupe_message_options *options)
 {
-    struct topic topic;
+    struct protocol_content content = {.payload = {.form = PAYLOAD_INLINE,
+                                                   .data = options->default_data,
+                                                   .size = options->default_size}};
+    int r;
 
     if (!options->default_type && !options->default_data)
         return 0;
-    if (send_topic(&topic, options->default_type, NULL, 0) < 0)
-        return -EINVAL;
-    if (options->default_size > SIZE_MAX - DEFAULTS_DATA - 1)
+    if (options->default_size > PAYLOAD_BLOB_MAX)
         return -EMSGSIZE;
-    future->default_type = calloc(1, DEFAULTS_DATA + options->default_size + 1);
-    if (!future->default_type)
-        return -ENOMEM;
-    memcpy(future->default_type, topic.type, topic.type_size);
-    if (options->default_size > 0)
-        memcpy(future->default_type + DEFAULTS_DATA, options->default_data, options->default_size);
-    future->default_size = options->default_size;
-    return 0;
+    r = send_topic(&content.topic, options->default_type, NULL, 0);
+    return r < 0 ? r : future_set_default(future, &content);
 }
 
 static int fill_ask(struct protocol_ask *ask, const struct troupe_message_options *options)

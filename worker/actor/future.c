@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const _Alignas(8) char nothing[8];
+#define NOTHING ((struct content){.type = nothing, .payload = nothing})
 
 void futures_init(struct futures *futures)
 {
@@ -37,7 +38,7 @@ int future_new(struct troupe_future **ret, struct troupe_actor *actor, struct fu
     if (!future)
         return -ENOMEM;
     *future = (struct troupe_future){.actor = actor, .kind = kind, .reason = ""};
-    future->content = (struct content){.type = nothing, .payload = nothing};
+    future->content = NOTHING;
     r = handle_table_add(&futures->table, future, &number);
     if (r < 0) {
         free(future);
@@ -70,7 +71,6 @@ void future_delete(struct futures *futures, struct troupe_future *future)
     list_unlink(&future->then_link);
     content_deinit(&future->content);
     free(future->bytes);
-    free(future->default_type);
     free(future);
 }
 
@@ -83,42 +83,55 @@ static void end(struct futures *futures, struct troupe_future *future, int error
     future->error = error;
 }
 
+static void drop_content(struct troupe_future *future)
+{
+    free(future->bytes);
+    future->bytes = NULL;
+    future->content = NOTHING;
+}
+
+static int keep_content(struct troupe_future *future, const struct protocol_content *content,
+                        int control)
+{
+    drop_content(future);
+    future->bytes = malloc(content_room(content));
+    if (!future->bytes)
+        return -ENOMEM;
+    return content_place(&future->content, content, future->bytes, control);
+}
+
+int future_set_default(struct troupe_future *future, const struct protocol_content *content)
+{
+    future->has_default = true;
+    return keep_content(future, content, -1);
+}
+
 void future_reply(struct futures *futures, struct troupe_future *future, troupe_ref from,
                   const struct protocol_content *content, int control)
 {
-    int r = -ENOMEM;
+    int r = keep_content(future, content, control);
 
-    future->bytes = malloc(content_room(content));
-    if (future->bytes)
-        r = content_place(&future->content, content, future->bytes, control);
     if (r < 0) {
-        future->content = (struct content){.type = nothing, .payload = nothing};
-        future->reason = "the reply could not be taken in";
+        drop_content(future);
+        future->reason = "the reply could not be received";
     }
     future->from = from;
     end(futures, future, r);
 }
 
-static void use_default(struct troupe_future *future)
-{
-    future->content.type = future->default_type;
-    future->content.payload = future->default_type + TOPIC_TYPE_MAX + 8;
-    future->content.size = future->default_size;
-    future->is_default = true;
-}
-
 void future_fail(struct futures *futures, struct troupe_future *future, int error,
                  const void *reason, uint32_t reason_size)
 {
-    if (error == -ETIMEDOUT && future->default_type) {
-        use_default(future);
-        error = 0;
-    } else if (reason_size > 0) {
-        char *text = strndup(reason, reason_size);
-
-        future->bytes = text;
-        future->reason = text ? text : "";
+    if (error == -ETIMEDOUT && future->has_default) {
+        future->is_default = true;
+        end(futures, future, 0);
+        return;
     }
+    drop_content(future);
+    if (reason_size > 0)
+        future->bytes = strndup(reason, reason_size);
+    if (future->bytes)
+        future->reason = future->bytes;
     end(futures, future, error);
 }
 

@@ -36,14 +36,12 @@ struct troupe_future {
     int error;
     bool looked_at; /* the program knows the error */
     bool abandoned; /* the program has freed it */
-    bool is_default;
+    bool has_default, is_default;
     uint64_t value; /* ANSWER, FOUND */
     troupe_ref from;
-    struct content content;
-    void *bytes; /* holds content or reason; NULL = none */
+    struct content content; /* of the reply; before, of the default */
+    void *bytes;            /* holds content or reason; NULL = none */
     const char *reason;
-    char *default_type; /* followed by the data; NULL = none */
-    size_t default_size;
     troupe_future_fn then;
     void *then_userdata;
 };
@@ -61,6 +59,9 @@ void futures_deinit(struct futures *futures);
 /* Makes a future that waits. Returns 0 or -ENOMEM. */
 int future_new(struct troupe_future **ret, struct troupe_actor *actor, struct futures *futures,
                enum future_kind kind);
+
+/* Sets what stands in for the reply after a time-out. Returns 0 or -ENOMEM. */
+int future_set_default(struct troupe_future *future, const struct protocol_content *content);
 
 /* Returns the future that waits under that number, or NULL. */
 struct troupe_future *future_find(const struct futures *futures, uint64_t cookie);

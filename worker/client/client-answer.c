@@ -18,9 +18,6 @@ static int keep(struct troupe_client *client, struct troupe_result *result, cons
     struct result_slot *slot;
     int r;
 
-    result->internal = NULL;
-    result->reason = result->data = "";
-    result->size = 0;
     if (reason_size == 0 && data_size == 0 && payload->form == PAYLOAD_INLINE)
         return 0;
     r = results_take(&client->results, data_size + reason_size + 2, &slot);
@@ -53,91 +50,70 @@ static int map_blob(struct troupe_client *client, struct troupe_result *result,
     return 0;
 }
 
-static int read_done(struct troupe_client *client, const struct ring_record *record,
-                     struct answer *ret)
+static int read_done(struct troupe_client *client, const struct protocol_done *done,
+                     struct troupe_result *ret)
 {
-    struct troupe_result *result = &ret->result;
-    struct protocol_done done;
     int r;
 
-    r = protocol_get_done(record->body, record->size, &done);
+    ret->timed_out = done->end == PROTOCOL_END_TIMED_OUT;
+    ret->end = ret->timed_out ? TROUPE_CANCELLED : (enum troupe_end)done->end;
+    ret->code = done->code;
+    ret->attempts = done->attempts;
+    protocol_id_format(&done->id, ret->id);
+    r = keep(client, ret, done->reason, done->reason_size, &done->payload);
+    if (r < 0 || done->payload.form != PAYLOAD_BLOB)
+        return r;
+    r = map_blob(client, ret, &done->payload);
     if (r < 0)
-        return -EPROTO;
-    ret->number = done.cookie;
-    result->error = 0;
-    result->timed_out = done.end == PROTOCOL_END_TIMED_OUT;
-    result->end = result->timed_out ? TROUPE_CANCELLED : (enum troupe_end)done.end;
-    result->code = done.code;
-    result->attempts = done.attempts;
-    protocol_id_format(&done.id, result->id);
-    r = keep(client, result, done.reason, done.reason_size, &done.payload);
-    if (r == 0 && done.payload.form == PAYLOAD_BLOB) {
-        r = map_blob(client, result, &done.payload);
-        if (r < 0)
-            troupe_result_release(result);
-        /* Out of descriptors or memory: the job has ended, but its result is lost. */
-        if (r < 0 && r != -EPROTO) {
-            result->error = r;
-            result->reason = "the result could not be mapped";
-            r = 0;
-        }
-    }
-    return r;
-}
-
-static int read_refused(struct troupe_client *client, const struct ring_record *record,
-                        struct answer *ret)
-{
-    struct payload_wire nothing = {.form = PAYLOAD_INLINE};
-    struct protocol_refused refused;
-    int r;
-
-    r = protocol_get_refused(record->body, record->size, &refused);
-    if (r < 0)
-        return -EPROTO;
-    ret->number = refused.cookie;
-    ret->result = (struct troupe_result){
-        .error = refused.error > 0 && refused.error < 4096 ? -(int)refused.error : -EPROTO};
-    return keep(client, &ret->result, refused.reason, refused.reason_size, &nothing);
-}
-
-static int read_accepted(const struct ring_record *record, struct answer *ret)
-{
-    struct protocol_accepted accepted;
-
-    if (protocol_get_accepted(record->body, record->size, &accepted) < 0)
-        return -EPROTO;
-    ret->number = accepted.cookie;
-    ret->result = (struct troupe_result){.reason = "", .data = ""};
-    protocol_id_format(&accepted.id, ret->result.id);
+        troupe_result_release(ret);
+    if (r == 0 || r == -EPROTO)
+        return r;
+    /* Out of descriptors or memory: the job has ended, but its result is lost. */
+    ret->error = r;
+    ret->reason = "the result could not be mapped";
     return 0;
 }
 
-static int read_found(const struct ring_record *record, struct answer *ret)
+static int read_refused(struct troupe_client *client, const struct protocol_refused *refused,
+                        struct troupe_result *ret)
 {
-    struct protocol_found found;
+    const struct payload_wire nothing = {.form = PAYLOAD_INLINE};
 
-    if (protocol_get_found(record->body, record->size, &found) < 0)
-        return -EPROTO;
-    ret->number = found.cookie;
-    ret->group = found.group;
-    ret->result = (struct troupe_result){.reason = "", .data = ""};
-    return 0;
+    ret->error = refused->error > 0 && refused->error < 4096 ? -(int)refused->error : -EPROTO;
+    return keep(client, ret, refused->reason, refused->reason_size, &nothing);
 }
 
+/* Returns 0, -ENOMEM, or another -errno if the record is corrupt. */
 static int read_record(struct troupe_client *client, const struct ring_record *record,
                        struct answer *ret)
 {
-    ret->kind = (enum protocol_kind)record->kind;
+    union {
+        struct protocol_done done;
+        struct protocol_refused refused;
+        struct protocol_accepted accepted;
+        struct protocol_found found;
+    } wire;
+    int r;
+
     switch (record->kind) {
     case PROTOCOL_DONE:
-        return read_done(client, record, ret);
+        r = protocol_get_done(record->body, record->size, &wire.done);
+        ret->number = wire.done.cookie;
+        return r < 0 ? r : read_done(client, &wire.done, &ret->result);
     case PROTOCOL_REFUSED:
-        return read_refused(client, record, ret);
+        r = protocol_get_refused(record->body, record->size, &wire.refused);
+        ret->number = wire.refused.cookie;
+        return r < 0 ? r : read_refused(client, &wire.refused, &ret->result);
     case PROTOCOL_ACCEPTED:
-        return read_accepted(record, ret);
+        r = protocol_get_accepted(record->body, record->size, &wire.accepted);
+        ret->number = wire.accepted.cookie;
+        protocol_id_format(&wire.accepted.id, ret->result.id);
+        return r;
     case PROTOCOL_FOUND:
-        return read_found(record, ret);
+        r = protocol_get_found(record->body, record->size, &wire.found);
+        ret->number = wire.found.cookie;
+        ret->group = wire.found.group;
+        return r;
     default:
         return -EPROTO;
     }
@@ -148,7 +124,8 @@ static int take_answer(struct troupe_client *client, const struct ring_record *r
 {
     int r;
 
-    ret->result.internal = NULL;
+    ret->kind = (enum protocol_kind)record->kind;
+    ret->result = (struct troupe_result){.reason = "", .data = ""};
     r = read_record(client, record, ret);
     return r < 0 ? r : pending_give(&client->pending, ret->number, &ret->result.cookie);
 }

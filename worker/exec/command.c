@@ -311,7 +311,7 @@ int command_run(const struct command_options *options, struct command_end *ret)
         return r;
     /* Taken before the start: a short command may have ended when spawn_command() returns. */
     run.started_at = clock_now();
-    r = spawn_command(&run.spawned, options->path, options->argv, options->environment, &run.mask,
+    r = spawn_command(&run.spawned, options->path, options->argv, &run.mask,
                       options->input_size > 0);
     if (r == 0) {
         r = live(&run);

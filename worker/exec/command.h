@@ -26,7 +26,6 @@ enum command_stop {
 struct command_options {
     const char *path;
     char *const *argv;
-    char *const *environment;
     const void *input; /* standard input; NULL = /dev/null */
     size_t input_size;
     size_t max_output;

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define N_VARIABLES 3
-
 struct watcher {
     struct troupe_job *job;
     size_t output_size;
@@ -35,42 +33,28 @@ static bool tick(void *userdata, int pid, size_t output_size)
     return troupe_job_is_cancelled(watcher->job);
 }
 
-/* Copies this process's environment, with the job's variables. The caller frees the strings in
- * `added`. */
-static int make_environment(const struct template_values *values, char *added[N_VARIABLES],
-                            char ***ret)
+/* Sets the job's variables, which the command inherits. */
+static int set_variables(const struct template_values *values)
 {
-    size_t count = 0, n = 0;
-    char **environment;
+    static char id[sizeof("TROUPE_JOB_ID=") + TROUPE_ID_MAX], attempt[32], key[512];
 
-    if (asprintf(&added[n++], "TROUPE_JOB_ID=%s", values->id) < 0 ||
-        asprintf(&added[n++], "TROUPE_JOB_ATTEMPT=%u", values->attempt) < 0)
+    snprintf(id, sizeof(id), "TROUPE_JOB_ID=%s", values->id);
+    snprintf(attempt, sizeof(attempt), "TROUPE_JOB_ATTEMPT=%u", values->attempt);
+    if (putenv(id) != 0 || putenv(attempt) != 0)
         return -ENOMEM;
     /* A variable cannot hold a NUL byte. */
-    if (values->key_size > 0 && !memchr(values->key, '\0', values->key_size) &&
-        asprintf(&added[n++], "TROUPE_JOB_KEY=%.*s", (int)values->key_size,
-                 (const char *)values->key) < 0)
-        return -ENOMEM;
-    while (environ && environ[count])
-        count++;
-    environment = calloc(count + n + 1, sizeof(*environment));
-    if (!environment)
-        return -ENOMEM;
-    memcpy(environment, added, n * sizeof(*environment));
-    if (count > 0)
-        memcpy(environment + n, environ, count * sizeof(*environment));
-    *ret = environment;
-    return 0;
+    if (values->key_size == 0 || memchr(values->key, '\0', values->key_size))
+        return unsetenv("TROUPE_JOB_KEY");
+    snprintf(key, sizeof(key), "TROUPE_JOB_KEY=%.*s", (int)values->key_size,
+             (const char *)values->key);
+    return putenv(key) != 0 ? -ENOMEM : 0;
 }
 
 static int run_command(struct troupe_job *job, const struct run_context *context,
                        const struct template_values *values, char **argv)
 {
-    _cleanup_free_ char *id = NULL, *attempt = NULL, *key = NULL;
     _cleanup_(command_end_deinit)
     struct command_end end = COMMAND_END_NULL;
-    _cleanup_free_ char **environment = NULL;
-    char *added[N_VARIABLES] = {NULL};
     struct watcher watcher = {.job = job};
     struct command_options options = {
         .path = context->path,
@@ -82,13 +66,9 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     };
     int r;
 
-    r = make_environment(values, added, &environment);
-    id = added[0];
-    attempt = added[1];
-    key = added[2];
+    r = set_variables(values);
     if (r < 0)
         return r;
-    options.environment = environment;
     if (context->options.literal || !template_takes_payload(context->options.argv)) {
         options.input = values->payload;
         options.input_size = values->payload_size;

@@ -9,7 +9,7 @@
 
 struct child {
     const char *path;
-    char *const *argv, *const *environment;
+    char *const *argv;
     const sigset_t *mask;
     int input, output, error; /* the child's ends */
     int report;               /* carries -errno of a failed exec; a successful one closes it */
@@ -46,7 +46,7 @@ static _Noreturn void become(const struct child *child)
     int r = prepare(child);
 
     if (r == 0) {
-        execve(child->path, child->argv, child->environment);
+        execve(child->path, child->argv, environ);
         r = -errno;
     }
     if (write(child->report, &r, sizeof(r)) < 0)
@@ -121,13 +121,12 @@ static int start(struct spawned *spawned, struct child *child, int report)
     return r;
 }
 
-int spawn_command(struct spawned *ret, const char *path, char *const *argv,
-                  char *const *environment, const sigset_t *mask, bool feed)
+int spawn_command(struct spawned *ret, const char *path, char *const *argv, const sigset_t *mask,
+                  bool feed)
 {
     _cleanup_(close_child_ends)
     struct child child = {.path = path,
                           .argv = argv,
-                          .environment = environment,
                           .mask = mask,
                           .input = -1,
                           .output = -1,

@@ -18,10 +18,10 @@ struct spawned {
 #define SPAWNED_NULL {.pid = -1, .pidfd = -1, .input = -1, .output = -1, .error = -1}
 /* clang-format on */
 
-/* `mask`: the command's signal mask. `feed`: its standard input is a pipe. Returns 0 or -errno,
- * of execve(2) as well. */
-int spawn_command(struct spawned *ret, const char *path, char *const *argv,
-                  char *const *environment, const sigset_t *mask, bool feed);
+/* The command inherits the environment. `mask`: its signal mask. `feed`: its standard input is a
+ * pipe. Returns 0 or -errno, of execve(2) as well. */
+int spawn_command(struct spawned *ret, const char *path, char *const *argv, const sigset_t *mask,
+                  bool feed);
 
 /* Closes the descriptors. The caller reaps the process. */
 void spawned_deinit(struct spawned *spawned);

@@ -19,7 +19,10 @@ static int wait_room(struct carrier *carrier, uint32_t size)
     return r == -EINTR || r == -ETIMEDOUT ? 0 : r;
 }
 
-/* The loop handles jobs and STOP when the handler that waits has returned. */
+/*
+ * The loop handles jobs and STOP when the handler that waits has returned. A worker without an
+ * actor leaves all records to it.
+ */
 static int pump(struct carrier *carrier, usec_t timeout)
 {
     struct troupe_worker *worker = worker_of(carrier);
@@ -27,6 +30,8 @@ static int pump(struct carrier *carrier, usec_t timeout)
     struct ring_record record;
     int r;
 
+    if (!worker->actor.used)
+        return 0;
     r = worker_receive(worker, timeout, &record);
     if (r != 0)
         return r == RING_E_EMPTY ? 0 : r;

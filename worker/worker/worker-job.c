@@ -192,6 +192,10 @@ static int map_payload(struct troupe_job *job)
     _cleanup_close_ int fd = TAKE_FD(job->payload_fd);
     int r = 0;
 
+    if (wire->form == PAYLOAD_INLINE) {
+        job->payload = wire->data; /* aligned by the record's layout */
+        return 0;
+    }
     if (fd < 0)
         r = payload_receive_fd(job->worker->carrier.control, wire->serial, payload_drop_fd, &fd);
     if (r == 0)
@@ -203,33 +207,10 @@ static int map_payload(struct troupe_job *job)
     return r;
 }
 
-/* Inline data stays in the record; only what is not aligned is copied. */
-static int place_payload(struct troupe_job *job)
-{
-    static _Alignas(8) const char nothing[8];
-    const struct payload_wire *wire = &job->wire.payload;
-
-    if (wire->form == PAYLOAD_BLOB)
-        return map_payload(job);
-    job->payload = wire->data;
-    if (wire->size == 0)
-        job->payload = nothing;
-    else if ((uintptr_t)wire->data % 8 != 0) {
-        job->copy = malloc((size_t)wire->size + 1);
-        if (!job->copy)
-            return -ENOMEM;
-        memcpy(job->copy, wire->data, (size_t)wire->size);
-        ((char *)job->copy)[wire->size] = '\0';
-        job->payload = job->copy;
-    }
-    return 0;
-}
-
 static void job_deinit(struct troupe_job *job)
 {
     if (job->mapped_size > 0)
         (void)munmap((void *)(uintptr_t)job->payload, job->mapped_size);
-    free(job->copy);
     close_fd(job->payload_fd);
     blob_deinit(&job->worker->carrier.made);
 }
@@ -270,7 +251,7 @@ int job_handle(struct troupe_worker *worker, const struct ring_record *record, i
     r = send_started(&job);
     if (r < 0)
         return r;
-    r = place_payload(&job);
+    r = map_payload(&job);
     /* A broken record ends the worker; a lack of memory or descriptors ends this attempt. */
     if (r == -EPROTO)
         return r;

@@ -37,7 +37,6 @@ struct troupe_job {
     struct protocol_job wire; /* borrows from the record */
     char id[PROTOCOL_ID_TEXT];
     const void *payload;
-    void *copy;         /* of an unaligned payload */
     size_t mapped_size; /* of a payload that is a blob */
     int payload_fd;     /* of a blob that was received before; -1 = none */
     bool ended;

@@ -181,7 +181,6 @@ static void run_with(struct command_options options, const char *script)
     signal(SIGPIPE, SIG_IGN);
     options.path = "/bin/sh";
     options.argv = ARGV("sh", "-c", (char *)(uintptr_t)script);
-    options.environment = environ;
     if (options.max_output == 0)
         options.max_output = 1 << 20;
     if (options.kill_after == 0)
@@ -378,8 +377,7 @@ END_TEST
 
 START_TEST(test_program_that_cannot_be_executed_is_an_error)
 {
-    struct command_options options = {
-        .path = "/nonexistent", .argv = ARGV("x"), .environment = environ};
+    struct command_options options = {.path = "/nonexistent", .argv = ARGV("x")};
 
     ck_assert_int_eq(command_run(&options, &end), -ENOENT);
     options.path = "/etc/passwd";
@@ -401,8 +399,7 @@ static unsigned count_descriptors(void)
 
 START_TEST(test_no_descriptor_and_no_child_is_left)
 {
-    struct command_options missing = {
-        .path = "/nonexistent", .argv = ARGV("x"), .environment = environ};
+    struct command_options missing = {.path = "/nonexistent", .argv = ARGV("x")};
     unsigned before = count_descriptors();
 
     for (int i = 0; i < 20; i++) {
@@ -467,6 +464,26 @@ START_TEST(test_payload_as_argument_is_not_input)
                "{attempt}"));
     fake_do_text(&fake, "$(id)");
     ck_assert_str_eq(fake.data, "$(id) job-1 1 job-1 key\n");
+    fake_stop(&fake);
+}
+END_TEST
+
+static void expect_variables(bool key, uint32_t attempt, const char *text)
+{
+    fake.no_key = !key;
+    fake_send(&fake, "", 0, attempt);
+    fake_started(&fake);
+    fake_result(&fake);
+    ck_assert_str_eq(fake.data, text);
+}
+
+START_TEST(test_variables_are_those_of_the_job)
+{
+    start(ARGV("sh", "-c", "echo $TROUPE_JOB_ID $TROUPE_JOB_ATTEMPT ${TROUPE_JOB_KEY-none}"));
+    expect_variables(true, 1, "job-1 1 key\n");
+    expect_variables(false, 2, "job-1 2 none\n");
+    expect_variables(false, 10, "job-1 10 none\n");
+    expect_variables(true, 3, "job-1 3 key\n");
     fake_stop(&fake);
 }
 END_TEST
@@ -616,6 +633,7 @@ static Suite *suite(void)
     tcase_add_test(command, test_no_descriptor_and_no_child_is_left);
     tcase_add_test(worker, test_payload_is_input_and_output_is_result);
     tcase_add_test(worker, test_payload_as_argument_is_not_input);
+    tcase_add_test(worker, test_variables_are_those_of_the_job);
     tcase_add_test(worker, test_large_result_of_a_command_is_a_blob);
     tcase_add_test(worker, test_exit_statuses_are_failures_or_answers);
     tcase_add_test(worker, test_a_death_by_a_signal_is_reported_before_the_result);
