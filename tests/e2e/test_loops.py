@@ -38,6 +38,7 @@ class Loops(TestCase):
                 s.until(lambda s=s: s.do("loop", "").get("result", {}).get("data") == "noted\n")
                 jobs = [s.create("loop", "") for _ in range(200)]
                 self.assertEqual({s.wait_job(id)["state"] for id in jobs}, {"succeeded"})
+                self.assert_idle(s, s.worker("loop/0")["pid"])
                 s.stop()  # the request to stop reaches it as well: nothing is killed
                 self.assertNotIn("SIGKILL", s.log())
 
@@ -54,6 +55,7 @@ class Loops(TestCase):
                         if line.startswith("wait"):
                             bell.ring()
                         self.assertIn(client.stdout.readline(), ("succeeded: one\n", "succeeded: \n", "rejected: no\n"))
+                    self.assert_idle(s, client.pid)
                     client.stdin.close()
                     self.assertEqual((client.stdout.read(), client.wait()), ("", 0))
                 s.stop()

@@ -493,6 +493,18 @@ class TestCase(unittest.TestCase):
     def started(self, groups=None, **options):
         return self.supervisor(groups, **options).start()
 
+    def assert_idle(self, supervisor, *pids):
+        """That the processes use no processor while nothing happens. A busy one gets its share on a loaded machine, too."""
+        def ticks():
+            total = 0
+            for pid in pids:
+                with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                    total += sum(int(n) for n in file.read().rpartition(")")[2].split()[11:13])
+            return total
+        before = ticks()
+        ended(supervisor.pidfd, 1)  # nothing is expected to happen for so long
+        self.assertLess(ticks() - before, 10)
+
     def refused(self, name, function, *arguments, **options):
         """Expects this Varlink error; returns its parameters."""
         with self.assertRaises(VarlinkError) as caught:
