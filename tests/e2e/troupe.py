@@ -503,7 +503,7 @@ class TestCase(unittest.TestCase):
             return total
         before = ticks()
         ended(supervisor.pidfd, 1)  # nothing is expected to happen for so long
-        self.assertLess(ticks() - before, 10)
+        self.assertLess(ticks() - before, 5)
 
     def refused(self, name, function, *arguments, **options):
         """Expects this Varlink error; returns its parameters."""
