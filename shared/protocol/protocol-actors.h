@@ -68,101 +68,92 @@ struct protocol_content {
 /* A record's body beside an inline payload, at most. */
 #define PROTOCOL_MESSAGE_FIXED (48u + PROTOCOL_CONTENT_FIXED)
 
-struct protocol_tell {
-    uint64_t to;
-    struct protocol_content content;
-};
+#define PROTOCOL_FIELDS_tell(F)                                                                    \
+    F(u64, to)                                                                                     \
+    F(content, content)
+PROTOCOL_RECORD(tell)
 
-/* How long an ask waits for its reply when nothing else is said. */
+/* How long an ask waits for its reply by default. */
 #define PROTOCOL_ASK_TIMEOUT (30 * USEC_PER_SEC)
 
 /* Ends in exactly one REPLIED or ASK_FAILED, unless the asker dies before. */
-struct protocol_ask {
-    uint64_t to;
-    uint64_t cookie;
-    usec_t timeout;     /* USEC_INFINITY = none */
-    const char *wanted; /* type of the reply, or an ancestor of it; "" = any */
-    uint32_t wanted_size;
-    struct protocol_content content;
-};
+#define PROTOCOL_FIELDS_ask(F)                                                                     \
+    F(u64, to)                                                                                     \
+    F(u64, cookie)                                                                                 \
+    F(usec, timeout)                 /* USEC_INFINITY = none */                                    \
+    F(bytes, wanted, TOPIC_TYPE_MAX) /* type of the reply, or an ancestor of it; "" = any */       \
+    F(content, content)
+PROTOCOL_RECORD(ask)
 
-struct protocol_reply {
-    uint64_t ask; /* the handle that came with the MESSAGE */
-    struct protocol_content content;
-};
+#define PROTOCOL_FIELDS_reply(F)                                                                   \
+    F(u64, ask) /* the handle that came with the MESSAGE */                                        \
+    F(content, content)
+PROTOCOL_RECORD(reply)
 
-/*
- * Reports name a message by the id of its MESSAGE, while it is in hand or stashed. Reports come in
+/* Reports name a message by the id of its MESSAGE, while it is in hand or stashed. Reports come in
  * the order of the ring; a message that is to be named later is STASHED first. Id 0 in ERRED: a
- * failure that the program did not look at, for the log.
- */
-struct protocol_forward {
-    uint64_t message;
-    uint64_t to;
-    bool new_key;    /* `key` takes the place of the message's */
-    const char *key; /* at most TOPIC_KEY_MAX; NULL = none */
-    uint32_t key_size;
-};
+ * failure that the program did not look at, for the log. */
+#define PROTOCOL_FIELDS_forward(F)                                                                 \
+    F(u64, message)                                                                                \
+    F(u64, to)                                                                                     \
+    F(enumeration, new_key, bool, true) /* `key` replaces the message's key */                     \
+    F(optional, key, TOPIC_KEY_MAX)     /* NULL = none */
+PROTOCOL_RECORD(forward)
 
 /* LEAVE: the worker ends by itself, without a failure. */
-struct protocol_leave {
-    const char *reason; /* at most PROTOCOL_REASON_MAX */
-    uint32_t reason_size;
-};
+#define PROTOCOL_FIELDS_leave(F) F(bytes, reason, PROTOCOL_REASON_MAX)
+PROTOCOL_RECORD(leave)
 
 /* UNHANDLED (code 0) and ERRED: this actor is done with the message. */
-struct protocol_verdict {
-    uint64_t message;
-    int32_t code;
-    const char *text; /* at most PROTOCOL_REASON_MAX */
-    uint32_t text_size;
-};
+#define PROTOCOL_FIELDS_verdict(F)                                                                 \
+    F(u64, message)                                                                                \
+    F(i32, code)                                                                                   \
+    F(bytes, text, PROTOCOL_REASON_MAX)
+PROTOCOL_RECORD(verdict)
 
 enum protocol_stash_flags {
     /* Its handler runs or waits for something: the message counts as in hand. */
     PROTOCOL_STASH_IN_HAND = 1u << 0,
 };
 
-/*
- * STASHED: the supervisor keeps the message until UNSTASHED, a verdict or FORWARD. A second STASHED
- * replaces the flags. It is published before the head passes the message. UNSTASHED: flags 0.
- */
-struct protocol_stash {
-    uint64_t message;
-    uint32_t flags;
-};
+/* STASHED: the supervisor keeps the message until UNSTASHED, a verdict or FORWARD. A second STASHED
+ * replaces the flags. It is published before the head passes the message. UNSTASHED: flags 0. */
+#define PROTOCOL_FIELDS_stash(F)                                                                   \
+    F(u64, message)                                                                                \
+    F(flags, flags, PROTOCOL_STASH_IN_HAND)
+PROTOCOL_RECORD(stash)
 
 enum protocol_message_flags {
     PROTOCOL_MESSAGE_REDELIVERED = 1u << 0, /* a worker before had it in hand when it died */
-    PROTOCOL_MESSAGE_TIMER = 1u << 1,       /* a timer's: `timer` is its id */
-    PROTOCOL_MESSAGE_EXCHANGE = 1u << 2,    /* came through an exchange */
-    PROTOCOL_MESSAGE_POOL = 1u << 3,        /* was told to the pool, not to this slot */
+    PROTOCOL_MESSAGE_TIMER = 1u << 1,       /* from a timer: `timer` is its id */
+    PROTOCOL_MESSAGE_EXCHANGE = 1u << 2,    /* through an exchange */
+    PROTOCOL_MESSAGE_POOL = 1u << 3,        /* to the pool, not to this slot */
 };
 
-struct protocol_message {
-    uint64_t id;
-    uint64_t sender;  /* 0 = nobody who could be answered */
-    uint64_t ask;     /* handle for REPLY; 0 = nobody asked */
-    uint64_t timer;   /* id; 0 = none */
-    usec_t sent_at;   /* realtime */
-    uint32_t flags;   /* bits may be added: ignore unknown ones */
-    uint32_t attempt; /* how often it was in hand when a worker died */
-    struct protocol_content content;
-};
+/* What comes before the content. */
+#define PROTOCOL_HEAD_message(F)                                                                   \
+    F(u64, id)                                                                                     \
+    F(u64, sender)   /* 0 = nobody who could be answered */                                        \
+    F(u64, ask)      /* handle for REPLY; 0 = nobody asked */                                      \
+    F(u64, timer)    /* id; 0 = none */                                                            \
+    F(usec, sent_at) /* realtime */                                                                \
+    F(u32, flags)    /* bits may be added: ignore unknown ones */                                  \
+    F(u32, attempt)  /* how often it was in hand when a worker died */
+#define PROTOCOL_FIELDS_message(F) PROTOCOL_HEAD_message(F) F(content, content)
+PROTOCOL_RECORD(message)
 
 /* ASK_FAILED is a struct protocol_refused: cookie, errno, reason. */
-struct protocol_replied {
-    uint64_t cookie;
-    uint64_t from;
-    struct protocol_content content;
-};
+#define PROTOCOL_FIELDS_replied(F)                                                                 \
+    F(u64, cookie)                                                                                 \
+    F(u64, from)                                                                                   \
+    F(content, content)
+PROTOCOL_RECORD(replied)
 
 /* Once for every MONITOR. */
-struct protocol_terminated {
-    uint64_t reference;
-    const char *cause; /* text, at most PROTOCOL_REASON_MAX */
-    uint32_t cause_size;
-};
+#define PROTOCOL_FIELDS_terminated(F)                                                              \
+    F(u64, reference)                                                                              \
+    F(bytes, cause, PROTOCOL_REASON_MAX) /* text */
+PROTOCOL_RECORD(terminated)
 
 /*
  * Reads the content at the beginning of `bytes`, which may go on behind it, and returns its size.
@@ -179,17 +170,3 @@ void protocol_put_message_head(void *body, const struct protocol_message *record
 #define PROTOCOL_REPLY_CONTENT   8u
 #define PROTOCOL_MESSAGE_CONTENT 48u
 #define PROTOCOL_REPLIED_CONTENT 16u
-
-#define PROTOCOL_ACTOR_RECORDS(R)                                                                  \
-    R(tell)                                                                                        \
-    R(ask)                                                                                         \
-    R(reply)                                                                                       \
-    R(forward)                                                                                     \
-    R(leave)                                                                                       \
-    R(verdict)                                                                                     \
-    R(stash)                                                                                       \
-    R(message)                                                                                     \
-    R(replied)                                                                                     \
-    R(terminated)
-
-PROTOCOL_ACTOR_RECORDS(PROTOCOL_DECLARE)

@@ -13,69 +13,60 @@
 #define PROTOCOL_ACTOR_NAME_MAX 255
 
 /* FIND, REGISTER, DEREGISTER. */
-struct protocol_named {
-    uint64_t cookie;
-    const char *name; /* text address or name; not NUL-terminated */
-    uint32_t name_size;
-};
+#define PROTOCOL_FIELDS_named(F)                                                                   \
+    F(u64, cookie)                                                                                 \
+    F(bytes, name, PROTOCOL_ACTOR_NAME_MAX) /* text address or name; not NUL-terminated */
+PROTOCOL_RECORD(named)
 
-/*
- * MONITOR, UNMONITOR (ANSWER 1 if it was watched), EXCHANGE_DELETE, PAUSE, RESUME. ASK_DROP:
- * nobody waits for the ask of that cookie any more (reference 0; not answered): a reply that still
- * comes is late.
- */
-struct protocol_by_reference {
-    uint64_t cookie;
-    uint64_t reference;
-};
+/* MONITOR, UNMONITOR (ANSWER 1 if it was monitored), EXCHANGE_DELETE, PAUSE, RESUME. ASK_DROP
+ * (reference 0; not answered): the ask of that cookie is given up, and a later reply is late. */
+#define PROTOCOL_FIELDS_by_reference(F)                                                            \
+    F(u64, cookie)                                                                                 \
+    F(u64, reference)
+PROTOCOL_RECORD(by_reference)
 
 enum protocol_timer_flags {
-    PROTOCOL_TIMER_REALTIME = 1u << 0, /* `at` is a date; else a delay */
+    PROTOCOL_TIMER_REALTIME = 1u << 0,
 };
 
-struct protocol_timer {
-    uint64_t cookie;
-    uint64_t to;
-    usec_t at;     /* delay, or with PROTOCOL_TIMER_REALTIME microseconds since 1970 */
-    usec_t period; /* 0 = once */
-    uint32_t flags;
-    struct protocol_content content;
-};
+#define PROTOCOL_FIELDS_timer(F)                                                                   \
+    F(u64, cookie)                                                                                 \
+    F(u64, to)                                                                                     \
+    F(usec, at)     /* delay, or with PROTOCOL_TIMER_REALTIME a date since 1970 */                 \
+    F(usec, period) /* 0 = once */                                                                 \
+    F(flags, flags, PROTOCOL_TIMER_REALTIME)                                                       \
+    F(content, content)
+PROTOCOL_RECORD(timer)
 
 /* One by its id, or with id 0 all of exactly this type for one recipient. */
-struct protocol_timer_cancel {
-    uint64_t cookie;
-    uint64_t timer;
-    uint64_t to;
-    const char *type;
-    uint32_t type_size;
-};
+#define PROTOCOL_FIELDS_timer_cancel(F)                                                            \
+    F(u64, cookie)                                                                                 \
+    F(u64, timer)                                                                                  \
+    F(u64, to)                                                                                     \
+    F(bytes, type, TOPIC_TYPE_MAX)
+PROTOCOL_RECORD(timer_cancel)
 
-struct protocol_subscription {
-    uint64_t cookie;
-    uint64_t exchange;
-    struct topic topic;
-};
+#define PROTOCOL_FIELDS_subscription(F)                                                            \
+    F(u64, cookie)                                                                                 \
+    F(u64, exchange)                                                                               \
+    F(topic, topic)
+PROTOCOL_RECORD(subscription)
 
-struct protocol_exchange {
-    uint64_t cookie;
-    enum exchange_kind type;
-    const char *name;
-    uint32_t name_size;
-};
+#define PROTOCOL_FIELDS_exchange(F)                                                                \
+    F(u64, cookie)                                                                                 \
+    F(enumeration, type, enum exchange_kind, EXCHANGE_PATTERN)                                     \
+    F(bytes, name, PROTOCOL_ACTOR_NAME_MAX)
+PROTOCOL_RECORD(exchange)
 
-struct protocol_answer {
-    uint64_t cookie;
-    uint64_t value; /* a count, an id, a reference: what the request is answered with */
-};
+#define PROTOCOL_FIELDS_answer(F)                                                                  \
+    F(u64, cookie)                                                                                 \
+    F(u64, value) /* a count, an id or a reference, as the request has it */
+PROTOCOL_RECORD(answer)
 
-#define PROTOCOL_REQUEST_RECORDS(R)                                                                \
-    R(named)                                                                                       \
-    R(by_reference)                                                                                \
-    R(timer)                                                                                       \
-    R(timer_cancel)                                                                                \
-    R(subscription)                                                                                \
-    R(exchange)                                                                                    \
-    R(answer)
-
-PROTOCOL_REQUEST_RECORDS(PROTOCOL_DECLARE)
+/* All records of the protocol. */
+#define PROTOCOL_RECORDS(R)                                                                        \
+    R(job)                                                                                         \
+    R(started) R(result) R(crashed) R(lookup) R(found) R(submit) R(by_id) R(accepted) R(refused)   \
+        R(done) R(tell) R(ask) R(reply) R(forward) R(leave) R(verdict) R(stash) R(message)         \
+            R(replied) R(terminated) R(named) R(by_reference) R(timer) R(timer_cancel)             \
+                R(subscription) R(exchange) R(answer)

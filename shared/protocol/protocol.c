@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Puts and gets of all records, made of the tables in fields.h. */
-#include "shared/protocol/fields.h"
+/* Puts and gets of all records, made from their tables. */
 #include "shared/protocol/protocol-requests.h"
 #include "shared/protocol/wire.h"
 
@@ -209,6 +208,7 @@ static void get_content(struct wire_reader *reader, struct protocol_content *ret
 #define SIZE_u32           4
 #define SIZE_i32           4
 #define SIZE_u64           8
+#define SIZE_usec          8
 #define SIZE_enumeration   1
 #define SIZE_flags         4
 #define SIZE_signal_number 1
@@ -220,27 +220,29 @@ static void get_content(struct wire_reader *reader, struct protocol_content *ret
 #define SIZE_payload       18
 #define SIZE_content       25
 
-#define PUT_u8(member)                wire_put_u8(&writer, record->member);
-#define PUT_u32(member)               wire_put_u32(&writer, record->member);
-#define PUT_i32(member)               wire_put_i32(&writer, record->member);
-#define PUT_u64(member)               wire_put_u64(&writer, record->member);
-#define PUT_enumeration(member, last) wire_put_u8(&writer, (uint8_t)record->member);
-#define PUT_flags(member, known)      wire_put_u32(&writer, record->member);
-#define PUT_signal_number(member)     wire_put_u8(&writer, record->member);
-#define PUT_process_id(member)        wire_put_i32(&writer, record->member);
-#define PUT_bytes(member, max)        put_bytes(&writer, record->member, record->member##_size, max);
-#define PUT_optional(member, max)     put_optional(&writer, record->member, record->member##_size, max);
-#define PUT_topic(member)             put_topic(&writer, &record->member);
-#define PUT_id(member)                put_id(&writer, &record->member);
-#define PUT_payload(member)           put_payload(&writer, &record->member);
-#define PUT_content(member)           put_content(&writer, &record->member);
+#define PUT_u8(member)                      wire_put_u8(&writer, record->member);
+#define PUT_u32(member)                     wire_put_u32(&writer, record->member);
+#define PUT_i32(member)                     wire_put_i32(&writer, record->member);
+#define PUT_u64(member)                     wire_put_u64(&writer, record->member);
+#define PUT_usec(member)                    wire_put_u64(&writer, record->member);
+#define PUT_enumeration(member, type, last) wire_put_u8(&writer, (uint8_t)record->member);
+#define PUT_flags(member, known)            wire_put_u32(&writer, record->member);
+#define PUT_signal_number(member)           wire_put_u8(&writer, record->member);
+#define PUT_process_id(member)              wire_put_i32(&writer, record->member);
+#define PUT_bytes(member, max)              put_bytes(&writer, record->member, record->member##_size, max);
+#define PUT_optional(member, max)           put_optional(&writer, record->member, record->member##_size, max);
+#define PUT_topic(member)                   put_topic(&writer, &record->member);
+#define PUT_id(member)                      put_id(&writer, &record->member);
+#define PUT_payload(member)                 put_payload(&writer, &record->member);
+#define PUT_content(member)                 put_content(&writer, &record->member);
 
-#define GET_u8(member)  ret->member = wire_get_u8(&reader);
-#define GET_u32(member) ret->member = wire_get_u32(&reader);
-#define GET_i32(member) ret->member = wire_get_i32(&reader);
-#define GET_u64(member) ret->member = wire_get_u64(&reader);
-#define GET_enumeration(member, last)                                                              \
-    ret->member = (typeof(ret->member))get_within(&reader, wire_get_u8(&reader), 0, last);
+#define GET_u8(member)   ret->member = wire_get_u8(&reader);
+#define GET_u32(member)  ret->member = wire_get_u32(&reader);
+#define GET_i32(member)  ret->member = wire_get_i32(&reader);
+#define GET_u64(member)  ret->member = wire_get_u64(&reader);
+#define GET_usec(member) ret->member = wire_get_u64(&reader);
+#define GET_enumeration(member, type, last)                                                        \
+    ret->member = (type)get_within(&reader, wire_get_u8(&reader), 0, last);
 #define GET_flags(member, known) ret->member = get_flags(&reader, known);
 #define GET_signal_number(member)                                                                  \
     ret->member = (uint8_t)get_within(&reader, wire_get_u8(&reader), 1, PROTOCOL_SIGNAL_MAX);
@@ -284,9 +286,7 @@ static void get_content(struct wire_reader *reader, struct protocol_content *ret
         return -EBADMSG;                                                                           \
     }
 
-PROTOCOL_JOB_RECORDS(DEFINE)
-PROTOCOL_ACTOR_RECORDS(DEFINE)
-PROTOCOL_REQUEST_RECORDS(DEFINE)
+PROTOCOL_RECORDS(DEFINE)
 
 /* ---- what moves from a record to another in one piece ---- */
 

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The records that travel through inboxes and outboxes. Each has a struct, a table of its fields
- * (fields.h), and of these:
+/* The records that travel through inboxes and outboxes. Each has a table of its fields (fields.h),
+ * and of these:
  *
- *   int protocol_put_KIND(void *body, uint32_t size, const struct protocol_KIND *record);
- *       Writes it. Bytes written, or -EMSGSIZE: too little room, or a field above its limit.
- *   int protocol_get_KIND(const void *body, uint32_t size, struct protocol_KIND *ret);
- *       Reads it. 0, or -EBADMSG: missing, surplus or impossible fields; `*ret` is all zero then.
- *       Byte pointers are borrowed from the record. A peer that is not trusted may change these
- *       bytes at any time: copy, then look.
+ *   struct protocol_NAME
+ *   int protocol_put_NAME(void *body, uint32_t size, const struct protocol_NAME *record);
+ *       Writes it. Returns the number of bytes, or -EMSGSIZE: too little room, or a field above its
+ *       limit.
+ *   int protocol_get_NAME(const void *body, uint32_t size, struct protocol_NAME *ret);
+ *       Reads it. Returns 0, or -EBADMSG: missing, surplus or impossible fields; `*ret` is all zero
+ *       then. Byte pointers are borrowed from the record. A peer that is not trusted may change
+ *       these bytes at any time: copy them before looking.
  *
  *   worker → supervisor    READY, STARTED, CRASHED, RESULT
  *   supervisor → worker    JOB, STOP
  *   client → supervisor    LOOKUP, SUBMIT, CANCEL, WAIT
  *   supervisor → client    FOUND, ACCEPTED, REFUSED, DONE
  *
- * Steps for changing a record: raise MEMORY_VERSION (shared/ring/memory.h); change its struct and
- * its table. The tests follow the table.
- */
+ * To change a record: raise MEMORY_VERSION (shared/ring/memory.h) and change its table. The tests
+ * follow the table. */
 
 #include "shared/base/clock.h"
+#include "shared/protocol/fields.h"
 #include "shared/protocol/job-id.h"
 #include "shared/protocol/payload.h"
 #include <stdbool.h>
@@ -66,54 +67,57 @@ enum protocol_end {
 #define PROTOCOL_COMMAND_MAX 255 /* a program and its arguments, cut to this */
 #define PROTOCOL_SIGNAL_MAX  64
 
-struct protocol_job {
-    uint64_t handle; /* names the job on this channel; comes back in STARTED and RESULT */
-    uint32_t attempt;
-    uint32_t max_attempts; /* 1 + retries */
-    usec_t timeout;        /* for this attempt; USEC_INFINITY = none */
-    struct protocol_id id;
-    const void *key;
-    uint32_t key_size;
-    struct payload_wire payload;
-};
+/* READY and STOP have no fields. No body is larger than this, without its inline payload. */
+#define PROTOCOL_BODY_MAX 2048u
 
-struct protocol_started {
-    uint64_t handle;
-    uint32_t attempt;
-    uint32_t state_sequence; /* of the state page then: what is there belongs to earlier work */
-};
+#define PROTOCOL_FIELDS_job(F)                                                                     \
+    F(u64, handle) /* names the job on this channel, in STARTED and RESULT too */                  \
+    F(u32, attempt)                                                                                \
+    F(u32, max_attempts) /* 1 + retries */                                                         \
+    F(usec, timeout)     /* for this attempt; USEC_INFINITY = none */                              \
+    F(id, id)                                                                                      \
+    F(bytes, key, PROTOCOL_KEY_MAX)                                                                \
+    F(payload, payload)
+PROTOCOL_RECORD(job)
 
-struct protocol_result {
-    uint64_t handle;
-    uint32_t attempt;
-    enum protocol_outcome outcome;
-    int32_t code;                /* the handler's own; meaning is between it and the asker */
-    struct payload_wire payload; /* result, or for an error its text */
-};
+#define PROTOCOL_FIELDS_started(F)                                                                 \
+    F(u64, handle)                                                                                 \
+    F(u32, attempt)                                                                                \
+    F(u32, state_sequence) /* of the state page then: what is there belongs to earlier work */
+PROTOCOL_RECORD(started)
+
+#define PROTOCOL_FIELDS_result(F)                                                                  \
+    F(u64, handle)                                                                                 \
+    F(u32, attempt)                                                                                \
+    F(enumeration, outcome, enum protocol_outcome, PROTOCOL_CANCELLED)                             \
+    F(i32, code)        /* the handler's own; the submitter knows what it means */                 \
+    F(payload, payload) /* the result, or for an error its text */
+PROTOCOL_RECORD(result)
 
 /* A process that the worker ran for the job in hand was killed by a signal; RESULT follows. */
-struct protocol_crashed {
-    uint64_t handle;
-    uint32_t attempt;
-    int32_t pid;
-    uint8_t signal; /* 1 … PROTOCOL_SIGNAL_MAX */
-    bool core_dumped;
-    usec_t uptime, user, system;
-    uint64_t max_rss; /* bytes */
-    const void *command;
-    uint32_t command_size;
-};
+#define PROTOCOL_FIELDS_crashed(F)                                                                 \
+    F(u64, handle)                                                                                 \
+    F(u32, attempt)                                                                                \
+    F(process_id, pid)                                                                             \
+    F(signal_number, signal)                                                                       \
+    F(enumeration, core_dumped, bool, true)                                                        \
+    F(usec, uptime)                                                                                \
+    F(usec, user)                                                                                  \
+    F(usec, system)                                                                                \
+    F(u64, max_rss) /* bytes */                                                                    \
+    F(bytes, command, PROTOCOL_COMMAND_MAX)
+PROTOCOL_RECORD(crashed)
 
-struct protocol_lookup {
-    uint64_t cookie; /* the client's own number; comes back in the answer */
-    const void *name;
-    uint32_t name_size;
-};
+/* A cookie is the client's own number for a request, and comes back in the answer. */
+#define PROTOCOL_FIELDS_lookup(F)                                                                  \
+    F(u64, cookie)                                                                                 \
+    F(bytes, name, PROTOCOL_KEY_MAX)
+PROTOCOL_RECORD(lookup)
 
-struct protocol_found {
-    uint64_t cookie;
-    uint64_t group; /* reference for SUBMIT; dies with the group, never names another */
-};
+#define PROTOCOL_FIELDS_found(F)                                                                   \
+    F(u64, cookie)                                                                                 \
+    F(u64, group) /* reference for SUBMIT; dies with the group, never names another */
+PROTOCOL_RECORD(found)
 
 /* Options left to the group's configuration. USEC_INFINITY as a time-out: none. */
 #define PROTOCOL_DEFAULT_RETRIES  UINT32_MAX
@@ -125,73 +129,47 @@ enum protocol_submit_flags {
     PROTOCOL_SUBMIT_KNOWN = ((1u << 1) - 1),
 };
 
-struct protocol_submit {
-    uint64_t cookie;
-    uint64_t group;
-    uint32_t flags;
-    uint32_t max_retries;
-    usec_t timeout;
-    usec_t backoff_min, backoff_max;
-    uint8_t priority; /* 0 first … 63, or PROTOCOL_DEFAULT_PRIORITY */
-    usec_t delay;     /* not to be begun before so long; 0 = none */
-    usec_t at;        /* not to be begun before this date, realtime; 0 = none */
-    usec_t wait;      /* how long to wait for room in the queue; USEC_INFINITY = for ever */
-    usec_t deadline;  /* for all of it; 0 = none */
-    const void *name; /* the submitter's id; size 0 = have one made */
-    uint32_t name_size;
-    const void *key;
-    uint32_t key_size;
-    struct payload_wire payload;
-};
+#define PROTOCOL_FIELDS_submit(F)                                                                  \
+    F(u64, cookie)                                                                                 \
+    F(u64, group)                                                                                  \
+    F(flags, flags, PROTOCOL_SUBMIT_KNOWN)                                                         \
+    F(u32, max_retries)                                                                            \
+    F(usec, timeout)                                                                               \
+    F(usec, backoff_min)                                                                           \
+    F(usec, backoff_max)                                                                           \
+    F(u8, priority)                   /* 0 first … 63, or PROTOCOL_DEFAULT_PRIORITY */           \
+    F(usec, delay)                    /* not to be begun before so long; 0 = none */               \
+    F(usec, at)                       /* not to be begun before this date, realtime; 0 = none */   \
+    F(usec, wait)                     /* for room in the queue; USEC_INFINITY = for ever */        \
+    F(usec, deadline)                 /* for all of it; 0 = none */                                \
+    F(bytes, name, PROTOCOL_NAME_MAX) /* the submitter's id; size 0 = have one made */             \
+    F(bytes, key, PROTOCOL_KEY_MAX)                                                                \
+    F(payload, payload)
+PROTOCOL_RECORD(submit)
 
 /* CANCEL is answered with ACCEPTED or REFUSED, WAIT with DONE or REFUSED. */
-struct protocol_by_id {
-    uint64_t cookie;
-    struct protocol_id id;
-};
+#define PROTOCOL_FIELDS_by_id(F)                                                                   \
+    F(u64, cookie)                                                                                 \
+    F(id, id)
+PROTOCOL_RECORD(by_id)
 
-struct protocol_accepted {
-    uint64_t cookie;
-    struct protocol_id id;
-};
+#define PROTOCOL_FIELDS_accepted(F)                                                                \
+    F(u64, cookie)                                                                                 \
+    F(id, id)
+PROTOCOL_RECORD(accepted)
 
-struct protocol_refused {
-    uint64_t cookie;
-    uint32_t error; /* errno: EBUSY queue full, ENOENT no group, ESRCH no job, ENOSPC no cell … */
-    const void *reason;
-    uint32_t reason_size;
-};
+#define PROTOCOL_FIELDS_refused(F)                                                                 \
+    F(u64, cookie)                                                                                 \
+    F(u32, error) /* errno: EBUSY queue full, ENOENT no group, ESRCH no job, ENOSPC no cell … */ \
+    F(bytes, reason, PROTOCOL_REASON_MAX)
+PROTOCOL_RECORD(refused)
 
-struct protocol_done {
-    uint64_t cookie;
-    struct protocol_id id;
-    enum protocol_end end;
-    int32_t code;
-    uint32_t attempts;
-    const void *reason; /* why it failed, was cancelled or died; text */
-    uint32_t reason_size;
-    struct payload_wire payload; /* the result */
-};
-
-/* READY and STOP have no fields. Bodies never exceed this beside their inline payload. */
-#define PROTOCOL_BODY_MAX 2048u
-
-/* Declares put and get. */
-#define PROTOCOL_DECLARE(name)                                                                     \
-    int protocol_put_##name(void *body, uint32_t size, const struct protocol_##name *record);      \
-    int protocol_get_##name(const void *body, uint32_t size, struct protocol_##name *ret);
-
-#define PROTOCOL_JOB_RECORDS(R)                                                                    \
-    R(job)                                                                                         \
-    R(started)                                                                                     \
-    R(result)                                                                                      \
-    R(crashed)                                                                                     \
-    R(lookup)                                                                                      \
-    R(found)                                                                                       \
-    R(submit)                                                                                      \
-    R(by_id)                                                                                       \
-    R(accepted)                                                                                    \
-    R(refused)                                                                                     \
-    R(done)
-
-PROTOCOL_JOB_RECORDS(PROTOCOL_DECLARE)
+#define PROTOCOL_FIELDS_done(F)                                                                    \
+    F(u64, cookie)                                                                                 \
+    F(id, id)                                                                                      \
+    F(enumeration, end, enum protocol_end, PROTOCOL_END_TIMED_OUT)                                 \
+    F(i32, code)                                                                                   \
+    F(u32, attempts)                                                                               \
+    F(bytes, reason, PROTOCOL_REASON_MAX) /* why it failed, was cancelled or died; text */         \
+    F(payload, payload)                   /* the result */
+PROTOCOL_RECORD(done)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every record there is, made of the tables in shared/protocol/fields.h: random values in all
+ * Every record there is, made from its table: random values in all
  * fields come back, and no other number of bytes is taken for the record.
  */
 #include "shared/base/cleanup.h"
-#include "shared/protocol/fields.h"
+
 #include "shared/protocol/protocol-requests.h"
 #include <check.h>
 #include <stdlib.h>
@@ -66,14 +66,15 @@ static void fill_topic(struct topic *topic)
     topic->key_size = topic->key ? any_size(TOPIC_KEY_MAX) : 0;
 }
 
-#define FILL_u8(member)                record->member = (uint8_t)any();
-#define FILL_u32(member)               record->member = (uint32_t)any();
-#define FILL_i32(member)               record->member = (int32_t)any();
-#define FILL_u64(member)               record->member = any();
-#define FILL_enumeration(member, last) record->member = (typeof(record->member))below(last + 1u);
-#define FILL_flags(member, known)      record->member = (uint32_t)any() & (known);
-#define FILL_signal_number(member)     record->member = (uint8_t)(1 + below(PROTOCOL_SIGNAL_MAX));
-#define FILL_process_id(member)        record->member = (int32_t)(1 + below(INT32_MAX));
+#define FILL_u8(member)                      record->member = (uint8_t)any();
+#define FILL_u32(member)                     record->member = (uint32_t)any();
+#define FILL_i32(member)                     record->member = (int32_t)any();
+#define FILL_u64(member)                     record->member = any();
+#define FILL_usec(member)                    record->member = any();
+#define FILL_enumeration(member, type, last) record->member = (type)below(last + 1u);
+#define FILL_flags(member, known)            record->member = (uint32_t)any() & (known);
+#define FILL_signal_number(member)           record->member = (uint8_t)(1 + below(PROTOCOL_SIGNAL_MAX));
+#define FILL_process_id(member)              record->member = (int32_t)(1 + below(INT32_MAX));
 #define FILL_bytes(member, max)                                                                    \
     record->member = pool + below(100);                                                            \
     record->member##_size = any_size(max);
@@ -114,14 +115,15 @@ static bool same_content(const struct protocol_content *a, const struct protocol
     return topic_compare(&a->topic, &b->topic) == 0 && same_payload(&a->payload, &b->payload);
 }
 
-#define SAME_u8(member)                &&record->member == copy->member
-#define SAME_u32(member)               SAME_u8(member)
-#define SAME_i32(member)               SAME_u8(member)
-#define SAME_u64(member)               SAME_u8(member)
-#define SAME_enumeration(member, last) SAME_u8(member)
-#define SAME_flags(member, known)      SAME_u8(member)
-#define SAME_signal_number(member)     SAME_u8(member)
-#define SAME_process_id(member)        SAME_u8(member)
+#define SAME_u8(member)                      &&record->member == copy->member
+#define SAME_u32(member)                     SAME_u8(member)
+#define SAME_i32(member)                     SAME_u8(member)
+#define SAME_u64(member)                     SAME_u8(member)
+#define SAME_usec(member)                    SAME_u8(member)
+#define SAME_enumeration(member, type, last) SAME_u8(member)
+#define SAME_flags(member, known)            SAME_u8(member)
+#define SAME_signal_number(member)           SAME_u8(member)
+#define SAME_process_id(member)              SAME_u8(member)
 #define SAME_bytes(member, max)                                                                    \
     &&same_bytes(record->member, record->member##_size, copy->member, copy->member##_size)
 #define SAME_optional(member, max) &&!record->member == !copy->member SAME_bytes(member, max)
@@ -145,21 +147,22 @@ static bool passes(size_t *at, size_t offset, size_t size, size_t alignment)
 #define NEXT(member)                                                                               \
     &&passes(&at, (size_t)((const char *)&record->member - (const char *)record),                  \
              sizeof(record->member), _Alignof(typeof(record->member)))
-#define PASS_u8(member)                NEXT(member)
-#define PASS_u32(member)               NEXT(member)
-#define PASS_i32(member)               NEXT(member)
-#define PASS_u64(member)               NEXT(member)
-#define PASS_enumeration(member, last) NEXT(member)
-#define PASS_flags(member, known)      NEXT(member)
-#define PASS_signal_number(member)     NEXT(member)
-#define PASS_process_id(member)        NEXT(member)
-#define PASS_bytes(member, max)        NEXT(member) NEXT(member##_size)
-#define PASS_optional(member, max)     PASS_bytes(member, max)
-#define PASS_topic(member)             NEXT(member)
-#define PASS_id(member)                NEXT(member)
-#define PASS_payload(member)           NEXT(member)
-#define PASS_content(member)           NEXT(member)
-#define PASS(kind, ...)                PASS_##kind(__VA_ARGS__)
+#define PASS_u8(member)                      NEXT(member)
+#define PASS_u32(member)                     NEXT(member)
+#define PASS_i32(member)                     NEXT(member)
+#define PASS_u64(member)                     NEXT(member)
+#define PASS_usec(member)                    NEXT(member)
+#define PASS_enumeration(member, type, last) NEXT(member)
+#define PASS_flags(member, known)            NEXT(member)
+#define PASS_signal_number(member)           NEXT(member)
+#define PASS_process_id(member)              NEXT(member)
+#define PASS_bytes(member, max)              NEXT(member) NEXT(member##_size)
+#define PASS_optional(member, max)           PASS_bytes(member, max)
+#define PASS_topic(member)                   NEXT(member)
+#define PASS_id(member)                      NEXT(member)
+#define PASS_payload(member)                 NEXT(member)
+#define PASS_content(member)                 NEXT(member)
+#define PASS(kind, ...)                      PASS_##kind(__VA_ARGS__)
 
 /* ---- all of it for one record ---- */
 
@@ -213,11 +216,9 @@ struct record {
      put_##name,                                                                                   \
      get_##name},
 
-#define ALL(R) PROTOCOL_JOB_RECORDS(R) PROTOCOL_ACTOR_RECORDS(R) PROTOCOL_REQUEST_RECORDS(R)
+PROTOCOL_RECORDS(DEFINE)
 
-ALL(DEFINE)
-
-static const struct record records[] = {ALL(RECORD)};
+static const struct record records[] = {PROTOCOL_RECORDS(RECORD)};
 
 static union {
     _Alignas(16) char bytes[1024];
