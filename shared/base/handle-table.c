@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define ENTRIES_MIN 16u
-#define ENTRIES_MAX (UINT32_C(1) << 24)
+#define ENTRIES_MAX (UINT32_C(1) << 28)
 
 void handle_table_deinit(struct handle_table *table)
 {
@@ -15,7 +15,7 @@ void handle_table_deinit(struct handle_table *table)
 
 static int handle_table_grow(struct handle_table *table)
 {
-    const uint32_t n = table->n_entries > 0 ? 2 * table->n_entries : ENTRIES_MIN;
+    const uint32_t n = table->n_allocated > 0 ? 2 * table->n_allocated : ENTRIES_MIN;
     struct handle_entry *entries;
 
     if (n > ENTRIES_MAX)
@@ -23,23 +23,21 @@ static int handle_table_grow(struct handle_table *table)
     entries = reallocarray(table->entries, n, sizeof(*entries));
     if (!entries)
         return -ENOMEM;
-    for (uint32_t i = table->n_entries; i < n; i++)
-        entries[i] = (struct handle_entry){.next_free = i + 1};
     table->entries = entries;
-    table->n_entries = n;
+    table->n_allocated = n;
     return 0;
 }
 
 int handle_table_add(struct handle_table *table, void *object, uint64_t *ret_handle)
 {
-    const uint32_t index = table->first_free;
+    uint32_t index = table->first_free - 1;
     struct handle_entry *entry;
-    int r;
 
-    if (index == table->n_entries) {
-        r = handle_table_grow(table);
-        if (r < 0)
-            return r;
+    if (table->first_free == 0) {
+        if (table->n_entries == table->n_allocated && handle_table_grow(table) < 0)
+            return -ENOMEM;
+        index = table->n_entries++;
+        table->entries[index] = (struct handle_entry){0};
     }
     entry = &table->entries[index];
     table->first_free = entry->next_free;
@@ -58,7 +56,7 @@ void handle_table_remove(struct handle_table *table, uint64_t handle)
         return;
     table->entries[index].object = NULL;
     table->entries[index].next_free = table->first_free;
-    table->first_free = index;
+    table->first_free = index + 1;
 }
 
 void *handle_table_next(const struct handle_table *table, size_t *cursor)

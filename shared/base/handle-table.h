@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Finds objects by handle. A handle is generation << 32 | index, below 2^63: it names one object
+/* Finds objects by handle. A handle is generation << 32 | index, below 2^63: it names one object
  * for ever, and finds nothing once that object has left the table. Adding, finding and removing
- * cost the same however many objects there are.
- */
+ * cost the same however many objects there are. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,26 +11,26 @@
 struct handle_entry {
     void *object; /* borrowed; NULL = free */
     uint32_t generation;
-    uint32_t next_free;
+    uint32_t next_free; /* index + 1; 0 = none */
 };
 
 struct handle_table {
     struct handle_entry *entries;
-    uint32_t n_entries;
-    uint32_t first_free; /* n_entries = none */
+    uint32_t n_entries, n_allocated;
+    uint32_t first_free; /* index + 1; 0 = none */
 };
 
 /* clang-format off */
 #define HANDLE_TABLE_NULL {0}
 /* clang-format on */
 
-/* Objects are not touched. */
+/* Leaves the objects alone. */
 void handle_table_deinit(struct handle_table *table);
 
-/* 0 and a handle, which is never 0, or -ENOMEM. */
+/* Returns 0 and a handle, which is never 0, or -ENOMEM. */
 int handle_table_add(struct handle_table *table, void *object, uint64_t *ret_handle);
 
-/* NULL if it was removed or never was. */
+/* Returns NULL if the object has been removed or never existed. */
 static inline void *handle_table_get(const struct handle_table *table, uint64_t handle)
 {
     const uint32_t index = (uint32_t)handle;
@@ -45,5 +43,11 @@ static inline void *handle_table_get(const struct handle_table *table, uint64_t 
 /* Idempotent: a handle that finds nothing removes nothing. */
 void handle_table_remove(struct handle_table *table, uint64_t handle);
 
-/* Iterates over all objects in any order; NULL when done, `cursor` starts at 0. */
+/* Returns the object with this index; NULL = none. `index` is below n_entries. */
+static inline void *handle_table_at(const struct handle_table *table, uint32_t index)
+{
+    return table->entries[index].object;
+}
+
+/* Iterates over all objects by index; NULL when done. `cursor` starts at 0. */
 void *handle_table_next(const struct handle_table *table, size_t *cursor);

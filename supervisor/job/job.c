@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/job.h"
 
-#include "shared/base/cleanup.h"
 #include "shared/base/hash.h"
 #include <assert.h>
 #include <errno.h>
@@ -11,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-#define CHUNK_SIZE 256u
 
 #define BIT(state) (1u << (state))
 
@@ -36,7 +33,7 @@ int job_table_init(struct job_table *table)
     uint64_t seed[2];
 
     *table = (struct job_table){0};
-    list_init(&table->free);
+    list_init(&table->unused);
     if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
         return -errno;
     blob_quota_init(&table->blobs);
@@ -47,73 +44,23 @@ int job_table_init(struct job_table *table)
 
 void job_table_deinit(struct job_table *table)
 {
-    for (uint32_t i = 0; i < table->n_used; i++) {
-        struct job *job = &table->chunks[i / CHUNK_SIZE][i % CHUNK_SIZE];
-        if (job->references > 0) {
-            job->references = 1;
-            list_unlink(&job->link);
-            list_unlink(&job->blob_link);
-            job_unref(table, job);
-        }
+    struct job *job;
+    size_t cursor = 0;
+
+    while ((job = handle_table_next(&table->handles, &cursor))) {
+        job->references = 1;
+        list_unlink(&job->link);
+        list_unlink(&job->blob_link);
+        job_unref(table, job);
     }
-    for (size_t i = 0; i < table->n_chunks; i++)
-        free(table->chunks[i]);
-    free(TAKE_PTR(table->chunks));
-    table->n_chunks = table->n_used = 0;
-}
-
-uint32_t job_table_size(const struct job_table *table)
-{
-    return table->n_used;
-}
-
-struct job *job_table_at(const struct job_table *table, uint32_t place)
-{
-    struct job *job = &table->chunks[place / CHUNK_SIZE][place % CHUNK_SIZE];
-
-    return job->references > 0 ? job : NULL;
+    handle_table_deinit(&table->handles);
+    list_for_each_safe (node, &table->unused)
+        free(list_entry(node, struct job, link));
 }
 
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct job *)a)->id.name, ((const struct job *)b)->id.name);
-}
-
-static int job_table_grow(struct job_table *table)
-{
-    struct job **chunks = realloc(table->chunks, (table->n_chunks + 1) * sizeof(struct job *));
-
-    if (!chunks)
-        return -ENOMEM;
-    table->chunks = chunks;
-    chunks[table->n_chunks] = calloc(CHUNK_SIZE, sizeof(struct job));
-    if (!chunks[table->n_chunks])
-        return -ENOMEM;
-    table->n_chunks++;
-    return 0;
-}
-
-/* An unused entry; its handle already carries the next generation. */
-static int job_table_take(struct job_table *table, struct job **ret)
-{
-    struct list *node = list_first(&table->free);
-    struct job *job;
-    int r;
-
-    if (node) {
-        list_unlink(node);
-        *ret = list_entry(node, struct job, link);
-        return 0;
-    }
-    if (table->n_used == table->n_chunks * CHUNK_SIZE) {
-        r = job_table_grow(table);
-        if (r < 0)
-            return r;
-    }
-    job = &table->chunks[table->n_used / CHUNK_SIZE][table->n_used % CHUNK_SIZE];
-    job->handle = (uint64_t)1 << 32 | table->n_used++;
-    *ret = job;
-    return 0;
 }
 
 /* 64 bits that differ from job to job and cannot be guessed from the handle. */
@@ -158,12 +105,28 @@ static int job_set_name(struct job_table *table, struct job *job, const char *na
     return node ? 0 : -ENOMEM;
 }
 
-static void job_reset(struct job *job)
+static void job_make_id(struct job_table *table, struct job *job)
 {
-    uint64_t handle = job->handle;
+    job->id.high = job_table_random(table);
+    job->id.low = job->handle ^ job_table_mask(table, job->id.high);
+}
 
+static void job_free(struct job_table *table, struct job *job)
+{
+    if (job->id.name[0] != '\0')
+        (void)tdelete(job, &table->names, compare_names);
+    payload_deinit(&job->payload);
+    payload_deinit(&job->result);
+    free(job->key);
+    free(job->reason);
+    free(job->attempts);
+    list_push_front(&table->unused, &job->link);
+}
+
+static void job_init(struct job *job)
+{
     memset(job, 0, offsetof(struct job, payload));
-    job->handle = handle;
+    job->references = 1;
     payload_init(&job->payload);
     payload_init(&job->result);
     list_init(&job->link);
@@ -175,24 +138,24 @@ static void job_reset(struct job *job)
 
 int job_new(struct job_table *table, const char *name, struct job **ret)
 {
-    struct job *job;
+    struct list *unused = list_first(&table->unused);
+    struct job *job = unused ? list_entry(unused, struct job, link) : malloc(sizeof(*job));
     int r;
 
-    r = job_table_take(table, &job);
-    if (r < 0)
+    if (!job)
+        return -ENOMEM;
+    if (unused)
+        list_unlink(unused);
+    job_init(job);
+    r = name[0] != '\0' ? job_set_name(table, job, name) : 0;
+    if (r == 0)
+        r = handle_table_add(&table->handles, job, &job->handle);
+    if (r != 0) {
+        job_free(table, job);
         return r;
-    job_reset(job);
-    if (name[0] != '\0') {
-        r = job_set_name(table, job, name);
-        if (r != 0) {
-            list_push_front(&table->free, &job->link);
-            return r;
-        }
-    } else {
-        job->id.high = job_table_random(table);
-        job->id.low = job->handle ^ job_table_mask(table, job->id.high);
     }
-    job->references = 1;
+    if (name[0] == '\0')
+        job_make_id(table, job);
     table->n_live++;
     *ret = job;
     return 0;
@@ -204,64 +167,15 @@ struct job *job_ref(struct job *job)
     return job;
 }
 
-static void job_move_in(struct payload *to, struct payload *from)
-{
-    payload_deinit(to);
-    payload_move(to, from);
-}
-
-void job_set_payload(struct job *job, struct payload *from)
-{
-    job_move_in(&job->payload, from);
-}
-
-void job_set_result(struct job *job, struct payload *from)
-{
-    job_move_in(&job->result, from);
-}
-
-void job_take_payload(struct job *job, struct payload *to)
-{
-    payload_move(to, &job->payload);
-}
-
-void job_drop_payload(struct job *job)
-{
-    payload_deinit(&job->payload);
-}
-
-void job_drop_result(struct job *job)
-{
-    payload_deinit(&job->result);
-}
-
 void job_unref(struct job_table *table, struct job *job)
 {
     assert(job->references > 0);
     if (--job->references > 0)
         return;
     assert(!list_linked(&job->link));
-    if (job->id.name[0] != '\0')
-        (void)tdelete(job, &table->names, compare_names);
-    payload_deinit(&job->payload);
-    payload_deinit(&job->result);
-    free(job->key);
-    free(job->reason);
-    free(job->attempts);
-    job->handle += (uint64_t)1 << 32;
-    list_push_front(&table->free, &job->link);
+    handle_table_remove(&table->handles, job->handle);
     table->n_live--;
-}
-
-struct job *job_by_handle(const struct job_table *table, uint64_t handle)
-{
-    uint32_t index = (uint32_t)handle;
-    struct job *job;
-
-    if (index >= table->n_used)
-        return NULL;
-    job = &table->chunks[index / CHUNK_SIZE][index % CHUNK_SIZE];
-    return job->references > 0 && job->handle == handle ? job : NULL;
+    job_free(table, job);
 }
 
 struct job *job_by_id(const struct job_table *table, const struct protocol_id *id)

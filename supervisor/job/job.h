@@ -9,6 +9,7 @@
  */
 
 #include "shared/base/clock.h"
+#include "shared/base/handle-table.h"
 #include "shared/base/list.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/payload.h"
@@ -110,11 +111,9 @@ struct job {
 #define JOB_ATTEMPTS_KEPT 8
 
 struct job_table {
-    struct job **chunks;
-    size_t n_chunks;
-    uint32_t n_used; /* entries ever used */
-    struct list free;
-    void *names; /* tree of jobs whose id was chosen by the submitter */
+    struct handle_table handles;
+    struct list unused; /* memory of former jobs, kept for the next ones */
+    void *names;        /* tree of jobs whose id was chosen by the submitter */
     uint64_t n_live;
     struct blob_quota blobs; /* of payloads, results and messages alike */
     uint64_t random_high;    /* makes ids */
@@ -139,21 +138,11 @@ struct job *job_ref(struct job *job);
 /* The last reference frees it: it must have ended and be in no list. */
 void job_unref(struct job_table *table, struct job *job);
 
-/* Move a payload or result in (it counts if it is a blob); let go of one, or move the payload out.
- */
-void job_set_payload(struct job *job, struct payload *from);
-void job_set_result(struct job *job, struct payload *from);
-void job_drop_payload(struct job *job);
-void job_drop_result(struct job *job);
-void job_take_payload(struct job *job, struct payload *to);
-
-/* Places in the table, in use or not; a job keeps its own for life. */
-uint32_t job_table_size(const struct job_table *table);
-/* NULL when nobody is in that place, which must be below the size. */
-struct job *job_table_at(const struct job_table *table, uint32_t place);
-
-/* NULL when there is none (any more). */
-struct job *job_by_handle(const struct job_table *table, uint64_t handle);
+/* Return NULL if there is no such job, or not any more. */
+static inline struct job *job_by_handle(const struct job_table *table, uint64_t handle)
+{
+    return handle_table_get(&table->handles, handle);
+}
 struct job *job_by_id(const struct job_table *table, const struct protocol_id *id);
 
 /* Asserts that the way exists in the table of states. Does not tell waiters. */

@@ -88,7 +88,7 @@ static void kept_results_refuse(struct job *job)
     (void)snprintf(reason, sizeof(reason),
                    "its result is not kept: %llu bytes are more than ResultsMemoryMax= allows",
                    (unsigned long long)job->result.size);
-    job_drop_result(job);
+    payload_deinit(&job->result);
     job_set_reason(job, reason);
 }
 

@@ -48,9 +48,9 @@ static bool step(struct control_list *list)
     const struct control_context *context = access.context;
     const struct job *job;
 
-    if (list->cursor >= job_table_size(context->jobs))
+    if (list->cursor >= context->jobs->handles.n_entries)
         return false;
-    job = job_table_at(context->jobs, (uint32_t)list->cursor++);
+    job = handle_table_at(&context->jobs->handles, (uint32_t)list->cursor++);
     if (job && is_wanted(jobs_of(list), job))
         report_job(control_list_item(list), NULL, &access, job, REPORT_DETAIL_MAX);
     return true;

@@ -148,7 +148,7 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
     switch (outcome) {
     case PROTOCOL_SUCCESS:
     case PROTOCOL_REJECT:
-        job_set_result(job, result);
+        payload_move(&job->result, result);
         cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_REJECTED, NULL);
         break;
     case PROTOCOL_CANCELLED:

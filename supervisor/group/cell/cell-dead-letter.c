@@ -62,6 +62,6 @@ void cell_write_dead_letter(struct cell *cell, struct job *job)
         .n_deaths = find_deaths(context->deaths, job, deaths),
     };
 
-    job_take_payload(job, &payload);
+    payload_move(&payload, &job->payload);
     (void)dead_letter_add(&context->messages->dead_letters, &facts, &payload);
 }

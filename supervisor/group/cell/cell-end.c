@@ -81,7 +81,7 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job->payload.size);
     if (state == JOB_DEAD)
         cell_write_dead_letter(cell, job);
-    job_drop_payload(job);
+    payload_deinit(&job->payload);
     job_count(&cell->counts, JOBS_LIVE, -1);
     job_event(job, "job.ended", NULL, "has ended: %s, %" PRIu64 " ms after it was accepted",
               job_state_to_string(job->state),

@@ -126,7 +126,7 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
     if (r != 0)
         return r;
     if (request->blob)
-        job_set_payload(job, request->blob);
+        payload_move(&job->payload, request->blob);
     job->created_at = loop_realtime(cell->context->loop);
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
     job_count(&cell->counts, JOBS_LIVE, 1);

@@ -48,7 +48,7 @@ static struct job *ended(const char *name, struct blob_share *share)
         ck_assert_int_eq(
             held_blob_new(&blob, share, open("/dev/null", O_RDONLY | O_CLOEXEC), 1 << 20, true), 0);
         payload_set_shared(&payload, blob);
-        job_set_result(job, &payload);
+        payload_move(&job->result, &payload);
     }
     return job;
 }
@@ -81,7 +81,7 @@ static struct job *sized(const char *name, size_t size)
     static const char zeros[1000];
 
     ck_assert_int_eq(payload_set(&payload, zeros, size), 0);
-    job_set_result(job, &payload);
+    payload_move(&job->result, &payload);
     return job;
 }
 
