@@ -48,10 +48,5 @@ void parts_connect(struct parts *parts)
     parts->control.log = &parts->log;
     parts->control.process = &parts->process;
     parts->control.interfaces = control_interfaces;
-    parts->control.attachments = (struct attachment_context){
-        .loop = parts->loop,
-        .registry = &parts->registry,
-        .jobs = &parts->jobs,
-        .messages = &parts->messages,
-    };
+    parts->control.groups = &parts->groups;
 }

@@ -94,8 +94,8 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     death_log_init(&supervisor->parts.deaths, 0);
     message_context_init(&supervisor->parts.messages);
     list_init(&supervisor->parts.events.subscribers);
-    list_init(&supervisor->parts.events.job_watchers);
-    list_init(&supervisor->parts.jobs.free);
+    list_init(&supervisor->parts.events.job_subscribers);
+    list_init(&supervisor->parts.jobs.unused);
     registry_init(&supervisor->parts.registry);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
@@ -112,7 +112,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
         supervisor_free(supervisor);
         return r;
     }
-    event_subscribe(&supervisor->parts.events, &supervisor->on_event);
+    event_subscribe(&supervisor->parts.events.subscribers, &supervisor->on_event);
     supervisor_open_cgroups(supervisor);
     r = supervisor_start_groups(supervisor);
     loop_defer(loop_of(supervisor), &supervisor->review);

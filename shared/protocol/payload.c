@@ -2,6 +2,7 @@
 #include "shared/protocol/payload.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
+#include "shared/base/scm.h"
 #include "shared/ring/memory.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +15,6 @@
 
 #define BLOB_SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* As many descriptors as the kernel lets into one message (SCM_MAX_FD), so that none is cut off
- * unseen. */
-#define DESCRIPTORS_MAX 253
-
-union control {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
-};
-
 static bool blob_size_is_valid(size_t size)
 {
     return size > 0 && size <= PAYLOAD_BLOB_MAX;
@@ -33,26 +25,37 @@ static int seal(int fd)
     return fcntl(fd, F_ADD_SEALS, BLOB_SEALS) < 0 ? -errno : 0;
 }
 
-int payload_blob_new(size_t size, int *ret_fd, void **ret_data)
+/* Returns an empty blob of `size` bytes, or -errno. */
+static int new_blob(size_t size)
 {
-    _cleanup_close_ int fd = -1;
-    void *data;
-    int r;
+    return blob_size_is_valid(size) ? memory_new_fd("troupe-blob", size) : -EINVAL;
+}
 
-    if (!blob_size_is_valid(size))
-        return -EINVAL;
-    fd = memory_new_fd("troupe-blob", size);
-    if (fd < 0)
-        return fd;
-    r = fault_inject("mmap");
+static int map(int fd, size_t size, int protection, int flags, void **ret_data)
+{
+    void *data;
+    int r = fault_inject("mmap");
+
     if (r < 0)
         return r;
-    data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    data = mmap(NULL, size, protection, flags, fd, 0);
     if (data == MAP_FAILED)
         return -errno;
-    *ret_fd = TAKE_FD(fd);
     *ret_data = data;
     return 0;
+}
+
+int payload_blob_new(size_t size, int *ret_fd, void **ret_data)
+{
+    _cleanup_close_ int fd = new_blob(size);
+    int r;
+
+    if (fd < 0)
+        return fd;
+    r = map(fd, size, PROT_READ | PROT_WRITE, MAP_SHARED, ret_data);
+    if (r == 0)
+        *ret_fd = TAKE_FD(fd);
+    return r;
 }
 
 int payload_blob_seal(int fd, void *data, size_t size)
@@ -84,22 +87,17 @@ static int write_all(int fd, const char *data, size_t size)
 
 int payload_blob_copy(const void *data, size_t size, int *ret_fd)
 {
-    _cleanup_close_ int fd = -1;
+    _cleanup_close_ int fd = new_blob(size);
     int r;
 
-    if (!blob_size_is_valid(size))
-        return -EINVAL;
-    fd = memory_new_fd("troupe-blob", size);
     if (fd < 0)
         return fd;
     r = write_all(fd, data, size);
-    if (r < 0)
-        return r;
-    r = seal(fd);
-    if (r < 0)
-        return r;
-    *ret_fd = TAKE_FD(fd);
-    return 0;
+    if (r == 0)
+        r = seal(fd);
+    if (r == 0)
+        *ret_fd = TAKE_FD(fd);
+    return r;
 }
 
 /*
@@ -134,67 +132,21 @@ int payload_blob_check(int fd, uint64_t size)
 
 int payload_blob_map(int fd, size_t size, const void **ret_data)
 {
-    void *data;
-    int r;
-
     if (size == 0)
         return -EINVAL;
-    r = fault_inject("mmap");
-    if (r < 0)
-        return r;
     /* Private: before Linux 6.7 no shared mapping of a write-sealed memfd was allowed, not even for
      * reading. Nothing is copied, since nobody can write. */
-    data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED)
-        return -errno;
-    *ret_data = data;
-    return 0;
+    return map(fd, size, PROT_READ, MAP_PRIVATE, (void **)(uintptr_t)ret_data);
 }
 
 int payload_send_fd(int socket, int fd, uint64_t serial)
 {
     struct iovec data = {.iov_base = &serial, .iov_len = sizeof(serial)};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct msghdr message = {
-        .msg_iov = &data,
-        .msg_iovlen = 1,
-        .msg_control = &control,
-        .msg_controllen = sizeof(control.bytes),
-    };
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+    union scm_control control;
 
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+    scm_attach(&message, &control, &fd, 1);
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-/* Takes the first descriptor into `*ret_fd` and drops all others. Returns how many there were. */
-static size_t take_descriptors(struct msghdr *message, void (*drop)(int fd), int *ret_fd)
-{
-    size_t count = 0;
-
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
-         header = CMSG_NXTHDR(message, header)) {
-        size_t bytes = header->cmsg_len - CMSG_LEN(0);
-
-        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(header) + at, sizeof(fd));
-            if (count++ == 0)
-                *ret_fd = fd;
-            else
-                drop(fd);
-        }
-    }
-    return count;
 }
 
 int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *ret_fd)
@@ -202,12 +154,12 @@ int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *r
     int fd = -1;
     uint64_t received = 0;
     struct iovec data = {.iov_base = &received, .iov_len = sizeof(received)};
-    union control control;
+    union scm_control control;
     struct msghdr message = {
         .msg_iov = &data,
         .msg_iovlen = 1,
         .msg_control = &control,
-        .msg_controllen = sizeof(control.bytes),
+        .msg_controllen = sizeof(control),
     };
     ssize_t size;
     size_t count;
@@ -218,7 +170,7 @@ int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *r
     size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (size < 0)
         return errno == EINTR || errno == ENOMEM ? -errno : -EPROTO;
-    count = take_descriptors(&message, drop, &fd);
+    count = scm_take(&message, &fd, 1, drop);
     /* There was room for any number: if even the first one is missing, our own table is full. */
     if (count == 0 && (message.msg_flags & MSG_CTRUNC))
         return -EMFILE;

@@ -9,6 +9,7 @@
 #include "shared/protocol/protocol.h"
 #include "supervisor/client/attachment.h"
 #include "supervisor/group/cell/cell-submit.h"
+#include "supervisor/group/group-context.h"
 
 #define ATTACHMENT_INLINE (UINT32_C(32) << 10)
 /* Jobs whose end one client may await. */
@@ -18,7 +19,7 @@
 
 struct attachment {
     struct endpoint endpoint;
-    const struct attachment_context *context;
+    const struct group_context *context;
     struct actor *actor;
     uid_t uid;               /* of the client's process */
     unsigned n_waiters;      /* in the two lists */

@@ -203,7 +203,7 @@ static int attachment_new_actor(struct attachment *attachment)
     return actor_publish(attachment->actor);
 }
 
-int attachment_new(struct attachment **ret, const struct attachment_context *context,
+int attachment_new(struct attachment **ret, const struct group_context *context,
                    const struct attachment_options *client, struct endpoint_fds *ret_fds)
 {
     const struct endpoint_options options = {

@@ -12,19 +12,8 @@
 #include <sys/types.h>
 
 struct attachment;
+struct group_context;
 struct job;
-struct job_table;
-struct loop;
-struct message_context;
-struct registry;
-
-/* The parts of the supervisor that attachments use. */
-struct attachment_context {
-    struct loop *loop;
-    struct registry *registry;
-    struct job_table *jobs;
-    struct message_context *messages;
-};
 
 struct attachment_options {
     uid_t uid;                /* of the client's process */
@@ -44,7 +33,7 @@ struct attachment_options {
  * Makes the rings. `*ret_fds` are for the client; after sending them, call attachment_sent(). The
  * client may submit and cancel until attachment_set_may_change() says otherwise. 0 or -errno.
  */
-int attachment_new(struct attachment **ret, const struct attachment_context *context,
+int attachment_new(struct attachment **ret, const struct group_context *context,
                    const struct attachment_options *client, struct endpoint_fds *ret_fds);
 void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds);
 

@@ -7,13 +7,13 @@
  */
 
 #include "shared/base/clock.h"
-#include "supervisor/client/attachment.h"
 #include "supervisor/control/control-state.h"
 #include <sys/types.h>
 
 struct config_daemon;
 struct death_log;
 struct event_bus;
+struct group_context;
 struct job_table;
 struct limited_log;
 struct loop;
@@ -32,7 +32,7 @@ struct control_context {
     struct death_log *deaths;
     struct limited_log *log;
     const struct process_context *process;
-    struct attachment_context attachments;
+    const struct group_context *groups;
     const struct request_interface *const *interfaces; /* NULL-terminated */
 
     const struct config_daemon *config; /* replaced by a reload */

@@ -12,8 +12,8 @@ int event_bus_init(struct event_bus *bus)
 {
     *bus = (struct event_bus){.kept = calloc(EVENTS_KEPT, sizeof(struct event))};
     list_init(&bus->subscribers);
+    list_init(&bus->job_subscribers);
     list_init(&bus->line_subscribers);
-    list_init(&bus->job_watchers);
     return bus->kept ? 0 : -ENOMEM;
 }
 
@@ -60,7 +60,7 @@ static void event_keep(struct event_bus *bus, const struct event *event)
         bus->n_kept++;
 }
 
-static void tell(struct list *subscribers, const struct event *event)
+void event_publish(struct list *subscribers, const struct event *event)
 {
     list_for_each_safe (node, subscribers) {
         struct event_subscriber *subscriber = list_entry(node, struct event_subscriber, link);
@@ -93,7 +93,7 @@ void event_emit(struct event_bus *bus, struct event event)
         event.at = clock_realtime();
     event_log(bus, &event);
     event_keep(bus, &event);
-    tell(&bus->subscribers, &event);
+    event_publish(&bus->subscribers, &event);
 }
 
 void event_tell(struct event_bus *bus, struct event event, const char *subject, const char *format,
@@ -108,26 +108,6 @@ void event_tell(struct event_bus *bus, struct event event, const char *subject, 
     event_emit(bus, event);
 }
 
-void event_emit_job(struct event_bus *bus, const struct event *event)
-{
-    tell(&bus->job_watchers, event);
-}
-
-void event_watch_jobs(struct event_bus *bus, struct event_subscriber *watcher)
-{
-    list_push_back(&bus->job_watchers, &watcher->link);
-}
-
-void event_subscribe(struct event_bus *bus, struct event_subscriber *subscriber)
-{
-    list_push_back(&bus->subscribers, &subscriber->link);
-}
-
-void event_unsubscribe(struct event_subscriber *subscriber)
-{
-    list_unlink(&subscriber->link);
-}
-
 const struct event *event_kept(const struct event_bus *bus, size_t i)
 {
     if (i >= bus->n_kept)
@@ -140,25 +120,4 @@ const struct event *event_after(const struct event_bus *bus, uint64_t id)
     const uint64_t oldest = bus->last_id - bus->n_kept + 1;
 
     return event_kept(bus, id < oldest ? 0 : (size_t)(id - oldest + 1));
-}
-
-/* ---- lines ---- */
-
-void event_emit_line(struct event_bus *bus, const char *worker, const char *line)
-{
-    list_for_each_safe (node, &bus->line_subscribers) {
-        struct event_line_subscriber *subscriber =
-            list_entry(node, struct event_line_subscriber, link);
-        subscriber->fn(subscriber, worker, line);
-    }
-}
-
-void event_subscribe_lines(struct event_bus *bus, struct event_line_subscriber *subscriber)
-{
-    list_push_back(&bus->line_subscribers, &subscriber->link);
-}
-
-void event_unsubscribe_lines(struct event_line_subscriber *subscriber)
-{
-    list_unlink(&subscriber->link);
 }

@@ -46,9 +46,9 @@ struct event_bus {
     size_t n_kept, next;
     uint64_t last_id;
     struct list subscribers;
-    struct list line_subscribers;
-    struct list job_watchers; /* subscribers to events of single jobs */
-    struct limited_log *log;  /* limits lines; NULL = no limit. Subscribers get all lines */
+    struct list job_subscribers;  /* to events of single jobs */
+    struct list line_subscribers; /* to output lines of workers: `worker` and `message` */
+    struct limited_log *log;      /* limits lines; NULL = no limit. Subscribers get all lines */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -60,34 +60,22 @@ void event_emit(struct event_bus *bus, struct event event);
 void event_tell(struct event_bus *bus, struct event event, const char *subject, const char *format,
                 va_list arguments) __attribute__((format(printf, 4, 0)));
 
-/* Calls the job watchers; neither logs nor keeps the event. */
-void event_emit_job(struct event_bus *bus, const struct event *event);
+/* Calls the subscribers of one list; neither logs nor keeps the event. */
+void event_publish(struct list *subscribers, const struct event *event);
 
-/* Returns whether events of single jobs have subscribers, and are worth making. */
-static inline bool event_jobs_watched(const struct event_bus *bus)
+/* Subscribes to a list of the bus. The callback may unsubscribe itself. */
+static inline void event_subscribe(struct list *subscribers, struct event_subscriber *subscriber)
 {
-    return !list_empty(&bus->job_watchers);
+    list_push_back(subscribers, &subscriber->link);
 }
 
-/* Subscribes to events of single jobs only; event_unsubscribe() ends it. */
-void event_watch_jobs(struct event_bus *bus, struct event_subscriber *watcher);
-
-/* The callback may unsubscribe itself. */
-void event_subscribe(struct event_bus *bus, struct event_subscriber *subscriber);
-void event_unsubscribe(struct event_subscriber *subscriber);
+/* Idempotent. */
+static inline void event_unsubscribe(struct event_subscriber *subscriber)
+{
+    list_unlink(&subscriber->link);
+}
 
 /* Returns kept event number `i`, 0 = oldest; NULL beyond. */
 const struct event *event_kept(const struct event_bus *bus, size_t i);
 /* Returns the oldest kept event with a higher id; NULL = none. */
 const struct event *event_after(const struct event_bus *bus, uint64_t id);
-
-/* ---- output lines of workers; not kept ---- */
-
-struct event_line_subscriber {
-    struct list link;
-    void (*fn)(struct event_line_subscriber *subscriber, const char *worker, const char *line);
-};
-
-void event_emit_line(struct event_bus *bus, const char *worker, const char *line);
-void event_subscribe_lines(struct event_bus *bus, struct event_line_subscriber *subscriber);
-void event_unsubscribe_lines(struct event_line_subscriber *subscriber); /* idempotent */

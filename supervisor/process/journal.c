@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/journal.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/scm.h"
 #include "shared/base/uapi.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -121,23 +122,15 @@ static int entry_to_memfd(const struct entry *entry)
 
 static int send_memfd(struct journal *journal, const struct entry *entry)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {0};
+    union scm_control control;
     _cleanup_close_ int fd = entry_to_memfd(entry);
     if (fd < 0)
         return fd;
     struct msghdr message = {
         .msg_name = &journal->address,
         .msg_namelen = sizeof(journal->address),
-        .msg_control = &control,
-        .msg_controllen = sizeof(control),
     };
-    control.header.cmsg_len = CMSG_LEN(sizeof(int));
-    control.header.cmsg_level = SOL_SOCKET;
-    control.header.cmsg_type = SCM_RIGHTS;
-    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    scm_attach(&message, &control, &fd, 1);
     return sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 

@@ -49,7 +49,8 @@ static void process_on_line(void *userdata, const char *line)
 
     if (limited_log_admits(process->context->log, &what))
         process_log_line(process, line);
-    event_emit_line(process->context->events, process->worker, line);
+    event_publish(&process->context->events->line_subscribers,
+                  &(struct event){.worker = process->worker, .message = line});
 }
 
 /* ---- end ---- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/varlink/account.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/channel/held-blob.h"
-
+#include <errno.h>
 #include <stdlib.h>
 
 #define MIB ((size_t)1 << 20)
@@ -78,7 +79,7 @@ static void add(struct account *account, enum account_kind kind, size_t more)
     account->accounts->held[account->may_change][kind] += more;
 }
 
-bool account_resize(struct account *account, enum account_kind kind, size_t *held, size_t size)
+static bool charge(struct account *account, enum account_kind kind, size_t *held, size_t size)
 {
     const struct bounds *bounds = &BOUNDS[account->may_change][kind];
     const size_t of_all = account->accounts->held[account->may_change][kind];
@@ -89,6 +90,29 @@ bool account_resize(struct account *account, enum account_kind kind, size_t *hel
     add(account, kind, size - *held); /* wraps round when it is less */
     *held = size;
     return true;
+}
+
+int account_realloc(struct account *account, enum account_kind kind, char **data, size_t *allocated,
+                    size_t size)
+{
+    const size_t before = *allocated;
+    char *place;
+
+    if (!charge(account, kind, allocated, size))
+        return -EDQUOT;
+    place = realloc(*data, size);
+    if (!place) {
+        (void)charge(account, kind, allocated, before);
+        return -ENOMEM;
+    }
+    *data = place;
+    return 0;
+}
+
+void account_free(struct account *account, enum account_kind kind, char **data, size_t *allocated)
+{
+    free(TAKE_PTR(*data));
+    (void)charge(account, kind, allocated, 0);
 }
 
 void account_move(struct account *from, struct account *to, enum account_kind kind, size_t held)

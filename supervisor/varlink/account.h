@@ -47,11 +47,11 @@ struct account *account_get(struct accounts *accounts, uid_t uid, bool may_chang
 /* Drops the reference; NULL allowed; returns NULL. */
 struct account *account_put(struct account *account);
 
-/*
- * Changes a holder's `*held` bytes to `size`. False, without a change, if that exceeds a bound;
- * shrinking never fails.
- */
-bool account_resize(struct account *account, enum account_kind kind, size_t *held, size_t size);
+/* Resizes a buffer, of which `*allocated` bytes are charged to the account. `size` is not 0.
+ * Returns 0, -EDQUOT if that exceeds a bound, or -ENOMEM. */
+int account_realloc(struct account *account, enum account_kind kind, char **data, size_t *allocated,
+                    size_t size);
+void account_free(struct account *account, enum account_kind kind, char **data, size_t *allocated);
 
 /* Moves bytes to another account of the same user, without regard to the bounds. */
 void account_move(struct account *from, struct account *to, enum account_kind kind, size_t held);

@@ -5,6 +5,7 @@
 #include "supervisor/varlink/connection.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/scm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,24 +29,14 @@ static ssize_t send_some(struct connection *connection, const void *data, size_t
 {
     bool with_fds = connection->n_fds > 0 && ahead == 0;
     struct iovec vector = {.iov_base = (void *)data, .iov_len = size};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * CONNECTION_FDS_MAX)];
-    } control;
+    union scm_control control;
     struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
     ssize_t n;
 
     if (connection->n_fds > 0 && !with_fds && ahead < size)
         vector.iov_len = ahead;
-    if (with_fds) {
-        memset(&control, 0, sizeof(control));
-        message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE(sizeof(int) * connection->n_fds);
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(sizeof(int) * connection->n_fds);
-        memcpy(CMSG_DATA(&control.header), connection->fds, sizeof(int) * connection->n_fds);
-    }
+    if (with_fds)
+        scm_attach(&message, &control, connection->fds, connection->n_fds);
     n = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n > 0 && with_fds)
         connection_drop_fds(connection);
@@ -56,10 +47,9 @@ static ssize_t send_some(struct connection *connection, const void *data, size_t
 
 void connection_free_out(struct connection *connection)
 {
-    free(connection->out);
-    connection->out = NULL;
     connection->out_start = connection->out_end = 0;
-    (void)account_resize(connection->account, ACCOUNT_ANSWERS, &connection->out_allocated, 0);
+    account_free(connection->account, ACCOUNT_ANSWERS, &connection->out,
+                 &connection->out_allocated);
 }
 
 void connection_flush(struct connection *connection)
@@ -91,24 +81,6 @@ void connection_flush(struct connection *connection)
         connection_close(connection);
 }
 
-/* 0, -EDQUOT, -ENOMEM. */
-static int grow(struct connection *connection, size_t wanted)
-{
-    const size_t before = connection->out_allocated;
-    char *out;
-
-    if (!account_resize(connection->account, ACCOUNT_ANSWERS, &connection->out_allocated, wanted))
-        return -EDQUOT;
-    out = realloc(connection->out, wanted);
-    if (!out) {
-        (void)account_resize(connection->account, ACCOUNT_ANSWERS, &connection->out_allocated,
-                             before);
-        return -ENOMEM;
-    }
-    connection->out = out;
-    return 0;
-}
-
 static int queue(struct connection *connection, const void *data, size_t size)
 {
     size_t unread = connection_unread(connection), wanted;
@@ -124,7 +96,8 @@ static int queue(struct connection *connection, const void *data, size_t size)
         wanted = connection->out_allocated * 2;
         if (wanted < unread + size)
             wanted = unread + size;
-        r = grow(connection, wanted);
+        r = account_realloc(connection->account, ACCOUNT_ANSWERS, &connection->out,
+                            &connection->out_allocated, wanted);
         if (r < 0)
             return r;
     }

@@ -105,9 +105,8 @@ void connection_update(struct connection *connection)
 
 static int make_room(struct connection *connection)
 {
-    const size_t allocated = connection->in_allocated;
     size_t size = connection->in_end - connection->in_start, wanted;
-    char *in;
+    int r;
 
     if (connection->in_start > 0) {
         memmove(connection->in, connection->in + connection->in_start, size);
@@ -122,26 +121,17 @@ static int make_room(struct connection *connection)
         wanted = size + READ_MAX;
     if (wanted <= connection->in_allocated)
         return 0;
-    if (!account_resize(connection->account, ACCOUNT_REQUESTS, &connection->in_allocated, wanted)) {
+    r = account_realloc(connection->account, ACCOUNT_REQUESTS, &connection->in,
+                        &connection->in_allocated, wanted);
+    if (r == -EDQUOT)
         connection->handler->cut_off(connection, "requests that are not complete take too much");
-        return -EDQUOT;
-    }
-    in = realloc(connection->in, wanted);
-    if (!in) {
-        (void)account_resize(connection->account, ACCOUNT_REQUESTS, &connection->in_allocated,
-                             allocated);
-        return -ENOMEM;
-    }
-    connection->in = in;
-    return 0;
+    return r;
 }
 
 static void free_in(struct connection *connection)
 {
-    free(connection->in);
-    connection->in = NULL;
     connection->in_start = connection->in_end = connection->in_scanned = 0;
-    (void)account_resize(connection->account, ACCOUNT_REQUESTS, &connection->in_allocated, 0);
+    account_free(connection->account, ACCOUNT_REQUESTS, &connection->in, &connection->in_allocated);
 }
 
 /*

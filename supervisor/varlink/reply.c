@@ -8,23 +8,17 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-void reply_init(struct reply *reply, size_t limit)
+void reply_init(struct reply *reply, struct account *account, size_t limit)
 {
-    *reply = (struct reply){.limit = limit};
+    *reply = (struct reply){.account = account, .limit = limit};
 }
 
 void reply_deinit(struct reply *reply)
 {
-    struct account *account = reply->account;
-
-    if (account)
-        (void)account_resize(account, ACCOUNT_ANSWERS, &reply->allocated, 0);
-    free(reply->data);
-    reply_init(reply, reply->limit);
-    reply->account = account;
+    account_free(reply->account, ACCOUNT_ANSWERS, &reply->data, &reply->allocated);
+    reply_reset(reply);
 }
 
 void reply_reset(struct reply *reply)
@@ -32,27 +26,6 @@ void reply_reset(struct reply *reply)
     reply->size = 0;
     reply->error = 0;
     reply->separate = false;
-}
-
-static int grow(struct reply *reply, size_t wanted)
-{
-    const size_t before = reply->allocated;
-    char *data;
-
-    if (!reply->account)
-        reply->allocated = wanted;
-    else if (!account_resize(reply->account, ACCOUNT_ANSWERS, &reply->allocated, wanted))
-        return -EDQUOT;
-    data = realloc(reply->data, wanted);
-    if (data) {
-        reply->data = data;
-        return 0;
-    }
-    if (!reply->account)
-        reply->allocated = before;
-    else
-        (void)account_resize(reply->account, ACCOUNT_ANSWERS, &reply->allocated, before);
-    return -ENOMEM;
 }
 
 /* Room for `size` more bytes; NULL after a failure. */
@@ -71,7 +44,8 @@ static char *reserve(struct reply *reply, size_t size)
     wanted = reply->allocated < 512 ? 1024 : reply->allocated * 2;
     if (wanted < reply->size + size)
         wanted = reply->size + size;
-    reply->error = grow(reply, wanted);
+    reply->error =
+        account_realloc(reply->account, ACCOUNT_ANSWERS, &reply->data, &reply->allocated, wanted);
     return reply->error < 0 ? NULL : reply->data + reply->size;
 }
 

@@ -16,7 +16,7 @@
 struct account;
 
 struct reply {
-    struct account *account; /* borrowed; charged for the buffer; NULL = none */
+    struct account *account; /* borrowed; charged for the buffer */
     char *data;
     size_t size, allocated;
     size_t limit;  /* beyond it: -EMSGSIZE */
@@ -24,7 +24,7 @@ struct reply {
     bool separate; /* a comma is due before the next member */
 };
 
-void reply_init(struct reply *reply, size_t limit);
+void reply_init(struct reply *reply, struct account *account, size_t limit);
 void reply_deinit(struct reply *reply);
 /* Empties it and clears the error; keeps the buffer. */
 void reply_reset(struct reply *reply);

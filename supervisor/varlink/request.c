@@ -19,8 +19,7 @@ void request_init(struct request *request, struct control_context *context, stru
                                 .connection = connection,
                                 .log = log,
                                 .call = VARLINK_CALL_NULL};
-    reply_init(&request->reply, REQUEST_REPLY_MAX);
-    request->reply.account = connection->account;
+    reply_init(&request->reply, connection->account, REQUEST_REPLY_MAX);
 }
 
 void request_move(struct request *request, struct account *account)

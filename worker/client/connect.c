@@ -2,6 +2,8 @@
 #include "worker/client/connect.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/scm.h"
+#include "shared/protocol/payload.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -73,46 +75,20 @@ static int send_call(int socket)
     return connection_send(socket, call, (size_t)size + 1);
 }
 
-/* Returns -EPROTO if there are too many. */
-static int keep_descriptors(struct reply *reply, struct msghdr *message)
-{
-    bool surplus = (message->msg_flags & MSG_CTRUNC) != 0;
-
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
-         header = CMSG_NXTHDR(message, header)) {
-        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
-            int fd;
-
-            memcpy(&fd, (const char *)header + at, sizeof(fd));
-            if (reply->n_fds < DESCRIPTORS_MAX)
-                reply->fds[reply->n_fds++] = fd;
-            else {
-                close_fd(fd);
-                surplus = true;
-            }
-        }
-    }
-    return surplus ? -EPROTO : 0;
-}
-
 static int receive_piece(int socket, struct reply *reply)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE((DESCRIPTORS_MAX + 1) * sizeof(int))];
-    } control;
+    union scm_control control;
     struct iovec data = {.iov_base = reply->text + reply->size,
                          .iov_len = sizeof(reply->text) - reply->size};
     struct msghdr message = {
         .msg_iov = &data,
         .msg_iovlen = 1,
         .msg_control = &control,
-        .msg_controllen = sizeof(control.bytes),
+        .msg_controllen = sizeof(control),
     };
+    const size_t room = DESCRIPTORS_MAX - reply->n_fds;
+    size_t n_fds;
     ssize_t n;
-    int r;
 
     if (data.iov_len == 0)
         return -EPROTO;
@@ -121,9 +97,10 @@ static int receive_piece(int socket, struct reply *reply)
         return 0;
     if (n < 0)
         return errno == EAGAIN ? -ETIMEDOUT : -errno;
-    r = keep_descriptors(reply, &message);
-    if (r < 0)
-        return r;
+    n_fds = scm_take(&message, reply->fds + reply->n_fds, room, payload_drop_fd);
+    reply->n_fds += n_fds < room ? n_fds : room;
+    if (n_fds > room || (message.msg_flags & MSG_CTRUNC))
+        return -EPROTO;
     reply->size += (size_t)n;
     return n == 0 ? -EPROTO : 0;
 }

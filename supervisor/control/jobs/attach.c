@@ -79,7 +79,7 @@ static void attach(struct request *request)
         request_done(request); /* there is no reply to carry the descriptors */
         return;
     }
-    r = attachment_new(&request->attachment, &request->context->attachments, &options, &fds);
+    r = attachment_new(&request->attachment, request->context->groups, &options, &fds);
     if (r < 0) {
         request_internal(request, r);
         return;

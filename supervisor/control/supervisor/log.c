@@ -61,7 +61,7 @@ struct log_parameters {
 
 struct log {
     struct request_parts parts;
-    struct event_line_subscriber follower;
+    struct event_subscriber follower;
     uint64_t group; /* its reference */
     bool whole_group;
     unsigned index; /* of the only worker */
@@ -108,7 +108,7 @@ static bool write_log(struct request_parts *parts)
     return false;
 }
 
-static void on_line(struct event_line_subscriber *follower, const char *worker, const char *line)
+static void on_line(struct event_subscriber *follower, const struct event *event)
 {
     struct log *log = list_entry(follower, struct log, follower);
     struct request *request = log->parts.request;
@@ -116,26 +116,27 @@ static void on_line(struct event_line_subscriber *follower, const char *worker, 
     const struct access access = access_of(request);
     struct reply *reply;
 
-    if (!report_is_below(worker, given->target))
+    if (!report_is_below(event->worker, given->target))
         return;
     /* A reload may have changed the client's permissions, or the group behind the name. */
     if (!access_group(&access, registry_get(request->context->registry, log->group)))
         return;
     reply = request_begin(request);
     reply_array(reply, "lines");
-    report_line(reply, log->only_worker ? NULL : worker, line, strlen(line));
+    report_line(reply, log->only_worker ? NULL : event->worker, event->message,
+                strlen(event->message));
     reply_end_array(reply);
     request_end_more(request);
 }
 
 static void stay_for_lines(struct request_parts *parts)
 {
-    event_subscribe_lines(parts->request->context->events, &log_of(parts)->follower);
+    event_subscribe(&parts->request->context->events->line_subscribers, &log_of(parts)->follower);
 }
 
 static void free_log(struct request_parts *parts)
 {
-    event_unsubscribe_lines(&log_of(parts)->follower);
+    event_unsubscribe(&log_of(parts)->follower);
     cell_cursor_end(&log_of(parts)->cells);
     free(log_of(parts));
 }

@@ -205,7 +205,7 @@ void control_wait(struct request *request, const struct control_wait_options *op
     memcpy(wait->target, options->target, size);
     wait->subscriber.fn = on_event;
     loop_deferred_init(&wait->check, check);
-    event_subscribe(request->context->events, &wait->subscriber);
+    event_subscribe(&request->context->events->subscribers, &wait->subscriber);
     request->state = wait;
     request->drop = drop;
     arm(wait);

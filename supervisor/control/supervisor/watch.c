@@ -79,9 +79,9 @@ static void stay_for_events(struct control_list *list)
     struct event_bus *bus = list->parts.request->context->events;
     struct watch *watch = watch_of(list, list);
 
-    event_subscribe(bus, &watch->subscriber);
+    event_subscribe(&bus->subscribers, &watch->subscriber);
     if (given->jobs)
-        event_watch_jobs(bus, &watch->jobs);
+        event_subscribe(&bus->job_subscribers, &watch->jobs);
 }
 
 static void free_watch(struct control_list *list)

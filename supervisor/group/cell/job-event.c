@@ -16,17 +16,17 @@ void job_event_tell(const struct job *job, const char *type, const char *worker,
     (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     (void)snprintf(message, sizeof(message), "%s job %s %s", cell->name, id, text);
-    event_emit_job(cell->context->events,
-                   &(struct event){
-                       .id = cell->context->events->last_id, /* a cursor stays where it was */
-                       .at = loop_realtime(cell->context->loop),
-                       .type = type,
-                       .group = cell->group->name,
-                       .cell = pool_event_name(&cell->pool),
-                       .worker = worker,
-                       .job = id,
-                       .job_state = job_state_to_string(job->state),
-                       .attempt = job->attempt,
-                       .message = message,
-                   });
+    event_publish(&cell->context->events->job_subscribers,
+                  &(struct event){
+                      .id = cell->context->events->last_id, /* a cursor stays where it was */
+                      .at = loop_realtime(cell->context->loop),
+                      .type = type,
+                      .group = cell->group->name,
+                      .cell = pool_event_name(&cell->pool),
+                      .worker = worker,
+                      .job = id,
+                      .job_state = job_state_to_string(job->state),
+                      .attempt = job->attempt,
+                      .message = message,
+                  });
 }

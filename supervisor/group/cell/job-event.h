@@ -19,6 +19,6 @@ void job_event_tell(const struct job *job, const char *type, const char *worker,
 /* The same if somebody watches; otherwise evaluates only `job`. */
 #define job_event(job, ...)                                                                        \
     do {                                                                                           \
-        if (event_jobs_watched((job)->cell->context->events))                                      \
+        if (!list_empty(&(job)->cell->context->events->job_subscribers))                           \
             job_event_tell((job), __VA_ARGS__);                                                    \
     } while (0)

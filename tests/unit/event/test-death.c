@@ -136,7 +136,7 @@ START_TEST(events_reach_subscribers_until_they_leave_and_the_last_ones_are_kept)
 
     log_set_sink(sink);
     ck_assert_int_eq(event_bus_init(&bus), 0);
-    event_subscribe(&bus, &subscriber);
+    event_subscribe(&bus.subscribers, &subscriber);
     for (int i = 0; i < EVENTS_KEPT + 10; i++) {
         (void)snprintf(text, sizeof(text), "event %d", i);
         event_emit(&bus, (struct event){.level = LOG_LEVEL_INFO, .type = "t", .message = text});

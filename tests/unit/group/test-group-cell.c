@@ -102,7 +102,7 @@ static void setup(void)
     ck_assert_int_eq(job_table_init(&parts.jobs), 0);
     ck_assert_int_eq(event_bus_init(&parts.events), 0);
     death_log_init(&parts.deaths, 10);
-    event_subscribe(&parts.events, &subscriber);
+    event_subscribe(&parts.events.subscribers, &subscriber);
     make_group(CONFIG_CELLS_BY_KEY);
 }
 

@@ -4,6 +4,7 @@
 
 #include "shared/base/base64.h"
 #include "shared/base/utf8.h"
+#include "supervisor/varlink/account.h"
 #include "supervisor/varlink/reply.h"
 #include "supervisor/varlink/varlink.h"
 #include <check.h>
@@ -220,16 +221,20 @@ END_TEST
 
 /* ---- answers ---- */
 
+static struct accounts accounts;
 static struct reply reply;
 
 static void setup(void)
 {
-    reply_init(&reply, 1 << 20);
+    accounts_init(&accounts, NULL);
+    reply_init(&reply, account_get(&accounts, 0, true), 1 << 20);
+    ck_assert_ptr_nonnull(reply.account);
 }
 
 static void teardown(void)
 {
     reply_deinit(&reply);
+    account_put(reply.account);
     varlink_call_deinit(&call);
 }
 
@@ -298,8 +303,7 @@ START_TEST(a_reply_beyond_its_limit_fails_and_can_be_taken_back)
     char large[200];
 
     memset(large, 1, sizeof(large));
-    reply_deinit(&reply);
-    reply_init(&reply, 100);
+    reply.limit = 100;
     reply_object(&reply, NULL);
     reply_int(&reply, "a", 1);
     mark = reply_mark(&reply);

@@ -178,7 +178,7 @@ static void setup(void)
     ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
     ck_assert_int_eq(registry_add(&parts.registry, group), 0);
     loop_deferred_init(&audit, on_audit);
-    event_subscribe(&parts.events, &auditor);
+    event_subscribe(&parts.events.subscribers, &auditor);
     timer_init(&give_up, on_give_up);
     ck_assert_int_eq(timer_arm(loop_timers(parts.loop), &give_up, clock_now() + 30 * USEC_PER_SEC),
                      0);
@@ -202,7 +202,7 @@ static void run_until(bool (*condition)(void))
     done = condition;
     if (condition())
         return;
-    event_subscribe(&parts.events, &subscriber);
+    event_subscribe(&parts.events.subscribers, &subscriber);
     ck_assert_int_eq(loop_run(parts.loop), 0);
     event_unsubscribe(&subscriber);
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Descriptors in the messages of Unix sockets (SCM_RIGHTS). */
+
+#include <stddef.h>
+#include <sys/socket.h>
+
+/* As many as the kernel lets into one message (SCM_MAX_FD): none is cut off unseen. */
+#define SCM_FDS_MAX 253
+
+/* Room for the control data of a message. */
+union scm_control {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(SCM_FDS_MAX * sizeof(int))];
+};
+
+/* Has `message` carry the descriptors, which stay the caller's. `control` is filled in. */
+void scm_attach(struct msghdr *message, union scm_control *control, const int *fds, size_t n_fds);
+
+/* Takes the first `max` descriptors of a received message into `fds`, and passes the others to
+ * `drop`. Returns how many there were. */
+size_t scm_take(struct msghdr *message, int *fds, size_t max, void (*drop)(int fd));
