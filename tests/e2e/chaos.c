@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos SOCKET GROUP JOBS WINDOW [KEYS]: keeps WINDOW jobs in flight until JOBS have been accepted,
- * and when JOBS is 0 until standard input ends. Job number n carries n as text, is named "chaos-n"
- * and has the key "n modulo KEYS" if there are any. Counts every end and says what it saw as one
- * JSON object: exit status 1 when an end came twice, for a job that was never accepted, or with the
- * wrong result.
+ * chaos SOCKET GROUP JOBS WINDOW [KEYS]: keeps WINDOW jobs in flight until JOBS have been accepted;
+ * if JOBS is 0, until standard input ends. Job n has the payload n as text, the id "chaos-n", and
+ * with KEYS the key n modulo KEYS. Counts the ends and prints the counts as one JSON object. Exits
+ * with 1 when an end came twice, for a job that was not accepted, or with a wrong result.
  */
 #include "worker/troupe.h"
 #include <errno.h>
@@ -18,7 +17,7 @@ struct counts {
     uint64_t accepted, refused, ends[4], retried, doubled, wrong;
 };
 
-/* Whether job n has ended: grown as needed. */
+/* seen[n]: job n has ended. Grows as needed. */
 static unsigned char *seen;
 static uint64_t n_seen;
 

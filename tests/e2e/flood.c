@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flood SOCKET watch JOB N | flood SOCKET submit GROUP N SIZE: asks N times without taking an
- * answer that it need not take, and says what it was answered so far as one JSON object. After a
- * line on standard input it takes all the ends that are still to come, and says so again; at the
- * end of its input it just goes.
+ * flood SOCKET watch JOB N | flood SOCKET submit GROUP N SIZE: makes N requests without reading the
+ * ends of jobs, and prints the counts of answers as one JSON object. After a line on standard input
+ * it reads all remaining ends and prints the counts again; at the end of its input it exits.
  */
 #include "worker/troupe.h"
 #include <errno.h>
@@ -34,7 +33,7 @@ static void count(struct flood *flood, struct troupe_result *result)
     troupe_result_release(result);
 }
 
-/* All that was asked before has been heard when this has been answered. */
+/* Waits until the supervisor has handled all earlier requests. */
 static int round_trip(struct flood *flood)
 {
     uint64_t group;
@@ -115,7 +114,7 @@ static int run(struct flood *flood, unsigned long n)
     return 0;
 }
 
-/* "echo", an empty line, and what it takes to be that large. */
+/* "echo", an empty line, and padding up to the size. */
 static void *payload(size_t size)
 {
     static const char command[] = "echo\n\n";

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* clang-format off */
 /*
- * hostile-actor HOW: a worker that breaks the rules of messages. What it does at the first one:
+ * hostile-actor HOW: a worker that breaks the protocol of messages. At its first message it sends
  *
  *   wrong-letter      a verdict about a message that it never got
- *   wrong-unstash     the same of a stash
+ *   wrong-unstash     an unstash of a message that it never got
  *   settled-letter    two verdicts about the same message
  *   odd-type          a type with a line break in it
  *   short-tell        a TELL that lacks its content
@@ -13,15 +13,15 @@
  *   head-ahead        claims to have consumed more than there is
  *   stray-blob        tells a blob that was never sent
  *
- * These are violations. Allowed, for they harm nobody but itself:
+ * These are violations. The following is allowed, since it harms only the worker itself:
  *
- *   forged-reply      replies to asks that are not its own, then handles on
- *   forged-reference  tells, watches and cancels what there never was, then handles on
- *   taken-anywhere    says that it has things in hand that are none, and dies
- *   log-flood         gives reason for log lines, then handles on
+ *   forged-reply      replies to the asks of others, then continues
+ *   forged-reference  tells, monitors and cancels what does not exist, then continues
+ *   taken-anywhere    marks arbitrary places of its ring as in hand, and dies
+ *   log-flood         causes many log lines, then continues
  *   ask-flood         asks for ever and reads no answer
  *   tell-flood        tells itself for ever, and handles nothing
- *   blob-flood        tells blobs of one byte to eight actors, a thousand to each, then handles on
+ *   blob-flood        tells a thousand blobs of one byte to each of eight actors, then continues
  */
 /* clang-format on */
 #include "shared/protocol/protocol-requests.h"
@@ -116,11 +116,11 @@ static void publish_head(uint32_t head)
 {
     atomic_store(&channel.mine.header->head, head);
     channel.wake(&channel, &channel.mine.header->head);
-    /* Something to be read, for which the supervisor looks. */
+    /* Makes the supervisor read the ring. */
     tell(1, "wake", (struct payload_wire){.form = PAYLOAD_INLINE});
 }
 
-/* The reference that was asked for; what else comes meanwhile is dropped. */
+/* Returns the reference that was asked for; drops everything else. */
 static uint64_t take_found(void)
 {
     struct protocol_found answer = {.group = 0};
@@ -214,7 +214,7 @@ static void actor_log(void)
     }
 }
 
-/* Returns when it goes on as if nothing had been. */
+/* Returns if the worker continues. */
 static void misbehave(const char *how, const struct protocol_message *message)
 {
     const struct payload_wire none = {.form = PAYLOAD_INLINE};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hostile HOW: a worker that gets ready like any other and then breaks the rules of shared memory.
- * What it does at the first job it gets:
+ * hostile HOW: a worker that gets ready like any other and then misuses the shared memory. At its
+ * first job:
  *
- *   scribble        0xff over the whole outbox, cursors and state page included
+ *   scribble        fills the whole outbox with 0xff, cursors and state page included
  *   wild-tail       publishes more than the ring can hold
  *   crooked-tail    publishes up to where no record can begin
  *   wild-head       answers, but claims to have consumed what was never written
@@ -15,23 +15,23 @@
  *   crash-twice     two crashes in one attempt
  *   odd-signal      a crash by a signal that does not exist
  *   stray-blob      a RESULT whose blob was never sent
- *   odd-descriptor  a pipe where a sealed memfd is due
+ *   odd-descriptor  a pipe instead of a sealed memfd
  *   soft-blob       a memfd that is not sealed, behind a RESULT
  *   two-descriptors two descriptors in one message
- *   stale           answers of attempts long gone, then the true one: allowed, dropped, counted
+ *   stale           answers earlier attempts, then the current one: allowed, dropped, counted
  *   torn-state      leaves the state page in the middle of a write, then answers
  *   flood           useless records for ever
- *   mute            reads nothing any more, and does not even say that it has begun the job
- *   faint           dies at each job before it says that it has begun it
- *   hoard           answers, but never gives the space of what it has read back
- *   play-dead       marks its lifeline as the kernel marks that of the dead, and lives on
- *   haunt           publishes without a wake-up and plays dead; the wake-up comes when it is gone
- *   nervous         wakes who waits at its lifeline and marks nothing, then answers: allowed
+ *   mute            reads nothing any more, and does not report that it has begun the job
+ *   faint           dies at each job before it reports that it has begun it
+ *   hoard           answers, but never releases the space of what it has read
+ *   play-dead       marks its lifeline as the kernel does at a death, and continues to run
+ *   haunt           publishes without a wake-up and plays dead; the wake-up comes after its death
+ *   nervous         wakes the waiters on its lifeline without a mark, then answers: allowed
  *   hang-up         closes its control socket, then answers
- *   linger-result   a socket that waits for its peer when it is closed ($PORT), as its result
- *   linger-unread   the same, left unread in its control socket when it dies
- *   brief           its second worker gets ready once the FIFO BRIEF_BELL lets it, and exits
- *   slow            the same, but it stays
+ *   linger-result   sends a socket as its result that waits for its peer ($PORT) when closed
+ *   linger-unread   leaves such a socket unread in its control socket when it dies
+ *   brief           its second process gets ready after a byte from the FIFO BRIEF_BELL, and exits
+ *   slow            the same, but it continues to run
  */
 #include "shared/protocol/protocol.h"
 #include "shared/ring/channel.h"
@@ -110,7 +110,7 @@ static void scribble(void)
     channel.wake(&channel, &channel.mine.header->head);
 }
 
-/* A record as ring_commit() would never write it. */
+/* Writes a record that ring_commit() would not write. */
 static void send_odd(struct ring_header header, uint32_t published)
 {
     memcpy(channel.mine.ring + (channel.out.tail & (channel.out.size - 1)), &header,
@@ -118,7 +118,7 @@ static void send_odd(struct ring_header header, uint32_t published)
     publish_tail(channel.out.tail + published);
 }
 
-/* Two descriptors in one message, with the serial that one would have. */
+/* Sends two descriptors in one message, with one serial. */
 static void send_two(int a, int b)
 {
     uint64_t serial = 1;
@@ -233,7 +233,7 @@ static void pull_lifeline(uint32_t word)
     wake_futex_wake(&channel.mine.header->owner);
 }
 
-/* An accomplice with the same memory outlives us, and wakes who waits for what we published. */
+/* A child with the same memory outlives the worker, and wakes the reader of what it published. */
 static void haunt(const struct protocol_job *job)
 {
     if (fork() == 0) {
@@ -251,7 +251,7 @@ static void haunt(const struct protocol_job *job)
                 (uint32_t)protocol_put_result(body, PROTOCOL_BODY_MAX, &result));
     ring_publish(&channel.out);
     if (getenv("TROUPE_WAIT"))
-        _exit(3); /* nobody watches the lifeline where eventfds wake */
+        _exit(3); /* with eventfds the supervisor does not watch the lifeline */
     pull_lifeline(FUTEX_OWNER_DIED);
 }
 
@@ -374,7 +374,7 @@ int main(int argc, char **argv)
                 misbehave(argv[1], &job);
         }
         if (strcmp(argv[1], "wild-head") == 0)
-            /* So far that it does not come true while the supervisor writes on. */
+            /* So far ahead that the supervisor does not write as much meanwhile. */
             atomic_store(&channel.mine.header->head, channel.in.head + (UINT32_C(1) << 24));
         else if (strcmp(argv[1], "hoard") != 0)
             channel_release(&channel);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * large SOCKET GROUP SIZE: sends a payload of that size and has its sum checked, then asks for a
- * result of that size and checks every byte. Prints "ok".
+ * large SOCKET GROUP SIZE: sends a payload of that size and compares the worker's sum of it, then
+ * requests a result of that size and checks every byte. Prints "ok".
  */
 #include "worker/troupe.h"
 #include <errno.h>

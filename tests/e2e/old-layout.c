@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that was compiled with an older header and runs on the library as it is: `old-layout
- * SOCKET GROUP` does jobs and tells itself messages, and prints what came of it.
+ * A program that was compiled with an older header and runs with the current library. `old-layout
+ * SOCKET GROUP` does jobs, tells itself messages, and prints the results.
  */
 #include "tests/e2e/old/troupe.h"
 #include <stdio.h>
 #include <string.h>
 
-/* What stands behind the struct must stay as it is. */
+/* The library must not write behind the struct. */
 struct guarded {
     struct troupe_result result;
     unsigned char guard[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * push SOCKET GROUP N SIZE WAIT_USEC: creates N jobs of that size, one after the other, each with
- * that much patience (-1: without end), and says what became of them as one JSON object.
+ * push SOCKET GROUP N SIZE WAIT_USEC: creates N jobs of SIZE bytes, one after the other. Each waits
+ * up to WAIT_USEC for room (-1: without limit). Prints the counts of results as one JSON object.
  */
 #include "worker/troupe.h"
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * query SOCKET job|jobs|ended|letters|events WHAT [COUNT]: asks through libtroupe and prints a line
- * for each record: id, state or reason, attempt, and the record as JSON. "-" as WHAT is everything.
- * After COUNT records it leaves. Prints "begun" before the first one.
+ * query SOCKET job|jobs|ended|letters|events WHAT [COUNT]: queries through libtroupe. Prints
+ * "begun", then a line for each record: id, state or reason, attempt, and the record as JSON. "-"
+ * as WHAT means everything. Exits after COUNT records.
  */
 #include "worker/troupe-query.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recall SOCKET GROUP NAME ID…: submits three jobs that wait for room without end, the last of them
- * with this name (unless "-"); behind them, cancels each ID and says with what error, one a line.
+ * recall SOCKET GROUP NAME ID…: submits three jobs that wait for room without limit, the last with
+ * the id NAME (unless "-"), then cancels each ID and prints the errors, one a line.
  */
 #include "worker/troupe.h"
 #include <stdio.h>

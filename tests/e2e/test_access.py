@@ -73,7 +73,7 @@ class Contents(TestCase):
         s.wait_job(self.kept)
         self.dead = s.create("secret", f"complain {SECRET} stderr\nstate {SECRET} state\ncrash abort")
         s.wait_job(self.dead)
-        self.erred = s.create("secret", f"fail 7 {SECRET} error")
+        self.erred = s.create("secret", f"retry 7 {SECRET} error")
         s.wait_job(self.erred)
         self.live = s.create("secret", f"state {SECRET} state\nring {started.path}\nwait {go.path}\necho {SECRET}")
         started.wait()

@@ -129,7 +129,7 @@ class Chaos(TestCase):
                                        Restart={"MinSec": "1ms", "MaxSec": "10ms", "StartLimitBurst": 0},
                                        Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 2,
                                              "TimeoutSec": "50ms", "ResultsMax": 100000})})
-        kinds = ["echo fine"] * 20 + ["reject 3 no", "fail 1 broken", "crash kill", "exit 3", "until-cancelled",
+        kinds = ["echo fine"] * 20 + ["reject 3 no", "retry 1 broken", "crash kill", "exit 3", "until-cancelled",
                                       "before 2 crash kill\necho second", "crash abort"]
         jobs = 1500
         ids = []

@@ -340,7 +340,7 @@ class Jobs(Ctl):
         process = self.exits(1, "do", "actor", "--data", "reject 7 no")
         self.assertEqual((process.stdout, process.stderr.count("no\n")), ("", 1))
         self.assertRegex(process.stderr, r"was rejected \(code 7\): no\n$")
-        self.assertEqual(self.exits(1, "do", "actor", "--data", "fail 5 words", "--retries", "0").stderr.count("words"), 1)
+        self.assertEqual(self.exits(1, "do", "actor", "--data", "retry 5 words", "--retries", "0").stderr.count("words"), 1)
 
     def test_a_message_for_a_service_is_refused_with_the_reason(self):
         self.s.write("plain.group", ini("/bin/sleep infinity", Group={"Type": "service"}))

@@ -433,7 +433,7 @@ class DeadLetters(Letters):
         flag = s.path("mended")
         with open(flag, "w", encoding="utf-8"):
             pass
-        s.do("actor", "fail 1 not yet")
+        s.do("actor", "retry 1 not yet")
         [letter] = self.letters(s, reason="job")
         answer = s.call(ACTORS + "Requeue", id=letter["id"])
         self.assertEqual((answer["requeued"], answer["failed"]), (1, 0))
@@ -444,7 +444,7 @@ class DeadLetters(Letters):
 
     def test_J4_a_requeued_job_keeps_its_options(self):
         s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 5, "TimeoutSec": "1h"})}).start()
-        s.do("actor", "fail 1 not yet", max_retries=1, backoff_min_usec=1000, backoff_max_usec=2000, priority=7)
+        s.do("actor", "retry 1 not yet", max_retries=1, backoff_min_usec=1000, backoff_max_usec=2000, priority=7)
         [letter] = self.letters(s, reason="job")
         s.call("Pause", target="actor")
         again = s.call(ACTORS + "Requeue", id=letter["id"])["job"]
@@ -456,7 +456,7 @@ class DeadLetters(Letters):
 
     def test_J4_a_requeued_job_without_options_has_the_groups_as_they_are_now(self):
         s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 0})}).start()
-        s.do("actor", "fail 1 not yet")
+        s.do("actor", "retry 1 not yet")
         [letter] = self.letters(s, reason="job")
         s.write("actor.group", ini(helper("workers/actor"), Jobs={"MaxRetries": 2, "BackoffMinSec": "1ms"}))
         s.call("Reload")
@@ -464,7 +464,7 @@ class DeadLetters(Letters):
 
     def test_J4_a_requeued_job_is_no_more_urgent_than_its_equals(self):
         s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 0})}).start()
-        s.do("actor", "fail 1 not yet")
+        s.do("actor", "retry 1 not yet")
         [letter] = self.letters(s, reason="job")
         s.call("Pause", target="actor")
         s.create("actor", "echo", id="before")

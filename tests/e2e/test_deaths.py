@@ -49,7 +49,7 @@ class Terminals(TestCase):
         s = self.started({"actor": actor(Resources={"LimitCORE": 0})}, environment={"LANG": "C.UTF-8"})
         bad = "[\x1b]0;title\x07 \x9b31m \x7f \r]"
         s.do("actor", f"state {bad}\ncomplain {bad}\ncrash segv", max_retries=0)
-        s.do("actor", f"fail 1 {bad}", max_retries=0)
+        s.do("actor", f"retry 1 {bad}", max_retries=0)
         for arguments in (["deaths"], ["status", "actor/0"], ["events"], ["dead-letters"], ["jobs"]):
             for options in ([], ["--json"]):
                 shown = s.ctl(*options, *arguments, check=True).stdout

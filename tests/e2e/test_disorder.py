@@ -20,7 +20,7 @@ STEPS = int(os.environ.get("TESTS_DISORDER", "0")) or (60 if SANITIZED else 150)
 
 MS, HOUR = 1000, 3600 * 1000000
 ENDS = {"succeeded": "succeeded", "rejected": "rejected", "cancelled": "cancelled", "dead": "dead"}
-PAYLOADS = (["echo fine"] * 12 + ["state here\necho fine"] * 2 + ["reject 3 no", "fail 1 broken", "crash kill", "exit 3"]
+PAYLOADS = (["echo fine"] * 12 + ["state here\necho fine"] * 2 + ["reject 3 no", "retry 1 broken", "crash kill", "exit 3"]
             + ["before 2 exit 1\necho second"] * 2 + ["until-cancelled", "deaf\nuntil-cancelled", "leak 500000\necho more"])
 ONE_PART = 16 << 10  # bytes; a longer reply is written in parts, and things change between two parts
 KEYED = ("mail", "after", "guest")

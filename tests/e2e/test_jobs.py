@@ -46,7 +46,7 @@ class Ends(TestCase):
         self.assertIn("backoff", states)
 
     def test_J1_options_are_honoured(self):
-        job = self.s.do("actor", "before 9 fail 1 no", max_retries=2, backoff_min_usec=1000, backoff_max_usec=2000)
+        job = self.s.do("actor", "before 9 retry 1 no", max_retries=2, backoff_min_usec=1000, backoff_max_usec=2000)
         self.assertEqual((job["state"], job["attempt"], job["max_attempts"]), ("dead", 3, 3))
 
     def test_J1_an_empty_or_malformed_id_is_refused(self):
@@ -77,7 +77,7 @@ class Ends(TestCase):
         self.assertEqual(job["result"], text("not today"))
 
     def test_J3_an_error_is_retried_with_the_same_payload_under_a_new_attempt_number(self):
-        job = self.s.do("actor", "before 3 fail 5 not yet\nattempt", max_retries=5)
+        job = self.s.do("actor", "before 3 retry 5 not yet\nattempt", max_retries=5)
         self.assertEqual((job["state"], job["attempt"], job["result"]), ("succeeded", 3, text("3")))
         self.assertEqual([attempt["number"] for attempt in job["attempts"]][:2], [1, 2])
 
@@ -188,7 +188,7 @@ class Ends(TestCase):
     def test_P6_that_a_worker_has_begun_is_seen_in_every_attempt(self):
         with Varlink(self.s.socket_path) as connection:
             told = [(answer["job"]["state"], answer["job"]["attempt"], "started_at" in answer["job"]) for answer in
-                    connection.more("Do", group="actor", payload=text("before 2 fail 1 no\necho x"))]
+                    connection.more("Do", group="actor", payload=text("before 2 retry 1 no\necho x"))]
         self.assertEqual([entry for entry in told if entry[0] == "running"],
                          [("running", 1, False), ("running", 1, True), ("running", 2, False), ("running", 2, True)])
 
@@ -204,7 +204,7 @@ class Ends(TestCase):
 
     def test_P10_both_outcomes_leave_the_worker_ready_for_the_next_job(self):
         ends = [self.s.do("actor", data, max_retries=0)["state"] for data in
-                ("echo a", "reject 1 b", "fail 2 c", "echo d")]
+                ("echo a", "reject 1 b", "retry 2 c", "echo d")]
         self.assertEqual(ends, ["succeeded", "rejected", "dead", "succeeded"])
         worker = self.s.worker("actor/0")
         self.assertEqual((worker["state"], worker["generation"]), ("idle", 1))
@@ -280,7 +280,7 @@ class Queues(TestCase):
         with Varlink(s.socket_path) as connection:
             for _ in connection.more("Get", id=id):
                 pass
-        deadline_job = s.create("actor", "before 9 fail 1 later", max_retries=8, backoff_min_usec=50000)
+        deadline_job = s.create("actor", "before 9 retry 1 later", max_retries=8, backoff_min_usec=50000)
         s.wait_job(deadline_job)  # eight times 50 ms at least have gone by
         self.refused("NoSuchJob", s.job, id)
 
@@ -309,7 +309,7 @@ class Queues(TestCase):
 
     def test_a_lone_shortest_pause_above_the_groups_longest_is_not_cut(self):
         s = self.started({"actor": actor(Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "BackoffRandom": 0})})
-        job = s.create("actor", "fail 1 wrong", max_retries=1, backoff_min_usec=3600 * 1000000)
+        job = s.create("actor", "retry 1 wrong", max_retries=1, backoff_min_usec=3600 * 1000000)
         s.until(lambda: s.job(job)["state"] == "backoff")
         self.assertGreater(s.job(job)["next_attempt_at"] - s.job(job)["attempts"][0]["at"], 3500 * 1000000)
         for option in "backoff_min_usec", "backoff_max_usec":
@@ -322,8 +322,8 @@ class Queues(TestCase):
             without.send("Watch", {"target": "actor"}, more=True)
             s.call("GetInfo")
             s.do("other", "echo", id="foreign")
-            s.do("actor", "before 2 fail 1 once\necho", id="steps", max_retries=1)
-            s.do("actor", "fail 1 for good", id="doomed", max_retries=0)
+            s.do("actor", "before 2 retry 1 once\necho", id="steps", max_retries=1)
+            s.do("actor", "retry 1 for good", id="doomed", max_retries=0)
             seen = []
             while not seen or (seen[-1]["type"], seen[-1]["job"]) != ("job.ended", "doomed"):
                 seen += all_of_them.reply()[0]["events"]
@@ -341,7 +341,7 @@ class Queues(TestCase):
         s = self.started({"actor": actor(Jobs={"QueueMax": 2}, Worker={"TimeoutStopSec": "100ms"})})
         never = Bell(s, "never")
         for payload, options in (("until-cancelled", {}), (f"wait {never.path}", {}), ("echo", {"delay_usec": 3600 * 1000000}),
-                                 ("fail 1 again", {"max_retries": 9, "backoff_min_usec": 3600 * 1000000})):
+                                 ("retry 1 again", {"max_retries": 9, "backoff_min_usec": 3600 * 1000000})):
             with self.subTest(payload=payload):
                 job = s.do("actor", payload, deadline_usec=200000, **options)
                 self.assertEqual((job["state"], job.get("timed_out"), job["reason"]),
@@ -368,7 +368,7 @@ class Queues(TestCase):
 
     def test_C_programs_see_jobs_lists_and_dead_letters(self):
         s = self.started({"actor": actor(), "other": actor()})
-        s.do("actor", "fail 1 \u00e9\u0022\\", max_retries=0)
+        s.do("actor", "retry 1 \u00e9\u0022\\", max_retries=0)
         s.call("Pause", target="actor")
         many = [s.create("actor", "echo", id=f"job-{i}") for i in range(1200)]
         s.wait_job(s.create("other", "echo done", id="over"))

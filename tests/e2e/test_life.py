@@ -190,7 +190,7 @@ class Watchdogs(TestCase):
 
     def test_an_idle_worker_needs_none(self):
         s = self.started({"quiet": actor(Worker={"WatchdogSec": "50ms"}), "actor": actor()})
-        s.do("actor", "before 5 fail 1 later", backoff_min_usec=50000, max_retries=4)  # 200 ms go by
+        s.do("actor", "before 5 retry 1 later", backoff_min_usec=50000, max_retries=4)  # 200 ms go by
         self.assertEqual(s.worker("quiet/0")["generation"], 1)
 
 

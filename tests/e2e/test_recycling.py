@@ -111,7 +111,7 @@ class Recycling(Case):
         for pool in {}, {"Prefetch": 8}, {"Spare": 2}:
             with self.subTest(pool=pool):
                 s = self.started({"actor": actor(Pool={"Size": 3, "MaxJobs": 1, **pool})})
-                jobs = [s.create("actor", f"before {1 + i % 2} fail 1 again\npid") for i in range(60)]
+                jobs = [s.create("actor", f"before {1 + i % 2} retry 1 again\npid") for i in range(60)]
                 pids = [s.wait_job(job)["result"]["data"] for job in jobs]
                 self.assertEqual(len(set(pids)), len(pids))
                 self.assertLessEqual(max(death["jobs_done"] for death in s.deaths("actor")), 1)

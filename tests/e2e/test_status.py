@@ -59,7 +59,7 @@ class Green(TestCase):
     def test_jobs_that_fail_without_a_death_make_a_group_fail_too(self):
         s = self.started({"g": ini(ACTOR, Jobs=ONCE)})
         for _ in range(3):
-            self.assertEqual(s.do("g", "fail 7 the handler says no")["state"], "dead")
+            self.assertEqual(s.do("g", "retry 7 the handler says no")["state"], "dead")
         out = self.status(s, 1, "g")
         self.assertRegex(out, r"^! g: failing – 100 % of the last 3 jobs dead")
         self.assertRegex(out, r"      Last: the handler says no \(job .*\)\n"
@@ -72,7 +72,7 @@ class Green(TestCase):
         for _ in range(12):
             self.assertEqual(s.do("mail", "echo", key="good")["state"], "succeeded")
         for _ in range(3):
-            self.assertEqual(s.do("mail", "fail 7 no", key="bad")["state"], "dead")
+            self.assertEqual(s.do("mail", "retry 7 no", key="bad")["state"], "dead")
         self.assertEqual(s.cell("mail/bad")["state"], "failing")
         self.assertEqual(s.cell("mail/good")["state"], "running")
         self.assertEqual(s.group("mail")["state"], "running")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * turns SOCKET GROUP: an attached client that submits one job for each line of its standard input,
- * waits for its end and says on a line of its own how it went: 0 or an errno.
+ * turns SOCKET GROUP: an attached client that submits a job for each line of its standard input,
+ * waits for its end and prints 0 or an errno.
  */
 #include "worker/troupe.h"
 #include <stdio.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Anything at all as a group's file, as the daemon's, and as an environment file: nothing may
- * crash, leak or be accepted without being usable, and every problem must be text. No file system,
- * no user database.
+ * Reads the input as a group's file, as troupe.conf and as an environment file. What is accepted
+ * must be usable, and every problem must be text. Uses no file system and no user database.
  */
 
 #include "shared/base/utf8.h"

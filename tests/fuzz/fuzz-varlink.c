@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The control socket under bytes of a stranger: what the fuzzer makes is what a client sends, cut
- * into pieces, to the real core with a group whose workers are never started. Beside that, the
- * encoders: what they write must be read back as it was.
+ * Sends the input, cut into pieces, to the control socket of a real core with one group, whose
+ * workers are never started. Also checks that what the encoders write is read back unchanged.
  */
 
 #include "shared/base/base64.h"
@@ -22,7 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Bounds what one input may leave behind. */
+/* Bounds what one input leaves behind. */
 #define QUEUE_MAX 64
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -82,8 +81,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     death_log_init(&parts.deaths, 10);
     dead_letters_resize(&parts.messages.dead_letters, 100, 1 << 20);
     must(config_defaults(&config, "test") == 0);
-    /* A service would be started by a lucky input; an actor whose program is missing only fails to
-     * be. */
+    /* An input may start the worker: its program is missing, so the start fails. */
     config->exec_start = calloc(2, sizeof(char *));
     config->exec_start[0] = strdup("/nonexistent");
     config->queue_max = QUEUE_MAX;
@@ -126,7 +124,7 @@ static int connect_client(void)
     return fd;
 }
 
-/* Every answer is JSON with an error or parameters. */
+/* Checks that every answer is JSON with an error or parameters. */
 static void check_answers(int fd)
 {
     static char buffer[1 << 20];
@@ -155,7 +153,7 @@ static void check_encodings(const uint8_t *data, size_t size)
     must(base64_decode(decoded, &decoded_size, encoded, base64_size(size)) == 0);
     must(decoded_size == size && memcmp(decoded, data, size) == 0);
     if (base64_decode(decoded, &decoded_size, (const char *)data, size) == 0) {
-        /* There is one spelling only. */
+        /* Each value has one encoding only. */
         must(base64_size(decoded_size) == size);
         base64_encode(encoded, decoded, decoded_size);
         must(memcmp(encoded, data, size) == 0);
@@ -188,8 +186,7 @@ static const char *const methods[] = {
 };
 #define N_METHODS (sizeof(methods) / sizeof(methods[0]))
 
-/* A fuzzer would take long to find the name of a method: where `choice` says so it gets one for
- * nothing. */
+/* Begins the message with a method's name if `choice` says so: a fuzzer takes long to find one. */
 static size_t begin_message(char *text, uint8_t choice)
 {
     if (choice % 32 >= N_METHODS)
@@ -200,9 +197,7 @@ static size_t begin_message(char *text, uint8_t choice)
                                           : "");
 }
 
-/*
- * The first byte chooses how the bytes are cut, the second how they begin; 0xff stands for the NUL
- * at the end of a message.
+/* The first byte chooses the pieces, the second the beginning; 0xff is the NUL that ends a message.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -233,7 +228,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     close(fd);
     run_turns(4);
     free(text);
-    /* Each input begins with the same world. */
+    /* Each input finds the same state. */
     (void)group_resize(group, 1);
     group_stop(group, true);
     group_resume(group);

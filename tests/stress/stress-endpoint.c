@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * An endpoint that cannot wait for want of memory: it is broken and says so, rather than to wait
- * for something that never comes. Needs a build with -DTROUPE_FAULTS.
+ * Tests that an endpoint that lacks the memory to wait for its peer reports itself broken instead
+ * of waiting for ever. Needs a build with -DTROUPE_FAULTS.
  */
 
 #ifndef TROUPE_FAULTS
@@ -60,7 +60,7 @@ static void on_dummy(void *userdata, uint32_t events)
     (void)events;
 }
 
-/* The next watch needs memory, of which there is none any more. */
+/* Leaves the next watch without memory. */
 static void use_up_watches(void)
 {
     fault_arm("alloc:1+");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Every system call of the shared modules that can run out of something is made to fail once, one
- * after the other: the error must be returned as it is, and nothing may be left behind. Needs a
- * build with -DTROUPE_FAULTS.
+ * Lets each system call of the shared modules that may run out of resources fail once, one after
+ * the other. The error must be returned unchanged, and nothing may leak. Needs a build with
+ * -DTROUPE_FAULTS.
  */
 
 #ifndef TROUPE_FAULTS
@@ -35,7 +35,7 @@ static unsigned open_descriptors(void)
     return count;
 }
 
-/* Of our own memfds only: the C library maps and unmaps as it likes. */
+/* Counts mappings of Troupe's memfds; the C library's own mappings vary. */
 static unsigned troupe_mappings(void)
 {
     FILE *file = fopen("/proc/self/maps", "re");
@@ -76,7 +76,7 @@ static int try_eventfd_channel(void)
     return r;
 }
 
-/* The other side of a channel; on failure its descriptors are still the caller's. */
+/* Opens the other side of a channel. On failure the caller keeps the descriptors. */
 static int try_open(void)
 {
     struct channel_options options = {.ring_size = 4096, .backend = WAKE_EVENTFD};
@@ -118,8 +118,7 @@ static int try_blob(void)
     return r;
 }
 
-/* Fails call 1, 2, 3 … of one kind until the whole thing succeeds, which is to happen after
- * `calls`. */
+/* Fails call 1, 2, 3 … of one kind until `attempt` succeeds. Checks that it makes `calls` calls. */
 static int walk(const char *name, int (*attempt)(void), const char *what, unsigned calls, int error)
 {
     for (unsigned nth = 1; nth <= calls + 1; nth++) {
@@ -145,7 +144,7 @@ static int walk(const char *name, int (*attempt)(void), const char *what, unsign
     return 0;
 }
 
-/* The specification itself: one call, from a call on, a chosen errno, several kinds. */
+/* Checks each form of specification: one call, all calls from one on, an errno, several kinds. */
 static int check_specifications(void)
 {
     int failed = 0;

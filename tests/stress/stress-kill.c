@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * kill -9 at every step of publishing and of consuming. A child plays one side of a channel and is
- * killed at its Nth fault point, for N = 1, 2, 3 … until it gets to the end alive; each time
+ * Kills one side of a channel at each step of publishing and consuming. A child plays that side and
+ * is killed at its Nth fault point, for N = 1, 2, 3 … until it reaches the end alive. Each time
  *
- *   - the survivor sees whole published records in order, and nothing of what was not published;
- *   - a successor takes up the same memories, and the traffic goes on to its end without a gap.
+ *   - the survivor reads the published records, whole and in order, and no unpublished one;
+ *   - a successor uses the same memory, and the traffic continues to its end without a gap.
  *
- * Every combination of: supervisor or worker dies; producer or consumer dies; futex or eventfd. At
- * the end every fault point there is must have killed somebody. Needs a build with -DTROUPE_FAULTS.
+ * The supervisor or the worker dies, as producer or consumer, with futexes or eventfds, in every
+ * combination. Every fault point must have killed a child at least once. Needs a build with
+ * -DTROUPE_FAULTS.
  */
 
 #ifndef TROUPE_FAULTS
@@ -30,14 +31,14 @@
 #define BODY_MAX 1000u
 #define COUNT    100u /* several times what the ring holds */
 #define PATIENCE                                                                                   \
-    (2 * USEC_PER_MSEC) /* of a survivor, before it looks whether the other one is dead */
+    (2 * USEC_PER_MSEC) /* a survivor's wait before it checks whether its peer is dead */
 
-/* Told by the child to the parent, in memory that outlives it. */
+/* The child's progress, in memory that it shares with the parent. */
 struct diary {
     char killed_at[64];
-    uint64_t publishing, published; /* records shown: tried, known */
-    uint64_t releasing, released;   /* records given back: tried, known */
-    uint64_t first;                 /* the first record a consumer got */
+    uint64_t publishing, published; /* records published: begun, done */
+    uint64_t releasing, released;   /* records released: begun, done */
+    uint64_t first;                 /* first record that a consumer read */
 };
 
 struct scene {
@@ -45,8 +46,8 @@ struct scene {
     bool worker_dies; /* else the supervisor */
     bool producer_dies;
     uint64_t seed;
-    const char *death; /* fault point and passage at which the child dies */
-    bool late;         /* the survivor does nothing before the child waits for it */
+    const char *death; /* the child dies at this fault point, at this passage */
+    bool late;         /* the survivor starts when the child waits for it */
 };
 
 static const char *const points[] = {
@@ -106,8 +107,9 @@ static void publish(struct channel *channel, uint64_t count)
 }
 
 /*
- * Records `first` … COUNT - 1. The peer is `peer`, or -1 for a producer that is to die itself or
- * whose consumer is sure to live. -EPIPE: the consumer is dead; `*ret_next` says how far we got.
+ * Produces records `first` … COUNT - 1. `peer` is the consumer's pid, -1 if it does not die.
+ * Returns 0, or -EPIPE if the consumer is dead; `*ret_next` is the first record that was not
+ * produced.
  */
 static int produce(struct channel *channel, uint64_t seed, uint64_t first, pid_t peer,
                    uint64_t *ret_next)
@@ -151,8 +153,8 @@ static void release(struct channel *channel, uint64_t count)
 }
 
 /*
- * Reads on from `*next`, or from wherever the ring is if that is UINT64_MAX, up to COUNT. -EPIPE:
- * the producer is dead and all it had published has been read.
+ * Reads from `*next` up to COUNT; UINT64_MAX = from the ring's position. Returns 0, or -EPIPE when
+ * the producer is dead and everything that it published has been read.
  */
 static int consume(struct channel *channel, uint64_t seed, uint64_t *next, pid_t peer)
 {
@@ -186,7 +188,7 @@ static int consume(struct channel *channel, uint64_t seed, uint64_t *next, pid_t
     return 0;
 }
 
-/* What a new process does: only what lies in the memories is known. */
+/* Opens the channel as a new process does, from the contents of the memory alone. */
 static int take_up(struct channel *channel, const struct channel_fds *fds, bool worker)
 {
     struct memory_header *mine = channel->mine.header, *theirs = channel->theirs.header;
@@ -194,16 +196,14 @@ static int take_up(struct channel *channel, const struct channel_fds *fds, bool 
 
     if (worker)
         return channel_open(channel, fds);
-    /* A supervisor's successor has the mapping from elsewhere: the kernel gives out no second one.
-     */
+    /* A supervisor's successor gets the mapping from the parent: the seals forbid a second one. */
     r = ring_producer_init(&channel->out, channel->mine.ring, RING, &mine->tail, &theirs->head);
     if (r < 0)
         return r;
     return ring_consumer_init(&channel->in, channel->theirs.ring, RING, &mine->head, &theirs->tail);
 }
 
-/* Forks the side that dies at `death`, or its successor (NULL): records from `first` on, if it
- * produces. */
+/* Forks the side that dies, or its successor; a producer begins at record `first`. */
 static pid_t start(const struct scene *scene, struct channel *supervisor,
                    const struct channel_fds *fds, uint64_t first, const char *death)
 {
@@ -229,7 +229,7 @@ static pid_t start(const struct scene *scene, struct channel *supervisor,
     _exit(r < 0);
 }
 
-/* 0: ended well, 1: was killed, -EIO: anything else. */
+/* Returns 0 for a child that ended well, 1 for a killed one, else -EIO. */
 static int reap(pid_t pid)
 {
     int status;
@@ -244,7 +244,7 @@ static int reap(pid_t pid)
     return -EIO;
 }
 
-/* How many published records wait in the ring, without taking them. */
+/* Counts the published records in the ring without consuming them. */
 static uint64_t waiting(const struct channel *channel)
 {
     struct ring_consumer copy = channel->in;
@@ -256,15 +256,14 @@ static uint64_t waiting(const struct channel *channel)
     return count;
 }
 
-/* Until the child waits for the survivor, which is what the flag says, or is dead. */
+/* Waits until the child raises its flag, which means that it waits for the survivor, or dies. */
 static void be_late(const _Atomic uint32_t *flag, pid_t pid)
 {
     while (atomic_load(flag) == 0 && !gone(pid))
         (void)sched_yield();
 }
 
-/* The child produces. A late survivor finds a full ring, or what a dead child left for its
- * successor. */
+/* The child produces. A late survivor finds a full ring, or what a dead child has published. */
 static int kill_producer(const struct scene *scene, struct channel *supervisor,
                          struct channel *survivor, const struct channel_fds *fds)
 {
@@ -321,7 +320,7 @@ static int kill_consumer(const struct scene *scene, struct channel *supervisor,
     if (r < 0)
         return r;
     if (released == COUNT || releasing == COUNT) {
-        /* It died when all was read: its successor may wait for ever. */
+        /* The child died after the last record, so its successor may wait for ever. */
         be_late(&survivor->theirs.header->sleeping, pid);
         (void)kill(pid, SIGKILL);
         (void)waitpid(pid, NULL, 0);
@@ -338,7 +337,7 @@ static int kill_consumer(const struct scene *scene, struct channel *supervisor,
     return killed;
 }
 
-/* One death. 1: go on with the next N, 0: the child got through alive, negative: failed. */
+/* Plays one scene. Returns 1 if the child was killed, 0 if it reached the end, or -errno. */
 static int play(const struct scene *scene)
 {
     _cleanup_(channel_deinit)
@@ -380,8 +379,8 @@ static int play_all(struct scene *scene)
         r = play(scene);
         deaths += r > 0;
     }
-    /* How often a side waits depends on the machine; by name, and with a late survivor, none is
-     * missed. */
+    /* How often a side waits depends on the machine, so each fault point is also tried by name with
+     * a late survivor. */
     scene->late = true;
     for (size_t i = 0; r >= 0 && i < ELEMENTS(points); i++) {
         (void)snprintf(death, sizeof(death), "%s:1", points[i]);
@@ -397,7 +396,7 @@ static int play_all(struct scene *scene)
     return r < 0;
 }
 
-/* A worker that dies while it writes its state: the reader gets a whole state, or is told. */
+/* Kills a worker while it writes its state: the reader gets a whole state, or an error. */
 static int kill_state_writer(void)
 {
     static const char old[] = "the old state", new[] = "the new one is a little longer";

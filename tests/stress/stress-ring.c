@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Two processes, real memories, both wake back ends, both directions, several ring sizes: every
- * record must arrive whole and in order, and both sides must have slept and been woken. Arguments:
- * [RECORDS], per run.
+ * Sends records between two processes, with both wake back ends, in both directions, through rings
+ * of several sizes. Every record must arrive whole and in order, and both sides must have slept and
+ * been woken. Arguments: [RECORDS], per run.
  */
 
 #include "shared/base/cleanup.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Ring, channel, wake and state page with two threads standing in for two processes, for
- * ThreadSanitizer. Both threads use the supervisor's mapping: at two addresses of one memory it
- * would see no races at all. Arguments: [RECORDS], per run.
+ * Runs ring, channel, wake and state page between two threads, for ThreadSanitizer. Both threads
+ * use the supervisor's mapping, because ThreadSanitizer sees no race between two mappings of the
+ * same memory. Arguments: [RECORDS], per run.
  */
 
 #include "shared/base/cleanup.h"
@@ -22,7 +22,7 @@ struct side {
     int result;
 };
 
-/* The worker's view of the same mappings. */
+/* Makes the worker's end of the channel from the supervisor's mappings. */
 static int mirror(struct channel *ret, const struct channel *supervisor)
 {
     struct memory_header *mine = supervisor->theirs.header, *theirs = supervisor->mine.header;
@@ -57,8 +57,7 @@ static void *consume(void *argument)
     return NULL;
 }
 
-/* Sends every record back; the other side keeps at most half a ring under way, so nobody is stuck.
- */
+/* Sends every record back. The other side keeps half a ring in flight at most: no deadlock. */
 static void *echo(void *argument)
 {
     struct side *side = argument;
@@ -121,7 +120,7 @@ static void *ask(void *argument)
     return NULL;
 }
 
-/* Every state is one byte value throughout, as long as that value. */
+/* Each state consists of one byte value, as many times as the value says. */
 static void *write_states(void *argument)
 {
     struct side *side = argument;
@@ -155,7 +154,8 @@ static void *read_states(void *argument)
     return NULL;
 }
 
-/* A thread ends the waits of another one, in turn with it: a wake-up that is lost is a hang. */
+/* The waits that one thread ended for another. They take turns, so a lost wake-up hangs the test.
+ */
 static _Atomic uint64_t woken;
 
 static void *wake(void *argument)
@@ -191,7 +191,7 @@ static void *be_woken(void *argument)
     return NULL;
 }
 
-/* As run(), both threads at the worker's end. */
+/* As run(), with both threads at the worker's end. */
 static int run_wakes(enum wake_backend backend, const struct traffic *traffic)
 {
     _cleanup_(channel_deinit)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nobody waits that long for a peer that is alive. */
+/* Longer than any wait for a live peer. */
 #define PATIENCE (60 * USEC_PER_SEC)
 
 /* The finaliser of splitmix64 (G. Steele, D. Lea, C. Flood, 2014): a hash of seed and position. */
@@ -37,7 +37,7 @@ uint64_t traffic_seed(void)
     return seed;
 }
 
-/* Mostly short, one in eight of any length, one in 32 at the very limit. */
+/* Mostly short; one in eight has any length, one in 32 the maximum. */
 uint32_t traffic_size(uint64_t seed, uint64_t n, uint32_t max)
 {
     uint64_t dice = mix(seed, n);
@@ -83,7 +83,7 @@ bool traffic_check(uint64_t seed, uint64_t n, uint32_t max, const struct ring_re
     return true;
 }
 
-/* Lets the peer get to the point where it raises its flag. It will: see the callers. */
+/* Waits until the peer raises its flag. The callers make sure that it does. */
 static void wait_for_flag(const _Atomic uint32_t *flag)
 {
     while (atomic_load_explicit(flag, memory_order_relaxed) == 0)
@@ -101,7 +101,7 @@ int traffic_produce(struct channel *channel, const struct traffic *traffic,
         int r;
 
         if (traffic->force_every > 0 && n % traffic->force_every == 0) {
-            /* Everything is shown, so the consumer runs dry and goes to sleep. */
+            /* Everything is published: the consumer empties the ring and sleeps. */
             channel_publish(channel);
             wait_for_flag(&channel->theirs.header->sleeping);
         }
@@ -132,7 +132,7 @@ int traffic_consume(struct channel *channel, const struct traffic *traffic,
         int r;
 
         if (traffic->force_every > 0 && n % traffic->force_every == traffic->force_every / 2) {
-            /* Half a period's records are more than the ring holds, so the producer fills it. */
+            /* The ring holds less than half a period's records: the producer fills it and waits. */
             wait_for_flag(&channel->theirs.header->blocked);
         }
         while ((r = ring_next(&channel->in, &record)) == RING_E_EMPTY) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What an older libtroupe's header said, as far as tests/e2e/old-layout.c needs it: the first
- * layout of each struct that may grow. Never to be changed.
+ * The part of an older libtroupe's header that tests/e2e/old-layout.c needs: the first layout of
+ * each struct that may grow. Never change it.
  */
 
 #include <stdbool.h>

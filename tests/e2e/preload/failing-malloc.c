@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * To be preloaded: makes one allocation fail. The file $FAILING_MALLOC holds two numbers of 64
- * bits, how many allocations there have been and the one that is to fail (0 = none); a test that
- * maps it as well can choose anew at any time.
+ * A library to preload: makes one allocation fail. The file $FAILING_MALLOC holds two numbers of 64
+ * bits: the allocations so far, and the one that fails (0 = none). A test that maps the file can
+ * choose another one at any time.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker that does what its payload says, one command a line, up to the first empty line:
+ * A worker that runs the commands of its payload, one a line, up to the first empty line:
  *
- *   echo TEXT            ends the job with this result (so do the next ones)
- *   fail CODE TEXT | reject CODE TEXT | cancelled
+ *   echo TEXT            ends the job with this result; the next four lines end it as well
+ *   retry CODE TEXT | reject CODE TEXT | cancelled
  *   attempt | pid | name | sum | environment NAME | directory
  *   blob SIZE            a result of that size, byte i = i modulo 251
  *   state TEXT           publishes it
  *   ring PATH | wait PATH    writes a line to a FIFO; waits for one
  *   complain TEXT        writes a line to standard error
- *   until-cancelled      waits for the cancel flag, and honours it
+ *   until-cancelled      ends the job once the cancel flag is set
  *   crash segv|abort|kill | exit STATUS | deaf | allocate
- *   leak BYTES           keeps that much memory, and uses it
- *   orphan PATH          leaves a process behind that holds PATH open
+ *   leak BYTES           allocates and keeps that much memory
+ *   orphan PATH          forks a process that holds PATH open
  *   before N COMMAND     only in attempts before the N-th
  *
- * ACTOR_SCOPE=FILE: set-up and tear-down append a line to it. ACTOR_NEVER_READY: hangs at
- * start. ACTOR_SET_UP_FAILS: says so. ACTOR_NEVER_ENDS: hangs in its tear-down, deaf.
+ * With ACTOR_SCOPE=FILE set-up and tear-down append a line to the file. ACTOR_NEVER_READY: hangs at
+ * its start. ACTOR_SET_UP_FAILS: set-up fails. ACTOR_NEVER_ENDS: hangs in its tear-down, and
+ * ignores SIGTERM.
  */
 #include "worker/troupe.h"
 #include <errno.h>
@@ -79,7 +80,7 @@ static void allocate(void)
     }
 }
 
-/* Kept within reach: no leak to a leak checker. */
+/* The memory stays reachable, so a leak checker does not report it. */
 static void leak(size_t size)
 {
     static void *kept;
@@ -92,7 +93,7 @@ static void leak(size_t size)
     kept = block;
 }
 
-/* FNV-1a: enough to tell whether a payload arrived as it was sent. */
+/* Ends the job with the size and the FNV-1a hash of its payload. */
 static int sum(struct troupe_job *job)
 {
     size_t size;
@@ -150,7 +151,7 @@ static void crash(const char *how)
     raise(SIGKILL);
 }
 
-static int fail(struct troupe_job *job, const char *argument)
+static int retry(struct troupe_job *job, const char *argument)
 {
     char *rest;
     int code = (int)strtol(argument, &rest, 10);
@@ -174,7 +175,7 @@ static int directory(struct troupe_job *job)
     return succeed(job, getcwd(buffer, sizeof(buffer)) ? buffer : "");
 }
 
-/* Commands that end the job: 1 if it was one, 0 if it was none, or what the library said. */
+/* Runs a command that ends the job. Returns 1, 0 if it is no such command, or -errno. */
 static int run_end(struct troupe_job *job, const char *line)
 {
     const char *argument;
@@ -182,8 +183,8 @@ static int run_end(struct troupe_job *job, const char *line)
 
     if (argument_of(line, "echo", &argument))
         r = succeed(job, argument);
-    else if (argument_of(line, "fail", &argument))
-        r = fail(job, argument);
+    else if (argument_of(line, "retry", &argument))
+        r = retry(job, argument);
     else if (argument_of(line, "reject", &argument))
         r = reject(job, argument);
     else if (argument_of(line, "cancelled", &argument))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * An actor that does as it is told: by jobs whose payload is a command (see `commands`), by
- * messages whose type says what to do (see `types`), and all others it writes down, one a line, in
- * the file named by $MESSENGER_LOG: "TYPE KEY TEXT", KEY "-" for none. With the word "client" it is
- * a client instead, which reads its commands from standard input and answers each with a line.
+ * An actor that runs commands: of jobs, by their payload (see `commands`), and of messages, by
+ * their type (see `types`). It logs all other messages to $MESSENGER_LOG, one a line: "TYPE KEY
+ * TEXT", KEY
+ * "-" for none. With the argument "client" it is a client, which reads commands from standard input
+ * and answers each with a line.
  */
 
 #include "worker/troupe.h"
@@ -46,7 +47,7 @@ static int name(int r, char *result)
     return r;
 }
 
-/* ---- what is asked by messages ---- */
+/* ---- commands of messages ---- */
 
 static int on_other(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
@@ -146,7 +147,7 @@ static int on_forward(struct troupe_actor *actor, struct troupe_message *message
     return r < 0 ? r : troupe_message_forward(message, to);
 }
 
-/* "ADDRESS [KEY]": with KEY in the place of the message's own, "-" for none. */
+/* "ADDRESS [KEY]": forwards with KEY instead of the message's own key, "-" for none. */
 static int on_rekey(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     char address[300], key[300] = "-";
@@ -169,7 +170,7 @@ static int on_leave(struct troupe_actor *actor, struct troupe_message *message, 
     return troupe_actor_leave(actor, text_of(message));
 }
 
-/* Waits for a line from a FIFO, and replies to who has asked. */
+/* Waits for a line from a FIFO, and replies. */
 static int on_gate(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     int fd = open(text_of(message), O_RDONLY | O_CLOEXEC);
@@ -183,7 +184,7 @@ static int on_gate(struct troupe_actor *actor, struct troupe_message *message, v
     return troupe_message_ask(message) != 0 ? troupe_message_reply(message, "gate", "open", 4) : 0;
 }
 
-/* "ADDRESS TYPE stash|run TEXT": asks while it handles this, and writes down what came of it. */
+/* "ADDRESS TYPE stash|run TEXT": asks within this handler, and logs the result. */
 static int on_call(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     char address[300], type[300], mode[10], text[TEXT_SIZE] = "";
@@ -233,7 +234,7 @@ static const struct {
     {"do.call", on_call, NULL},
 };
 
-/* ---- what is commanded by jobs ---- */
+/* ---- commands of jobs ---- */
 
 static const char *key_word(const char *word, size_t *ret_size)
 {
@@ -506,7 +507,7 @@ static int do_subscribe(struct troupe_actor *actor, char **word, char *result)
 
 static const struct {
     const char *name;
-    int least, most; /* words; the last one may have blanks in it */
+    int least, most; /* words; the last one may contain blanks */
     int (*fn)(struct troupe_actor *actor, char **word, char *result);
 } commands[] = {
     {"lookup", 2, 2, do_lookup},         {"tell", 4, 5, do_tell},
@@ -572,7 +573,7 @@ static int set_up(struct troupe_actor *actor)
     return r;
 }
 
-/* A command a line; an empty one handles what comes within 10 ms. */
+/* Runs a command per line; an empty line handles messages for 10 ms. */
 static int be_client(void)
 {
     char line[TEXT_SIZE], result[2 * TEXT_SIZE];

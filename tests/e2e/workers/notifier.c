@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A service that says over and over to its supervisor that it lives, as whom, and how often it has
- * said so: STATUS=uid 65534, 7 signs of life.
+ * A service that feeds its watchdog again and again, with its user and the count as its status:
+ * STATUS=uid 65534, 7 signs of life.
  */
 #include <poll.h>
 #include <stddef.h>

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An actor that plays a part. PLAYER_SCRIPT is a file of lines "MESSAGE COMMAND"; what a message
- * makes it do are the commands of the lines that begin with its payload's first word, in order:
+ * An actor that follows a script. PLAYER_SCRIPT is a file of lines "MESSAGE COMMAND". For a message
+ * it runs the commands of the lines that begin with the first word of its payload, in order:
  *
- *   tell TO TYPE KEY MESSAGE       TO: an address; KEY: - for none
- *   ask TO TYPE MESSAGE            awaits the reply, others stashed, and notes how it ended
- *   forward TO                     unless that is the player itself
+ *   tell TO TYPE KEY MESSAGE         TO: an address; KEY: - for none
+ *   ask TO TYPE MESSAGE              awaits the reply, stashes other messages, notes the result
+ *   forward TO                       unless that is the player itself
  *   reply TYPE TEXT
- *   become WHAT                    "all" (a handler for all), "nothing", "default"
- *   stash | unstash                this message, and nothing more, but only the first time that
- * this process sees it; all that are stashed watch TO                       notes the end when it
- * comes after USEC TO TYPE MESSAGE     sets a timer every USEC TO TYPE MESSAGE | cancel-type TO
- * TYPE subscribe EXCHANGE TYPE KEY | unsubscribe EXCHANGE TYPE KEY register NAME | deregister NAME
+ *   become WHAT                      "all" (a handler for all), "nothing", "default"
+ *   stash | unstash                  stashes this message, the first time in this process, and
+ *                                    ends its commands; unstashes all
+ *   watch TO                         monitors it, and notes its end
+ *   after USEC TO TYPE MESSAGE | every USEC TO TYPE MESSAGE | cancel-type TO TYPE
+ *   subscribe EXCHANGE TYPE KEY | unsubscribe EXCHANGE TYPE KEY
+ *   register NAME | deregister NAME
  *   fail CODE TEXT | unhandled | crash | wait FIFO
  *
- * A line "start COMMAND" is done before the first message. Each message that is handled, each end
- * of an ask, and each notice is a line in PLAYER_NOTES, written before its commands are done:
+ * A line "start COMMAND" runs before the first message. Each handled message, each end of an ask
+ * and each notice is a line in PLAYER_NOTES, written before its commands run:
  *
  *   NAME message TYPE KEY PAYLOAD SENDER FLAGS, NAME asked PAYLOAD RESULT, NAME ended TO CAUSE
  *
@@ -39,14 +41,14 @@ struct line {
 
 static struct line *lines;
 static size_t n_lines;
-static char *stashed[1024]; /* payloads that were, once */
+static char *stashed[1024]; /* payloads stashed once already */
 static size_t n_stashed;
 static const char *name;
 static int notes = -1;
 
 static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* One write: lines of several players do not mix. */
+/* Uses one write, so that lines of several players do not mix. */
 static void note(const char *format, ...)
 {
     char text[4096];
@@ -174,7 +176,7 @@ static void become(struct troupe_actor *actor, const char *what)
         troupe_actor_become(actor, strcmp(what, "all") == 0 ? on_message : NULL, all);
 }
 
-/* False the second time. */
+/* Returns false if this payload was stashed before. */
 static bool stash_once(struct troupe_message *message, const char *payload)
 {
     for (size_t i = 0; i < n_stashed; i++)
@@ -186,7 +188,7 @@ static bool stash_once(struct troupe_message *message, const char *payload)
     return troupe_message_stash(message) == 0;
 }
 
-/* What needs no message in hand. Whether the command was one of these. */
+/* Runs a command that needs no message. Returns false if it is no such command. */
 static bool play_anywhere(struct troupe_actor *actor, char *const words[])
 {
     const char *verb = words[0];
@@ -231,7 +233,7 @@ static bool play_anywhere(struct troupe_actor *actor, char *const words[])
     return true;
 }
 
-/* Verdict of the message so far, or a new one. */
+/* Runs a command. Returns the verdict on the message. */
 static int play(struct troupe_actor *actor, struct troupe_message *message, const char *command,
                 int verdict)
 {

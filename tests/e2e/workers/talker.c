@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * An actor for the tests of delivery. Messages it is told are written to $TALKER_LOG, one a line,
- * "NAME TYPE TEXT", with " again" behind those that are redelivered; then by type:
+ * An actor for the tests of delivery. Logs its messages to $TALKER_LOG, one a line, "NAME TYPE
+ * TEXT", with " again" behind redelivered ones; then acts by type:
  *
  *   crash        dies, unless it is redelivered       die      dies in any case
- *   wait         waits for a line from the FIFO TEXT (before it is written down)
+ *   wait         waits for a line from the FIFO TEXT (before it is logged)
  *   fail         its handler fails                    echo     replies "echo" and the text
- *   stash        puts aside                           unstash  takes all back
- *   pass         forwards to the worker TEXT          query    asks TEXT "echo", and awaits it
+ *   stash        stashes it                           unstash  unstashes all
+ *   pass         forwards to the worker TEXT          query    asks TEXT "echo", awaits the reply
  *   code         fails with the code TEXT             errno    fails with the errno TEXT
  *   unhandled    is not handled                       leak     keeps TEXT bytes of memory
  *
  * A job's payload is a command: ask ADDRESS TYPE TEXT, tell|many ADDRESS TYPE TEXT|COUNT [KEY],
  * register|deregister|watch NAME, after|every USEC ADDRESS TYPE TEXT, beats USEC ADDRESS TYPE COUNT
  * (so many periodic timers), cancel ID, cancel-type ADDRESS TYPE, exchange NAME KIND, subscribe
- * EXCHANGE TYPE [KEY]. Its result is what came of it.
+ * EXCHANGE TYPE [KEY]. Its result is that of the command.
  */
 #include "worker/troupe.h"
 #include <errno.h>
@@ -56,7 +56,7 @@ static void wait_bell(const char *path)
         close(fd);
 }
 
-/* Kept within reach: no leak to a leak checker. */
+/* The memory stays reachable, so a leak checker does not report it. */
 static int leak(size_t size)
 {
     static void *kept;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A service that dies, at the first byte from the FIFO given, in the hands of its own child: that
- * has a session of its own and traces it, so that nobody can reap it as long as the child lives.
- * The child's pid goes to the file given.
+ * traced FILE FIFO: a service that its own child traces when it exits, at the first byte from FIFO.
+ * Nobody can reap it while the child lives. The child has its own session; FILE receives its pid.
  */
 
 #include <fcntl.h>
