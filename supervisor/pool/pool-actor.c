@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-
-/* A pool as an actor: a message for it goes to any one of its slots. */
+/* A pool as an actor: one of its slots gets each message. */
 
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/pool.h"

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces workers without a dip: a successor starts as the place's standby, takes the place when
- * it is ready, and only then the old worker finishes what it has in hand and stops. One place at a
- * time: a pool of n without spares never has more than n + 1 processes, and the next replacement
- * waits for the end of the predecessor.
+ * Replaces workers while the pool keeps its size: a successor starts as the place's standby and
+ * takes the place when it is ready; then the old worker finishes its work and stops. The next
+ * replacement begins after that, so a pool of n without spares has at most n + 1 processes.
  *
- * A service is not replaced but restarted in its place, still one after the other: two of it at
- * once would fight for its port or its lock.
+ * A service restarts in its place, one after the other: two at once would fight for a port or lock.
  */
 
 #include "supervisor/event/event-id.h"
 #include "supervisor/pool/pool-private.h"
 #include <inttypes.h>
 
-/* The member whose successor is on its way up; NULL = none. */
+/* Returns the member whose successor starts, or NULL. */
 static struct slot *replacement_old(const struct pool *pool)
 {
     const struct slot *standby = pool->replacement.standby;
@@ -30,7 +28,7 @@ static void tell_replaced(struct slot *old, const struct slot *successor)
 
 /* ---- the queue ---- */
 
-void replacement_queue(struct slot *slot, const char *reason)
+void pool_replacement_queue(struct slot *slot, const char *reason)
 {
     if (slot->role != SLOT_MEMBER || slot->retired || list_linked(&slot->replace_link) ||
         slot_has_standby(slot, SLOT_SUCCESSOR))
@@ -40,24 +38,23 @@ void replacement_queue(struct slot *slot, const char *reason)
     pool_wake(slot->pool);
 }
 
-/* The successor will not take the place. */
 static void replacement_give_up(struct pool *pool)
 {
     pool->replacement.standby->role = SLOT_PREDECESSOR;
     slot_count(pool->replacement.standby);
 }
 
-/* The successor is no longer waited for. */
+/* Stops the successor, if there is one. */
 static void replacement_abandon(struct pool *pool)
 {
     if (!replacement_old(pool))
         return;
     replacement_give_up(pool);
     slot_stop(pool->replacement.standby, true);
-    standby_review(pool->replacement.standby);
+    pool_standby_review(pool->replacement.standby);
 }
 
-void replacement_forget(struct slot *slot)
+void pool_replacement_forget(struct slot *slot)
 {
     struct replacement *replacement = &slot->pool->replacement;
 
@@ -73,7 +70,7 @@ void replacement_forget(struct slot *slot)
 
 /* ---- rolling to another program ---- */
 
-void replacement_set_stopped(struct pool *pool, bool stopped)
+void pool_replacement_set_stopped(struct pool *pool, bool stopped)
 {
     pool->set->n_behind += stopped;
     pool->set->n_behind -= pool->replacement.stopped;
@@ -85,18 +82,18 @@ void pool_roll(struct pool *pool)
     struct replacement *replacement = &pool->replacement;
 
     replacement->rolling = true;
-    replacement_set_stopped(pool, false);
+    pool_replacement_set_stopped(pool, false);
     replacement->n_failed = 0;
     timer_disarm(pool_timers(pool), &replacement->retry);
     replacement->in_place = NULL;
-    replacement_abandon(pool); /* of the program before */
+    replacement_abandon(pool); /* it has the old program */
     for (size_t i = 0; i < pool->size; i++) {
         struct slot *slot = pool->slots[i];
-        standby_dismiss_spare(slot, false);
+        pool_standby_dismiss_spare(slot, false);
         if (slot_is_up(slot)) {
             slot->rolls = true;
             slot->replace_reason = "its program has changed";
-            replacement_queue(slot, slot->replace_reason);
+            pool_replacement_queue(slot, slot->replace_reason);
         } else if (slot->wanted) {
             slot_restart(slot);
         }
@@ -112,7 +109,7 @@ size_t pool_halt_roll(struct pool *pool)
     if (!pool->replacement.rolling)
         return 0;
     pool->replacement.rolling = false;
-    replacement_set_stopped(pool, true);
+    pool_replacement_set_stopped(pool, true);
     if (old && old->rolls)
         replacement_abandon(pool);
     for (size_t i = 0; i < pool->n_slots; i++) {
@@ -157,7 +154,6 @@ static void replacement_on_retry(struct timer *timer, usec_t now)
     pool_wake(list_entry(timer, struct pool, replacement.retry));
 }
 
-/* The old one goes on working. */
 static void replacement_failed(struct pool *pool, struct slot *old)
 {
     slot_tell(old,
@@ -175,7 +171,7 @@ static void replacement_failed(struct pool *pool, struct slot *old)
 
 static void replacement_start_successor(struct pool *pool, struct slot *old)
 {
-    struct slot *successor = standby_new(old, SLOT_SUCCESSOR);
+    struct slot *successor = pool_standby_new(old, SLOT_SUCCESSOR);
 
     if (!successor) {
         replacement_failed(pool, old);
@@ -185,28 +181,28 @@ static void replacement_start_successor(struct pool *pool, struct slot *old)
     slot_start(successor);
 }
 
-/* A spare that is ready is the successor; any other standby has to go first. Whether there is
- * something to wait for. */
+/* A ready spare becomes the successor; any other standby must end first. Returns whether to wait
+ * for that. */
 static bool replacement_by_standby(struct pool *pool, struct slot *slot)
 {
-    if (!standby_is_ready(slot)) {
-        standby_dismiss_spare(slot, false);
+    if (!pool_standby_is_ready(slot)) {
+        pool_standby_dismiss_spare(slot, false);
         list_push_front(&pool->replacement.queue, &slot->replace_link);
         return true;
     }
     tell_replaced(slot, slot->standby);
     slot->n_recycled++;
-    standby_take_over(slot);
+    pool_standby_take_over(slot);
     slot_stop(slot, false);
     return false;
 }
 
-/* Whether there is something to wait for now. */
+/* Returns whether the next replacement has to wait. */
 static bool replacement_begin(struct pool *pool, struct slot *slot)
 {
     list_unlink(&slot->replace_link);
     if (!slot_is_up(slot)) {
-        slot->rolls = false; /* it gets a new process anyhow */
+        slot->rolls = false; /* it gets a new process anyway */
         return false;
     }
     if (slot->standby)
@@ -220,7 +216,7 @@ static bool replacement_begin(struct pool *pool, struct slot *slot)
     return true;
 }
 
-void replacement_step(struct pool *pool)
+void pool_replacement_step(struct pool *pool)
 {
     struct replacement *replacement = &pool->replacement;
     struct list *node;
@@ -236,17 +232,17 @@ void replacement_step(struct pool *pool)
     }
 }
 
-/* The predecessor is waited for, until it has ended. */
+/* The next replacement waits for the predecessor's end. */
 static void replacement_swap(struct slot *old)
 {
     struct replacement *replacement = &old->pool->replacement;
 
     replacement->standby = old;
     replacement->n_failed = 0;
-    standby_swap(old);
+    pool_standby_swap(old);
 }
 
-void replacement_on_ready(struct slot *slot)
+void pool_replacement_on_ready(struct slot *slot)
 {
     struct pool *pool = slot->pool;
     struct slot *old = replacement_old(pool);
@@ -264,7 +260,7 @@ void replacement_on_ready(struct slot *slot)
     slot_stop(old, false);
 }
 
-void replacement_on_failure(struct slot *slot)
+void pool_replacement_on_failure(struct slot *slot)
 {
     struct pool *pool = slot->pool;
     struct slot *old = replacement_old(pool);
@@ -280,13 +276,13 @@ void replacement_on_failure(struct slot *slot)
     replacement_failed(pool, old);
 }
 
-void replacement_on_gone(struct slot *standby)
+void pool_replacement_on_gone(struct slot *standby)
 {
     if (standby->pool->replacement.standby == standby)
         standby->pool->replacement.standby = NULL;
 }
 
-bool replacement_take_over(struct slot *slot)
+bool pool_replacement_take_over(struct slot *slot)
 {
     if (replacement_old(slot->pool) != slot)
         return false;
@@ -295,14 +291,14 @@ bool replacement_take_over(struct slot *slot)
     return true;
 }
 
-void replacement_init(struct pool *pool)
+void pool_replacement_init(struct pool *pool)
 {
     list_init(&pool->replacement.queue);
     timer_init(&pool->replacement.retry, replacement_on_retry);
 }
 
-void replacement_deinit(struct pool *pool)
+void pool_replacement_deinit(struct pool *pool)
 {
-    replacement_set_stopped(pool, false);
+    pool_replacement_set_stopped(pool, false);
     timer_disarm(pool_timers(pool), &pool->replacement.retry);
 }

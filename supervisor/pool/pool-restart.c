@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Decides whether and when a place whose worker died gets another one: Restart=, back-off, start
- * limit. */
+/* Decides whether and when a dead worker restarts: Restart=, backoff, start limit. */
 
 #include "supervisor/event/event-id.h"
 #include "supervisor/pool/pool-private.h"
@@ -11,7 +10,7 @@ static bool exit_was_clean(const struct slot *slot)
            !slot->worker.exit.signalled && slot->worker.exit.code == 0;
 }
 
-/* An actor that leaves unasked has failed, however politely: its pool is one short. */
+/* An actor that ends by itself has failed, whatever its exit status. */
 static bool restart_is_wanted(const struct slot *slot)
 {
     if (!slot->wanted || slot->pool->config->restart == CONFIG_RESTART_NO)
@@ -31,7 +30,7 @@ static struct restart_policy restart_policy_of(const struct slot *slot)
     };
 }
 
-/* Counts the death, or failed start. 0 or BACKOFF_E_LIMIT. */
+/* Counts the death or failed start. Returns 0 or BACKOFF_E_LIMIT. */
 static int restart_delay(struct slot *slot, usec_t *ret)
 {
     const struct restart_policy policy = restart_policy_of(slot);
@@ -54,40 +53,39 @@ void pool_on_restart_due(struct slot *slot)
 {
     if (slot->held) {
         slot->pool->handler->restart_due(slot->pool);
-    } else if (standby_is_ready(slot)) {
-        standby_take_over(slot);
+    } else if (pool_standby_is_ready(slot)) {
+        pool_standby_take_over(slot);
         slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
     } else {
         slot_start_in_turn(slot);
     }
 }
 
-/* The spare takes over now if it would at the death; the death counts from here on. */
+/* The spare takes over now if it would at the death, which is counted now. */
 void pool_on_dying(struct slot *slot)
 {
     const struct restart_policy policy = restart_policy_of(slot);
     usec_t delay;
 
-    if (!standby_is_ready(slot) || !restart_is_wanted(slot))
+    if (!pool_standby_is_ready(slot) || !restart_is_wanted(slot))
         return;
-    (void)endpoint_advance(&slot->worker.endpoint); /* what it has consumed is its merit */
+    (void)endpoint_advance(&slot->worker.endpoint); /* consumed messages prove it healthy */
     if (!restart_is_immediate(&slot->tally, &policy, slot_health_judge(slot), slot_now(slot)) ||
         restart_delay(slot, &delay) != 0)
         return;
     slot->n_restarts++;
-    standby_take_over(slot);
+    pool_standby_take_over(slot);
 }
 
-/* It died, or could not be started, and is to come back. */
 static void schedule_restart(struct slot *slot)
 {
     bool died = !slot->worker.spawn_failed;
     usec_t delay;
 
     if (restart_delay(slot, &delay) == BACKOFF_E_LIMIT) {
-        replacement_forget(slot);
+        pool_replacement_forget(slot);
         slot_event(slot, LIFECYCLE_EVENT_LIMIT_HIT);
-        standby_review(slot);
+        pool_standby_review(slot);
         slot_tell(slot,
                   (struct event){.level = LOG_LEVEL_ERROR,
                                  .type = "worker.failed",
@@ -97,12 +95,12 @@ static void schedule_restart(struct slot *slot)
     }
     slot->worker.spawn_failed = false;
     slot->n_restarts++;
-    if (replacement_take_over(slot)) {
+    if (pool_replacement_take_over(slot)) {
         slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
         return;
     }
     if (died)
-        strategy_on_death(slot);
+        pool_strategy_on_death(slot);
     if (delay == 0) {
         pool_on_restart_due(slot);
         return;
@@ -114,17 +112,16 @@ static void schedule_restart(struct slot *slot)
 void pool_on_died(struct slot *slot)
 {
     if (slot->restart_asked && !slot->retired) {
-        /* It was stopped to be started again, and needed a signal for it: no failure to hold
-         * against it. */
+        /* It needed a signal to stop before its restart, which is no failure. */
         slot->restart_asked = false;
         slot->wanted = true;
-        strategy_forget(slot);
+        pool_strategy_forget(slot);
         slot_start_in_turn(slot);
         return;
     }
-    replacement_on_failure(slot);
+    pool_replacement_on_failure(slot);
     if (slot->wanted && slot->held) {
-        strategy_on_down(slot);
+        pool_strategy_on_down(slot);
         return;
     }
     if (restart_is_wanted(slot)) {
@@ -133,7 +130,7 @@ void pool_on_died(struct slot *slot)
     }
     slot->wanted = false;
     slot->worker.spawn_failed = false;
-    replacement_forget(slot);
-    strategy_forget(slot);
+    pool_replacement_forget(slot);
+    pool_strategy_forget(slot);
     slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The second worker of a place: Spare=, successors, and predecessors until they have ended. */
+/* The standby of a place: a spare, a successor, or a predecessor until it has ended. */
 
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/actor.h"
@@ -7,13 +7,9 @@
 #include "supervisor/pool/pool-private.h"
 #include <inttypes.h>
 
-/*
- * Starting a process holds the loop up for half a millisecond. After a death there is other work,
- * not least for the spare that has just taken over: the next one comes a little later.
- */
+/* The next spare starts a little after a death: a start blocks the loop for half a millisecond, and
+ * the spare that has just taken over has work. */
 #define SPARE_PAUSE (10 * USEC_PER_MSEC)
-
-/* ---- whether there is to be a spare ---- */
 
 static bool spare_is_wanted(const struct slot *place)
 {
@@ -24,34 +20,32 @@ static bool spare_is_wanted(const struct slot *place)
            place->state != LIFECYCLE_FAILED;
 }
 
-/* Only beside a worker that has come up: a worker that does not is not tried twice at a time. A
- * place that is about to be replaced keeps its other cgroup for the successor. */
+/* Not beside a worker that has not come up, which the spare would not either, and not before a
+ * replacement, whose successor needs the second cgroup. */
 static bool spare_is_due(const struct slot *place)
 {
     return !place->standby && spare_is_wanted(place) && slot_is_up(place) &&
            !place->worker.process.ended && !place->rolls && !list_linked(&place->replace_link);
 }
 
-void standby_review(struct slot *slot)
+void pool_standby_review(struct slot *slot)
 {
     struct pool *pool = slot->pool;
     struct slot *place = pool->slots[slot->index];
 
-    list_unlink(&place->review_link); /* of those that wait for a spare, perhaps */
+    list_unlink(&place->review_link); /* it may wait for a spare */
     list_push_back(&pool->reviews, &place->review_link);
     pool_wake(pool);
 }
 
-void standby_review_all(struct pool *pool)
+void pool_standby_review_all(struct pool *pool)
 {
     for (size_t i = 0; i < pool->size; i++)
         if (pool->slots[i]->standby || i < pool->config->spare)
-            standby_review(pool->slots[i]);
+            pool_standby_review(pool->slots[i]);
 }
 
-/* ---- it comes and goes ---- */
-
-struct slot *standby_new(struct slot *place, enum slot_role role)
+struct slot *pool_standby_new(struct slot *place, enum slot_role role)
 {
     struct slot *standby;
 
@@ -81,31 +75,30 @@ static void spare_start_later(struct slot *place)
                           "%s: out of memory arming a timer", pool->name);
 }
 
-/* Best effort: without memory the place is as without Spare= until the next review. */
+/* Best effort: without memory there is no spare until the next review. */
 static void spare_start(struct slot *place)
 {
-    struct slot *spare = standby_new(place, SLOT_SPARE);
+    struct slot *spare = pool_standby_new(place, SLOT_SPARE);
 
     if (spare)
         slot_start(spare);
 }
 
-void standby_dismiss_spare(struct slot *place, bool hurry)
+void pool_standby_dismiss_spare(struct slot *place, bool hurry)
 {
     if (!slot_has_standby(place, SLOT_SPARE))
         return;
     slot_stop(place->standby, hurry);
-    standby_review(place);
+    pool_standby_review(place);
 }
 
-/* Nobody gets its generation again. */
 static void standby_free(struct slot *place)
 {
     struct slot *gone = place->standby;
 
     if (place->tried < gone->generation)
         place->tried = gone->generation;
-    replacement_on_gone(gone);
+    pool_replacement_on_gone(gone);
     place->standby = slot_free(gone);
     pool_wake(place->pool);
 }
@@ -115,14 +108,14 @@ static void standby_look_at(struct slot *place)
     const struct slot *standby = place->standby;
 
     if (slot_has_standby(place, SLOT_SPARE) && standby->wanted && !spare_is_wanted(place))
-        standby_dismiss_spare(place, false);
+        pool_standby_dismiss_spare(place, false);
     if (standby && !standby->wanted && slot_is_down(standby))
         standby_free(place);
     if (spare_is_due(place))
         spare_start_later(place);
 }
 
-void standby_step(struct pool *pool)
+void pool_standby_step(struct pool *pool)
 {
     struct list *node;
 
@@ -147,28 +140,26 @@ static void standby_on_timer(struct timer *timer, usec_t now)
     }
 }
 
-void standby_init(struct pool *pool)
+void pool_standby_init(struct pool *pool)
 {
     list_init(&pool->reviews);
     list_init(&pool->spares_due);
     timer_init(&pool->spare_timer, standby_on_timer);
 }
 
-void standby_deinit(struct pool *pool)
+void pool_standby_deinit(struct pool *pool)
 {
     timer_disarm(pool_timers(pool), &pool->spare_timer);
 }
 
-/* ---- it takes over ---- */
-
-bool standby_is_ready(const struct slot *slot)
+bool pool_standby_is_ready(const struct slot *slot)
 {
     return slot->role == SLOT_MEMBER && slot_has_standby(slot, SLOT_SPARE) &&
            spare_is_wanted(slot) && slot->standby->wanted && slot_is_up(slot->standby) &&
            !slot->standby->worker.process.ended;
 }
 
-void standby_swap(struct slot *old)
+void pool_standby_swap(struct slot *old)
 {
     struct slot *successor = old->standby;
 
@@ -194,14 +185,14 @@ void standby_swap(struct slot *old)
     slot_health_inherit(successor, old);
 }
 
-void standby_take_over(struct slot *slot)
+void pool_standby_take_over(struct slot *slot)
 {
     struct slot *spare = slot->standby;
 
     slot->wanted = false;
-    standby_swap(slot);
+    pool_standby_swap(slot);
     slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.spare-used"},
               "has its spare in its place, generation %" PRIu64, spare->generation);
     slot_join_pool(spare);
-    standby_review(spare);
+    pool_standby_review(spare);
 }

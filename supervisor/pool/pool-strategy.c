@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strategy=: which other workers restart when one of them dies. They are ended at once, their jobs
- * go back without having used up an attempt, and all start again together, in the order of their
- * slots, when the last of them is down and the back-off of the one that died is over. A worker that
- * dies meanwhile waits with them and takes nobody else along.
+ * Strategy=: which other workers restart when one dies. They are ended at once, and their jobs are
+ * queued again without having used up an attempt. All start again, in the order of their slots,
+ * when the last one is down and the backoff of the dead one is over. A worker that dies meanwhile
+ * is held, too, and ends no others.
  */
 
 #include "supervisor/event/event-id.h"
 #include "supervisor/pool/pool-private.h"
 
-bool strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index)
+bool pool_strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index)
 {
     switch (strategy) {
     case CONFIG_ONE_FOR_ONE:
@@ -22,11 +22,9 @@ bool strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index
     return false;
 }
 
-/* ---- those who go ---- */
-
 static bool strategy_hold(struct slot *slot)
 {
-    /* One that is dying already, of its own, comes back with the others all the same. */
+    /* A worker that is dying already restarts with the others, too. */
     bool dying = slot->wanted && slot->state == LIFECYCLE_KILLING;
 
     slot->held = slot->held || dying || slot_kill(slot, DEATH_STOP);
@@ -34,7 +32,7 @@ static bool strategy_hold(struct slot *slot)
     return slot->held;
 }
 
-/* `dead` NULL = all. */
+/* `dead` NULL = holds all. */
 static unsigned strategy_hold_all(struct pool *pool, const struct slot *dead)
 {
     unsigned n = 0;
@@ -43,7 +41,7 @@ static unsigned strategy_hold_all(struct pool *pool, const struct slot *dead)
     for (size_t i = 0; i < pool->size; i++) {
         struct slot *slot = pool->slots[i];
         if (slot != dead &&
-            (!dead || strategy_takes(pool->config->strategy, dead->index, slot->index)))
+            (!dead || pool_strategy_takes(pool->config->strategy, dead->index, slot->index)))
             n += strategy_hold(slot);
     }
     return n;
@@ -54,7 +52,7 @@ unsigned pool_hold(struct pool *pool)
     return strategy_hold_all(pool, NULL);
 }
 
-void strategy_on_death(struct slot *slot)
+void pool_strategy_on_death(struct slot *slot)
 {
     struct pool *pool = slot->pool;
     const enum config_strategy strategy = pool->config->strategy;
@@ -76,8 +74,6 @@ void strategy_on_death(struct slot *slot)
               "takes %u other worker%s along (Strategy=%s)", n, n == 1 ? "" : "s",
               strategy == CONFIG_ONE_FOR_ALL ? "one-for-all" : "rest-for-one");
 }
-
-/* ---- and come back ---- */
 
 static void strategy_try(struct pool *pool)
 {
@@ -104,13 +100,13 @@ void pool_release(struct pool *pool)
     strategy_try(pool);
 }
 
-void strategy_on_down(struct slot *slot)
+void pool_strategy_on_down(struct slot *slot)
 {
     slot->n_restarts++;
     strategy_try(slot->pool);
 }
 
-void strategy_forget(struct slot *slot)
+void pool_strategy_forget(struct slot *slot)
 {
     if (!slot->held)
         return;

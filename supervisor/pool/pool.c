@@ -7,26 +7,26 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* ---- what slots tell ---- */
+/* ---- struct slot_handler ---- */
 
 static void pool_on_starting(struct slot *slot)
 {
-    list_unlink(&slot->replace_link); /* this is its new process */
+    list_unlink(&slot->replace_link); /* replaced by this start */
     slot->rolls = false;
-    strategy_forget(slot); /* started by somebody: the others do not wait for it */
+    pool_strategy_forget(slot); /* it may be started on its own */
 }
 
 static void pool_on_ready(struct slot *slot)
 {
-    replacement_on_ready(slot);
-    standby_review(slot);
+    pool_replacement_on_ready(slot);
+    pool_standby_review(slot);
 }
 
 static void pool_on_stopping(struct slot *slot, bool hurry)
 {
-    replacement_forget(slot);
-    strategy_forget(slot);
-    standby_dismiss_spare(slot, hurry);
+    pool_replacement_forget(slot);
+    pool_strategy_forget(slot);
+    pool_standby_dismiss_spare(slot, hurry);
 }
 
 static void pool_on_stopped(struct slot *slot)
@@ -36,22 +36,20 @@ static void pool_on_stopped(struct slot *slot)
     if (slot->retired)
         pool_wake(pool);
     if (pool->slots[slot->index]->standby == slot)
-        standby_review(slot);
+        pool_standby_review(slot);
 }
 
 static const struct slot_handler POOL_SLOT = {
     .starting = pool_on_starting,
     .ready = pool_on_ready,
-    .worn = replacement_queue,
+    .worn = pool_replacement_queue,
     .stopping = pool_on_stopping,
-    .killed = replacement_forget,
+    .killed = pool_replacement_forget,
     .dying = pool_on_dying,
     .died = pool_on_died,
     .restart_due = pool_on_restart_due,
     .stopped = pool_on_stopped,
 };
-
-/* ---- its struct ---- */
 
 void pool_init(struct pool *pool, const struct pool_options *options)
 {
@@ -66,14 +64,14 @@ void pool_init(struct pool *pool, const struct pool_options *options)
         .census.parent = &options->set->census,
     };
     list_init(&pool->available);
-    standby_init(pool);
-    replacement_init(pool);
+    pool_standby_init(pool);
+    pool_replacement_init(pool);
 }
 
 void pool_deinit(struct pool *pool)
 {
-    standby_deinit(pool);
-    replacement_deinit(pool);
+    pool_standby_deinit(pool);
+    pool_replacement_deinit(pool);
     for (size_t i = 0; i < pool->n_slots; i++) {
         pool->slots[i]->standby = slot_free(pool->slots[i]->standby);
         slot_free(pool->slots[i]);
@@ -136,7 +134,6 @@ struct slot *pool_take_slot(struct pool *pool)
 
 /* ---- life of all slots ---- */
 
-/* For each slot within the pool's size. */
 static void pool_each(struct pool *pool, void (*fn)(struct slot *slot))
 {
     for (size_t i = 0; i < pool->size; i++)
@@ -162,7 +159,7 @@ void pool_stop(struct pool *pool, bool hurry)
 void pool_restart(struct pool *pool)
 {
     pool->wanted = true;
-    replacement_set_stopped(pool, false); /* all of them begin with the program of now */
+    pool_replacement_set_stopped(pool, false); /* all get the new program */
     pool_each(pool, slot_restart);
 }
 
@@ -181,7 +178,7 @@ void pool_take_config(struct pool *pool, const struct config_group *config)
         slot->worker.process.group = config->name;
         slot_take_config(slot);
     }
-    standby_review_all(pool);
+    pool_standby_review_all(pool);
 }
 
 /* ---- size ---- */
@@ -223,17 +220,17 @@ void pool_set_size(struct pool *pool, size_t size)
         if (slot->retired)
             slot_stop(slot, false);
         else if (was_retired && pool->wanted)
-            slot_start(slot); /* what was stopped by itself stays so */
+            slot_start(slot); /* others that are down were stopped by themselves */
     }
     pool_wake(pool);
 }
 
-/* Frees slots beyond the pool's size once they and all above them are stopped. */
+/* Frees retired slots from the end once they are stopped. */
 static void pool_trim(struct pool *pool)
 {
     while (pool->n_slots > pool->size) {
         struct slot *last = pool->slots[pool->n_slots - 1];
-        /* While a predecessor is there, nobody else begins as its namesake. */
+        /* A standby has the slot's name, which must not be used twice. */
         if (!last->retired || !slot_is_down(last) || last->standby)
             return;
         slot_free(last);
@@ -243,7 +240,7 @@ static void pool_trim(struct pool *pool)
 
 void pool_step(struct pool *pool)
 {
-    standby_step(pool);
-    replacement_step(pool);
+    pool_standby_step(pool);
+    pool_replacement_step(pool);
     pool_trim(pool);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * A pool: the places for workers of one cell, as many as its configuration or somebody else says,
- * and those who stand by for them. It starts and stops workers, replaces them, and keeps a list of
- * those that can take a job. What is done with jobs is its owner's, who hears of everything through
- * a pool_handler.
- */
+/* A pool: the slots of one cell and their standbys. It starts, stops and replaces workers, and
+ * lists those that can take a job. Its owner, who provides a pool_handler, has the jobs. */
 
 #include "shared/base/list.h"
 #include "shared/protocol/protocol.h"
@@ -30,49 +26,48 @@ struct pool;
 struct slot;
 struct slot_handler;
 
-/* What the owner of a pool is told and asked. No function frees the pool. */
+/* Calls to the owner of a pool, which must not free the pool. */
 struct pool_handler {
-    /* A slot can take a job, or pool_step() has something to do: at the end of this turn. */
+    /* A slot can take a job, or pool_step() has something to do, at the end of this turn. */
     void (*wake)(struct pool *pool);
-    /* Whether a job waits that a slot with room could get. */
+    /* Whether a job is queued that a slot could take. */
     bool (*has_job)(const struct pool *pool);
     void (*job_started)(struct pool *pool, struct job *job);
-    /* The worker's answer to the running attempt. `result` is moved from. */
+    /* The worker's answer to the running attempt; moves `result`. */
     void (*job_answered)(struct pool *pool, struct job *job, const char *worker,
                          enum protocol_outcome outcome, int32_t code, struct payload *result);
-    /* The worker died before it began this job: no attempt was made. */
+    /* The worker died before it began this job, which is no attempt. */
     void (*job_returned)(struct pool *pool, struct job *job);
     /* The worker died with this job in hand. */
     void (*job_lost)(struct pool *pool, struct job *job, const struct death *death);
     /* All slots are stopped or failed. */
     void (*down)(struct pool *pool);
-    /* Strategy=rest-for-one: ends the workers of other pools that go with one of this pool. Their
+    /* Strategy=rest-for-one: ends the workers of pools that restart with this one. Returns their
      * number. */
     unsigned (*take_along)(struct pool *pool);
-    /* Workers that are held could start again: pool_release(), now or later. */
+    /* Held workers may start again: calls pool_release(), now or later. */
     void (*restart_due)(struct pool *pool);
-    /* A worker with the new program did not come up: pool_halt_roll() for all that roll to it. */
+    /* A worker with the new program did not come up: calls pool_halt_roll() of all that roll. */
     void (*roll_failed)(struct pool *pool);
 };
 
-/* What all pools of a group share; the group owns it. */
+/* What the pools of a group share; owned by the group. */
 struct pool_set {
     const struct pool_context *context;
-    struct blob_share *blobs; /* of what the workers send */
-    struct census census;     /* of all slots */
-    uint64_t n_deaths;        /* other than by a stop */
-    size_t n_behind;          /* pools whose roll has stopped: see struct replacement */
-    uint64_t generations; /* the highest of all slots that are gone: a name with its generation is
-                             never used again */
+    struct blob_share *blobs; /* for what the workers send */
+    struct census census;
+    uint64_t n_deaths;    /* other than by a stop */
+    size_t n_behind;      /* pools whose roll has stopped before its end */
+    uint64_t generations; /* the highest of freed slots: no name has a generation twice */
 };
 
-/* Workers that are replaced by others, one after the other. */
+/* Replaces workers, one after the other. */
 struct replacement {
-    struct list queue;     /* members to be replaced, struct slot.replace_link, in order */
-    struct slot *standby;  /* the successor that comes up, or the predecessor that goes; or NULL */
-    struct slot *in_place; /* a service that is being restarted; or NULL */
-    bool rolling;          /* the pool is on its way to another program */
-    bool stopped;          /* and did not get there */
+    struct list queue;     /* struct slot.replace_link of members, in order */
+    struct slot *standby;  /* the successor that starts, or the predecessor that stops; or NULL */
+    struct slot *in_place; /* a service that restarts; or NULL */
+    bool rolling;          /* to another program */
+    bool stopped;          /* the roll has stopped before its end */
     unsigned n_failed;     /* successors in a row that did not come up */
     struct timer retry;
 };
@@ -85,19 +80,19 @@ struct pool {
     const struct config_group *config;
     const char *name;            /* "group" or "group/key"; the owner's */
     const char *key;             /* "" = the only pool of its group */
-    struct actor *actor;         /* the pool as a whole; NULL for services; the owner's */
-    struct least_loaded members; /* of the actor: the slots by how many messages they have */
-    struct slot **slots;         /* 0 … n_slots-1, the ones from `size` on are draining */
+    struct actor *actor;         /* of the whole pool; NULL for services; the owner's */
+    struct least_loaded members; /* of the actor: slots by number of messages */
+    struct slot **slots;         /* n_slots members; those from `size` on are retired */
     size_t n_slots;
-    size_t size;            /* wanted */
-    struct list available;  /* slots that can take a job, struct slot.available_link */
-    struct list reviews;    /* members whose standby is to be looked at, struct slot.review_link */
-    struct list spares_due; /* members that get a spare when this fires: */
+    size_t size;
+    struct list available;  /* struct slot.available_link: slots that can take a job */
+    struct list reviews;    /* struct slot.review_link: places to look at */
+    struct list spares_due; /* struct slot.review_link: places that get a spare by the timer */
     struct timer spare_timer;
     struct census census;
     uint64_t n_deaths; /* other than by a stop */
     struct replacement replacement;
-    struct restart_tally tally; /* of all its workers, if Strategy= has them die together */
+    struct restart_tally tally; /* of all workers, if Strategy= restarts them together */
     bool release_due;           /* held slots start once all of them are down */
     bool wanted;                /* its slots are to run */
 };
@@ -109,9 +104,9 @@ struct pool_options {
     const char *name, *key;
 };
 
-/* Without slots. The strings are the owner's. */
+/* Begins without slots. The strings are the owner's. */
 void pool_init(struct pool *pool, const struct pool_options *options);
-/* Makes the actor of a pool that takes messages; before its slots. 0 or -ENOMEM. */
+/* Makes the actor of a pool that takes messages; before its slots. Returns 0 or -ENOMEM. */
 int pool_new_actor(struct pool *pool, struct message_context *messages, uint8_t log);
 /* All slots are stopped. */
 void pool_deinit(struct pool *pool);
@@ -121,43 +116,42 @@ void pool_stop(struct pool *pool, bool hurry);
 void pool_restart(struct pool *pool);
 void pool_reset(struct pool *pool);
 
-/* Makes slots up to `size`, stopped until pool_set_size() wants them. 0, or -ENOMEM and nothing has
- * changed. */
+/* Makes retired slots up to `size`. Returns 0, or -ENOMEM without a change. */
 int pool_reserve(struct pool *pool, size_t size);
-/* To a size that was reserved: new slots start if the pool is to run; the highest ones drain. */
+/* Sets a reserved size: slots beyond it retire, those within it start if the pool is wanted. */
 void pool_set_size(struct pool *pool, size_t size);
 
-/* Another configuration for the same group. Running workers go on; see pool_roll(). */
+/* Takes another configuration of the same group. Running workers go on; see pool_roll(). */
 void pool_take_config(struct pool *pool, const struct config_group *config);
-/* Another program: every worker gets a successor, slot by slot; those that are not up are started
- * again at once. Ends with the first successor that does not come up. */
+/* Replaces every worker, one after the other, because the program has changed; those that are not
+ * up restart at once. Stops at the first successor that does not come up. */
 void pool_roll(struct pool *pool);
-/* Gives up a roll. How many workers are not replaced. */
+/* Stops a roll. Returns how many workers are not replaced. */
 size_t pool_halt_roll(struct pool *pool);
 
-/* Ends all workers because of another pool's; they start again after pool_release(). Their number.
- */
+/* Ends all workers because of another pool's death; they start again after pool_release(). Returns
+ * their number. */
 unsigned pool_hold(struct pool *pool);
-/* Those that are held start once all of them are down. */
+/* Held workers start once all of them are down. */
 void pool_release(struct pool *pool);
 
-/* After wake(): starts and frees whatever waits for the end of the turn. */
+/* Does what waits for the end of the turn; called after wake(). */
 void pool_step(struct pool *pool);
 
-/* A slot that can take a job, off the list of those; NULL = there is none. slot_assign() puts it
+/* Removes a slot that can take a job from the list of those; NULL = none. slot_assign() puts it
  * back if it can take one more. */
 struct slot *pool_take_slot(struct pool *pool);
 
-/* All slots: the members by their number, then their standbys. NULL when done; `cursor` starts at
- * 0. */
+/* Iterates over all slots: the members, then their standbys. NULL when done; `cursor` starts at 0.
+ */
 struct slot *pool_next_slot(const struct pool *pool, size_t *cursor);
 
-/* The pool is as large as it is to be: no slot is left over that is on its way out. */
+/* Whether no retired slot is left. */
 bool pool_is_trimmed(const struct pool *pool);
-/* No slot is left at all. */
+/* Whether no slot is left at all. */
 bool pool_is_empty(const struct pool *pool);
 
-/* The name that an event gives the pool; NULL if it is all of its group. */
+/* Returns the pool's name for events; NULL for the only pool of its group. */
 static inline const char *pool_event_name(const struct pool *pool)
 {
     return *pool->key ? pool->name : NULL;

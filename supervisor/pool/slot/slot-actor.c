@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The slot as an actor: its part in the delivery of messages. */
+/* A slot as an actor. */
 
-#include "shared/base/log.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"

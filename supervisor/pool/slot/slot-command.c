@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The death of a process that the worker ran for a job. */
+/* Reports the death of a process that the worker ran for a job. */
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/job/job.h"
@@ -16,8 +16,7 @@ static struct timeval timeval_of(usec_t time)
     };
 }
 
-/* Nothing of it can be checked but what the record allows: it is the worker's word about its own
- * job. */
+/* The contents cannot be checked: the worker reports about its own job. */
 static void slot_describe_crash(struct slot *slot, const struct protocol_crashed *crashed,
                                 struct death *death)
 {
@@ -54,10 +53,10 @@ int slot_on_crashed(struct slot *slot, const struct ring_record *record)
     job = slot_job_in_hand(slot, crashed.handle, crashed.attempt);
     if (!job)
         return 0;
-    /* One process for the job at work; the others that it has in hand cannot have begun. */
+    /* Only the job at work can run a process, and only one. */
     if (list_first(&slot->jobs) != &job->link || job->crash)
         return -EBADMSG;
-    /* The worker passed it on before it sent the record. */
+    /* The worker forwarded the output before it sent the record. */
     capture_catch_up(&slot->worker.process.output);
     death = slot_new_report(slot);
     job->crash = death_cause_to_string(DEATH_SIGNAL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The report of a death. */
+/* Makes and publishes reports of deaths. */
 
 #include "supervisor/event/death.h"
 #include "supervisor/event/event-id.h"
@@ -16,7 +16,7 @@ static void slot_report_state(struct slot *slot, struct death *death)
 
     if (!slot->worker.endpoint_open)
         return;
-    /* A write that death interrupted leaves a torn page: still better than nothing. */
+    /* The page may be torn if death interrupted a write. */
     (void)memory_state_read(&slot->worker.endpoint.channel.theirs, page, &size);
     if (size == 0)
         return;
@@ -36,14 +36,14 @@ static void slot_report_job(const struct slot *slot, struct death *death)
         return;
     job = list_entry(node, struct job, link);
     if (!job->started && slot->worker.kill_reason != DEATH_JOB_TIMEOUT)
-        return; /* never begun: it has nothing to do with it */
+        return; /* not begun, so it is not the cause */
     protocol_id_format(&job->id, death->job);
     death->attempt = job->attempt;
     death->submitter_uid = job->submitter_uid;
     death->state_of_job = slot_has_published(slot, job);
 }
 
-/* What it wrote since the job in hand began; without one, since the worker was started. */
+/* Adds the output since the job in hand began, or since the worker started. */
 static void slot_report_output(const struct slot *slot, struct death *death)
 {
     char output[CAPTURE_TAIL_MAX + 1];
@@ -103,7 +103,7 @@ static void slot_tell_death(struct slot *slot, struct death *death)
 void slot_publish_report(struct slot *slot, struct death *death)
 {
     bool expected = death->cause == DEATH_STOP;
-    /* Of a place, whoever is in it by now; one that was replaced has its end to itself. */
+    /* The report of a predecessor, which is about to be freed, goes to the member. */
     struct slot *place =
         slot->role == SLOT_PREDECESSOR && !expected ? slot->pool->slots[slot->index] : slot;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of a worker: why it died, and what becomes of its jobs and messages. */
+/* Handles the end of a worker: its cause, its report, its jobs and messages. */
 
 #include "supervisor/pool/slot/slot-private.h"
 #include <signal.h>
@@ -42,7 +42,7 @@ static void slot_write_report(struct slot *slot, struct death *death)
     slot_report_messages(slot, death);
 }
 
-/* What it answered before it died counts; what it still has in hand is lost to it. */
+/* Answers from before the death count; jobs still in hand are lost. */
 void slot_action_reap(struct slot *slot)
 {
     struct death fallback = {.references = 2, .cause = DEATH_EXIT}, *death;

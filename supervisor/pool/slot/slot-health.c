@@ -16,13 +16,12 @@ bool slot_has_message_in_hand(const struct slot *slot)
     if (actor->mailbox.n_in_hand > 0)
         return true;
     theirs = slot->worker.endpoint.channel.theirs.header;
-    /* Partners: the worker's stores around each handler. Compared, not followed. */
+    /* Partners: the worker's stores around each handler. The values are only compared. */
     return actor->inbox.n_messages > 0 &&
            atomic_load_explicit(&theirs->taken, memory_order_relaxed) !=
                atomic_load_explicit(&theirs->head, memory_order_relaxed);
 }
 
-/* The worker has begun its job, or a message. */
 static bool is_at_work(const struct slot *slot)
 {
     if (slot->n_jobs > 0 && list_entry(list_first(&slot->jobs), struct job, link)->started)
@@ -41,8 +40,6 @@ bool slot_is_failing(const struct slot *slot)
 {
     return slot->health.n_failures >= SLOT_FAILING;
 }
-
-/* ---- it works ---- */
 
 void slot_health_recover(struct slot *slot)
 {
@@ -75,12 +72,10 @@ void slot_health_watch(struct slot *slot)
     struct slot_health *health = &slot->health;
     const usec_t due = usec_add(slot->worker.started_at, slot->pool->config->reset_after);
 
-    /* Best effort: without memory it is noticed with the next job, or at the next death. */
+    /* Best effort: without memory the next job or death shows it. */
     if (health->n_failures > 0 && due != USEC_INFINITY)
         (void)timer_arm(slot_timers(slot), &health->timer, due);
 }
-
-/* ---- it dies ---- */
 
 void slot_health_note_death(struct slot *slot)
 {
@@ -123,8 +118,6 @@ void slot_health_reset(struct slot *slot)
     timer_disarm(slot_timers(slot), &slot->health.timer);
     slot_count(slot);
 }
-
-/* ---- its struct ---- */
 
 void slot_health_inherit(struct slot *to, const struct slot *from)
 {

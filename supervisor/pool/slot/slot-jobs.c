@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hands jobs to the worker, cancels them, and gives them back when the worker is dead. */
+/* Sends jobs to the worker, cancels them, and returns them when the worker is dead. */
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/job/job.h"
@@ -8,14 +8,14 @@
 #include "supervisor/pool/slot/slot-private.h"
 #include <errno.h>
 
-/* Fields of a JOB record beside key and payload; generous. */
+/* Upper bound of a JOB record without key and payload. */
 #define JOB_RECORD_FIXED 256u
-/* So many workers may die before they begin a job; what dies after that counts as its attempts. */
+/* Workers that may die before they begin a job; later deaths count as its attempts. */
 #define UNBEGUN_MAX 3
 
 static int slot_send_job(struct slot *slot, const struct job *job)
 {
-    /* What this worker was started with; the configuration may have changed since. */
+    /* As the worker was started; the configuration may have changed. */
     const uint32_t inline_max = slot->worker.endpoint.channel.mine.header->inline_max;
     const uint32_t inline_size = job->payload.size > inline_max ? 0 : (uint32_t)job->payload.size;
     const uint32_t room = JOB_RECORD_FIXED + job->key_size + inline_size;
@@ -61,12 +61,11 @@ int slot_assign(struct slot *slot, struct job *job)
         actor_wake(slot->actor);
     slot->worker.wants_room = r == ENDPOINT_E_FULL;
     slot->actor->inbox.full = slot->actor->inbox.full || slot->worker.wants_room;
-    /* What it has just answered, one record and padding always fit (InlineMax= is bounded by that).
-     */
+    /* An inbox without jobs and messages has room for one record: InlineMax= is bounded by that. */
     if (r == ENDPOINT_E_FULL && slot->n_jobs == 0 && slot->actor->inbox.n_messages == 0)
         endpoint_break(&slot->worker.endpoint, "answers, but never gives back what it has read");
     if (r < 0 && slot_is_up(slot))
-        slot_is_available(slot); /* ours is the fault: descriptors, memory */
+        slot_is_available(slot); /* the supervisor lacks descriptors or memory */
     if (r != 0)
         return r;
     job->slot = slot;
@@ -87,8 +86,7 @@ void slot_cancel(struct slot *slot, struct job *job)
 {
     usec_t grace = usec_add(slot_now(slot), slot->pool->config->timeout_stop);
 
-    /* One that waits its turn in the worker's inbox sees the flag when it comes: there is but one.
-     */
+    /* There is one flag: a later job in the inbox raises it when its turn comes. */
     if (job != slot_job_at_work(slot))
         return;
     endpoint_mark(&slot->worker.endpoint, job->handle);
@@ -118,11 +116,9 @@ static void slot_let_go(struct slot *slot, struct job *job)
     slot->n_jobs--;
 }
 
-/*
- * Whether the death of its worker is an attempt of the job that was next, or at work. One that was
- * never begun had no part in it, unless its own time ran out, or unless worker after worker dies
- * over it before it can say that it has begun.
- */
+/* Whether the worker's death is an attempt of its oldest job. That job is not to blame if it had
+ * not begun, unless its time-out is the cause, or several workers in a row die before they begin
+ * it. */
 static bool slot_death_is_attempt(struct job *job, const struct death *death)
 {
     if (job->started || death->cause == DEATH_JOB_TIMEOUT)
@@ -135,7 +131,7 @@ static bool slot_death_is_attempt(struct job *job, const struct death *death)
 
 void slot_lose_jobs(struct slot *slot, const struct death *death)
 {
-    /* Those that it had not begun go back to where they were taken from, the last one first. */
+    /* The last one first, since each goes back to the head of the queue. */
     while (slot->n_jobs > 0) {
         struct job *job = list_entry(slot->jobs.prev, struct job, link);
         const bool attempt = slot->n_jobs == 1 && slot_death_is_attempt(job, death);

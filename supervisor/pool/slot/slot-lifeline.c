@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An early, cheap hint: the kernel marks the word when the worker's thread ends, before it tears
- * the memory of the process down. The word lies in the worker's memory: a worker that marks it
- * itself is killed, and reported as a violation. What needs proof (a retry, the report) still waits
- * for the end of the process.
+ * An early hint of a death: the kernel marks a word in the worker's memory when its thread ends,
+ * before it tears down the process. A worker that marks the word itself is killed, and reported as
+ * a violation. Retries and the report wait for the end of the process.
  */
 
 #include "supervisor/pool/slot/slot-private.h"
@@ -11,7 +10,7 @@
 
 static bool slot_owner_died(const struct slot *slot)
 {
-    /* Partner: the kernel's mark, or whatever the worker has put there. */
+    /* Partner: the kernel's store, or any store of the worker. */
     uint32_t word = atomic_load_explicit(&slot->worker.endpoint.channel.theirs.header->owner,
                                          memory_order_relaxed);
 
@@ -42,10 +41,10 @@ static void slot_on_owner(void *userdata, uint32_t events)
     (void)events;
     if (!slot_owner_died(slot))
         return;
-    endpoint_catch_up(&slot->worker.endpoint); /* what it answered before counts */
+    endpoint_catch_up(&slot->worker.endpoint); /* earlier answers count */
     if (!slot_is_up(slot))
         return;
-    /* Before it is killed for it: afterwards both look alike. */
+    /* Before it is killed, after which it is exiting in any case. */
     slot->worker.feigned = !process_is_exiting(&slot->worker.process);
     slot_tell_lost(slot);
     slot_event(slot, LIFECYCLE_EVENT_LOST);
@@ -55,13 +54,13 @@ static void slot_on_owner(void *userdata, uint32_t events)
 void slot_watch_owner(struct slot *slot)
 {
     const _Atomic uint32_t *owner = &slot->worker.endpoint.channel.theirs.header->owner;
-    /* Partner: lifeline_hold(), before the worker said that it is ready. */
+    /* Partner: lifeline_hold(), before the worker was ready. */
     uint32_t held = atomic_load_explicit(owner, memory_order_relaxed);
 
     if (slot->worker.endpoint.channel.backend != WAKE_FUTEX || !(held & FUTEX_WAITERS) ||
         (held & FUTEX_TID_MASK) == 0)
         return;
-    /* Best effort: without memory for it the death is known a little later. */
+    /* Best effort: without memory the death is noticed later. */
     (void)loop_watch_word(slot_context(slot)->loop, &slot->worker.owner_watch, owner, held,
                           slot_on_owner, slot);
 }

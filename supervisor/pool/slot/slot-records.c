@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles what an actor's worker writes into its ring: ready, started, result, leave. */
+/* Handles records of an actor's worker: ready, started, result, leave. */
 
 #include "supervisor/pool/slot/slot-private.h"
 
-#include "shared/base/log.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor-log.h"
@@ -34,13 +33,13 @@ static int slot_on_ready_record(struct slot *slot, const struct ring_record *rec
     if (record->size != 0)
         return -EBADMSG;
     if (slot->worker.process.ended && !slot->worker.came_up) {
-        slot->worker.came_up = true; /* it was ready, and is no more */
+        slot->worker.came_up = true; /* before it ended */
         return 0;
     }
     if (slot->state != LIFECYCLE_STARTING)
         return slot->state == LIFECYCLE_KILLING ? 0 : -EBADMSG;
     if (slot->worker.early)
-        return -EBADMSG; /* for the second time */
+        return -EBADMSG; /* sent twice */
     slot->worker.early = !process_confirm(&slot->worker.process);
     if (!slot->worker.early)
         slot_is_ready(slot);
@@ -66,7 +65,7 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
     return 0;
 }
 
-/* Prefetch=: it is at work, and can take one more. Idle ones come first. */
+/* Prefetch=: the worker, which is busy, can take one more job. Idle workers come first. */
 static void slot_has_room(struct slot *slot)
 {
     if (list_linked(&slot->available_link))
@@ -75,13 +74,13 @@ static void slot_has_room(struct slot *slot)
     pool_wake(slot->pool);
 }
 
-/* Prefetch=: it has another one already, and room for one more. */
+/* Prefetch=: the worker begins the next job in hand, and has room for one more. */
 static void slot_next_in_hand(struct slot *slot)
 {
     struct job *job = slot_job_at_work(slot);
 
-    /* It may have begun this one already, and written: rather the end of what the one before it
-     * wrote in the report than not the last words. */
+    /* The new job may have written already: its report rather has output of the job before than
+     * misses its own. */
     slot->worker.output_mark = slot->worker.process.output.end;
     slot_clock_job(slot, job);
     if (job->cancel_requested)
@@ -90,14 +89,14 @@ static void slot_next_in_hand(struct slot *slot)
         slot_has_room(slot);
 }
 
-/* Ours is the fault: the attempt has failed, and says why. */
+/* The supervisor lacks memory or descriptors: the attempt fails, with the reason. */
 static void slot_lose_result(struct slot *slot, int error, struct payload *reason)
 {
     char text[PAYLOAD_SMALL];
 
     actor_log(slot->actor, LOG_LEVEL_ERROR, "a result is lost: %s", strerror(-error));
     (void)snprintf(text, sizeof(text), "its result is lost: the supervisor: %s", strerror(-error));
-    (void)payload_set(reason, text, strlen(text)); /* small: takes no memory */
+    (void)payload_set(reason, text, strlen(text)); /* small: needs no memory */
 }
 
 static int slot_on_result(struct slot *slot, const struct ring_record *record)
@@ -117,8 +116,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     else if (r < 0)
         return r;
     job = slot_job_in_hand(slot, result.handle, result.attempt);
-    /* A worker that was sent KillSignal= is about to die, and its death says why. An error that it
-     * still reports says only that it was killed, and is no attempt of a job whose worker stops. */
+    /* After KillSignal= an error says only that the worker was killed; its death says why. */
     if (job && slot->worker.signalled && result.outcome == PROTOCOL_RETRY)
         job = NULL;
     if (job) {
@@ -139,10 +137,8 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     return 0;
 }
 
-/*
- * It ends by itself: a stop that it has asked for. Who leaves right after its start has failed: it
- * would be started again and again without a pause.
- */
+/* The worker ends itself, which is a stop. One that leaves right after its start has failed:
+ * otherwise it would restart without a pause. */
 static int slot_on_leave(struct slot *slot, const struct ring_record *record)
 {
     const struct config_group *config = slot->pool->config;
@@ -163,7 +159,7 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
                          leave.reason_size);
     slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.left"},
               "ends itself: %s", slot->worker.leave_reason);
-    if (!slot_is_up(slot)) { /* it is about to be reaped */
+    if (!slot_is_up(slot)) { /* about to be reaped */
         slot_set_kill_reason(slot, DEATH_STOP);
         slot->restart_asked = again;
     } else if (again) {
@@ -194,14 +190,15 @@ static int slot_on_record(struct endpoint *endpoint, const struct ring_record *r
     }
 }
 
-/* What a worker says about itself and its jobs. */
+/* Records about the worker and its jobs. */
 static bool slot_is_urgent(uint16_t kind)
 {
     return kind == PROTOCOL_READY || kind == PROTOCOL_STARTED || kind == PROTOCOL_RESULT ||
            kind == PROTOCOL_LEAVE || kind == PROTOCOL_CRASHED;
 }
 
-/* Takes it also behind a message that waits for room: somebody's full mailbox ends no job. */
+/* Handles urgent records behind a message that waits for room: a full mailbox must not delay jobs.
+ */
 static int slot_look(struct endpoint *endpoint, const struct ring_record *record, bool first)
 {
     struct protocol_result result;
@@ -220,7 +217,7 @@ static void slot_on_space(struct endpoint *endpoint)
 {
     struct slot *slot = slot_of(endpoint, worker.endpoint);
 
-    /* Jobs first: messages would take the room again and again. */
+    /* Jobs first: otherwise messages could take the room every time. */
     if (slot->worker.wants_room && slot_is_up(slot) && !slot->worker.process.ended)
         slot_has_room(slot);
     pool_wake(slot->pool);

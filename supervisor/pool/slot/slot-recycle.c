@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When a worker has done enough: MaxJobs=, MaxMemory=, MaxAgeSec=. */
+/* Replaces workers after MaxJobs=, MaxMemory=, MaxAgeSec=. */
 
 #include "supervisor/pool/slot/slot-private.h"
 
@@ -8,13 +8,13 @@ static void slot_is_worn(struct slot *slot, enum recycle_verdict verdict)
     slot->pool->slot_handler->worn(slot, recycle_reason(verdict));
 }
 
-/* It is of no use any more, so nothing is gained by having it wait for a successor. */
+/* MaxJobs=1: the worker is of no use any more, so it does not wait for a successor. */
 static void slot_renew(struct slot *slot)
 {
     if (slot->role != SLOT_MEMBER || slot->n_jobs > 0)
         return;
     if (slot->standby && slot->index < slot->pool->config->spare)
-        slot_is_worn(slot, RECYCLE_JOBS); /* its spare is ready, or will be */
+        slot_is_worn(slot, RECYCLE_JOBS); /* the spare takes its place */
     else
         slot_restart(slot);
 }
@@ -33,7 +33,7 @@ void slot_after_work(struct slot *slot)
         return;
     }
     verdict = recycle_after_job(&slot->recycle, config, slot->worker.jobs_done, slot_now(slot));
-    /* A job ends in front of its worker: one that has died since cannot be measured any more. */
+    /* The worker may have died since its job ended. */
     if (verdict == RECYCLE_MEASURE)
         verdict = recycle_read_memory(slot->worker.process.pid, &bytes) < 0
                       ? RECYCLE_KEEP

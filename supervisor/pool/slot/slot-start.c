@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Descriptor numbers in the worker; it learns them from its environment. */
+/* Descriptor numbers in the worker, which its environment names. */
 #define WORKER_INBOX   3
 #define WORKER_OUTBOX  4
 #define WORKER_CONTROL 5
@@ -29,11 +29,11 @@ static void slot_on_exit(struct process *process, const struct spawn_exit *how)
     struct slot *slot = slot_of(process, worker.process);
 
     slot->worker.exit = *how;
-    slot->status_text[0] = '\0'; /* what a dead service said of itself is no longer true */
+    slot->status_text[0] = '\0'; /* of the dead service */
     slot_event(slot, LIFECYCLE_EVENT_EXITED);
 }
 
-/* No process came of the request: it is tried again, by the rules of [Restart]. */
+/* The process could not be started: [Restart] decides about the next try. */
 static void slot_spawn_failed(struct slot *slot, const char *step, int error)
 {
     slot_disarm(slot);
@@ -56,7 +56,7 @@ static void slot_on_spawned(struct process *process)
 {
     struct slot *slot = slot_of(process, worker.process);
 
-    slot->status_text[0] = '\0'; /* until here, why the last attempt failed */
+    slot->status_text[0] = '\0'; /* why the last attempt failed */
     slot_tell(slot, (struct event){.level = LOG_LEVEL_DEBUG, .type = "worker.started"}, "started");
     if (!slot_is_actor(slot) && notify_server_hold(&slot->worker.notify, false) < 0)
         log_error("%s: out of memory watching its readiness", slot->name);
@@ -90,7 +90,7 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
 {
     struct slot *slot = userdata;
 
-    /* The path of the socket is no secret among processes of one user. */
+    /* Other processes of the same user may know the socket. */
     if (process_has(&slot->worker.process, message->pid) && notify_sender_is_there(message))
         slot_notify(slot, message);
     else
@@ -124,7 +124,6 @@ static void slot_setenv_number(struct slot_environment *environment, const char 
     slot_setenv(environment, name, text);
 }
 
-/* Who it is, said to every worker. */
 static void slot_describe_to_worker(struct slot *slot, struct slot_environment *environment)
 {
     slot_setenv(environment, "TROUPE_WORKER", slot->name);
@@ -209,7 +208,7 @@ static int slot_start_service(struct slot *slot, const char **ret_step)
         return -ENAMETOOLONG;
     r = notify_server_init(&slot->worker.notify, slot_context(slot)->loop, path,
                            config->user ? config->uid : (uid_t)-1, slot_on_notify, slot);
-    /* Whether a sender is one of its processes can be said once its own is known. */
+    /* Messages wait until the process is known, since their senders are checked. */
     if (r == 0)
         r = notify_server_hold(&slot->worker.notify, true);
     if (r < 0)
@@ -231,7 +230,7 @@ void slot_close_endpoint(struct slot *slot)
     slot->worker.endpoint_open = false;
 }
 
-/* Above those of all who have, or had, to do with its place. */
+/* Above all generations of its place. */
 static uint64_t slot_next_generation(const struct slot *slot)
 {
     const struct slot *other =

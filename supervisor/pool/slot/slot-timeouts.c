@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clock over what a worker has in hand: a job's time, WatchdogSec=, and MaxMemory= of one that
- * handles messages (after a job it is looked at at once). One timer, armed late rather than
- * re-armed with everything that is handed over: it finds out when it fires that it is too early.
+ * The clock of the work in hand: a job's time-out, WatchdogSec=, and MaxMemory= of workers that
+ * handle messages. One timer, which is not re-armed with each job: when it fires too early, it is
+ * armed again.
  */
 
 #include "supervisor/pool/slot/slot-private.h"
@@ -11,17 +11,12 @@
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor.h"
 
-/* How often a sign of life is looked for within WatchdogSec=. */
+/* Looks for a sign of life within WatchdogSec=. */
 #define WATCHDOG_LOOKS 10
-/* What is read of a worker's before it is judged: one that goes on writing is not waited for. */
+/* Bounds slot_catch_up() if the worker goes on writing. */
 #define CATCH_UP_BATCHES 64
 
-/* ---- what there is to look at ---- */
-
-/*
- * Whether it is to handle a message now. What lies in the inbox of one that is paused may lie
- * there; what it has begun, or awaits an answer for, it is to end.
- */
+/* Whether the worker should handle a message now: a paused one only those that it has begun. */
 static bool slot_has_messages(const struct slot *slot)
 {
     const struct actor *actor = slot->actor;
@@ -38,7 +33,7 @@ static bool slot_is_watched(const struct slot *slot)
     return slot_is_up(slot);
 }
 
-/* Whether it has handled messages since its memory was looked at, or will have. */
+/* Whether it has handled messages since its memory was measured, or has some. */
 static bool slot_is_measured(const struct slot *slot)
 {
     if (slot->pool->config->max_memory == CONFIG_UNSET || !slot->actor || !slot_is_up(slot))
@@ -46,10 +41,7 @@ static bool slot_is_measured(const struct slot *slot)
     return slot->actor->counters.consumed != slot->messages_measured || slot_has_messages(slot);
 }
 
-/* ---- when ---- */
-
-/* Whether the worker has published or handled anything, or sent a heartbeat, since this was asked
- * last. */
+/* Whether the worker has published, handled or sent anything since the last call. */
 static bool slot_gave_sign_of_life(struct slot *slot)
 {
     const struct memory_header *header;
@@ -58,7 +50,7 @@ static bool slot_gave_sign_of_life(struct slot *slot)
     if (!slot->worker.endpoint_open)
         return false;
     header = slot->worker.endpoint.channel.theirs.header;
-    /* Pairs with the stores of the worker: any change will do, none is ordered. */
+    /* Pairs with unordered stores of the worker: any change will do. */
     mark = atomic_load_explicit(&header->mark, memory_order_relaxed) +
            atomic_load_explicit(&header->head, memory_order_relaxed) +
            ((uint64_t)atomic_load_explicit(&header->state_sequence, memory_order_relaxed) << 32);
@@ -78,11 +70,8 @@ static usec_t slot_watchdog_deadline(const struct slot *slot)
     return usec_add(slot->worker.watchdog_seen, slot->pool->config->watchdog);
 }
 
-/*
- * When to look for a sign of life. An actor leaves it in its memory, without its time: what is
- * found counts as given when it is found, so the end of the watchdog's time is known that exactly.
- * Services send theirs.
- */
+/* When to look for a sign of life. An actor's has no time, so it counts from when it is found, and
+ * several looks bound the error. Services send theirs. */
 static usec_t slot_next_look(const struct slot *slot)
 {
     const usec_t deadline = slot_watchdog_deadline(slot);
@@ -106,8 +95,6 @@ void slot_arm_clock(struct slot *slot)
     slot_arm_timer(slot, &slot->clock, at);
 }
 
-/* ---- when it begins ---- */
-
 void slot_clock_job(struct slot *slot, const struct job *job)
 {
     slot->worker.watchdog_seen = slot_now(slot);
@@ -117,12 +104,11 @@ void slot_clock_job(struct slot *slot, const struct job *job)
 
 void slot_clock_started(struct slot *slot, const struct job *job)
 {
-    /* Later than what the clock is armed for: it finds out. */
     if (!job->cancel_requested)
         slot->worker.job_deadline = usec_add(slot_now(slot), job->timeout);
 }
 
-/* Armed as long as there is something to look at; then it wants to hear of the next message. */
+/* Arms the clock while there is something to watch; else the next message does. */
 static void slot_wind_clock(struct slot *slot)
 {
     if (slot->actor)
@@ -136,7 +122,7 @@ void slot_clock_messages(struct slot *slot)
     if (!slot->clocks_messages)
         return;
     if (slot->n_jobs == 0) {
-        (void)slot_gave_sign_of_life(slot); /* that was before */
+        (void)slot_gave_sign_of_life(slot); /* an earlier one does not count */
         slot->worker.watchdog_seen = slot_now(slot);
     }
     slot_wind_clock(slot);
@@ -155,8 +141,6 @@ void slot_review_clock(struct slot *slot)
     slot_clock_messages(slot);
 }
 
-/* ---- when it fires ---- */
-
 void slot_catch_up(struct slot *slot)
 {
     for (unsigned n = 0; slot->worker.endpoint_open && n < CATCH_UP_BATCHES; n++)
@@ -171,7 +155,7 @@ static bool slot_is_late(const struct slot *slot, usec_t now)
            (slot_is_watched(slot) && now >= slot_watchdog_deadline(slot));
 }
 
-/* The time of its job is over. That of one that waits for the end of a message has not begun. */
+/* The time-out of a job begins after the message that the worker handles. */
 static bool slot_job_is_late(struct slot *slot, usec_t now)
 {
     const struct job *job;
@@ -216,7 +200,7 @@ void slot_on_clock(struct timer *timer, usec_t now)
         slot_ran_out_of_time(slot);
         return;
     }
-    /* What it has consumed is noticed when there is a reason to: here is one. */
+    /* Updates which messages the worker has consumed. */
     if (slot->worker.endpoint_open && slot_is_up(slot))
         (void)endpoint_advance(&slot->worker.endpoint);
     if (slot_gave_sign_of_life(slot))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a slot is counted as in the census. */
+/* What the census counts a slot as. */
 
 #include "supervisor/pool/slot/slot-private.h"
 
-/* Keyed pools come and go with their jobs: nobody waits for their first workers. */
+/* Nothing waits for the first workers of keyed pools, which come and go with their jobs. */
 static bool slot_is_undecided(const struct slot *slot)
 {
     bool first = *slot->pool->key == '\0' &&
@@ -13,7 +13,6 @@ static bool slot_is_undecided(const struct slot *slot)
     return slot->wanted && (first || slot->held || slot->undecided);
 }
 
-/* It was killed because it did not become ready in time, and tries again. */
 static bool slot_never_gets_ready(const struct slot *slot)
 {
     return slot->state == LIFECYCLE_STARTING && slot->last_death &&

@@ -9,7 +9,7 @@ static unsigned taken(enum config_strategy strategy)
     unsigned set = 0;
 
     for (unsigned i = 0; i < 6; i++)
-        set |= (unsigned)strategy_takes(strategy, 2, i) << i;
+        set |= (unsigned)pool_strategy_takes(strategy, 2, i) << i;
     return set;
 }
 
