@@ -7,7 +7,6 @@
 #include "shared/base/utf8.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
-#include "supervisor/ctl/verb-help.h"
 #include "supervisor/ctl/verb.h"
 #include "worker/troupe.h"
 #include <locale.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/verb-help.h"
-
-#include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/verb.h"
+
 #include "supervisor/ctl/verbs/verbs.h"
 #include <stdio.h>
 #include <string.h>

@@ -11,3 +11,7 @@ extern const size_t n_verbs;
 
 /* Prints an error and returns NULL if there is no verb of that name. */
 const struct verb *verb_find(const char *name);
+
+/* Prints the help for all verbs, or for one, on standard output; verb-help.c. */
+void help_all(void);
+void help_verb(const struct verb *verb);

@@ -11,7 +11,8 @@
 struct explanation {
     const char *error; /* without the interface: equal names mean the same in all of them */
     int status;
-    /* {name} stands for that member; {name:count} and {name:bytes} format a number. */
+    /* {name} stands for that member, {name:count} and {name:bytes} for a number, {name:length} for
+     * the number of items. */
     const char *sentence;
     const char *hint;   /* follows unless the reply suggests a similar name; NULL = none */
     const char *member; /* the entry applies only to errors with this member; NULL = to all */
@@ -42,6 +43,8 @@ static const struct explanation explanations[] = {
     {"BadId", .status = EXIT_USAGE, "'{id}' cannot be a job's id; allowed: {allowed}"},
     {"BadOption", .status = EXIT_USAGE, "'{option}' is missing or wrong; allowed: {allowed}"},
     {"BadPayload", .status = EXIT_USAGE, "the supervisor refused the payload: {problem}"},
+    {"BadConfiguration", .status = EXIT_INVALID,
+     "problems in the configuration: {problems:length}; nothing was changed"},
     {"NotAnActor", .status = EXIT_FAILED,
      "group '{group}' is a plain service (Type=service): it has no queue and takes no jobs"},
     {"Busy", .status = EXIT_BUSY,
@@ -107,6 +110,8 @@ static void write_member(FILE *file, const json_t *parameters, const char *name,
         fputs(COUNT(field_count(parameters, name)), file);
     else if (strcmp(format, "bytes") == 0)
         fputs(BYTES(field_count(parameters, name)), file);
+    else if (strcmp(format, "length") == 0)
+        fprintf(file, "%zu", json_array_size(json_object_get(parameters, name)));
     else if (json_is_integer(json_object_get(parameters, name)))
         fprintf(file, "%lld", (long long)field_int(parameters, name));
     else
@@ -173,18 +178,14 @@ static const struct explanation *find_explanation(const char *error, const char 
     return NULL;
 }
 
-static int explain_configuration(const json_t *parameters)
+size_t explain_problems(const json_t *problems)
 {
-    const json_t *problems = json_object_get(parameters, "problems");
-
     for (size_t i = 0; i < json_array_size(problems); i++) {
         const char *problem = json_string_value(json_array_get(problems, i));
 
         fprintf(stderr, "%s\n", SAFE_LINE(problem ? problem : ""));
     }
-    complain("the configuration has %zu problem%s; nothing was changed", json_array_size(problems),
-             plural(json_array_size(problems)));
-    return EXIT_INVALID;
+    return json_array_size(problems);
 }
 
 int explain_error(const char *error, const json_t *parameters)
@@ -195,8 +196,7 @@ int explain_error(const char *error, const json_t *parameters)
     size_t size;
     FILE *file;
 
-    if (strcmp(error, "io.troupe.Supervisor.BadConfiguration") == 0)
-        return explain_configuration(parameters);
+    (void)explain_problems(json_object_get(parameters, "problems"));
     file = open_memstream(&text, &size);
     if (file && explanation)
         write_sentence(file, explanation->sentence, parameters);

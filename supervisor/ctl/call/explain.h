@@ -10,6 +10,9 @@ struct troupe_result;
 /* Explains an error reply by its full name and parameters. */
 int explain_error(const char *error, const json_t *parameters);
 
+/* Prints each problem of the configuration on a line of its own, and returns their number. */
+size_t explain_problems(const json_t *problems);
+
 /* Explains why connect(2) or troupe_client_connect() failed with -errno. */
 int explain_connect(const char *socket, int error);
 

@@ -5,6 +5,7 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/value.h"
 #include <fcntl.h>
 #include <string.h>
@@ -77,6 +78,15 @@ int input_payload(const struct invocation *invocation, const char *operand, char
     *ret = strdup(options->data ? options->data : "");
     *ret_size = *ret ? strlen(*ret) : 0;
     return *ret ? EXIT_OK : call_no_memory();
+}
+
+int input_check_size(size_t size)
+{
+    if (size <= VARLINK_CLIENT_PAYLOAD_MAX)
+        return EXIT_OK;
+    complain("the payload has %s; messages, and jobs with --json, may have %s at most", BYTES(size),
+             BYTES(VARLINK_CLIENT_PAYLOAD_MAX));
+    return EXIT_USAGE;
 }
 
 int input_id(const struct invocation *invocation, const char *operand, json_t **ret)

@@ -14,6 +14,9 @@ struct invocation;
 int input_payload(const struct invocation *invocation, const char *operand, char **ret,
                   size_t *ret_size);
 
+/* Whether a payload fits into a request. Prints an error and returns an exit status. */
+int input_check_size(size_t size);
+
 /*
  * Reads the id of a timer or dead letter. The caller owns `*ret`, an object with the member "id",
  * or NULL when out of memory. Prints errors and returns an exit status.

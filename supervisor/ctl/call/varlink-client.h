@@ -13,6 +13,8 @@
 
 /* Larger requests are refused by the supervisor. */
 #define VARLINK_CLIENT_REQUEST_MAX ((size_t)1 << 20)
+/* A payload of this size always fits into a request: JSON takes six characters per byte at most. */
+#define VARLINK_CLIENT_PAYLOAD_MAX (VARLINK_CLIENT_REQUEST_MAX / 8)
 /* Larger replies are rejected. */
 #define VARLINK_CLIENT_REPLY_MAX ((size_t)256 << 20)
 

@@ -22,7 +22,7 @@ static int cancel_by_id(struct invocation *invocation, const char *id)
     return call_print(invocation, CALL_JOBS "Cancel", id_parameters(id), false, NULL);
 }
 
-/* Jobs that have ended meanwhile or are already being cancelled are no errors. */
+/* Whether the job has ended meanwhile or is already being cancelled. */
 static bool is_done_already(const char *error)
 {
     static const char *const errors[] = {CALL_JOBS "NoSuchJob", CALL_JOBS "AlreadyEnded",
@@ -76,7 +76,7 @@ static int cancel_state(struct invocation *invocation, const char *group, const 
         if (r == EXIT_OK)
             r = cancel_listed(invocation, json_object_get(reply, "jobs"), n);
         json_decref(next);
-        next = json_incref(json_object_get(reply, "next"));
+        next = field_has(reply, "next") ? json_incref(json_object_get(reply, "next")) : NULL;
     } while (r == EXIT_OK && next);
     return r;
 }

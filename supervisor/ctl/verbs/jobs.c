@@ -12,54 +12,47 @@
 #include "supervisor/ctl/verbs/verbs.h"
 #include <stdlib.h>
 
-/* The order of jobs: running, waiting for their time, queued, ended. */
-static int rank_of(const json_t *job)
+/* The order of jobs: by state, and within a state by these members. The last is for ended jobs. */
+static const struct order {
+    const char *state;
+    const char *members[2];
+} orders[] = {
+    {"running", {"started_at"}},
+    {"backoff", {"next_attempt_at"}},
+    {"delayed", {"next_attempt_at"}},
+    {"queued", {"priority", "created_at"}},
+    {NULL, {"ended_at"}},
+};
+
+static const struct order *order_of(const json_t *job)
 {
-    static const char *const states[] = {"running", "backoff", "delayed", "queued"};
+    const struct order *order = orders;
 
-    for (size_t i = 0; i < ELEMENTS(states); i++)
-        if (field_is(job, "state", states[i]))
-            return (int)i;
-    return ELEMENTS(states);
-}
-
-/* The primary sort key of jobs of one rank. */
-static int64_t priority_of(const json_t *job, int rank)
-{
-    return rank == 3 ? field_int(job, "priority") : 0;
-}
-
-static int64_t time_of(const json_t *job, int rank)
-{
-    static const char *const times[] = {"started_at", "next_attempt_at", "next_attempt_at",
-                                        "created_at", "ended_at"};
-
-    return field_int(job, times[rank]);
-}
-
-static int compare_numbers(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
+    while (order->state && !field_is(job, "state", order->state))
+        order++;
+    return order;
 }
 
 static int compare_jobs(const void *a, const void *b)
 {
     const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
-    int rank = rank_of(x), r = rank - rank_of(y);
+    const struct order *order = order_of(x);
+    int r = (int)(order - order_of(y));
 
-    if (r == 0)
-        r = compare_numbers(priority_of(x, rank), priority_of(y, rank));
-    if (r == 0)
-        r = compare_numbers(time_of(x, rank), time_of(y, rank));
+    for (size_t i = 0; r == 0 && i < 2 && order->members[i]; i++) {
+        int64_t of_x = field_int(x, order->members[i]), of_y = field_int(y, order->members[i]);
+
+        r = (of_x > of_y) - (of_x < of_y);
+    }
     return r;
 }
 
 /* The first jobs of a list of any length. */
 struct best {
     size_t limit; /* 0 = all */
-    uint64_t n;   /* that there were */
+    uint64_t n;   /* of all jobs so far */
     size_t n_kept;
-    bool whole; /* the jobs are wanted with all that belongs to them */
+    bool whole; /* keep also members that only --json shows */
 };
 
 static void sort_jobs(json_t *jobs)

@@ -4,12 +4,13 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/show/pool.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/value.h"
-#include "supervisor/ctl/verbs/still.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
 
@@ -37,6 +38,71 @@ static const struct change *find_change(const char *verb)
     return change;
 }
 
+/* ---- progress of a change ---- */
+
+struct tally {
+    uint64_t n;       /* workers */
+    uint64_t n_late;  /* not yet in the wanted state */
+    uint64_t n_hands; /* of these: with a job in hand */
+};
+
+static void count_workers(const json_t *owner, bool ends, struct tally *tally)
+{
+    const json_t *workers = json_object_get(owner, "workers");
+
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const json_t *worker = json_array_get(workers, i);
+
+        tally->n++;
+        if (ends ? pool_is_down(worker) : pool_is_up(worker))
+            continue;
+        tally->n_late++;
+        tally->n_hands += field_has(worker, "job");
+    }
+}
+
+static struct tally count(const json_t *groups, bool ends)
+{
+    struct tally tally = {0};
+
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const json_t *group = json_array_get(groups, i), *cells = json_object_get(group, "cells");
+
+        count_workers(group, ends, &tally);
+        for (size_t k = 0; k < json_array_size(cells); k++)
+            count_workers(json_array_get(cells, k), ends, &tally);
+    }
+    return tally;
+}
+
+/*
+ * Prints the progress of a change whose --wait timed out: "digest: still stopping: 19 of 60 have a
+ * job in hand; it goes on".
+ */
+static int still_under_way(struct invocation *invocation, const char *target,
+                           const struct change *change)
+{
+    json_auto_t *reply = NULL;
+    struct tally tally;
+    int r;
+
+    r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", target), false,
+             &reply);
+    if (r != EXIT_OK)
+        return r;
+    tally = count(json_object_get(reply, "groups"), change->ends);
+    if (tally.n_hands > 0)
+        complain("%s: still %s: %s of %s ha%s a job in hand; it goes on", target, change->doing,
+                 COUNT(tally.n_hands), COUNT(tally.n), tally.n_hands == 1 ? "s" : "ve");
+    else
+        complain("%s: still %s: %s of %s %s not %s yet; it goes on", target, change->doing,
+                 COUNT(tally.n_late), COUNT(tally.n), tally.n_late == 1 ? "is" : "are",
+                 change->ends ? "down" : "up");
+    return EXIT_TIMEOUT;
+}
+
+/* ---- changes ---- */
+
 /* Makes the change of the verb; with --wait until it is complete. */
 static int make_change(struct invocation *invocation, const char *target, json_t *parameters,
                        output_fn show)
@@ -52,9 +118,7 @@ static int make_change(struct invocation *invocation, const char *target, json_t
     invocation->waits = wait;
     r = call_print(invocation, change->method, parameters, wait, show);
     invocation->waits = false;
-    return wait && r == EXIT_TIMEOUT
-               ? still_under_way(invocation, target, change->doing, change->ends)
-               : r;
+    return wait && r == EXIT_TIMEOUT ? still_under_way(invocation, target, change) : r;
 }
 
 static int change_one(struct invocation *invocation, const char *target)
@@ -120,24 +184,11 @@ static size_t show_names(const struct terminal *terminal, const json_t *reply, c
     return json_array_size(names);
 }
 
-/* Prints each problem on standard error, like `verify`. */
-static size_t print_problems(const json_t *reply, const char *what)
-{
-    const json_t *lines = json_object_get(reply, what);
-
-    for (size_t i = 0; i < json_array_size(lines); i++) {
-        const char *line = json_string_value(json_array_get(lines, i));
-
-        fprintf(stderr, "%s\n", SAFE_LINE(line ? line : ""));
-    }
-    return json_array_size(lines);
-}
-
 static void show_reload(const struct invocation *invocation, const json_t *reply)
 {
     const struct terminal *out = &invocation->out;
-    const size_t n_left_out = print_problems(reply, "left_out");
-    const size_t n_missing = print_problems(reply, "faults");
+    const size_t n_left_out = explain_problems(json_object_get(reply, "left_out"));
+    const size_t n_missing = explain_problems(json_object_get(reply, "faults"));
     size_t n = 0;
 
     if (n_left_out > 0)

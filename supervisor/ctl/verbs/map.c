@@ -6,7 +6,6 @@
  * input, supervisor, output and user.
  */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/attach.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
@@ -21,10 +20,12 @@
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/joined.h"
 #include "supervisor/ctl/verbs/verbs.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio_ext.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The longest time to wait before the other inputs are checked. */
 #define GLANCE       (100 * USEC_PER_MSEC)
@@ -42,24 +43,16 @@ struct map {
     struct progress progress;
     struct map_failures failures;
     usec_t started_at;
-    bool end;    /* of the input */
-    bool stop;   /* stop reading and submitting */
-    bool broken; /* nobody reads the output any more */
-    bool lost;   /* the supervisor is gone */
-    int status;  /* of the first failure */
-    uint64_t n_ended[TROUPE_DEAD + 1], n_refused, n_retried, n_given_up;
+    bool end;                                             /* of the input */
+    bool stop;                                            /* stop reading and submitting */
+    bool broken;                                          /* nobody reads the output any more */
+    bool lost;                                            /* the supervisor is gone */
+    int status;                                           /* of the first failure */
+    uint64_t n_done, n_ended[TROUPE_DEAD + 1], n_refused; /* all, by end, refused */
+    uint64_t n_retried, n_given_up;
     uint64_t input_size; /* in bytes; 0 = not known */
     uint64_t n_bytes;    /* of input whose results have been written */
 };
-
-static uint64_t count_ended(const struct map *map)
-{
-    uint64_t n = map->n_refused;
-
-    for (size_t i = 0; i <= TROUPE_DEAD; i++)
-        n += map->n_ended[i];
-    return n;
-}
 
 static void fail(struct map *map, int status)
 {
@@ -70,11 +63,10 @@ static void fail(struct map *map, int status)
 static void show_progress(struct map *map)
 {
     const usec_t now = clock_now();
-    const uint64_t done = count_ended(map);
     const double position = (double)map->n_bytes / (double)map->input_size;
     const struct progress_counts counts = {
-        .done = done,
-        .failed = done - map->n_ended[TROUPE_SUCCEEDED],
+        .done = map->n_done,
+        .failed = map->n_done - map->n_ended[TROUPE_SUCCEEDED],
         .retried = map->n_retried,
         /* The last line may lack its separator, and a file may grow. */
         .position = map->input_size == 0 ? -1
@@ -170,6 +162,7 @@ static void take_result(struct map *map, struct troupe_result *result)
         troupe_result_release(result);
         return;
     }
+    map->n_done++;
     if (result->error == 0 && result->end <= TROUPE_DEAD)
         map->n_ended[result->end]++;
     else
@@ -209,12 +202,6 @@ static void take_results(struct map *map, usec_t timeout)
 
 /* ---- output ---- */
 
-static void add_failure(struct map *map, const struct window_line *line)
-{
-    progress_hide(&map->progress);
-    fail(map, map_failures_add(&map->failures, line));
-}
-
 /* Reports a full disk, but not that the reader has gone (EPIPE). */
 static void output_failed(struct map *map)
 {
@@ -231,11 +218,13 @@ static void write_lines(struct map *map)
     const struct window_line *line;
 
     while ((line = window_front(&map->window))) {
-        if (map->invocation->out.is_terminal)
+        bool succeeded = line->result.error == 0 && line->result.end == TROUPE_SUCCEEDED;
+
+        if (map->invocation->out.is_terminal || !succeeded)
             progress_hide(&map->progress);
         map_output_write(&map->invocation->options, line);
-        if (line->result.error < 0 || line->result.end != TROUPE_SUCCEEDED)
-            add_failure(map, line);
+        if (!succeeded)
+            fail(map, map_failures_add(&map->failures, line));
         map->n_bytes += line->size + 1;
         window_drop(&map->window);
     }
@@ -281,18 +270,8 @@ static void run(struct map *map)
 static void summarize(struct map *map)
 {
     usec_t elapsed = clock_now() - map->started_at;
-    const uint64_t n = count_ended(map);
-    const struct {
-        uint64_t n;
-        const char *how;
-    } failures[] = {
-        {map->n_ended[TROUPE_REJECTED], "rejected"},
-        {map->n_ended[TROUPE_CANCELLED], "cancelled"},
-        {map->n_ended[TROUPE_DEAD], "dead"},
-        {map->n_refused, "refused"},
-    };
     struct joined ended = JOINED_NULL;
-    double rate = elapsed > 0 ? (double)n * (double)USEC_PER_SEC / (double)elapsed : 0;
+    double rate = elapsed > 0 ? (double)map->n_done * (double)USEC_PER_SEC / (double)elapsed : 0;
 
     if (map->lost && (map->window.n_submitted > 0 || map->failures.again == 0))
         complain(
@@ -301,10 +280,11 @@ static void summarize(struct map *map)
             map->window.n_submitted, plural(map->window.n_submitted), map->window.first + 1);
     if (map->invocation->options.quiet || map->broken)
         return;
-    joined_add(&ended, "%s succeeded", COUNT(map->n_ended[TROUPE_SUCCEEDED]));
-    for (size_t i = 0; i < ELEMENTS(failures); i++)
-        if (failures[i].n > 0)
-            joined_add(&ended, "%s %s", COUNT(failures[i].n), failures[i].how);
+    for (enum troupe_end end = TROUPE_SUCCEEDED; end <= TROUPE_DEAD; end++)
+        if (end == TROUPE_SUCCEEDED || map->n_ended[end] > 0)
+            joined_add(&ended, "%s %s", COUNT(map->n_ended[end]), troupe_end_name(end));
+    if (map->n_refused > 0)
+        joined_add(&ended, "%s refused", COUNT(map->n_refused));
     ended.separator = "; ";
     joined_add(&ended, "%s retried", COUNT(map->n_retried));
     ended.separator = "; ";
@@ -313,8 +293,8 @@ static void summarize(struct map *map)
     if (map->n_given_up > 0)
         joined_add(&ended, "%s line%s read but not submitted", COUNT(map->n_given_up),
                    plural(map->n_given_up));
-    fprintf(stderr, "%s job%s in %s (%s/s): %s\n", COUNT(n), plural(n), SPAN(elapsed),
-            COUNT((uint64_t)rate), ended.text);
+    fprintf(stderr, "%s job%s in %s (%s/s): %s\n", COUNT(map->n_done), plural(map->n_done),
+            SPAN(elapsed), COUNT((uint64_t)rate), ended.text);
 }
 
 static bool wants_progress(const struct options *options)

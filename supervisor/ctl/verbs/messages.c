@@ -13,9 +13,6 @@
 #include "supervisor/ctl/verbs/verbs.h"
 #include <inttypes.h>
 
-/* A payload of this size always fits into a request: JSON needs at most six characters per byte. */
-#define PAYLOAD_MAX (VARLINK_CLIENT_REQUEST_MAX / 8)
-
 /* Added to the time-out of an ask to wait for the supervisor's answer. */
 #define ASK_GRACE (5 * USEC_PER_SEC)
 
@@ -30,11 +27,9 @@ static int message_parameters(struct invocation *invocation, json_t **ret)
     r = input_payload(invocation, invocation_operand(invocation, 2), &data, &size);
     if (r != EXIT_OK)
         return r;
-    if (size > PAYLOAD_MAX) {
-        complain("the payload has %s; a message of troupectl may have %s at most", BYTES(size),
-                 BYTES(PAYLOAD_MAX));
-        return EXIT_USAGE;
-    }
+    r = input_check_size(size);
+    if (r != EXIT_OK)
+        return r;
     payload = field_payload_new(data, size);
     *ret = payload ? json_pack("{s:s, s:s, s:s*, s:o}", "to", invocation_operand(invocation, 0),
                                "type", invocation_operand(invocation, 1), "key",

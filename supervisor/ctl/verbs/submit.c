@@ -21,10 +21,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Whatever its bytes are, a payload of this size fits into a request: JSON takes six characters at
- * worst. */
-#define SOCKET_PAYLOAD_MAX (VARLINK_CLIENT_REQUEST_MAX / 8)
-
 /* How often a wait checks for an interrupt. */
 #define GLANCE (100 * USEC_PER_MSEC)
 
@@ -85,7 +81,7 @@ int verb_create(struct invocation *invocation)
     r = input_payload(invocation, invocation_operand(invocation, 1), &data, &size);
     if (r != EXIT_OK)
         return r;
-    if (size > SOCKET_PAYLOAD_MAX)
+    if (size > VARLINK_CLIENT_PAYLOAD_MAX)
         return create_large(invocation, data, size);
     return call_print(invocation, CALL_JOBS "Create", job_parameters(invocation, data, size), true,
                       show_id);
@@ -98,12 +94,9 @@ static int do_json(struct invocation *invocation, const char *data, size_t size)
     json_auto_t *reply = NULL;
     int r;
 
-    if (size > SOCKET_PAYLOAD_MAX) {
-        complain("the payload has %s; with --json it may have %s at most", BYTES(size),
-                 BYTES(SOCKET_PAYLOAD_MAX));
-        return EXIT_USAGE;
-    }
-    r = call(invocation, CALL_JOBS "Do", job_parameters(invocation, data, size), true, &reply);
+    r = input_check_size(size);
+    if (r == EXIT_OK)
+        r = call(invocation, CALL_JOBS "Do", job_parameters(invocation, data, size), true, &reply);
     if (r == EXIT_OK)
         r = output_json(invocation, reply);
     if (r == EXIT_OK && !field_is(json_object_get(reply, "job"), "state", "succeeded"))

@@ -29,18 +29,16 @@ static int show_json(const struct invocation *invocation, const struct config_pr
     for (size_t i = 0; document && i < problems->n_problems; i++) {
         const struct config_problem *problem = &problems->problems[i];
 
-        json_array_append_new(list, json_pack("{s:s, s:i, s:s}", "path", problem->path, "line",
-                                              (int)problem->line, "text", problem->text));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:i, s:s}", "path", SAFE(problem->path), "line",
+                                        (int)problem->line, "text", SAFE_LINE(problem->text)));
     }
     r = document ? output_json(invocation, document) : call_no_memory();
     json_decref(document);
     return r;
 }
 
-/*
- * Warns about limits that have no effect here: not an error in the file, but somebody relies on
- * them.
- */
+/* Warns about limits that have no effect on this machine, which is no error in the file. */
 static void warn_of_limits(const struct config *config)
 {
     const unsigned there = cgroup_machine_controllers();

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
-/* log TARGET --messages WHAT: which messages of a group the supervisor logs. */
-
-#include "supervisor/ctl/verbs/message-log.h"
+/* The verb log: the output of workers, and the switch of the message log. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
-#include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
 
 static const char *const WORDS[] = {"enqueued", "dispatched", "unhandled"};
@@ -45,7 +43,8 @@ static bool parse(const char *list, bool on[ELEMENTS(WORDS)])
     return true;
 }
 
-int message_log_switch(struct invocation *invocation, const char *target)
+/* Changes which messages of the target are logged, as --messages says. */
+static int switch_messages(struct invocation *invocation, const char *target)
 {
     bool on[ELEMENTS(WORDS)] = {false};
 
@@ -59,4 +58,44 @@ int message_log_switch(struct invocation *invocation, const char *target)
                       json_pack("{s:s, s:b, s:b, s:b}", "target", target, WORDS[0], on[0], WORDS[1],
                                 on[1], WORDS[2], on[2]),
                       false, NULL);
+}
+
+static void show_lines(const struct invocation *invocation, const json_t *reply)
+{
+    const json_t *lines = json_object_get(reply, "lines");
+
+    for (size_t i = 0; i < json_array_size(lines); i++) {
+        const char *line = json_string_value(json_array_get(lines, i));
+
+        /* Control characters are escaped on a terminal only. */
+        if (invocation->out.is_terminal)
+            puts(SAFE_LINE(line ? line : ""));
+        else
+            puts(line ? line : "");
+    }
+}
+
+static int follow_lines(struct invocation *invocation, const json_t *parameters, bool last,
+                        void *userdata)
+{
+    int r = output_reply(invocation, parameters, show_lines);
+
+    (void)last;
+    (void)userdata;
+    return r == EXIT_OK && fflush(stdout) != 0 ? EXIT_FAILED : r;
+}
+
+int verb_log(struct invocation *invocation)
+{
+    const char *target = invocation_operand(invocation, 0);
+
+    if (invocation->options.messages)
+        return switch_messages(invocation, target);
+    if (!invocation->options.follow)
+        return call_print(invocation, CALL_SUPERVISOR "GetLog",
+                          json_pack("{s:s}", "target", target), false, show_lines);
+    invocation->lines = true;
+    return call_more(invocation, CALL_SUPERVISOR "GetLog",
+                     json_pack("{s:s, s:b}", "target", target, "follow", true), true, follow_lines,
+                     NULL);
 }
