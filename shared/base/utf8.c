@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/utf8.h"
-#include <stdint.h>
 
 size_t utf8_character(const void *at, size_t left)
 {
@@ -54,4 +53,15 @@ bool utf8_is_text(const void *data, size_t size)
         i += length;
     }
     return true;
+}
+
+size_t utf8_put(char to[4], uint32_t code)
+{
+    const size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const uint8_t first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+
+    for (size_t i = length; i-- > 1; code >>= 6)
+        to[i] = (char)(0x80 | (code & 0x3f));
+    to[0] = (char)(first[length] | code);
+    return length;
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Length of the valid character at `at`, 1 to 4 bytes; 0 if there is none (an overlong form, a
  * surrogate, beyond U+10FFFF, or cut off by `left`). */
@@ -16,3 +17,6 @@ size_t utf8_printable(const void *at, size_t left);
 
 /* Whether all of it is valid UTF-8 without NUL. The empty text is. */
 bool utf8_is_text(const void *data, size_t size);
+
+/* Writes a code point below U+110000. Returns its length, 1 to 4 bytes. */
+size_t utf8_put(char to[4], uint32_t code);

@@ -6,15 +6,13 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/public.h"
-#include <string.h>
 
 static void actor_failure(struct troupe_actor *actor, int error, const char *reason)
 {
     if (actor->on_failure)
         actor->on_failure(actor, error, reason, actor->failure_userdata);
     else
-        (void)send_verdict(actor, PROTOCOL_ERRED, 0, -error,
-                           *reason ? reason : strerrordesc_np(-error));
+        (void)send_verdict(actor, PROTOCOL_ERRED, 0, -error, *reason ? reason : NULL);
 }
 
 /* Frees a future that the program has freed. */

@@ -23,13 +23,12 @@ int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64
 int send_verdict(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                  int code, const char *text)
 {
-    const struct protocol_verdict verdict = {
-        .message = message,
-        .code = code,
-        .text = text,
-        .text_size = text ? (uint32_t)strnlen(text, PROTOCOL_REASON_MAX) : 0,
-    };
+    struct protocol_verdict verdict = {.message = message, .code = code, .text = text};
 
+    if (!text)
+        verdict.text = strerrordesc_np(code);
+    if (verdict.text)
+        verdict.text_size = (uint32_t)strnlen(verdict.text, PROTOCOL_REASON_MAX);
     return carrier_send(actor->carrier, kind, verdict, &verdict, NULL);
 }
 

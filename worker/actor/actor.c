@@ -3,7 +3,6 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/public.h"
-#include <string.h>
 
 void actor_init(struct troupe_actor *actor, struct carrier *carrier, const char *address)
 {
@@ -157,10 +156,9 @@ static int tell_end(struct troupe_actor *actor, struct troupe_message *message, 
 {
     uint64_t id = message->wire.id;
 
-    if (result < 0 && message->text)
-        return send_verdict(actor, PROTOCOL_ERRED, id, message->code, message->text);
     if (result < 0)
-        return send_verdict(actor, PROTOCOL_ERRED, id, -result, strerrordesc_np(-result));
+        return send_verdict(actor, PROTOCOL_ERRED, id, message->failed ? message->code : -result,
+                            message->text);
     if (result == TROUPE_NOT_HANDLED)
         return send_verdict(actor, PROTOCOL_UNHANDLED, id, 0,
                             actor->became && !actor->behaviour ? "the actor has become nothing"

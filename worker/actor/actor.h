@@ -104,6 +104,7 @@ int future_answer(struct troupe_future *future, int sent, uint64_t *ret_value);
 
 int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                uint32_t flags);
+/* `text` NULL = that of the errno `code`. */
 int send_verdict(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                  int code, const char *text);
 /* `type` NULL = "". Returns 0 or -EINVAL. */

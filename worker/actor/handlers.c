@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* `type` has no NUL; handlers' types end with one. */
 static int compare(const struct handler *handler, const char *type, size_t length)
 {
-    size_t common = handler->length < length ? handler->length : length;
-    int order = memcmp(handler->type, type, common);
+    int order = strncmp(handler->type, type, length);
 
-    if (order != 0)
-        return order;
-    return handler->length < length ? -1 : handler->length > length;
+    return order != 0 ? order : handler->length > length;
 }
 
 /* Returns the index of the type, or where it belongs. */

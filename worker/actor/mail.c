@@ -91,6 +91,7 @@ _public_ int troupe_message_fail(struct troupe_message *message, int code, const
     free(message->text);
     /* Out of memory, the errno's own text is used. */
     message->text = strndup(text ? text : "", PROTOCOL_REASON_MAX);
+    message->failed = true;
     message->code = code;
     return -EREMOTEIO;
 }

@@ -24,8 +24,9 @@ struct troupe_message {
     uint32_t begin, end; /* cursors around it in the inbox */
     enum mail_stage stage;
     bool shadowed; /* the supervisor keeps a copy */
+    bool failed;   /* troupe_message_fail() set code and text */
     int code;
-    char *text; /* of troupe_message_fail() */
+    char *text;
     _Alignas(8) char bytes[];
 };
 

@@ -5,7 +5,6 @@
 #include "worker/client/client.h"
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* Gives back the space of so many records together. */
 #define BATCH 64u

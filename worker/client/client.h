@@ -4,7 +4,6 @@
 /* Internal interface between the files of a client: connection, requests, answers, calls. */
 
 #include "shared/protocol/protocol.h"
-#include "shared/ring/channel.h"
 #include "worker/actor/actor.h"
 #include "worker/base/carrier.h"
 #include "worker/client/connect.h"

@@ -10,7 +10,6 @@
 #include "shared/base/clock.h"
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 
 #define COMMAND_TAIL_MAX 1024

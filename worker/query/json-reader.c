@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/query/json-reader.h"
 
+#include "shared/base/utf8.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static const char *skip_string(const char *at)
     return at + 1;
 }
 
-/* Objects and arrays: what opens is closed, whatever is in between. */
+/* Skips an object or array by counting brackets. */
 static const char *skip_nested(const char *at)
 {
     size_t depth = 0;
@@ -56,7 +57,7 @@ const char *json_reader_skip(const char *value)
     return size > 0 ? value + size : NULL;
 }
 
-/* Behind the separator that follows a value, if there is one. */
+/* Returns what follows the separator behind a value, or NULL. */
 static const char *after(const char *value, char separator)
 {
     const char *end = json_reader_skip(value);
@@ -124,27 +125,7 @@ static int read_hex(const char *at, uint32_t *ret)
     return 0;
 }
 
-static char *put_utf8(char *to, uint32_t code)
-{
-    if (code < 0x80) {
-        *to++ = (char)code;
-    } else if (code < 0x800) {
-        *to++ = (char)(0xc0 | code >> 6);
-        *to++ = (char)(0x80 | (code & 0x3f));
-    } else if (code < 0x10000) {
-        *to++ = (char)(0xe0 | code >> 12);
-        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
-        *to++ = (char)(0x80 | (code & 0x3f));
-    } else {
-        *to++ = (char)(0xf0 | code >> 18);
-        *to++ = (char)(0x80 | (code >> 12 & 0x3f));
-        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
-        *to++ = (char)(0x80 | (code & 0x3f));
-    }
-    return to;
-}
-
-/* The four digits of \u, and those of the second half of a pair. Behind them, or NULL. */
+/* Reads the four digits of \u, and those of the second half of a pair. Returns the end, or NULL. */
 static const char *read_unicode(const char *at, char **to)
 {
     uint32_t code, low;
@@ -159,7 +140,7 @@ static const char *read_unicode(const char *at, char **to)
         code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
         at += 6;
     }
-    *to = put_utf8(*to, code);
+    *to += utf8_put(*to, code);
     return at;
 }
 

@@ -48,31 +48,6 @@ static int64_t digits(const char *at, unsigned n, unsigned base)
     return value;
 }
 
-static void put_utf8(struct splitter *splitter, uint32_t code)
-{
-    char *to = splitter->word + splitter->size;
-
-    if (code < 0x80) {
-        to[0] = (char)code;
-        splitter->size += 1;
-    } else if (code < 0x800) {
-        to[0] = (char)(0xc0 | code >> 6);
-        to[1] = (char)(0x80 | (code & 0x3f));
-        splitter->size += 2;
-    } else if (code < 0x10000) {
-        to[0] = (char)(0xe0 | code >> 12);
-        to[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        to[2] = (char)(0x80 | (code & 0x3f));
-        splitter->size += 3;
-    } else {
-        to[0] = (char)(0xf0 | code >> 18);
-        to[1] = (char)(0x80 | (code >> 12 & 0x3f));
-        to[2] = (char)(0x80 | (code >> 6 & 0x3f));
-        to[3] = (char)(0x80 | (code & 0x3f));
-        splitter->size += 4;
-    }
-}
-
 /* \xHH and \OOO are bytes, \uHHHH and \UHHHHHHHH characters. `at` is behind the backslash. */
 static int take_numeric_escape(struct splitter *splitter)
 {
@@ -91,7 +66,7 @@ static int take_numeric_escape(struct splitter *splitter)
     if (n <= 3)
         splitter->word[splitter->size++] = (char)code;
     else
-        put_utf8(splitter, (uint32_t)code);
+        splitter->size += utf8_put(splitter->word + splitter->size, (uint32_t)code);
     return 0;
 }
 
