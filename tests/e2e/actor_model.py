@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Random programs of actors, and the rules of actors as a plain model in one process.
+"""Random programs of actors, and a model of their rules in one process.
 
-A program is a set of messages, each of which is sent once (a retry aside) and makes its recipient do something; see
-workers/player.c. The real system is free in how it interleaves senders, so the model does not foretell one course of
-events: it follows the notes that the players took, and every step must be one that the rules allow at that point. In
-the end every message has to be accounted for: handled, dead for the reason that the rules give, and nothing else.
+A program is a set of messages. Each is sent once, apart from retries, and makes its recipient run commands; see
+workers/player.c. The real system may interleave senders in any order, so the model predicts no single course of events:
+it follows the notes of the players, and checks that the rules allow each step at that point. In the end each message
+must have been handled, or be dead for the reason that the rules give.
 """
 import random
 
 GROUPS = {"a": {"retries": 0}, "b": {"retries": 1}}  # a: OnCrash=error-queue, b: one retry
 SLOTS = ["a/0", "a/1", "b/0", "b/1"]
-TYPES = ["t", "order", "order.created", "odd"]  # those of b handle no "odd"
+TYPES = ["t", "order", "order.created", "odd"]  # group b does not handle "odd"
 KEYS = ["-", "k", "eu.fr"]
 # Each worker subscribes when it starts.
 SUBSCRIPTIONS = {"a": ("order", None), "b": ("order.created", "k")}
 
 
 class Program:
-    """Commands by message, and what is sent from outside: (to, type, key, message)."""
+    """Commands by message, and the messages that come from outside: (to, type, key, message)."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -28,12 +28,12 @@ class Program:
             self.roots.append(self.send(0))
 
     def send(self, depth):
-        """A new message, and all that it makes to be sent."""
+        """Adds a message, and those that its commands send."""
         message = f"m{len(self.commands)}"
         self.commands[message] = []
         to = self.random.choice(SLOTS * 3 + list(GROUPS) * 2 + ["x"])
         type = self.random.choice(TYPES)
-        # Subscribers all do the same: of what goes through an exchange there may be many.
+        # Messages to an exchange have no commands: each subscriber would run them.
         if to != "x":
             self.commands[message] = self.body(to, depth)
         return to, type, self.random.choice(KEYS), message
@@ -72,7 +72,7 @@ class Program:
         return f"tell {where} {type} {key} {message}"
 
     def ask(self, to, depth):
-        """Only of slots behind one's own, so that nobody waits for a circle; the last command answers."""
+        """An ask of a later slot, so that no circle of actors waits for itself. The last command replies."""
         message = f"m{len(self.commands)}"
         self.commands[message] = []
         body = [c for c in self.body(to, depth + 1) if not c.startswith(("forward", "stash"))]
@@ -95,7 +95,7 @@ def ancestors(type):
 
 
 class Wrong(Exception):
-    """What happened is not what the rules allow."""
+    """The rules do not allow this step."""
 
 
 class Envelope:
@@ -105,7 +105,7 @@ class Envelope:
         self.message, self.type, self.key, self.channel, self.ask, self.timer = message, type, key, channel, ask, timer
         self.redelivered, self.pooled = False, False
         Envelope.count += 1
-        self.number = Envelope.count  # of two from one sender the lower one was sent first
+        self.number = Envelope.count  # one sender's envelopes are in this order
 
 
 class Actor:
@@ -115,7 +115,7 @@ class Actor:
         self.start()
 
     def start(self):
-        """A process begins, and knows nothing."""
+        """The state of a new process."""
         self.stash, self.forced, self.seen = [], [], set()
         self.becomes, self.rest, self.awaits, self.hand = "default", [], None, None
         self.watches = 0
@@ -127,7 +127,7 @@ class Model:
         self.actors = {name: Actor(name) for name in SLOTS}
         self.pools = {group: [] for group in GROUPS}
         self.dead = []  # (message, reason)
-        self.results = {}  # of asks: message -> what the asker must note
+        self.results = {}  # of asks: message -> the note that the asker must write
         self.counter = 0
         for to, type, key, message in program.roots:
             self.send(to, Envelope(message, type, key, "outside"))
@@ -162,7 +162,7 @@ class Model:
             self.results.setdefault(envelope.message,
                                     {"unhandled": "ENOSYS", "error": "E2BIG", "crash": "ECONNRESET"}[reason])
 
-    # ---- what the notes tell
+    # ---- notes
 
     def note(self, words):
         actor, kind = self.actors[words[0]], words[1]
@@ -191,7 +191,7 @@ class Model:
         self.go_on(actor)
 
     def take(self, actor, message):
-        """The envelope must be there, and be the next of its sender's; what was unstashed comes before all else."""
+        """Takes the envelope, which must be its sender's next. Unstashed ones come before all others."""
         while actor.forced and self.goes_unhandled(actor, actor.forced[0]):
             self.dead.append((actor.forced.pop(0).message, "unhandled"))
         if actor.forced:
@@ -203,7 +203,7 @@ class Model:
             if envelope.message == message and envelope.channel not in channels:
                 actor.queue.remove(envelope)
                 return envelope
-            # One that died unhandled was there in its turn, but left no note.
+            # An unhandled one was taken in its order, but left no note.
             if (envelope.message, "unhandled") not in self.silent:
                 channels.add(envelope.channel)
         for envelope in self.pools[actor.group]:
@@ -215,7 +215,7 @@ class Model:
                     f"{[(e.message, e.channel) for e in actor.queue]}")
 
     def goes_unhandled(self, actor, envelope):
-        """It has no handler for that type, and a dead letter says so."""
+        """Whether the actor has no handler for this type, and a dead letter says so."""
         return (actor.becomes == "default" and actor.group == "b" and envelope.type == "odd" and
                 (envelope.message, "unhandled") in self.silent)
 
@@ -230,7 +230,7 @@ class Model:
     def silently_unhandled(self, message, result):
         return result == "ENOSYS" and (message, "unhandled") in self.silent
 
-    # ---- what a handler does
+    # ---- commands
 
     def go_on(self, actor):
         while actor.rest and not actor.awaits:
@@ -289,7 +289,7 @@ class Model:
         actor.verdict = "unhandled"
 
     def do_crash(self, actor):
-        """What the pool had given may go to any of its slots again; the rest is the successor's, in its order."""
+        """Messages to the pool may go to any of its slots again; the others go to the successor, in their order."""
         envelope, back = actor.hand, actor.forced + actor.stash
         actor.stash = []
         if envelope.redelivered or GROUPS[actor.group]["retries"] == 0:
@@ -305,7 +305,7 @@ class Model:
     # ---- the end
 
     def play(self, notes, dead):
-        """All of it: lines of notes, and (message, reason) of the dead letters. What is still on its way."""
+        """Follows all notes and dead letters, (message, reason). Returns the messages that are unaccounted for."""
         self.silent = set(dead)
         for words in notes:
             self.note(words)
@@ -315,9 +315,9 @@ class Model:
         return [message for message in left if message] + [a.awaits for a in self.actors.values() if a.awaits]
 
     def settle(self, envelope, actor, dead):
-        """Left over at an actor: dead if it handled nothing any more, or nothing of that type."""
+        """Accounts for an envelope that is left at an actor: stashed, or dead. Returns its message otherwise."""
         if envelope in actor.stash:
-            return None  # it is where it belongs
+            return None
         may_die = actor.becomes == "nothing" or (actor.group == "b" and envelope.type == "odd")
         if may_die and (envelope.message, "unhandled") in dead:
             self.dead.append((envelope.message, "unhandled"))

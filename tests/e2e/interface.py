@@ -2,7 +2,7 @@
 """Reads the .varlink files and checks replies against them.
 
 The language is https://varlink.org/Interface-Definition. A reply must have exactly the declared fields, each of
-its declared type; what is declared with `?` may be absent.
+its declared type; a field declared with `?` may be absent.
 """
 import glob
 import os
@@ -11,8 +11,8 @@ import re
 TOKEN = re.compile(r"\[string\]|\[\]|->|[A-Za-z][A-Za-z0-9_.]*|[?(),:]")
 INTEGERS = range(-2**63, 2**63)
 SERVICE = "org.varlink.service"
-# Errors from before the method is known, in the name of io.troupe.Supervisor: the message was too large, or there was no
-# memory to read it.
+# Errors that come before the method is known, in the name of io.troupe.Supervisor: the message was too large, or no memory
+# was left to read it.
 UNREAD = ("TooLarge", "NotPermitted", "Internal")
 
 
@@ -25,7 +25,7 @@ class Enum(tuple):
 
 
 class _Parser:
-    """One interface; `methods` has (parameters, reply) by name, `errors` and `types` a struct or an Enum each."""
+    """Parses one interface. `methods` maps names to (parameters, reply), `errors` and `types` to a struct or an Enum."""
 
     def __init__(self, text):
         self.tokens = TOKEN.findall(re.sub(r"#.*", "", text))
@@ -49,7 +49,7 @@ class _Parser:
         assert found == token, f"{token} expected, {found} found"
 
     def struct(self):
-        """(name: type, ...) as a dict, or (name, ...) as an Enum."""
+        """Returns (name: type, ...) as a dict, or (name, ...) as an Enum."""
         fields, names = {}, []
         self.take("(")
         while self.tokens[0] != ")":
@@ -66,7 +66,7 @@ class _Parser:
         return Enum(names) if names else fields
 
     def type(self):
-        """(whether it may be absent, whether it is an array, the element's type)"""
+        """Returns (may be absent, is an array, type of the element)."""
         optional = self.tokens[0] == "?"
         if optional:
             self.next()
@@ -86,14 +86,14 @@ def load(directory):
 
 
 class Checker:
-    """Checks replies; remembers which methods, errors and fields it has seen."""
+    """Checks replies, and records which methods, errors and fields it has seen."""
 
     def __init__(self, directory):
         self.interfaces = load(directory)
         self.seen = set()
 
     def check(self, method, message):
-        """A whole reply to a call of that method; None = the call could not be read."""
+        """Checks a reply to a call of this method; None = the call could not be read."""
         unknown = set(message) - {"parameters", "error", "continues"}
         if unknown:
             raise Mismatch(f"{method}: unknown members of the reply: {unknown}")

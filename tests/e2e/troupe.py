@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the end-to-end tests share: the real supervisor in a directory of its own, and a Varlink client.
+"""Helpers of the end-to-end tests: a real supervisor in a directory of its own, and a Varlink client.
 
-Nothing here waits for time: readiness is a datagram, a state is an event of io.troupe.Supervisor.Watch, an end is
-a descriptor that becomes readable. The limits are there for the case that it never comes.
+They wait for events, never for time: readiness is a datagram, a state is an event of io.troupe.Supervisor.Watch, an
+end is a descriptor that becomes readable. A test fails when an event has not come within LIMIT.
 """
 import atexit
 import contextlib
@@ -25,7 +25,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 
 
 def _without_spaces(path):
-    """The same directory under a name that can stand in ExecStart= and in a Makefile as it is."""
+    """The same directory under a name that needs no quoting in ExecStart= and in a Makefile."""
     if not any(character.isspace() for character in path):
         return path
     directory = tempfile.mkdtemp(prefix="troupe-e2e-")
@@ -36,7 +36,7 @@ def _without_spaces(path):
 
 BUILD = _without_spaces(os.environ.get("TESTS_BUILD", os.path.join(TOP, "build")))
 SANITIZED = bool(os.environ.get("TESTS_SAN"))
-LIMIT = 90.0 if SANITIZED else 45.0  # seconds until something that must happen counts as not happening
+LIMIT = 90.0 if SANITIZED else 45.0  # seconds until an expected event counts as missing
 
 with open(os.path.join(TOP, "shared", "ring", "memory.h"), encoding="utf-8") as _header:
     VERSION = int(re.search(r"define MEMORY_VERSION\s+(\d+)", _header.read())[1])  # of rings and records
@@ -78,7 +78,7 @@ class Varlink:
         self.socket.connect(path)
         self.buffer = b""
         self.sent = b""
-        self.calls = []  # methods whose replies are to come; None = not a call
+        self.calls = []  # methods that await replies; None = not a call
 
     def close(self):
         self.socket.close()
@@ -112,7 +112,7 @@ class Varlink:
             self.calls.append(method if isinstance(method, str) else None)
 
     def receive(self):
-        """The next reply as it is. EOFError when the other side has closed."""
+        """The next reply, unchanged. Raises EOFError when the peer has closed."""
         while b"\0" not in self.buffer:
             data = self.socket.recv(1 << 16)
             if not data:
@@ -149,7 +149,7 @@ JOBS_METHODS = {"Create", "Do", "Get", "List", "Cancel", "Wait", "Attach"}
 
 
 def text(data):
-    """A payload to send."""
+    """A payload as the methods take it."""
     return {"encoding": "utf8", "data": data}
 
 
@@ -161,7 +161,7 @@ def ended(pidfd, limit):
 
 
 class Supervisor:
-    """trouped with a configuration of its own; everything ends with the test."""
+    """trouped with a configuration of its own. Everything ends with the test."""
 
     def __init__(self, test, groups=None, conf="", options=(), program=TROUPED, environment=None, wrapper=()):
         self.test = test
@@ -211,7 +211,7 @@ class Supervisor:
         return self
 
     def wait_told(self, line):
-        """Until it has said this to its service manager."""
+        """Waits until it has sent this line to its service manager."""
         poll = select.poll()
         poll.register(self.notify, select.POLLIN)
         poll.register(self.pidfd, select.POLLIN)
@@ -226,13 +226,13 @@ class Supervisor:
                 self.test.fail(f"trouped ended with {self.process.wait()} before it said {line}")
 
     def wait_end(self, limit=LIMIT):
-        """The exit status."""
+        """Waits for its end. Returns the exit status."""
         if not ended(self.pidfd, limit):
             self.test.fail(f"trouped has not ended within {limit} s")
         return self.process.wait()
 
     def kill(self):
-        """The main process, with SIGKILL. Returns when the supervisor has ended, too."""
+        """Kills the main process with SIGKILL, and waits for the supervisor's end, too."""
         supervisor = os.pidfd_open(self.supervisor_pid)
         self.process.kill()
         self.wait_end()
@@ -242,7 +242,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def stopped(self):
-        """The supervisor does not run for a while; the main process does."""
+        """Stops the supervisor within the block; the main process runs on."""
         pid = self.supervisor_pid
         os.kill(pid, signal.SIGSTOP)
         while self.status_field("State", pid) != "T":
@@ -256,7 +256,7 @@ class Supervisor:
         self.process.send_signal(signal.SIGTERM)
 
     def stop(self):
-        """Asks it to end, and expects that it does so well."""
+        """Terminates it, and expects exit status 0."""
         self.terminate()
         status = self.wait_end()
         self.test.assertEqual(status, 0, "exit status of trouped after SIGTERM")
@@ -277,14 +277,14 @@ class Supervisor:
                             or "ERROR: LeakSanitizer" in self.log()):
             print(self.log()[-20000:], file=sys.stderr)
             shutil.rmtree(self.directory, ignore_errors=True)
-            raise AssertionError("a sanitizer complained")
+            raise AssertionError("a sanitizer has reported an error")
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    # ---- asking it
+    # ---- calls
 
     def connect(self):
         return self.connections.enter_context(Varlink(self.socket_path))
@@ -297,12 +297,12 @@ class Supervisor:
         return self.call("GetStatus", target=name)["groups"][0]
 
     def cell(self, name):
-        """None when it is not there."""
+        """None if there is no such cell."""
         group, _, key = name.partition("/")
         return next((c for c in self.group(group)["cells"] if c["key"] == key), None)
 
     def workers(self, group):
-        """Of all its cells."""
+        """The workers of a group and of all its cells."""
         group = self.group(group)
         return group["workers"] + [w for c in group.get("cells", []) for w in c["workers"]]
 
@@ -311,7 +311,7 @@ class Supervisor:
         return worker
 
     def wait_for(self, condition, target=None):
-        """Until the condition, asked after each event, is true (not None or false); returns it."""
+        """Evaluates the condition after each event until it is true. Returns its value."""
         with Varlink(self.socket_path) as watch:
             watch.send("Watch", {"target": target, "replay": True} if target else {"replay": True}, more=True)
             while True:
@@ -324,7 +324,7 @@ class Supervisor:
                     return value
 
     def until(self, condition):
-        """For what no event tells: asks again and again, each time a round trip to the supervisor."""
+        """As wait_for(), for conditions that have no event: evaluates after each round trip to the supervisor."""
         limit_at = time.monotonic() + LIMIT
         while True:
             self.call("GetInfo")
@@ -339,7 +339,7 @@ class Supervisor:
                              name.split("/")[0])
 
     def wait_event(self, kind, target=None, count=1):
-        """The count-th event of that type, from the beginning."""
+        """The count-th event of this type since the start."""
         with Varlink(self.socket_path) as watch:
             for answer in watch.more("Watch", replay=True, **({"target": target} if target else {})):
                 for event in answer["events"]:
@@ -360,7 +360,7 @@ class Supervisor:
         return self.call("Do", **parameters)["job"]
 
     def pages(self, method, array, limit=1000, **parameters):
-        """What a method lists, all of it, and how many pages it took."""
+        """All items that a method lists, and the number of pages."""
         items, pages, answer = [], 0, {"next": None}
         while "next" in answer:
             cursor = {"cursor": answer["next"]} if pages else {}
@@ -376,7 +376,7 @@ class Supervisor:
         return self.call("Wait", id=id)["job"]
 
     def wait_job_state(self, id, state):
-        """Until the job has been seen in that state."""
+        """Waits until a reply has shown the job in this state."""
         with Varlink(self.socket_path) as watch:
             for answer in watch.more("Get", id=id):
                 if answer["job"]["state"] == state:
@@ -387,7 +387,7 @@ class Supervisor:
         return self.call("ListDeaths", **({"target": target} if target else {}))["deaths"]
 
     def ctl(self, *arguments, input=None, check=False, **options):
-        """troupectl; text in and out."""
+        """Runs troupectl, with text as input and output."""
         process = subprocess.run([TROUPECTL, "--socket", self.socket_path, *arguments], input=input, text=True,
                                  capture_output=True, timeout=LIMIT, **options)
         if check and process.returncode != 0:
@@ -397,7 +397,7 @@ class Supervisor:
     def ctl_json(self, *arguments, **options):
         return json.loads(self.ctl("--json", *arguments, check=True, **options).stdout)
 
-    # ---- looking at the process
+    # ---- processes
 
     @property
     def supervisor_pid(self):
@@ -405,13 +405,13 @@ class Supervisor:
         return self._family()[0]
 
     def _family(self):
-        """The children of the main process, oldest first: the supervisor, then the workers."""
+        """Children of the main process, oldest first: the supervisor, then the workers."""
         pid = self.process.pid
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             return [int(child) for child in file.read().split()]
 
     def fds(self):
-        """None where only root may look: a supervisor is not dumpable, so /proc/PID/fd is root's."""
+        """What its descriptors refer to. Empty without root: a supervisor is not dumpable, so /proc/PID/fd is root's."""
         found = []
         if os.geteuid() != 0:
             return found
@@ -448,7 +448,7 @@ def failed(test):
 
 
 class Bell:
-    """A FIFO by which a worker tells a test that it has got somewhere, or by which a test lets it go on."""
+    """A FIFO by which a worker reports its progress to a test, or a test lets a worker continue."""
 
     def __init__(self, supervisor, name):
         self.path = supervisor.path(name)
@@ -461,7 +461,7 @@ class Bell:
         while got.count(b"\n") < lines:
             ready, _, _ = select.select([self.fd], [], [], LIMIT)
             if not ready:
-                raise AssertionError(f"nobody rang {self.path}")
+                raise AssertionError(f"no line came through {self.path}")
             got += os.read(self.fd, 1)
         return got.decode().split("\n")[:-1]
 
@@ -472,7 +472,7 @@ class Bell:
 def ini(exec_start, **sections):
     """A group file: ini("/bin/x", Pool={"Size": 2})."""
     group = {"ExecStart": exec_start, **sections.pop("Group", {})}
-    if SANITIZED:  # what kills a worker is to be the signal, not the sanitizer's exit
+    if SANITIZED:  # a signal must kill the worker, not the sanitizer's exit
         own = group.get("Environment", [])
         group["Environment"] = [*([own] if isinstance(own, str) else own), "ASAN_OPTIONS=handle_segv=0:handle_abort=0"]
     out = []
@@ -494,7 +494,7 @@ class TestCase(unittest.TestCase):
         return self.supervisor(groups, **options).start()
 
     def assert_idle(self, supervisor, *pids):
-        """That the processes use no processor while nothing happens. A busy one gets its share on a loaded machine, too."""
+        """Expects that the processes use no CPU time while nothing happens."""
         def ticks():
             total = 0
             for pid in pids:
@@ -506,7 +506,7 @@ class TestCase(unittest.TestCase):
         self.assertLess(ticks() - before, 5)
 
     def refused(self, name, function, *arguments, **options):
-        """Expects this Varlink error; returns its parameters."""
+        """Expects this Varlink error. Returns its parameters."""
         with self.assertRaises(VarlinkError) as caught:
             function(*arguments, **options)
         self.assertEqual(caught.exception.name, name, caught.exception)
@@ -514,7 +514,7 @@ class TestCase(unittest.TestCase):
 
 
 def limit(seconds):
-    """Decorates a test that takes longer than others."""
+    """Decorates a test that may take so many seconds."""
     def decorate(function):
         function.timeout = seconds
         return function

@@ -4,10 +4,10 @@
 
     varlink_client.py [--library] SOCKET GROUP
 
-GROUP is a group of troupe-exec or any other actor; it should succeed on any payload, and nothing is done to
-it that outlasts the run. By default the client is a hundred lines of Python with the standard library alone;
-with --library it is python3-varlink, which parses the interface descriptions and checks every answer
-against them. Prints a line per check; the exit status is 1 if one failed, 77 if --library is not installed.
+GROUP is a group of troupe-exec or any other actor that succeeds on any payload; it is the same after the run as
+before. By default the client is a hundred lines of Python with the standard library alone; with --library it is
+python3-varlink, which parses the interface descriptions and checks every reply against them. Prints a line per
+check. The exit status is 1 if a check failed, 77 if --library is not installed.
 """
 import argparse
 import base64
@@ -25,7 +25,7 @@ class Refused(Exception):
 
 
 class PlainClient:
-    """One connection, messages by hand."""
+    """One connection; builds and reads messages itself."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -40,7 +40,7 @@ class PlainClient:
         self.socket.sendall(json.dumps({"method": method, "parameters": parameters or {}, **flags}).encode() + b"\0")
 
     def receive(self):
-        """(parameters, whether more follow)"""
+        """Returns (parameters, more follow)."""
         while b"\0" not in self.data:
             piece = self.socket.recv(65536)
             if not piece:
@@ -187,7 +187,7 @@ class Checks:
 
 
 def check_by_hand(path, failures):
-    """What a library does not let one do."""
+    """Calls that a library does not allow."""
     client = PlainClient(path)
     try:
         client.call(SUPERVISOR + ".GetInfo", surprise=1)

@@ -19,12 +19,12 @@
  *   prepare_block         channel_prepare_block(): publish, raise flag, fence, re-check its head
  *   sleep_on              sleep_on() in shared/ring/channel.c: futex(2), or poll and read of the eventfd
  *   wake                  wake_at_once() in shared/ring/channel.c for the worker; for the supervisor
- *                         mailbox_wake_peer(): a futex wake goes with the turn's submission
- *   worker                the loop of worker/worker.c: channel_wait(), ring_next(),
- *                         worker_reserve() with channel_wait_space(), publish, release
- *   supervisor            turns of loop_run(): run_completions() with mailbox_on_tail() and
- *                         mailbox_space_came(), mailbox_poll(), mailbox_publish(), mailbox_cool(),
- *                         submission. mailbox_reserve() and mailbox_await_space() are try_send.
+ *                         endpoint_wake_peer(): a futex wake goes with the turn's submission
+ *   worker                the loop of worker/worker/worker.c: channel_wait(), ring_next(),
+ *                         reserve() with channel_wait_space(), publish, release
+ *   supervisor            turns of loop_run(): run_completions() with endpoint_on_tail() and
+ *                         endpoint_space_came(), endpoint_poll(), endpoint_publish(), endpoint_cool(),
+ *                         submission. endpoint_reserve() and endpoint_await_space() are try_send.
  *
  * Back ends: futex waits compare the word with what was expected; -DEVENTFD: a counter that a read
  * resets, one per direction, for data and room alike.
@@ -307,7 +307,7 @@ active proctype worker() {
         od;
         head++; /* ring_next(), and the handler */
 
-        /* worker_reserve() */
+        /* reserve() */
         if
         :: full -> look_at_head(WORKER)
         :: else
@@ -352,7 +352,7 @@ inline submit_wait(i, w, expected) {
     }
 }
 
-/* mailbox_reserve(), commit, and what follows when there is no room. */
+/* endpoint_reserve(), commit, and what follows when there is no room. */
 inline try_send() {
     do
     :: tail == N -> break
