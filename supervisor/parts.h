@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The parts that the supervisor is made of. Each folder gets a small struct with those it needs. */
+/* The parts of the supervisor. Each folder gets a small struct with those that it needs. */
 
 #include "shared/base/clock.h"
 #include "supervisor/config/config.h"

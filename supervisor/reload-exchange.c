@@ -22,7 +22,7 @@ static int check_exchange(struct parts *parts, const struct config_exchange *wan
                               "first");
 }
 
-/* An exchange that somebody outside has made is the administrator's: it does not give way. */
+/* An exchange that the administrator made at run time keeps its name. */
 static int check_group(struct parts *parts, const struct config *config,
                        const struct config_group *wanted, struct config_problems *problems)
 {
@@ -37,7 +37,7 @@ static int check_group(struct parts *parts, const struct config *config,
                               "share one name space");
 }
 
-/* ---- what gives way to files ---- */
+/* ---- names that files take ---- */
 
 static void take_name(struct parts *parts, const char *name, bool for_exchange)
 {
@@ -64,7 +64,7 @@ void reload_take_names(struct parts *parts, const struct config *config)
         take_name(parts, config->groups[i]->name, false);
 }
 
-/* Those that files declare, and those that were made at run time. */
+/* Checks the number of exchanges, declared and made at run time. */
 static int check_number(struct parts *parts, const struct config *config,
                         struct config_problems *problems)
 {

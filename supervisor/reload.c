@@ -28,7 +28,7 @@ void reload_log_problems(const struct config_problems *problems)
     }
 }
 
-/* Who wrote a limit relies on it. */
+/* Warns about limits that have no effect on this machine. */
 static void warn_unmet(const struct parts *parts, const struct config_group *config)
 {
     char keys[96];
@@ -61,7 +61,7 @@ static int reload_add_group(struct parts *parts, struct config_group *config)
     return r;
 }
 
-/* Each group of a configuration, which has none afterwards. */
+/* Moves each group out of the configuration. */
 static int each_group(struct config *config, struct parts *parts,
                       int (*take)(struct parts *parts, struct config_group *group,
                                   struct reload_changes *changes),
@@ -126,14 +126,14 @@ static int reload_remove_missing(struct parts *parts, const char *directory,
     return r;
 }
 
-/* The new configuration of a group that is there already. Takes it over on success. */
+/* Applies the new configuration of a running group, and takes it over on success. */
 static int reload_change_group(struct group *group, struct config_group *config)
 {
     bool blocked = group_is_blocked(group);
     int r;
 
     group_fault_end(group);
-    /* Workers that run are not given up for a configuration that none can be started with. */
+    /* Running workers are kept if none can be started with the new configuration. */
     if (config->fault && !group_down(group))
         return group_fault_begin(group, config);
     r = group_reconfigure(group, config);
@@ -183,10 +183,7 @@ static size_t count(config_strv names)
     return strv_length(names);
 }
 
-/*
- * A pool of workers cannot become a service under its jobs, nor the other way round; and jobs
- * without keys would find no cell, jobs with keys would lose theirs.
- */
+/* Type= and Cells= of a running group cannot change: its jobs would have no cell. */
 static int reload_check_kinds(struct parts *parts, const struct config *config,
                               struct config_problems *problems)
 {
@@ -208,7 +205,7 @@ static int reload_check_kinds(struct parts *parts, const struct config *config,
     return r;
 }
 
-/* What a problem keeps from being taken leaves the configuration. */
+/* Drops what has problems from the configuration. */
 static void drop_groups(struct config *config, const char *directory,
                         const struct reload_call *call)
 {
@@ -237,7 +234,7 @@ static void drop_exchanges(struct config *config, const char *directory,
     config->n_exchanges = n;
 }
 
-/* All that run would go, and none would come. Their number; 0 = it is not so. */
+/* Returns how many groups would be removed if no group were left; else 0. */
 static size_t count_emptied(const struct parts *parts, const char *directory,
                             const struct config *config, const struct reload_call *call)
 {
@@ -265,7 +262,7 @@ static int refuse_empty(const char *directory, size_t n, struct reload_call *cal
     return r < 0 ? r : CONFIG_E_INVALID;
 }
 
-/* Against what runs. 0, CONFIG_E_INVALID, or -ENOMEM. */
+/* Checks against what runs. Returns 0, CONFIG_E_INVALID, or -ENOMEM. */
 static int reload_check(struct parts *parts, const char *directory, const struct config *config,
                         struct reload_call *call)
 {
@@ -301,7 +298,7 @@ int reload_read(struct parts *parts, const char *directory, struct reload_call *
     return 0;
 }
 
-/* A troupe.conf with a problem leaves everything in it as it was. */
+/* Keeps the settings before, because troupe.conf has a problem. */
 static void keep_daemon(struct config *before, struct config *loaded)
 {
     const struct config_daemon daemon = before->daemon;

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * What the parts of the supervisor owe each other:
- *
- *   supervisor.c         its life: events and signals, stop, and taking all down
- *   supervisor-reload.c  reading the configuration, at the start and again
- *   supervisor-start.c   opening the parts in the order in which they need each other
- *   supervisor-review.c  after a turn in which something happened: is it ready, how are the
- *                        workers, is all down
- */
+/* Internal interface between supervisor.c (life, signals, stop), supervisor-start.c (opens the
+ * parts), supervisor-reload.c (reads the configuration) and supervisor-review.c (readiness and
+ * status). */
 
 #include "supervisor/config/names/lookup.h"
 #include "supervisor/loop/loop.h"
@@ -40,10 +34,10 @@ struct supervisor {
     struct timer stop_timer;
     struct list reloads;         /* struct reload_call.link; the first one is under way */
     struct loop_deferred reload; /* begins the first one */
-    struct config *loaded;       /* by the one under way, which waits for: */
+    struct config *loaded;       /* by the one under way, which waits for `lookup` */
     struct lookup lookup;
     struct reload_call hangup; /* SIGHUP's */
-    bool hangup_again;         /* it came once more while that was under way */
+    bool hangup_again;         /* another SIGHUP came meanwhile */
 };
 
 static inline struct loop *loop_of(const struct supervisor *supervisor)
@@ -56,22 +50,23 @@ void supervisor_on_signal(void *userdata, int signo, pid_t sender);
 
 /* ---- supervisor-reload.c ---- */
 
-/* The first one. 0 or -errno, logged. */
+/* Reads it for the first time. Returns 0 or -errno, logged. */
 int supervisor_load_config(struct supervisor *supervisor);
 
 void supervisor_init_reload(struct supervisor *supervisor);
-/* What waits for its turn may begin: the supervisor is ready. */
+/* Begins a waiting reload: the supervisor is ready. */
 void supervisor_resume_reload(struct supervisor *supervisor);
 /* SIGHUP. */
 void supervisor_hang_up(struct supervisor *supervisor);
-/* The supervisor stops: whoever waits is answered with -ESHUTDOWN. */
+/* Ends all reloads with -ESHUTDOWN: the supervisor stops. */
 void supervisor_end_reload(struct supervisor *supervisor);
 
 /* ---- supervisor-start.c ---- */
 
-/* Everything but groups and cgroups. 0 or -errno, logged; supervisor_free() closes what is open. */
+/* Opens everything but groups and cgroups. Returns 0 or -errno, logged; supervisor_free() closes
+ * what is open. */
 int supervisor_open(struct supervisor *supervisor);
-/* Without them workers run, too; the log says what is missing. */
+/* Workers also run without cgroups; the log says what is missing. */
 void supervisor_open_cgroups(struct supervisor *supervisor);
 /* 0 or -errno. */
 int supervisor_start_groups(struct supervisor *supervisor);

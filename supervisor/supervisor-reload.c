@@ -11,7 +11,7 @@
 
 /* ---- the first time ---- */
 
-/* What is missing to a group is an event of its own. */
+/* Faults of groups are events of their own. */
 static void log_faults_of_daemon(const char *directory, const struct config_problems *faults)
 {
     for (size_t i = 0; i < faults->n_problems; i++)
@@ -91,7 +91,7 @@ static void log_outcome(const struct supervisor *supervisor, const struct reload
         log_error("%s: cannot read the configuration: %s", directory, strerror(-call->result));
 }
 
-/* The call under way is over. */
+/* Ends the call under way. */
 static void finish(struct supervisor *supervisor, int r)
 {
     struct parts *parts = &supervisor->parts;

@@ -13,7 +13,7 @@
 /* Many events make one line: each line is a signal on the system bus. */
 #define STATUS_DELAY (200 * USEC_PER_MSEC)
 
-/* Places of groups that cannot start: nobody stopped them, and none of them is wanted just now. */
+/* Counts the places of groups that cannot start and were not stopped. */
 static size_t count_blocked(const struct registry *registry)
 {
     size_t n = 0;
@@ -35,7 +35,7 @@ static void describe_workers(char *buffer, size_t size, const struct registry *r
                    census->n[CENSUS_WANTED] + count_blocked(registry), registry->n_groups);
 }
 
-/* Groups that should work and do not. The first of them in `*ret_first`. */
+/* Counts groups that should work and do not. `*ret_first` is the first of them. */
 static size_t count_troubled(const struct registry *registry, const struct group **ret_first)
 {
     size_t n = 0;
@@ -69,8 +69,7 @@ static void tell_status(struct supervisor *supervisor)
                   n > 0 ? ", see troupectl status" : "");
 }
 
-/* Ready = every worker has come up once or has been seen to fail: the pools' health is status, not
- * start. */
+/* Ready = every worker has come up once or has failed. */
 static void review_readiness(struct supervisor *supervisor)
 {
     const struct registry *registry = &supervisor->parts.registry;
@@ -103,7 +102,7 @@ void supervisor_on_status_due(struct timer *timer, usec_t now)
         tell_status(supervisor);
 }
 
-/* Removed groups that have drained. */
+/* Frees removed groups that have drained. */
 static void reap_groups(struct supervisor *supervisor)
 {
     struct registry *registry = &supervisor->parts.registry;

@@ -20,20 +20,18 @@
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
-/* Says what could not be done. Returns `r`. */
+/* Logs what failed. Returns `r`. */
 static int failed(const char *what, int r)
 {
     log_error("cannot %s: %s", what, strerror(-r));
     return r;
 }
 
-/*
- * Once threads share the descriptor table, the kernel waits for all CPUs whenever it doubles: tens
- * of milliseconds. This many entries take 64 KiB of the kernel's memory.
- */
+/* Once threads share the descriptor table, the kernel waits tens of milliseconds whenever it
+ * doubles. This many entries take 64 KiB of kernel memory. */
 #define DESCRIPTOR_TABLE 8192
 
-/* Every worker takes descriptors, and so does every large payload that waits. */
+/* Workers and large payloads need descriptors. */
 static void raise_descriptor_limit(struct parts *parts)
 {
     struct rlimit limit;
@@ -75,7 +73,7 @@ static int open_loop(struct supervisor *supervisor)
     return r;
 }
 
-/* The one that the service manager has opened; -errno, logged, if it is not what is served here. */
+/* Returns the socket that the service manager has opened, or -errno, logged. */
 static int inherited_socket(int n)
 {
     if (n < 0)
@@ -137,7 +135,7 @@ static int open_socket(struct supervisor *supervisor)
 
     fd = activated ? inherited_socket(n) : control_listen(supervisor->options->socket_path);
     if (fd < 0)
-        return fd; /* it has said why */
+        return fd; /* logged */
     r = control_new(&supervisor->control, &supervisor->parts.control, fd);
     if (r < 0)
         return failed("serve the control socket", r);
@@ -158,10 +156,10 @@ static int open_runtime_directory(struct supervisor *supervisor)
     return supervisor->runtime_directory ? 0 : -ENOMEM;
 }
 
-/* For workers that are started and for those who may change something. */
+/* Reserved for starting workers and for clients that may change things. */
 #define DESCRIPTORS_RESERVED 64
 
-/* How they are shared. */
+/* Divides the descriptors among payloads and clients. */
 static void divide_descriptors(struct parts *parts)
 {
     struct rlimit limit;

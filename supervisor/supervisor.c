@@ -137,7 +137,7 @@ int supervisor_run(struct supervisor *supervisor)
     return r;
 }
 
-/* Only after a loop that failed there may be workers left; the kernel ends them with us. */
+/* Workers are left only after the loop failed; the kernel ends them with us. */
 static void free_groups(struct supervisor *supervisor)
 {
     struct registry *registry = &supervisor->parts.registry;

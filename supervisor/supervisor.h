@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The supervisor: puts the parts together, and knows what none of them does: when all of it is
- * ready, what a reload changes, and how all of it stops.
- */
+/* The supervisor puts the parts together, and decides when all is ready, what a reload changes, and
+ * how all stops. */
 
 #include "shared/base/log.h"
 #include <stdbool.h>
@@ -16,21 +14,18 @@ struct supervisor_options {
     const char *config_directory;
     const char *socket_path;
     bool force_eventfd;
-    bool log_level_given; /* the command line's wins over troupe.conf's */
+    bool log_level_given; /* the command line overrides troupe.conf */
     enum log_level log_level;
     pid_t keeper;  /* the main process; 0 = none */
     int channel;   /* to the keeper */
     int notify_fd; /* to the service manager; -ENOENT = there is none; -errno */
 };
 
-/*
- * Starts everything up to the first turn of the loop. All problems are logged where they are found.
- * 0 or -errno; on error nothing is left behind. `options` and its strings must outlive the
- * supervisor.
- */
+/* Starts everything up to the first turn of the loop. Returns 0 or -errno, logged; on error nothing
+ * is left behind. `options` and its strings must outlive the supervisor. */
 int supervisor_new(struct supervisor **ret, const struct supervisor_options *options);
 
-/* Runs until asked to stop (SIGTERM, SIGINT) and all is down. 0 or -errno. */
+/* Runs until SIGTERM or SIGINT has stopped everything. Returns 0 or -errno. */
 int supervisor_run(struct supervisor *supervisor);
 
 struct supervisor *supervisor_free(struct supervisor *supervisor); /* NULL allowed; returns NULL */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Cleanup by attribute: a local that owns something says so where it is declared, and every way out
- * of the function lets go of it. TAKE_FD() and TAKE_PTR() hand ownership on.
- */
+/* Cleanup by attribute: a local that owns something says so where it is declared, and every way out
+ * of the function lets go of it. TAKE_FD() and TAKE_PTR() hand ownership on. */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Time. Everything that waits or measures takes `now` as an argument, so that tests hand in their
- * own; only the event loop and the edges of the library ask the kernel.
- */
+/* Time. Everything that waits or measures takes `now` as an argument, so that tests hand in their
+ * own; only the event loop and the edges of the library ask the kernel. */
 
 #include <stdint.h>
 #include <time.h>

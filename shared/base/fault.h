@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Faults on demand, for tests: dying at a chosen step, and system calls that fail the Nth time.
+/* Faults on demand, for tests: dying at a chosen step, and system calls that fail the Nth time.
  * Only builds with -DTROUPE_FAULTS contain any of it; elsewhere points vanish and fault_inject() is
  * 0.
  *
@@ -14,8 +13,7 @@
  *
  * Kinds: alloc memfd mmap eventfd clone pipe accept open write receive, and whatever else a caller
  * names. Not thread-safe. A malformed specification ends the process: a test must not pass by not
- * testing.
- */
+ * testing. */
 
 #ifdef TROUPE_FAULTS
 

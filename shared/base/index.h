@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Finds entries by a number: a key, or a hash of one. Adding, finding and removing take the same
+/* Finds entries by a number: a key, or a hash of one. Adding, finding and removing take the same
  * time however many entries there are; the index grows by one place per entry, never all at once.
- * Which keys share a place is a secret of this process, so nobody can choose keys that do.
- */
+ * Which keys share a place is a secret of this process, so nobody can choose keys that do. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * A place in a list, for somebody who walks it over several turns of the loop while others change
+/* A place in a list, for somebody who walks it over several turns of the loop while others change
  * it. The list's owner keeps the cursors in a list of their own and calls list_cursors_pass()
- * before it unlinks a node, and list_cursors_end() before the list goes away.
- */
+ * before it unlinks a node, and list_cursors_end() before the list goes away. */
 
 #include "shared/base/list.h"
 

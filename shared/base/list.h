@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Intrusive doubly linked list. A node that is in no list points at itself, so list_unlink() of an
+/* Intrusive doubly linked list. A node that is in no list points at itself, so list_unlink() of an
  * unlinked node is harmless. The list owns nothing; whoever embeds the node unlinks it before it
- * goes.
- */
+ * goes. */
 
 #include <stdbool.h>
 #include <stddef.h>

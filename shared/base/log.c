@@ -96,11 +96,9 @@ static void flatten(char *message)
     }
 }
 
-/*
- * A pipe that nobody empties, a terminal that is held: whoever reads the log must not be able to
+/* A pipe that nobody empties, a terminal that is held: whoever reads the log must not be able to
  * stop who writes it. A pipe that takes anything takes PIPE_BUF bytes, so that much is written at a
- * time. Whether everything went.
- */
+ * time. Whether everything went. */
 static bool write_in_time(const char *line, size_t size)
 {
     const char *start = line, *end = line + size;

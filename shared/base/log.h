@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * One line per event, with structured fields. The place that decides logs; lower layers return.
+/* One line per event, with structured fields. The place that decides logs; lower layers return.
  *
  *     log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_WORKER", name}), "worker %s: %s", name,
  * why);
@@ -10,8 +9,7 @@
  * Without a sink, lines go to standard error as "<level>message" is not wanted by a person:
  * "trouped: warning: message". One write(2) per line of at most PIPE_BUF bytes, and none that would
  * have to wait: what nobody reads is lost, and counted in a line of its own once somebody does. Not
- * thread-safe, not async-signal-safe.
- */
+ * thread-safe, not async-signal-safe. */
 
 #include <stdbool.h>
 #include <stddef.h>

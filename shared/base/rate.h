@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * So many a second and no more: for log lines that others can cause at will. Who floods it makes
- * itself unheard, not its neighbours; how many were left out is told with the next one.
- */
+/* So many a second and no more: for log lines that others can cause at will. Who floods it makes
+ * itself unheard, not its neighbours; how many were left out is told with the next one. */
 
 #include "shared/base/clock.h"
 #include <stdbool.h>

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Fair shares of a bounded store. Every entry belongs to an owner, a group for example. When the
+/* Fair shares of a bounded store. Every entry belongs to an owner, a group for example. When the
  * store is full, an owner that has at least an equal share of it loses its oldest entry: a flood of
- * one owner's entries displaces its own, and leaves everybody else's alone.
- */
+ * one owner's entries displaces its own, and leaves everybody else's alone. */
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"
@@ -37,10 +35,8 @@ struct shares {
 void shares_init(struct shares *shares);
 void shares_deinit(struct shares *shares); /* no share is left */
 
-/*
- * A reference to the share of an owner, made if need be; NULL when out of memory. Each entry has
- * one for as long as it lives. A share goes with its last reference, empty.
- */
+/* A reference to the share of an owner, made if need be; NULL when out of memory. Each entry has
+ * one for as long as it lives. A share goes with its last reference, empty. */
 struct share *share_get(struct shares *shares, const char *owner, size_t size);
 struct share *share_unref(struct share *share); /* NULL allowed; returns NULL */
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Kernel interfaces that are younger than the headers of Debian 12. The names are our own, so that
+/* Kernel interfaces that are younger than the headers of Debian 12. The names are our own, so that
  * newer headers, which have them too, do not clash. Having the number says nothing about the
- * running kernel: whoever uses one probes for it, or falls back on EINVAL.
- */
+ * running kernel: whoever uses one probes for it, or falls back on EINVAL. */
 
 /* fcntl(2), F_ADD_SEALS; Linux 5.1. New writable mappings are refused, existing ones stay. */
 #define TROUPE_F_SEAL_FUTURE_WRITE 0x0010
@@ -17,11 +15,8 @@
 #define TROUPE_SO_PASSPIDFD 76
 #define TROUPE_SCM_PIDFD    0x04
 
-/*
- * io_uring opcodes; FUTEX_WAIT and FUTEX_WAKE are from Linux 6.7. A futex operation is
- * given as fd = futex2 flags, addr = word, addr2 = expected value (WAKE: number to wake), addr3 =
- * bit mask.
- */
+/* io_uring opcodes; FUTEX_WAIT and FUTEX_WAKE are from Linux 6.7. A futex operation is given as fd
+ * = futex2 flags, addr = word, addr2 = expected value (WAKE: number to wake), addr3 = bit mask. */
 #define TROUPE_IORING_OP_FUTEX_WAIT 51
 #define TROUPE_IORING_OP_FUTEX_WAKE 52
 

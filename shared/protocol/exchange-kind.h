@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The kinds of exchanges, as in the configuration, in the records of the rings and in the
- * supervisor; supervisor/message/exchange.h says what each does.
- */
+/* The kinds of exchanges, as in the configuration, in the records of the rings and in the
+ * supervisor; supervisor/message/exchange.h says what each does. */
 
 enum exchange_kind {
     EXCHANGE_SINGLE = 0,

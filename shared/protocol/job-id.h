@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * A job's id. The supervisor makes it (name empty: 128 bits, written as 32 lower-case hexadecimal
+/* A job's id. The supervisor makes it (name empty: 128 bits, written as 32 lower-case hexadecimal
  * digits, high first), or the submitter chooses it: 1 … PROTOCOL_NAME_MAX characters of
- * [A-Za-z0-9._:@-], the first one not '-' or '.'.
- */
+ * [A-Za-z0-9._:@-], the first one not '-' or '.'. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,8 +24,6 @@ bool protocol_name_valid(const char *name, size_t size);
 /* Writes the text form, NUL-terminated, into `text` of PROTOCOL_ID_TEXT bytes. Returns `text`. */
 char *protocol_id_format(const struct protocol_id *id, char *text);
 
-/*
- * Reads a text form: 32 lower-case hexadecimal digits give high and low and an empty name, any
- * other valid name is copied. -EINVAL for anything else.
- */
+/* Reads a text form: 32 lower-case hexadecimal digits give high and low and an empty name, any
+ * other valid name is copied. -EINVAL for anything else. */
 int protocol_id_parse(struct protocol_id *ret, const char *text);

@@ -100,11 +100,9 @@ int payload_blob_copy(const void *data, size_t size, int *ret_fd)
     return r;
 }
 
-/*
- * Whether the file has memory behind its end, which fallocate() with FALLOC_FL_KEEP_SIZE gives it:
+/* Whether the file has memory behind its end, which fallocate() with FALLOC_FL_KEEP_SIZE gives it:
  * whoever holds the file would hold far more than its size says, and its last close would take as
- * long. Memory comes in pages of st_blksize.
- */
+ * long. Memory comes in pages of st_blksize. */
 static bool has_hidden_memory(const struct stat *status)
 {
     const uint64_t page = status->st_blksize > 0 ? (uint64_t)status->st_blksize : 1;

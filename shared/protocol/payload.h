@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The bytes of a message, job or result. Up to InlineMax they travel inside the record (fields.h);
+/* The bytes of a message, job or result. Up to InlineMax they travel inside the record (fields.h);
  * above it as a sealed memfd ("blob") that is passed along by descriptor and never copied.
  *
  * The descriptor of serial n is the n-th one sent over the control socket of that channel in that
  * direction, counted from 1; it is sent before the record that names it is published, so that it is
- * there when the record is read.
- */
+ * there when the record is read. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,44 +29,34 @@ struct payload_wire {
 /* Bytes of a payload in a record beside its inline data, at most. */
 #define PAYLOAD_FIXED 25u
 
-/*
- * A blob under construction: a memfd of `size` bytes mapped writable at `*ret_data`.
- * 0, -EINVAL for size 0 or above PAYLOAD_BLOB_MAX, or -errno. The descriptor is the caller's;
- * payload_blob_seal() ends the mapping.
- */
+/* A blob under construction: a memfd of `size` bytes mapped writable at `*ret_data`. 0, -EINVAL for
+ * size 0 or above PAYLOAD_BLOB_MAX, or -errno. The descriptor is the caller's; payload_blob_seal()
+ * ends the mapping. */
 int payload_blob_new(size_t size, int *ret_fd, void **ret_data);
 
 /* Unmaps, then seals against any change (WRITE, SHRINK, GROW, SEAL). */
 int payload_blob_seal(int fd, void *data, size_t size);
 
-/*
- * A sealed blob with a copy of `data`; the descriptor is the caller's. Written rather than mapped:
+/* A sealed blob with a copy of `data`; the descriptor is the caller's. Written rather than mapped:
  * the kernel fills a page in one go instead of clearing it at a fault first, which takes half the
- * time. 0, -EINVAL as payload_blob_new(), or -errno.
- */
+ * time. 0, -EINVAL as payload_blob_new(), or -errno. */
 int payload_blob_copy(const void *data, size_t size, int *ret_fd);
 
-/*
- * Whether a descriptor from a stranger is what a blob must be: a memfd with all four seals, of
- * exactly `size` bytes (at least one), readable, with no memory behind them. 0 or -EPROTO.
- */
+/* Whether a descriptor from a stranger is what a blob must be: a memfd with all four seals, of
+ * exactly `size` bytes (at least one), readable, with no memory behind them. 0 or -EPROTO. */
 int payload_blob_check(int fd, uint64_t size);
 
 /* Maps a checked blob read-only. `size` 0 is refused with -EINVAL. munmap(2) ends it. */
 int payload_blob_map(int fd, size_t size, const void **ret_data);
 
-/*
- * Sends one descriptor (the caller keeps it) with its serial over a SOCK_SEQPACKET control socket.
- * Does not wait: -EAGAIN when the peer's buffer is full. Never raises SIGPIPE.
- */
+/* Sends one descriptor (the caller keeps it) with its serial over a SOCK_SEQPACKET control socket.
+ * Does not wait: -EAGAIN when the peer's buffer is full. Never raises SIGPIPE. */
 int payload_send_fd(int socket, int fd, uint64_t serial);
 
-/*
- * Receives the next descriptor, which must be alone, close-on-exec, and carry `serial`. Does not
+/* Receives the next descriptor, which must be alone, close-on-exec, and carry `serial`. Does not
  * wait. 0 and the caller owns `*ret_fd`; -EPROTO for anything else, or for nothing there; -EMFILE
  * when this process has no descriptor left for it (it is lost then). `drop` closes whatever else
- * came: payload_drop_fd(), where that may wait.
- */
+ * came: payload_drop_fd(), where that may wait. */
 int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *ret_fd);
 
 /* close(2) for those who trust the sender. */

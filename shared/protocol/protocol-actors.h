@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The records by which actors talk to each other through the supervisor; as in protocol.h. Requests
+/* The records by which actors talk to each other through the supervisor; as in protocol.h. Requests
  * with a cookie are answered with ANSWER or REFUSED (FIND: with FOUND or REFUSED). TELL, REPLY,
  * FORWARD and reports about a message have no answer: if they fail, the message becomes a dead
  * letter.
@@ -17,8 +16,7 @@
  * in the sender of a MESSAGE.
  *
  * Records from FIND and MONITOR to ANSWER, by which actors ask something of the supervisor itself,
- * are in protocol-requests.h.
- */
+ * are in protocol-requests.h. */
 
 #include "shared/protocol/protocol.h"
 #include "shared/protocol/topic.h"
@@ -54,10 +52,8 @@ enum protocol_actor_kind {
     PROTOCOL_ANSWER,
 };
 
-/*
- * What every message carries. In TELL, REPLY, MESSAGE and REPLIED it begins at a multiple of 8, so
- * the supervisor can copy its bytes from one to the other in one piece.
- */
+/* What every message carries. In TELL, REPLY, MESSAGE and REPLIED it begins at a multiple of 8, so
+ * the supervisor can copy its bytes from one to the other in one piece. */
 struct protocol_content {
     struct topic topic; /* borrowed like the payload */
     struct payload_wire payload;
@@ -155,10 +151,8 @@ PROTOCOL_RECORD(replied)
     F(bytes, cause, PROTOCOL_REASON_MAX) /* text */
 PROTOCOL_RECORD(terminated)
 
-/*
- * Reads the content at the beginning of `bytes`, which may go on behind it, and returns its size.
- * 0 or -EBADMSG.
- */
+/* Reads the content at the beginning of `bytes`, which may go on behind it, and returns its size. 0
+ * or -EBADMSG. */
 int protocol_get_content(const void *bytes, uint32_t size, struct protocol_content *ret,
                          uint32_t *ret_size);
 

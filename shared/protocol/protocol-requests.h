@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The records by which an actor asks something of the supervisor itself, and ANSWER: names,
+/* The records by which an actor asks something of the supervisor itself, and ANSWER: names,
  * monitors, timers, exchanges. Their kinds, and what each is answered with, stand in
- * protocol-actors.h.
- */
+ * protocol-actors.h. */
 
 #include "shared/protocol/exchange-kind.h"
 #include "shared/protocol/protocol-actors.h"

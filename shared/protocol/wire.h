@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Writes the fields of a record into its body, and reads them back. Native byte order: both ends
+/* Writes the fields of a record into its body, and reads them back. Native byte order: both ends
  * are one machine.
  *
  * Room for all fields of fixed size is checked once, when a writer or reader is made; bytes of
@@ -10,8 +9,7 @@
  * nothing more with bytes of variable size, and reports the failure at the end.
  *
  * A reader's memory may be written by a hostile producer at the same time: each field is copied out
- * exactly once. wire_get_bytes() alone returns a pointer into it: copy before looking inside.
- */
+ * exactly once. wire_get_bytes() alone returns a pointer into it: copy before looking inside. */
 
 #include <errno.h>
 #include <stdbool.h>

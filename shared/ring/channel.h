@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * One side's view of an inbox/outbox pair: it produces into the memory it owns ("mine") and
+/* One side's view of an inbox/outbox pair: it produces into the memory it owns ("mine") and
  * consumes from the other ("theirs"). The supervisor owns inboxes; workers and attached clients own
  * outboxes.
  *
  * The channel knows the sleep/wake protocol but not how this side waits: the supervisor waits in
- * its io_uring, a worker in channel_wait(). Waking is a callback for the same reason.
- */
+ * its io_uring, a worker in channel_wait(). Waking is a callback for the same reason. */
 
 #include "shared/base/clock.h"
 #include "shared/ring/memory.h"
@@ -54,22 +52,18 @@ struct channel_fds {
 #define CHANNEL_FDS_NULL {.inbox = -1, .outbox = -1, .wait_fd = -1, .wake_fd = -1}
 /* clang-format on */
 
-/*
- * Supervisor side: makes both memories (and eventfds). `*ret_fds` are descriptors to hand to the
+/* Supervisor side: makes both memories (and eventfds). `*ret_fds` are descriptors to hand to the
  * peer: inbox and outbox belong to the channel until channel_close_fds(); the eventfds stay shared.
- * 0 or -errno; on error nothing is left behind.
- */
+ * 0 or -errno; on error nothing is left behind. */
 int channel_create(struct channel *ret, const struct channel_options *options,
                    struct channel_fds *ret_fds);
 
 /* The memfds are not needed after the peer has its own descriptors; the mappings stay. */
 void channel_close_fds(struct channel *channel);
 
-/*
- * Peer side: takes all descriptors over on success. -EPROTO if the memories are not what they must
+/* Peer side: takes all descriptors over on success. -EPROTO if the memories are not what they must
  * be. After another peer has died, a new one can open the same memories and goes on where that one
- * stopped (see ring_producer_init()).
- */
+ * stopped (see ring_producer_init()). */
 int channel_open(struct channel *ret, const struct channel_fds *fds);
 
 void channel_deinit(struct channel *channel);
@@ -80,55 +74,41 @@ void channel_publish(struct channel *channel);
 /* Gives consumed space back and wakes the peer if it is blocked on a full ring. */
 void channel_release(struct channel *channel);
 
-/*
- * Before sleeping on the peer's tail: raises the flag and re-checks. True: go to sleep, expecting
+/* Before sleeping on the peer's tail: raises the flag and re-checks. True: go to sleep, expecting
  * `*ret_expected` in the word theirs.header->tail. False: there is something to read, the flag is
- * down. Release what was read before: a peer that waits for that space publishes nothing.
- */
+ * down. Release what was read before: a peer that waits for that space publishes nothing. */
 bool channel_prepare_sleep(struct channel *channel, uint32_t *ret_expected);
 void channel_end_sleep(struct channel *channel);
 
-/*
- * The same for a full ring, on theirs.header->head. `need` = bytes of body that must fit. False: it
+/* The same for a full ring, on theirs.header->head. `need` = bytes of body that must fit. False: it
  * fits now, or never will: ring_reserve() says which. Publishes what was committed, since nobody
- * makes room by consuming what was not shown.
- */
+ * makes room by consuming what was not shown. */
 bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret_expected);
 void channel_end_block(struct channel *channel);
 
-/*
- * Peer side: has the eventfd become readable when there is something to read, whatever the back
+/* Peer side: has the eventfd become readable when there is something to read, whatever the back
  * end. True: wait for it, then call channel_end_sleep(). False: there is something already, or
- * `*ret_woken`: another thread ends the wait. Empties the eventfd.
- */
+ * `*ret_woken`: another thread ends the wait. Empties the eventfd. */
 bool channel_arm(struct channel *channel, bool *ret_woken);
 
 /* Has the eventfd be readable now. */
 void channel_ring_self(struct channel *channel);
 
-/*
- * Ends a wait of the peer side that is `wakeable`, or else the next one: it returns -EINTR. The
- * only call here that any thread may make.
- */
+/* Ends a wait of the peer side that is `wakeable`, or else the next one: it returns -EINTR. The
+ * only call here that any thread may make. */
 void channel_wake_self(struct channel *channel);
 
 /* Peer side: looks for something to read for as long as that pays. Whether there is. */
 bool channel_spin(struct channel *channel);
 
-/*
- * Peer side, plain system calls. Waits until there is something to read, or for `timeout`.
- * 0, -ETIMEDOUT, -EINTR.
- */
+/* Peer side, plain system calls. Waits until there is something to read, or for `timeout`. 0,
+ * -ETIMEDOUT, -EINTR. */
 int channel_wait(struct channel *channel, usec_t timeout);
 
-/*
- * The same, and also until the peer's control word is no longer `control`: for a side that leaves
- * what it has read undone until that changes. The peer wakes the word at every change.
- */
+/* The same, and also until the peer's control word is no longer `control`: for a side that leaves
+ * what it has read undone until that changes. The peer wakes the word at every change. */
 int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout);
 
-/*
- * Waits until a body of `need` bytes fits; publishes what was committed. 0, -ETIMEDOUT, -EINTR,
- * -EMSGSIZE if it never can, -EPROTO as from ring_reserve().
- */
+/* Waits until a body of `need` bytes fits; publishes what was committed. 0, -ETIMEDOUT, -EINTR,
+ * -EMSGSIZE if it never can, -EPROTO as from ring_reserve(). */
 int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout);

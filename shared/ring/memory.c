@@ -159,10 +159,8 @@ void memory_deinit(struct memory *memory)
     *memory = (struct memory)MEMORY_NULL;
 }
 
-/*
- * The page is read while it is written, so both sides go through it in relaxed atomic words, each
- * other's partners; whether the words belong together is what the sequence tells.
- */
+/* The page is read while it is written, so both sides go through it in relaxed atomic words, each
+ * other's partners; whether the words belong together is what the sequence tells. */
 static void state_store(uint8_t *page, const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i < size; i += sizeof(uint64_t)) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The two shared memories of a worker or an attached client, as sealed memfds.
+/* The two shared memories of a worker or an attached client, as sealed memfds.
  *
  *   inbox   written by the supervisor alone: its ring towards the worker, its cursors and flags
  *   outbox  written by the worker alone: its ring towards the supervisor, its cursors, state page
@@ -16,8 +15,7 @@
  *
  * Steps for changing this layout: raise MEMORY_VERSION; adjust the offsets asserted below; adjust
  * memory_open(), which refuses any other version; say so in CHANGELOG.md, since workers linked
- * statically must be rebuilt.
- */
+ * statically must be rebuilt. */
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -124,26 +122,21 @@ struct memory_options {
     uint32_t spin_usec; /* at most SPIN_USEC_MAX */
 };
 
-/*
- * A memfd of `size` zero bytes: close-on-exec, not executable where the kernel knows how, open to
- * seals. The descriptor or -errno. `name` is what /proc shows.
- */
+/* A memfd of `size` zero bytes: close-on-exec, not executable where the kernel knows how, open to
+ * seals. The descriptor or -errno. `name` is what /proc shows. */
 int memory_new_fd(const char *name, size_t size);
 
-/*
- * Makes and maps a memory (supervisor side). The inbox is mapped writable and sealed with
+/* Makes and maps a memory (supervisor side). The inbox is mapped writable and sealed with
  * F_SEAL_FUTURE_WRITE afterwards, so the kernel refuses everybody else a writable mapping; the
  * outbox is mapped writable too (the supervisor wakes nobody there, but TSan builds share it) and
  * sealed against resizing. The descriptor is close-on-exec. Returns 0, -EINVAL, or what
- * memfd_create(2), ftruncate(2), fcntl(2), mmap(2) say. `ret` is to be ended with memory_deinit().
- */
+ * memfd_create(2), ftruncate(2), fcntl(2), mmap(2) say. `ret` is to be ended with
+ * memory_deinit(). */
 int memory_create(struct memory *ret, const struct memory_options *options);
 
-/*
- * Maps what memory_create() made, in the other process: inbox read-only, outbox writable. Takes
+/* Maps what memory_create() made, in the other process: inbox read-only, outbox writable. Takes
  * `fd` over on success only. -EPROTO when magic, version, role, sizes or seals are not as they must
- * be.
- */
+ * be. */
 int memory_open(struct memory *ret, int fd, enum memory_role role);
 
 /* Closes the descriptor and keeps the mapping: after the worker has inherited its own. */
@@ -155,10 +148,8 @@ void memory_deinit(struct memory *memory);
  * -EMSGSIZE. */
 int memory_state_write(struct memory *outbox, const void *data, size_t size);
 
-/*
- * State page, reader: copies at most MEMORY_STATE_MAX bytes to `data`, which must have room for
+/* State page, reader: copies at most MEMORY_STATE_MAX bytes to `data`, which must have room for
  * them. Returns the size (in `*ret_size` too), 0 when none was ever written, -EAGAIN when the
  * writer was in the middle of a write on each of a bounded number of tries (also when it died
- * there: `data` then holds the last try's bytes and `*ret_size` their number).
- */
+ * there: `data` then holds the last try's bytes and `*ret_size` their number). */
 int memory_state_read(const struct memory *outbox, void *data, size_t *ret_size);

@@ -13,11 +13,9 @@ static inline uint32_t footprint(uint32_t body_size)
     return (HEADER_SIZE + body_size + RING_ALIGNMENT - 1) & ~(RING_ALIGNMENT - 1);
 }
 
-/*
- * Headers move as one 64-bit word: the consumer gets size and kind from a single load, so a
+/* Headers move as one 64-bit word: the consumer gets size and kind from a single load, so a
  * producer that changes them at the same time cannot slip a second value past a check of the first.
- * Relaxed: the cursor orders them. Partner of store_header() is load_header().
- */
+ * Relaxed: the cursor orders them. Partner of store_header() is load_header(). */
 static inline void store_header(uint8_t *at, uint32_t body_size, uint16_t kind)
 {
     struct ring_header header = {.size = body_size, .kind = kind};
@@ -178,11 +176,9 @@ int ring_look(const struct ring_producer *producer, uint32_t *cursor, struct rin
     return RING_E_EMPTY;
 }
 
-/*
- * Fetches the producer's cursor when everything known has been handed out. No producer may go
+/* Fetches the producer's cursor when everything known has been handed out. No producer may go
  * further than a ring's length past what was released to it; so whatever it does, a consumer is
- * handed a bounded amount between two releases.
- */
+ * handed a bounded amount between two releases. */
 static int load_tail(struct ring_consumer *consumer)
 {
     /* Partner: ring_publish(). */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Single-producer, single-consumer ring of variable-size records over shared memory.
+/* Single-producer, single-consumer ring of variable-size records over shared memory.
  *
  * Cursors are free-running 32-bit byte counts; position = cursor & (size - 1). A record is an
  * 8-byte header and a body, 8-aligned and contiguous; where the rest of the ring is too short, a
@@ -11,8 +10,7 @@
  *
  * The consumer treats the producer as hostile: every field is read once and bounded before use. A
  * body that ring_next() handed out still lies in memory that the producer can change: copy, then
- * use.
- */
+ * use. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -71,24 +69,20 @@ static inline uint32_t ring_body_max(uint32_t ring_size)
     return ring_size / 2 - (uint32_t)sizeof(struct ring_header);
 }
 
-/*
- * Both take up the ring where its cursors stand: at 0 when it is new, else where the side's
+/* Both take up the ring where its cursors stand: at 0 when it is new, else where the side's
  * predecessor stopped. What that one had reserved or committed but not published is not there; what
  * it had read but not released comes again. `size` is a power of two, `data` 8-aligned. 0, or
- * -EPROTO when the cursors are not aligned or further apart than the ring is long.
- */
+ * -EPROTO when the cursors are not aligned or further apart than the ring is long. */
 int ring_producer_init(struct ring_producer *ret, uint8_t *data, uint32_t size,
                        _Atomic uint32_t *shared_tail, const _Atomic uint32_t *shared_head);
 int ring_consumer_init(struct ring_consumer *ret, const uint8_t *data, uint32_t size,
                        _Atomic uint32_t *shared_head, const _Atomic uint32_t *shared_tail);
 
-/*
- * Room for a body of `size` bytes; nothing is visible to the consumer until ring_publish(). `*ret`
+/* Room for a body of `size` bytes; nothing is visible to the consumer until ring_publish(). `*ret`
  * points into the ring and is valid until the next call. A second reserve without a commit replaces
  * the first. 0, RING_E_FULL, -EMSGSIZE above ring_body_max(), or -EPROTO when the consumer's cursor
  * is not aligned, went backwards or is past what was published; looked at only when the room known
- * so far is too small.
- */
+ * so far is too small. */
 int ring_reserve(struct ring_producer *producer, uint32_t size, void **ret);
 
 /* Seals the reserved record as `kind` (not RING_KIND_PADDING); `size` may be less than was
@@ -98,24 +92,18 @@ void ring_commit(struct ring_producer *producer, uint16_t kind, uint32_t size);
 /* Shows everything committed to the consumer. Returns whether there was anything. */
 bool ring_publish(struct ring_producer *producer);
 
-/*
- * The next record, and behind it, ring_next() again; space is given back by ring_release() only.
- * 0, RING_E_EMPTY, or -EPROTO when the producer broke the protocol (cursor out of range or not
- * aligned, a record past the published end, a bad length); the ring is of no more use then.
- */
+/* The next record, and behind it, ring_next() again; space is given back by ring_release() only. 0,
+ * RING_E_EMPTY, or -EPROTO when the producer broke the protocol (cursor out of range or not
+ * aligned, a record past the published end, a bad length); the ring is of no more use then. */
 int ring_next(struct ring_consumer *consumer, struct ring_record *ret);
 
-/*
- * Gives all records handed out so far back to the producer, or those before `hold` while something
- * is held. Returns whether there was anything.
- */
+/* Gives all records handed out so far back to the producer, or those before `hold` while something
+ * is held. Returns whether there was anything. */
 bool ring_release(struct ring_consumer *consumer);
 
-/*
- * The producer looks at its own records again, up to what is committed: the one at `*cursor`, which
+/* The producer looks at its own records again, up to what is committed: the one at `*cursor`, which
  * must be the end of another one, not yet overwritten. 0 and `*cursor` is behind it, or
- * RING_E_EMPTY. For rings that nobody but the producer can write.
- */
+ * RING_E_EMPTY. For rings that nobody but the producer can write. */
 int ring_look(const struct ring_producer *producer, uint32_t *cursor, struct ring_record *ret);
 
 /* Whether ring_next() would find something (or a broken cursor); acquire-loads the producer's

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Looking for a little longer before sleeping: waking a sleeper takes tens of microseconds and a
+/* Looking for a little longer before sleeping: waking a sleeper takes tens of microseconds and a
  * system call on the other side, an answer that is already being made only a few.
  *
  * Three things keep that from costing more than it saves. Now and then the CPU is offered to
@@ -15,8 +14,7 @@
  *         while (!(found = look()) && spin_more(&spin, now))
  *             ;
  *         spin_end(&spin, now, found);
- *     }
- */
+ *     } */
 
 #include "shared/base/clock.h"
 #include <stdbool.h>

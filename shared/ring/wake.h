@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Sleeping and waking between two processes that share a cursor word.
+/* Sleeping and waking between two processes that share a cursor word.
  *
  * Consumer: raise flag, re-check the cursor, wait on it.   Producer: publish, look at the flag,
  * wake. Both sides put a sequentially consistent fence between their store and their load; that is
@@ -11,8 +10,7 @@
  * Two back ends, chosen by the supervisor by probing and told in the memory header:
  *   futex    the cursor word itself, flags of futex2 (32 bit, shared): futex(2) in workers,
  *            IORING_OP_FUTEX_WAIT/WAKE in the supervisor (Linux 6.7)
- *   eventfd  one per direction, for older kernels
- */
+ *   eventfd  one per direction, for older kernels */
 
 #include "shared/base/clock.h"
 #include <stdatomic.h>
@@ -23,11 +21,9 @@ enum wake_backend {
     WAKE_EVENTFD = 2,
 };
 
-/*
- * The fence between "store mine" and "load theirs" on both sides; its partner is the other side's
+/* The fence between "store mine" and "load theirs" on both sides; its partner is the other side's
  * wake_fence(). ThreadSanitizer does not model fences, but needs none here: data is handed over by
- * the cursors' release and acquire alone.
- */
+ * the cursors' release and acquire alone. */
 static inline void wake_fence(void)
 {
 #if defined(__GNUC__) && !defined(__clang__)
@@ -40,17 +36,13 @@ static inline void wake_fence(void)
 #endif
 }
 
-/*
- * Waits until *word differs from `expected`, a wake-up, or `timeout` (relative; USEC_INFINITY =
+/* Waits until *word differs from `expected`, a wake-up, or `timeout` (relative; USEC_INFINITY =
  * none). 0 when woken or already different, -ETIMEDOUT, -EINTR. Spurious returns of 0 are allowed:
- * re-check.
- */
+ * re-check. */
 int wake_futex_wait(const _Atomic uint32_t *word, uint32_t expected, usec_t timeout);
 
-/*
- * The same for two words at once, as far as the kernel has futex_waitv(2) (Linux 5.16); without it
- * the second one is seen with a delay of up to 100 ms.
- */
+/* The same for two words at once, as far as the kernel has futex_waitv(2) (Linux 5.16); without it
+ * the second one is seen with a delay of up to 100 ms. */
 int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
                            const _Atomic uint32_t *other, uint32_t other_expected, usec_t timeout);
 
@@ -60,9 +52,7 @@ int wake_futex_wake(const _Atomic uint32_t *word);
 /* Waits for the eventfd and drains it. Results as above. */
 int wake_eventfd_wait(int fd, usec_t timeout);
 
-/*
- * Adds one; a full counter (-EAGAIN) is as good as a wake-up. Blocking or not is a flag that both
+/* Adds one; a full counter (-EAGAIN) is as good as a wake-up. Blocking or not is a flag that both
  * holders of an eventfd can change: against a peer that is not trusted, write through io_uring
- * instead.
- */
+ * instead. */
 void wake_eventfd_wake(int fd);

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The short answers to requests that came by ring, from workers and attached clients alike.
- *
- * Each writes one record into the peer's inbox: 0, ENDPOINT_E_FULL (nothing is written; the request
- * is read again once there is room), or -errno as endpoint_reserve().
- */
+/* Short answers to requests of workers and attached clients. Each writes one record into the peer's
+ * inbox, and returns 0, ENDPOINT_E_FULL (nothing is written), or -errno as endpoint_reserve(). */
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
@@ -14,7 +10,7 @@
 /* REFUSED: `error` is an errno, positive; `reason` a sentence, copied. */
 int answer_refuse(struct endpoint *endpoint, uint64_t cookie, int error, const char *reason);
 
-/* The same for -errno, in its own words. */
+/* The same for -errno, with its text. */
 int answer_errno(struct endpoint *endpoint, uint64_t cookie, int r);
 
 /* FOUND, with the reference of an actor or a group. */
@@ -23,5 +19,5 @@ int answer_found(struct endpoint *endpoint, const struct protocol_found *found);
 /* ACCEPTED: the job with this id exists, or is being cancelled. */
 int answer_accept(struct endpoint *endpoint, uint64_t cookie, const struct protocol_id *id);
 
-/* ANSWER: a count, an id or a reference, as the request has it. */
+/* ANSWER: a count, an id or a reference. */
 int answer_value(struct endpoint *endpoint, uint64_t cookie, uint64_t value);

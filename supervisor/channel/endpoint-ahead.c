@@ -7,18 +7,16 @@
 #include "shared/protocol/protocol-actors.h"
 #include <errno.h>
 
-/*
- * Records that are taken before their turn, while one before them waits: those that speak of our
+/* While a record waits, two kinds of later ones are handled before their turn: reports about our
  * records, because room depends on them, and those that the handler calls urgent. Each is skipped
- * when its turn comes.
- */
+ * when its turn comes. */
 
 static bool names_envelope(uint16_t kind)
 {
     return kind >= PROTOCOL_FORWARD && kind <= PROTOCOL_UNSTASHED;
 }
 
-/* Whether the record just read lies before the end of what was taken ahead. */
+/* Returns whether the record just read lies before the end of what was read ahead. */
 static bool covers(struct endpoint_ahead *ahead, const struct ring_consumer *in)
 {
     const int32_t left = (int32_t)(ahead->end - in->head);
@@ -41,7 +39,7 @@ bool endpoint_is_passed(struct endpoint *endpoint, uint16_t kind)
     return (envelope && names_envelope(kind)) || (urgent && endpoint->handler->is_urgent(kind));
 }
 
-/* Reads on from where it was taken ahead to. */
+/* A reader that continues where reading ahead has stopped. */
 static struct ring_consumer reader_behind(const struct endpoint *endpoint,
                                           const struct endpoint_ahead *ahead)
 {
@@ -57,7 +55,7 @@ static void set_ahead(struct endpoint_ahead *ahead, const struct endpoint *endpo
     *ahead = (struct endpoint_ahead){.is = end != endpoint->channel.in.head, .end = end};
 }
 
-/* ---- what speaks of our records ---- */
+/* ---- reports about our records ---- */
 
 static int take_envelope(struct endpoint *endpoint, const struct ring_record *record)
 {
@@ -72,7 +70,7 @@ static int take_envelope(struct endpoint *endpoint, const struct ring_record *re
     return r;
 }
 
-/* A turn's share. 0 or negative = violation; the mark was published, so there must be a record. */
+/* Reads one turn's share. Negative = violation: up to the mark there must be records. */
 static int read_envelopes(struct endpoint *endpoint)
 {
     struct ring_consumer in = reader_behind(endpoint, &endpoint->envelopes);
@@ -110,14 +108,14 @@ void endpoint_on_read_ahead(struct loop_deferred *deferred)
         loop_defer(endpoint->loop, &endpoint->read_ahead);
 }
 
-/* ---- what is urgent ---- */
+/* ---- urgent records ---- */
 
 uint32_t endpoint_urgent_end(const struct endpoint *endpoint)
 {
     return endpoint->urgent.is ? endpoint->urgent.end : endpoint->channel.in.head;
 }
 
-/* As the handler's look(). */
+/* Returns the same as the handler's look(). */
 static int look_at(struct endpoint *endpoint, const struct ring_record *record)
 {
     int r;

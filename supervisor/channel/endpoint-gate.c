@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* How far the peer has consumed our records, and when that may be believed. */
+/* Follows what the peer has consumed of our records. */
 #include "supervisor/channel/endpoint-private.h"
 
-/*
- * Whether everything up to the mark is read, as far as it speaks of our records. Where reading is
- * suspended it is read ahead: whoever waits for room must not be denied it for that very reason.
- * That happens at the end of the turn and never from here, since those who ask for room may
- * themselves be called by somebody who reads, and their own records lead to the next one.
- */
+/* Returns whether all reports about our records up to the mark are read. Suspended reading would
+ * otherwise keep room from the very record that waits for it, so reports are then read ahead: at
+ * the end of the turn, since the caller may itself be handling a record. */
 static bool endpoint_has_read_to_mark(struct endpoint *endpoint)
 {
     if (endpoint->reading)
@@ -41,7 +38,7 @@ static bool endpoint_look_at_head(struct endpoint *endpoint)
     return true;
 }
 
-/* The mark must be the end of a record. */
+/* The peer's cursor must be at the end of a record. */
 bool endpoint_pass(struct endpoint *endpoint)
 {
     uint32_t at = atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
@@ -60,7 +57,7 @@ bool endpoint_pass(struct endpoint *endpoint)
     }
     /* Read by our own ring_reserve() alone. */
     atomic_store_explicit(&endpoint->gate, at, memory_order_relaxed);
-    /* Whoever noticed it: those who wait are told, but not from within this call. */
+    /* Calls space() in the next turn, not from within this call. */
     if (endpoint->wants_space) {
         endpoint->space_due = true;
         endpoint_heat(endpoint);

@@ -5,13 +5,11 @@
 #include "supervisor/loop/closer.h"
 #include <errno.h>
 
-/* Copying so much takes some tens of microseconds. */
+/* Copying this many bytes takes some tens of microseconds. */
 #define COPIED_MAX ((uint64_t)256 << 10)
 
-/*
- * What could not be received for want of memory may still lie in the socket, with the serial of a
- * record that is over: it goes, as often as that has happened.
- */
+/* A descriptor that could not be received for lack of memory may still be in the socket, with an
+ * old serial. As many of these are dropped. */
 static int endpoint_receive(struct endpoint *endpoint, uint64_t serial, int *ret_fd)
 {
     int r;
@@ -23,7 +21,8 @@ static int endpoint_receive(struct endpoint *endpoint, uint64_t serial, int *ret
     return r;
 }
 
-/* As a descriptor; beyond the sender's share of those the bytes, if they are not too many. */
+/* Keeps the descriptor; beyond the sender's share of descriptors it keeps a copy of the bytes, if
+ * they are few enough. */
 static int keep_blob(struct endpoint *endpoint, int fd, uint64_t size, struct payload *ret)
 {
     struct held_blob *blob;

@@ -1,45 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Internal interface between endpoint*.c:
- *
- *   endpoint.c          reading, writing, sleeping
- *   endpoint-ahead.c    reading what may not wait for its turn
- *   endpoint-gate.c     what the peer has consumed, and when that may be believed
- *   endpoint-payload.c  payloads, in the record or beside it
- */
+/* Internal interface between endpoint.c (reading, writing, sleeping), endpoint-ahead.c (reading
+ * before the turn), endpoint-gate.c (what the peer has consumed) and endpoint-payload.c. */
 
 #include "supervisor/channel/endpoint.h"
 
 /* Records per turn and source: enough to amortise the turn, few enough to be fair (tens of µs). */
 #define ENDPOINT_BATCH 64
 
-/* The peer's ring is read from this turn on; nothing sleeps on it any more. */
+/* Polls the peer's ring from this turn on instead of sleeping on it. */
 void endpoint_heat(struct endpoint *endpoint);
 
 /* ---- endpoint-ahead.c ---- */
 
-/* Whether a record just read, of that kind, was taken before its turn. */
+/* Returns whether the record just read, of that kind, was handled before its turn. */
 bool endpoint_is_passed(struct endpoint *endpoint, uint16_t kind);
 
-/* Looks at what is published behind a record that waits. Whether there was anything. */
+/* Looks at the records behind one that waits. Returns whether there were any. */
 bool endpoint_read_urgent(struct endpoint *endpoint);
-/* Up to where it has looked, or where it would begin. */
+/* Where it continues. */
 uint32_t endpoint_urgent_end(const struct endpoint *endpoint);
 
-/* Takes what speaks of our records up to the mark, and then passes ours: at the end of the turn. */
+/* Reads the reports about our records up to the mark, then calls endpoint_pass(). */
 void endpoint_on_read_ahead(struct loop_deferred *deferred);
 
 /* ---- endpoint-gate.c ---- */
 
-/* Everything up to the mark is read: our records up to it are consumed. False if it is broken. */
+/* Counts our records as consumed, after all reports about them are read. False if the peer's cursor
+ * is invalid. */
 bool endpoint_pass(struct endpoint *endpoint);
 
 /* ---- endpoint.c ---- */
 
-/*
- * The control socket takes nothing now: space() is called once it does. ENDPOINT_E_FULL, or -EPROTO
- * (broken() follows) if that cannot be waited for.
- */
+/* Waits for room in the control socket; then space() is called. Returns ENDPOINT_E_FULL, or -EPROTO
+ * (broken() follows) when out of memory. */
 int endpoint_await_socket(struct endpoint *endpoint);

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Records that are shown together at most. */
+/* Bounds the records that are published together. */
 #define ENDPOINT_LATE_MAX 32
 
 #define endpoint_of(pointer, member) list_entry(pointer, struct endpoint, member)
@@ -52,8 +52,8 @@ void endpoint_heat(struct endpoint *endpoint)
     loop_heat(endpoint->loop, &endpoint->hot);
 }
 
-/* The next record to its handler. 0, positive = no more now, or negative: `*ret_what` was broken.
- */
+/* Passes the next record to the handler. Returns 0, positive if there is no more now, or negative
+ * with what was wrong in `*ret_what`. */
 static int endpoint_read_one(struct endpoint *endpoint, const char **ret_what)
 {
     const uint32_t head = endpoint->channel.in.head;
@@ -73,7 +73,7 @@ static int endpoint_read_one(struct endpoint *endpoint, const char **ret_what)
     r = endpoint->handler->record(endpoint, &record);
     endpoint->reading = false;
     if (r == ENDPOINT_E_FULL && endpoint->draining)
-        return 0; /* the answer for which there is no room would reach nobody */
+        return 0; /* nobody would read the answer */
     if (r == ENDPOINT_E_FULL) {
         endpoint->channel.in.head = head;
         endpoint->suspended = true;
@@ -83,7 +83,7 @@ static int endpoint_read_one(struct endpoint *endpoint, const char **ret_what)
     return r;
 }
 
-/* The one place that ends waiting for room, whatever it was that told of it. */
+/* Ends every wait for room. */
 static void endpoint_space_came(struct endpoint *endpoint)
 {
     loop_unwatch(endpoint->loop, &endpoint->head_watch);
@@ -130,12 +130,12 @@ static void endpoint_on_tail(void *userdata, uint32_t events)
         return;
     }
     endpoint_heat(endpoint);
-    /* One eventfd tells of data and of space alike. */
+    /* The eventfd stands for data and for space. */
     if (endpoint->channel.backend == WAKE_EVENTFD && endpoint->wants_space)
         endpoint_space_came(endpoint);
 }
 
-/* As channel_prepare_sleep(), for one that is suspended and looks at what comes behind. */
+/* As channel_prepare_sleep(), while suspended: waits for records behind the one that waits. */
 static bool endpoint_prepare_look(struct endpoint *endpoint, uint32_t *ret_expected)
 {
     const struct memory_header *theirs = endpoint->channel.theirs.header;
@@ -167,7 +167,7 @@ static bool endpoint_cool(struct loop_hot *hot)
                         &endpoint->channel.theirs.header->tail, expected, endpoint_on_tail,
                         endpoint);
     if (r < 0) {
-        /* Out of memory: polling on costs time, sleeping unarmed would cost the worker. */
+        /* Out of memory: keep polling, since an unarmed sleep would never end. */
         channel_end_sleep(&endpoint->channel);
         return false;
     }
@@ -215,8 +215,7 @@ void endpoint_forget_fds(struct endpoint *endpoint, struct endpoint_fds *fds)
     channel_close_fds(&endpoint->channel);
 }
 
-/* A peer that filled its eventfd has the kernel's threads wait in our writes: they may go home now.
- */
+/* If the peer filled its eventfd, our writes wait in threads of the kernel: this ends them. */
 static void endpoint_empty_eventfd(const struct endpoint *endpoint)
 {
     uint64_t count;
@@ -224,10 +223,11 @@ static void endpoint_empty_eventfd(const struct endpoint *endpoint)
 
     if (endpoint->channel.wake_fd >= 0 &&
         preadv2(endpoint->channel.wake_fd, &into, 1, -1, RWF_NOWAIT) < 0)
-        return; /* nobody waits: it was empty */
+        return; /* empty: none waits */
 }
 
-/* It takes as long as all else that is between the death of a worker and its successor's start. */
+/* Deferred: munmap() takes as long as all else between a worker's death and its successor's
+ * start. */
 static void endpoint_unmap(struct endpoint *endpoint, struct memory *memory)
 {
     loop_unmap(endpoint->loop, memory->header, memory->size);
@@ -306,7 +306,7 @@ static void endpoint_on_space(void *userdata, uint32_t events)
     endpoint_space_came(userdata);
 }
 
-/* Waiting that could not be armed would be a hang that nobody notices: better to lose the peer. */
+/* A wait that is not armed would never end, so the peer is given up. */
 static int endpoint_cannot_wait(struct endpoint *endpoint)
 {
     endpoint_break(endpoint, "cannot be waited for: out of memory");
@@ -317,7 +317,7 @@ static int endpoint_await_space(struct endpoint *endpoint)
 {
     const uint32_t expected = atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
 
-    /* What was seen but must not be believed yet comes with the peer's ring: endpoint_poll(). */
+    /* While `checking`, endpoint_poll() advances the gate. */
     if (endpoint->head_watch.id == 0 && endpoint->channel.backend == WAKE_FUTEX &&
         !endpoint->checking &&
         loop_watch_word(endpoint->loop, &endpoint->head_watch,
@@ -345,7 +345,7 @@ bool endpoint_await(struct endpoint *endpoint)
     if (endpoint->wants_space && (endpoint->checking || endpoint->head_watch.id != 0 ||
                                   endpoint->channel.backend == WAKE_EVENTFD))
         return true;
-    /* Nobody makes room by consuming what was never shown. */
+    /* The peer can only consume what is published. */
     channel_publish(&endpoint->channel);
     /* Partner: the load in the peer's channel_release(). */
     atomic_store_explicit(&endpoint->channel.mine.header->blocked, 1, memory_order_relaxed);
@@ -393,7 +393,7 @@ void endpoint_commit_of_many(struct endpoint *endpoint, uint16_t kind, uint32_t 
 
 void endpoint_mark(struct endpoint *endpoint, uint64_t handle)
 {
-    /* Pairs with the acquire load in the worker's troupe_job_is_cancelled(). */
+    /* Partner: the acquire load in the worker's troupe_job_is_cancelled(). */
     atomic_store_explicit(&endpoint->channel.mine.header->mark, handle, memory_order_release);
 }
 
@@ -401,7 +401,7 @@ void endpoint_set_control(struct endpoint *endpoint, uint32_t bits)
 {
     _Atomic uint32_t *word = &endpoint->channel.mine.header->control;
 
-    /* Pairs with the acquire load in the worker's loop, before each message. */
+    /* Partner: the acquire load in the worker's loop, before each message. */
     atomic_store_explicit(word, bits, memory_order_release);
     /* Partner: the fence in the peer's channel_arm(), after which it reads the word again. */
     wake_fence();

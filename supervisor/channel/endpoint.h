@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The supervisor's end of a channel, tied to the loop: workers and attached clients alike. Hot
- * rings are polled, cold ones wait in the io_uring. What is sent is published, and its reader
- * woken, at the end of the turn. The peer is hostile: whatever it breaks comes as one call of
- * broken().
- */
+/* The supervisor's end of a channel to a worker or an attached client. Hot rings are polled, cold
+ * ones wait in the io_uring. Records are published, and the peer is woken, at the end of the turn.
+ * The peer is hostile: the first violation calls broken(). */
 
 #include "shared/ring/channel.h"
 #include "supervisor/channel/payload.h"
@@ -22,35 +19,25 @@ enum {
 };
 
 struct endpoint_handler {
-    /*
-     * One record; its body may change under the reader. 0 = taken; ENDPOINT_E_FULL = the answer has
-     * no room: present it again after endpoint_resume(); negative = violation. Must not deinit the
-     * endpoint.
-     */
+    /* Handles a record, whose body the peer can still change. Returns 0, ENDPOINT_E_FULL (the
+     * answer has no room: called again after endpoint_resume()), or negative for a violation. Must
+     * not deinit the endpoint. */
     int (*record)(struct endpoint *endpoint, const struct ring_record *record);
-    /*
-     * A record that speaks of one of ours, read before its turn because reading is suspended. 0 or
-     * negative, never ENDPOINT_E_FULL. NULL = record() takes it.
-     */
+    /* Handles a report about one of our records, read ahead because reading is suspended. Returns 0
+     * or negative, never ENDPOINT_E_FULL. NULL = record() handles it. */
     int (*envelope)(struct endpoint *endpoint, const struct ring_record *record);
-    /*
-     * Looks at each record that is published while reading is suspended, and takes those of
-     * is_urgent() kinds before their turn. `first` = none before it has been looked at. 0,
-     * negative, or ENDPOINT_E_FULL = this one has to wait for its turn. NULL = nothing is urgent.
-     */
+    /* Called with each record that is published while reading is suspended; handles those of
+     * is_urgent() kinds. `first` = the first one since then. Returns 0, negative, or
+     * ENDPOINT_E_FULL if this one must wait for its turn. NULL = nothing is urgent. */
     int (*look)(struct endpoint *endpoint, const struct ring_record *record, bool first);
     bool (*is_urgent)(uint16_t kind);
-    /* There may be room again after ENDPOINT_E_FULL: try. */
+    /* There may be room again after ENDPOINT_E_FULL. */
     void (*space)(struct endpoint *endpoint);
-    /*
-     * The peer has consumed this record of ours for good, and said all that it will say about it;
-     * `cursor` is just behind it. NULL = nobody wants to know.
-     */
+    /* The peer has consumed this record of ours, and all its reports about it are read; `cursor` is
+     * just behind it. May be NULL. */
     void (*consumed)(struct endpoint *endpoint, const struct ring_record *record, uint32_t cursor);
-    /*
-     * The peer broke the protocol; nothing more is read. Called once, from within whatever found
-     * out: must not deinit.
-     */
+    /* The peer broke the protocol; nothing more is read. Called once, from within any other call:
+     * must not deinit. */
     void (*broken)(struct endpoint *endpoint, const char *what);
 };
 
@@ -69,7 +56,7 @@ struct endpoint {
     int control;              /* our end */
     struct blob_share *blobs; /* of the peer */
     uint64_t blobs_sent, blobs_received;
-    unsigned blobs_left; /* given up, and perhaps still in the socket */
+    unsigned blobs_left; /* given up, but perhaps still in the socket */
 
     /* Reading. */
     bool dead;         /* broken, or being taken down */
@@ -85,15 +72,13 @@ struct endpoint {
     bool space_due;  /* space() comes with the next turn */
     unsigned n_late; /* records committed and not published yet */
 
-    /*
-     * The producer's view of what the peer has consumed. It follows the peer's cursor once
-     * everything is read that the peer had published before: no record is overwritten while
-     * something that the peer said about it is unread.
-     */
+    /* What the peer has consumed, as the producer sees it. It follows the peer's cursor after
+     * everything that the peer published before is read, so no record is overwritten while a report
+     * about it is unread. */
     _Atomic uint32_t gate;
-    bool checking;       /* the peer's cursor is ahead of the gate: */
+    bool checking;       /* the peer's cursor is ahead of the gate */
     uint32_t check_head; /* where it is */
-    uint32_t check_tail; /* how far the peer's ring has to be read first */
+    uint32_t check_tail; /* how far the peer's ring must be read first */
 
     struct loop_hot hot;
     struct loop_watch tail_watch, head_watch;
@@ -103,7 +88,7 @@ struct endpoint {
 struct endpoint_options {
     uint32_t ring_size, inline_max;
     uint32_t spin_usec;       /* how long the peer may spin before it sleeps */
-    struct blob_share *blobs; /* what the peer's blobs count for, borrowed; NULL = no bound */
+    struct blob_share *blobs; /* share that the peer's blobs count in, borrowed; NULL = no bound */
 };
 
 /* Descriptors for the peer; close the control end and call endpoint_forget_fds() after handing them
@@ -123,61 +108,52 @@ void endpoint_deinit(struct endpoint *endpoint);
 /* Begins to read. 0 or -errno. */
 int endpoint_open(struct endpoint *endpoint);
 
-/* Reads what a dead peer has published to the end, then nothing any more. */
+/* Reads everything that a dead peer has published, then stops reading. */
 void endpoint_drain(struct endpoint *endpoint);
 
-/* Reads now what the peer has published by now, as far as one turn goes. Whether there is more. */
+/* Reads now, for at most one turn's share. Returns whether there is more. */
 bool endpoint_catch_up(struct endpoint *endpoint);
 
-/* What record() has just been given cost a whole turn: the next one is read in the next turn. */
+/* Ends this turn's share: the next record is read in the next turn. */
 void endpoint_end_batch(struct endpoint *endpoint);
 
 /* Reads on after ENDPOINT_E_FULL from record(). */
 void endpoint_resume(struct endpoint *endpoint);
 
-/* Room for a record's body. 0, ENDPOINT_E_FULL, -EMSGSIZE, or -EPROTO (broken() follows). */
+/* Reserves room for a record's body. Returns 0, ENDPOINT_E_FULL, -EMSGSIZE, or -EPROTO (broken()
+ * follows). */
 int endpoint_reserve(struct endpoint *endpoint, uint32_t size, void **ret);
 void endpoint_commit(struct endpoint *endpoint, uint16_t kind, uint32_t size);
-/*
- * The same for one of several that are under way: `more` = how many still are. It is shown together
- * with the next ones, a few microseconds later if need be, so that the peer wakes up less often.
- */
+/* The same for one of several records: `more` = how many are still to come. They are published
+ * together, within microseconds, so that the peer is woken less often. */
 void endpoint_commit_of_many(struct endpoint *endpoint, uint16_t kind, uint32_t size,
                              unsigned more);
 
-/*
- * Takes notice of what the peer has consumed. Whether there was anything. What it said about it is
- * read before; where that cannot be done at once, space() follows at the end of the turn.
- */
+/* Updates what the peer has consumed. Returns whether there was anything. If its reports must be
+ * read first, space() follows at the end of the turn. */
 bool endpoint_advance(struct endpoint *endpoint);
 
-/*
- * Has space() called once the peer has consumed something. False if it has by now: then it is not
- * called.
- */
+/* Has space() called once the peer consumes something. Returns false if it has already: then
+ * space() is not called. */
 bool endpoint_await(struct endpoint *endpoint);
 
-/* The control word of the inbox, enum memory_control; a peer that sleeps on it is woken. */
+/* Sets the control word of the inbox (enum memory_control), and wakes a peer that sleeps on it. */
 void endpoint_set_control(struct endpoint *endpoint, uint32_t bits);
 
-/* The peer broke a rule that only the endpoint's owner knows: broken() follows. */
+/* Reports a violation that the owner found: broken() follows. */
 void endpoint_break(struct endpoint *endpoint, const char *what);
 
-/* Raises the mark in the inbox header: the handle of the job to cancel. Seen without a wake-up. */
+/* Sets the handle of the job to cancel in the inbox header. The worker polls it. */
 void endpoint_mark(struct endpoint *endpoint, uint64_t handle);
 
-/* Whether endpoint_take() can take this payload now: the payloads of earlier records are taken. */
+/* Whether endpoint_take() can take this payload now: those of earlier records come first. */
 bool endpoint_is_next(const struct endpoint *endpoint, const struct payload_wire *wire);
 
-/*
- * A payload from a record into a payload: copied, or its blob fetched from the control socket and
- * checked. 0, -EPROTO, or -ENOMEM or -EMFILE: then this one is lost, and the next one comes.
- */
+/* Takes a record's payload: copies it, or receives and checks its blob. Returns 0, -EPROTO, or
+ * -ENOMEM or -EMFILE: then this payload is lost, and the next one follows. */
 int endpoint_take(struct endpoint *endpoint, const struct payload_wire *wire, struct payload *ret);
 
-/*
- * How a payload goes out: fills `ret` for the put of a record. A blob (or what exceeds InlineMax)
- * is sent over the control socket first. 0, ENDPOINT_E_FULL (socket full), or -errno.
- */
+/* Fills `ret` for a record. A blob, or a payload above InlineMax, is first sent over the control
+ * socket. Returns 0, ENDPOINT_E_FULL (socket full), or -errno. */
 int endpoint_give(struct endpoint *endpoint, const struct payload *payload,
                   struct payload_wire *ret);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Freeing so many bytes takes about as long as handing the descriptor to another thread. */
+/* Freeing this many bytes takes about as long as handing the descriptor to another thread. */
 #define CLOSED_HERE_MAX ((uint64_t)256 << 10)
 
 void blob_quota_init(struct blob_quota *quota)

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Payloads that are kept as descriptors, and how many there may be. Workers need descriptors to
- * start and clients to connect, so all blobs together have a bound; and each sender, a group or a
- * user, has a share of it that leaves room for the others.
- */
+/* Payloads that are kept as descriptors. Starting workers and connecting clients need descriptors
+ * too, so all blobs together have a bound, and each sender (a group or a user) has a share of
+ * it. */
 
 #include "shared/base/list.h"
 #include <stdint.h>
@@ -14,9 +12,9 @@ struct blob_share;
 
 struct blob_quota {
     uint64_t n, max;
-    /* A descriptor with this number, or a higher one, shows that few are left, whoever has them. */
+    /* A descriptor with this number or a higher one shows that few are left. */
     int fd_max;
-    /* Lets go of the oldest in the share's `kept`, which is not empty. */
+    /* Drops the oldest in the share's `kept`, which is not empty. */
     void (*spare)(struct blob_share *share);
 };
 
@@ -26,7 +24,7 @@ void blob_quota_init(struct blob_quota *quota); /* no bound */
 struct blob_share {
     struct blob_quota *quota;
     uint64_t n;
-    struct list kept; /* of what can be spared, oldest first; linked by whoever keeps it */
+    struct list kept; /* what can be dropped, oldest first; linked by its owner */
     unsigned references;
 };
 
@@ -34,7 +32,7 @@ struct blob_share {
 struct blob_share *blob_share_new(struct blob_quota *quota);
 struct blob_share *blob_share_unref(struct blob_share *share); /* NULL allowed; returns NULL */
 
-/* A descriptor, shared by all who keep the payload: a message for many costs one. */
+/* A descriptor with references: a message for many recipients needs only one. */
 struct held_blob {
     int fd;
     unsigned references;
@@ -44,14 +42,12 @@ struct held_blob {
 
 enum {
     _HELD_BLOB_E_SUCCESS,
-    HELD_BLOB_E_QUOTA, /* the sender, or all of them, keep enough descriptors */
+    HELD_BLOB_E_QUOTA, /* the sender, or all senders, hold too many descriptors */
 };
 
-/*
- * Takes over `fd`, a checked one of `size` bytes, with one reference. A share may hold as many
- * blobs as there are places left in the quota. With `spare`, the oldest of its `kept` blobs make
- * room. 0, HELD_BLOB_E_QUOTA or -ENOMEM.
- */
+/* Takes over `fd`, a checked blob of `size` bytes, with one reference. A share may hold as many
+ * blobs as are left in the quota. With `spare`, the oldest of its `kept` blobs make room. Returns
+ * 0, HELD_BLOB_E_QUOTA or -ENOMEM. */
 int held_blob_new(struct held_blob **ret, struct blob_share *share, int fd, uint64_t size,
                   bool spare);
 struct held_blob *held_blob_ref(struct held_blob *blob);

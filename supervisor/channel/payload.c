@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where so many bytes go; NULL when out of memory. */
+/* Returns room for `size` bytes; NULL when out of memory. */
 static uint8_t *make_room(struct payload *payload, size_t size)
 {
     if (size <= sizeof(payload->small))

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * A payload as the supervisor keeps it: small ones in place, larger ones on the heap, blobs as the
- * sealed descriptor they came in.
- */
+/* A payload as the supervisor keeps it: small ones in place, larger ones on the heap, blobs as the
+ * sealed descriptor they came in. */
 
 #include "shared/base/cleanup.h"
 #include "shared/protocol/payload.h"
@@ -18,7 +16,7 @@
 struct payload {
     uint64_t size;
     int fd;                 /* blob; -1 otherwise */
-    struct held_blob *blob; /* whose descriptor that is; NULL = our own */
+    struct held_blob *blob; /* owner of the descriptor; NULL = this payload */
     uint8_t *heap;          /* NULL if small or blob */
     uint8_t small[PAYLOAD_SMALL];
 };
@@ -36,29 +34,28 @@ static inline void payload_init(struct payload *payload)
     payload->heap = NULL;
 }
 
-/* Copies. 0 or -ENOMEM; the payload is empty then. The payload must be null or have been
- * deinitialised. */
+/* Copies the data into an empty payload. Returns 0 or -ENOMEM. */
 int payload_set(struct payload *payload, const void *data, size_t size);
 
-/* The bytes of a checked blob; its descriptor stays the caller's. 0, -ENOMEM, or -errno. */
+/* Reads a checked blob, whose descriptor stays the caller's. Returns 0 or -errno. */
 int payload_read(struct payload *payload, int fd, size_t size);
 
-/* Takes a checked blob's descriptor over. */
+/* Takes over the descriptor of a checked blob. */
 void payload_set_blob(struct payload *payload, int fd, uint64_t size);
 
-/* Takes a reference over. */
+/* Takes over the reference. */
 void payload_set_shared(struct payload *payload, struct held_blob *blob);
 
-/* With the same bytes; of a shared blob another reference. 0, -ENOMEM, or -errno. */
+/* Copies, or takes another reference to a shared blob. Returns 0 or -errno. */
 int payload_copy(struct payload *to, const struct payload *from);
 
 /* Moves; `from` is empty afterwards. */
 void payload_move(struct payload *to, struct payload *from);
 
-/* Lets go of a blob. */
+/* Drops a blob. */
 void payload_drop_blob(struct payload *payload);
 
-/* Inline, as the next one: most payloads are small or empty, and every job has two. */
+/* Inline: most payloads are small or empty, and every job has two. */
 static inline void payload_deinit(struct payload *payload)
 {
     if (payload->fd >= 0)

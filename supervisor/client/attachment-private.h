@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Internal interface between attachment.c (rings, life, LOOKUP, CANCEL), attachment-submit.c
- * (SUBMIT) and attachment-end.c (WAIT and DONE).
- */
+/* Internal interface between attachment.c (rings, life, LOOKUP, CANCEL), attachment-submit.c
+ * (SUBMIT) and attachment-end.c (WAIT and DONE). */
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/client/attachment.h"

@@ -83,10 +83,8 @@ void attachment_on_turn(struct cell_waiter *waiter)
     endpoint_resume(&attachment_of(waiter, room)->endpoint);
 }
 
-/*
- * Fetches the blob, also of a job that will be refused, as blobs come in order. A record that is
- * read again while its job waits for room has its blob already.
- */
+/* Fetches the blob, also of a job that will be refused, as blobs come in order. A record that is
+ * read again while its job waits for room has its blob already. */
 static int attachment_take_blob(struct attachment *attachment, const struct protocol_submit *submit)
 {
     int r;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * An attached client: a pair of rings that lives as long as the client's Varlink connection. The
- * client submits, cancels and awaits jobs, and sends messages.
- */
+/* An attached client: a pair of rings that lives as long as the client's Varlink connection. The
+ * client submits, cancels and awaits jobs, and sends messages. */
 
 #include "supervisor/channel/endpoint.h"
 #include <stdbool.h>
@@ -21,18 +19,14 @@ struct attachment_options {
     struct blob_share *blobs; /* the share that the client's payloads are counted in */
     /* Whether the client may read the result of this job. */
     bool (*may_read)(void *userdata, const struct job *job);
-    /*
-     * Called from the loop when the client broke the protocol of the rings. Closes the connection,
-     * which frees the attachment.
-     */
+    /* Called from the loop when the client broke the protocol of the rings. Closes the connection,
+     * which frees the attachment. */
     void (*broken)(void *userdata, const char *what);
     void *userdata;
 };
 
-/*
- * Makes the rings. `*ret_fds` are for the client; after sending them, call attachment_sent(). The
- * client may submit and cancel until attachment_set_may_change() says otherwise. 0 or -errno.
- */
+/* Makes the rings. `*ret_fds` are for the client; after sending them, call attachment_sent(). The
+ * client may submit and cancel until attachment_set_may_change() says otherwise. 0 or -errno. */
 int attachment_new(struct attachment **ret, const struct group_context *context,
                    const struct attachment_options *client, struct endpoint_fds *ret_fds);
 void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds);

@@ -13,7 +13,7 @@
 
 #define BIT(state) (1u << (state))
 
-/* Which states may follow. Ends are followed by nothing. */
+/* The states that may follow each state. None follows an end. */
 static const unsigned FOLLOWING[_JOB_N_STATES] = {
     [JOB_QUEUED] = BIT(JOB_RUNNING) | BIT(JOB_DELAYED) | BIT(JOB_CANCELLED),
     [JOB_RUNNING] = BIT(JOB_QUEUED) | BIT(JOB_BACKOFF) | BIT(JOB_SUCCEEDED) | BIT(JOB_REJECTED) |
@@ -63,17 +63,14 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct job *)a)->id.name, ((const struct job *)b)->id.name);
 }
 
-/* 64 bits that differ from job to job and cannot be guessed from the handle. */
+/* Returns 64 bits that differ from job to job and cannot be guessed from the handle. */
 static uint64_t job_table_random(struct job_table *table)
 {
     return hash_mix(table->random_state += UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/*
- * A made id is 128 bits: high is random, low is the handle xored with a value that only high and
- * the table's secret determine. Finding a job by such an id needs no index, and handles stay
- * private.
- */
+/* The id that the table makes for a job: `high` is random, `low` is the handle xored with a value
+ * that depends on `high` and a secret. So it needs no index, and handles stay private. */
 static uint64_t job_table_mask(const struct job_table *table, uint64_t high)
 {
     return hash_mix(high ^ table->random_high);

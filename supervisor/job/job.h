@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Jobs and the table of all of them. A job is in exactly one state; the states and the ways between
- * them are checked by job_set_state(). Ends are final: the invariant of the whole program.
- *
- * A job is freed when it has ended, its result is no longer kept, and nobody holds a reference.
- */
+/* Jobs, and the table of all jobs. A job is in exactly one state; job_set_state() checks the
+ * transitions, and ends are final. A job is freed when it has ended, its result is no longer kept,
+ * and there is no reference. */
 
 #include "shared/base/clock.h"
 #include "shared/base/handle-table.h"
@@ -30,7 +27,7 @@ enum job_state {
     JOB_QUEUED,
     JOB_RUNNING,
     JOB_BACKOFF, /* between two attempts */
-    JOB_DELAYED, /* its time has not come */
+    JOB_DELAYED, /* before its start time */
     JOB_SUCCEEDED,
     JOB_REJECTED, /* by the worker: final */
     JOB_CANCELLED,
@@ -49,12 +46,12 @@ struct job_attempt {
 
 struct job;
 
-/* Whoever wants to know how a job goes. Belongs to its owner; unlinked before the last call. */
+/* Is told of changes of a job. Belongs to its owner; unlinked before the last call. */
 struct job_waiter {
     struct list link;       /* in the job */
-    struct list owner_link; /* in the owner's own list, for the owner to use */
-    /* After every change of state; for the last one job_ended() is true and the waiter is not
-     * linked. */
+    struct list owner_link; /* for the owner */
+    /* Called after each change of state. After the last one, job_ended() is true and the waiter is
+     * unlinked. */
     void (*changed)(struct job_waiter *waiter, struct job *job);
     struct job *job;
     void *owner;
@@ -68,17 +65,16 @@ struct job {
     uint64_t handle;       /* index and generation in the table */
     struct protocol_id id;
     enum job_state state;
-    uid_t submitter_uid; /* of the process that submitted it; 0 = root, or nobody */
+    uid_t submitter_uid; /* of the submitting process; 0 = root, or none */
     bool keep_result;    /* created in the background */
     bool cancel_requested;
-    bool timed_out;       /* and its deadline is the reason */
-    bool canceller_known; /* cancelled by somebody outside: */
+    bool timed_out;       /* cancelled at its deadline */
+    bool canceller_known; /* cancelled by a client: `canceller` */
     uid_t canceller;
-    bool started; /* the worker said so, this attempt */
-    const char
-        *crash;   /* cause of the death of a process that this attempt ran; static; NULL = none */
-    bool put_off; /* was not to begin before its time */
-    uint8_t n_unbegun; /* workers in a row that died before they began it */
+    bool started;      /* the worker said so, this attempt */
+    const char *crash; /* why a process that this attempt ran died; static; NULL = none */
+    bool put_off;      /* has a start time */
+    uint8_t n_unbegun; /* workers in a row that died before beginning it */
     unsigned references;
     uint32_t state_sequence; /* of its worker's state page when it was started */
     uint8_t priority;        /* 0 first … QUEUE_PRIORITIES - 1 */
@@ -87,11 +83,11 @@ struct job {
     uint32_t n_failed;       /* attempts that were used up */
     usec_t timeout;          /* per attempt; USEC_INFINITY = none */
     usec_t backoff_min, backoff_max;
-    struct job_options asked;                /* what the five above were chosen from */
+    struct job_options asked;                /* what the five above come from */
     usec_t created_at, started_at, ended_at; /* realtime; 0 = not yet; started: this attempt */
     usec_t kept_at;                          /* monotonic: since when its result is kept */
     struct alarm alarm;                      /* ends backoff or delay */
-    struct timer deadline;                   /* ends the job, whatever it does */
+    struct timer deadline;                   /* ends the job in any state */
     struct group *group;                     /* NULL once it has ended and its result is not kept */
     struct cell *cell;                       /* while live: it may be gone afterwards */
     struct slot *slot;                       /* while running */
@@ -99,12 +95,12 @@ struct job {
     char *key;
     uint32_t key_size;
     int32_t code;
-    char *reason; /* NULL = nothing to say */
+    char *reason; /* NULL = none */
     struct job_attempt *attempts;
     size_t n_attempts; /* the last JOB_ATTEMPTS_KEPT ones */
     struct list waiters;
     struct job_waiter submitter; /* saves an allocation for the usual single waiter */
-    struct payload payload;      /* from here on nothing is cleared that is not in use */
+    struct payload payload;      /* from here on, only what is in use is cleared */
     struct payload result;
 };
 
@@ -122,20 +118,18 @@ struct job_table {
 
 enum {
     _JOB_E_SUCCESS,
-    JOB_E_EXISTS, /* a live (or kept) job has that id */
+    JOB_E_EXISTS, /* a live or kept job has that id */
 };
 
 /* 0 or -errno of getrandom(2). */
 int job_table_init(struct job_table *table);
 void job_table_deinit(struct job_table *table);
 
-/*
- * A job in state queued, in no list, with one reference, and an id: `name` if not empty (valid by
- * protocol_name_valid(), NUL-terminated), else made. 0, JOB_E_EXISTS or -ENOMEM.
- */
+/* Makes a queued job, in no list, with one reference. Its id is `name`, which must be valid
+ * (protocol_name_valid()), or is made if that is empty. Returns 0, JOB_E_EXISTS or -ENOMEM. */
 int job_new(struct job_table *table, const char *name, struct job **ret);
 struct job *job_ref(struct job *job);
-/* The last reference frees it: it must have ended and be in no list. */
+/* Without references, the job is freed: it must have ended and be in no list. */
 void job_unref(struct job_table *table, struct job *job);
 
 /* Return NULL if there is no such job, or not any more. */
@@ -145,16 +139,16 @@ static inline struct job *job_by_handle(const struct job_table *table, uint64_t 
 }
 struct job *job_by_id(const struct job_table *table, const struct protocol_id *id);
 
-/* Asserts that the way exists in the table of states. Does not tell waiters. */
+/* Asserts that the transition is allowed. Does not tell the waiters. */
 void job_set_state(struct job *job, enum job_state state);
 static inline bool job_ended(const struct job *job)
 {
     return job->state >= JOB_SUCCEEDED;
 }
-/* As clients are told it; static. */
+/* Returns the name that clients see; static. */
 const char *job_state_to_string(enum job_state state);
 
-/* Remembers an attempt that failed; the oldest beyond JOB_ATTEMPTS_KEPT is dropped. Best effort. */
+/* Keeps a failed attempt; drops the oldest beyond JOB_ATTEMPTS_KEPT. Best effort. */
 void job_note_attempt(struct job *job, const char *worker, const char *cause, const char *detail);
 
 /* Replaces the reason (copied; out of memory leaves none). */
@@ -162,5 +156,5 @@ void job_set_reason(struct job *job, const char *reason);
 
 void job_add_waiter(struct job *job, struct job_waiter *waiter);
 void job_remove_waiter(struct job_waiter *waiter);
-/* Tells every waiter; when the job has ended each is unlinked before its call. */
+/* Tells all waiters; when the job has ended, each is unlinked before its call. */
 void job_tell_waiters(struct job *job);

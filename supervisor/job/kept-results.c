@@ -55,10 +55,8 @@ void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t 
     kept_results_expire(results, loop_now(results->loop));
 }
 
-/*
- * Kept results above InlineMax= hold a descriptor each: the oldest one of a group makes room for a
- * large payload that the same group's workers send.
- */
+/* Each kept result above InlineMax= holds a descriptor. A group's oldest one makes room for a large
+ * payload of the same group. */
 static void spare_oldest(struct blob_share *share)
 {
     kept_results_drop(list_entry(list_first(&share->kept), struct job, blob_link));

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The results that a group keeps of background jobs, oldest first. They belong to the group, not to
- * a cell: a cell may be gone while results of its jobs are still asked for.
- */
+/* The results of background jobs that a group keeps, oldest first. They belong to the group because
+ * their cell may go away before. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
@@ -31,15 +29,13 @@ struct kept_results {
 void kept_results_init(struct kept_results *results, struct loop *loop, struct job_table *table);
 void kept_results_deinit(struct kept_results *results); /* drops them all */
 
-/* How long, how many and how many bytes; those that are kept already follow. None at first. */
+/* Sets the bounds, and drops results beyond them. At first no result is kept. */
 void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t max,
                              uint64_t memory_max);
 
-/*
- * Takes a reference to an ended job over; beyond the bounds the oldest go. A result that is too
- * large all by itself is dropped, with a reason in the job, which is kept.
- */
+/* Takes over a reference to an ended job, and drops the oldest beyond the bounds. A result above
+ * `memory_max` is dropped, with a reason in the job, which is kept. */
 void kept_results_add(struct kept_results *results, struct job *job);
 
-/* Lets go of a kept one. */
+/* Drops a kept result. */
 void kept_results_drop(struct job *job);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The jobs of a cell that wait for a worker, in the order in which they are handed out: by
- * priority, 0 first, and first in, first out among equals. One list per priority and a bitmap of
- * those that hold something, so every operation costs the same however many jobs there are.
- */
+/* The jobs of a cell that wait for a worker: by priority, 0 first, then first in, first out. A list
+ * per priority and a bitmap of the non-empty ones, so each operation takes constant time. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
@@ -24,15 +21,15 @@ struct queue {
 
 void queue_init(struct queue *queue);
 
-/* A job that is in no list, behind or before all others of its priority, which stays as it is. */
+/* Insert a job that is in no list behind or before all others of its priority. */
 void queue_push_back(struct queue *queue, struct job *job);
 void queue_push_front(struct queue *queue, struct job *job);
 
-/* A job that is in this queue. */
+/* Removes a job that is in this queue. */
 void queue_remove(struct queue *queue, struct job *job);
 
-/* Whose turn it is; NULL when empty. */
+/* Returns the next job; NULL when empty. */
 struct job *queue_first(const struct queue *queue);
 
-/* The earliest creation (realtime) among those that are next in their priority; 0 = empty. */
+/* Returns the earliest creation (realtime) among the first jobs of each priority; 0 = empty. */
 usec_t queue_oldest(const struct queue *queue);

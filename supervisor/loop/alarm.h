@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Alarms: one-shot, after a delay or at a date. Delays use the monotonic clock. Dates follow the
+/* Alarms: one-shot, after a delay or at a date. Delays use the monotonic clock. Dates follow the
  * wall clock: a timerfd reports when the clock is set or the machine has slept, and they are
  * reviewed. Alarms of the same date go off in the order in which they were set, a bounded number
- * per turn; the loop's own timers do not wait for them.
- */
+ * per turn; the loop's own timers do not wait for them. */
 
 #include "shared/base/clock.h"
 #include "supervisor/loop/loop.h"

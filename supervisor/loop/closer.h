@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Closes descriptors in a thread of its own, so that the loop does not wait.
+/* Closes descriptors in a thread of its own, so that the loop does not wait.
  *
  * The last close of a file can take as long as its creator likes: a TCP socket with SO_LINGER waits
  * for its peer, a file on a file server for the server, a large memfd until its pages are freed. A
  * Unix socket closes the descriptors that were sent to it and not received. So everything that a
  * peer has made, or may have filled, is closed here.
  *
- * There is one closer per process, like the table of descriptors.
- */
+ * There is one closer per process, like the table of descriptors. */
 
 /* Starts the thread. Until then closer_close() is close(2). 0 or -errno. */
 int closer_start(void);
 
-/*
- * Closes `fd` soon; keeps errno. Not for a socket whose poll is still armed in a ring: the ring
- * would hold the last reference, and the loop would wait. See loop_close().
- */
+/* Closes `fd` soon; keeps errno. Not for a socket whose poll is still armed in a ring: the ring
+ * would hold the last reference, and the loop would wait. See loop_close(). */
 void closer_close(int fd);

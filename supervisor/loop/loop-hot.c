@@ -2,10 +2,8 @@
 /* The hot set of the loop. */
 #include "supervisor/loop/loop-private.h"
 
-/*
- * Busy turns after which a source that had no part in them is cooled. Polling it costs a read of
- * one cache line per turn; cooling and heating it again costs a system call each.
- */
+/* Busy turns after which a source that had no part in them is cooled. Polling it costs a read of
+ * one cache line per turn; cooling and heating it again costs a system call each. */
 #define QUIET_TURNS 64
 
 void loop_hot_init(struct loop_hot *hot, bool (*poll_fn)(struct loop_hot *),

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Internal interface between loop-*.c: loop.c sets the loop up and keeps what is deferred,
+/* Internal interface between loop-*.c: loop.c sets the loop up and keeps what is deferred,
  * loop-turn.c runs and measures the turns, loop-hot.c polls the hot set, loop-watch.c keeps the
- * watches, loop-close.c releases what the ring may still hold.
- */
+ * watches, loop-close.c releases what the ring may still hold. */
 
 #include "shared/ring/spin.h"
 #include "supervisor/loop/loop-ring.h"

@@ -67,10 +67,8 @@ static const char *reason_for(int error)
     }
 }
 
-/*
- * Best first. DEFER_TASKRUN saves interrupts: completions are processed on request only. With
- * TASKRUN_FLAG a read of shared memory tells whether a request is worth a system call.
- */
+/* Best first. DEFER_TASKRUN saves interrupts: completions are processed on request only. With
+ * TASKRUN_FLAG a read of shared memory tells whether a request is worth a system call. */
 static int setup(struct io_uring *uring, unsigned entries)
 {
     static const unsigned flags[] = {
@@ -90,10 +88,8 @@ static int setup(struct io_uring *uring, unsigned entries)
     return r;
 }
 
-/*
- * Submits a wait that must fail with -EAGAIN and a wake of nobody. IORING_REGISTER_PROBE is not
- * enough: a filter may refuse operations that the kernel has.
- */
+/* Submits a wait that must fail with -EAGAIN and a wake of nobody. IORING_REGISTER_PROBE is not
+ * enough: a filter may refuse operations that the kernel has. */
 static int try_out(struct loop_ring *ring, bool futex)
 {
     static const _Atomic uint32_t word = 1;

@@ -41,10 +41,8 @@ static void run_deferred_list(struct loop *loop, struct list *list)
     }
 }
 
-/*
- * Two rounds: a job is handed over in the first and published to its worker in the second. What the
- * second round defers runs in the next turn.
- */
+/* Two rounds: a job is handed over in the first and published to its worker in the second. What the
+ * second round defers runs in the next turn. */
 static bool run_deferred(struct loop *loop)
 {
     bool any = !list_empty(&loop->deferred);
@@ -69,11 +67,9 @@ static int submit(struct loop *loop)
     return io_uring_submit_and_get_events(uring);
 }
 
-/*
- * Reads what has arrived. Before a timer fires, everything that has arrived by then is read first,
+/* Reads what has arrived. Before a timer fires, everything that has arrived by then is read first,
  * for at most CATCH_UP_USEC: completions that the kernel reports only on request, and descriptors
- * that are read in pieces. Returns 0 or -errno.
- */
+ * that are read in pieces. Returns 0 or -errno. */
 static int read_sources(struct loop *loop, bool *ret_found)
 {
     usec_t until = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The event loop: the only user of io_uring in the supervisor, and the only place where it sleeps.
+/* The event loop: the only user of io_uring in the supervisor, and the only place where it sleeps.
  *
  * The loop waits for readiness (poll on descriptors, futex waits on cursor words); the owner makes
  * the non-blocking call itself. The kernel never holds an owner's buffer, so an owner may go away
@@ -10,8 +9,7 @@
  *
  * One turn: completions (descriptors before rings), the hot set, due timers, what was deferred, one
  * submission. Timers are deadlines, so everything that has arrived by then is read before they
- * fire, also after the process was stopped for a while.
- */
+ * fire, also after the process was stopped for a while. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
@@ -34,11 +32,9 @@ struct loop_options {
     bool force_eventfd; /* as if the kernel had no futex operations */
 };
 
-/*
- * 0, -errno, or LOOP_E_UNAVAILABLE with `*ret_reason` = one line that says what to change
+/* 0, -errno, or LOOP_E_UNAVAILABLE with `*ret_reason` = one line that says what to change
  * (kernel.io_uring_disabled, a seccomp filter, a kernel without io_uring, RLIMIT_MEMLOCK); static
- * text.
- */
+ * text. */
 int loop_new(struct loop **ret, const struct loop_options *options, const char **ret_reason);
 void loop_free(struct loop *loop); /* NULL allowed */
 
@@ -78,39 +74,31 @@ struct loop_watch {
 #define LOOP_WATCH_NULL {.id = 0}
 /* clang-format on */
 
-/*
- * Level-triggered: `fn` is called with the ready poll(2) events, once a turn, until loop_unwatch().
+/* Level-triggered: `fn` is called with the ready poll(2) events, once a turn, until loop_unwatch().
  * `fn` may unwatch or free its owner. 0 or -ENOMEM; a descriptor the kernel refuses to poll comes
- * as POLLNVAL.
- */
+ * as POLLNVAL. */
 int loop_watch_fd(struct loop *loop, struct loop_watch *watch, int fd, uint32_t events, loop_fn fn,
                   void *userdata);
 
 /* Changes the events of a descriptor's watch; 0 pauses it: nothing is reported, not even errors. */
 int loop_watch_events(struct loop *loop, struct loop_watch *watch, uint32_t events);
 
-/*
- * One-shot: `fn` is called with events 0 when *word differs from `expected` or its writer wakes it.
- * The mapping may go away before. WAKE_FUTEX only.
- */
+/* One-shot: `fn` is called with events 0 when *word differs from `expected` or its writer wakes it.
+ * The mapping may go away before. WAKE_FUTEX only. */
 int loop_watch_word(struct loop *loop, struct loop_watch *watch, const _Atomic uint32_t *word,
                     uint32_t expected, loop_fn fn, void *userdata);
 
-/*
- * Watches an eventfd that a peer holds as well, in blocking mode. The kernel reads it: a read(2)
+/* Watches an eventfd that a peer holds as well, in blocking mode. The kernel reads it: a read(2)
  * here could block even after a poll, since the peer may read first and clear O_NONBLOCK. `fn` is
- * called with POLLIN after each read until loop_unwatch(), with POLLERR if reading has failed.
- */
+ * called with POLLIN after each read until loop_unwatch(), with POLLERR if reading has failed. */
 int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop_fn fn,
                        void *userdata);
 
 /* Allowed at any time, also when not armed, also from its own callback. */
 void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 
-/*
- * Shuts a socket down, and closes it in the closer's thread (closer.h) once the ring no longer
- * holds it. For sockets that peers may have filled; unwatch them first.
- */
+/* Shuts a socket down, and closes it in the closer's thread (closer.h) once the ring no longer
+ * holds it. For sockets that peers may have filled; unwatch them first. */
 void loop_close(struct loop *loop, int fd);
 /* Unmaps memory at the end of the turn, after what is more urgent. NULL does nothing. */
 void loop_unmap(struct loop *loop, void *start, size_t size);
@@ -118,18 +106,14 @@ void loop_unmap(struct loop *loop, void *start, size_t size);
 /* Wakes all sleepers on the word, with the next submission of this turn. WAKE_FUTEX only. */
 void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word);
 
-/*
- * Adds one to an eventfd that a peer holds as well. The kernel writes, so only the kernel waits if
- * the peer has made it block. The descriptor may be closed right afterwards.
- */
+/* Adds one to an eventfd that a peer holds as well. The kernel writes, so only the kernel waits if
+ * the peer has made it block. The descriptor may be closed right afterwards. */
 void loop_wake_eventfd(struct loop *loop, int fd);
 
-/*
- * A source of the hot set, which is polled every turn without a system call. `poll` does a bounded
+/* A source of the hot set, which is polled every turn without a system call. `poll` does a bounded
  * piece of work and returns whether there was any. `cool` is called when the source was quiet for
  * some turns or the loop is about to sleep: it raises its sleeping flag, checks again, and arms a
- * wait; or returns false if there is something to read, and the source stays hot.
- */
+ * wait; or returns false if there is something to read, and the source stays hot. */
 struct loop_hot {
     struct list link;
     bool (*poll)(struct loop_hot *hot);
@@ -146,10 +130,8 @@ void loop_heat(struct loop *loop, struct loop_hot *hot);
 /* Removes it without calling cool(), before its owner goes away. Allowed from its own callbacks. */
 void loop_unheat(struct loop *loop, struct loop_hot *hot);
 
-/*
- * Something was handed over to the peer of this source. The loop learns for each source whether
- * spinning afterwards pays, or takes the CPU from the peer.
- */
+/* Something was handed over to the peer of this source. The loop learns for each source whether
+ * spinning afterwards pays, or takes the CPU from the peer. */
 void loop_told(struct loop *loop, struct loop_hot *hot);
 
 /* A function to run once, at the end of a turn. */

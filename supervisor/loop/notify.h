@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Notification of the service manager, by the protocol of sd_notify(3).
+/* Notification of the service manager, by the protocol of sd_notify(3).
  *
  * sd_notify() itself does not fit: the manager listens to its main process, the keeper, which
  * forwards these texts; and it blocks while the manager's socket is full. Here a state that cannot
- * be sent at once is kept, the newest of each kind, and sent later by a timer.
- */
+ * be sent at once is kept, the newest of each kind, and sent later by a timer. */
 
 #include "shared/base/clock.h"
 #include "supervisor/loop/timer.h"
@@ -27,11 +25,9 @@ struct notify {
     usec_t watchdog_interval; /* between two signs of life; 0 = none */
 };
 
-/*
- * `fd`, a non-blocking datagram socket to the service manager, is taken over, also on error; -1 =
+/* `fd`, a non-blocking datagram socket to the service manager, is taken over, also on error; -1 =
  * there is none. If $WATCHDOG_USEC asks for signs of life, a timer of `timers` sends two per
- * interval; they stop when the loop hangs. 0 or -errno.
- */
+ * interval; they stop when the loop hangs. 0 or -errno. */
 int notify_init(struct notify *notify, struct timer_queue *timers, usec_t now, int fd);
 void notify_deinit(struct notify *notify);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Sockets that accept no descriptors (SO_PASSRIGHTS, Linux 6.16). On others every message may carry
- * descriptors, and closing those may block (closer.h).
- */
+/* Sockets that accept no descriptors (SO_PASSRIGHTS, Linux 6.16). On others every message may carry
+ * descriptors, and closing those may block (closer.h). */
 
 #include <stdbool.h>
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Timers: a binary heap of embedded nodes; arm, re-arm and cancel are O(log n), the earliest O(1).
- * Timers of the same time fire in the order in which they were armed. Times are absolute, in
- * the clock of the queue's user: monotonic microseconds in the loop.
- */
+/* Timers: a binary heap of embedded nodes; arm, re-arm and cancel are O(log n), the earliest O(1).
+ * Timers of the same time fire in the order in which they were armed. Times are absolute, in the
+ * clock of the queue's user: monotonic microseconds in the loop. */
 
 #include "shared/base/clock.h"
 #include <stdbool.h>

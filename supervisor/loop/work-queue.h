@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * A queue of work that takes the loop long or comes by the thousand: requests of clients, starts of
+/* A queue of work that takes the loop long or comes by the thousand: requests of clients, starts of
  * processes, reports of deaths. Each turn of the loop runs queued tasks for about a millisecond,
  * and each task once at most; the rest follows in the next turns.
  *
  * First come, first served, except that a task that was slow the last time goes behind those that
  * were not. One slow task runs in every turn, so they are not starved. A prompt queue makes no such
- * exception.
- */
+ * exception. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Memory that the supervisor holds for clients: requests that are incomplete or not begun, and
+/* Memory that the supervisor holds for clients: requests that are incomplete or not begun, and
  * replies that have not been read. Each user has an account with a bound. All users without
  * permission to change things share a small total, so that they cannot use up the memory of the
  * others.

@@ -64,10 +64,8 @@ static bool wants_next(const struct connection *connection)
     return !connection->busy && !connection->finishing && connection_unread(connection) == 0;
 }
 
-/*
- * POLLHUP alone reports only that both directions are closed. A client that has closed just its own
- * (POLLRDHUP) may still wait for its reply.
- */
+/* POLLHUP alone reports only that both directions are closed. A client that has closed just its own
+ * (POLLRDHUP) may still wait for its reply. */
 static void note_begun(struct connection *connection, bool begun)
 {
     if (!begun) {
@@ -134,10 +132,8 @@ static void free_in(struct connection *connection)
     account_free(connection->account, ACCOUNT_REQUESTS, &connection->in, &connection->in_allocated);
 }
 
-/*
- * A recv() without room for descriptors would close them at once, which may block. This one only
- * peeks: it finds out whether there are any, and takes neither them nor the bytes.
- */
+/* A recv() without room for descriptors would close them at once, which may block. This one only
+ * peeks: it finds out whether there are any, and takes neither them nor the bytes. */
 static ssize_t look_for_descriptors(struct connection *connection, void *buffer, size_t size)
 {
     struct iovec vector = {.iov_base = buffer, .iov_len = size};

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * One client's stream socket. It reads NUL-terminated messages, one at a time, and queues replies.
+/* One client's stream socket. It reads NUL-terminated messages, one at a time, and queues replies.
  * Everything is bounded; in a turn a client gets one read of 64 KiB and one message.
  *
  * Nothing is read while a message is being answered or its reply has not been read by the client.
  * A client that does not read the replies of a call with "more" is closed when
- * CONNECTION_OUTPUT_MAX bytes are queued.
- */
+ * CONNECTION_OUTPUT_MAX bytes are queued. */
 
 #include "shared/base/clock.h"
 #include "supervisor/loop/loop.h"
@@ -99,12 +97,10 @@ enum {
     CONNECTION_E_OVERRUN, /* more than CONNECTION_OUTPUT_MAX unread; one last reply may be queued */
 };
 
-/*
- * Sends, or queues what the socket does not take. Descriptors are duplicated, and can be sent only
+/* Sends, or queues what the socket does not take. Descriptors are duplicated, and can be sent only
  * once per connection. 0, CONNECTION_E_OVERRUN (nothing is queued), -ENOMEM, -EMFILE or
  * -ETOOMANYREFS (too many of this user's descriptors are in flight). Returns 0 also when the socket
- * is broken or the client's user has too much unread: then closed() follows.
- */
+ * is broken or the client's user has too much unread: then closed() follows. */
 int connection_send(struct connection *connection, const void *data, size_t size, const int *fds,
                     unsigned n_fds);
 
@@ -120,10 +116,8 @@ void connection_finish(struct connection *connection);
 /* Closes at the end of this turn. */
 void connection_close(struct connection *connection);
 
-/*
- * Charges the connection's memory to another account of the same user. Takes over the caller's
- * reference; the old account may be freed by this.
- */
+/* Charges the connection's memory to another account of the same user. Takes over the caller's
+ * reference; the old account may be freed by this. */
 void connection_move(struct connection *connection, struct account *account);
 
 /* The largest message, in bytes. */

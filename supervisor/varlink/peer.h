@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The process at the other end of a connection, as the kernel recorded it when it connected.
- */
+/* The process at the other end of a connection, as the kernel recorded it when it connected. */
 
 #include "supervisor/config/config.h"
 #include <stdbool.h>

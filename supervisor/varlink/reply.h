@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Writes the JSON text of a reply, member by member and without an intermediate tree. (Calls, which
+/* Writes the JSON text of a reply, member by member and without an intermediate tree. (Calls, which
  * are untrusted, are parsed by a JSON library.)
  *
  * Errors are sticky: after the first failure all functions do nothing, and `error` says why. `key`
- * is NULL inside arrays; keys are literals and are not escaped.
- */
+ * is NULL inside arrays; keys are literals and are not escaped. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Calls whose work grows with the number of things there are: done a part at a time, a few parts in
+/* Calls whose work grows with the number of things there are: done a part at a time, a few parts in
  * each turn of the loop, so that nobody else waits for the whole. The things may change and go away
  * between two parts.
  *
  * Such a call either lists things: the reply is one array, and what follows it. Without "more" it
  * is one reply, sent when it is complete. With "more", if the method allows it, each part is a
  * reply of its own, and none is written before the client has read what it was sent. Or the call
- * changes things: then there is no array, and the reply is what follows the last part.
- */
+ * changes things: then there is no array, and the reply is what follows the last part. */
 
 #include "supervisor/loop/work-queue.h"
 #include "supervisor/varlink/request.h"
@@ -26,10 +24,8 @@ struct request_parts {
     /* Between two replies: closes what is open within the array, and opens it again. */
     void (*pause)(struct request_parts *parts);
     void (*resume)(struct request_parts *parts);
-    /*
-     * NULL, or with "more", when all items have been written: the call goes on, and the method
-     * sends what is to come by itself.
-     */
+    /* NULL, or with "more", when all items have been written: the call goes on, and the method
+     * sends what is to come by itself. */
     void (*stay)(struct request_parts *parts);
     /* What follows the array. */
     void (*finish)(struct request_parts *parts);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The current call of a client; a client has one at a time. A method replies with
+/* The current call of a client; a client has one at a time. A method replies with
  *
  *     struct reply *reply = request_begin(request);
  *     reply_int(reply, "pid", …);
  *     request_end(request);
  *
  * at once or later. In the latter case it sets `state` and `drop`, which ends it when the client
- * disconnects. With "more" it calls request_end_more() any number of times, then request_end().
- */
+ * disconnects. With "more" it calls request_end_more() any number of times, then request_end(). */
 
 #include "supervisor/varlink/connection.h"
 #include "supervisor/varlink/reply.h"

@@ -10,11 +10,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/*
- * Enough for the largest message without reusing memory: the lexer's buffer doubles until it holds
+/* Enough for the largest message without reusing memory: the lexer's buffer doubles until it holds
  * the text (four times its size in total), strings and names are copies of the text, and each value
- * takes a few hundred bytes.
- */
+ * takes a few hundred bytes. */
 #define RESERVE_SIZE ((size_t)8 << 20)
 
 static struct {

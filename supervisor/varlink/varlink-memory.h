@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Memory for the JSON parser. jansson does not check one of its allocations, in lex_save(): if that
+/* Memory for the JSON parser. jansson does not check one of its allocations, in lex_save(): if that
  * fails, the parser reads past the end of its buffer. Therefore no allocation fails here: when out
- * of memory, a parse continues in a reserve and its result is discarded.
- */
+ * of memory, a parse continues in a reserve and its result is discarded. */
 
 #include <stdbool.h>
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The Varlink protocol, without a socket: reading a call, and its parameters into a struct.
- * https://varlink.org/Method-Call
- */
+/* The Varlink protocol, without a socket: reading a call, and its parameters into a struct.
+ * https://varlink.org/Method-Call */
 
 #include "shared/base/clock.h"
 #include <jansson.h>
@@ -12,10 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Values (members and elements) in a call. Without this bound, 1 MiB of "[[],[],…" would become a
- * tree of 100 MiB and block the loop.
- */
+/* Values (members and elements) in a call. Without this bound, 1 MiB of "[[],[],…" would become a
+ * tree of 100 MiB and block the loop. */
 #define VARLINK_VALUES_MAX 1024
 
 /* Bytes of a message. */
@@ -39,11 +35,9 @@ struct varlink_call {
 #define VARLINK_CALL_NULL {0}
 /* clang-format on */
 
-/*
- * Parses one message, without its NUL. 0, VARLINK_E_MALFORMED, VARLINK_E_INVALID with the member's
+/* Parses one message, without its NUL. 0, VARLINK_E_MALFORMED, VARLINK_E_INVALID with the member's
  * name in `*ret_bad`, which is borrowed from the call, or -ENOMEM. Call varlink_call_deinit() in
- * any case. `oneway` is valid also after VARLINK_E_INVALID.
- */
+ * any case. `oneway` is valid also after VARLINK_E_INVALID. */
 int varlink_parse(struct varlink_call *ret, const char *message, size_t size, const char **ret_bad);
 void varlink_call_deinit(struct varlink_call *call);
 
@@ -97,10 +91,8 @@ struct varlink_parameter {
 const struct varlink_parameter *varlink_find(const struct varlink_parameter *table,
                                              const char *name);
 
-/*
- * Checks the members of an object (NULL = no members) and stores them in `target`, which borrows
+/* Checks the members of an object (NULL = no members) and stores them in `target`, which borrows
  * from `object`; absent ones, and null, leave it as it is: zeroed or a default. Returns 0, or
- * VARLINK_E_INVALID or VARLINK_E_REFUSED with the name of the member.
- */
+ * VARLINK_E_INVALID or VARLINK_E_REFUSED with the name of the member. */
 int varlink_take(json_t *object, const struct varlink_parameter *table, void *target,
                  const char **ret_bad);
