@@ -2,6 +2,7 @@
 #include "supervisor/reload-exchange.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 
 #include "shared/base/log.h"

@@ -47,4 +47,11 @@ static inline void cleanup_close(const int *fd)
         _taken;                                                                                    \
     })
 
+#define SWAP(a, b)                                                                                 \
+    do {                                                                                           \
+        __typeof__(a) _other = (a);                                                                \
+        (a) = (b);                                                                                 \
+        (b) = _other;                                                                              \
+    } while (0)
+
 #define ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))

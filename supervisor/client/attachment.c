@@ -8,6 +8,7 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/request/actor-request.h"

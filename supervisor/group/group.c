@@ -2,12 +2,12 @@
 #include "supervisor/event/event.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/event/event-id.h"
-#include "supervisor/message/actor-end.h"
 #include "supervisor/pool/slot/slot.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -5,7 +5,6 @@
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/exchange/exchange.h"
-#include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
 #include <errno.h>
 

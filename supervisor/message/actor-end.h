@@ -4,7 +4,7 @@
 struct actor;
 
 /*
- * Ends an actor for good and frees it: what waits for it becomes dead letters, those who monitor it
- * are told `cause`, its asks, names, monitors, subscriptions and the timers for it end.
+ * Ends an actor for good and frees it. Its waiting messages become dead letters, its observers are
+ * notified of `cause`; its asks, names, monitors, subscriptions and the timers for it end.
  */
 void actor_end(struct actor *actor, const char *cause);

@@ -10,7 +10,7 @@
 
 #define TEXT_MAX 2048
 
-/* The names of slots and pools begin with their group's. Clients and exchanges have none. */
+/* The group whose name a slot's or pool's begins with; NULL for clients and exchanges. */
 static const char *group_of(const struct actor *actor, char group[CONFIG_GROUP_NAME_MAX + 1])
 {
     if (actor_is(actor, ACTOR_CLIENT) || actor_exchange(actor))
@@ -39,4 +39,25 @@ void actor_log(const struct actor *actor, enum log_level level, const char *form
     if (limited_log_admits(actor->context->log, &line))
         log_write(level, LOG_FIELDS({"TROUPE_GROUP", line.subject}, {"TROUPE_ACTOR", actor->name}),
                   "%s", text);
+}
+
+void actor_log_message(const struct actor *actor, enum actor_log what,
+                       const struct protocol_message *message, const char *text)
+{
+    const char *word = what == ACTOR_LOG_ENQUEUED     ? "enqueued"
+                       : what == ACTOR_LOG_DISPATCHED ? "dispatched"
+                                                      : "not handled";
+    const char *sender = actor_name_of(&actor->context->actors, message->sender);
+    const struct topic *topic = &message->content.topic;
+    char type[TOPIC_TYPE_MAX + 1], id[24];
+
+    if (!(actor->log & what))
+        return;
+    (void)snprintf(type, sizeof(type), "%.*s", (int)topic->type_size, topic->type);
+    (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)message->id);
+    log_write(what == ACTOR_LOG_UNHANDLED ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
+              LOG_FIELDS({"TROUPE_ACTOR", actor->name}, {"TROUPE_SENDER", sender},
+                         {"TROUPE_MESSAGE", id}, {"TROUPE_TYPE", type}),
+              "message %s for %s %s: type '%s' from %s%s%s", id, actor->name, word, type,
+              sender[0] ? sender : "nobody", text ? ": " : "", text ? text : "");
 }

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Rate-limited log lines about an actor (limited-log.h). */
-
 #include "shared/base/log.h"
-
-struct actor;
+#include "shared/protocol/protocol-actors.h"
+#include "supervisor/message/actor.h"
 
 /*
- * Writes "NAME: …". Each `format`, a literal, is limited by itself: for each group and each
- * exchange, and for all clients together.
+ * Writes the line "NAME: …". Each `format`, a literal, has a rate limit (limited-log.h) for each
+ * group, for each exchange, and for all clients together.
  */
 void actor_log(const struct actor *actor, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/*
+ * Logs what became of a message for an actor, with structured journal fields, if actor->log has the
+ * bit `what`. `text` = why it was not handled; NULL = nothing to add.
+ */
+void actor_log_message(const struct actor *actor, enum actor_log what,
+                       const struct protocol_message *message, const char *text);

@@ -2,19 +2,18 @@
 #pragma once
 
 /*
- * Names of actors: exchanges, clients ("@3") and the names that actors register. They share one
- * name space with the groups, whose addresses the owner of the groups resolves.
+ * Names of actors: of exchanges, clients ("@3"), and those that actors register. They share one
+ * name space with groups, whose owner resolves their addresses.
  */
 
 #include "shared/base/list.h"
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct actor;
 struct message_context;
 
-/* What a registered name may begin with. */
+/* The first character of a name. */
 #define ACTOR_NAME_FIRST "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 #define ACTOR_NAMES_MAX  1024u /* of one actor */
 #define ACTOR_NAME_RULE                                                                            \
@@ -35,16 +34,15 @@ enum {
 
 bool actor_name_valid(const char *name, size_t size);
 
-/* Registers a name. 0 (also if the actor has it already), ACTOR_E_*, or -ENOMEM. */
+/* Registers a name; idempotent. 0, ACTOR_E_*, or -ENOMEM. */
 int actor_register(struct actor *actor, const char *name);
-/* Makes a client's own name known. 0 or -ENOMEM. */
+/* Registers a client's own name. 0 or -ENOMEM. */
 int actor_publish(struct actor *actor);
-/* Whether the actor had that name. */
+/* False if the actor did not have that name. */
 bool actor_deregister(struct actor *actor, const char *name);
 void actor_deregister_all(struct actor *actor);
 
-/* An exchange or an actor that registered this name; NULL = none. */
+/* The exchange or actor with this registered name; NULL = none. */
 struct actor *actor_by_name(const struct message_context *context, const char *name);
-/* Whom an address means: "group", "group/0", an exchange, a registered name, "@3". NULL = nobody.
- */
+/* The actor of an address: "group", "group/0", a registered name, "@3". NULL = none. */
 struct actor *actor_by_address(const struct message_context *context, const char *address);

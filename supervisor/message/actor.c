@@ -43,7 +43,7 @@ int actor_new(struct actor **ret, struct message_context *context,
     loop_deferred_init(&actor->feed, on_turn);
     actor->name = strdup(options->name);
     if (actor->name)
-        r = actor_table_add(&context->actors, actor);
+        r = handle_table_add(&context->actors, actor, &actor->reference);
     if (r < 0) {
         free(actor->name);
         free(actor);
@@ -69,7 +69,7 @@ void actor_free(struct actor *actor)
     while ((node = list_first(&actor->standbys)))
         actor_set_place(list_entry(node, struct actor, standby_link), NULL);
     actor_set_place(actor, NULL);
-    actor_table_remove(&actor->context->actors, actor);
+    handle_table_remove(&actor->context->actors, actor->reference);
     if (actor->class->free_owner)
         actor->class->free_owner(actor);
     free(actor->name);
@@ -87,6 +87,15 @@ const char *actor_kind_to_string(enum actor_kind kind)
 
     _Static_assert(ELEMENTS(KINDS) == _ACTOR_N_KINDS, "a new kind needs a name");
     return KINDS[kind];
+}
+
+const char *actor_name_of(const struct handle_table *actors, uint64_t reference)
+{
+    const struct actor *actor = actor_get(actors, reference);
+
+    if (actor)
+        return actor->name;
+    return reference == 0 ? "" : "(gone)";
 }
 
 struct actor *actor_self(struct actor *actor)
@@ -166,7 +175,7 @@ bool actor_is_direct(const struct actor *actor)
 {
     if (!actor_takes_messages(actor) || !mailbox_idle(&actor->mailbox))
         return false;
-    /* What its worker stashes of the inbox counts, too. */
+    /* Messages of the inbox that its worker stashes count, too. */
     return actor->mailbox.n_stashed == 0 || actor_has_room(actor, 0);
 }
 

@@ -10,16 +10,16 @@
  *   exchange  its subscribers
  *   client    an attached client
  *
- * An actor belongs to an owner, which says by a class what is special about it. Whoever fills a
- * slot or a client reads an inbox (a ring); what does not fit there, and what waits, is in the
- * mailbox.
+ * An actor belongs to an owner, whose class says what is special about it. The worker or client
+ * behind a slot or client reads an inbox (a ring). Messages that do not fit there, or have to wait,
+ * are in the mailbox.
  */
 
+#include "shared/base/handle-table.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
 #include "supervisor/config/config.h"
 #include "supervisor/loop/loop.h"
-#include "supervisor/message/actor-table.h"
 #include "supervisor/message/delivery/least-loaded.h"
 #include "supervisor/message/exchange/exchange.h"
 #include "supervisor/message/inbox.h"
@@ -30,7 +30,7 @@
 
 struct message_context;
 
-/* Open asks and monitors of one actor at most. */
+/* Bounds of one actor: open asks, and monitors of others. */
 #define ACTOR_ASKS_MAX     16384u
 #define ACTOR_MONITORS_MAX 1024u
 
@@ -43,14 +43,14 @@ enum actor_kind {
     _ACTOR_N_KINDS,
 };
 
-/* What the message log says about the messages for an actor. */
+/* What is logged about the messages for an actor. */
 enum actor_log {
     ACTOR_LOG_ENQUEUED = 1u << 0,
     ACTOR_LOG_DISPATCHED = 1u << 1,
     ACTOR_LOG_UNHANDLED = 1u << 2,
 };
 
-/* The settings that apply to its messages. */
+/* The settings for an actor's messages. */
 struct actor_policy {
     uint64_t mailbox_max, mailbox_memory_max;
     enum config_overflow overflow;
@@ -58,29 +58,32 @@ struct actor_policy {
     unsigned message_retries;
 };
 
-/* Functions that are NULL are not needed for that kind. */
 struct actor_class {
     enum actor_kind kind;
-    /* Hands a message on, or enqueues it; takes it over. 0 or ROUTER_E_*. */
+    /* Sends a message on, or enqueues it; takes it over. 0 or ROUTER_E_*. */
     int (*deliver)(struct actor *actor, struct envelope *envelope);
-    /* Hands on what waits in the mailbox. */
+    /* Sends on what waits in the mailbox. */
     void (*feed)(struct actor *actor);
-    /* Hands a message on to those it is for; takes it over. 0 or ROUTER_E_*. */
-    int (*hand_on)(struct actor *actor, struct envelope *envelope);
 
-    /* NULL = the defaults. */
-    struct actor_policy (*policy)(const struct actor *actor);
+    /* For groups and exchanges, which only hand messages on (forward.h); NULL for others. */
+
+    /* Hands a message on to its recipients; takes it over. 0 or ROUTER_E_*. */
+    int (*hand_on)(struct actor *actor, struct envelope *envelope);
     /*
-     * The one actor that gets a message of this topic. 0, or ROUTER_E_* or -errno with the reason
-     * as a static text: there is none, or several.
+     * Finds the one recipient of a message of this topic. 0, or ROUTER_E_* or -errno with a static
+     * text: there is none, or several.
      */
     int (*resolve)(struct actor *actor, const struct topic *topic, struct actor **ret,
                    const char **ret_reason);
-    /* Whether it has no worker until somebody starts it. NULL = it always has. */
+
+    /* Optional, all of them. */
+
+    struct actor_policy (*policy)(const struct actor *actor);
+    /* Whether the actor has no worker until a command starts it. NULL = never. */
     bool (*is_stopped)(const struct actor *actor);
-    /* A message was written to its inbox while inbox_watched was set, or it is resumed. */
+    /* A message was written to the inbox while inbox_watched was set, or the actor is resumed. */
     void (*inbox_used)(struct actor *actor);
-    /* Whether its owner waits for room in the inbox, so that messages must not take it. */
+    /* Whether the owner waits for room in the inbox, which messages must leave to it. */
     bool (*inbox_reserved)(const struct actor *actor);
     /* Frees an owner that ends with its actor. */
     void (*free_owner)(struct actor *actor);
@@ -99,12 +102,12 @@ struct actor {
     const struct actor_class *class;
     void *owner;
     struct actor *pool; /* a slot's; NULL for others */
-    uint64_t reference;
-    char *name; /* its address: "group", "group/0", "@3" */
+    uint64_t reference; /* a handle in context->actors: names this actor for ever */
+    char *name;         /* its address: "group", "group/0", "@3" */
     struct actor_counters counters;
     uint8_t log;        /* enum actor_log */
-    bool up;            /* somebody is ready to read the inbox */
-    bool paused;        /* takes messages, hands none on */
+    bool up;            /* a worker or client is ready to read the inbox */
+    bool paused;        /* accepts messages, sends none on */
     bool failed;        /* its workers died too often: new monitors are notified at once */
     bool restricted;    /* its client may change nothing */
     bool inbox_watched; /* its owner wants one call of inbox_used() */
@@ -114,11 +117,11 @@ struct actor {
     struct list blobs; /* messages in the inbox whose payload is a descriptor, oldest first */
     struct loop_deferred feed;
 
-    struct actor *place;  /* the place that this standby belongs to (standby-actor.h); or NULL */
-    struct list standbys; /* of this place */
+    struct actor *place;          /* of this standby (standby-actor.h); NULL for others */
+    struct list standbys;         /* of this place */
     struct list standby_link;     /* in the place's list */
-    struct actor *waits_for;      /* messages wait until this standby's worker has ended; or NULL */
-    struct list pool_link;        /* a slot: in a bucket of its pool */
+    struct actor *waits_for;      /* the standby whose worker must end before messages go on */
+    struct list pool_link;        /* of a slot: in a bucket of its pool */
     struct least_loaded *members; /* a pool's slots, set by its owner; NULL for others */
 
     struct list asks;       /* open ones, which it has asked */
@@ -131,7 +134,7 @@ struct actor {
     struct exchange_subscriber subscriptions;
     unsigned n_asks, n_monitoring, n_names;
 
-    struct list blocked;      /* actors that wait for room here (Overflow=block) */
+    struct list blocked;      /* senders that wait for room here (Overflow=block) */
     struct list blocked_link; /* in the list of the actor that this one waits for */
     struct list routed_link;  /* in message_context.routed, if an exchange chose that actor */
 };
@@ -144,11 +147,26 @@ struct actor_options {
     uint8_t log;
 };
 
-/* 0 or -ENOMEM. It ends with actor_end(). */
+/* 0 or -ENOMEM. End it with actor_end(). */
 int actor_new(struct actor **ret, struct message_context *context,
               const struct actor_options *options);
 /* Frees an actor that has let go of everything: the last step of actor_end(). */
 void actor_free(struct actor *actor);
+
+/* NULL = the actor has ended, or never was. */
+static inline struct actor *actor_get(const struct handle_table *actors, uint64_t reference)
+{
+    return handle_table_get(actors, reference);
+}
+
+/* Iterates over all actors; NULL at the end. `cursor` starts at 0. */
+static inline struct actor *actor_next(const struct handle_table *actors, size_t *cursor)
+{
+    return handle_table_next(actors, cursor);
+}
+
+/* The actor's name; "" for 0, "(gone)" for one that has ended. Borrowed. */
+const char *actor_name_of(const struct handle_table *actors, uint64_t reference);
 
 /* "slot" …; static. */
 const char *actor_kind_to_string(enum actor_kind kind);
@@ -160,14 +178,14 @@ static inline struct exchange *actor_exchange(const struct actor *actor)
 {
     return actor_is(actor, ACTOR_EXCHANGE) ? actor->owner : NULL;
 }
-/* The place if it is a standby, else the actor itself: who it is to others. */
+/* Who the actor is to others: a standby's place, else the actor itself. */
 struct actor *actor_self(struct actor *actor);
 /* The pool that it is, or is a slot of; NULL = neither. */
 const struct actor *actor_pool_of(const struct actor *actor);
 
-/* Makes `actor` a standby at `place`; NULL = of no place any more. */
+/* Makes `actor` a standby of `place`; NULL = no longer of any. */
 void actor_set_place(struct actor *actor, struct actor *place);
-/* The worker of this standby has ended: the place's messages wait for it no longer. */
+/* The standby's worker has ended: the place's messages no longer wait for it. */
 void actor_release_place(struct actor *standby);
 
 struct actor_policy actor_policy(const struct actor *actor);
@@ -176,11 +194,11 @@ bool actor_is_stopped(const struct actor *actor);
 
 /* Whether its mailbox has room for one more message of that many bytes. */
 bool actor_has_room(const struct actor *actor, uint64_t bytes);
-/* Whether an answer of that many bytes may wait for it. */
+/* Whether one more answer of that many bytes may wait for it. */
 bool actor_answer_fits(const struct actor *actor, uint64_t bytes);
 /* Whether messages may go to its worker now; answers go whenever there is an inbox. */
 bool actor_takes_messages(const struct actor *actor);
-/* Whether a message may be written to its inbox at once: none is ahead of it. */
+/* Whether a message may be written to its inbox at once, as no other is ahead of it. */
 bool actor_is_direct(const struct actor *actor);
 
 /* Feeds the inbox from the mailbox at the end of this turn. */

@@ -37,7 +37,7 @@ struct envelope *envelope_new(uint16_t kind, const struct topic *topic)
     return envelope;
 }
 
-/* All fields but link, topic and payload. */
+/* Copies all fields but link, topic and payload. */
 static struct envelope *new_like(const struct envelope *envelope, const struct topic *topic)
 {
     struct envelope *copy = envelope_new(envelope->kind, topic);
@@ -93,7 +93,7 @@ struct protocol_message envelope_message(const struct envelope *envelope)
     };
 }
 
-/* A descriptor is dearer than its bytes: there are few of them, and workers need some to start. */
+/* A descriptor costs more than its bytes: there are few, and workers need some to start. */
 #define ENVELOPE_BLOB_COST (UINT64_C(64) << 10)
 
 static uint64_t bytes_of(const struct topic *topic, uint64_t payload_size, bool is_blob)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A message: what one actor is to get, while the supervisor holds it. Most never become one: they
- * go from ring to ring. Kind is that of the record it will be sent as: PROTOCOL_MESSAGE,
- * PROTOCOL_REPLIED, PROTOCOL_ASK_FAILED or PROTOCOL_TERMINATED.
+ * A message while the supervisor holds it. Most messages never become one: they go from ring to
+ * ring. `kind` is the record that it is sent as: PROTOCOL_MESSAGE, or an answer, PROTOCOL_REPLIED,
+ * PROTOCOL_ASK_FAILED or PROTOCOL_TERMINATED.
  */
 
 #include "shared/base/clock.h"
@@ -15,21 +15,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The list of a mailbox that it is in. */
 enum envelope_place {
-    ENVELOPE_NOWHERE, /* in somebody's hand */
+    ENVELOPE_NOWHERE,
     ENVELOPE_WAITS,
     ENVELOPE_ANSWERS,
     ENVELOPE_STASHED,
 };
 
 struct envelope {
-    struct list link;          /* in the one list that owns it */
-    struct index_entry by_id;  /* in the stash */
-    enum envelope_place place; /* in a mailbox; its own */
+    struct list link;         /* in the one list that owns it */
+    struct index_entry by_id; /* in the stash */
+    enum envelope_place place;
     uint16_t kind;
-    uint64_t id;     /* counts up over all messages and messages; also their order */
-    uint64_t sender; /* reference; 0 = nobody. REPLIED: who answered. TERMINATED: who is gone */
-    uint64_t to;     /* reference; for a message whose recipient is not there */
+    uint64_t id;     /* counts all messages, and orders them */
+    uint64_t sender; /* reference; 0 = nobody. REPLIED: who replied. TERMINATED: who is gone */
+    uint64_t to;     /* reference of a recipient that is gone */
     uint64_t ask;    /* handle; 0 = tell */
     uint64_t timer;  /* id; 0 = none */
     uint64_t cookie; /* answers: the asker's own number */
@@ -38,22 +39,21 @@ struct envelope {
     uint32_t attempt;
     uint32_t error;         /* ASK_FAILED: errno */
     uint32_t hops;          /* exchanges it came through */
-    uint32_t cursor;        /* in the inbox, just behind it: messages kept for their blob */
+    uint32_t cursor;        /* just behind it in the inbox, if it is kept for its blob */
     bool in_hand;           /* in the stash: its handler has begun */
     struct topic topic;     /* bytes owned */
     struct payload payload; /* ASK_FAILED and TERMINATED: a text */
 };
 
-/* A message in no list, without payload; the topic is copied. NULL when out of memory. */
+/* Makes a message in no list, without payload; the topic is copied. NULL when out of memory. */
 struct envelope *envelope_new(uint16_t kind, const struct topic *topic);
-/* Also in all other fields but link, with a copy of the payload (a blob is shared).
- * NULL when out of memory or descriptors. */
+/* Copies a message and its payload (a blob is shared). NULL when out of memory or descriptors. */
 struct envelope *envelope_copy(const struct envelope *envelope);
-/* Another one with this topic, and the payload moved into it. NULL when out of memory: nothing has
- * changed. The other message stays the caller's. */
+/* Makes a message like this one with another topic, and moves the payload into it. NULL when out of
+ * memory: nothing has changed. */
 struct envelope *envelope_new_like(struct envelope *envelope, const struct topic *topic);
-struct envelope *
-envelope_free(struct envelope *envelope); /* in no list; NULL allowed; returns NULL */
+/* Frees a message that is in no list; NULL allowed. Returns NULL. */
+struct envelope *envelope_free(struct envelope *envelope);
 
 /* The fields of its MESSAGE record but the payload; the topic is borrowed. */
 struct protocol_message envelope_message(const struct envelope *envelope);

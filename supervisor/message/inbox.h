@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The inbox of the worker or client that fills an actor, and what is known of what lies in it. It
- * goes with the worker when two workers swap places.
+ * The inbox of the worker or client behind an actor, and what is known of its contents. It goes
+ * with the worker when two workers swap places.
  */
 
 #include <stdbool.h>
@@ -18,9 +18,9 @@ struct inbox {
     uint32_t n_pooled;             /* of these, for the pool */
     uint32_t settled;              /* cursor behind the last message that was reported on */
     uint32_t recent[INBOX_RECENT]; /* cursors of the last messages taken: the flight recorder */
-    uint32_t n_recent;             /* ever */
+    uint32_t n_recent;             /* all that were ever put there */
     uint32_t n_cancelled;          /* timers, by the request that is being handled */
-    bool full;                     /* delivery_on_space() will come */
-    bool held_up; /* its outbox is not read until the worker has read the answers that wait */
-    bool owed;    /* an answer finds no room in it, so messages must not take the room */
+    bool full;                     /* delivery_on_space() will be called */
+    bool held_up; /* the outbox is read again once the actor is fed and answers have room */
+    bool owed;    /* an answer waits for room, which messages must not take */
 };

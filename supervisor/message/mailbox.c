@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/mailbox.h"
 
+#include "shared/base/cleanup.h"
 #include <assert.h>
 
 void mailbox_init(struct mailbox *mailbox)
@@ -20,57 +21,50 @@ void mailbox_deinit(struct mailbox *mailbox)
 bool mailbox_has_room(const struct mailbox *mailbox, uint64_t bytes, uint64_t max,
                       uint64_t memory_max)
 {
-    /* One that is larger than the whole memory is let in alone, rather than never. */
+    /* A message larger than MailboxMemoryMax= is let in alone: otherwise it never would be. */
     return mailbox->n < max &&
            (mailbox->n == 0 || (bytes <= memory_max && mailbox->bytes <= memory_max - bytes));
 }
 
-static void mailbox_count(struct mailbox *mailbox, const struct envelope *envelope)
+static void mailbox_count(struct mailbox *mailbox, struct envelope *envelope,
+                          enum envelope_place place)
 {
     assert(!list_linked(&envelope->link));
-    mailbox->n++;
-    mailbox->bytes += envelope_bytes(envelope);
+    envelope->place = place;
+    mailbox->n += place != ENVELOPE_ANSWERS;
+    *(place == ENVELOPE_ANSWERS ? &mailbox->answer_bytes : &mailbox->bytes) +=
+        envelope_bytes(envelope);
 }
 
 void mailbox_add(struct mailbox *mailbox, struct envelope *envelope)
 {
-    mailbox_count(mailbox, envelope);
-    envelope->place = ENVELOPE_WAITS;
+    mailbox_count(mailbox, envelope, ENVELOPE_WAITS);
     list_push_back(&mailbox->messages, &envelope->link);
 }
 
 void mailbox_add_front(struct mailbox *mailbox, struct envelope *envelope)
 {
-    mailbox_count(mailbox, envelope);
-    envelope->place = ENVELOPE_WAITS;
+    mailbox_count(mailbox, envelope, ENVELOPE_WAITS);
     list_push_front(&mailbox->messages, &envelope->link);
-}
-
-static void mailbox_count_answer(struct mailbox *mailbox, struct envelope *envelope)
-{
-    assert(!list_linked(&envelope->link));
-    envelope->place = ENVELOPE_ANSWERS;
-    mailbox->answer_bytes += envelope_bytes(envelope);
 }
 
 void mailbox_add_answer(struct mailbox *mailbox, struct envelope *envelope)
 {
-    mailbox_count_answer(mailbox, envelope);
+    mailbox_count(mailbox, envelope, ENVELOPE_ANSWERS);
     list_push_back(&mailbox->answers, &envelope->link);
 }
 
 void mailbox_add_answer_front(struct mailbox *mailbox, struct envelope *envelope)
 {
-    mailbox_count_answer(mailbox, envelope);
+    mailbox_count(mailbox, envelope, ENVELOPE_ANSWERS);
     list_push_front(&mailbox->answers, &envelope->link);
 }
 
 void mailbox_add_stash(struct mailbox *mailbox, struct envelope *envelope)
 {
-    mailbox_count(mailbox, envelope);
+    mailbox_count(mailbox, envelope, ENVELOPE_STASHED);
     mailbox->n_stashed++;
     index_add(&mailbox->stash_by_id, &envelope->by_id, envelope->id);
-    envelope->place = ENVELOPE_STASHED;
     envelope->in_hand = false;
     list_push_back(&mailbox->stash, &envelope->link);
 }
@@ -82,7 +76,7 @@ void mailbox_set_in_hand(struct mailbox *mailbox, struct envelope *envelope, boo
     envelope->in_hand = in_hand;
 }
 
-/* All of it at `from` goes to the end of that of `to`, which keeps what it has. */
+/* Appends `stash`, which belongs to `from`, to the stash of `to`. */
 static void move_stash(struct mailbox *from, struct mailbox *to, struct list *stash)
 {
     struct list *node;
@@ -99,12 +93,10 @@ static void move_stash(struct mailbox *from, struct mailbox *to, struct list *st
 
 void mailbox_swap_worker(struct mailbox *a, struct mailbox *b)
 {
-    const uint64_t bytes = a->answer_bytes;
     struct list stash = LIST_INIT(stash);
 
     list_swap(&a->answers, &b->answers);
-    a->answer_bytes = b->answer_bytes;
-    b->answer_bytes = bytes;
+    SWAP(a->answer_bytes, b->answer_bytes);
     list_swap(&a->stash, &stash);
     move_stash(b, a, &b->stash);
     move_stash(a, b, &stash);

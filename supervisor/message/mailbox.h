@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What waits in the supervisor for one actor, in three lists: messages; answers, which belong to
- * the worker of now and also reach one that is paused; and a shadow of what its worker has stashed.
+ * Messages that wait in the supervisor for one actor, in three lists: messages; answers, which are
+ * for the present worker and also reach one that is paused; and copies of what its worker stashed.
  * Messages and stash count towards MailboxMax= and MailboxMemoryMax=.
  */
 
@@ -19,38 +19,38 @@ struct mailbox {
     struct index stash_by_id;
     uint64_t n, bytes; /* of messages and stash */
     uint64_t n_stashed;
-    uint64_t n_in_hand; /* of these: their handlers wait for something */
+    uint64_t n_in_hand; /* of the stash: their handlers have begun */
     uint64_t answer_bytes;
 };
 
 void mailbox_init(struct mailbox *mailbox);
 void mailbox_deinit(struct mailbox *mailbox); /* empty */
 
-/* Whether one more of `bytes` would be within the bounds. */
+/* Whether one more message of `bytes` is within the bounds; a mailbox that is empty takes any. */
 bool mailbox_has_room(const struct mailbox *mailbox, uint64_t bytes, uint64_t max,
                       uint64_t memory_max);
 
-/* All take the message over. */
+/* These take the message over. */
 void mailbox_add(struct mailbox *mailbox, struct envelope *envelope);
 void mailbox_add_front(struct mailbox *mailbox, struct envelope *envelope);
 void mailbox_add_answer(struct mailbox *mailbox, struct envelope *envelope);
 void mailbox_add_answer_front(struct mailbox *mailbox, struct envelope *envelope);
 void mailbox_add_stash(struct mailbox *mailbox, struct envelope *envelope);
-/* Of a message in the stash: whether its handler has begun. */
+/* Marks a message in the stash: its handler has begun. */
 void mailbox_set_in_hand(struct mailbox *mailbox, struct envelope *envelope, bool in_hand);
 
 /* Swaps what belongs to workers: answers and stash. */
 void mailbox_swap_worker(struct mailbox *a, struct mailbox *b);
 
 /*
- * What is to go next: messages and answers in the order in which they were sent, with `paused`
- * answers alone. NULL = nothing. It stays where it is until endpoint_take().
+ * The next message or answer in the order of sending; with `paused`, answers alone. NULL = none. It
+ * stays in the mailbox until mailbox_take().
  */
 struct envelope *mailbox_next(const struct mailbox *mailbox, bool paused);
 struct envelope *mailbox_oldest(const struct mailbox *mailbox);
 struct envelope *mailbox_stashed(const struct mailbox *mailbox, uint64_t id);
 
-/* Takes a message out of whichever list it is in: the caller owns it. */
+/* Takes a message out of its list; the caller owns it. */
 void mailbox_take(struct mailbox *mailbox, struct envelope *envelope);
 
 bool mailbox_idle(const struct mailbox *mailbox); /* no message and no answer waits */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/message-context.h"
-
 #include "supervisor/message/actor-end.h"
+
+#include "supervisor/message/actor.h"
 #include <assert.h>
 
 void message_context_init(struct message_context *context)
@@ -20,7 +21,7 @@ void message_context_deinit(struct message_context *context)
     while ((actor = actor_next(&context->actors, &cursor)))
         actor_end(actor, "the supervisor is stopping");
     assert(!context->names);
-    actor_table_deinit(&context->actors);
+    handle_table_deinit(&context->actors);
     ask_table_deinit(&context->asks);
     schedule_table_deinit(&context->schedules);
     dead_letters_deinit(&context->dead_letters);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What the files of message/ share. */
+/* The state that all files of message/ share. */
 
+#include "shared/base/handle-table.h"
 #include "shared/base/rate.h"
-#include "supervisor/message/actor-table.h"
 #include "supervisor/message/ask/ask.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/schedule/schedule.h"
@@ -25,30 +25,30 @@ struct message_context {
     struct limited_log *log; /* NULL = lines are not limited */
     struct death_log *deaths;
     /*
-     * Finds the actor of a group, cell or slot by its address. Whether there is such an address;
-     * `*ret` stays NULL for one that takes no messages. NULL = there are no groups.
+     * Finds the actor of a group, cell or slot by its address. False if there is no such address;
+     * `*ret` stays NULL if it takes no messages. NULL = there are no groups.
      */
     bool (*find_in_groups)(void *groups, const char *address, struct actor **ret);
     void *groups;
 
-    struct actor_table actors;
-    void *names; /* tree of struct actor_name */
+    struct handle_table actors; /* by reference */
+    void *names;                /* tree of struct actor_name */
     struct ask_table asks;
     struct schedule_table schedules;
     struct dead_letters dead_letters;
-    struct rate announced; /* events of messages that ended undelivered */
+    struct rate announced; /* events about undeliverable messages */
     uint32_t n_exchanges;
-    struct list routed;    /* senders that wait for room at an actor that an exchange chose */
+    struct list routed;    /* senders that wait for an actor that an exchange chose */
     uint64_t last_client;  /* "@N" */
     uint64_t last_message; /* id */
 };
 
-/* Clears everything. The bounds of the dead letters are set by dead_letters_resize(). */
+/* The bounds of the dead letters are set by dead_letters_resize(). */
 void message_context_init(struct message_context *context);
 /* Ends all actors that are left. */
 void message_context_deinit(struct message_context *context);
 
-/* The id for a message that begins its way now. */
+/* The id of a new message. */
 static inline uint64_t message_context_next_id(struct message_context *context)
 {
     return ++context->last_message;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/monitor.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
@@ -66,15 +67,16 @@ int monitor_add(struct actor *observer, uint64_t reference)
     return 0;
 }
 
-/* It is on its way to somebody who has ended the watch without having seen it, or never watched. */
+/* A notice whose observer has ended its monitor, or never had one, becomes a dead letter. */
 static void reject_notice(struct actor *observer, uint64_t reference)
 {
     static const struct topic TOPIC = {.type = "terminated", .type_size = sizeof("terminated") - 1};
     const struct undeliverable why = {.reason = DEAD_UNKNOWN_DEATH,
-                                      .text = "it does not watch who is gone"};
+                                      .text = "the recipient does not monitor it"};
     struct envelope *envelope = envelope_new(PROTOCOL_TERMINATED, &TOPIC);
 
-    actor_log(observer, LOG_LEVEL_WARNING, "a death notice for it is about something unknown");
+    actor_log(observer, LOG_LEVEL_WARNING,
+              "is notified of the end of an actor that it does not monitor");
     if (!envelope)
         return;
     envelope->id = message_context_next_id(observer->context);
@@ -113,14 +115,9 @@ static void monitor_adopt_all(struct actor *observer)
 
 void monitor_swap_all(struct actor *a, struct actor *b)
 {
-    const struct index by_reference = a->monitoring_by_reference;
-    const unsigned n = a->n_monitoring;
-
     list_swap(&a->monitoring, &b->monitoring);
-    a->monitoring_by_reference = b->monitoring_by_reference;
-    b->monitoring_by_reference = by_reference;
-    a->n_monitoring = b->n_monitoring;
-    b->n_monitoring = n;
+    SWAP(a->monitoring_by_reference, b->monitoring_by_reference);
+    SWAP(a->n_monitoring, b->n_monitoring);
     monitor_adopt_all(a);
     monitor_adopt_all(b);
 }

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Death notices: who watches an actor is told once, with the cause, when it is gone for good or
- * has failed (its workers died too often). A worker's death alone is none: its successor goes on.
+ * Monitors: an observer is notified once, with the cause, when the monitored actor is gone for good
+ * or has failed (its workers died too often). The death of a worker that has a successor is no
+ * cause.
  */
 
 #include "shared/base/index.h"
@@ -14,29 +15,29 @@
 struct actor;
 
 struct monitor {
-    struct list link;     /* in the watched one's list */
-    struct list own_link; /* in the watcher's */
+    struct list link;     /* in the monitored actor's list */
+    struct list own_link; /* in the observer's */
     struct index_entry by_monitored;
     struct actor *monitored, *observer;
 };
 
 enum {
-    _WATCH_E_SUCCESS,
-    MONITOR_E_TOO_MANY,
+    _MONITOR_E_SUCCESS,
+    MONITOR_E_TOO_MANY, /* ACTOR_MONITORS_MAX */
 };
 
-/* Twice is once. Who watches what is gone is told at once. 0, MONITOR_E_TOO_MANY or -ENOMEM. */
+/* Idempotent. An actor that is gone or failed is notified of at once. 0, MONITOR_E_*, or -ENOMEM.
+ */
 int monitor_add(struct actor *observer, uint64_t reference);
 /*
- * Whether there was one. If not, and the watched one is dead, a notice is or was under way that
- * nobody knows what to do with: a warning, and a dead letter.
+ * False if there was none. If the other actor is dead, a notice is or was under way that the
+ * observer cannot place: this logs a warning and makes a dead letter of it.
  */
 bool monitor_remove(struct actor *observer, uint64_t reference);
-/* All that this actor watches. */
+/* Ends all monitors of an observer. */
 void monitor_end_all(struct actor *observer);
-
-/* Two watchers swap what they watch, as their workers swap places. */
+/* Swaps the monitors of two observers whose workers swap places. */
 void monitor_swap_all(struct actor *a, struct actor *b);
 
-/* Tells all that watch it, and ends their watches. */
+/* Notifies all observers, and ends their monitors. */
 void monitor_notify(struct actor *monitored, const char *cause);

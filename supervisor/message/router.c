@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/router.h"
 
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/message-log.h"
+#include <errno.h>
 #include <string.h>
 
 int router_send(struct actor *to, struct envelope *envelope)
@@ -14,7 +15,7 @@ int router_send(struct actor *to, struct envelope *envelope)
     to = actor_self(to);
     if (to->log & ACTOR_LOG_ENQUEUED) {
         const struct protocol_message message = envelope_message(envelope);
-        message_log(to, ACTOR_LOG_ENQUEUED, &message, NULL);
+        actor_log_message(to, ACTOR_LOG_ENQUEUED, &message, NULL);
     }
     r = to->class->deliver(to, envelope);
     to->counters.accepted += r == 0;
@@ -23,11 +24,13 @@ int router_send(struct actor *to, struct envelope *envelope)
 
 int router_send_to(struct message_context *context, uint64_t to, struct envelope *envelope)
 {
+    const struct undeliverable gone = {.reason = DEAD_GONE, .error = ENOENT};
     struct actor *actor = actor_get(&context->actors, to);
 
     if (actor)
         return router_send(actor, envelope);
-    undeliverable_end_gone(context, envelope, to);
+    envelope->to = to;
+    undeliverable_end(context, envelope, NULL, &gone);
     return ROUTER_E_GONE;
 }
 

@@ -125,7 +125,7 @@ class Toolkit(ActorsTestCase):
 
     def test_C1_deregistering_an_unknown_actor_is_a_warning(self):
         self.assertEqual(self.do("a", "deregister unknown"), "0")
-        self.s.until(lambda: "warning: a/0: deregisters a name that it has not: unknown" in self.s.log())
+        self.s.until(lambda: "warning: a/0: deregisters a name that it does not have: unknown" in self.s.log())
 
     def test_C1_what_is_left_in_the_mailbox_of_an_actor_that_goes_is_dead(self):
         client = Client(self.s)

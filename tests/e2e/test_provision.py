@@ -504,7 +504,7 @@ class Providers(Case):
         self.assertEqual(s.wait_job("order")["state"], "succeeded")
         [letter] = self.dead_letters(s, reason="unknown_death")
         self.assertEqual((letter["recipient"], letter["type"]), ("provision/acme/0", "terminated"))
-        self.assertIn("warning: provision/acme/0: a death notice for it is about something unknown", s.log())
+        self.assertIn("warning: provision/acme/0: is notified of the end of an actor that it does not monitor", s.log())
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "supervisor/control/list.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
 
@@ -132,12 +133,12 @@ static void report_one_exchange(struct request *request, const char *name)
 /* The cursor is a place in the table of actors. */
 static bool step_exchanges(struct control_list *list)
 {
-    const struct actor_table *table = &list->parts.request->context->messages->actors;
+    const struct handle_table *table = &list->parts.request->context->messages->actors;
     const struct actor *actor;
 
-    if (list->cursor >= table->handles.n_entries)
+    if (list->cursor >= table->n_entries)
         return false;
-    actor = table->handles.entries[list->cursor++].object;
+    actor = table->entries[list->cursor++].object;
     if (actor && actor_exchange(actor))
         report_exchange(control_list_item(list), actor);
     return true;
@@ -172,7 +173,7 @@ struct subscriptions {
 
 static bool step_subscriptions(struct control_list *list)
 {
-    const struct actor_table *table = &list->parts.request->context->messages->actors;
+    const struct handle_table *table = &list->parts.request->context->messages->actors;
     struct subscriptions *all = subscriptions_of(list);
     const struct actor *actor = actor_get(table, all->exchange);
     const struct exchange_subscription *subscription;

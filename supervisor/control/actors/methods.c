@@ -10,10 +10,10 @@
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/message-log.h"
 
 struct actor_parameters {
     const char *name, *under;
@@ -47,12 +47,12 @@ static bool is_listed(const struct actor *actor, const struct actor_parameters *
 static bool step_actors(struct control_list *list)
 {
     const struct request *request = list->parts.request;
-    const struct actor_table *table = &request->context->messages->actors;
+    const struct handle_table *table = &request->context->messages->actors;
     const struct actor *actor;
 
-    if (list->cursor >= table->handles.n_entries)
+    if (list->cursor >= table->n_entries)
         return false;
-    actor = table->handles.entries[list->cursor++].object;
+    actor = table->entries[list->cursor++].object;
     if (actor && is_listed(actor, request->parameters))
         report_actor(control_list_item(list), NULL, actor);
     return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/ask/ask.h"
 
+#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor.h"
@@ -172,14 +173,9 @@ static void ask_adopt_all(struct actor *asker)
 
 void ask_swap_all(struct actor *a, struct actor *b)
 {
-    const struct index by_cookie = a->asks_by_cookie;
-    const unsigned n = a->n_asks;
-
     list_swap(&a->asks, &b->asks);
-    a->asks_by_cookie = b->asks_by_cookie;
-    b->asks_by_cookie = by_cookie;
-    a->n_asks = b->n_asks;
-    b->n_asks = n;
+    SWAP(a->asks_by_cookie, b->asks_by_cookie);
+    SWAP(a->n_asks, b->n_asks);
     ask_adopt_all(a);
     ask_adopt_all(b);
 }
@@ -194,7 +190,7 @@ int ask_share(struct ask *ask, uint32_t n)
     struct actor *asker = ask->asker;
     int r;
 
-    /* One that is alone may be as large as it likes: what it asks could not be asked at all. */
+    /* The only ask of its asker has no bound: otherwise it could not be made at all. */
     if (asker && asker->n_asks > ask->weight && asker->n_asks - 1 + n > ACTOR_ASKS_MAX)
         return -EBUSY;
     r = recipients_reserve(&ask->recipients, n);
@@ -254,7 +250,7 @@ void ask_fail(struct ask *ask, int error, const char *reason)
     }
     envelope = envelope_new(PROTOCOL_ASK_FAILED, &NONE);
     if (!envelope)
-        return; /* the library's own time-out is what is left */
+        return; /* the library times out by itself */
     envelope->id = message_context_next_id(context);
     envelope->cookie = cookie;
     envelope->error = (uint32_t)error;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Open asks: who waits for which reply, until when. An ask ends once: with the first reply whose
- * type fits, with its failure, or with its asker. Handles are index and generation: one that has
- * ended finds nothing.
+ * Open asks: who waits for which reply, until when. An ask ends once: with the first reply of a
+ * type that fits, with its failure, or with its asker. Its handle (index and generation) then finds
+ * nothing.
  */
 
 #include "shared/base/clock.h"
@@ -21,8 +21,7 @@
 struct actor;
 struct message_context;
 
-/* `reply` is a PROTOCOL_REPLIED message to be looked at, or NULL: then `error` (errno) and
- * `reason`. */
+/* `reply` is a borrowed PROTOCOL_REPLIED, or NULL with `error` (errno) and `reason`. */
 typedef void (*ask_done_fn)(void *userdata, const struct envelope *reply, int error,
                             const char *reason);
 
@@ -32,14 +31,14 @@ struct ask {
     struct message_context *context;
     uint64_t handle; /* 0 = free */
     uint32_t index, generation;
-    bool quiet;          /* `done` is not told of its failure: whoever asks is being told now */
+    bool quiet;          /* a failure does not call `done`: router_ask() returns it */
     struct actor *asker; /* NULL = `done` is called */
-    uint64_t asked_by;   /* its reference, also when it has ended; 0 = nobody's */
-    uint64_t cookie;     /* the asker's own */
-    uint64_t recipient;  /* to whom it was handed: who may reply; 0 = not handed over yet */
-    uint32_t copies;     /* messages on their way: exchanges make more */
-    uint32_t weight;     /* so many asks it counts for its asker */
-    struct recipients *recipients; /* there are, or were, several: all to whom it was handed */
+    uint64_t asked_by;   /* the asker's reference, kept when the ask has ended; 0 = none */
+    uint64_t cookie;     /* the asker's own number */
+    uint64_t recipient;  /* the actor that may reply; 0 = not delivered yet */
+    uint32_t copies;     /* messages under way: exchanges make more */
+    uint32_t weight;     /* what it counts towards ACTOR_ASKS_MAX */
+    struct recipients *recipients; /* all actors that may reply, if there are several copies */
     struct timer timer;
     ask_done_fn done;
     void *userdata;
@@ -70,32 +69,31 @@ struct ask_options {
 int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options);
 struct ask *ask_get(const struct ask_table *table, uint64_t handle); /* NULL = it has ended */
 
-/* Who asked, also when it has ended, as long as no other has its place; 0 = not known. */
+/* Who asked, also when the ask has ended, until its place is reused; 0 = not known. */
 uint64_t ask_asked_by(const struct ask_table *table, uint64_t handle);
 
-/* Ends it without a word. */
+/* Ends an ask without telling its asker. */
 void ask_end(struct ask *ask);
-/* The asker's own number for it. */
+/* The same by the asker's own number. */
 void ask_end_cookie(struct actor *asker, uint64_t cookie);
-/* All of one asker's: its worker is dead. */
+/* The same for all asks of one asker. */
 void ask_end_all(struct actor *asker);
-
-/* Two askers swap their open asks, as their workers swap places. */
+/* Swaps the open asks of two askers whose workers swap places. */
 void ask_swap_all(struct actor *a, struct actor *b);
 
-/* There are `n` messages of it instead of one. 0, -EBUSY (its asker has too many open), -ENOMEM. */
+/* Makes `n` messages of one. 0, -EBUSY (its asker has too many open), or -ENOMEM. */
 int ask_share(struct ask *ask, uint32_t n);
-/* One of its messages was written into an inbox: who may reply. */
+/* One of its messages was written into the inbox of `actor`, which may reply. */
 void ask_handed(struct ask *ask, uint64_t actor);
 
-/* Whether a reply of this type, from this actor, is what is waited for. */
+/* Whether the ask waits for a reply of this type, or from this actor. */
 bool ask_wants(const struct ask *ask, const struct topic *topic);
 bool ask_may_reply(const struct ask *ask, uint64_t actor);
 
-/* Ends it with a reply (moved from; frees it), or with a failure. */
+/* Ends an ask with a reply, which it takes over, or with a failure. */
 void ask_answer(struct ask *ask, struct envelope *reply);
 void ask_fail(struct ask *ask, int error, const char *reason);
 
-/* One of its messages will be handled by nobody: fails the ask if it was the last. */
+/* One of its messages will not be handled: fails the ask if it was the last one. */
 void ask_envelope_died(struct message_context *context, uint64_t handle, int error,
                        const char *reason);

@@ -2,23 +2,20 @@
 #pragma once
 
 /*
- * To whom one ask was handed, when exchanges handed it to several: these may reply, and nobody
- * else who guesses its handle. A set of references; all operations cost the same whatever its size.
+ * The actors that got a copy of one ask through exchanges: only they may reply. A set of
+ * references; the cost does not depend on its size.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct recipients {
-    uint32_t n, n_places; /* a power of two, and at least twice as many */
+    uint32_t n, n_places; /* n_places: a power of two, at least 2 * n */
     uint64_t places[];    /* 0 = free */
 };
 
-/* Makes room for `n` more; NULL is an empty one. 0 or -ENOMEM, and then nothing has changed. */
+/* Makes room for `n` more; NULL is an empty set. 0, or -ENOMEM with nothing changed. */
 int recipients_reserve(struct recipients **recipients, uint32_t n);
-
-/* As above; not 0. Twice is once. */
+/* Adds a reference, which is not 0; idempotent. Returns 0 or -ENOMEM. */
 int recipients_add(struct recipients **recipients, uint64_t reference);
-
-/* NULL has nobody, and nobody is 0. */
 bool recipients_has(const struct recipients *recipients, uint64_t reference);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Filters dead letters. */
+/* Finds, filters and walks over dead letters. */
 
 #include "supervisor/message/dead-letter/dead-letter.h"
 
@@ -17,7 +17,7 @@ struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_
     return NULL;
 }
 
-/* That address, or one below it. */
+/* Whether `address` is `wanted` or below it. */
 static bool address_matches(const char *address, const char *wanted)
 {
     const size_t size = strlen(wanted);
@@ -53,7 +53,7 @@ void dead_letter_walk_begin(struct dead_letter_walk *walk, struct dead_letters *
                           newest_first);
 }
 
-/* The one under the cursor; NULL at the ring's end. */
+/* The letter under the cursor; NULL at the ring's end. */
 static struct dead_letter *under(const struct dead_letter_walk *walk, unsigned queue)
 {
     struct list *node = walk->at[queue].at;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/dead-letter/dead-letter.h"
 
-#include "shared/base/cleanup.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -34,10 +33,9 @@ enum dead_letter_queue dead_letter_queue_of(enum dead_letter_reason reason)
     return reason == DEAD_ERROR || reason == DEAD_CRASH ? DEAD_ERRORS : DEAD_LETTERS;
 }
 
-/* ---- one --------------------------------------------------------------------------------------
- */
-
 #define letter_of(node, member) list_entry(node, struct dead_letter, member)
+
+/* ---- one letter ---- */
 
 void dead_letter_free(struct dead_letter *letter)
 {
@@ -51,7 +49,7 @@ void dead_letter_free(struct dead_letter *letter)
     free(letter);
 }
 
-/* Appends to the bytes that follow the struct, with a NUL. */
+/* Appends bytes and a NUL at *end. */
 static char *append(char **end, const void *bytes, size_t size)
 {
     char *start = *end;
@@ -100,7 +98,7 @@ static void copy_deaths(struct dead_letter *letter, const struct dead_letter_fac
         letter->deaths[letter->n_deaths++] = death_ref(facts->deaths[i]);
 }
 
-/* What it holds on to, apart from the payload. */
+/* The memory that it holds, without the payload. */
 static size_t base_memory(const struct dead_letter *letter, size_t texts)
 {
     size_t memory = sizeof(*letter) + texts;
@@ -140,8 +138,7 @@ static struct dead_letter *letter_new(const struct dead_letter_facts *facts)
     return letter;
 }
 
-/* ---- the rings --------------------------------------------------------------------------------
- */
+/* ---- the rings ---- */
 
 void dead_letters_init(struct dead_letters *letters, uint64_t max, uint64_t memory_max)
 {
@@ -185,7 +182,6 @@ void dead_letters_deinit(struct dead_letters *letters)
     shares_deinit(&letters->shares);
 }
 
-/* Of a message in its ring. */
 static void drop_payload(struct dead_letter *letter)
 {
     unlink_blob(letter);
@@ -195,7 +191,7 @@ static void drop_payload(struct dead_letter *letter)
     payload_deinit(&letter->payload);
 }
 
-/* The oldest of a share in that ring; NULL when it has none. */
+/* The oldest letter of a share in that ring, or NULL. */
 static struct dead_letter *oldest_in(const struct share *share, unsigned queue)
 {
     struct list *node = list_first(&share->entries[queue]);
@@ -219,7 +215,7 @@ static void evict_letter(struct dead_letters *letters, struct dead_letter *lette
     letters->n_evicted++;
 }
 
-/* Down to the bounds. */
+/* Evicts letters down to the bounds. */
 static void evict(struct dead_letters *letters)
 {
     struct shares *shares = &letters->shares;
@@ -242,7 +238,7 @@ void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t me
     evict(letters);
 }
 
-/* Ids only count up: but for a message that is put back, the end is the place. */
+/* A new letter goes to the end; only one that is put back has to search. */
 static void link_in_order(struct dead_letters *letters, struct dead_letter *letter)
 {
     const enum dead_letter_queue queue = dead_letter_queue_of(letter->reason);
@@ -269,7 +265,7 @@ void dead_letter_put(struct dead_letters *letters, struct dead_letter *letter)
     evict(letters);
 }
 
-/* A descriptor is dearer than its bytes. What cannot be copied stays a blob. */
+/* Copies a small blob, as a descriptor costs more than its bytes. On failure it stays a blob. */
 static void copy_blob(struct payload *payload)
 {
     const size_t size = (size_t)payload->size;
@@ -304,7 +300,7 @@ static void set_payload(const struct dead_letters *letters, struct dead_letter *
     payload_move(&letter->payload, payload);
 }
 
-/* Whose share it is: the sender's group's, if there is one, else the recipient's. */
+/* The share of the sender's group, or if there is none, of the recipient's. */
 static struct share *share_for(struct dead_letters *letters, const struct dead_letter_facts *facts)
 {
     const char *owner = facts->sender;

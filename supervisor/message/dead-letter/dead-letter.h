@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * What nobody will handle, kept for people to look at: dead letters (messages that could not be
- * delivered or were not handled, jobs whose retries are exhausted) and the error queue (messages
- * whose handler failed). Two rings with one bound on their number each, and one on the memory of
- * both. Each message belongs to the group of its sender, or without one to that of its recipient;
- * where a bound is reached, the oldest message of a group that has at least an equal share goes.
- * Ids count up over both.
+ * Messages and jobs that nobody will handle, kept for people to look at: dead letters
+ * (undeliverable or unhandled messages, jobs whose retries are exhausted) and the error queue
+ * (messages whose handler failed). Each is a ring with a bound on its number; one bound on memory
+ * covers both. Each message belongs to the group of its sender, else of its recipient. Where a
+ * bound is reached, a group with at least an equal share loses its oldest message. Ids count over
+ * both rings.
  */
 
 #include "shared/base/clock.h"
@@ -25,15 +25,15 @@
 
 enum dead_letter_reason {
     /* Dead letters. */
-    DEAD_UNHANDLED,     /* its recipient said so, or has become nothing */
-    DEAD_NO_MATCH,      /* an exchange without a subscription for it */
-    DEAD_GONE,          /* the recipient is gone, or was never there */
+    DEAD_UNHANDLED,     /* its recipient has no handler for it */
+    DEAD_NO_MATCH,      /* no subscription of the exchange matches */
+    DEAD_GONE,          /* the recipient has ended, or never was */
     DEAD_MAILBOX_FULL,  /* Overflow=reject */
     DEAD_DROPPED,       /* Overflow=drop-oldest */
     DEAD_LATE_REPLY,    /* the ask had ended */
-    DEAD_WRONG_REPLY,   /* a reply of another type than was asked for */
-    DEAD_UNKNOWN_DEATH, /* a notice about something unknown */
-    DEAD_LOOP,          /* from exchange to exchange too often */
+    DEAD_WRONG_REPLY,   /* a reply of another type than asked for */
+    DEAD_UNKNOWN_DEATH, /* a notice without monitor */
+    DEAD_LOOP,          /* passed too many exchanges */
     DEAD_NO_MEMORY,     /* the supervisor had no memory or descriptor for it */
     DEAD_JOB,           /* a job, retries exhausted */
     /* The error queue. */
@@ -48,30 +48,30 @@ enum dead_letter_queue {
     _DEAD_N_QUEUES,
 };
 
-/* Blobs up to this size are copied, bytes. Larger ones keep a descriptor each: that many at most;
- * beyond it the oldest lose their payload. troupe.conf(5) names both. */
+/* Blobs up to COPY_MAX bytes are copied. Larger ones keep a descriptor each; beyond BLOBS_MAX of
+ * them the oldest lose their payload. Named in troupe.conf(5). */
 #define DEAD_LETTER_COPY_MAX   (UINT64_C(1) << 20)
 #define DEAD_LETTER_BLOBS_MAX  64
 #define DEAD_LETTER_DEATHS_MAX 8
 
-/* What is shared: the number of messages in each ring (enum dead_letter_queue), bytes, blobs. */
+/* The resources of a share: messages in each ring (enum dead_letter_queue), bytes, blobs. */
 enum {
     DEAD_SHARE_MEMORY = _DEAD_N_QUEUES,
     DEAD_SHARE_BLOBS,
 };
 
-/* Everything about one, to be copied. Names NULL = nobody, nothing. */
+/* The facts about one, to be copied. NULL = none. */
 struct dead_letter_facts {
     enum dead_letter_reason reason;
     const char *sender, *recipient; /* as addresses */
     uint64_t sender_ref, recipient_ref;
     struct topic topic;
-    uint64_t message;           /* id of the message; 0 = it never got one */
+    uint64_t message;           /* id; 0 = none */
     usec_t sent_at;             /* realtime */
     const char *job;            /* id, for DEAD_JOB */
     struct job_options options; /* that job's */
-    uid_t submitter_uid;        /* of that job, who may read it; 0 = root, or nobody */
-    int32_t code;               /* the handler's own; for DEAD_ERROR and DEAD_JOB */
+    uid_t submitter_uid;        /* of that job, which this user may read */
+    int32_t code;               /* the handler's own; DEAD_ERROR, DEAD_JOB */
     const char *text;           /* the handler's error, or why */
     uint32_t attempts;
     struct death *const *deaths; /* references are taken of the last DEAD_LETTER_DEATHS_MAX */
@@ -97,7 +97,7 @@ struct dead_letter {
     size_t n_deaths;
     struct death *deaths[DEAD_LETTER_DEATHS_MAX];
     struct payload payload;
-    bool payload_dropped; /* there was no room for it; payload.size is 0 */
+    bool payload_dropped; /* there was no room; payload.size is 0 */
     uint64_t payload_size;
     size_t memory;
 };
@@ -109,7 +109,7 @@ struct dead_letters {
     uint64_t max, memory_max;
     uint64_t last_id;
     uint64_t counts[_DEAD_N_REASONS]; /* since the start */
-    uint64_t n_evicted;               /* made room for others */
+    uint64_t n_evicted;               /* to make room */
 };
 
 /* Words such as "mailbox_full"; static. */
@@ -119,33 +119,32 @@ enum dead_letter_queue dead_letter_queue_of(enum dead_letter_reason reason);
 /* `max` per ring; `memory_max` bytes over both. */
 void dead_letters_init(struct dead_letters *letters, uint64_t max, uint64_t memory_max);
 void dead_letters_deinit(struct dead_letters *letters);
-/* Other bounds, as after a reload: the oldest beyond them go. */
+/* Changes the bounds, and evicts the oldest beyond them. */
 void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t memory_max);
 
 /*
- * Adds one, counts it, and evicts the oldest where a bound asks for it. Takes the payload over
- * (NULL = none); it is empty afterwards, whatever comes of it. One that is too large for the whole
- * memory is kept without its payload. Its id, or 0 when out of memory (counted nevertheless).
+ * Adds one, counts it, and evicts the oldest beyond the bounds. Takes the payload over (NULL =
+ * none); a payload larger than the whole memory is dropped. Returns its id, or 0 when out of
+ * memory.
  */
 uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
                          struct payload *payload);
 
-/* NULL if there is none (any more). O(log n) is not promised: for people, not for work. */
+/* NULL = there is none. Searches all: for commands, not for the work of actors. */
 struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id);
 
-/* Takes it out, for a requeue: the caller owns it until dead_letter_free() or dead_letter_put(). */
+/* Takes one out: the caller owns it until dead_letter_free() or dead_letter_put(). */
 void dead_letter_take(struct dead_letters *letters, struct dead_letter *letter);
-/* Puts one back that was taken, in the order of ids. */
+/* Puts one back, in the order of ids. */
 void dead_letter_put(struct dead_letters *letters, struct dead_letter *letter);
 void dead_letter_free(struct dead_letter *letter); /* NULL allowed */
 
-/* What to look for; NULL, 0 and -1 = anything. */
+/* NULL, 0 and -1 match anything. */
 struct dead_letter_filter {
-    int queue;  /* enum dead_letter_queue, -1 */
-    int reason; /* enum dead_letter_reason, -1 */
-    const char *sender,
-        *recipient;   /* that address, or anything below it ("group" finds "group/0") */
-    const char *type; /* that type or a child of it */
+    int queue;                      /* enum dead_letter_queue, -1 */
+    int reason;                     /* enum dead_letter_reason, -1 */
+    const char *sender, *recipient; /* that address or one below it: "group" finds "group/0" */
+    const char *type;               /* that type or a child of it */
     const char *job;
     usec_t since; /* realtime */
 };
@@ -154,19 +153,16 @@ struct dead_letter_filter {
         .queue = -1, .reason = -1                                                                  \
     }
 
-/* Whether all that the filter says is true of it. */
 bool dead_letter_matches(const struct dead_letter *letter, const struct dead_letter_filter *filter);
 
-/*
- * A walk over both rings in the order of ids, or newest first. Letters may come and go between two
- * steps. Ended with dead_letter_walk_end().
- */
+/* A walk over both rings in the order of ids. Letters may come and go meanwhile. End it with
+ * dead_letter_walk_end(). */
 struct dead_letter_walk {
     struct dead_letters *letters;
     struct list_cursor at[_DEAD_N_QUEUES];
 };
 void dead_letter_walk_begin(struct dead_letter_walk *walk, struct dead_letters *letters,
                             bool newest_first);
-/* NULL = no more. The letter that is returned may be taken out. */
+/* NULL = no more. The letter may be taken out. */
 struct dead_letter *dead_letter_walk_next(struct dead_letter_walk *walk);
-void dead_letter_walk_end(struct dead_letter_walk *walk); /* harmless on a zeroed struct */
+void dead_letter_walk_end(struct dead_letter_walk *walk); /* allowed on a zeroed struct */

@@ -6,11 +6,10 @@
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/message-log.h"
 #include <errno.h>
 #include <stdio.h>
 
-/* Events per second: a flood of undeliverable messages must leave room for other events. */
+/* Events per second, so that a flood of dead letters leaves room for other events. */
 #define ANNOUNCED_MAX 50u
 
 static const char *text_of(const struct undeliverable *why)
@@ -69,20 +68,12 @@ void undeliverable_end(struct message_context *context, struct envelope *envelop
     const struct protocol_message message = envelope_message(envelope);
 
     if (recipient)
-        message_log(recipient, ACTOR_LOG_UNHANDLED, &message, text_of(why));
+        actor_log_message(recipient, ACTOR_LOG_UNHANDLED, &message, text_of(why));
     announce(context, envelope, name, why);
     keep(context, envelope, recipient, name, why);
     envelope_free(envelope);
     if (ask != 0)
         ask_envelope_died(context, ask, why->error, text_of(why));
-}
-
-void undeliverable_end_gone(struct message_context *context, struct envelope *envelope, uint64_t to)
-{
-    const struct undeliverable why = {.reason = DEAD_GONE, .error = ENOENT};
-
-    envelope->to = to;
-    undeliverable_end(context, envelope, NULL, &why);
 }
 
 int undeliverable_refuse(const struct actor *to, struct envelope *envelope,

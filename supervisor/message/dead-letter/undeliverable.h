@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The end of a message that nobody handles: it becomes a dead letter or goes to the error queue,
- * its ask fails, an event and the message log tell of it.
+ * Ends a message that nobody handles: it becomes a dead letter or goes to the error queue, its ask
+ * fails, and an event and the message log report it.
  */
 
 #include "supervisor/message/dead-letter/dead-letter.h"
@@ -21,14 +21,11 @@ struct undeliverable {
     size_t n_deaths;
 };
 
-/* Frees the message. `recipient` NULL = envelope->to is all that is known of it. */
+/* Frees the message. `recipient` NULL = it has ended, and envelope->to is its reference. */
 void undeliverable_end(struct message_context *context, struct envelope *envelope,
                        const struct actor *recipient, const struct undeliverable *why);
-/* The same for a message to `to`, which refuses it. Returns `result`, for the sender. */
+/* The same for a message that `to` refuses. Returns `result`. */
 int undeliverable_refuse(const struct actor *to, struct envelope *envelope,
                          const struct undeliverable *why, int result);
-/* A message is lost for want of memory: logs it, and fails its ask. */
+/* Logs that a message is lost for want of memory, and fails its ask. */
 void undeliverable_lose(struct actor *actor, uint64_t ask);
-/* The same for a message to an actor that does not exist any more. */
-void undeliverable_end_gone(struct message_context *context, struct envelope *envelope,
-                            uint64_t to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What an actor's inbox holds, and what its worker has consumed of it. */
+/* Looks at an actor's inbox and at what its worker has consumed of it. */
 
 #include "supervisor/message/delivery/delivery-private.h"
 #include <string.h>
@@ -77,9 +77,8 @@ static bool read_taken(const struct endpoint *endpoint, uint32_t start, struct d
     struct protocol_message message;
     struct ring_record record;
 
-    /* Overwritten since. */
     if (ring->tail - start > ring->size)
-        return false;
+        return false; /* it has been overwritten */
     if (ring_look(ring, &start, &record) != 0 || record.kind != PROTOCOL_MESSAGE ||
         protocol_get_message(record.body, record.size, &message) < 0)
         return false;
@@ -100,7 +99,7 @@ static bool is_listed(const struct delivery_taken *taken, size_t n, uint64_t id)
     return false;
 }
 
-/* Handlers that wait for something: their messages have left the inbox. The new number. */
+/* Adds stashed messages in hand, which have left the inbox. Returns the new number. */
 static size_t add_waiting(const struct actor *actor, struct delivery_taken *ret, size_t n,
                           size_t max)
 {

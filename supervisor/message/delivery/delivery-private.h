@@ -5,7 +5,6 @@
  * Internal interface between delivery-*.c:
  *
  *   delivery.c          from the mailbox to the inbox
- *   delivery-pool.c     from a pool's mailbox to the inbox of one of its slots
  *   delivery-record.c   a message as a record
  *   delivery-recover.c  from the inbox back to the mailbox
  *   delivery-look.c     what is in the inbox
@@ -14,7 +13,7 @@
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/message/delivery/delivery.h"
 
-/* Where a record begins whose end is known. */
+/* Where a record with this end begins. */
 static inline uint32_t delivery_start_of(const struct ring_record *record, uint32_t end)
 {
     const uint32_t size = (uint32_t)sizeof(struct ring_header) + record->size;
@@ -22,7 +21,7 @@ static inline uint32_t delivery_start_of(const struct ring_record *record, uint3
     return end - ((size + RING_ALIGNMENT - 1) & ~(RING_ALIGNMENT - 1));
 }
 
-/* Whether the free-running cursor `a` lies behind `b`. */
+/* Whether the cursor `a` lies behind `b`; cursors wrap around. */
 static inline bool delivery_is_behind(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b) > 0;
@@ -33,26 +32,15 @@ static inline uint32_t delivery_gate_of(const struct endpoint *endpoint)
     return atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
 }
 
-/* ---- delivery.c ---- */
-
-/*
- * Moves a message from the mailbox of `from` to the inbox of `to`. Whether it has left the mailbox:
- * delivered, or given up.
- */
-bool delivery_feed_one(struct actor *from, struct actor *to, struct envelope *envelope);
-/* Updates a slot's place among the members of its pool. */
-void delivery_review_in_pool(struct actor *actor);
-
 /* ---- delivery-recover.c ---- */
 
-/* Takes note of all that a dead worker has consumed; everything it said has been read. */
+/* Notes all that a dead worker has consumed; its outbox is read to the end. */
 void delivery_settle(struct actor *actor);
 
 /* ---- delivery-record.c ---- */
 
 /*
- * Writes a message into the inbox as the record that its kind says; `*wire` = how its payload went,
- * if it has one. 0, ENDPOINT_E_FULL, or -errno: nothing is written then. The message stays the
- * caller's.
+ * Writes a message into the inbox as the record of its kind; `*wire` = how its payload went, if it
+ * has one. 0, or ENDPOINT_E_FULL or -errno with nothing written. The caller keeps the message.
  */
 int delivery_write(struct actor *actor, const struct envelope *envelope, struct payload_wire *wire);

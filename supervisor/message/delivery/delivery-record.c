@@ -4,7 +4,7 @@
 
 #include "supervisor/message/delivery/delivery-private.h"
 
-/* Fields of ASK_FAILED and TERMINATED beside their text. */
+/* Bytes of ASK_FAILED and TERMINATED without their text. */
 #define TEXT_RECORD_FIXED 32u
 
 static uint32_t content_room(const struct envelope *envelope, uint32_t inline_size)

@@ -2,18 +2,16 @@
 
 /* Recovers the messages that a dead worker had in hand, in its inbox, or stashed. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/event/death.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/delivery/delivery-private.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
 #include <errno.h>
-#include <string.h>
 
-/* ---- a message out of its record ---- */
+/* ---- records as messages ---- */
 
-/* Those before it are not taken any more: messages are reported on in their order. */
+/* Finds the kept message at this cursor; frees those before it, as reports come in order. */
 static struct envelope *take_kept(struct actor *actor, uint32_t cursor)
 {
     struct list *node;
@@ -54,9 +52,9 @@ static struct envelope *envelope_of(struct actor *actor, const struct protocol_m
     return envelope;
 }
 
-/* ---- what a worker says about its messages ---- */
+/* ---- reports of a worker ---- */
 
-/* There is more room afterwards: whoever waits for that goes on, also what is for the pool. */
+/* Makes room, so the actor and its pool are fed. */
 static void take_stashed(struct actor *actor, struct envelope *envelope)
 {
     struct actor *pool = actor->pool;
@@ -79,7 +77,7 @@ int delivery_claim(struct actor *actor, uint64_t id, struct envelope **ret)
         take_stashed(actor, *ret);
         return 0;
     }
-    /* Forward only: every record is passed once, whatever a worker says. */
+    /* Forward only, so that all reports together pass each record once. */
     while (ring_look(&actor->inbox.endpoint->channel.out, &at, &record) == 0) {
         if (record.kind != PROTOCOL_MESSAGE ||
             protocol_get_message(record.body, record.size, &message) < 0 || message.id != id)
@@ -126,7 +124,7 @@ void delivery_settle(struct actor *actor)
     struct endpoint *endpoint = actor->inbox.endpoint;
     uint32_t at = delivery_gate_of(endpoint);
     struct ring_record record;
-    /* Partner: the release store in the peer's ring_release(); it is dead, the order is certain. */
+    /* Partner: the release store in the peer's ring_release(). */
     const uint32_t head =
         atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_acquire);
 
@@ -142,7 +140,7 @@ void delivery_settle(struct actor *actor)
     endpoint->checking = false;
 }
 
-/* Of the workers that had it in hand, the last one first in the log. Their number. */
+/* Finds the deaths of the workers that had the message in hand. Returns their number. */
 static size_t find_killed(const struct actor *actor, const struct envelope *envelope,
                           struct death *death, struct death *ret[DEAD_LETTER_DEATHS_MAX])
 {
@@ -155,7 +153,7 @@ static size_t find_killed(const struct actor *actor, const struct envelope *enve
     return 1;
 }
 
-/* By the policy for what was in hand: it is in `back` afterwards, or in the error queue. */
+/* Puts a message that was in hand into `back` or the error queue, by OnCrash=. */
 static void retry_or_fail(struct actor *actor, struct envelope *envelope, struct list *back,
                           struct death *death)
 {
@@ -251,7 +249,7 @@ void delivery_recover(struct actor *actor, struct death *death)
     delivery_settle(actor);
     collect_stash(actor, &back, death);
     collect_ring(actor, &back, death);
-    /* The last one first: each goes before all others. */
+    /* The last one first, as each is put in front of the others. */
     while ((node = list_first(&back))) {
         struct envelope *envelope = list_entry(back.prev, struct envelope, link);
         struct actor *to = pool && (envelope->flags & PROTOCOL_MESSAGE_POOL) ? pool : self;

@@ -5,12 +5,12 @@
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/delivery/delivery-private.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/message-log.h"
 #include "supervisor/message/router.h"
 #include <errno.h>
 #include <string.h>
 
-void delivery_review_in_pool(struct actor *actor)
+/* Updates a slot's position among the members of its pool. */
+static void review_in_pool(struct actor *actor)
 {
     if (actor->pool)
         least_loaded_review(actor->pool->members, actor);
@@ -73,7 +73,7 @@ int delivery_send(struct actor *actor, struct envelope *envelope)
         envelope_free(envelope);
         return 0;
     }
-    /* The descriptor is needed again should the worker die before it has read the message. */
+    /* Keeps the descriptor, in case the worker dies before it has read the message. */
     envelope->cursor = actor->inbox.endpoint->channel.out.tail;
     list_push_back(&actor->blobs, &envelope->link);
     return 0;
@@ -92,10 +92,10 @@ void delivery_note_sent(struct actor *actor, const struct protocol_message *mess
     }
     if (message->flags & PROTOCOL_MESSAGE_POOL) {
         actor->inbox.n_pooled++;
-        delivery_review_in_pool(actor);
+        review_in_pool(actor);
     }
     if (actor->log != 0)
-        message_log(actor, ACTOR_LOG_DISPATCHED, message, NULL);
+        actor_log_message(actor, ACTOR_LOG_DISPATCHED, message, NULL);
 }
 
 /* ---- feeding ---- */
@@ -106,7 +106,7 @@ bool delivery_must_read_first(struct actor *actor)
     return actor->inbox.held_up;
 }
 
-static void let_go_on(struct actor *actor)
+static void resume_outbox(struct actor *actor)
 {
     if (!actor->inbox.held_up || !actor->inbox.endpoint || !actor_answer_fits(actor, 0))
         return;
@@ -114,17 +114,19 @@ static void let_go_on(struct actor *actor)
     endpoint_resume(actor->inbox.endpoint);
 }
 
-/* The supervisor has no memory or descriptor to hand it over. */
+/* Out of memory or descriptors. */
 static void give_up(struct actor *actor, struct envelope *envelope, int error)
 {
     const struct undeliverable why = {
         .reason = DEAD_NO_MEMORY, .error = -error, .text = strerror(-error)};
 
-    actor_log(actor, LOG_LEVEL_WARNING, "a message cannot be handed over: %s", strerror(-error));
+    actor_log(actor, LOG_LEVEL_WARNING, "a message cannot be delivered: %s", strerror(-error));
     undeliverable_end(actor->context, envelope, actor, &why);
 }
 
-bool delivery_feed_one(struct actor *from, struct actor *to, struct envelope *envelope)
+/* Moves a message from a mailbox to an inbox. Whether it has left the mailbox: sent, or given up.
+ */
+static bool feed_one(struct actor *from, struct actor *to, struct envelope *envelope)
 {
     const bool answer = envelope->place == ENVELOPE_ANSWERS;
     int r;
@@ -144,7 +146,8 @@ bool delivery_feed_one(struct actor *from, struct actor *to, struct envelope *en
     return false;
 }
 
-/* What needs more room than a message would never find any if messages took what there is. */
+/* Whether something larger than a message waits for room, which messages would always take first.
+ */
 static bool is_reserved(const struct actor *actor)
 {
     return actor->inbox.owed ||
@@ -161,13 +164,40 @@ void delivery_feed_inbox(struct actor *actor)
         actor->inbox.full = false;
     while (actor->inbox.endpoint && !actor->inbox.full &&
            (envelope = mailbox_next(&actor->mailbox, !actor_takes_messages(actor))))
-        if (!delivery_feed_one(actor, actor, envelope))
+        if (!feed_one(actor, actor, envelope))
             break;
-    let_go_on(actor);
-    delivery_review_in_pool(actor);
+    resume_outbox(actor);
+    review_in_pool(actor);
 }
 
-/* ---- told by its rings ---- */
+/* ---- pools: a message goes to the slot that has the fewest ---- */
+
+int delivery_to_pool(struct actor *actor, struct envelope *envelope)
+{
+    struct actor *slot = NULL;
+
+    envelope->flags |= PROTOCOL_MESSAGE_POOL;
+    if (!actor->paused && mailbox_idle(&actor->mailbox))
+        slot = least_loaded_pick(actor->members);
+    if (slot && delivery_send(slot, envelope) == 0)
+        return 0;
+    return delivery_enqueue(actor, envelope);
+}
+
+void delivery_feed_pool(struct actor *actor)
+{
+    struct envelope *envelope;
+    struct actor *slot;
+
+    while (!actor->paused && (envelope = mailbox_oldest(&actor->mailbox)) &&
+           (slot = least_loaded_pick(actor->members))) {
+        envelope->flags |= PROTOCOL_MESSAGE_POOL;
+        if (!feed_one(actor, slot, envelope))
+            review_in_pool(slot);
+    }
+}
+
+/* ---- callbacks of the rings ---- */
 
 void delivery_on_space(struct actor *actor)
 {
@@ -184,7 +214,7 @@ void delivery_on_consumed(struct actor *actor, const struct ring_record *record,
     struct list *kept = list_first(&actor->blobs);
     uint32_t flags;
 
-    /* Cursors come round: one that stood still would lie ahead of all others some day. */
+    /* Cursors wrap around: one that stood still would be ahead of the others some day. */
     if ((int32_t)(cursor - actor->inbox.settled) > 0)
         actor->inbox.settled = cursor;
     if (record->kind != PROTOCOL_MESSAGE)
@@ -200,7 +230,7 @@ void delivery_on_consumed(struct actor *actor, const struct ring_record *record,
            sizeof(flags));
     if (flags & PROTOCOL_MESSAGE_POOL) {
         actor->inbox.n_pooled--;
-        delivery_review_in_pool(actor);
+        review_in_pool(actor);
     }
 }
 
@@ -221,7 +251,7 @@ void delivery_set_up(struct actor *actor, bool up)
     if (actor->up == up)
         return;
     actor->up = up;
-    delivery_review_in_pool(actor);
+    review_in_pool(actor);
     if (!up)
         return;
     actor_wake(actor);

@@ -2,9 +2,9 @@
 #include "supervisor/message/delivery/fast-path.h"
 
 #include "supervisor/channel/endpoint.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/delivery/least-loaded.h"
-#include "supervisor/message/message-log.h"
 #include <errno.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ void fast_path_end_message(struct fast_path *fast_path, struct protocol_message 
     endpoint_commit(to->inbox.endpoint, PROTOCOL_MESSAGE, fast_path->head + fast_path->size);
     (message->flags & PROTOCOL_MESSAGE_POOL ? to->pool : to)->counters.accepted++;
     if (to->log != 0)
-        message_log(to, ACTOR_LOG_ENQUEUED, message, NULL);
+        actor_log_message(to, ACTOR_LOG_ENQUEUED, message, NULL);
     delivery_note_sent(to, message);
 }
 

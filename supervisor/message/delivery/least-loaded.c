@@ -20,7 +20,7 @@ void least_loaded_review(struct least_loaded *pool, struct actor *slot)
     list_unlink(&slot->pool_link);
     if (slot->inbox.full || slot->place || !actor_is_direct(slot))
         return;
-    /* At the back: among equals each gets its turn. */
+    /* At the back, so that slots with equal load take turns. */
     list_push_back(&pool->buckets[bucket], &slot->pool_link);
     if (bucket < pool->lowest)
         pool->lowest = bucket;
@@ -43,7 +43,7 @@ struct actor *least_loaded_pick(struct least_loaded *pool)
         if (endpoint_await(slot->inbox.endpoint))
             list_unlink(&slot->pool_link);
         else
-            least_loaded_review(pool, slot); /* it has consumed some, or it is gone */
+            least_loaded_review(pool, slot); /* it has consumed some, or is dead */
     }
     return slot;
 }

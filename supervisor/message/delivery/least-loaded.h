@@ -2,17 +2,16 @@
 #pragma once
 
 /*
- * Picks the slot of a pool for the next message: the one with the fewest messages in its inbox, as
- * long as that is less than BatchMax=. Slots are in buckets by that number, so that the cost does
- * not depend on the size of the pool.
+ * Picks the slot of a pool for the next message: one with the fewest messages in its inbox, if that
+ * is less than BatchMax=. Slots are in buckets by that number: the cost does not depend on the size
+ * of the pool.
  */
 
 #include "shared/base/list.h"
-#include <stdbool.h>
 
 struct actor;
 
-/* Slots with more messages are in the last one. */
+/* The last bucket also has the slots with more messages. */
 #define LEAST_LOADED_BUCKETS 32u
 
 struct least_loaded {
@@ -23,8 +22,8 @@ struct least_loaded {
 
 void least_loaded_init(struct least_loaded *pool, unsigned batch_max);
 
-/* Moves a slot to its bucket after a change; to none if it cannot take a message. */
+/* Moves a slot to its bucket after a change, or out of all if it takes no messages. */
 void least_loaded_review(struct least_loaded *pool, struct actor *slot);
 
-/* NULL = no slot can take one now; delivery_on_space() follows when one has consumed something. */
+/* NULL = no slot takes one now; delivery_on_space() is called when one has consumed something. */
 struct actor *least_loaded_pick(struct least_loaded *pool);

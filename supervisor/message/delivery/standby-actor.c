@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/delivery/standby-actor.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/ask/ask.h"
 #include "supervisor/message/delivery/delivery.h"
@@ -8,12 +9,9 @@
 
 static void swap_workers(struct actor *a, struct actor *b)
 {
-    const struct inbox inbox = a->inbox;
-
     actor_unblock(a);
     actor_unblock(b);
-    a->inbox = b->inbox;
-    b->inbox = inbox;
+    SWAP(a->inbox, b->inbox);
     list_swap(&a->blobs, &b->blobs);
     mailbox_swap_worker(&a->mailbox, &b->mailbox);
     ask_swap_all(a, b);

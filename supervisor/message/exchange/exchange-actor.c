@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/exchange/exchange-actor.h"
-
 #include "supervisor/message/actor-end.h"
+
 #include "supervisor/message/actor-name.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/exchange/forward.h"
 #include "supervisor/message/message-context.h"
@@ -44,7 +45,7 @@ static void count_copy(void *userdata, uint64_t reference)
     ++*(unsigned *)userdata;
 }
 
-/* Counts the copies of an ask before the first can fail it. 0, -EBUSY or -ENOMEM. */
+/* Counts the copies of an ask before one can fail. 0, -EBUSY or -ENOMEM. */
 static int share_ask(struct actor *actor, const struct envelope *envelope)
 {
     struct ask *ask = ask_get(&actor->context->asks, envelope->ask);
@@ -68,7 +69,7 @@ static int refuse(struct actor *actor, struct envelope *envelope, enum dead_lett
     return undeliverable_refuse(actor, envelope, &why, result);
 }
 
-/* The message becomes one dead letter for all copies that could not be made. */
+/* Makes the message one dead letter for all copies that could not be made. */
 static int refuse_copies(struct actor *actor, struct envelope *envelope, unsigned n)
 {
     char text[96];
@@ -87,7 +88,7 @@ static int copy_to_subscribers(struct actor *actor, struct envelope *envelope)
     r = share_ask(actor, envelope);
     if (r == -EBUSY)
         return refuse(actor, envelope, DEAD_MAILBOX_FULL, EBUSY,
-                      "too many open asks: each who gets one counts");
+                      "too many open asks: each copy counts");
     if (r == 0)
         r = exchange_route(actor->owner, &envelope->topic, send_copy, &out);
     if (r == 0)
@@ -184,7 +185,7 @@ int exchange_actor_new(struct actor **ret, struct message_context *context, cons
     context->n_exchanges++;
     r = actor_register(actor, name);
     if (r != 0) {
-        actor_end(actor, "it was never there");
+        actor_end(actor, "it could not be registered");
         return r;
     }
     *ret = actor;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Exchanges as actors: a message for one is copied for each subscriber that it matches.
- */
+/* Exchanges as actors, which hand messages on to their subscribers. */
 
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange.h"
 
-/* Exchanges at most: everybody may make some, and they outlive their makers. */
+/* Any actor may make exchanges, and they outlive it. */
 #define EXCHANGES_MAX 10000u
 
 /* An exchange without subscriptions. 0, ACTOR_E_*, or -ENOMEM. */

@@ -30,10 +30,7 @@ void *exchange_new_with_topic(size_t size, const struct topic *topic, struct top
     return object;
 }
 
-/* ---- what is subscribed to --------------------------------------------------------------------
- */
-
-/* Buckets and patterns both begin with their topic. */
+/* For buckets and patterns, which begin with their topic. */
 static int compare_topics(const void *a, const void *b)
 {
     return topic_compare(a, b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Matches routing keys against patterns. */
+/* Finds the subscriptions that match a message. */
 
 #include "supervisor/message/exchange/exchange.h"
 
@@ -10,15 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- patterns ---------------------------------------------------------------------------------
- */
+/* ---- patterns ---- */
 
-/* The word that begins at *at; *at goes to the next one, beyond `size` after the last. */
 struct word {
     const char *start;
     uint32_t size;
 };
 
+/* The word at *at, which moves to the next word, or beyond `size` after the last. */
 static struct word next_word(const char *text, uint32_t size, uint32_t *at)
 {
     const char *start = text + *at;
@@ -29,7 +28,7 @@ static struct word next_word(const char *text, uint32_t size, uint32_t *at)
     return (struct word){start, length};
 }
 
-/* An empty key has no word at all. */
+/* An empty key has no words. */
 static bool has_word(uint32_t size, uint32_t at)
 {
     return size > 0 && at <= size;
@@ -53,7 +52,7 @@ bool exchange_is_pattern(const char *key, uint32_t size)
     return false;
 }
 
-/* What a pattern says from `at` on: how many words, up to the next `#`. */
+/* The number of words from `at` to the next `#`. */
 static uint32_t count_to_hash(const char *text, uint32_t size, uint32_t at, bool *ret_hash)
 {
     uint32_t n = 0;
@@ -85,7 +84,7 @@ uint32_t exchange_pattern_effort(const char *pattern, uint32_t size)
 
         if (!word_is(next_word(pattern, size, &at), '#'))
             continue;
-        /* Between two of them, it may have to be tried at every word of the key. */
+        /* Words between two `#` may be tried at every word of the key. */
         n = count_to_hash(pattern, size, at, &more);
         if (more)
             effort += n * (TOPIC_KEY_MAX / 2 + 1);
@@ -93,7 +92,7 @@ uint32_t exchange_pattern_effort(const char *pattern, uint32_t size)
     return effort;
 }
 
-/* Behind the last `#` the end of the key is wanted. False: the key has not so many words. */
+/* Skips to the last `n_wanted` words of the key, for those behind the last `#`. False: too few. */
 static bool skip_to_end(const char *key, uint32_t size, uint32_t *at, uint32_t n_wanted)
 {
     uint32_t n = count_words(key, size, *at);
@@ -104,9 +103,9 @@ static bool skip_to_end(const char *key, uint32_t size, uint32_t *at, uint32_t n
 }
 
 /*
- * As with file name patterns: after a `#` everything is first tried with no word in its place, then
- * with one more each time; an earlier `#` never has to be reconsidered. See
- * exchange_pattern_effort().
+ * As with file name patterns: a `#` first stands for no word, then for one more each time; an
+ * earlier
+ * `#` is never reconsidered. See exchange_pattern_effort().
  */
 bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const char *key,
                               uint32_t key_size)
@@ -148,8 +147,7 @@ bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const 
     }
 }
 
-/* ---- matches ----------------------------------------------------------------------------------
- */
+/* ---- matches ---- */
 
 #define MATCHES_IN_PLACE 32
 
@@ -206,7 +204,7 @@ static int add_if_any(const struct exchange *exchange, const struct topic *label
 {
     const struct exchange_bucket *bucket = exchange_find_bucket(exchange, label);
 
-    /* A pattern has its turn with the others, also if the message's key spells it out. */
+    /* Patterns are matched by add_patterns(), also if the message's key equals one. */
     return bucket && !bucket->patterns ? matches_add(matches, bucket) : 0;
 }
 
@@ -229,7 +227,7 @@ static int add_patterns(const struct exchange *exchange, const struct topic *lab
     return 0;
 }
 
-/* Whatever is subscribed to exactly this type. */
+/* Collects the subscriptions to exactly this type. */
 static int collect_type(const struct exchange *exchange, const struct topic *label,
                         struct matches *matches)
 {
@@ -252,7 +250,7 @@ static int by_sequence(const void *a, const void *b)
     return (left->sequence > right->sequence) - (left->sequence < right->sequence);
 }
 
-/* The exact type alone if there is one, else the first registered of the ancestors. */
+/* Collects the one of the exact type, else the first registered of the ancestors. */
 static int collect_one(const struct exchange *exchange, const struct topic *topic,
                        struct matches *matches)
 {
@@ -265,7 +263,7 @@ static int collect_one(const struct exchange *exchange, const struct topic *topi
             return -ENOMEM;
         if (label.type_size == exact && matches->n > 0)
             return 0;
-        /* One of two at most: the place is never left. */
+        /* Two at most, so items in place. */
         if (matches->n == 2 && by_sequence(&items[1], &items[0]) < 0)
             items[0] = items[1];
         if (matches->n == 2)

@@ -31,8 +31,7 @@ void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t a
     list_init(&subscriber->subscriptions);
 }
 
-/* ---- who is subscribed ------------------------------------------------------------------------
- */
+/* ---- subscriptions ---- */
 
 static int compare_owned(const void *a, const void *b)
 {
@@ -54,7 +53,7 @@ static struct exchange_subscription *find_own(const struct exchange *exchange,
     return node ? *node : NULL;
 }
 
-/* What a subscription to this bucket would replace; NULL = nothing. */
+/* The subscription that a new one to this bucket replaces; NULL = none. */
 static struct exchange_subscription *find_replaced(const struct exchange *exchange,
                                                    struct exchange_subscriber *subscriber,
                                                    struct exchange_bucket *bucket)
@@ -73,7 +72,7 @@ static void reroute(struct exchange *exchange)
         exchange->rerouted(exchange->userdata);
 }
 
-/* Out of all lists; the tree of owners has been seen to. */
+/* Frees a subscription that is no longer in the tree of owners. */
 static void subscription_free(struct exchange_subscription *subscription)
 {
     struct exchange *exchange = subscription->exchange;
@@ -99,7 +98,7 @@ static void subscription_end(struct exchange_subscription *subscription)
     subscription_free(subscription);
 }
 
-/* Into the lists: in the place of what it replaces, or at the end. */
+/* Puts a subscription into the lists, at the position of the replaced one or at the end. */
 static void subscription_place(struct exchange_subscription *subscription,
                                struct exchange_subscription *replaced)
 {
@@ -131,7 +130,7 @@ static int subscription_insert(struct exchange_subscription *subscription,
 
     if (!node)
         return -ENOMEM;
-    /* The same actor's: the entry is found, and from now on stands for the new one. */
+    /* The node of the same actor's subscription is reused. */
     if (*node == replaced)
         *node = subscription;
     else if (replaced)
@@ -142,7 +141,7 @@ static int subscription_insert(struct exchange_subscription *subscription,
     return 0;
 }
 
-/* What a subscription costs the messages that it does not get. */
+/* What a subscription costs each message that it is compared with. */
 static uint32_t effort_of(const struct exchange *exchange, const struct topic *label)
 {
     if (exchange->kind != EXCHANGE_PATTERN || !label->key ||
@@ -245,15 +244,15 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind)
     struct exchange changed;
     int result = 0;
 
-    /* All subscriptions get new numbers: a list that is being written ends here. */
+    /* All subscriptions get new numbers, so lists under way end here. */
     list_cursors_end(&exchange->cursors);
     exchange_init(&changed, kind);
     list_for_each_safe (node, &exchange->subscriptions) {
         struct exchange_subscription *old = list_entry(node, struct exchange_subscription, link);
         struct exchange_subscriber *subscriber = old->subscriber;
-        int r = 0;
+        int r;
 
-        /* The bounds count it once: gone from here before it is there, but for its topic. */
+        /* Not counted for a moment: the bounds must count it once. */
         subscriber->n_subscriptions--;
         subscriber->effort -= old->effort;
         r = exchange_subscribe(&changed, subscriber, &old->topic);
@@ -263,7 +262,6 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind)
             result = r;
         subscription_end(old);
     }
-    /* Everybody points at the exchange in its place. */
     list_for_each (node, &changed.subscriptions)
         list_entry(node, struct exchange_subscription, link)->exchange = exchange;
     exchange->kind = kind;

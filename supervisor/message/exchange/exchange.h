@@ -2,22 +2,20 @@
 #pragma once
 
 /*
- * Exchanges: which of its subscribers an exchange hands a message to. Pure matching; who the
- * subscribers are and how they get it is the router's business.
+ * Exchanges: finds the subscribers that a message is for. Delivery is the router's business.
  *
- *   single        any subscription replaces the one before it; gets everything
- *   typed-single  one subscriber per exact type, whoever had it before. The exact type first, else
- *                 the first registered subscription to an ancestor type. A replacement keeps the
- *                 place of what it replaces
- *   typed-multi   one per (actor, type); all whose type is the message's or an ancestor
- *   routing-key   one per (actor, type, key). Types as in typed-multi; a subscription without a key
- *                 takes every message, a message without one only reaches subscriptions without
- *   pattern       as routing-key; `*` as a word of a subscription's key stands for exactly one
- *                 word, `#` for any number of words, none included; words are separated by dots
+ *   single        one subscriber, the latest, gets every message
+ *   typed-single  one subscriber per exact type, the latest. A message goes to the one of its exact
+ *                 type, else to the first registered of an ancestor type. A subscription keeps the
+ *                 position of the one that it replaces
+ *   typed-multi   one subscription per (actor, type); all of the message's type and its ancestors
+ *   routing-key   one per (actor, type, key); types as in typed-multi. A subscription without key
+ *                 takes every message; a message without key reaches only those
+ *   pattern       as routing-key; in a subscription's key, the word `*` stands for one word and `#`
+ *                 for any number of words, also none. Dots separate words
  *
- * Cost: a look-up is a search per ancestor of the type, whatever the number of subscriptions;
- * patterns are tried one by one, those of the message's type and its ancestors only, and what they
- * may cost together is bounded.
+ * A look-up is one search per ancestor of the type, however many subscriptions there are. Patterns
+ * are tried one by one, those of the message's type and its ancestors; their total cost is bounded.
  */
 
 #include "shared/base/list-cursor.h"
@@ -30,15 +28,14 @@
 
 enum {
     _EXCHANGE_E_SUCCESS,
-    EXCHANGE_E_FULL, /* the exchange or the actor has as many subscriptions as it may */
+    EXCHANGE_E_FULL, /* a bound of the exchange or of the actor is reached */
 };
 
-/* Subscriptions at most: of one exchange, and of one actor to all of them, so that no actor can
- * take the others' place. */
+/* Bounds of the subscriptions of one exchange, and of one actor to all exchanges. */
 #define EXCHANGE_SUBSCRIPTIONS_MAX 1000000u
 #define EXCHANGE_PER_ACTOR_MAX     10000u
-/* What all patterns of an exchange may cost a message at most, in words compared (some
- * nanoseconds each), and those of one actor. */
+/* Bounds of what the patterns of one exchange, or of one actor, cost a message: words compared,
+ * some nanoseconds each. */
 #define EXCHANGE_EFFORT_MAX       250000u
 #define EXCHANGE_EFFORT_ACTOR_MAX 25000u
 
@@ -47,15 +44,15 @@ struct exchange {
     void *buckets;             /* tree of exchange_bucket, by what they are subscribed to */
     void *owned;               /* tree of exchange_subscription, by actor and bucket */
     void *patterns;            /* tree of exchange_patterns, by type */
-    struct list subscriptions; /* in the order of their registration, which is that of `sequence` */
+    struct list subscriptions; /* in the order of `sequence`, that of registration */
     struct list cursors;       /* struct list_cursor.link, in these */
     uint32_t n_subscriptions;
     uint32_t effort; /* of its patterns */
     uint64_t sequence;
     char *description; /* for lists; NULL = none; owned */
     bool declared;     /* by a file, not at run time */
-    uint64_t creator;  /* the actor that made it; 0 = a file, or somebody outside */
-    /* A message may have another recipient now. Not called for kinds that copy; may be NULL. */
+    uint64_t creator;  /* the actor that made it; 0 = none */
+    /* Messages may have another recipient now. Not called for kinds that copy; may be NULL. */
     void (*rerouted)(void *userdata);
     void *userdata;
 };
@@ -68,7 +65,7 @@ static inline bool exchange_picks_one(const struct exchange *exchange)
 
 struct exchange_bucket;
 
-/* What an actor that may subscribe embeds. */
+/* Embedded in each actor that may subscribe. */
 struct exchange_subscriber {
     uint64_t actor;            /* its reference */
     struct list subscriptions; /* to any exchange */
@@ -85,7 +82,7 @@ struct exchange_subscription {
     struct exchange_subscriber *subscriber;
     uint64_t sequence;
     uint32_t effort;
-    struct topic topic; /* as it was asked for; bytes owned */
+    struct topic topic; /* as requested; bytes owned */
 };
 
 void exchange_init(struct exchange *exchange, enum exchange_kind kind);
@@ -100,34 +97,32 @@ const char *exchange_kind_to_string(enum exchange_kind kind);
 void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t actor);
 
 /*
- * Subscribes an actor; evicts what the kind's rule replaces. 0, EXCHANGE_E_FULL or -ENOMEM, and
- * then nothing has changed. The type must be valid, the key within TOPIC_KEY_MAX.
+ * Subscribes an actor, and ends the subscription that the kind's rule replaces. 0, or
+ * EXCHANGE_E_FULL or -ENOMEM with nothing changed. The type must be valid, the key within
+ * TOPIC_KEY_MAX.
  */
 int exchange_subscribe(struct exchange *exchange, struct exchange_subscriber *subscriber,
                        const struct topic *topic);
 
-/*
- * Ends an actor's own subscription of exactly this type (in typed kinds) and key (in routing-key).
- * Whether there was one.
- */
+/* Ends an actor's subscription with exactly the type and key that the kind looks at. False if there
+ * was none. */
 bool exchange_unsubscribe(struct exchange *exchange, struct exchange_subscriber *subscriber,
                           const struct topic *topic);
 
-/* Ends every subscription of an actor: it is gone. */
+/* Ends all subscriptions of an actor. */
 void exchange_forget(struct exchange_subscriber *subscriber);
 
 /*
- * Calls `deliver` for every subscription that a message of this topic matches, in the order of
- * their registration; an actor that several match is called as often. All matching is done before
- * the first call, so the callback may change the exchange, or free it. The number of calls, 0 = no
- * match, or -ENOMEM (no call).
+ * Calls `deliver` for every subscription that matches, in the order of registration; several of one
+ * actor call it several times. The callback may change or free the exchange. Returns the number of
+ * calls, or -ENOMEM (none).
  */
 typedef void (*exchange_deliver_fn)(void *userdata, uint64_t actor);
 int exchange_route(const struct exchange *exchange, const struct topic *topic,
                    exchange_deliver_fn deliver, void *userdata);
 
 /*
- * Another kind, as after a reload: the subscriptions are made again in their order under the new
- * rules, which may evict some. 0 or -ENOMEM (some are lost then).
+ * Changes the kind, as after a reload: makes the subscriptions again in their order under the new
+ * rules, which may end some. 0 or -ENOMEM (some are lost).
  */
 int exchange_change(struct exchange *exchange, enum exchange_kind kind);

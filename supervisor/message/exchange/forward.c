@@ -7,7 +7,7 @@
 #include "supervisor/message/router.h"
 #include <errno.h>
 
-/* Copies per turn of what has waited: a fraction of a millisecond of work. */
+/* Copies per turn of waiting messages: a fraction of a millisecond. */
 #define COPIES_PER_TURN 250
 
 static bool is_open(const struct actor *actor)
@@ -21,7 +21,7 @@ int forward_deliver(struct actor *actor, struct envelope *envelope)
                           : delivery_enqueue(actor, envelope);
 }
 
-/* In whose mailbox a message of this topic for `to` would wait; NULL = in none, or in several. */
+/* The actor in whose mailbox such a message for `to` would wait; NULL = none, or several. */
 static struct actor *find_mailbox(struct actor *to, const struct topic *topic)
 {
     const char *reason;
@@ -44,7 +44,7 @@ bool forward_must_wait(struct actor *sender, struct actor *to, const struct topi
     return true;
 }
 
-/* Whether a message that waits here has to wait on for room at the one actor that it is for. */
+/* Whether a waiting message has no room at its one recipient. */
 static bool must_wait_on(struct actor *actor, const struct envelope *envelope)
 {
     const char *reason;

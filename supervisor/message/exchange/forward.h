@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Actors that only hand messages on: groups with Cells=by-key, and exchanges. Messages wait in
- * their mailbox while they are paused, and for the turns it takes to hand on what has waited.
+ * Actors that only hand messages on: exchanges, and groups with Cells=by-key. Messages wait in
+ * their mailbox while they are paused, and until those that waited are handed on.
  */
 
 #include <stdbool.h>

@@ -2,9 +2,10 @@
 
 /* Requests about exchanges and subscriptions. */
 
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/request/actor-request-private.h"
 
-#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
 #include <errno.h>

@@ -6,7 +6,6 @@
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/delivery/delivery.h"
-#include "supervisor/message/message-context.h"
 #include "supervisor/message/request/actor-request-private.h"
 #include "supervisor/message/router.h"
 #include "supervisor/process/capture.h"

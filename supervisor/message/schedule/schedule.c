@@ -319,8 +319,3 @@ void schedule_forget(struct actor *to)
         schedule_end(schedule_of(node, link));
     beats_forget(&to->context->schedules.beats, &to->timers.beats);
 }
-
-usec_t schedule_due(const struct schedule *schedule)
-{
-    return schedule->alarm.date;
-}

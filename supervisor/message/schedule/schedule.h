@@ -50,8 +50,8 @@ struct schedule {
     uint64_t handle;                       /* in the table, for lists */
     struct message_context *context;
     struct actor *to;
-    uint64_t setter; /* reference; 0 = outside */
-    struct alarm alarm;
+    uint64_t setter;           /* reference; 0 = outside */
+    struct alarm alarm;        /* its date: when it fires next, realtime */
     usec_t due;                /* a date with `realtime`, else monotonic */
     usec_t period;             /* 0 = once */
     bool realtime, orphan;     /* orphan: periodic, and its setter is known to be gone */
@@ -99,6 +99,3 @@ unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_
 
 /* Ends all timers for an actor. Those that it has set for others go on. */
 void schedule_forget(struct actor *to);
-
-/* When it fires next, realtime. */
-usec_t schedule_due(const struct schedule *schedule);

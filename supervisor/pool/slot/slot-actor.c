@@ -92,7 +92,7 @@ void slot_review_actor(struct slot *slot)
 void slot_report_messages(struct slot *slot, struct death *death)
 {
     struct delivery_taken taken[DEATH_MESSAGES_MAX];
-    const struct actor_table *actors = &slot_context(slot)->messages->actors;
+    const struct handle_table *actors = &slot_context(slot)->messages->actors;
     size_t n;
 
     if (!slot->actor || !slot->actor->inbox.endpoint)

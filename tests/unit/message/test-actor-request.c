@@ -6,6 +6,7 @@
 #include "supervisor/event/event.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"

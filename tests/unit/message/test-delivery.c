@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/event.h"
 #include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
 #include "tests/unit/fake-peer.h"

@@ -4,6 +4,7 @@
 #include "supervisor/loop/alarm.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/delivery/standby-actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
