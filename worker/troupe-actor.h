@@ -303,8 +303,8 @@ int troupe_actor_leave(struct troupe_actor *actor, const char *reason);
 
 /* ---- monitors ---- */
 
-/* Returns a future that ends when that actor ends, at once if it is gone; its payload is the cause,
- * as text. Freeing the future ends the monitor. */
+/* Returns a future that ends when that actor is gone for good or has failed, at once if it is; its
+ * payload is the cause, as text. Freeing the future ends the monitor. */
 int troupe_actor_monitor(struct troupe_actor *actor, troupe_ref who, struct troupe_future **ret);
 
 /* ---- timers: kept by the supervisor, also when this worker dies ---- */
