@@ -259,6 +259,14 @@ class Orders(Ctl):
         os.chmod(self.s.socket_path, 0o600)
         self.exits(4, "status", user=65534)
 
+    def test_a_problem_of_a_file_whose_name_is_not_utf8_is_told_in_json_too(self):
+        path = os.fsencode(self.s.path("")) + b"name\xff.group"
+        with open(path, "w", encoding="ascii") as file:
+            file.write("[Group]\nSise=4\n")
+        told = json.loads(self.exits(7, "verify", "--json", path).stdout)["problems"]
+        self.assertEqual(len(told), len(self.exits(7, "verify", path).stdout.splitlines()))
+        self.assertTrue(told[0]["path"].endswith("name\\xff.group"), told)
+
     def test_a_bad_configuration_is_told_line_by_line(self):
         path = self.s.write("bad.group", "[Group]\nExecStart=/nonexistent\nSise=3\n")
         verified = self.exits(7, "verify", "--config", self.s.config).stdout

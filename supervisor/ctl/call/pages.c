@@ -9,7 +9,7 @@
 /* The largest page that the supervisor returns. */
 #define PAGE_MAX 1000
 
-/* Requests one page and appends its items to `items`. `*next` is 0 after the last page. */
+/* Requests one page, replaces `*ret` by it, and appends its items to `items`. */
 static int add_page(struct invocation *invocation, const char *method, json_t *parameters,
                     const char *array, json_t *items, json_t **ret)
 {

@@ -49,7 +49,7 @@ static void print_on_one_line(const char *data, size_t size)
 void map_output_write(const struct options *options, const struct window_line *line)
 {
     const struct troupe_result *result = &line->result;
-    /* Anything but a result is a reason, which goes to standard error. */
+    /* Reasons go to standard error. */
     bool succeeded = result->error == 0 && result->end == TROUPE_SUCCEEDED;
 
     if (options->json) {

@@ -4,7 +4,7 @@
 #include "shared/base/cleanup.h"
 #include <string.h>
 
-/* A line that needed more than this gives its memory back. */
+/* A line frees its buffer if that is larger. */
 #define KEEP_ALLOCATED ((size_t)64 << 10)
 
 #define HOLD_MIN USEC_PER_MSEC
@@ -97,8 +97,8 @@ void window_submitted(struct window *window, struct window_line *line)
 }
 
 /*
- * Refusals come in bursts, one for each job that was on its way when the queue was full: the limit
- * follows what is still under way, and the hold doubles only once per hold.
+ * Refusals come in bursts, one for each job that was sent before the first refusal arrived: the
+ * limit follows the number of jobs in flight, and the hold is doubled only once per hold.
  */
 static void refused(struct window *window, struct window_line *line, usec_t now)
 {
@@ -153,13 +153,17 @@ const struct window_line *window_front(const struct window *window)
     return !window_empty(window) && line->state == WINDOW_DONE ? line : NULL;
 }
 
+/* Lines that were given up have no result. */
+static void skip_free(struct window *window)
+{
+    while (window->first < window->next && line_at(window, window->first)->state == WINDOW_FREE)
+        window->first++;
+}
+
 void window_drop(struct window *window)
 {
     free_line(line_at(window, window->first));
-    window->first++;
-    /* Given-up lines in between have no result to wait for. */
-    while (window->first < window->next && line_at(window, window->first)->state == WINDOW_FREE)
-        window->first++;
+    skip_free(window);
 }
 
 size_t window_give_up(struct window *window)
@@ -168,7 +172,6 @@ size_t window_give_up(struct window *window)
 
     for (; window_has_ready(window); n++)
         free_line(line_at(window, window->search));
-    while (window->first < window->next && line_at(window, window->first)->state == WINDOW_FREE)
-        window->first++;
+    skip_free(window);
     return n;
 }

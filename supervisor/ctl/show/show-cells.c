@@ -44,38 +44,34 @@ static int compare(const void *a, const void *b)
     return strcmp(field_text(x->cell, "key"), field_text(y->cell, "key"));
 }
 
-static void add_key(struct table *table, const json_t *cell, const char *member, usec_t now)
+static void add_key(struct table *table, const json_t *cell, const char *member)
 {
-    (void)now;
     table_add(table, "%s %s", DOT(field_text(cell, "state")), SAFE(field_text(cell, member)));
 }
 
-static void add_state(struct table *table, const json_t *cell, const char *member, usec_t now)
+static void add_state(struct table *table, const json_t *cell, const char *member)
 {
-    (void)now;
     table_add(table, "%s", STATE(field_text(cell, member)));
 }
 
-static void add_up(struct table *table, const json_t *cell, const char *member, usec_t now)
+static void add_up(struct table *table, const json_t *cell, const char *member)
 {
     const json_t *workers = json_object_get(cell, member);
     uint64_t up = 0;
 
-    (void)now;
     for (size_t i = 0; i < json_array_size(workers); i++)
         up += pool_is_up(json_array_get(workers, i));
     table_add(table, "%s/%s up", COUNT(up), COUNT(field_count(cell, "size")));
 }
 
-static void add_count(struct table *table, const json_t *cell, const char *member, usec_t now)
+static void add_count(struct table *table, const json_t *cell, const char *member)
 {
-    (void)now;
     table_add(table, "%s %s", COUNT(field_count(cell, member)),
               strcmp(member, "succeeded") == 0 ? "done" : member);
 }
 
 /* Adds how long jobs took, how long the oldest waits, and how many workers died. */
-static void add_notes(struct table *table, const json_t *cell, const char *member, usec_t now)
+static void add_notes(struct table *table, const json_t *cell, const char *member)
 {
     const usec_t oldest = field_usec(cell, "oldest_queued_at");
     struct joined notes = JOINED_NULL;
@@ -83,7 +79,7 @@ static void add_notes(struct table *table, const json_t *cell, const char *membe
     if (field_has(cell, "p99_usec"))
         joined_add(&notes, "p99 %s", SPAN(field_usec(cell, "p99_usec")));
     if (oldest > 0)
-        joined_add(&notes, "oldest waits for %s", SPAN(usec_sub(now, oldest)));
+        joined_add(&notes, "oldest waits for %s", SPAN(usec_sub(table->now, oldest)));
     if (field_count(cell, member) > 0)
         joined_add(&notes, "%s died", COUNT(field_count(cell, member)));
     table_add(table, "%s", notes.text);

@@ -91,9 +91,8 @@ static void show_times(const struct terminal *terminal, const json_t *job, usec_
                        field_int(job, "attempt") == 0 ? ", none of it at work" : "");
 }
 
-static void add_cause(struct table *table, const json_t *attempt, const char *member, usec_t now)
+static void add_cause(struct table *table, const json_t *attempt, const char *member)
 {
-    (void)now;
     table_add(table, "%s: %s", SAFE(field_text(attempt, member)),
               SAFE(field_text(attempt, "detail")));
 }
@@ -130,30 +129,28 @@ void show_job(const struct terminal *terminal, const json_t *job, usec_t now)
         terminal_print(terminal, " Published: not readable: %s", SAFE(field_text(job, "missing")));
 }
 
-static void add_state(struct table *table, const json_t *job, const char *member, usec_t now)
+static void add_state(struct table *table, const json_t *job, const char *member)
 {
-    (void)now;
     table_add(table, "%s", STATE(field_text(job, member)));
 }
 
-static void add_attempt(struct table *table, const json_t *job, const char *member, usec_t now)
+static void add_attempt(struct table *table, const json_t *job, const char *member)
 {
-    (void)now;
     table_add(table, "%lld/%lld", (long long)field_int(job, member),
               (long long)field_int(job, "max_attempts"));
 }
 
-static void add_age(struct table *table, const json_t *job, const char *member, usec_t now)
+static void add_age(struct table *table, const json_t *job, const char *member)
 {
-    table_add(table, "%s", SPAN(usec_sub(now, field_usec(job, member))));
+    table_add(table, "%s", SPAN(usec_sub(table->now, field_usec(job, member))));
 }
 
-static void add_remark(struct table *table, const json_t *job, const char *member, usec_t now)
+static void add_remark(struct table *table, const json_t *job, const char *member)
 {
     struct joined remark = JOINED_NULL;
 
     (void)member;
-    add_remarks(&remark, job, now);
+    add_remarks(&remark, job, table->now);
     table_add(table, "%s", remark.text);
 }
 

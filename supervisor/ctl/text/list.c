@@ -14,6 +14,7 @@ void list_print(const struct terminal *terminal, const char *indent,
     while (columns[n].add)
         n++;
     table_init(&table, n, indent);
+    table.now = now;
     for (size_t k = 0; k < n; k++) {
         table.right[k] = columns[k].right;
         if (columns[0].title)
@@ -21,50 +22,40 @@ void list_print(const struct terminal *terminal, const char *indent,
     }
     for (size_t i = 0; i < json_array_size(items); i++)
         for (size_t k = 0; k < n; k++)
-            columns[k].add(&table, json_array_get(items, i), columns[k].member, now);
+            columns[k].add(&table, json_array_get(items, i), columns[k].member);
     table_print(&table, terminal);
     table_deinit(&table);
 }
 
-void list_text(struct table *table, const json_t *item, const char *member, usec_t now)
+void list_text(struct table *table, const json_t *item, const char *member)
 {
-    (void)now;
     table_add(table, "%s", SAFE(field_text(item, member)));
 }
 
-void list_enum(struct table *table, const json_t *item, const char *member, usec_t now)
+void list_number(struct table *table, const json_t *item, const char *member)
 {
-    (void)now;
-    table_add(table, "%s", SAFE(ENUM(item, member)));
-}
-
-void list_number(struct table *table, const json_t *item, const char *member, usec_t now)
-{
-    (void)now;
     if (field_has(item, member))
         table_add(table, "%" PRId64, field_int(item, member));
     else
         table_add(table, "%s", "");
 }
 
-void list_span(struct table *table, const json_t *item, const char *member, usec_t now)
+void list_span(struct table *table, const json_t *item, const char *member)
 {
-    (void)now;
     table_add(table, "%s", field_has(item, member) ? SPAN(field_usec(item, member)) : "");
 }
 
-void list_count(struct table *table, const json_t *item, const char *member, usec_t now)
+void list_count(struct table *table, const json_t *item, const char *member)
 {
-    (void)now;
     table_add(table, "%s", COUNT(field_count(item, member)));
 }
 
-void list_ago(struct table *table, const json_t *item, const char *member, usec_t now)
+void list_ago(struct table *table, const json_t *item, const char *member)
 {
-    table_add(table, "%s", AGO(now, field_usec(item, member)));
+    table_add(table, "%s", AGO(table->now, field_usec(item, member)));
 }
 
-void list_in(struct table *table, const json_t *item, const char *member, usec_t now)
+void list_in(struct table *table, const json_t *item, const char *member)
 {
-    table_add(table, "%s", SPAN(usec_sub(field_usec(item, member), now)));
+    table_add(table, "%s", SPAN(usec_sub(field_usec(item, member), table->now)));
 }

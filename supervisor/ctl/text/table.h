@@ -6,6 +6,7 @@
  * remaining width.
  */
 
+#include "shared/base/clock.h"
 #include "supervisor/ctl/text/terminal.h"
 #include <stddef.h>
 
@@ -19,7 +20,8 @@ struct table {
     size_t n_cells, allocated;
     char **notes; /* owned; per row, or NULL */
     size_t n_notes;
-    int error; /* sticky: 0 or -ENOMEM */
+    int error;  /* sticky: 0 or -ENOMEM */
+    usec_t now; /* the wall clock, for cells that show an age; 0 unless the caller sets it */
 };
 
 /* clang-format off */

@@ -11,9 +11,8 @@
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
 
-static void add_state(struct table *table, const json_t *actor, const char *member, usec_t now)
+static void add_state(struct table *table, const json_t *actor, const char *member)
 {
-    (void)now;
     if (field_true(actor, "paused"))
         table_add(table, "paused");
     else if (field_has(actor, member))
@@ -22,20 +21,18 @@ static void add_state(struct table *table, const json_t *actor, const char *memb
         table_add(table, "%s", "");
 }
 
-static void add_dead(struct table *table, const json_t *actor, const char *member, usec_t now)
+static void add_dead(struct table *table, const json_t *actor, const char *member)
 {
     const uint64_t dead = field_count(actor, member);
 
-    (void)now;
     table_add(table, "%s%s" PLAIN, dead > 0 ? RED : "", COUNT(dead));
 }
 
-static void add_names(struct table *table, const json_t *actor, const char *member, usec_t now)
+static void add_names(struct table *table, const json_t *actor, const char *member)
 {
     const json_t *names = json_object_get(actor, member);
     const char *first = json_string_value(json_array_get(names, 0));
 
-    (void)now;
     table_add(table, "%s%s", SAFE(first ? first : ""), json_array_size(names) > 1 ? " ..." : "");
 }
 
@@ -61,9 +58,8 @@ int verb_actors(struct invocation *invocation)
 
 /* ---- exchanges ---- */
 
-static void add_kind(struct table *table, const json_t *exchange, const char *member, usec_t now)
+static void add_kind(struct table *table, const json_t *exchange, const char *member)
 {
-    (void)now;
     table_add(table, "%s%s", SAFE(ENUM(exchange, member)),
               field_true(exchange, "paused") ? ", paused" : "");
 }
@@ -77,17 +73,15 @@ static const struct list_column exchange_columns[] = {
     {0},
 };
 
-static void add_type(struct table *table, const json_t *subscriber, const char *member, usec_t now)
+static void add_type(struct table *table, const json_t *subscriber, const char *member)
 {
     const char *type = field_text(subscriber, member);
 
-    (void)now;
     table_add(table, "%s", *type ? SAFE(type) : "(all)");
 }
 
-static void add_key(struct table *table, const json_t *subscriber, const char *member, usec_t now)
+static void add_key(struct table *table, const json_t *subscriber, const char *member)
 {
-    (void)now;
     table_add(table, "%s",
               field_has(subscriber, member) ? SAFE(field_text(subscriber, member)) : "(any)");
 }

@@ -36,23 +36,21 @@ static json_t *filter_parameters(const struct options *options, const char *queu
 /*
  * Adds the reason, up to the end of its first line. A message also has a reason code and a sender.
  */
-static void add_why(struct table *table, const json_t *letter, const char *member, usec_t now)
+static void add_why(struct table *table, const json_t *letter, const char *member)
 {
     const char *text = field_text(letter, member);
     size_t first = strcspn(text, "\n");
     _cleanup_free_ char *line = strndup(text, first);
     bool job = field_has(letter, "job") && *text != '\0', sent = field_has(letter, "sender");
 
-    (void)now;
     table_add(table, "%s%s%s%s%s%s", job ? "" : SAFE(ENUM(letter, "reason")),
               !job && sent ? ", from " : "", !job && sent ? SAFE(field_text(letter, "sender")) : "",
               !job && *text ? ": " : "", SAFE_LINE(line ? line : ""),
               text[first] != '\0' && text[first + 1] != '\0' ? " …" : "");
 }
 
-static void add_job(struct table *table, const json_t *letter, const char *member, usec_t now)
+static void add_job(struct table *table, const json_t *letter, const char *member)
 {
-    (void)now;
     if (field_has(letter, member))
         table_add(table, "%s", SAFE(field_text(letter, member)));
     else

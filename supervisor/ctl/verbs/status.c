@@ -112,14 +112,6 @@ static int status_of_all(struct invocation *invocation)
     return status_of_groups(groups);
 }
 
-static bool show_one_cell(const struct invocation *invocation, const json_t *group,
-                          const json_t *cell)
-{
-    if (!invocation->options.json)
-        show_cell(&invocation->out, group, cell, clock_realtime(), invocation->options.all);
-    return group_is_up(cell);
-}
-
 /* A worker and its replacement may both exist. */
 static bool show_one_worker(const struct invocation *invocation, const json_t *group,
                             const char *target)
@@ -146,9 +138,11 @@ static bool show_part(const struct invocation *invocation, const json_t *group, 
     const json_t *cell = cells_find(group, target);
     json_auto_t *whole = cells_merge(group);
 
-    if (cell)
-        return show_one_cell(invocation, group, cell);
-    return whole && show_one_worker(invocation, whole, target);
+    if (!cell)
+        return whole && show_one_worker(invocation, whole, target);
+    if (!invocation->options.json)
+        show_cell(&invocation->out, group, cell, clock_realtime(), invocation->options.all);
+    return group_is_up(cell);
 }
 
 static int show_groups(const struct invocation *invocation, const json_t *groups,
@@ -170,12 +164,6 @@ static int show_groups(const struct invocation *invocation, const json_t *groups
     return status;
 }
 
-/* The worse of two exit statuses; a missing target is worse than one that is down. */
-static int worse(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 static int status_of_targets(struct invocation *invocation, json_t *all_groups)
 {
     int status = EXIT_OK;
@@ -195,7 +183,8 @@ static int status_of_targets(struct invocation *invocation, json_t *all_groups)
             if (json_array_extend(all_groups, json_object_get(reply, "groups")) < 0)
                 return call_no_memory();
         }
-        status = worse(status, r);
+        /* A target that does not exist is worse than one that is down. */
+        status = r > status ? r : status;
     }
     return status;
 }

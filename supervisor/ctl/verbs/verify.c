@@ -23,8 +23,8 @@ static void show_problem(const struct config_problem *problem)
 
 static int show_json(const struct invocation *invocation, const struct config_problems *problems)
 {
-    json_t *list = json_array(), *document = json_pack("{s:o}", "problems", list);
-    int r;
+    json_t *list = json_array();
+    json_auto_t *document = json_pack("{s:o}", "problems", list);
 
     for (size_t i = 0; document && i < problems->n_problems; i++) {
         const struct config_problem *problem = &problems->problems[i];
@@ -33,9 +33,7 @@ static int show_json(const struct invocation *invocation, const struct config_pr
                               json_pack("{s:s, s:i, s:s}", "path", SAFE(problem->path), "line",
                                         (int)problem->line, "text", SAFE_LINE(problem->text)));
     }
-    r = document ? output_json(invocation, document) : call_no_memory();
-    json_decref(document);
-    return r;
+    return document ? output_json(invocation, document) : call_no_memory();
 }
 
 /* Warns about limits that have no effect on this machine, which is no error in the file. */
