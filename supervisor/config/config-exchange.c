@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/config-exchange.h"
 
-#include "shared/base/cleanup.h"
 #include "supervisor/config/config-directory.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"

@@ -9,67 +9,61 @@
 #include "supervisor/varlink/request.h"
 #include <stdio.h>
 
-struct access access_of(const struct request *request)
+static bool reads_all(const struct request *request)
 {
-    return (struct access){.context = request->context, .peer = &request->connection->peer};
-}
+    const struct config_daemon *config = request->context->config;
 
-static bool access_all(const struct access *access)
-{
-    const struct config_daemon *config = access->context->config;
-
-    return peer_may_change(access->peer, config) ||
-           (config->read_group && peer_is_member(access->peer, config->read_gid));
+    return peer_may_change(&request->connection->peer, config) ||
+           (config->read_group && peer_is_member(&request->connection->peer, config->read_gid));
 }
 
 /* Root also stands for "no user", and may read everything anyway. */
-static bool is_user(const struct access *access, uid_t uid)
+static bool is_user(const struct request *request, uid_t uid)
 {
-    return uid != 0 && access->peer->uid == uid;
+    return uid != 0 && request->connection->peer.uid == uid;
 }
 
-static bool owns_group(const struct access *access, const struct group *group)
+static bool owns_group(const struct request *request, const struct group *group)
 {
-    return group && group->config->user && is_user(access, group->config->uid);
+    return group && group->config->user && is_user(request, group->config->uid);
 }
 
-bool access_group(const struct access *access, const struct group *group)
+bool access_group(const struct request *request, const struct group *group)
 {
-    return access_all(access) || owns_group(access, group);
+    return reads_all(request) || owns_group(request, group);
 }
 
-bool access_job(const struct access *access, const struct job *job)
+bool access_job(const struct request *request, const struct job *job)
 {
-    return is_user(access, job->submitter_uid) || access_group(access, job->group);
+    return is_user(request, job->submitter_uid) || access_group(request, job->group);
 }
 
-bool access_death(const struct access *access, const struct death *death)
+bool access_death(const struct request *request, const struct death *death)
 {
-    return is_user(access, death->owner_uid) || is_user(access, death->submitter_uid) ||
-           access_all(access);
+    return is_user(request, death->owner_uid) || is_user(request, death->submitter_uid) ||
+           reads_all(request);
 }
 
-bool access_event(const struct access *access, const struct event *event)
+bool access_event(const struct request *request, const struct event *event)
 {
-    const struct registry *registry = access->context->registry;
+    const struct registry *registry = request->context->registry;
 
-    return access_group(access, event->group ? registry_find(registry, event->group) : NULL);
+    return access_group(request, event->group ? registry_find(registry, event->group) : NULL);
 }
 
-bool access_letter(const struct access *access, const struct dead_letter *letter)
+bool access_letter(const struct request *request, const struct dead_letter *letter)
 {
-    return is_user(access, letter->submitter_uid) ||
-           access_group(access, registry_group_of(access->context->registry, letter->recipient));
+    return is_user(request, letter->submitter_uid) ||
+           access_group(request, registry_group_of(request->context->registry, letter->recipient));
 }
 
 bool access_demand(struct request *request, const struct group *group, const char *why)
 {
-    const struct access access = access_of(request);
     const struct config_daemon *config = request->context->config;
     const char *user = group ? group->config->user : NULL;
     char changers[PEER_NEEDED_MAX], needed[PEER_NEEDED_MAX + 256];
 
-    if (access_group(&access, group))
+    if (access_group(request, group))
         return true;
     peer_describe_needed(changers, config);
     (void)snprintf(needed, sizeof(needed), "%s%s%.64s%s%s%.64s%s; %s", changers,

@@ -8,10 +8,8 @@
  * submitter.
  */
 
-#include "supervisor/varlink/peer.h"
 #include <stdbool.h>
 
-struct control_context;
 struct dead_letter;
 struct death;
 struct event;
@@ -19,20 +17,14 @@ struct group;
 struct job;
 struct request;
 
-/* The client that asks. */
-struct access {
-    const struct control_context *context;
-    const struct peer *peer;
-};
-
-struct access access_of(const struct request *request);
-
-/* The contents of one group (NULL = it is gone), job, and so on. */
-bool access_group(const struct access *access, const struct group *group);
-bool access_job(const struct access *access, const struct job *job);
-bool access_death(const struct access *access, const struct death *death);
-bool access_event(const struct access *access, const struct event *event);
-bool access_letter(const struct access *access, const struct dead_letter *letter);
+/*
+ * Whether the client may read the contents of a group (NULL = it is gone), job, and so on.
+ */
+bool access_group(const struct request *request, const struct group *group);
+bool access_job(const struct request *request, const struct job *job);
+bool access_death(const struct request *request, const struct death *death);
+bool access_event(const struct request *request, const struct event *event);
+bool access_letter(const struct request *request, const struct dead_letter *letter);
 
 /*
  * Returns whether the client may read the contents of the group (NULL = of all groups); if not,

@@ -7,7 +7,6 @@
  */
 
 #include "shared/base/clock.h"
-#include "supervisor/control/control-state.h"
 #include <sys/types.h>
 
 struct config_daemon;
@@ -22,6 +21,14 @@ struct process_context;
 struct registry;
 struct reload_call;
 struct request_interface;
+
+/* As GetInfo reports it. */
+enum control_state {
+    CONTROL_STARTING,
+    CONTROL_RUNNING,
+    CONTROL_RELOADING,
+    CONTROL_STOPPING,
+};
 
 struct control_context {
     struct loop *loop;

@@ -8,7 +8,6 @@
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
 #include "supervisor/loop/passrights.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -11,7 +11,6 @@
 #include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/passrights.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

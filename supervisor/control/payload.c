@@ -4,7 +4,6 @@
 
 #include "shared/base/base64.h"
 #include "shared/base/cleanup.h"
-
 #include <stdlib.h>
 
 enum encoding {

@@ -10,7 +10,6 @@
 #include "supervisor/process/cgroup.h"
 #include "supervisor/process/process.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Groups named per key; further ones are only counted. */
 #define NAMES_MAX 10

@@ -5,7 +5,6 @@
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot/slot.h"
-
 #include <string.h>
 
 static uint64_t timeval_usec(struct timeval time)
@@ -34,12 +33,12 @@ static void report_messages(struct reply *reply, const struct death *death)
 }
 
 /* The worker's published state, its output, and its command. */
-static void report_contents(struct reply *reply, const struct access *access,
+static void report_contents(struct reply *reply, const struct request *request,
                             const struct death *death)
 {
     bool details = reply->size < REPORT_DETAIL_MAX;
 
-    if (!access_death(access, death)) {
+    if (!access_death(request, death)) {
         reply_bool(reply, "restricted", true);
         return;
     }
@@ -50,7 +49,7 @@ static void report_contents(struct reply *reply, const struct access *access,
         reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
 }
 
-void report_death(struct reply *reply, const char *key, const struct access *access,
+void report_death(struct reply *reply, const char *key, const struct request *request,
                   const struct death *death)
 {
     const struct rusage *usage = &death->exit.usage;
@@ -78,7 +77,7 @@ void report_death(struct reply *reply, const char *key, const struct access *acc
         reply_uint(reply, "attempt", death->attempt);
     }
     report_messages(reply, death);
-    report_contents(reply, access, death);
+    report_contents(reply, request, death);
     reply_end_object(reply);
 }
 
@@ -122,11 +121,11 @@ static const char *const ROLES[] = {
  * The worker's status and state page. Without a process, the status is the supervisor's text why
  * there is none.
  */
-static void report_words(struct reply *reply, const struct access *access, struct slot *slot)
+static void report_words(struct reply *reply, const struct request *request, struct slot *slot)
 {
     if (slot->worker.process.pid <= 0)
         reply_string_if(reply, "status", slot->status_text);
-    if (!access_group(access, cell_of_pool(slot->pool)->group)) {
+    if (!access_group(request, cell_of_pool(slot->pool)->group)) {
         reply_bool(reply, "restricted", true);
         return;
     }
@@ -135,7 +134,7 @@ static void report_words(struct reply *reply, const struct access *access, struc
     (void)report_state_page(reply, slot);
 }
 
-void report_worker(struct reply *reply, const struct access *access, struct slot *slot)
+void report_worker(struct reply *reply, const struct request *request, struct slot *slot)
 {
     reply_object(reply, NULL);
     reply_string(reply, "name", slot->name);
@@ -156,9 +155,9 @@ void report_worker(struct reply *reply, const struct access *access, struct slot
     reply_uint(reply, "jobs_done", slot->worker.jobs_done);
     reply_uint(reply, "recycled", slot->n_recycled);
     reply_string_if(reply, "replacement", ROLES[slot->role]);
-    report_words(reply, access, slot);
+    report_words(reply, request, slot);
     if (slot->last_death)
-        report_death(reply, "last_death", access, slot->last_death);
+        report_death(reply, "last_death", request, slot->last_death);
     reply_end_object(reply);
 }
 
@@ -185,7 +184,7 @@ static void report_outcomes(struct reply *reply, const struct outcomes *outcomes
         reply_uint(reply, "failing_since_at", outcomes->since);
 }
 
-static void report_last_dead(struct reply *reply, const struct access *access,
+static void report_last_dead(struct reply *reply, const struct request *request,
                              const struct group *group)
 {
     const struct group_dead *dead = &group->last_dead;
@@ -196,7 +195,7 @@ static void report_last_dead(struct reply *reply, const struct access *access,
     reply_object(reply, "last_dead");
     reply_string(reply, "job", protocol_id_format(&dead->id, id));
     reply_uint(reply, "at", dead->at);
-    if (access_group(access, group))
+    if (access_group(request, group))
         reply_string(reply, "reason", dead->reason);
     else
         reply_bool(reply, "restricted", true);
@@ -235,7 +234,8 @@ void report_cell_begin(struct reply *reply, const struct cell *cell)
     reply_uint_if(reply, "oldest_queued_at", queue_oldest(&cell->queue));
 }
 
-void report_group_begin(struct reply *reply, const struct access *access, const struct group *group)
+void report_group_begin(struct reply *reply, const struct request *request,
+                        const struct group *group)
 {
     const char *description = group->config->description;
 
@@ -252,10 +252,10 @@ void report_group_begin(struct reply *reply, const struct access *access, const 
     report_jobs(reply, &group->counts, group_history(group), group->pools.n_deaths);
     reply_uint(reply, "results", group->results.n_jobs);
     reply_uint(reply, "results_bytes", group->results.bytes);
-    report_last_dead(reply, access, group);
+    report_last_dead(reply, request, group);
 }
 
-void report_event(struct reply *reply, const struct access *access, const struct event *event)
+void report_event(struct reply *reply, const struct request *request, const struct event *event)
 {
     reply_object(reply, NULL);
     reply_uint(reply, "id", event->id);
@@ -268,12 +268,12 @@ void report_event(struct reply *reply, const struct access *access, const struct
     reply_string_if(reply, "job", event->job);
     reply_string_if(reply, "job_state", event->job_state);
     reply_uint_if(reply, "attempt", event->attempt);
-    if (event->quotes && !access_event(access, event))
+    if (event->quotes && !access_event(request, event))
         reply_bool(reply, "restricted", true);
     else
         reply_string(reply, "message", event->message ? event->message : "");
     if (event->death)
-        report_death(reply, "death", access, event->death);
+        report_death(reply, "death", request, event->death);
     reply_end_object(reply);
 }
 

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-struct access;
+struct request;
 struct cell;
 struct control_context;
 struct death;
@@ -30,19 +30,19 @@ struct slot;
  * `access` may not read are left out, and the object has "restricted": true. A reply without room
  * fails as a whole, see reply.h.
  */
-void report_death(struct reply *reply, const char *key, const struct access *access,
+void report_death(struct reply *reply, const char *key, const struct request *request,
                   const struct death *death);
-void report_worker(struct reply *reply, const struct access *access, struct slot *slot);
+void report_worker(struct reply *reply, const struct request *request, struct slot *slot);
 /* Without cells, workers and the end of the object; a group also without "oldest_queued_at". */
-void report_group_begin(struct reply *reply, const struct access *access,
+void report_group_begin(struct reply *reply, const struct request *request,
                         const struct group *group);
 void report_cell_begin(struct reply *reply, const struct cell *cell);
 /* The cgroup support, and the limits without effect: of all groups, or of one. */
 void report_cgroups(struct reply *reply, const struct control_context *context);
 void report_unmet(struct reply *reply, const struct group *group);
-void report_event(struct reply *reply, const struct access *access, const struct event *event);
+void report_event(struct reply *reply, const struct request *request, const struct event *event);
 /* `limit`: REPORT_DETAIL_MAX or REPORT_SINGLE_MAX. */
-void report_job(struct reply *reply, const char *key, const struct access *access,
+void report_job(struct reply *reply, const char *key, const struct request *request,
                 const struct job *job, size_t limit);
 
 /*

@@ -4,7 +4,6 @@
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-
 #include <string.h>
 
 static void get_info(struct request *request)

@@ -59,16 +59,8 @@ static int copy_groups(struct config_group *group, const struct name *user)
 
 static int copy_environment(struct config_group *group, const struct name *user)
 {
-    config_strv copy = NULL;
-
-    for (size_t i = 0; user->environment && user->environment[i]; i++)
-        if (strv_append(&copy, user->environment[i]) < 0) {
-            strv_free(copy);
-            return -ENOMEM;
-        }
-    strv_free(group->user_environment);
-    group->user_environment = copy;
-    return 0;
+    group->user_environment = strv_free(group->user_environment);
+    return strv_copy(&group->user_environment, user->environment);
 }
 
 static int resolve_user(struct config_draft *draft, struct config_group *group,
@@ -184,12 +176,11 @@ static int check_environment(struct config_draft *draft, struct config_group *gr
 {
     const size_t n_before = draft->problems->n_problems;
     _cleanup_strv_ config_strv variables = NULL;
-    int r = 0;
+    int r;
 
     if (!group->environment_files)
         return 0;
-    for (size_t i = 0; r == 0 && group->environment && group->environment[i]; i++)
-        r = strv_append(&variables, group->environment[i]);
+    r = strv_copy(&variables, group->environment);
     for (size_t i = 0; r == 0 && group->environment_files[i]; i++)
         r = read_environment(draft, &variables, group->environment_files[i], names);
     /* A later retry starts from the group's own Environment=. */

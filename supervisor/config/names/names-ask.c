@@ -4,6 +4,7 @@
 
 #include "supervisor/config/names/names-private.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/config/syntax/strv.h"
 #include <errno.h>
 #include <grp.h>
@@ -51,14 +52,14 @@ static int append_variable(config_strv *strings, const char *name, const char *v
 
 static int set_environment(struct name *name, const struct passwd *entry)
 {
-    int r = append_variable(&name->environment, "USER", entry->pw_name);
+    const char *const variables[][2] = {{"USER", entry->pw_name},
+                                        {"LOGNAME", entry->pw_name},
+                                        {"HOME", entry->pw_dir},
+                                        {"SHELL", entry->pw_shell}};
+    int r = 0;
 
-    if (r == 0)
-        r = append_variable(&name->environment, "LOGNAME", entry->pw_name);
-    if (r == 0)
-        r = append_variable(&name->environment, "HOME", entry->pw_dir);
-    if (r == 0)
-        r = append_variable(&name->environment, "SHELL", entry->pw_shell);
+    for (size_t i = 0; r == 0 && i < ELEMENTS(variables); i++)
+        r = append_variable(&name->environment, variables[i][0], variables[i][1]);
     return r;
 }
 

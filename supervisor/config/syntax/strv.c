@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/syntax/strv.h"
 
+#include "shared/base/cleanup.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,17 @@ int strv_append(config_strv *strings, const char *text)
     grown[n] = copy;
     grown[n + 1] = NULL;
     *strings = grown;
+    return 0;
+}
+
+int strv_copy(config_strv *ret, char *const *strings)
+{
+    _cleanup_strv_ config_strv copy = NULL;
+
+    for (size_t i = 0; strings && strings[i]; i++)
+        if (strv_append(&copy, strings[i]) < 0)
+            return -ENOMEM;
+    *ret = TAKE_PTR(copy);
     return 0;
 }
 

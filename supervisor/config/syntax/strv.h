@@ -21,6 +21,9 @@ size_t strv_length(char *const *strings);
 /* Adds a copy at the end. 0 or -ENOMEM (then nothing has changed). */
 int strv_append(config_strv *strings, const char *text);
 
+/* Copies. Returns 0 or -ENOMEM. */
+int strv_copy(config_strv *ret, char *const *strings);
+
 bool strv_contains(char *const *strings, const char *text);
 
 /* The same strings in the same order. */

@@ -2,6 +2,7 @@
 #include "supervisor/config/syntax/values.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 

@@ -8,7 +8,6 @@
  */
 
 #include "shared/base/clock.h"
-#include <stdbool.h>
 #include <stdint.h>
 
 enum {

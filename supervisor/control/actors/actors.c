@@ -7,7 +7,6 @@
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 #include "supervisor/message/actor-name.h"
-
 #include <errno.h>
 #include <string.h>
 

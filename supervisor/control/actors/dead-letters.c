@@ -11,7 +11,6 @@
 #include "supervisor/control/list.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/message-context.h"
-
 #include <stdlib.h>
 
 /* The cost of changing a letter, relative to looking at one. */
@@ -105,7 +104,6 @@ static void report_counts(struct reply *reply, const struct dead_letters *letter
 
 static bool step_letters(struct control_list *list)
 {
-    const struct access access = access_of(list->parts.request);
     struct letters *letters = letters_of(list);
     const struct dead_letter *letter = dead_letter_walk_next(&letters->walk);
 
@@ -115,7 +113,7 @@ static bool step_letters(struct control_list *list)
         return true; /* on an earlier page */
     list->cursor = letter->id;
     if (dead_letter_matches(letter, &letters->filter))
-        report_dead_letter(control_list_item(list), NULL, &access, letter, false);
+        report_dead_letter(control_list_item(list), NULL, list->parts.request, letter, false);
     return true;
 }
 
@@ -153,12 +151,11 @@ static void list_letters(struct request *request)
 static void get_letter(struct request *request)
 {
     const struct letter_parameters *given = request->parameters;
-    const struct access access = access_of(request);
     const struct dead_letter *letter = find_letter(request, given->id.value);
 
     if (!letter)
         return;
-    report_dead_letter(request_begin(request), "letter", &access, letter, true);
+    report_dead_letter(request_begin(request), "letter", request, letter, true);
     request_end(request);
 }
 
@@ -169,6 +166,7 @@ struct change {
     struct request_parts parts;
     struct dead_letter_filter filter; /* texts borrowed from the call */
     struct dead_letter_walk walk;
+    void (*apply)(struct change *change, struct dead_letter *letter);
     uint64_t last; /* id */
     uint64_t n_purged;
     struct requeue_result result;
@@ -176,12 +174,8 @@ struct change {
 
 #define change_of(pointer) list_entry(pointer, struct change, parts)
 
-/*
- * Calls `apply` for matching letters until the turn's share is used up. Returns whether all are
- * done.
- */
-static bool change_letters(struct request_parts *parts,
-                           void (*apply)(struct change *change, struct dead_letter *letter))
+/* Changes matching letters until the turn's share is used up. Returns whether all are done. */
+static bool change_letters(struct request_parts *parts)
 {
     struct change *change = change_of(parts);
     struct dead_letter *letter;
@@ -193,7 +187,7 @@ static bool change_letters(struct request_parts *parts,
             return true;
         matches = dead_letter_matches(letter, &change->filter);
         if (matches)
-            apply(change, letter);
+            change->apply(change, letter);
     } while (!request_part_full(parts, matches ? CHANGE_COST : 1));
     return false;
 }
@@ -205,7 +199,8 @@ static void free_change(struct request_parts *parts)
 }
 
 /* Changes all letters that match the filter. */
-static void change_all(struct request *request, bool (*write)(struct request_parts *),
+static void change_all(struct request *request,
+                       void (*apply)(struct change *, struct dead_letter *),
                        void (*finish)(struct request_parts *))
 {
     const struct letter_parameters *given = request->parameters;
@@ -218,8 +213,10 @@ static void change_all(struct request *request, bool (*write)(struct request_par
     change = request_allocate(request, sizeof(*change));
     if (!change)
         return;
-    change->parts = (struct request_parts){.write = write, .finish = finish, .free = free_change};
+    change->parts =
+        (struct request_parts){.write = change_letters, .finish = finish, .free = free_change};
     change->filter = filter;
+    change->apply = apply;
     change->last = letters->last_id;
     dead_letter_walk_begin(&change->walk, letters, false);
     request_in_parts(request, &change->parts);
@@ -262,11 +259,6 @@ static void requeue_match(struct change *change, struct dead_letter *letter)
     requeue_letter(request->context, letter, given->to, &change->result);
 }
 
-static bool requeue_part(struct request_parts *parts)
-{
-    return change_letters(parts, requeue_match);
-}
-
 static void finish_requeue(struct request_parts *parts)
 {
     const struct requeue_result *result = &change_of(parts)->result;
@@ -286,7 +278,7 @@ static void requeue(struct request *request)
     if (given->id.set)
         requeue_one(request, given->id.value, given->to);
     else
-        change_all(request, requeue_part, finish_requeue);
+        change_all(request, requeue_match, finish_requeue);
 }
 
 static void purge_match(struct change *change, struct dead_letter *letter)
@@ -294,11 +286,6 @@ static void purge_match(struct change *change, struct dead_letter *letter)
     dead_letter_take(change->walk.letters, letter);
     dead_letter_free(letter);
     change->n_purged++;
-}
-
-static bool purge_part(struct request_parts *parts)
-{
-    return change_letters(parts, purge_match);
 }
 
 static void finish_purge(struct request_parts *parts)
@@ -314,7 +301,7 @@ static void purge(struct request *request)
     if (!take_which(request, given))
         return;
     if (!given->id.set) {
-        change_all(request, purge_part, finish_purge);
+        change_all(request, purge_match, finish_purge);
         return;
     }
     letter = find_letter(request, given->id.value);

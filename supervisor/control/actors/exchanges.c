@@ -13,7 +13,6 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
-
 #include <stdlib.h>
 
 struct exchange_parameters {

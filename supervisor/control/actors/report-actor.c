@@ -79,18 +79,18 @@ void report_exchange(struct reply *reply, const struct actor *actor)
 
 /* ---- dead letters ---- */
 
-static void report_details(struct reply *reply, const struct access *access,
+static void report_details(struct reply *reply, const struct request *request,
                            const struct dead_letter *letter)
 {
-    if (!letter->payload_dropped && access_letter(access, letter))
+    if (!letter->payload_dropped && access_letter(request, letter))
         (void)report_payload(reply, "payload", &letter->payload, REPORT_SINGLE_MAX);
     reply_array(reply, "deaths");
     for (size_t i = 0; i < letter->n_deaths; i++)
-        report_death(reply, NULL, access, letter->deaths[i]);
+        report_death(reply, NULL, request, letter->deaths[i]);
     reply_end_array(reply);
 }
 
-void report_dead_letter(struct reply *reply, const char *key, const struct access *access,
+void report_dead_letter(struct reply *reply, const char *key, const struct request *request,
                         const struct dead_letter *letter, bool whole)
 {
     const bool has_code = letter->reason == DEAD_ERROR || letter->reason == DEAD_JOB;
@@ -109,7 +109,7 @@ void report_dead_letter(struct reply *reply, const char *key, const struct acces
     reply_string_if(reply, "job", letter->job);
     if (has_code)
         reply_int(reply, "code", letter->code);
-    if (access_letter(access, letter))
+    if (access_letter(request, letter))
         reply_string_if(reply, "text", letter->text);
     else
         reply_bool(reply, "restricted", true);
@@ -118,6 +118,6 @@ void report_dead_letter(struct reply *reply, const char *key, const struct acces
     reply_bool(reply, "payload_dropped", letter->payload_dropped);
     reply_uint(reply, "n_deaths", letter->n_deaths);
     if (whole)
-        report_details(reply, access, letter);
+        report_details(reply, request, letter);
     reply_end_object(reply);
 }

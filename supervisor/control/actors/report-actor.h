@@ -17,5 +17,5 @@ void report_exchange(struct reply *reply, const struct actor *actor);
 void report_subscription(struct reply *reply, const struct actor *exchange,
                          const struct exchange_subscription *subscription);
 /* Whole: with payload and death reports, as far as there is room for them. */
-void report_dead_letter(struct reply *reply, const char *key, const struct access *access,
+void report_dead_letter(struct reply *reply, const char *key, const struct request *request,
                         const struct dead_letter *letter, bool whole);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/control/actors/requeue.h"
 
-#include "shared/base/cleanup.h"
 #include "supervisor/control/actors/actors.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/group/cell/refusal.h"

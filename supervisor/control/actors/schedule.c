@@ -10,7 +10,6 @@
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/list.h"
 #include "supervisor/message/message-context.h"
-
 #include <stdlib.h>
 #include <string.h>
 

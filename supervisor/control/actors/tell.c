@@ -12,7 +12,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/message/message-context.h"
-
 #include <errno.h>
 #include <string.h>
 

@@ -26,9 +26,8 @@ static void on_broken(void *userdata, const char *what)
 
 static bool may_read(void *userdata, const struct job *job)
 {
-    const struct access access = access_of(userdata);
 
-    return access_job(&access, job);
+    return access_job(userdata, job);
 }
 
 static void fail_version(struct request *request, int64_t version)

@@ -7,24 +7,21 @@
 #include "supervisor/control/jobs/submit.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
-
 #include <stdlib.h>
 
 /* ---- answers about one job ---- */
 
 static void tell_job(struct request *request, const struct job *job)
 {
-    const struct access access = access_of(request);
 
-    report_job(request_begin(request), "job", &access, job, REPORT_SINGLE_MAX);
+    report_job(request_begin(request), "job", request, job, REPORT_SINGLE_MAX);
     request_end_more(request);
 }
 
 static void answer_job(struct request *request, const struct job *job)
 {
-    const struct access access = access_of(request);
 
-    report_job(request_begin(request), "job", &access, job, REPORT_SINGLE_MAX);
+    report_job(request_begin(request), "job", request, job, REPORT_SINGLE_MAX);
     request_end(request);
 }
 

@@ -9,7 +9,6 @@
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job.h"
-
 #include <string.h>
 
 struct jobs_parameters {
@@ -44,15 +43,14 @@ static bool is_wanted(const struct jobs *jobs, const struct job *job)
 
 static bool step(struct control_list *list)
 {
-    const struct access access = access_of(list->parts.request);
-    const struct control_context *context = access.context;
+    const struct control_context *context = list->parts.request->context;
     const struct job *job;
 
     if (list->cursor >= context->jobs->handles.n_entries)
         return false;
     job = handle_table_at(&context->jobs->handles, (uint32_t)list->cursor++);
     if (job && is_wanted(jobs_of(list), job))
-        report_job(control_list_item(list), NULL, &access, job, REPORT_DETAIL_MAX);
+        report_job(control_list_item(list), NULL, list->parts.request, job, REPORT_DETAIL_MAX);
     return true;
 }
 

@@ -8,7 +8,7 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot/slot.h"
-
+#include "supervisor/varlink/request.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,50 +110,43 @@ static void report_times(struct reply *reply, const struct job *job)
         reply_uint(reply, "next_attempt_at", job->alarm.date);
 }
 
-/*
- * Writes the result, which exists only if a worker ended the job. Returns NULL, or what is missing.
- */
-static const char *report_outcome(struct reply *reply, const struct job *job, size_t limit,
-                                  char *buffer, size_t buffer_size)
+/* Writes the result, which exists only if a worker ended the job, or why it is missing. */
+static void report_result(struct reply *reply, const struct job *job, size_t limit, char *missing,
+                          size_t size)
 {
-    int r;
+    int r = 0;
 
-    if (job->state != JOB_SUCCEEDED && job->state != JOB_REJECTED)
-        return NULL;
-    r = report_payload(reply, "result", &job->result, limit);
-    if (r == 0)
-        return NULL;
+    if (job->state == JOB_SUCCEEDED || job->state == JOB_REJECTED)
+        r = report_payload(reply, "result", &job->result, limit);
     if (r == -EMSGSIZE)
-        snprintf(buffer, buffer_size,
+        snprintf(missing, size,
                  "result: its %llu bytes are too many for this answer; Attach has no such limit",
                  (unsigned long long)job->result.size);
-    else
-        snprintf(buffer, buffer_size, "result: %s", strerror(-r));
-    return buffer;
+    else if (r < 0)
+        snprintf(missing, size, "result: %s", strerror(-r));
 }
 
 /* Reason, published state, result, and which of these could not be shown. */
 static void report_contents(struct reply *reply, const struct control_context *context,
                             const struct job *job, size_t limit)
 {
-    const char *missing_result, *missing_published;
-    char buffer[160], both[256];
+    char missing[256] = "";
+    const char *published;
+    size_t used;
 
     reply_string_if(reply, "reason", job->reason);
-    missing_published = report_published(reply, context, job, limit);
-    missing_result = report_outcome(reply, job, limit, buffer, sizeof(buffer));
-    if (missing_published && missing_result) {
-        snprintf(both, sizeof(both), "%s; %s", missing_result, missing_published);
-        reply_string(reply, "missing", both);
-    } else if (missing_published || missing_result) {
-        reply_string(reply, "missing", missing_result ? missing_result : missing_published);
-    }
+    published = report_published(reply, context, job, limit);
+    report_result(reply, job, limit, missing, sizeof(missing));
+    used = strlen(missing);
+    if (published)
+        snprintf(missing + used, sizeof(missing) - used, "%s%s", used > 0 ? "; " : "", published);
+    reply_string_if(reply, "missing", missing);
 }
 
-void report_job(struct reply *reply, const char *key, const struct access *access,
+void report_job(struct reply *reply, const char *key, const struct request *request,
                 const struct job *job, size_t limit)
 {
-    const bool open = access_job(access, job);
+    const bool open = access_job(request, job);
     char id[PROTOCOL_ID_TEXT];
 
     reply_object(reply, key);
@@ -177,7 +170,7 @@ void report_job(struct reply *reply, const char *key, const struct access *acces
     if (job->state == JOB_SUCCEEDED || job->state == JOB_REJECTED)
         reply_int(reply, "code", job->code);
     if (open)
-        report_contents(reply, access->context, job, limit);
+        report_contents(reply, request->context, job, limit);
     else
         reply_bool(reply, "restricted", true);
     reply_end_object(reply);

@@ -8,7 +8,6 @@
 #include "supervisor/control/target.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
-
 #include <stdlib.h>
 
 struct submit_parameters {

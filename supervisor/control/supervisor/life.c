@@ -2,7 +2,6 @@
 
 /* io.troupe.Supervisor: Start, Stop, Restart, Reset, Pause, Resume, Resize. */
 
-#include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/supervisor/wait.h"
 #include "supervisor/control/target.h"

@@ -11,7 +11,6 @@
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/capture.h"
 #include "supervisor/varlink/request-parts.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,13 +112,12 @@ static void on_line(struct event_subscriber *follower, const struct event *event
     struct log *log = list_entry(follower, struct log, follower);
     struct request *request = log->parts.request;
     const struct log_parameters *given = request->parameters;
-    const struct access access = access_of(request);
     struct reply *reply;
 
     if (!report_is_below(event->worker, given->target))
         return;
     /* A reload may have changed the client's permissions, or the group behind the name. */
-    if (!access_group(&access, registry_get(request->context->registry, log->group)))
+    if (!access_group(request, registry_get(request->context->registry, log->group)))
         return;
     reply = request_begin(request);
     reply_array(reply, "lines");

@@ -9,7 +9,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/varlink/request-parts.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,10 +47,9 @@ static struct group *group_of(const struct status *status)
 
 static void open_group(struct status *status, const struct group *group)
 {
-    const struct access access = access_of(status->parts.request);
     struct reply *reply = request_part_reply(&status->parts);
 
-    report_group_begin(reply, &access, group);
+    report_group_begin(reply, status->parts.request, group);
     reply_array(reply, "workers");
     if (!group_is_keyed(group))
         return;
@@ -181,7 +179,6 @@ static void end_workers(struct status *status, const struct group *group)
 
 static void next_worker(struct status *status, const struct group *group)
 {
-    const struct access access = access_of(status->parts.request);
     struct reply *reply = request_part_reply(&status->parts);
     const struct cell *cell = status->cell ? status->cell : group->cell;
     bool gone = status->cell && status->cells.next != status->cell;
@@ -190,7 +187,7 @@ static void next_worker(struct status *status, const struct group *group)
     if (!slot || (status->cell && reply->size >= REPORT_DETAIL_MAX))
         end_workers(status, group);
     else if (!status->only_worker || slot->index == status->index)
-        report_worker(reply, &access, slot);
+        report_worker(reply, status->parts.request, slot);
 }
 
 /* ---- the call ---- */

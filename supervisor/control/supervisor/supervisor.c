@@ -10,7 +10,6 @@
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

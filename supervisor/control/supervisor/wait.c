@@ -7,7 +7,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/pool/slot/slot.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/event/event.h"
-
 #include <stdlib.h>
 
 /* ---- Watch ---- */
@@ -37,28 +36,26 @@ static const char *target_of(const struct control_list *list)
 
 static bool step_events(struct control_list *list)
 {
-    const struct access access = access_of(list->parts.request);
-    const struct event *event = event_after(access.context->events, list->cursor);
+    const struct event *event = event_after(list->parts.request->context->events, list->cursor);
 
     if (!event)
         return false;
     list->cursor = event->id;
     if (report_event_matches(event, target_of(list)))
-        report_event(control_list_item(list), &access, event);
+        report_event(control_list_item(list), list->parts.request, event);
     return true;
 }
 
 static void watch_tell(const struct watch *watch, const struct event *event)
 {
     struct request *request = watch->list.parts.request;
-    const struct access access = access_of(request);
     struct reply *reply;
 
     if (!report_event_matches(event, target_of(&watch->list)))
         return;
     reply = request_begin(request);
     reply_array(reply, "events");
-    report_event(reply, &access, event);
+    report_event(reply, request, event);
     reply_end_array(reply);
     request_end_more(request);
 }
@@ -131,7 +128,6 @@ struct deaths {
 
 static bool step_deaths(struct control_list *list)
 {
-    const struct access access = access_of(list->parts.request);
     const struct death_log *log = list->parts.request->context->deaths;
     struct deaths *deaths = deaths_of(list);
     const struct death *death;
@@ -144,7 +140,7 @@ static bool step_deaths(struct control_list *list)
         return true; /* on an earlier page */
     list->cursor = death->serial;
     if (report_death_matches(death, target_of(list)))
-        report_death(control_list_item(list), NULL, &access, death);
+        report_death(control_list_item(list), NULL, list->parts.request, death);
     return true;
 }
 

@@ -11,10 +11,8 @@
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 START_TEST(an_empty_directory_is_a_configuration)
 {

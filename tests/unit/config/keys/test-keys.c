@@ -6,7 +6,6 @@
 #include "shared/base/log.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config.h"
-#include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
 #include <check.h>
@@ -14,7 +13,6 @@
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

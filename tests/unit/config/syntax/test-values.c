@@ -4,7 +4,6 @@
 #include <check.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #define SECOND USEC_PER_SEC
 

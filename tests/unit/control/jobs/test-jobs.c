@@ -5,10 +5,8 @@
 #include "shared/ring/memory.h"
 #include "tests/unit/control/calls.h"
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 static const char *job_state(json_t *parameters)
 {
