@@ -63,7 +63,7 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
     r = protocol_put_done(body, room, &done);
     if (r < 0)
         return r;
-    /* Wakes the client at once for a dead job; other ends come in batches. */
+    /* A dead job goes out in this turn; others wait briefly for the client's further jobs. */
     endpoint_commit_of_many(&attachment->endpoint, PROTOCOL_DONE, (uint32_t)r,
                             job->state == JOB_DEAD ? 0 : attachment->n_waiters);
     return 0;

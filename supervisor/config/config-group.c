@@ -47,7 +47,7 @@ int config_defaults(struct config_group **ret, const char *name)
     return 0;
 }
 
-/* The user database may map a name to another number than before. */
+/* The user database may have given a name another number. */
 static bool same_ids(const struct config_group *a, const struct config_group *b)
 {
     return a->uid == b->uid && a->gid == b->gid;

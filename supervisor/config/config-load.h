@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Internal interface between config-load.c, which reads a whole directory, and check/verify.c,
- * which reads single files.
- */
+/* Interface between config-load.c (reads a directory) and check/verify.c (reads single files). */
 
 #include "supervisor/config/config.h"
 

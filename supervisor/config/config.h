@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * The configuration: troupe.conf, one struct per group (NAME.group and drop-ins) and per exchange
- * (NAME.exchange). Reading collects the problems of all files, each with file, line and the allowed
- * values.
+ * The configuration: troupe.conf, groups (NAME.group and drop-ins) and exchanges (NAME.exchange).
+ * Reading collects the problems of all files.
  */
 
 #include "shared/base/clock.h"
@@ -46,7 +45,7 @@ struct config_draft;
 
 struct config {
     struct config_daemon daemon;
-    struct config_draft *daemon_draft; /* places of its keys; NULL = there is no file */
+    struct config_draft *daemon_draft; /* places of its keys */
     struct config_group **groups;      /* sorted by name */
     size_t n_groups;
     struct config_exchange **exchanges; /* sorted by name */
@@ -77,11 +76,10 @@ enum {
 };
 
 /*
- * Reads DIRECTORY/troupe.conf (may be missing), DIRECTORY/NAME.group and
- * DIRECTORY/NAME.group.d/?*.conf (in the order of their names), and DIRECTORY/NAME.exchange. 0 with
- * `*ret`, which is to be completed by config_resolve(). CONFIG_E_INVALID with at least one problem:
- * then `*ret` is there, too, without the groups and exchanges that have one. Or -errno (-ENOENT: no
- * such directory).
+ * Reads a directory: troupe.conf (may be missing), NAME.group, NAME.group.d/?*.conf (in the order
+ * of their names), NAME.exchange. Returns 0; CONFIG_E_INVALID with at least one problem, and
+ * without the groups and exchanges that have one in `*ret`; or -errno. config_resolve() completes
+ * `*ret`.
  */
 int config_read(struct config **ret, const char *directory, struct config_problems *problems);
 
@@ -90,16 +88,15 @@ bool config_problem_is_of(const struct config_problem *problem, const char *dire
                           const char *name, const char *suffix);
 
 /*
- * The same, completed, and as strict as `troupectl verify`: also a missing program, user or file is
- * a problem. Asks the name service in this process. 0 with `*ret`, CONFIG_E_INVALID, or -errno.
+ * Reads and resolves it, blocking, as strictly as `troupectl verify`: a missing program, user or
+ * file is a problem, too. Returns 0 with `*ret`, CONFIG_E_INVALID, or -errno.
  */
 int config_load(struct config **ret, const char *directory, struct config_problems *problems);
 
 /*
- * Checks one file for `troupectl verify FILE…`: troupe.conf, NAME.group (with its drop-ins), one
- * drop-in NAME.group.d/X.conf by itself, NAME.exchange, or a directory as config_load() does. 0 =
- * nothing is wrong, CONFIG_E_INVALID with at least one problem, or -errno (-ENOENT: no such file).
- * Groups named in After= are looked for beside the file and in CONFIG_DIRECTORY.
+ * Checks a file for `troupectl verify`: troupe.conf, NAME.group (with its drop-ins), a drop-in by
+ * itself, NAME.exchange, or a directory as config_load() does. Returns 0, CONFIG_E_INVALID, or
+ * -errno. Looks for groups named in After= beside the file and in CONFIG_DIRECTORY.
  */
 int config_verify_file(const char *path, struct config_problems *problems);
 

@@ -17,9 +17,7 @@ struct group;
 struct job;
 struct request;
 
-/*
- * Whether the client may read the contents of a group (NULL = it is gone), job, and so on.
- */
+/* Whether the client may read the contents of a group (NULL = it is gone), job … */
 bool access_group(const struct request *request, const struct group *group);
 bool access_job(const struct request *request, const struct job *job);
 bool access_death(const struct request *request, const struct death *death);

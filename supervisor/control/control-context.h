@@ -22,7 +22,7 @@ struct registry;
 struct reload_call;
 struct request_interface;
 
-/* As GetInfo reports it. */
+/* The state of the supervisor as GetInfo reports it. */
 enum control_state {
     CONTROL_STARTING,
     CONTROL_RUNNING,
@@ -45,8 +45,8 @@ struct control_context {
     const struct config_daemon *config; /* replaced by a reload */
     const char *cgroups_text;           /* "delegated: memory pids cpu", or what is missing */
     pid_t keeper;                       /* the main process; 0 = none */
-    int fds_for_all; /* descriptors from this one on are for clients that may change things; 0 = no
-                        bound */
+    int fds_for_all; /* from this descriptor on, only for clients that may change things; 0 = none
+                      */
     enum control_state state;
     usec_t started_at; /* realtime */
     /* Requests a reload; calls call->done() in any case. */

@@ -15,10 +15,7 @@ struct control_payload {
 #define CONTROL_PAYLOAD_NULL {.data = ""}
 /* clang-format on */
 
-/*
- * Decodes `object` (NULL = empty payload), borrowing from the call. On false, an error has been
- * sent.
- */
+/* Decodes `object` (NULL = empty), borrowing from the call. On false, an error has been sent. */
 bool control_take_payload(struct request *request, json_t *object, struct control_payload *ret);
 void control_payload_deinit(struct control_payload *payload);
 

@@ -26,9 +26,9 @@ struct slot;
 #define REPORT_SINGLE_MAX (((size_t)4 << 20) - 65536)
 
 /*
- * Each function writes one object as the member `key` or, without one, as an element. Contents that
- * `access` may not read are left out, and the object has "restricted": true. A reply without room
- * fails as a whole, see reply.h.
+ * Each function writes one object as the member `key` or, without one, as an element. An object
+ * without the contents that the client of `request` may not read has "restricted": true. A reply
+ * without room fails as a whole, see reply.h.
  */
 void report_death(struct reply *reply, const char *key, const struct request *request,
                   const struct death *death);
@@ -52,8 +52,7 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
 int report_payload(struct reply *reply, const char *key, const struct payload *payload,
                    size_t limit);
 
-/* Whether an event or a death is about `target` (a group, a cell or a worker; NULL = everything).
- */
+/* Whether it is about `target`, a group, a cell or a worker; NULL = everything. */
 bool report_event_matches(const struct event *event, const char *target);
 bool report_death_matches(const struct death *death, const char *target);
 

@@ -91,7 +91,7 @@ static int report_cycle(const struct graph *graph, size_t first)
                                 at == first ? "" : "... -> ", graph->groups[first]->name);
 }
 
-/* Depth first; as deep as groups wait for one another, which is a file for each level. */
+/* Depth first; each level of recursion takes a file. */
 static int follow(const struct graph *graph, size_t index)
 {
     struct node *node = &graph->nodes[index];

@@ -170,11 +170,13 @@ static int read_environment(struct config_draft *draft, config_strv *variables, 
                                 file, names_fault(found));
 }
 
-/* Files override Environment=, later files earlier ones, as in systemd. */
+/*
+ * Files override Environment=, later files earlier ones, as in systemd. With any problem of the
+ * group, Environment= stays as it is for a retry.
+ */
 static int check_environment(struct config_draft *draft, struct config_group *group,
                              const struct names *names)
 {
-    const size_t n_before = draft->problems->n_problems;
     _cleanup_strv_ config_strv variables = NULL;
     int r;
 
@@ -183,8 +185,7 @@ static int check_environment(struct config_draft *draft, struct config_group *gr
     r = strv_copy(&variables, group->environment);
     for (size_t i = 0; r == 0 && group->environment_files[i]; i++)
         r = read_environment(draft, &variables, group->environment_files[i], names);
-    /* A later retry starts from the group's own Environment=. */
-    if (r < 0 || draft->problems->n_problems > n_before)
+    if (r < 0 || draft->problems->n_problems > 0)
         return r;
     strv_free(group->environment);
     group->environment = TAKE_PTR(variables);

@@ -2,21 +2,20 @@
 #pragma once
 
 /*
- * Resolves a configuration on this machine: numbers of users and groups, programs on the PATH,
- * environment files. A missing item prevents only its own group from starting, and a retry may find
- * it.
+ * Resolves a configuration on this machine: users, groups, programs on the PATH, environment files.
+ * A missing item prevents only its own group from starting, and a retry may find it.
  */
 
 #include "supervisor/config/config.h"
 #include "supervisor/config/names/names.h"
 
-/* The names that config_resolve() needs. 0 or -ENOMEM. */
+/* Collects the names that config_resolve() needs. Returns 0 or -ENOMEM. */
 int config_want_names(const struct config *config, struct names *names);
 int config_want_group_names(const struct config_group *group, struct names *names);
 
 /*
- * Completes every group, or sets group->fault to why it cannot be started. Adds missing items to
- * `faults` with file and line. Returns 0 (also with faults) or -ENOMEM.
+ * Completes each group, or sets group->fault to why it cannot start. Adds missing items to
+ * `faults`. Returns 0 (also with faults) or -ENOMEM.
  */
 int config_resolve(struct config *config, const struct names *names,
                    struct config_problems *faults);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Files of KEY=VALUE lines as EnvironmentFile= reads them: a small part of the shell's syntax.
- * Comments begin with # or ; at the beginning of a line; '…' and "…" may span lines; a backslash
- * keeps the next character as it is and at the end of a line continues it. Nothing is expanded.
+ * Reads files of KEY=VALUE lines for EnvironmentFile=, in a part of the shell's syntax: comments (#
+ * and ; at the beginning of a line), '…' and "…" that may span lines, a backslash before a
+ * character or at the end of a continued line. Nothing is expanded.
  */
 
 #include "supervisor/config/config.h"
@@ -14,13 +14,12 @@
 /* Whether `size` characters are the name of an environment variable: [A-Za-z_][A-Za-z0-9_]*. */
 bool envfile_name_valid(const char *name, size_t size);
 
-/* Puts KEY=VALUE into `environment`: in the place of an earlier value of KEY, else at the end. 0,
- * -ENOMEM. */
+/* Replaces the KEY=VALUE of the same KEY, or appends it. Returns 0 or -ENOMEM. */
 int envfile_set(config_strv *environment, const char *assignment);
 
 /* Called for each malformed line. Returns 0 to go on, or -errno. */
 typedef int (*envfile_problem_fn)(void *userdata, unsigned line, const char *text);
 
-/* Merges the `size` bytes of a file into `environment`. 0, -ENOMEM, or what `problem` returned. */
+/* Merges the text of a file into `environment`. Returns 0, -ENOMEM, or what `problem` returned. */
 int envfile_parse(const char *text, size_t size, config_strv *environment,
                   envfile_problem_fn problem, void *userdata);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * NULL-terminated vectors of strings that own both (config_strv). NULL is the empty one,
- * everywhere.
- */
+/* NULL-terminated vectors that own their strings (config_strv). NULL is an empty one. */
 
 #include "supervisor/config/config.h"
 #include <stdbool.h>
@@ -12,13 +9,13 @@
 
 #define _cleanup_strv_ _cleanup_(strv_cleanup)
 
-/* Strings that a list of a configuration may have: appending looks at all of them. */
+/* The longest list of a configuration: appending takes time linear in its length. */
 #define STRV_MAX 4096
 
 /* Without the NULL at the end. */
 size_t strv_length(char *const *strings);
 
-/* Adds a copy at the end. 0 or -ENOMEM (then nothing has changed). */
+/* Appends a copy. Returns 0 or -ENOMEM (then nothing has changed). */
 int strv_append(config_strv *strings, const char *text);
 
 /* Copies. Returns 0 or -ENOMEM. */
@@ -26,7 +23,7 @@ int strv_copy(config_strv *ret, char *const *strings);
 
 bool strv_contains(char *const *strings, const char *text);
 
-/* The same strings in the same order. */
+/* Whether both have the same strings in the same order. */
 bool strv_equal(char *const *a, char *const *b);
 
 /* Returns NULL. */

@@ -82,7 +82,7 @@ static int take_section(struct parser *parser, unsigned line, char *text, char *
 {
     int r;
 
-    /* Whatever follows belongs to no known section until the next good header. */
+    /* What follows belongs to no section until the next valid header. */
     parser->skip = true;
     parser->section = NULL;
     if (end[-1] != ']')
@@ -139,8 +139,8 @@ static int take_line(struct parser *parser, unsigned line, char *text, char *end
 }
 
 /*
- * Moves the lines that continue `*end` up to it: a space takes the place of the backslash, comments
- * in between vanish. What is moved never gets longer, so the copy has the room.
+ * Appends the continuation lines in place, with a space for each backslash and without comments in
+ * between. The text never gets longer, so the copy has the room.
  */
 static void join_continued(struct parser *parser, char *line, char **end)
 {
@@ -216,7 +216,7 @@ static int read_whole(int fd, char **ret, size_t *ret_size)
 
 int unitfile_read(const char *path, char **ret, size_t *ret_size)
 {
-    /* O_NONBLOCK: opening a FIFO that nobody writes would wait for ever. */
+    /* O_NONBLOCK: opening a FIFO without a writer would block. */
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat status;
 

@@ -3,8 +3,7 @@
 
 /*
  * Parses unit files as in systemd.syntax(7): [Section], Key=value, comments (# and ; at the
- * beginning of a line), continuation by a backslash. Handlers get each assignment in the order of
- * the file, an empty one with the value "".
+ * beginning of a line), continuation by a backslash. An empty assignment has the value "".
  */
 
 #include <stddef.h>
@@ -18,7 +17,7 @@ enum {
     UNITFILE_E_NOT_REGULAR, /* a directory, a FIFO, a device */
 };
 
-/* One assignment; all text is borrowed for the time of the call, NUL-terminated valid UTF-8. */
+/* All text is valid UTF-8 and borrowed for the time of the call. */
 struct unitfile_assignment {
     const char *section;
     const char *key;
@@ -26,7 +25,7 @@ struct unitfile_assignment {
     unsigned line; /* where it begins */
 };
 
-/* Each returns 0 to go on, or -errno, which ends the parsing and is returned. */
+/* Each returns 0, or -errno, which ends the parsing and is returned. */
 struct unitfile_handlers {
     int (*section)(void *userdata, unsigned line, const char *section); /* also UNITFILE_E_SKIP */
     int (*assignment)(void *userdata, const struct unitfile_assignment *assignment);
@@ -36,11 +35,10 @@ struct unitfile_handlers {
 };
 
 /*
- * Parses `size` bytes. Lines that break the syntax are reported as problems and left out, parsing
- * goes on. 0, -ENOMEM, or what a handler returned.
+ * Calls the handlers in the order of the lines; skips lines that break the syntax after reporting
+ * them as problems. Returns 0, -ENOMEM, or the -errno of a handler.
  */
 int unitfile_parse(const char *text, size_t size, const struct unitfile_handlers *handlers);
 
-/* Reads a whole file; `*ret` is the caller's (free(3)). 0, UNITFILE_E_TOO_LARGE, _NOT_REGULAR, or
- * -errno. */
+/* Reads a whole file. Returns 0, UNITFILE_E_*, or -errno; free(3) ends `*ret`. */
 int unitfile_read(const char *path, char **ret, size_t *ret_size);

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * Values as people write them in configuration files, the way systemd reads them (systemd.time(7),
- * systemd.syntax(7)). White space around a value is allowed. Every function returns 0 with `*ret`,
- * or one of the results below with `*ret` untouched.
+ * Reads values of configuration files as systemd does (systemd.time(7), systemd.syntax(7)). White
+ * space around a value is allowed. Returns 0, or a result below with `*ret` untouched.
  */
 
 #include "shared/base/clock.h"

@@ -16,19 +16,17 @@ enum {
 };
 
 /*
- * `*ret` = the words, the caller's (strv_free()); NULL if there are none. `command`: the words are
- * a command line, in which ';' on its own is refused and '\;' stands for it. 0, -ENOMEM, or
- * WORDS_E_INVALID with `*ret_reason` (static text).
+ * Splits `text` into `*ret`, owned by the caller; NULL if there are no words. In a command line,
+ * ';' on its own is refused, and '\;' stands for it. Returns 0, -ENOMEM, or WORDS_E_INVALID with
+ * `*ret_reason` (static).
  */
 int words_split(const char *text, bool command, config_strv *ret, const char **ret_reason);
 
-/* The number of a word in a list such as "none, by-key"; -1 = it is not there. */
+/* Returns the index of a word in a list such as "none, by-key", or -1. */
 int words_find(const char *list, const char *word);
 
-/* The character behind the first '%' that begins no specifier ('%' itself at the end of the word),
- * or 0. */
+/* Returns the character after the first '%' that begins no specifier ('%' at the end), or 0. */
 char words_bad_specifier(const char *word);
 
-/* `*ret` is the caller's (free(3)). 0, -ENOMEM, or -EINVAL where words_bad_specifier() finds
- * something. */
+/* Expands specifiers. Returns 0, -ENOMEM, or -EINVAL (see above); free(3) ends `*ret`. */
 int words_expand(const char *word, const char *name, unsigned slot, char **ret);

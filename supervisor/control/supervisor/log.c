@@ -19,7 +19,7 @@
 #define LINE_MAX_SIZE CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)
 _Static_assert(LINE_MAX_SIZE >= CAPTURE_TAIL_MAX, "either fits");
 
-/* Prefixes the line with `worker`, if given. */
+/* Writes a line of output, with the prefix `worker` if given. */
 static void report_line(struct reply *reply, const char *worker, const char *line, size_t size)
 {
     char text[DEATH_WORKER_MAX + LINE_MAX_SIZE + 2];

@@ -3,6 +3,7 @@
 /* Checks of whole groups, against this machine, and of single files. */
 
 #include "shared/base/cleanup.h"
+#include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
@@ -375,6 +376,32 @@ START_TEST(files_override_the_environment_in_their_order)
 }
 END_TEST
 
+START_TEST(a_group_that_is_tried_again_gets_its_environment_anew)
+{
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    struct config *config;
+    struct config_group *group;
+    char more[512];
+
+    write_file("one", "A=old\n");
+    snprintf(more, sizeof(more), "ExecStart=\nExecStart=%s/program\nEnvironmentFile=%s/one\n",
+             config_test_directory, config_test_directory);
+    write_group("a", more);
+    ck_assert_int_eq(config_read(&config, ".", &problems), 0);
+    group = config->groups[0];
+    ck_assert_int_eq(config_resolve_now(config, &problems), 0);
+    ck_assert_ptr_nonnull(strstr(group->fault, "no such file"));
+    write_file("one", "B=new\n");
+    ck_assert_int_eq(symlink("/bin/true", "program"), 0);
+    ck_assert_int_eq(config_resolve_now(config, &problems), 0);
+    ck_assert_ptr_null(group->fault);
+    ck_assert_str_eq(group->environment[0], "B=new");
+    ck_assert_ptr_null(group->environment[1]);
+    config_free(config);
+    config_problems_deinit(&problems);
+}
+END_TEST
+
 START_TEST(problems_of_environment_files_are_found)
 {
     char more[512], expected[1024];
@@ -415,6 +442,7 @@ int main(void)
         good_single_files_have_no_problems,
         a_list_without_end_is_a_problem_not_a_wait,
         files_override_the_environment_in_their_order,
+        a_group_that_is_tried_again_gets_its_environment_anew,
         problems_of_environment_files_are_found,
     };
 
