@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who may read what: numbers and names are for everyone, contents are not."""
+"""Who may read what: numbers and names are public, contents are not."""
 import contextlib
 import glob
 import json
@@ -15,7 +15,7 @@ SUBMITTER, READER, STRANGER = 2002, 2003, 65534
 
 @contextlib.contextmanager
 def user(uid, *groups):
-    """Connections made meanwhile are made as this user: the kernel keeps who connected."""
+    """Opens connections as this user within the block: the kernel records who connects."""
     before = os.getgroups()
     os.setgroups(groups)
     os.setegid(uid)
@@ -39,7 +39,7 @@ def raw(path, method, parameters, more=False):
 
 
 def replayed(path):
-    """The kept events as a stream, until all of them have come."""
+    """The kept events as a stream, until all have come."""
     with Varlink(path) as connection:
         count = len(connection.call("Watch")["events"])
         connection.send("Watch", {"replay": True}, more=True)
@@ -88,7 +88,7 @@ class Contents(TestCase):
         return s
 
     def calls(self):
-        """Every method that shows something, with parameters that show as much as possible."""
+        """Every method that shows something, with the parameters that show most."""
         return {
             "io.troupe.Supervisor.GetInfo": [{}],
             "io.troupe.Supervisor.GetStatus": [{}, {"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
@@ -114,13 +114,13 @@ class Contents(TestCase):
         "Actors.CreateExchange Actors.DeleteExchange Actors.Requeue Actors.Purge Actors.SetMessageLog").split()}
 
     def showing(self):
-        """Which calls show a secret."""
+        """The calls that show a secret."""
         shown = set()
         for method, list_of_parameters in self.calls().items():
             for parameters in list_of_parameters:
                 for more in (False, True):
                     if more and (method.endswith("Watch") or parameters.get("id") == self.live):
-                        continue  # goes on
+                        continue  # endless
                     if SECRET in raw(self.s.socket_path, method, parameters, more):
                         shown.add(method)
         if SECRET in replayed(self.s.socket_path):

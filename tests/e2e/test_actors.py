@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Actors: what they say to each other, and what becomes of it when one of them dies. See workers/messenger.c."""
+"""Actors: their messages, and the consequences of their deaths. See workers/messenger.c."""
 import os
 import subprocess
 import time
@@ -12,7 +12,7 @@ QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
 
 class Client:
-    """A client that is an actor, too: commands on its standard input."""
+    """A client that is an actor; reads commands from its standard input."""
 
     def __init__(self, supervisor):
         environment = {**os.environ, "TROUPE_SOCKET": supervisor.socket_path, "MESSENGER_LOG": supervisor.path("client.log")}
@@ -34,7 +34,7 @@ class Client:
 
 
 class ActorsTestCase(TestCase):
-    """Groups a, b and c of one messenger each; what each has handled is in its log."""
+    """Groups a, b and c of one messenger each, which logs what it handles."""
     worker = {}
     options = ()
 
@@ -50,7 +50,7 @@ class ActorsTestCase(TestCase):
         self.s.write(f"{name}.group", ini(MESSENGER, Group=environment, **sections))
 
     def do(self, group, command):
-        """The result of a command obeyed by a worker of that group."""
+        """The result of a command that a worker of the group runs."""
         job = self.s.do(group, command)
         self.assertEqual(job["state"], "succeeded", job)
         return job["result"]["data"]
@@ -63,7 +63,7 @@ class ActorsTestCase(TestCase):
             return []
 
     def wait_log(self, name, count):
-        """What it has handled, as soon as that is so many."""
+        """The messages that it has handled, once there are so many."""
         self.s.until(lambda: len(self.log(name)) >= count)
         self.assertEqual(len(self.log(name)), count, self.log(name))
         return self.log(name)
@@ -75,13 +75,13 @@ class ActorsTestCase(TestCase):
         return self.s.call("io.troupe.Actors." + method, **parameters)
 
     def dead(self, count, queue="dead_letters", **filter):
-        """The dead letters that fit, as soon as there are so many: (reason, type) each."""
+        """The matching dead letters, (reason, type), once there are so many."""
         letters = self.s.until(lambda: (lambda l: l if len(l) >= count else None)(
             self.call("ListDeadLetters", filter={"queue": queue, **filter})["letters"][::-1]))
         return [(letter["reason"], letter["type"]) for letter in letters]
 
     def gate(self, group, name="gate"):
-        """Keeps a group's worker busy until the bell is rung."""
+        """Keeps the worker of a group busy until the bell rings."""
         bell = Bell(self.s, name)
         before = len(self.log(group))
         self.do("c" if group != "c" else "a", f"tell {group}/0 do.gate - {bell.path}")
@@ -270,10 +270,10 @@ class Exchanges(ActorsTestCase):
         self.assertNotEqual(self.do("a", f"exchange x {kind}"), "")
 
     def sends(self, type, key="-"):
-        """Who gets a message of that type."""
+        """The actors that get a message of this type."""
         self.n = getattr(self, "n", 0) + 1
         self.do("a", f"tell x {type} {key} {self.n}")
-        for name in "abc":  # what is sent later arrives later
+        for name in "abc":  # a later message arrives later
             self.do("a", f"tell {name}/0 mark - {self.n}")
             self.wait_line(name, f"mark - {self.n}")
         return "".join(name for name in "abc" for line in self.log(name) if line.endswith(f" {self.n}") and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The example bank: no crash of anything at any step makes or loses a cent."""
+"""The example bank: a crash at any step neither makes nor loses a cent."""
 import os
 import subprocess
 from decimal import Decimal
@@ -10,7 +10,7 @@ BANK = example("bank")
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 MONEY = {"alice": "100.00", "bob": "50.00"}
 
-# Where an account, the bank or the supervisor is killed, in the order of a transfer.
+# Steps of a transfer at which an account, the bank or the supervisor is killed.
 STEPS = ["bank.received", "bank.begun",
          "withdraw.received", "withdraw.written", "withdraw.replied",
          "bank.withdrawn", "bank.withdrawal-logged",
@@ -36,7 +36,7 @@ class BankTestCase(TestCase):
                               env={**os.environ, "TROUPE_SOCKET": self.s.socket_path})
 
     def ask(self, *words):
-        """What the teller says, if it is well."""
+        """The teller's output; expects that it succeeds."""
         process = self.teller(*words)
         self.assertEqual((process.returncode, process.stderr), (0, ""), words)
         return process.stdout.strip()
@@ -47,7 +47,7 @@ class BankTestCase(TestCase):
         return process.stderr.strip()
 
     def wait_killed(self, step, whom):
-        """Until it has come to that step; a supervisor is started again."""
+        """Waits until it has reached the step; starts the supervisor again if it died."""
         if whom == "supervisor":
             self.s.wait_end()
             self.s.told = []
@@ -60,12 +60,12 @@ class BankTestCase(TestCase):
             self.ask("deposit", name, amount, f"opening-{name}")
 
     def entries(self, account):
-        """Of its log: (id, amount, balance, outcome)."""
+        """The entries of its log: (id, amount, balance, outcome)."""
         return [(id, Decimal(amount), Decimal(balance), outcome) for id, amount, balance, outcome in
                 (line.split() for line in self.ask("log", account).splitlines())]
 
     def check_log(self, account):
-        """It tells the truth: each balance follows from the one before. Returns the last one."""
+        """Checks that each balance follows from the one before. Returns the last one."""
         sum = Decimal(0)
         entries = self.entries(account)
         for id, amount, balance, outcome in entries:
@@ -92,7 +92,7 @@ class Account(BankTestCase):
         for amount in "0", "0.00", "-1":
             self.assertIn("the amount must be above 0", self.refused("deposit", "alice", amount))
             self.assertIn("the amount must be above 0", self.refused("transfer", "alice", "bob", amount))
-        # No cell of that account has come into being, and nobody was told anything.
+        # No cell of that account exists, and no message was sent.
         self.assertEqual(len(self.s.call("io.troupe.Actors.ListActors")["actors"]), before)
         self.assertEqual(self.s.call("io.troupe.Actors.Lookup", name="bank")["actor"]["accepted"], 0)
 
@@ -150,7 +150,7 @@ class Account(BankTestCase):
             file.write(f"{step} {whom}")
         self.teller("deposit", "alice", "7", "the-one")
         self.wait_killed(step, whom)
-        # Asked for again, as somebody does who has heard nothing: it counts once.
+        # Repeated, as by a user who got no answer: it counts once.
         self.assertEqual(self.ask("deposit", "alice", "7", "the-one"), "7.00")
         self.assertEqual(self.entries("alice"), [("the-one", 7, 7, "done")])
 
@@ -196,7 +196,7 @@ class Transfer(BankTestCase):
         self.assertEqual(self.balances(), [100, Decimal("92233720368547758.07")])
 
     def kill_at(self, step, whom):
-        """A transfer during which it is killed there; afterwards everything is right."""
+        """Kills it at this step of a transfer; afterwards the balances are right."""
         self.open_accounts()
         with open(self.fault, "w", encoding="ascii") as file:
             file.write(f"{step} {whom}")
@@ -211,7 +211,7 @@ class Transfer(BankTestCase):
         state = process.stdout.strip() or process.stderr.split(" ")[1]
         self.assertEqual(state == "done", (alice, bob) == (70, 80), state)
         self.assertIn(state, ["done", "not-started", "refused.unknown"])
-        # Then asked for again under the same id: done, once.
+        # Then repeated under the same id: done, once.
         self.assertEqual(self.ask("transfer", "alice", "bob", "30", "t1"), "done")
         self.assertEqual(self.balances(), [70, 80])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is bounded, and what happens at the bound: descriptors, waiters, attempts."""
+"""Bounds on descriptors, waiters and attempts, and what happens there."""
 import array
 import contextlib
 import errno
@@ -16,7 +16,7 @@ QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 DESCRIPTORS = 256
 NOBODY = 65534
 LARGE = 40000  # above InlineMax: a descriptor each
-HUGE = 300000  # too large to be kept in any other way
+HUGE = 300000  # too large to be kept without a descriptor
 WAITERS_MAX = 65536
 
 
@@ -35,7 +35,7 @@ def attach(s):
 
 
 class Flood:
-    """A client that asks a lot before it takes any answer."""
+    """A client that sends many requests before it reads an answer."""
 
     def __init__(self, s, *arguments):
         self.test = s.test
@@ -95,7 +95,7 @@ class Descriptors(TestCase):
         self.assertEqual(s.worker("actor/0")["generation"], 1)
         kept = self.kept(s, ids)
         self.assertEqual(kept, ids[-len(kept):])
-        self.assertEqual(len(kept), 400)  # of those beyond the limit the bytes are kept
+        self.assertEqual(len(kept), 400)  # beyond the limit their bytes are kept instead
         self.assertLess(len(s.fds()), DESCRIPTORS // 2)
         s.call("Restart", target="actor", wait=True)
         self.assertEqual(s.do("other", f"blob {LARGE}")["state"], "succeeded")
@@ -171,7 +171,7 @@ class Descriptors(TestCase):
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root")
 class DescriptorsOnTheirWay(TestCase):
-    """The kernel counts those that a user's processes have sent and nobody has received yet."""
+    """The kernel counts descriptors that a user's processes have sent and nobody has received."""
 
     def start_as_nobody(self):
         s = self.supervisor({"actor": actor()})
@@ -183,7 +183,7 @@ class DescriptorsOnTheirWay(TestCase):
 
     @contextlib.contextmanager
     def too_many(self):
-        """Another process of the same user has as many on their way as the supervisor may have."""
+        """Within the block, another process of the user has as many in flight as the supervisor may have."""
         pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         rights = array.array("i", [pair[0].fileno()] * 200)
         os.setresuid(NOBODY, NOBODY, 0)
@@ -192,7 +192,7 @@ class DescriptorsOnTheirWay(TestCase):
                 pair[1].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
         finally:
             os.setresuid(0, 0, 0)
-        # The descriptors are those of their own queue's other end: they go with it.
+        # The descriptors refer to the queue's own end, so closing both ends releases them.
         try:
             yield
         finally:
@@ -267,7 +267,7 @@ class Waiters(TestCase):
 class HandOvers(TestCase):
     @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
     def test_a_hand_over_that_fails_is_no_attempt(self):
-        # Two memories for the worker; then the payload's, which fails three times.
+        # Two memories for the worker; then the payload's memory, which fails three times.
         s = self.started({"actor": actor()}, program=FAULTY_TROUPED,
                          environment={"TROUPE_FAULT": "memfd:3,memfd:3,memfd:3"})
         job = s.do("actor", "attempt\n\n" + "x" * LARGE, max_retries=0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Groups with a cell for each key: made when needed, apart from each other, retired when idle."""
+"""Groups with a cell for each key: cells are made on demand, isolated, and retired when idle."""
 import json
 import os
 import signal
@@ -61,7 +61,7 @@ class Names(TestCase):
         self.assertNotEqual(mapped.returncode, 0)
         self.assertIn("malformed key", mapped.stderr)
         self.assertEqual(keys(s), [], "a refused job leaves no cell")
-        # A key means nothing in particular where there are no cells.
+        # Without cells a key has no special meaning.
         self.assertEqual(s.do("plain", "name", key="a/b")["result"], text("plain/0"))
         self.assertNotIn("cells", s.group("plain"))
 
@@ -116,14 +116,14 @@ class Apart(TestCase):
         loud, quiet = s.cell("mail/loud"), s.cell("mail/quiet")
         self.assertEqual((loud["queued"], loud["running"], loud["succeeded"], loud["refused"]), (100, 1, 0, 1))
         self.assertEqual((quiet["queued"], quiet["succeeded"], quiet["refused"]), (0, 300, 0))
-        # Without cells the same flood shuts everybody out.
+        # Without cells the same flood shuts all others out.
         self.refused("Busy", s.create, "plain", "echo quiet", key="quiet")
         bell.ring(2)
         s.until(lambda: s.group("mail")["succeeded"] == 401)
         s.stop()
 
     def latencies(self, s, group, n):
-        """Of one job after the other of the quiet tenant, in seconds, sorted."""
+        """Latencies of the quiet tenant's jobs, one after the other, in seconds, sorted."""
         with Varlink(s.socket_path) as connection:
             samples = []
             for _ in range(n):
@@ -139,7 +139,7 @@ class Apart(TestCase):
         return sorted(samples)
 
     def flood(self, s, group, stop):
-        """Keeps a hundred jobs of 10 ms each waiting, as one key."""
+        """Keeps a hundred jobs of 10 ms waiting under one key."""
         with Varlink(s.socket_path) as connection:
             while not stop.is_set():
                 for _ in range(50):
@@ -154,7 +154,7 @@ class Apart(TestCase):
         flood.start()
         try:
             s.until(lambda: s.group(group)["queued"] >= 90)
-            due = s.group(group)["succeeded"] + 20  # each behind all those before it
+            due = s.group(group)["succeeded"] + 20  # each waits behind all those before it
             s.until(lambda: s.group(group)["succeeded"] >= due)
             return self.latencies(s, group, n)
         finally:
@@ -175,18 +175,18 @@ class Apart(TestCase):
         s = self.started({"mail": keyed(program=count, Jobs=jobs), "shared": ini(count, Jobs=jobs, Restart=QUICK)})
         self.latencies(s, "mail", 50)
         attempts = []
-        for _ in range(5):  # others on this machine make single rounds worthless
+        for _ in range(5):  # other load on the machine makes single rounds worthless
             alone, beside = self.latencies(s, "mail", 300), self.beside_flood(s, "mail", 300)
             attempts.append((beside[296] / alone[296], alone[296], beside[296]))
             if attempts[-1][0] < 2:
                 break
         ratio, p99_alone, p99_beside = min(attempts)
-        # What it is without cells: behind up to a hundred jobs, so a few samples are enough.
+        # Without cells, behind up to a hundred jobs: a few samples are enough.
         [shared] = self.beside_flood(s, "shared", 1)
         print(f"quiet tenant: p99 alone {p99_alone * 1e3:.2f} ms, beside a flood {p99_beside * 1e3:.2f} ms, "
               f"ratio {ratio:.2f}; in one queue with it {shared * 1e3:.0f} ms")
         self.assertLess(ratio, 3, attempts)
-        # Whoever looks at the status sees it as well.
+        # The status shows it as well.
         loud, quiet = s.cell("mail/loud"), s.cell("mail/quiet")
         self.assertLessEqual(quiet["p50_usec"], quiet["p99_usec"])
         self.assertLess(quiet["p99_usec"], loud["p50_usec"])
@@ -221,7 +221,7 @@ class Bounds(TestCase):
             for _ in range(5):
                 s.create("mail", load, key=key)
         self.refused("Busy", s.create, "mail", load, key="a")
-        for _ in range(2):  # a quarter of it is everybody's own
+        for _ in range(2):  # a quarter of the bound belongs to each cell
             s.create("mail", load, key="c")
         self.refused("Busy", s.create, "mail", load, key="c")
         self.assertEqual(self.refused("BadPayload", s.create, "mail", "x" * 1048000, key="d")["problem"][:8], "the payl")
@@ -237,13 +237,13 @@ class Bounds(TestCase):
             s.wait_event("cell.retired", "mail/acme", generation)
             self.assertEqual((keys(s), s.children()), ([], []))
         self.refused("NoSuchTarget", s.call, "GetStatus", target="mail/acme")
-        # What has happened to it is told all the same.
+        # Its events remain.
         self.assertEqual(len(s.deaths("mail/acme/0")), 3)
         self.refused("NoSuchTarget", s.call, "ListDeaths", target="mail/-")
         status = s.group("mail")
         self.assertEqual((status["succeeded"], status["deaths"], status["state"]), (3, 0, "running"))
         s.until(lambda: len(s.fds()) <= before)
-        # Name and generation together are one worker for good.
+        # Name and generation together identify a worker for good.
         s.do("mail", "echo", key="acme")
         self.assertGreaterEqual(max(w["generation"] for w in s.cell("mail/acme")["workers"]), 4)
 
@@ -264,7 +264,7 @@ class Bounds(TestCase):
         s = self.started({"mail": keyed(2, Pool={"CellIdleSec": "1ms"})})
         done = 0
         with Varlink(s.socket_path) as connection:
-            # Pauses of all lengths around that of the retirement.
+            # Pauses around the time of the retirement.
             for i in range(400):
                 job = connection.call("Do", group="mail", payload=text(f"echo {i}"), options={"key": f"k{i % 3}"})["job"]
                 self.assertEqual((job["state"], job["result"], job["attempt"]), ("succeeded", text(str(i)), 1))
@@ -334,7 +334,7 @@ class Sizes(TestCase):
         self.assertEqual(states(s, "mail/acme"), [("busy", 1), ("stopping", 1), ("stopping", 1)])
         bells["mail/acme/2"].ring()
         s.wait_for(lambda: len(s.cell("mail/acme")["workers"]) == 2, "mail")
-        # Its successor under the same name is another one, beside a predecessor that still drains.
+        # Its successor under the same name is a different cell, beside a predecessor that drains.
         s.call("Resize", target="mail/acme", size=3)
         s.wait_for(lambda: (lambda w: len(w) == 3 and w[2]["state"] == "idle")(s.cell("mail/acme")["workers"]), "mail")
         self.assertEqual(states(s, "mail/acme"), [("busy", 1), ("stopping", 1), ("idle", 2)])
@@ -408,7 +408,7 @@ class Life(TestCase):
         self.assertEqual(s.deaths("mail"), [death])
         self.assertEqual(s.cell("mail/acme")["deaths"], 1)
         self.assertEqual(s.wait_event("worker.died", "mail/acme")["worker"], "mail/acme/1")
-        # The job that it had in hand follows its policy.
+        # The job in hand follows its policy.
         self.assertEqual(s.do("mail", "before 2 crash kill\nname", key="acme")["attempt"], 2)
 
     def test_P9_an_idle_worker_stops_now_a_busy_one_after_its_job_and_asking_twice_changes_nothing(self):
@@ -557,7 +557,7 @@ class Shown(TestCase):
     def test_a_thousand_cells_are_answered_for(self):
         n = 100 if SANITIZED else 1000
         s = self.started({"mail": keyed(Pool={"CellIdleSec": "infinity"})})
-        s.call("Stop", target="mail")  # what is measured here is not the starting of processes
+        s.call("Stop", target="mail")  # this test does not measure the start of processes
         with Varlink(s.socket_path) as connection:
             for i in range(n):
                 connection.call("Create", group="mail", payload=text("echo"), options={"key": f"k{i}"})
@@ -580,7 +580,7 @@ class Shown(TestCase):
         with Varlink(s.socket_path) as connection:
             connection.send("GetStatus", {"target": "mail"}, more=True)
             replies = [connection.reply()]
-            info = s.call("GetInfo")  # who does not read on holds nobody up
+            info = s.call("GetInfo")  # a client that stops reading holds nobody up
             while replies[-1][1]:
                 replies.append(connection.reply())
         sizes = [len(json.dumps(reply)) for reply, _ in replies]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is changed while it runs: sizes, configuration, what is to run; and how these get along."""
+"""Changes at run time: sizes, configuration, stops, and their combinations."""
 import contextlib
 import os
 import resource
@@ -34,7 +34,7 @@ def gone(s, group):
 
 class Sizes(TestCase):
     def busy(self, s, size):
-        """All workers have a job; the bells that end the jobs, by worker."""
+        """Gives each worker a job. Returns the bells that end the jobs, by worker."""
         started = Bell(s, "started")
         bells = {}
         for i in range(size):
@@ -88,7 +88,7 @@ class Sizes(TestCase):
 
 
 class Stopped(TestCase):
-    """What was stopped on purpose, or has ended for good, stays so whatever happens around it."""
+    """What was stopped on purpose, or has ended for good, stays down."""
 
     def test_a_stopped_worker_stays_stopped_when_its_group_grows(self):
         s = self.started({"actor": actor(2)})
@@ -170,7 +170,7 @@ class Reloads(TestCase):
         s.write("actor.group", actor(2))
         s.write("huge.group", actor(4096))
         vm = s.status_field("VmSize") * 1024
-        for room in range(1, 32):  # MiB; with less than it takes to read the files, nothing is applied
+        for room in range(1, 32):  # MiB; without the memory to read the files, nothing is applied
             unlimited = resource.prlimit(s.supervisor_pid, resource.RLIMIT_AS, (vm + (room << 20), resource.RLIM_INFINITY))
             with self.assertRaises(VarlinkError):
                 s.call("Reload")
@@ -182,7 +182,7 @@ class Reloads(TestCase):
         s.call("Resume", target="actor")
         self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
         first = s.connect()
-        self.assertEqual(self.clients_taken(s, first, 10), 4)  # what the new file says
+        self.assertEqual(self.clients_taken(s, first, 10), 4)  # the bound of the new file
         s.write("huge.group", actor(1))
         self.assertEqual(first.call("Reload")["added"], ["huge"])
         self.assertEqual(s.group("actor")["size"], 2)
@@ -193,7 +193,7 @@ class Reloads(TestCase):
             pass
 
     def clients_taken(self, s, first, count):
-        """How many clients are served at the same time, of so many that try."""
+        """The number of clients that are served at the same time, of so many that try."""
         self.alone(first)
         taken = 1
         with contextlib.ExitStack() as connections:
@@ -218,7 +218,7 @@ class Reloads(TestCase):
         s.until(lambda: says(65534, 1))
         s.write("n.group", notifier("daemon"))
         s.call("Reload")
-        s.until(lambda: says(1, 50))  # for more than twice its WatchdogSec=
+        s.until(lambda: says(1, 50))  # twice its WatchdogSec=, and more
         self.assertEqual(s.worker("n/0")["generation"], 2)
         self.assertEqual([death["cause"] for death in s.deaths()], ["stop"])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Workers are killed at random while thousands of jobs run, and everything is counted."""
+"""Kills workers at random while thousands of jobs run, and accounts for every job."""
 import json
 import os
 import random
@@ -21,12 +21,12 @@ def group(size, **pool):
 
 class Chaos(TestCase):
     def measures(self, s):
-        """What must not grow."""
+        """Figures that must not grow."""
         return {"descriptors": len(s.fds()), "children": len(s.children()),
                 "memory in KiB": s.status_field("VmRSS")}
 
     def kill_some(self, s, watch, rng, kills, working=True):
-        """Kills so many of the workers there are; status is asked before each, and a few jobs get done in between."""
+        """Kills so many workers. Asks for the status before each, and lets a few jobs end in between."""
         due, killed = 0, set()
         while kills:
             watch.send("GetStatus", {"target": "actor"})
@@ -72,7 +72,7 @@ class Chaos(TestCase):
         self.assertEqual(status["succeeded"], counts["accepted"])
         self.assertEqual((status["queued"], status["running"], status["waiting"], status["dead"]), (0, 0, 0, 0))
         self.assertGreaterEqual(status["deaths"], kills)
-        s.until(lambda: len(s.fds()) <= before["descriptors"])  # the connection that asked last is being closed
+        s.until(lambda: len(s.fds()) <= before["descriptors"])  # the last connection is being closed
         after = self.measures(s)
         print(before, after)
         self.assertEqual(after["children"], size)

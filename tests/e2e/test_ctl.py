@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""troupectl as people and scripts use it: what it prints where, and what it exits with."""
+"""troupectl as people and scripts use it: its output and exit status."""
 import contextlib
 import json
 import os
@@ -132,7 +132,7 @@ class Status(Ctl):
         self.assertEqual(until("supervisor.ready").count("worker.ready"), 5)
         self.s.stop()
         self.s.start()
-        self.assertEqual(until("supervisor.ready").count("worker.ready"), 5)  # from its beginning
+        self.assertEqual(until("supervisor.ready").count("worker.ready"), 5)  # from the beginning
         self.exits(0, "pause", "actor")
         until("group.paused")
         follower.terminate()
@@ -218,7 +218,7 @@ class Orders(Ctl):
         self.assertIn("slow: still starting: 1 of 1 is not up yet; it goes on\n", process.stderr)
 
     def test_any_number_of_jobs_is_listed_and_cancelled(self):
-        """Beyond the thousand that an answer has."""
+        """More than the thousand items of a reply."""
         n = 2500
         self.s.write("many.group", ini(ACTOR, Pool={"Size": 2}, Jobs={"QueueMax": n}))
         self.exits(0, "reload")
@@ -328,7 +328,7 @@ class Jobs(Ctl):
         self.assertIn("was rejected (code 7)", self.exits(1, "do", "actor", "--data", "reject 7 no").stderr)
 
     def test_only_a_result_goes_to_standard_output_and_reasons_to_standard_error(self):
-        """A small.png with a reason in it is worse than an empty one."""
+        """An empty small.png is better than one with a reason in it."""
         exec_ = os.path.join(os.path.dirname(TROUPECTL), "troupe-exec")
         for name, options in (("final", "--reject 3 "), ("retried", "")):
             self.s.write(f"{name}.group", ini(
@@ -490,7 +490,7 @@ class Map(Ctl):
                 for _ in range(1000):
                     mapping.stdout.readline()
             return self.s.status_field("VmHWM", mapping.pid)
-        # By then the window and both rings have been touched all over.
+        # By then every page of the window and of both rings is in use.
         before = peak_after(20000)
         self.assertLess(peak_after(40000) - before, 512)
 
@@ -556,7 +556,7 @@ class Map(Ctl):
 
 
 class Completion(unittest.TestCase):
-    """The completions of bash against what troupectl says of itself."""
+    """Compares bash's completions with troupectl's help."""
 
     def completed(self, *words):
         script = ('source "$1"; shift; COMP_WORDS=(troupectl "$@"); COMP_CWORD=$#; _troupectl; '

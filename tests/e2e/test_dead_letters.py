@@ -11,7 +11,7 @@ ACTORS = "io.troupe.Actors."
 
 
 class Notes:
-    """What players wrote down; see workers/player.c."""
+    """The notes of players; see workers/player.c."""
 
     def __init__(self, supervisor):
         self.supervisor, self.path = supervisor, supervisor.path("notes")
@@ -20,12 +20,12 @@ class Notes:
 
     def lines(self, of=None, kind=None):
         with open(self.path, encoding="utf-8") as file:
-            whole, _, _ = file.read().rpartition("\n")  # a line may be being written
+            whole, _, _ = file.read().rpartition("\n")  # the last line may be incomplete
         lines = [line.split() for line in whole.splitlines()]
         return [line for line in lines if (not of or line[0] == of) and (not kind or line[1] == kind)]
 
     def payloads(self, of=None):
-        """Of the messages that were handled, in order."""
+        """The handled messages, in order."""
         return [line[4] for line in self.lines(of, "message")]
 
     def wait(self, count, of=None, kind="message"):
@@ -231,7 +231,7 @@ class Exchanges(Letters):
                       **({} if key is None else {"key": key}))["existed"]
 
     def who(self, s, type, key=None):
-        """Who gets a message of this type: the slots' numbers, in the order of their names."""
+        """The slots that get a message of this type, by number, in the order of their names."""
         s.probes = getattr(s, "probes", 0) + 1
         payload = f"probe-{s.probes}"
         try:
@@ -239,7 +239,7 @@ class Exchanges(Letters):
         except VarlinkError as error:
             self.assertEqual(error.name, "NoMatch")
             self.assertEqual(self.letters(s)[-1]["reason"], "no_match")
-        # One to each behind it, by which it is known to have come or not.
+        # A message to each behind it: when it has come, the first one has, or never will.
         for slot in ("p/0", "p/1"):
             self.tell(s, slot, payload=f"{payload}-end")
             s.until(lambda: f"{payload}-end" in s.notes.payloads(slot))
@@ -557,7 +557,7 @@ class DeadLetters(Letters):
         self.wait_letters(s, 5)
         first = s.call(ACTORS + "ListDeadLetters", limit=3)
         self.assertEqual([letter["id"] for letter in first["letters"]], [5, 4, 3])
-        # What comes and goes between two pages moves nothing.
+        # Items that come and go between two pages shift no others.
         self.tell(s, "p/0", payload="x")
         self.wait_letters(s, 6)
         s.call(ACTORS + "Purge", id=3)
@@ -581,7 +581,7 @@ class DeadLetters(Letters):
 
 
 class Verbs(Letters):
-    """What troupectl says, and how it ends."""
+    """What troupectl prints, and its exit status."""
 
     def test_tell_and_ask(self):
         s = self.players("hello reply answer hi\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whom the supervisor judges by the clock: only after it has read what they said in time, and from when on."""
+"""Deadlines: the supervisor first reads what was sent in time, and counts from the right moment."""
 import contextlib
 import os
 import signal
@@ -26,7 +26,7 @@ def stopped(pid):
 
 
 class Late(TestCase):
-    """The supervisor itself is late: what was said in time counts."""
+    """The supervisor itself is late: what was sent in time counts."""
 
     def test_a_worker_that_answered_in_time_is_not_killed(self):
         for wake in "futex", "eventfd":
@@ -37,7 +37,7 @@ class Late(TestCase):
                 begun.wait()
                 with s.stopped():
                     bell.ring()
-                    time.sleep(0.5)  # its time passes
+                    time.sleep(0.5)  # its deadline passes
                 job = s.wait_job(id)
                 self.assertEqual((job["state"], job["attempt"], job["result"]), ("succeeded", 1, text(str(i))))
             self.assertEqual((s.worker("actor/0")["generation"], s.deaths()), (1, []))
@@ -89,7 +89,7 @@ class Begin(TestCase):
             id = s.create("actor", f"wait {bell.path}\necho done", timeout_usec=2000 * MS, max_retries=0)
             time.sleep(1.5)
         s.until(lambda: s.job(id).get("started_at"))
-        time.sleep(1.2)  # more than its time since it was handed over
+        time.sleep(1.2)  # longer than its limit, counted from the hand-over
         bell.ring()
         self.assertEqual(s.wait_job(id)["state"], "succeeded")
         s.stop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is told of a death: of which job its lines are, and that nothing else can be read in it."""
+"""Death reports: they show the lines of the right job, and nothing else."""
 import re
 
 from troupe import ACTOR, TROUPE_EXEC, TestCase, Varlink, ini, limit, text

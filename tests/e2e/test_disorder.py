@@ -22,9 +22,9 @@ MS, HOUR = 1000, 3600 * 1000000
 ENDS = {"succeeded": "succeeded", "rejected": "rejected", "cancelled": "cancelled", "dead": "dead"}
 PAYLOADS = (["echo fine"] * 12 + ["state here\necho fine"] * 2 + ["reject 3 no", "retry 1 broken", "crash kill", "exit 3"]
             + ["before 2 exit 1\necho second"] * 2 + ["until-cancelled", "deaf\nuntil-cancelled", "leak 500000\necho more"])
-ONE_PART = 16 << 10  # bytes; a longer reply is written in parts, and things change between two parts
+ONE_PART = 16 << 10  # bytes; a longer reply is written in parts, and state changes between two parts
 KEYED = ("mail", "after", "guest")
-LASTING = ("mail", "pool", "after")  # the guest is removed now and then, and takes what it counted along
+LASTING = ("mail", "pool", "after")  # the guest is removed now and then, with its counters
 KEYS = "abcdefgh"
 
 
@@ -42,17 +42,17 @@ CALM = {"Size": 1, "CellIdleSec": "1ms"}
 
 
 class Script:
-    """One run: what was asked, and what came of it."""
+    """One run: its requests and their outcomes."""
 
     def __init__(self, test, s, rng):
         self.test, self.s, self.rng = test, s, rng
         self.control = s.connect()
         self.n = 0
-        self.accepted = {}  # id: group, of what lasts
-        self.senders = {}  # connection: (id, group), which waits for its answer
-        self.unknown = {}  # id: group, whose sender has gone before it was answered
+        self.accepted = {}  # id: group, in lasting groups
+        self.senders = {}  # connection: (id, group), for those that await their answer
+        self.unknown = {}  # id: group, whose sender left before the answer
         self.doing = []  # connections of Do
-        self.waits = []  # connections whose answers nobody reads
+        self.waits = []  # connections whose answers are not read
         self.stopped = set()  # pids
         self.said = collections.Counter()
 
@@ -259,10 +259,10 @@ class Script:
             groups = self.check()
         return groups
 
-    # ---- the end of it
+    # ---- the end
 
     def calm_down(self):
-        """Nothing is in the way of any job any more."""
+        """Removes everything that holds up jobs."""
         self.thaw()
         for name in LASTING + ("guest",):
             self.s.write(name + ".group", group(name, CALM))
@@ -274,7 +274,7 @@ class Script:
             self.control.call("Resize", target=name, size=1)
 
     def finish(self):
-        """Every job ends; what each came to is what the groups have counted."""
+        """Every job ends, and the groups' counters agree with the ends."""
         self.calm_down()
         for sender in list(self.senders):
             self.take_answer(sender)
@@ -320,7 +320,7 @@ class Disorder(TestCase):
     @limit(600)
     def test_every_job_ends_once_and_nothing_leaks_whatever_is_asked(self):
         s, script = self.begin(SEED)
-        # From now on it watches the clock.
+        # From now on the watchdog counts.
         script.accepted[s.create("pool", "echo", at=int((time.time() + 0.1) * 1e6))] = "pool"
         script.finish()
         before = self.kinds(s)
@@ -349,7 +349,7 @@ class Disorder(TestCase):
                 states = {}
                 for id, connection in asking.items():
                     connection.send("Get", {"id": id}, more=True)
-                    with contextlib.suppress(VarlinkError):  # a guest's, ended and forgotten since
+                    with contextlib.suppress(VarlinkError):  # the guest's: ended and forgotten
                         states[id] = [connection.reply()[0]["job"]["state"]]
                 s.stop()
             for id, seen in states.items():

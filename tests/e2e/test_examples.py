@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The examples, troupe-exec, and what `make install` installs: Troupe as its users meet it."""
+"""The examples, troupe-exec, and what `make install` installs."""
 import hashlib
 import os
 import re
@@ -20,7 +20,7 @@ class Count(TestCase):
                                             Resources={"LimitCORE": 0})})
 
     def published(self, id):
-        """Its published state as soon as there is one that says it got to 3."""
+        """Its published state, once that has reached 3."""
         return self.s.until(lambda: (lambda j: j if '"count":3' in (j.get("published") or {}).get("data", "") else None)
                             (self.s.job(id)))
 

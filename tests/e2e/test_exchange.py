@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The example exchange: an office whose clerks get their post through exchanges. Each line of the toolkit, by it."""
+"""The example exchange: an office whose clerks receive post through exchanges. Covers each feature of actors."""
 import os
 import re
 import time
@@ -30,7 +30,7 @@ class OfficeTestCase(TestCase):
         return answer["payload"]["data"]
 
     def filed(self, clerk):
-        """What that clerk has filed, in its order."""
+        """What this clerk has filed, in order."""
         return re.findall(rf"office/{clerk} files (.*)", self.s.log())
 
     def wait_filed(self, clerk, letters):
@@ -38,14 +38,14 @@ class OfficeTestCase(TestCase):
         self.assertEqual(self.filed(clerk), letters)
 
     def idle(self):
-        """Every clerk has handled what it got, and its lines are in the log."""
+        """Waits until every clerk has handled its messages and logged them."""
         self.n = getattr(self, "n", 0) + 1
         for clerk in range(3):
             self.tell(f"office/{clerk}", "mark", f"{self.n}")
             self.s.until(lambda: f"mark: {self.n}" in self.filed(clerk))
 
     def sends(self, exchange, type, **options):
-        """Which clerks get such a letter."""
+        """The clerks that get such a letter."""
         self.n = getattr(self, "n", 0) + 1
         try:
             self.tell(exchange, type, f"letter {self.n}", **options)
@@ -89,7 +89,7 @@ class Office(OfficeTestCase):
         self.wait_filed(0, [f"invoice: {number}" for number in range(200)])
 
     def test_C2_a_clerk_does_one_thing_at_a_time_and_others_go_on(self):
-        # The question waits for clerk 1, which is paused: clerk 0 is in the middle of something.
+        # The question waits for clerk 1, which is paused: clerk 0 is within its handler.
         self.call("Pause", actor="office/1")
         self.tell("office/0", "clerk.consult", "office/1 3600000 well?")
         self.tell("office/0", "invoice", "0")

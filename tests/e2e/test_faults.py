@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One group's mistake stops that group alone: what a configuration names and the machine does not have."""
+"""A mistake in one group stops that group alone: the configuration names what this machine lacks."""
 import os
 import shutil
 import signal
@@ -282,7 +282,7 @@ int open(const char *path, int flags, ...)
 
 @unittest.skipIf(SANITIZED or os.geteuid() != 0, "needs a library before all others, and root to change users")
 class NameService(Faults):
-    """One that does not answer, or crashes whoever asks it; and a file server that does not answer."""
+    """A name service that does not answer, or crashes its callers; and a file server that does not answer."""
 
     def setUp(self):
         super().setUp()

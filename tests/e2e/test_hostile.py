@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Workers and clients that break the rules of shared memory: they end, everything else goes on."""
+"""Workers and clients that misuse shared memory end; everything else continues."""
 import ctypes
 import mmap
 import os
@@ -144,10 +144,10 @@ def futex_wake(buffer, offset):
 
 
 class Clients(TestCase):
-    """The same from outside: the rings of the fast path."""
+    """The same for clients, through the rings of the fast path."""
 
     def attach(self, s):
-        """The connection and its descriptors: inbox, outbox, control, and eventfds if that is the back end."""
+        """The connection and its descriptors: inbox, outbox, control, and eventfds with that back end."""
         connection = Varlink(s.socket_path)
         connection.send("Attach", {"version": VERSION})
         fds = []

@@ -54,7 +54,7 @@ class Checks(unittest.TestCase):
 
     def test_a_reply_of_another_type_is_noticed(self):
         group, get = {"wake": "futex"}, JOBS + "Get"
-        self.refused(SUPERVISOR + "GetInfo", parameters=group)  # most is missing
+        self.refused(SUPERVISOR + "GetInfo", parameters=group)  # required fields are missing
         self.refused(SUPERVISOR + "Stop", parameters={"surprise": 1})
         self.refused(SUPERVISOR + "Resize", parameters={"old_size": "1"})
         self.refused(SUPERVISOR + "Resize", parameters={"old_size": True})

@@ -281,7 +281,7 @@ class Queues(TestCase):
             for _ in connection.more("Get", id=id):
                 pass
         deadline_job = s.create("actor", "before 9 retry 1 later", max_retries=8, backoff_min_usec=50000)
-        s.wait_job(deadline_job)  # eight times 50 ms at least have gone by
+        s.wait_job(deadline_job)  # at least eight times 50 ms have passed
         self.refused("NoSuchJob", s.job, id)
 
     def test_results_are_bounded_in_number(self):
@@ -295,7 +295,7 @@ class Queues(TestCase):
     def test_results_are_bounded_in_bytes_and_the_oldest_goes_first(self):
         s = self.started({"actor": actor(Jobs={"ResultsMemoryMax": "250K"})})
         ids = [s.create("actor", "blob 100000") for i in range(4)]
-        s.wait_job(ids[-1])  # the others have ended before it, and the first ones are gone by now
+        s.wait_job(ids[-1])  # the others have ended before it, and the first ones are forgotten
         self.refused("NoSuchJob", s.job, ids[1])
         self.assertIn("result", s.job(ids[3]))
         group = s.group("actor")
@@ -389,7 +389,7 @@ class Queues(TestCase):
         process = subprocess.Popen([helper("query"), s.socket_path, "events", "actor", "6"], stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        while process.poll() is None:  # at some point it watches, and six events are two jobs
+        while process.poll() is None:  # it watches at some point, and six events are two jobs
             s.do("other", "echo")
             s.do("actor", "echo")
         lines = [line.split(" ", 3)[:2] for line in process.stdout.read().splitlines()[1:]]
@@ -448,7 +448,7 @@ class Queues(TestCase):
         self.refused("NoSuchGroup", s.call, "List", group="nowhere")
 
     def test_what_is_there_all_the_time_is_listed_once_whatever_comes_and_goes(self):
-        """Jobs change their state, end and begin between the pages; those that stay are all there."""
+        """Jobs change state, end and begin between the pages; every job that stays is listed."""
         s = self.started({"actor": actor(2), "quick": actor(2)})
         bell = Bell(s, "bell")
         s.call("Pause", target="actor")
@@ -514,7 +514,7 @@ class Scopes(TestCase):
         self.assertEqual(s.group("actor")["state"], "failed")
 
     def wait_socket(self, s):
-        """The socket answers before readiness is told."""
+        """The socket answers before readiness is announced."""
         while True:
             try:
                 with Varlink(s.socket_path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The main process, which starts and reaps everything: nothing of a start waits in the supervisor, and nothing outlives it."""
+"""The main process, which starts and reaps everything: no start blocks the supervisor, and no process outlives it."""
 import contextlib
 import ctypes
 import fcntl
@@ -32,10 +32,10 @@ def read(path):
 
 
 class Lease:
-    """A file that whoever executes it has to wait for, as for a slow file server."""
+    """A file that cannot be executed for a while, as on a slow file server."""
 
     def __init__(self, s, path):
-        previous = signal.signal(signal.SIGIO, signal.SIG_IGN)  # the kernel says that somebody wants it
+        previous = signal.signal(signal.SIGIO, signal.SIG_IGN)  # the kernel signals that somebody opens it
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         fcntl.fcntl(self.fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         s.connections.callback(signal.signal, signal.SIGIO, previous)
@@ -47,7 +47,7 @@ class Lease:
 
 class Starting(TestCase):
     def leased(self):
-        """A supervisor with a group that works, and one whose program takes long to open."""
+        """A supervisor with a working group, and one whose program takes long to open."""
         s = self.started({"fast": actor()})
         path = s.path("actor")
         shutil.copy(ACTOR, path)
@@ -81,7 +81,7 @@ class Starting(TestCase):
         self.assertEqual(os.readlink(f"/proc/{pid}/exe"), os.path.realpath(TROUPED))
         variables = read(f"/proc/{s.worker('fast/0')['pid']}/environ")
         own = 8 if "TROUPE_WAKE=" in variables else 7
-        # and one where it reports that it could not be started
+        # and the report pipe
         s.until(lambda: sorted(int(n) for n in os.listdir(f"/proc/{pid}/fd")) == list(range(own + 1)))
 
     def test_a_stop_overtakes_starts_that_the_keeper_has_not_begun(self):
@@ -91,7 +91,7 @@ class Starting(TestCase):
         try:
             s.call("Start", target="many")
             s.until(lambda: "starting" in [w["state"] for w in s.workers("many")])
-            self.assertEqual(s.do("fast", "echo a")["result"], text("a"))  # its loop has not waited
+            self.assertEqual(s.do("fast", "echo a")["result"], text("a"))  # the loop is not held up
             s.call("Stop", target="many")
             self.assertIn("killing", [w["state"] for w in s.workers("many")])
         finally:
@@ -149,7 +149,7 @@ class Rights(TestCase):
 
     @unittest.skipUnless(ROOT and shutil.which("setpriv"), "needs root and setpriv")
     def test_ambient_capabilities_of_the_unit_are_not_handed_on(self):
-        """As User=nobody and AmbientCapabilities= of a unit make it."""
+        """As with User=nobody and AmbientCapabilities= in a unit."""
         wrapper = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=+setuid,+setgid,+kill",
                    "--ambient-caps=+setuid,+setgid,+kill"]
         s = self.supervisor({"own": actor(), "other": actor(Group={"User": "games"})}, wrapper=wrapper)
@@ -169,7 +169,7 @@ class Rights(TestCase):
         pid, terminal = pty.fork()
         if pid == 0:
             with contextlib.suppress(Exception), open(s.log_path, "ab") as log:
-                os.close(os.open("/dev/tty", os.O_RDWR))  # or this test shows nothing
+                os.close(os.open("/dev/tty", os.O_RDWR))  # without a terminal this test shows nothing
                 os.dup2(log.fileno(), 1)
                 os.dup2(log.fileno(), 2)
                 os.execve(TROUPED, s.command, s.environment)
@@ -216,13 +216,13 @@ class Traced(TestCase):
         os.kill(old, signal.SIGKILL)
         self.assertEqual(s.wait_job(job)["result"], text("done"))
         self.assertEqual(s.worker("actor/0")["generation"], 2)
-        self.assertEqual(read(f"/proc/{old}/stat").split()[2], "Z")  # still there: we trace it
+        self.assertEqual(read(f"/proc/{old}/stat").split()[2], "Z")  # a zombie as long as this test traces it
         [death] = s.deaths()
         self.assertNotIn("exit_status", death)
         self.assertIn("traces it", death["detail"])
         self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
         self.assert_idle(s, s.process.pid, s.supervisor_pid)
-        os.waitpid(old, 0)  # the tracer's wait lets it go
+        os.waitpid(old, 0)  # ends the tracing
         s.until(lambda: not os.path.exists(f"/proc/{old}"))
         s.stop()
 
@@ -230,7 +230,7 @@ class Traced(TestCase):
 @unittest.skipUnless(os.path.exists("/proc/self/task/%d/children" % os.getpid()), "no list of children in this kernel")
 class Orphans(TestCase):
     def deserting(self, s, name, count=100):
-        """A service whose children have sessions of their own, half of them below another child. Where their pids stand."""
+        """A service whose children have sessions of their own, half of them below another child. Returns the file of their pids."""
         pids = s.path(name + ".pids")
         one = s.path("one.sh")
         with open(one, "w", encoding="ascii") as file:
@@ -270,7 +270,7 @@ class Orphans(TestCase):
         s.write("owner.group", service(f"/bin/sh {script}"))
         s.start()
         fds = [fd for file in files for fd in self.pidfds(s, file.name, 1)]
-        for round_number in range(2):  # one look is over when another one is
+        for round_number in range(2):  # one search ends before the next begins
             name = f"deserter{round_number}"
             path = self.deserting(s, name, 2)
             s.call("Reload")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""libtroupe as a library: what it exports, and programs that were built for another version of it."""
+"""libtroupe as a library: its exports, and programs built for an older version."""
 
 import re
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Workers: started, watched, ended, restarted."""
+"""Workers: start, supervision, end, restart."""
 import os
 import tempfile
 import shutil
@@ -61,7 +61,7 @@ class Restarts(TestCase):
         self.assertEqual(s.wait_job(job)["result"], text("survived"))
 
     def test_a_dependency_that_is_away_for_long_needs_no_reset_and_is_not_silent(self):
-        """With the defaults: pauses that grow, and no limit."""
+        """With the default settings: pauses that grow, and no limit."""
         s = self.supervisor()
         gate = s.path("dependency")
         s.write("web.group", service(f"/bin/sh -c 'test -e {gate} || exit 1; exec sleep infinity'",
@@ -93,7 +93,7 @@ class Restarts(TestCase):
         s = self.started({"actor": actor(Restart={"MinSec": "10min", "MaxSec": "10min"})})
         for generation in range(1, 4):
             worker = s.wait_for(lambda: self.generation(s, "actor/0", generation), "actor")
-            for _ in range(2):  # the worker is done with the first one before it begins the second
+            for _ in range(2):  # the worker ends the first one before it begins the second
                 with self.assertRaises(VarlinkError):
                     s.call("io.troupe.Actors.Ask", to="actor/0", type="unknown")
             os.kill(worker["pid"], signal.SIGKILL)
@@ -183,14 +183,14 @@ class Watchdogs(TestCase):
         s = self.started({"actor": actor(2, Worker={"WatchdogSec": "200ms"}, Resources={"LimitCORE": 0})})
         s.create("actor", "until-cancelled", id="lively")
         bell = Bell(s, "bell")
-        s.do("actor", f"before 2 wait {bell.path}\nattempt")  # its watchdog strikes after 200 ms
+        s.do("actor", f"before 2 wait {bell.path}\nattempt")  # its watchdog expires after 200 ms
         self.assertEqual(s.job("lively")["attempt"], 1)
         s.call("Cancel", id="lively")
         self.assertEqual(s.wait_job("lively")["state"], "cancelled")
 
     def test_an_idle_worker_needs_none(self):
         s = self.started({"quiet": actor(Worker={"WatchdogSec": "50ms"}), "actor": actor()})
-        s.do("actor", "before 5 retry 1 later", backoff_min_usec=50000, max_retries=4)  # 200 ms go by
+        s.do("actor", "before 5 retry 1 later", backoff_min_usec=50000, max_retries=4)  # takes 200 ms
         self.assertEqual(s.worker("quiet/0")["generation"], 1)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Descriptors whose last close waits, in every place where the supervisor could be the last to close them."""
+"""Descriptors whose last close blocks, wherever the supervisor may be the last to close them."""
 import array
 import contextlib
 import os
@@ -10,7 +10,7 @@ import unittest
 
 from troupe import ACTOR, Bell, FAULTY_TROUPED, TestCase, VERSION, Varlink, helper, ini, text
 
-LINGER = 40  # seconds that a close waits where nobody takes care
+LINGER = 40  # seconds that such a close blocks
 BOUND = 10   # seconds: far beyond any turn on a busy machine
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
@@ -60,7 +60,7 @@ class Lingering(TestCase):
         return self.server.getsockname()[1]
 
     def lingering(self):
-        """A TCP socket that has more to send than its peer takes."""
+        """A TCP socket with more to send than its peer takes."""
         fd = socket.create_connection(("127.0.0.1", self.port()))
         self.addCleanup(fd.close)
         fd.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, LINGER))
@@ -71,8 +71,8 @@ class Lingering(TestCase):
         return fd
 
     def send(self, s, through, data, count=1):
-        """The data with a descriptor of which no copy stays here; False if the kernel lets none through."""
-        with s.stopped():  # until the sender has closed its own copies, or that would be the close that waits
+        """Sends the data with a descriptor, and closes its copy here. Returns False if the kernel refuses it."""
+        with s.stopped():  # until the sender has closed its copies: otherwise its own close would block
             return self.send_at_once(through, data, count)
 
     def send_at_once(self, through, data, count=1):
@@ -81,7 +81,7 @@ class Lingering(TestCase):
         try:
             through.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
         except PermissionError:
-            for fd in fds:  # or their close would wait here
+            for fd in fds:  # their close would block here
                 fd.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
             return False
         finally:
@@ -90,7 +90,7 @@ class Lingering(TestCase):
         return True
 
     def nobody_waited(self, s, descriptors=None):
-        """It answers, and never was without an answer for long."""
+        """It answers, and had no long turn."""
         if descriptors is not None:
             s.until(lambda: len(s.fds()) <= descriptors)
         self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
@@ -164,7 +164,7 @@ class Lingering(TestCase):
     def test_clients_that_nobody_has_accepted_when_it_stops(self):
         s = self.begin()
         with contextlib.ExitStack() as stack:
-            with s.stopped():  # until the sender has closed its own copies, or that would be the close that waits
+            with s.stopped():  # until the sender has closed its copies: otherwise its own close would block
                 for _ in range(40):
                     client = stack.enter_context(Varlink(s.socket_path))
                     self.send_at_once(client.socket, b"x")
@@ -192,7 +192,7 @@ class Lingering(TestCase):
     # ---- services
 
     def service(self, s, *environment):
-        """Runs it until it has sent what it has, and nothing of that has been read."""
+        """Runs it until it has sent everything, and nothing of that was read."""
         bell, go = Bell(s, "bell"), Bell(s, "go")
         path = s.path("service.py")
         with open(path, "w", encoding="ascii") as file:
@@ -202,7 +202,7 @@ class Lingering(TestCase):
             "Environment": [f"PORT={self.port()}", f"BELL={bell.path}", f"GO={go.path}", *environment]}))
         s.call("Reload")
         self.assertEqual(bell.wait(), ["here"])
-        with s.stopped():  # until the sender has closed its own copies, or that would be the close that waits
+        with s.stopped():  # until the sender has closed its copies: otherwise its own close would block
             go.ring()
             self.assertEqual(bell.wait(), ["done"])
 

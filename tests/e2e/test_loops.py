@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Workers and clients in event loops of their own, and what other threads may do to them."""
+"""Workers and clients in event loops of their own, and their use by other threads."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 
 from troupe import BUILD, SANITIZED, Bell, TestCase, example, helper, ini
 
-# Waits for a result without limit; a line of standard input has another thread end that wait.
+# Waits for a result without limit; after a line of standard input, another thread ends the wait.
 WAITING = """
 import ctypes, sys, threading
 library = ctypes.CDLL(sys.argv[1])
@@ -97,7 +97,7 @@ class Threads(TestCase):
                     return self.switches(process) == before
                 s.until(sleeps)
                 before = self.switches(process)
-                time.sleep(2.5)  # longer than twice what it used to sleep at most
+                time.sleep(2.5)  # longer than any sleep that has a limit
                 self.assertEqual(self.switches(process) - before, 0)
                 s.stop()
                 self.assertEqual(process.stdout.readline(), "-32\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What becomes of messages that cannot be handed on, and how much of it is kept for whom. See workers/messenger.c."""
+"""Messages that cannot be delivered, and the bounds on keeping them. See workers/messenger.c."""
 import os
 import unittest
 
@@ -52,7 +52,7 @@ class Deaths(ActorsTestCase):
     worker = {"MessageRetries": 2}
 
     def generations(self, type):
-        """Of the workers that a message of this type has killed."""
+        """Reports of the workers that a message of this type has killed."""
         self.dead(1, queue="errors", type=type)
         [letter] = self.call("ListDeadLetters", filter={"queue": "errors", "type": type})["letters"]
         self.assertEqual((letter["reason"], letter["attempts"]), ("crash", 3))
@@ -103,7 +103,7 @@ class Shortages(TestCase):
         return s.start()
 
     def test_a_letter_that_cannot_be_requeued_for_want_of_memory_is_kept(self):
-        s = self.faulty("envelope:3")  # as told, as refused, as requeued
+        s = self.faulty("envelope:3")  # told, refused, requeued
         s.call("io.troupe.Actors.Tell", to="actor/0", type="do.refuse", payload=text(500 * "x"))
         letter = s.until(lambda: s.call("io.troupe.Actors.ListDeadLetters")["letters"])[0]
         with self.assertRaises(VarlinkError) as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an actor may do with messages, with others and with itself. See workers/messenger.c."""
+"""What an actor may do to messages, to others and to itself. See workers/messenger.c."""
 from test_actors import ActorsTestCase, Client
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""When memory runs out: requests are refused, and nothing else happens."""
+"""When memory runs out, requests are refused, and nothing else changes."""
 import mmap
 import resource
 import struct
@@ -20,7 +20,7 @@ class AddressSpace(TestCase):
         return s.start(preexec_fn=limit)
 
     def create(self, s):
-        """Whether a job was accepted, in a connection of its own."""
+        """Whether a job is accepted, through a connection of its own."""
         try:
             with Varlink(s.socket_path) as connection:
                 connection.call("Create", group="actor", payload=text("x" * JOB))
@@ -49,7 +49,7 @@ class AddressSpace(TestCase):
 
 @unittest.skipIf(SANITIZED, "a sanitizer has its own malloc")
 class Allocations(TestCase):
-    """Each allocation on the way of a request fails once."""
+    """Fails each allocation on the way of a request once."""
 
     def setUp(self):
         s = self.supervisor({"actor": ini(ACTOR), "paused": ini(ACTOR, Jobs={"QueueMax": 100000})})
@@ -73,7 +73,7 @@ class Allocations(TestCase):
             pass
 
     def walk(self, method, parameters=None, more=False):
-        """Returns how many allocations it took."""
+        """Returns the number of allocations."""
         for nth in range(1, 1000):
             given = parameters() if callable(parameters) else parameters
             self.plan[:] = struct.pack("=QQ", 0, nth)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Messages between workers: order, mailboxes that survive their workers, policies, asks, watches, timers."""
+"""Messages between workers: order, mailboxes that outlive workers, policies, asks, monitors, timers."""
 import os
 import random
 import signal
@@ -15,7 +15,7 @@ QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
 class Case(TestCase):
     def cast(self, size=1, options=(), **sections):
-        """"driver", which is told by jobs what to tell; "actor", which takes it."""
+        """Groups "driver", whose jobs send messages, and "actor", which receives them."""
         s = self.supervisor(options=options)
         s.talk = s.path("talk")
         environment = {"Environment": f"TALKER_LOG={s.talk}"}
@@ -72,7 +72,7 @@ class Telling(Case):
             with self.subTest(most=most):
                 s = self.cast(Pool={"Size": 2, **words})
                 stuck = s.worker("actor/0")["pid"]
-                os.kill(stuck, signal.SIGSTOP)  # takes what it is given, and handles none of it
+                os.kill(stuck, signal.SIGSTOP)  # receives messages, and handles none
                 self.said(s, "many", "actor", "note", "500")
                 s.until(lambda: len(self.lines(s)) >= 500 - most)
                 self.assertEqual({line.split()[0] for line in self.lines(s)}, {"actor/1"})
@@ -228,7 +228,7 @@ class Asking(Case):
 
 
 class Limits(Case):
-    """What holds for a job holds for a message."""
+    """The rules for jobs hold for messages as well."""
 
     def test_a_handler_that_hangs_is_caught_as_a_job_is(self):
         for wake in "futex", "eventfd":
@@ -264,11 +264,11 @@ class Limits(Case):
         self.said(s, "tell", "actor/1", "stash", "me")
         self.wait_lines(s, 101)
         os.kill(s.worker("actor/2")["pid"], signal.SIGSTOP)
-        self.said(s, "tell", "actor/2", "note", "later")  # lies in its inbox
+        self.said(s, "tell", "actor/2", "note", "later")  # stays in its inbox
         s.call("io.troupe.Actors.Pause", actor="actor/2")
         self.said(s, "tell", "clock/0", "wait", Bell(s, "bell").path)
         os.kill(s.worker("actor/2")["pid"], signal.SIGCONT)
-        s.wait_event("worker.died", "clock")  # four times their WatchdogSec= have gone by
+        s.wait_event("worker.died", "clock")  # four times their WatchdogSec= have passed
         s.call("io.troupe.Actors.Resume", actor="actor/2")
         self.wait_lines(s, 102)
         self.assertEqual({w["generation"] for w in s.group("actor")["workers"]}, {1})
@@ -276,7 +276,7 @@ class Limits(Case):
 
     def test_a_worker_whose_memory_grows_with_its_messages_is_replaced(self):
         s = self.cast(Pool={"Size": 1, "MaxMemory": "16M"})
-        self.said(s, "tell", "actor/0", "leak", "50000000")  # what it begins with is no growth
+        self.said(s, "tell", "actor/0", "leak", "50000000")  # its initial memory is no growth
         self.wait_lines(s, 1)
         while s.worker("actor/0")["generation"] == 1:
             self.said(s, "tell", "actor/0", "leak", "1000000")
@@ -325,7 +325,7 @@ class Policies(Case):
 
 
 class BehindAnExchange(Case):
-    """Overflow=block of the one subscriber of an exchange."""
+    """An exchange whose one subscriber has Overflow=block."""
 
     def posted(self, kind="single"):
         s = self.cast(Worker={"MailboxMax": 10, "Overflow": "block"})
@@ -402,7 +402,7 @@ class BehindAnExchange(Case):
 
 
 class Keyed(Case):
-    """A group with Cells=by-key that is told as a whole."""
+    """Messages to a group with Cells=by-key as a whole."""
 
     def keyed(self, **worker):
         return self.cast(Pool={"Size": 1, "Cells": "by-key"}, Worker={"MailboxMax": 10, **worker})
@@ -512,7 +512,7 @@ class Timers(Case):
 
     @staticmethod
     def share_of_cpu(s, seconds):
-        """What the supervisor takes of one."""
+        """The resources that the supervisor uses for one."""
         def used():
             with open(f"/proc/{s.supervisor_pid}/stat", encoding="utf-8") as file:
                 fields = file.read().rpartition(")")[2].split()
@@ -599,7 +599,7 @@ class Hostile(Case):
         self.assertEqual(self.said(s, "ask", "culprit/0", "x", "x"), " ")
         late, _ = s.pages("io.troupe.Actors.ListDeadLetters", "letters", filter={"reason": "late_reply"})
         self.assertGreater(len(late), 1000)
-        # The one that met an open ask names who waits for it.
+        # The one for an open ask names its asker.
         asked = {letter["recipient"] for letter in late if letter.get("recipient")}
         self.assertEqual(len(asked), 1, asked)
         self.assertRegex(asked.pop(), "^driver/[0-2]$")
@@ -618,7 +618,7 @@ class Hostile(Case):
 
     def test_a_flood_of_reasons_for_log_lines_leaves_room_in_the_log(self):
         s = self.beside("log-flood", "futex")
-        self.assertEqual(self.said(s, "ask", "culprit/0", "x", "x"), " ")  # three thousand times three reasons
+        self.assertEqual(self.said(s, "ask", "culprit/0", "x", "x"), " ")  # three thousand times three log lines
         self.honest_work(s)
         self.assertEqual(s.do("driver", "deregister nobody")["result"]["data"], "0")
         s.stop()

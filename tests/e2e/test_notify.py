@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Readiness sockets of services: who may say something there."""
+"""Notify sockets of services: whose messages count."""
 import os
 import socket
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The example orchestrate: any number of items, each with a lot of data while it runs, in bounded memory."""
+"""The example orchestrate: any number of items with much data each, in bounded memory."""
 import json
 import os
 import subprocess
@@ -13,8 +13,8 @@ KIB, MIB = 1024, 1024 * 1024
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 N = 2000 if SANITIZED else 100000
 QUEUE = {"QueueMax": N, "QueueMemoryMax": "64M", "MaxRetries": 1, "BackoffMinSec": "1ms"}
-ANSWER_MAX = 1.0  # seconds until a check query is answered
-BASE = 6 * MIB  # of a worker without data, and its source
+ANSWER_MAX = 1.0  # seconds until a query is answered
+BASE = 6 * MIB  # of a worker without data, with its source
 ITEM = 1000
 SUPERVISOR, JOB = 12 * MIB, 2 * KIB  # without jobs; a queued one, as troupe.group(5) says
 
@@ -25,7 +25,7 @@ def orchestrate(work="", size=2, **jobs):
 
 
 class Checker:
-    """Asks for (running, queued) all the time, over one connection, until the end."""
+    """Queries (running, queued) continuously, over one connection, until the end."""
 
     def __init__(self, s):
         self.s, self.over = s, threading.Event()
@@ -78,7 +78,7 @@ class Orchestrate(TestCase):
         self.assertLess(checker.slowest, ANSWER_MAX)
 
     def idle(self, s, size):
-        """No place is taken for good: every slot is free again."""
+        """Every slot is free again."""
         group = s.group("batch")
         self.assertEqual((group["running"], group["queued"]), (0, 0))
         s.until(lambda: [w["state"] for w in s.workers("batch")] == ["idle"] * size)
@@ -93,7 +93,7 @@ class Orchestrate(TestCase):
         self.assertEqual(answers["dead"] + answers["cancelled"] + answers["busy"], 0)
         self.assertLessEqual(checker.most_running, 3)
         self.idle(s, 3)
-        if not SANITIZED:  # it has memory of its own
+        if not SANITIZED:  # a sanitizer has memory of its own
             peak = sum(s.status_field("VmHWM", pid) for pid in self.processes(s)) * KIB
             self.assertLess(peak, 3 * (ITEM + BASE))
             self.assertLess(s.status_field("VmHWM") * KIB, SUPERVISOR + N * JOB)
@@ -134,7 +134,7 @@ class Orchestrate(TestCase):
         s = self.supervisor(orchestrate())
         bell = Bell(s, "bell")
         blocked = f"--bell={bell.path}"
-        # There is room for half of the items: the start stands still in the middle until there is more.
+        # There is room for half of the items: the start waits in the middle for more room.
         s.write("batch.group", orchestrate(blocked, QueueMax=N // 2)["batch"])
         s.start()
         checker = Checker(s)
@@ -186,7 +186,7 @@ class Orchestrate(TestCase):
         s.start()
         self.assertEqual(self.ends(self.start(s, 10, "--size=10"))["succeeded"], 10)
         s.create("stalling", "item 10")
-        s.wait_event("group.stalled", "stalling")  # after more than twice the time that batch has
+        s.wait_event("group.stalled", "stalling")  # after more than twice the batch's time
         self.assertNotIn("group.stalled", [e["type"] for e in s.call("Watch", target="batch")["events"]])
         self.assertEqual([w["generation"] for w in s.workers("batch")], [1, 1])
 

@@ -9,7 +9,7 @@ from troupe import Bell, Varlink, ini, text
 
 class Places(ActorsTestCase):
     def change(self, name, number, **sections):
-        """Another program for a group: each of its workers gets a successor."""
+        """Gives a group another program: each of its workers gets a successor."""
         environment = {"Environment": f"MESSENGER_LOG={self.s.path(name + '.log')} ROUND={number}"}
         self.s.write(f"{name}.group", ini(MESSENGER, **{"Group": environment, "Restart": QUICK, **sections}))
         self.s.call("Reload")
@@ -19,11 +19,11 @@ class Places(ActorsTestCase):
                         and self.s.worker(f"{name}/0")["state"] == "idle", name)
 
     def settled(self, name="b"):
-        """Until nobody is beside the pool."""
+        """Waits until the pool has no extra process."""
         self.s.until(lambda: all("replacement" not in w for w in self.s.group(name)["workers"]))
 
     def draining(self):
-        """A predecessor of b/0 that has a message in hand, until the bell is rung."""
+        """Makes b/0 a predecessor with a message in hand, until the bell rings."""
         bell = self.gate("b")
         self.change("b", 1)
         self.replaced()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The example provision: orders of customers and products, in cells of their own, with providers that help."""
+"""The example provision: orders in cells by customer and product, with providers."""
 import contextlib
 import json
 import os
@@ -17,7 +17,7 @@ TIME = re.compile(r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
 
 
 def order(customer="acme", product="mailbox", id=None, **properties):
-    """One that can be carried out, as a line."""
+    """A valid order, as a line."""
     needed = {"number": "1"} if product == "line" else {"name": "info"}
     return json.dumps({"customer": customer, "product": product, "properties": {**needed, **properties},
                        **({"id": id} if id else {})})
@@ -36,7 +36,7 @@ class Client:
         self.process.stdin.flush()
 
     def outcomes(self):
-        """All of them, when there are no more orders; and the exit status."""
+        """All outcomes, once the orders end, and the exit status."""
         out, _ = self.process.communicate(timeout=LIMIT)
         return [json.loads(line) for line in out.splitlines()], self.process.returncode
 
@@ -51,7 +51,7 @@ class Client:
 
 class Case(TestCase):
     def engine(self, size=1, work="", **sections):
-        """The group `provision`; its journal and a desk for approvals."""
+        """Starts the group `provision`, with a journal and a desk for approvals."""
         s = self.supervisor()
         s.journal, s.work, s.desk = s.path("journal"), work, Bell(s, "desk")
         self.write(s, size, **sections)
@@ -70,7 +70,7 @@ class Case(TestCase):
         return ids
 
     def journal(self, s):
-        """(worker, generation, what, order, attempt or code) each."""
+        """The entries of the journal: (worker, generation, what, order, attempt or code)."""
         try:
             with open(s.journal, encoding="utf-8") as file:
                 return [(w, int(g), what, id, int(n)) for w, g, what, id, n in map(str.split, file)]
@@ -93,7 +93,7 @@ class Case(TestCase):
         s.until(lambda: s.cell(cell) and self.states(s, cell) == expected)
 
     def check_one_at_a_time(self, entries):
-        """No worker has begun an order before it had ended the one before; how many were at work at once at most."""
+        """Checks that no worker began an order before the end of the one before. Returns the most at work at once."""
         at_work, most = {}, 0
         for worker, generation, what, id, _ in entries:
             if what == "begin":
@@ -197,7 +197,7 @@ class Engine(Case):
         return len(sent)
 
     def check_exactly_once(self, s, count):
-        """By the counters, and by the journal of those who did it."""
+        """Checks it by the counters and by the journal."""
         group = s.group("provision")
         self.assertEqual((group["succeeded"], group["rejected"], group["cancelled"], group["dead"]), (count, 0, 0, 0))
         self.assertEqual((group["retries"], group["deaths"], group["queued"], group["running"]), (0, 0, 0, 0))
@@ -236,13 +236,13 @@ class Engine(Case):
         ids = self.held(s, 6)
         self.assertEqual([state for state, _ in self.states(s)], ["idle"] * 4)
         s.call("Resume", target="provision/acme")
-        # The answer to the next call comes after all of them have been matched.
+        # The answer to the next call comes after all of them were matched.
         cell = s.cell("provision/acme")
         self.assertEqual([(w["state"], w.get("job")) for w in sorted(cell["workers"], key=lambda w: w["job"])],
                          [("busy", id) for id in ids[:4]])
         self.assertEqual((cell["running"], cell["queued"]), (4, 2))
         s.until(lambda: len(self.begun(s)) == 1 + 4)
-        # One is ready again: it alone gets the next one, in order.
+        # One is ready again and gets the next one, in order.
         s.desk.ring()
         self.wait_begun(s, ids[4])
         self.assertNotIn(ids[5], self.begun(s))
@@ -269,7 +269,7 @@ class Engine(Case):
         [(_, generation)] = self.states(s)
         [id] = self.held(s)  # without a limit, on the same worker
         self.wait_begun(s, id)
-        # A limit set later elsewhere has run out: the one of the answered order would have as well.
+        # A limit that was set later has expired, so that of the answered order would have, too.
         self.held(s, 1, "late", "bakery", **options)
         s.wait_event("worker.died", "provision/bakery")
         self.assertEqual(self.states(s), [("busy", generation)])
@@ -308,7 +308,7 @@ class Engine(Case):
                          [f"provision/acme/{i}" for i in range(4)])
         s.call("Resize", target="provision/acme", size=1)
         self.wait_states(s, [("busy", 1), ("stopping", 1)])
-        # One that drains and its successor are two, and told apart by their generation.
+        # A draining one and its successor differ in their generation.
         s.call("Resize", target="provision/acme", size=2)
         self.assertEqual(self.states(s), [("busy", 1), ("stopping", 1)])
         desks[s.worker("provision/acme/1")["job"]].ring()
@@ -380,7 +380,7 @@ class Engine(Case):
 
 
 class Providers(Case):
-    """Groups north and south of providers, each with a desk; what they are asked is in s.asked."""
+    """Groups north and south of providers, each with a desk. s.asked records their questions."""
 
     def with_providers(self, work="--patience=600000", size=1, **worker):
         s = self.supervisor()
@@ -396,7 +396,7 @@ class Providers(Case):
                                      Pool={"Size": 2}, Worker={"OnCrash": "error-queue", **worker}))
 
     def asked(self, s):
-        """Who has been asked so far."""
+        """The providers asked so far."""
         with contextlib.suppress(FileNotFoundError), open(s.asked, encoding="utf-8") as file:
             return [line.split()[0] for line in file]
         return []
@@ -409,7 +409,7 @@ class Providers(Case):
             s.call("io.troupe.Actors.ListDeadLetters", filter=filter)["letters"][::-1]))
 
     def texts(self, job):
-        """Of its messages; each has its time."""
+        """Its messages, each with its time."""
         messages = self.outcome(job)["messages"]
         for message in messages:
             self.assertRegex(message["at"], TIME)
@@ -419,7 +419,7 @@ class Providers(Case):
         s.create("provision", order(providers=providers, **properties), id="order", key="acme")
 
     def check_next(self, s):
-        """The worker is none the worse for it."""
+        """The worker still works."""
         s.north.ring()
         job = s.do("provision", order(providers="north/1"), key="acme")
         self.assertEqual(job["state"], "succeeded")
@@ -479,7 +479,7 @@ class Providers(Case):
         s = self.with_providers("--patience=300")
         self.begin(s, "north/1 south/1")
         self.wait_asked(s, "north/1", "south/1")
-        # The one that was given up says no after all; and somebody does who has nothing to do with it.
+        # The provider that was given up refuses late, and an unrelated one refuses as well.
         os.write(s.north.fd, b"no we are closed\n")
         s.call("io.troupe.Actors.Tell", to="provision/acme/0", type="provider.error", payload={
             "encoding": "utf8", "data": json.dumps({"text": "a stranger's error"})})
@@ -498,7 +498,7 @@ class Providers(Case):
         s.north.ring()
         self.begin(s, "north/1", approval=s.desk.path)
         s.until(lambda: '"approval"' in s.job("order").get("published", {}).get("data", ""))
-        # It has done with the provider and waits for a person: it cannot hear of the death any more.
+        # It has finished with the provider and waits for a person: the death no longer matters.
         s.call("Resize", target="north", size=1, wait=True)
         s.desk.ring()
         self.assertEqual(s.wait_job("order")["state"], "succeeded")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Order, delay and room: priorities, jobs for later, and senders that run ahead."""
+"""Order, delay and room: priorities, delayed jobs, and senders that wait."""
 import errno
 import json
 import os
@@ -13,7 +13,7 @@ from troupe import ACTOR, Bell, LIMIT, SANITIZED, TROUPECTL, TestCase, Varlink, 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 HOUR = 3600 * 1000000
 KIB, MIB = 1024, 1024 * 1024
-JOB_OVERHEAD = 2 * KIB  # what a queued job costs beside its payload, as troupe.group(5) says
+JOB_OVERHEAD = 2 * KIB  # of a queued job beside its payload, as troupe.group(5) says
 
 
 def actor(size=1, **sections):
@@ -120,7 +120,7 @@ class Later(Case):
         self.assertIn("actor: 1 job that waited is cancelled", self.s.log())
 
     def in_hand_at_a_stop(self, count, **pool):
-        """The log of a supervisor that was stopped with so many jobs in hand and two that waited."""
+        """The log of a supervisor that stopped with so many jobs in hand and two waiting."""
         s = self.started({"actor": ini(ACTOR, Pool=pool, Jobs={"TimeoutSec": "1h"}, Worker={"TimeoutStopSec": "100ms"})})
         never = Bell(s, "never")
         for i in range(count):
@@ -173,7 +173,7 @@ class Later(Case):
 
 
 class Room(Case):
-    """QueueMax=2, and nobody at work until the group is resumed."""
+    """QueueMax=2, with no job at work until the group is resumed."""
 
     def setUp(self):
         self.s = self.started({"actor": actor(Jobs={"QueueMax": 2})})
@@ -303,7 +303,7 @@ class Room(Case):
 
 
 class Memory(Case):
-    """The bound: QueueMemoryMax=, JOB_OVERHEAD for each of QueueMax=, and what the daemon itself takes."""
+    """The bound: QueueMemoryMax=, JOB_OVERHEAD for each of QueueMax=, and the daemon's own memory."""
     QUEUE, SIZE, SLACK = 4000, 2000, 4 * MIB
 
     def bounded(self, s, before):

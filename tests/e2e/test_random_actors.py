@@ -35,7 +35,7 @@ class RandomActors(Letters):
         return s
 
     def dead(self, s, payloads):
-        """(message or reply, reason) of all dead letters; their payloads are asked for once."""
+        """(message or reply, reason) of all dead letters. Requests each payload once."""
         for letter in s.call(ACTORS + "ListDeadLetters")["letters"]:
             if letter["id"] not in payloads:
                 whole = s.call(ACTORS + "GetDeadLetter", id=letter["id"])["letter"]
@@ -54,7 +54,7 @@ class RandomActors(Letters):
         limit, payloads = time.monotonic() + LIMIT, {}
         while True:
             notes = s.notes.lines()
-            dead = self.dead(s, payloads)  # after the notes: what these skip must be here
+            dead = self.dead(s, payloads)  # after the notes: they skip what is dead
             model = Model(program)
             try:
                 left = model.play(notes, dead)
@@ -69,7 +69,7 @@ class RandomActors(Letters):
         self.end(s, model)
 
     def end(self, s, model):
-        """Whoever watches is told once, and nothing happens any more."""
+        """Each monitor hears once, and then nothing happens any more."""
         before = len(s.notes.lines(kind="message"))
         os.unlink(os.path.join(s.config, "end.exchange"))
         s.call("Reload")

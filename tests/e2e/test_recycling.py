@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Workers are replaced by others that are ready: when they have done enough, and for another program."""
+"""Replacement of workers by others that are ready: after enough work, and for another program."""
 import contextlib
 import json
 import os
@@ -26,12 +26,12 @@ def generations(s, group="actor"):
 
 
 class Gate:
-    """A program that becomes a worker as long as its gate is open: else it fails, or hangs."""
+    """A program that becomes a worker while its gate is open; otherwise it fails, or hangs."""
 
     def __init__(self, s, name="gate"):
         self.open_path, self.hang_path = s.path(name + "-open"), s.path(name + "-hang")
         self.bell = Bell(s, name + "-bell")
-        self.hung = Bell(s, name + "-hung")  # rung by who hangs
+        self.hung = Bell(s, name + "-hung")  # rung by processes that hang
         self.program = (f"/bin/sh -c '[ -e {self.hang_path} ] && echo >{self.hung.path} && read line <{self.bell.path}; "
                         f"[ -e {self.open_path} ] || exit 3; exec {ACTOR}'")
         self.open()
@@ -52,12 +52,12 @@ class Gate:
 
 class Case(TestCase):
     def events(self, s, target="actor"):
-        """All there have been."""
+        """All processes so far."""
         return s.call("Watch", target=target)["events"]
 
     def check_never_without(self, s, size, group="actor"):
-        """From the events: at every moment each place had a worker that was ready, once it had one at all; and there
-        was never more than one process above the pool's size."""
+        """Checks by the events that each place always had a ready worker, once it had one, and that the pool
+        never had more than one process above its size."""
         ready, alive, seen = {}, 0, set()
         for event in self.events(s, group):
             worker, generation = event.get("worker"), event.get("generation")
@@ -87,7 +87,7 @@ class Case(TestCase):
         return s.wait_event("worker.recycled", group, count)
 
     def settled(self, s, group="actor"):
-        """Until nobody is beside the pool."""
+        """Waits until the pool has no extra process."""
         s.until(lambda: all("replacement" not in w for w in s.group(group)["workers"]))
 
 
@@ -179,7 +179,7 @@ class Recycling(Case):
 
 
 class Trouble(Case):
-    """Something comes between."""
+    """Events that interrupt a replacement."""
 
     def gated(self, size=1, **sections):
         s = self.supervisor()
@@ -192,7 +192,7 @@ class Trouble(Case):
             s.do("actor", "echo")
 
     def replacing(self, s, gate):
-        """A successor is on its way, and gets no further."""
+        """Starts a successor that does not get ready."""
         gate.hang()
         self.wear_out(s)
         s.wait_for(lambda: [w for w in workers(s, "successor") if w.get("pid")], "actor")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The control socket as anybody may use, misuse or abandon it."""
+"""Use, misuse and neglect of the control socket."""
 import contextlib
 import errno
 import json
@@ -209,7 +209,7 @@ class Misuse(TestCase):
         self.assertEqual(first.call("GetInfo")["state"], "running")
         for connection in more:
             connection.close()
-        # Not from a new connection: that would be refused until the others are known to be gone.
+        # Not from a new connection: it would be refused until the others have been closed.
         limit = time.monotonic() + LIMIT
         while first.call("GetInfo")["clients"] > 1:
             self.assertLess(time.monotonic(), limit)
@@ -238,7 +238,7 @@ class Permissions(TestCase):
     READING = {"GetInfo": {}, "GetStatus": {}, "ListDeaths": {}, "GetLog": {"target": "actor"}, "List": {}}
 
     def as_nobody(self, groups, calls):
-        """Makes the calls in a process of another user; what each was answered: an error's name or None."""
+        """Makes the calls as another user. Returns for each an error's name or None."""
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -264,7 +264,7 @@ class Permissions(TestCase):
             return error.name
 
     def crowd_of_nobody(self, n):
-        """Opens that many connections as another user and keeps them; how many were let in."""
+        """Opens and keeps so many connections as another user. Returns how many were accepted."""
         reader, writer = os.pipe()
         hold_reader, hold_writer = os.pipe()
         pid = os.fork()
@@ -308,7 +308,7 @@ class Permissions(TestCase):
         self.assertEqual(self.as_nobody([], self.CHANGING), {name: "NotPermitted" for name in self.CHANGING})
 
     def connect_as(self, uid):
-        """Who connects is who the kernel says it is at that moment."""
+        """The kernel tells who has connected."""
         os.seteuid(uid)
         try:
             connection = Varlink(self.s.socket_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Spare=: a worker that stands by takes the place of one that dies, at once, and nothing is lost or done by two."""
+"""Spare=: a standby takes the place of a worker that dies, at once, and nothing is lost or done twice."""
 import contextlib
 import json
 import os
@@ -27,7 +27,7 @@ class Case(TestCase):
         return s
 
     def stand_by(self, s, count=1, group="actor"):
-        """Until so many spares are ready, and nobody else is beside the pool."""
+        """Waits until so many spares are ready, and the pool has no other extra process."""
         s.until(lambda: len(ready_spares(s, group)) == count and not workers(s, "predecessor", group)
                 and not workers(s, "successor", group))
         return ready_spares(s, group)
@@ -126,7 +126,7 @@ class Spare(Case):
                 last, again = -1, 0
                 for line in lines(talk):
                     n = int(line.split()[2])
-                    self.assertIn(n, (last, last + 1), line)  # in hand when it died: once more, marked
+                    self.assertIn(n, (last, last + 1), line)  # in hand at its death: once more, marked
                     again += n == last
                     self.assertEqual(n == last, line.endswith("again") and n == last, line)
                     last = n
@@ -218,7 +218,7 @@ class Trouble(Case):
         used = [e["at"] for e in self.events(s, "worker.spare-used")]
         self.assertEqual((len(died), len(used)), (burst + 1, burst))
         for death, use in list(zip(died, used))[1:]:
-            self.assertGreaterEqual(use - death, 45000)  # all but the first, which was at once
+            self.assertGreaterEqual(use - death, 45000)  # all but the first, which is immediate
         s.call("Reset", target="actor")
         self.stand_by(s)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Green means good: what the status calls running works, and everything else says why."""
+"""The status calls running what works, and gives the reason for everything else."""
 import os
 import unittest
 
@@ -50,7 +50,7 @@ class Green(TestCase):
         self.assertIn("Trouble: 1 failing\n", self.status(s, 1))
         s.wait_told("STATUS=2 of 2 workers up in 1 groups; fast is failing, see troupectl status")
 
-        while s.group("fast")["state"] == "failing":  # at most as many as decide
+        while s.group("fast")["state"] == "failing":  # at most the jobs that it judges by
             self.assertEqual(s.do("fast", "echo")["state"], "succeeded")
         self.assertLessEqual(s.group("fast")["succeeded"], 7)
         s.wait_for(lambda: s.group("fast")["state"] == "running", "fast")
@@ -101,7 +101,7 @@ class Green(TestCase):
         s.wait_for(lambda: "old" not in [g["name"] for g in s.call("GetStatus")["groups"]])
 
     def hold(self, supervisor, group, count):
-        """Jobs that their workers work on until the bell rings for each of them."""
+        """Jobs that stay in hand until the bell rings for each."""
         started, go = Bell(supervisor, "started"), Bell(supervisor, "go")
         for _ in range(count):
             supervisor.create(group, f"ring {started.path}\nwait {go.path}\necho done")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The daemon itself: start, reload, end, and what may go wrong around it."""
+"""The daemon: start, reload, end, and errors around it."""
 import os
 import signal
 import socket
@@ -150,7 +150,7 @@ class Sockets(TestCase):
 
 class Forbidden(TestCase):
     def start_without(self, call, error):
-        """What trouped says, which is one line."""
+        """The one line that trouped prints."""
         s = self.supervisor({"actor": actor()}, wrapper=[helper("forbid"), call, error])
         s.spawn()
         self.assertNotEqual(s.wait_end(), 0)
@@ -172,10 +172,10 @@ class Forbidden(TestCase):
 
 
 class Environments(TestCase):
-    """What the service manager hands over is used, or refused in one line."""
+    """What the service manager passes is used, or refused in one line."""
 
     def start_with(self, sockets, **environment):
-        """As a service manager does: descriptors from 3 on, and the pid of whoever executes it."""
+        """Starts it as a service manager does: descriptors from 3 on, and the pid of the new process."""
         s = self.supervisor({"actor": actor()})
         inherit = "import os, sys; os.environ['LISTEN_PID'] = str(os.getpid()); os.execv(sys.argv[1], sys.argv[1:])"
         s.command = [sys.executable, "-c", inherit, *s.command]
@@ -202,7 +202,7 @@ class Environments(TestCase):
         with open(f"/proc/{s.supervisor_pid}/environ", encoding="utf-8") as file:
             variables = dict(line.split("=", 1) for line in file.read().split("\0") if line)
         self.assertEqual(variables["LISTEN_PID"], str(s.supervisor_pid))
-        self.assertIsNone(variables.get("LISTEN_PIDFDID"))  # it names the main process
+        self.assertIsNone(variables.get("LISTEN_PIDFDID"))  # it would name the main process
         with Varlink(listener.getsockname()) as client:
             self.assertEqual(client.call("GetInfo")["state"], "running")
 
@@ -343,7 +343,7 @@ class Reloads(TestCase):
 
 @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
 class Shortages(TestCase):
-    """The Nth call fails: it says so, or goes on, but loses nothing that it has accepted."""
+    """The Nth call fails: it reports that, or continues, and loses no accepted job."""
 
     def with_faults(self, fault, groups=None):
         return self.supervisor(groups or {"actor": actor(2)}, program=FAULTY_TROUPED,
@@ -387,7 +387,7 @@ class Shortages(TestCase):
                     self.assertRegex(s.log(), "(?i)memory")
 
     def survive(self, s):
-        """A few requests, any of which may be refused."""
+        """Makes a few requests, any of which may be refused."""
         while s.process.poll() is None and not os.path.exists(s.socket_path):
             os.sched_yield()
         for _ in range(5):

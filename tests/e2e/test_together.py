@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What becomes of a pool as a whole: workers that die together (Strategy=), and a pool that is stuck."""
+"""Pools as a whole: workers that die together (Strategy=), and stalled pools."""
 import os
 import signal
 import unittest
@@ -19,7 +19,7 @@ class Case(TestCase):
         return [w["generation"] for w in s.group(group)["workers"]]
 
     def reach(self, s, *expected, group="actor"):
-        """Until all workers are up, and of these generations."""
+        """Waits until all workers are up, in these generations."""
         s.until(lambda: [(w["state"], w["generation"]) for w in s.group(group)["workers"]]
                 == [("idle", g) for g in expected])
 
@@ -56,7 +56,7 @@ class Strategies(Case):
                 == [("starting", 2), ("idle", 2)])
         brief = os.pidfd_open(s.worker("actor/0")["pid"])
         self.addCleanup(os.close, brief)
-        with s.stopped():  # its word and its end are found together
+        with s.stopped():  # reads its READY and its end together
             bell.ring()
             self.assertTrue(ended(brief, LIMIT))
         self.reach(s, 3, 3)
