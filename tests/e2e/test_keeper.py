@@ -270,7 +270,7 @@ class Orphans(TestCase):
         s.write("owner.group", service(f"/bin/sh {script}"))
         s.start()
         fds = [fd for file in files for fd in self.pidfds(s, file.name, 1)]
-        for round_number in range(2):  # one search ends before the next begins
+        for round_number in range(2):  # the first search has ended when the second one kills
             name = f"deserter{round_number}"
             path = self.deserting(s, name, 2)
             s.call("Reload")

@@ -115,8 +115,8 @@ class Shortages(TestCase):
 
     def test_an_exchange_without_memory_for_a_copy_leaves_a_dead_letter(self):
         s = self.faulty("envelope:2")
-        s.call("io.troupe.Actors.CreateExchange", name="post", kind="single")
-        s.call("io.troupe.Actors.Subscribe", exchange="post", actor="actor/0")
+        s.call("io.troupe.Actors.CreateExchange", name="post", kind="typed_multi")
+        s.call("io.troupe.Actors.Subscribe", exchange="post", actor="actor/0", type="x")
         with self.assertRaises(VarlinkError) as error:
             s.call("io.troupe.Actors.Tell", to="post", type="x", payload=text("y"))
         self.assertEqual(error.exception.name, "Internal")
