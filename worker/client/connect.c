@@ -116,20 +116,21 @@ static int receive_reply(int socket, struct reply *reply)
     return 0;
 }
 
-/* Finds the error by its full name in quotes, which occurs nowhere else in such a reply. */
-static int error_of(const struct reply *reply)
+int connection_error(const char *text, size_t size)
 {
     static const struct {
         const char *name;
         int error;
     } errors[] = {
-        {"\"io.troupe.Jobs.NotPermitted\"", -EPERM}, {"\"io.troupe.Jobs.TooManyClients\"", -EUSERS},
-        {"\"io.troupe.Jobs.BadVersion\"", -EPROTO},  {"\"io.troupe.Jobs.Stopping\"", -ESHUTDOWN},
-        {"\"io.troupe.Jobs.Internal\"", -EAGAIN},
+        {".NotPermitted\"", -EPERM}, {".TooManyClients\"", -EUSERS},
+        {".Stopping\"", -ESHUTDOWN}, {".Internal\"", -ENOMEM},
+        {".BadOption\"", -EINVAL},   {".InvalidParameter\"", -EINVAL},
+        {".NoSuchJob\"", -ESRCH},    {".TooSlow\"", -EPIPE},
+        {".NoSuch", -ENOENT}, /* after the exact name */
     };
 
     for (size_t i = 0; i < ELEMENTS(errors); i++)
-        if (strstr(reply->text, errors[i].name))
+        if (memmem(text, size, errors[i].name, strlen(errors[i].name)))
             return errors[i].error;
     return -EPROTO;
 }
@@ -184,8 +185,10 @@ int connection_open(struct connection *ret, const char *path)
         r = receive_reply(fd, &reply);
     if (r < 0)
         return r == -ECONNRESET ? -EPROTO : r;
-    if (reply.n_fds != DESCRIPTORS_MAX - 1 && reply.n_fds != DESCRIPTORS_MAX)
-        return error_of(&reply);
+    if (reply.n_fds != DESCRIPTORS_MAX - 1 && reply.n_fds != DESCRIPTORS_MAX) {
+        r = connection_error(reply.text, reply.size);
+        return r == -ENOMEM ? -EAGAIN : r; /* the supervisor's memory, not ours */
+    }
     take_descriptors(&connection, &reply);
     take_address(&connection, &reply);
     connection.socket = TAKE_FD(fd);

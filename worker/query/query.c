@@ -175,27 +175,6 @@ static void drop_message(struct troupe_query *query)
     query->record = NULL;
 }
 
-static int error_of(const char *value)
-{
-    static const struct {
-        const char *name;
-        int error;
-    } errors[] = {
-        {"NoSuchJob\"", -ESRCH},       {"NotPermitted\"", -EPERM}, {"Stopping\"", -ESHUTDOWN},
-        {"TooManyClients\"", -EUSERS}, {"BadOption\"", -EINVAL},   {"InvalidParameter\"", -EINVAL},
-        {"TooSlow\"", -EPIPE},         {"Internal\"", -ENOMEM},
-    };
-    const char *end = json_reader_skip(value);
-
-    for (size_t i = 0; end && i < ELEMENTS(errors); i++) {
-        size_t size = strlen(errors[i].name);
-
-        if ((size_t)(end - value) > size && memcmp(end - size, errors[i].name, size) == 0)
-            return errors[i].error;
-    }
-    return end && memmem(value, (size_t)(end - value), ".NoSuch", 7) ? -ENOENT : -EPROTO;
-}
-
 static void end_query(struct troupe_query *query)
 {
     query->method = NULL;
@@ -211,10 +190,10 @@ static int open_message(struct troupe_query *query)
 
     query->asked = query->stream;
     if (error) {
-        int r = error_of(error);
+        const char *end = json_reader_skip(error);
 
         end_query(query);
-        return r;
+        return end ? connection_error(error, (size_t)(end - error)) : -EPROTO;
     }
     if (!records)
         return -EPROTO;
