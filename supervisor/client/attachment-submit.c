@@ -59,6 +59,9 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .data = submit->payload.data,
         .size = submit->payload.size,
         .blob = attachment->has_blob ? &attachment->blob : NULL,
+        .changed = submit->flags & PROTOCOL_SUBMIT_DO ? attachment_on_change : NULL,
+        .owner = attachment,
+        .cookie = submit->cookie,
     };
 
     /* Copied before the check: the record lies in the client's memory. */
@@ -67,8 +70,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         memcpy(key, submit->key, submit->key_size);
     if (submit->name_size > 0 && !protocol_name_valid(name, submit->name_size))
         return CELL_E_BAD_ID;
-    return group_submit(group, &request, request.keep_result ? NULL : attachment_on_change,
-                        attachment, submit->cookie, ret);
+    return group_submit(group, &request, ret);
 }
 
 void attachment_forget_submit(struct attachment *attachment)

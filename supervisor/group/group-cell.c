@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How jobs and messages find their cell, and how cells come and go. */
+/* Finds, makes and retires the cells of a group. */
 
 #include "supervisor/group/group-private.h"
 
@@ -26,8 +26,6 @@ struct cell *group_find_cell(const struct group *group, const char *key, size_t 
     return cell_table_find(&group->cells, key, size);
 }
 
-/* ---- jobs find their cell ---- */
-
 static int group_make_cell(struct group *group, const char *key, size_t size, struct cell **ret)
 {
     char name[PROTOCOL_NAME_MAX + 1];
@@ -43,7 +41,7 @@ static int group_make_cell(struct group *group, const char *key, size_t size, st
     return cell_new(ret, group, name);
 }
 
-/* Found, or made and in no table yet. */
+/* Finds the cell, or makes one that is in no table yet. */
 static int group_pick_cell(struct group *group, const struct cell_request *request,
                            struct cell **ret)
 {
@@ -70,9 +68,7 @@ static void group_begin_cell(struct group *group, struct cell *cell)
     cell_watch_idle(cell);
 }
 
-int group_submit(struct group *group, const struct cell_request *request,
-                 void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
-                 struct job **ret)
+int group_submit(struct group *group, const struct cell_request *request, struct job **ret)
 {
     struct cell *cell;
     bool made;
@@ -84,9 +80,9 @@ int group_submit(struct group *group, const struct cell_request *request,
     made = !list_linked(&cell->link);
     if (made)
         cell_table_add(&group->cells, cell);
-    r = cell_submit(cell, request, changed, owner, cookie, ret);
+    r = cell_submit(cell, request, ret);
     if (r != 0 && r != CELL_E_WAIT && made) {
-        /* A refused job leaves no trace. */
+        /* A refused job leaves no cell behind. */
         cell_table_remove(&group->cells, cell);
         cell_free(cell);
     } else if (made) {
@@ -114,7 +110,7 @@ int group_take_cell(struct group *group, const char *key, size_t size, struct ce
     return 0;
 }
 
-/* ---- what its cells tell ---- */
+/* ---- struct cell_handler ---- */
 
 static void group_retire_cell(struct cell *cell)
 {
@@ -125,7 +121,7 @@ static void group_retire_cell(struct cell *cell)
     cell_free(cell);
 }
 
-/* In all cells: they would fail the same way. */
+/* Stops the roll in all cells: they would fail, too. */
 static void group_roll_failed(struct cell *failed)
 {
     size_t n = 0;

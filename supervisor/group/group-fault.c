@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long until the next try. */
 #define RETRY_MIN USEC_PER_SEC
 #define RETRY_MAX (30 * USEC_PER_SEC)
 
@@ -22,8 +21,8 @@ struct group_fault {
     struct lookup lookup;
     struct timer timer;
     unsigned n_tries;
-    bool tried; /* right now */
-    bool asked; /* somebody waits for the outcome */
+    bool tried; /* now */
+    bool asked; /* report the outcome in any case */
 };
 
 static struct config_group *config_of(const struct group_fault *fault)
@@ -48,8 +47,6 @@ static void wait_for_next_try(struct group_fault *fault)
                   usec_add(loop_now(context->loop), delay)) < 0)
         log_error("%s: out of memory arming a timer", fault->group->name);
 }
-
-/* ---- it is over ---- */
 
 void group_fault_unblock(struct group *group)
 {
@@ -79,9 +76,7 @@ static void on_mended(struct group_fault *fault)
     }
 }
 
-/* ---- one try ---- */
-
-/* What it found is not worth a line if it was known. */
+/* Reports a fault again only if it has changed or was asked for. */
 static void end_try(struct group_fault *fault)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
@@ -129,7 +124,7 @@ static void on_timer(struct timer *timer, usec_t now)
     try_again(list_entry(timer, struct group_fault, timer));
 }
 
-/* ---- outside ---- */
+/* ---- interface ---- */
 
 int group_fault_begin(struct group *group, struct config_group *next)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* How large the pools of a group are. */
+/* Sizes of the pools of a group. */
 
 #include "supervisor/group/group-private.h"
 
-/* What was reserved for nothing goes with the next dispatch. */
+/* After a failure the next dispatch frees the reserved slots. */
 int group_reserve(struct group *group, size_t size)
 {
     int r = 0;
@@ -22,7 +22,7 @@ void group_set_size(struct group *group, size_t size)
     group->size = size;
     group_each_cell (cell, group) {
         if (cell->retiring)
-            continue; /* comes back with the new size, if at all */
+            continue; /* gets the new size if it is called back */
         cell->own_size = false;
         pool_set_size(&cell->pool, size);
         cell_watch_idle(cell);

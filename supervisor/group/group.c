@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Why jobs of a group end that a reload has removed. */
 static const char REMOVED[] = "the group was removed by a reload";
 
 void group_tell(struct group *group, enum log_level level, const char *type, const char *format,
@@ -69,7 +68,7 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     if (r == 0)
         r = group_make_only_cell(group);
     if (r < 0) {
-        group->config = NULL; /* the caller's still */
+        group->config = NULL; /* still the caller's */
         group_free(group);
         return r;
     }
@@ -89,7 +88,7 @@ struct group *group_free(struct group *group)
         cell_free(cell);
     }
     job_ids_end(&group->cut_off, group->name);
-    list_unlink(&group->down_link); /* its last slots may have put it there as they went */
+    list_unlink(&group->down_link); /* freed slots may have put it there */
     if (group->actor)
         actor_end(group->actor, "the group is gone");
     kept_results_deinit(&group->results);
@@ -175,7 +174,6 @@ int group_set_cell_paused(struct cell *cell, bool paused)
 
 /* ---- closing ---- */
 
-/* Accepted jobs live in this process's memory: whoever ends them learns how many and which. */
 static void group_log_cancelled(const struct group *group, uint64_t n, const char *why)
 {
     if (n > 0)
@@ -197,7 +195,7 @@ static void group_log_in_hand(const struct group *group)
     job_ids_end(&ids, group->name);
 }
 
-/* All cells, or those that are stopped. */
+/* Closes all cells, or only those that are stopped. */
 static void group_close_cells(struct group *group, const char *why, bool all)
 {
     const uint64_t before = group->counts.n[JOBS_LIVE];
@@ -226,7 +224,7 @@ void group_reopen(struct group *group)
 
 /* ---- configuration ---- */
 
-/* Everybody who points into the old configuration points into this one. */
+/* Replaces all pointers to the old configuration. */
 static void group_adopt(struct group *group, struct config_group *config)
 {
     group->config = config;
@@ -251,7 +249,7 @@ int group_reconfigure(struct group *group, struct config_group *config)
         return r;
     group_adopt(group, config);
     config_group_free(before);
-    /* In this order: new slots already start as the new file says. */
+    /* After the adoption, so that new slots start by the new file. */
     if (resize)
         group_set_size(group, config->size);
     group_each_cell (cell, group) {
@@ -277,7 +275,7 @@ void group_remove(struct group *group)
     group_tell(group, LOG_LEVEL_NOTICE, "group.removed", "is removed: it drains");
     if (!group->wanted || blocked)
         group->closed = REMOVED;
-    /* Nobody would run the queue of a cell that is stopped any more. */
+    /* Stopped cells would never run their queues. */
     group_close_cells(group, REMOVED, blocked);
     if (group->counts.n[JOBS_LIVE] == 0)
         group_drained(group);

@@ -128,9 +128,7 @@ struct cell *group_next_cell(const struct group *group, const struct cell *cell)
 struct cell *group_find_cell(const struct group *group, const char *key, size_t size);
 
 /* As cell_submit(), to the cell of the request's key, which is made or called back if necessary. */
-int group_submit(struct group *group, const struct cell_request *request,
-                 void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
-                 struct job **ret);
+int group_submit(struct group *group, const struct cell_request *request, struct job **ret);
 
 /* The same for a message with this routing key (NULL = none). Returns 0, CELL_E_*, or -ENOMEM. */
 int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret);

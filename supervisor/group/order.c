@@ -4,7 +4,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 
-/* What it comes after may have been removed since: then there is nothing to wait for. */
+/* A removed group is not waited for. */
 static bool may_start(const struct registry *registry, const struct group *group)
 {
     config_strv after = group->config->after;
@@ -17,7 +17,7 @@ static bool may_start(const struct registry *registry, const struct group *group
     return true;
 }
 
-/* False = it has not been started at all. */
+/* Returns false if the group has never been started. */
 static bool release(struct group *group)
 {
     if (!group->wanted)
@@ -38,7 +38,7 @@ void order_start(struct registry *registry)
     }
 }
 
-/* Each group is looked at once, by however many ways one gets there. */
+/* Visits each group once. */
 static bool follows(const struct registry *registry, struct group *group,
                     const struct group *before)
 {
@@ -99,7 +99,7 @@ static void order_stop_group(struct group *group)
         group_stop(group, true);
 }
 
-/* One more, or one less, has to stop before those that `group` comes after. */
+/* Counts `group` as up, or down, for the groups that it comes after. */
 static void order_follow(struct registry *registry, const struct group *group, bool up)
 {
     config_strv after = group->config->after;
@@ -142,12 +142,12 @@ bool order_stop(struct registry *registry)
 
         list_unlink(node);
         if (!group_down(group)) {
-            order_stop_group(group); /* restarted meanwhile: it comes here again */
+            order_stop_group(group); /* restarted meanwhile; it comes here again */
             continue;
         }
         if (group->order.stopped)
             continue;
-        group_stop(group, true); /* whatever in it was about to start */
+        group_stop(group, true); /* cancels queued starts */
         group->order.stopped = true;
         registry->n_up--;
         order_follow(registry, group, false);

@@ -25,7 +25,7 @@ void registry_deinit(struct registry *registry)
     registry->n_groups = 0;
 }
 
-/* Where that name is, or would be, in the order of names. */
+/* Returns where the name is, or would be, in the order of names. */
 static size_t registry_place(const struct registry *registry, const char *name, bool *ret_found)
 {
     size_t low = 0, high = registry->n_groups;
@@ -121,7 +121,6 @@ struct group *registry_next(const struct registry *registry, size_t *cursor)
     return handle_table_next(&registry->groups, cursor);
 }
 
-/* Slots beyond the pool's size are of the past. */
 static struct slot *find_slot(const struct cell *cell, const char *number)
 {
     unsigned long index;
@@ -140,16 +139,13 @@ static struct slot *find_slot(const struct cell *cell, const char *number)
 int registry_resolve(const struct registry *registry, const char *target,
                      struct registry_target *ret)
 {
-    size_t size = strcspn(target, "/");
-    _cleanup_free_ char *name = strndup(target, size);
-    const char *rest = target[size] == '/' ? target + size + 1 : NULL;
+    const char *rest = strchr(target, '/');
+    size_t size;
 
-    if (!name)
-        return -ENOMEM;
-    *ret = (struct registry_target){.group = registry_find(registry, name)};
+    *ret = (struct registry_target){.group = registry_group_of(registry, target)};
     if (!ret->group)
         return -ENOENT;
-    if (!rest)
+    if (!rest++)
         return 0;
     ret->cell = ret->group->cell;
     if (group_is_keyed(ret->group)) {

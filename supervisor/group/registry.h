@@ -46,7 +46,7 @@ struct group *registry_after(const struct registry *registry, const char *name);
 struct group *registry_next(const struct registry *registry, size_t *cursor);
 
 /* Finds a target: "group", "group/slot" in a group without keys, "group/key" and "group/key/slot"
- * in one with Cells=by-key. Returns 0, -ENOMEM or -ENOENT. */
+ * in one with Cells=by-key. Returns 0 or -ENOENT. */
 struct registry_target {
     struct group *group;
     struct cell *cell; /* NULL = all of the group */

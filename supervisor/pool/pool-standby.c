@@ -75,15 +75,6 @@ static void spare_start_later(struct slot *place)
                           "%s: out of memory arming a timer", pool->name);
 }
 
-/* Best effort: without memory there is no spare until the next review. */
-static void spare_start(struct slot *place)
-{
-    struct slot *spare = pool_standby_new(place, SLOT_SPARE);
-
-    if (spare)
-        slot_start(spare);
-}
-
 void pool_standby_dismiss_spare(struct slot *place, bool hurry)
 {
     if (!slot_has_standby(place, SLOT_SPARE))
@@ -132,11 +123,12 @@ static void standby_on_timer(struct timer *timer, usec_t now)
 
     (void)now;
     while ((node = list_first(&pool->spares_due))) {
-        struct slot *place = list_entry(node, struct slot, review_link);
+        struct slot *place = list_entry(node, struct slot, review_link), *spare;
 
         list_unlink(node);
-        if (spare_is_due(place))
-            spare_start(place);
+        /* Best effort: without memory there is no spare until the next review. */
+        if (spare_is_due(place) && (spare = pool_standby_new(place, SLOT_SPARE)))
+            slot_start(spare);
     }
 }
 

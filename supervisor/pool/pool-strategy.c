@@ -11,15 +11,8 @@
 
 bool pool_strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index)
 {
-    switch (strategy) {
-    case CONFIG_ONE_FOR_ONE:
-        return false;
-    case CONFIG_ONE_FOR_ALL:
-        return index != dead;
-    case CONFIG_REST_FOR_ONE:
-        return index > dead;
-    }
-    return false;
+    return (strategy == CONFIG_ONE_FOR_ALL && index != dead) ||
+           (strategy == CONFIG_REST_FOR_ONE && index > dead);
 }
 
 static bool strategy_hold(struct slot *slot)

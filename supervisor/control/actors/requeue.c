@@ -85,7 +85,7 @@ static int submit(struct group *group, struct dead_letter *letter, struct job **
         .blob = payload->fd >= 0 ? payload : NULL,
     };
 
-    return group_submit(group, &wanted, NULL, NULL, 0, ret);
+    return group_submit(group, &wanted, ret);
 }
 
 static void requeue_job(struct control_context *context, struct dead_letter *letter, const char *to,

@@ -231,10 +231,12 @@ struct job *control_submit(struct request *request, const struct control_submit_
         return NULL;
     wanted.data = payload.data;
     wanted.size = payload.size;
+    wanted.changed = options->changed;
+    wanted.owner = options->owner;
     if (wanted.wait > 0 && !(hold = take_hold(request)))
         return NULL;
     wanted.waiter = hold ? &hold->waiter : NULL;
-    r = group_submit(group, &wanted, options->changed, options->owner, 0, &job);
+    r = group_submit(group, &wanted, &job);
     if (r == CELL_E_WAIT)
         return NULL;
     end_hold(request);

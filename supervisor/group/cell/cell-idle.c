@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A keyed cell that has had no job for CellIdleSec= retires. */
+/* Retires keyed cells without jobs for CellIdleSec=. */
 
 #include "shared/base/log.h"
 #include "supervisor/group/cell/cell-private.h"
@@ -8,7 +8,7 @@
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot.h"
 
-/* Somebody has treated it differently from its group: that would be forgotten with it. */
+/* It was paused, stopped or resized by itself, which would be lost with it. */
 static bool cell_is_special(const struct cell *cell)
 {
     return cell->own_size || cell->paused != cell->group->paused ||
@@ -33,7 +33,7 @@ void cell_review(struct cell *cell)
     cell_watch_idle(cell);
 }
 
-/* Messages and what the actor is known for would be lost with it. */
+/* Messages, names, schedules and subscriptions would be lost with the actor. */
 static bool actor_is_missed(const struct actor *actor)
 {
     return actor &&

@@ -48,11 +48,6 @@ void cell_end_job(struct cell *cell, struct job *job, enum job_state state, cons
 /* Ends one whose cancellation was requested. */
 void cell_end_cancelled(struct cell *cell, struct job *job);
 
-/* ---- cell-dead-letter.c ---- */
-
-/* Keeps a dead job as a dead letter, which takes over its payload. */
-void cell_write_dead_letter(struct cell *cell, struct job *job);
-
 /* ---- cell-room.c ---- */
 
 /* Returns 0 = the queue has room, CELL_E_BUSY, or CELL_E_WAIT. */

@@ -26,8 +26,6 @@ bool cell_progress_look(struct cell_progress *progress, const struct cell_progre
     return stalled;
 }
 
-/* ---- of a cell ---- */
-
 static struct cell_progress_view cell_progress_view(const struct cell *cell)
 {
     struct cell_progress_view view = {
@@ -39,9 +37,9 @@ static struct cell_progress_view cell_progress_view(const struct cell *cell)
 
     while ((slot = pool_next_slot(&cell->pool, &cursor))) {
         if (slot->role == SLOT_SPARE)
-            continue; /* moves nothing */
+            continue; /* does no work */
         view.may_move = view.may_move || slot_is_up(slot) || slot->state == LIFECYCLE_STOPPING;
-        /* Pairs with the worker's stores: any change will do, none is ordered. */
+        /* Pairs with unordered stores of the worker: any change will do. */
         if (slot->worker.endpoint_open)
             view.mark += atomic_load_explicit(
                 &slot->worker.endpoint.channel.theirs.header->state_sequence, memory_order_relaxed);
@@ -62,7 +60,7 @@ static void progress_tell(struct cell *cell)
               (double)cell->config->no_progress / USEC_PER_SEC);
 }
 
-/* Those with a job lose it by a death of theirs; the others are only started again. */
+/* The death of a worker with a job is an attempt of the job; others merely restart. */
 static void progress_restart(struct cell *cell)
 {
     struct slot *slot;

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Room in a cell's queue, and those who wait for it: first come, first served. For each place that
- * becomes free the next one is called, and nobody else; it comes again with its job, from its own
- * turn of the loop. Until then the place is kept for it: who does not wait is told that the queue
- * is full as long as anybody does.
+ * Room in a cell's queue, and senders that wait for it: first come, first served. When there is
+ * room the next one is called, and the room is kept for it until it submits its job again. As long
+ * as any wait, the queue is full for others.
  */
 
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
 
-/* What a job takes beside its payload, roughly. */
+/* Rough size of a job beside its payload. */
 #define JOB_COST 1024
 
-/* When there is no room because of other cells, nobody here is told when there is: try again. */
-#define ELSEWHERE_RETRY (100 * USEC_PER_MSEC)
+/* Other cells do not report when they free memory of the group: try again. */
+#define GROUP_RETRY (100 * USEC_PER_MSEC)
 
 enum room {
-    ROOM,
+    ROOM_FREE,
     ROOM_NONE_HERE,
-    ROOM_NONE_ELSEWHERE, /* in the whole group's memory */
+    ROOM_NONE_IN_GROUP, /* CellsQueueMemoryMax= */
 };
 
-/* CellsQueueMemoryMax=: beyond it, whoever has less than his share still gets it. */
+/* CellsQueueMemoryMax=: beyond it a cell still gets its share. */
 static bool cell_fits_in_group(const struct cell *cell, uint64_t size)
 {
     const struct group *group = cell->group;
@@ -51,13 +50,12 @@ static enum room cell_room(struct cell *cell, const struct cell_request *request
         cell->counts.n[JOBS_BYTES] > config->queue_memory_max - request->size)
         return ROOM_NONE_HERE;
     if (!cell_fits_in_group(cell, request->size))
-        return ROOM_NONE_ELSEWHERE;
-    return ROOM;
+        return ROOM_NONE_IN_GROUP;
+    return ROOM_FREE;
 }
 
 /* ---- waiting ---- */
 
-/* Out of whichever line it stands in. */
 static void cell_waiter_leave(struct cell_waiter *waiter)
 {
     struct cell *cell = waiter->cell;
@@ -91,11 +89,11 @@ static void cell_on_waiter_timer(struct timer *timer, usec_t now)
     struct cell_waiter *waiter = list_entry(timer, struct cell_waiter, timer);
 
     if (now < waiter->deadline) {
-        cell_call(waiter); /* there was no room elsewhere */
+        cell_call(waiter); /* the group may have room now */
         return;
     }
     waiter->expired = true;
-    cell_wake(waiter->cell); /* the next one may need less */
+    cell_wake(waiter->cell); /* the next waiter may fit */
     cell_waiter_leave(waiter);
     waiter->turn(waiter);
 }
@@ -114,17 +112,17 @@ void cell_waiter_stop(struct cell_waiter *waiter)
     if (!cell)
         return;
     cell_waiter_leave(waiter);
-    cell_wake(cell); /* the next one's turn, perhaps */
+    cell_wake(cell); /* the next waiter may fit */
 }
 
 void cell_waiter_reset(struct cell_waiter *waiter)
 {
     cell_waiter_stop(waiter);
-    waiter->deadline = 0; /* no longer, or never, waiting */
+    waiter->deadline = 0;
     waiter->expired = false;
 }
 
-/* Joins the line: at its head if it was called and there is no room after all (elsewhere). */
+/* Joins the line; first if it was called, but the group has no room after all. */
 static int cell_wait(struct cell *cell, const struct cell_request *request, enum room room,
                      bool first)
 {
@@ -138,8 +136,8 @@ static int cell_wait(struct cell *cell, const struct cell_request *request, enum
             waiter->deadline = usec_add(now, request->deadline);
     }
     due = waiter->deadline;
-    if (room == ROOM_NONE_ELSEWHERE && due > now + ELSEWHERE_RETRY)
-        due = now + ELSEWHERE_RETRY;
+    if (room == ROOM_NONE_IN_GROUP && due > now + GROUP_RETRY)
+        due = now + GROUP_RETRY;
     if (timer_arm(cell_timers(cell), &waiter->timer, due) < 0)
         return CELL_E_BUSY;
     waiter->cell = cell;
@@ -160,7 +158,7 @@ int cell_find_room(struct cell *cell, const struct cell_request *request)
 
     if (waiter && waiter->cell) {
         if (waiter->cell == cell && !waiter->called)
-            return CELL_E_WAIT; /* it came by itself */
+            return CELL_E_WAIT; /* not its turn yet */
         called = waiter->cell == cell;
         if (called)
             cell_waiter_leave(waiter);
@@ -169,14 +167,14 @@ int cell_find_room(struct cell *cell, const struct cell_request *request)
     }
     if (called || (list_empty(&cell->waiting) && cell->n_called == 0))
         room = cell_room(cell, request);
-    if (room == ROOM)
+    if (room == ROOM_FREE)
         return 0;
     if (!waiter || request->wait == 0 || waiter->expired)
         return CELL_E_BUSY;
     return cell_wait(cell, request, room, called);
 }
 
-/* Room that is neither taken nor kept for somebody who was called. */
+/* Whether there is room that is not kept for a called waiter. */
 static bool cell_has_room_for(const struct cell *cell, const struct cell_waiter *waiter)
 {
     const struct config_group *config = cell->config;
@@ -193,7 +191,7 @@ void cell_call_waiters(struct cell *cell)
     while ((node = list_first(&cell->waiting))) {
         struct cell_waiter *waiter = list_entry(node, struct cell_waiter, link);
 
-        /* A large one is not overtaken by small ones for which there would be room. */
+        /* Small jobs do not overtake a large one. */
         if (!cell_has_room_for(cell, waiter))
             return;
         cell_call(waiter);

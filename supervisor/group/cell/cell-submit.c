@@ -43,12 +43,12 @@ static void cell_fill_options(const struct cell *cell, struct job *job)
         job->timeout = USEC_INFINITY;
     job->backoff_min = chosen(asked->backoff_min, config->backoff_min);
     job->backoff_max = chosen(asked->backoff_max, config->backoff_max);
-    /* Who asks for longer pauses than the group's longest ones gets them. */
+    /* A job may ask for longer pauses than its group's longest. */
     if (asked->backoff_max == PROTOCOL_DEFAULT_USEC && job->backoff_max < job->backoff_min)
         job->backoff_max = job->backoff_min;
 }
 
-/* Everything but a blob, which is taken over when nothing can fail any more. */
+/* Fills in everything but a blob, which is taken over when nothing can fail any more. */
 static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_request *request)
 {
     job->group = cell->group;
@@ -75,7 +75,7 @@ static bool is_for_later(const struct cell *cell, const struct cell_request *req
            (request->at > 0 && request->at > loop_realtime(cell->context->loop));
 }
 
-/* What is left of its time when it has waited for room. 0 or -ENOMEM. */
+/* The time of waiting for room counts. Returns 0 or -ENOMEM. */
 static int cell_arm_deadline(struct cell *cell, struct job *job, const struct cell_request *request)
 {
     const struct cell_waiter *waiter = request->waiter;
@@ -88,7 +88,7 @@ static int cell_arm_deadline(struct cell *cell, struct job *job, const struct ce
     return timer_arm(cell_timers(cell), &job->deadline, usec_add(from, request->deadline));
 }
 
-/* Queued or delayed, in no queue yet. */
+/* Makes a job that is queued, but in no queue yet, or delayed. */
 static int cell_make_job(struct cell *cell, const struct cell_request *request, struct job **ret)
 {
     struct job *job;
@@ -111,9 +111,7 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     return 0;
 }
 
-int cell_submit(struct cell *cell, const struct cell_request *request,
-                void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
-                struct job **ret)
+int cell_submit(struct cell *cell, const struct cell_request *request, struct job **ret)
 {
     struct job *job;
     int r;
@@ -121,7 +119,7 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
     r = cell_admit(cell, request);
     if (r != 0)
         return r;
-    cell_wake(cell); /* whoever waits behind it may have room, whatever comes of this one */
+    cell_wake(cell); /* the next waiter may have room even if this fails */
     r = cell_make_job(cell, request, &job);
     if (r != 0)
         return r;
@@ -132,10 +130,10 @@ int cell_submit(struct cell *cell, const struct cell_request *request,
     job_count(&cell->counts, JOBS_LIVE, 1);
     if (job->state == JOB_QUEUED)
         cell_enqueue(cell, job, false);
-    if (changed) {
-        job->submitter.changed = changed;
-        job->submitter.owner = owner;
-        job->submitter.cookie = cookie;
+    if (request->changed) {
+        job->submitter.changed = request->changed;
+        job->submitter.owner = request->owner;
+        job->submitter.cookie = request->cookie;
         job_add_waiter(job, &job->submitter);
     }
     job_event(job, "job.accepted", NULL, "is accepted");

@@ -50,6 +50,10 @@ struct cell_request {
     const void *data; /* inline payload */
     uint64_t size;
     struct payload *blob; /* NULL = inline; moved out of it on success */
+    /* Called for every later change of the job's state, as job->submitter; NULL = none. */
+    void (*changed)(struct job_waiter *waiter, struct job *job);
+    void *owner;
+    uint64_t cookie;
 };
 
 enum {
@@ -65,11 +69,6 @@ enum {
     CELL_E_TOO_MANY, /* CellsMax= */
 };
 
-/*
- * Accepts a job, which then ends exactly once. `changed` (NULL allowed) is called for every later
- * change of its state, as job->submitter with `owner` and `cookie`. Returns 0 with `*ret`
- * (borrowed; valid until its end is reported), CELL_E_*, or -ENOMEM.
- */
-int cell_submit(struct cell *cell, const struct cell_request *request,
-                void (*changed)(struct job_waiter *, struct job *), void *owner, uint64_t cookie,
-                struct job **ret);
+/* Accepts a job, which then ends exactly once. Returns 0 with `*ret` (borrowed; valid until its end
+ * is reported), CELL_E_*, or -ENOMEM. */
+int cell_submit(struct cell *cell, const struct cell_request *request, struct job **ret);

@@ -31,8 +31,9 @@ struct job_counts {
 
 static inline void job_count(struct job_counts *counts, enum job_count what, int64_t change)
 {
-    for (; counts; counts = counts->parent)
-        counts->n[what] += (uint64_t)change;
+    counts->n[what] += (uint64_t)change;
+    if (counts->parent)
+        counts->parent->n[what] += (uint64_t)change;
 }
 
 /* Jobs that wait for a worker. */

@@ -66,7 +66,6 @@ void slot_event(struct slot *slot, enum lifecycle_event event);
 
 /* Arms a timer for a monotonic time; logs if there is no memory for it. */
 void slot_arm_timer(struct slot *slot, struct timer *timer, usec_t at);
-/* The timer that ends a state. */
 void slot_arm(struct slot *slot, usec_t delay);
 void slot_disarm(struct slot *slot);
 
@@ -114,10 +113,7 @@ void slot_action_reap(struct slot *slot);
 struct death *slot_new_report(struct slot *slot);
 /* Keeps the report and emits its event. */
 void slot_publish_report(struct slot *slot, struct death *death);
-
-/* ---- slot-command.c ---- */
-
-/* Handles PROTOCOL_CRASHED. Returns 0 or -EBADMSG. */
+/* Handles PROTOCOL_CRASHED: the death of a process that the worker ran. Returns 0 or -EBADMSG. */
 int slot_on_crashed(struct slot *slot, const struct ring_record *record);
 
 /* ---- slot-health.c ---- */

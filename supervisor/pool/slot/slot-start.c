@@ -10,12 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Descriptor numbers in the worker, which its environment names. */
-#define WORKER_INBOX   3
-#define WORKER_OUTBOX  4
-#define WORKER_CONTROL 5
-#define WORKER_WAIT    6
-#define WORKER_WAKE    7
+/* The first descriptor of a worker's mailbox; its environment names them all. */
+#define WORKER_FIRST_FD 3
 
 static void slot_on_end(struct process *process)
 {
@@ -151,6 +147,15 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
     return process_start(&slot->worker.process, &options, &SLOT_PROCESS, ret_step);
 }
 
+static void slot_hand_over(struct slot_environment *environment, struct spawn_fd *list, size_t *n,
+                           const char *name, int fd)
+{
+    const int number = WORKER_FIRST_FD + (int)*n;
+
+    list[(*n)++] = (struct spawn_fd){fd, number};
+    slot_setenv_number(environment, name, (uint64_t)number);
+}
+
 static int slot_start_actor(struct slot *slot, const char **ret_step)
 {
     const struct config_group *config = slot->pool->config;
@@ -175,18 +180,12 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
     slot->worker.wants_room = false;
     delivery_attach(slot->actor, &slot->worker.endpoint);
     slot_describe_to_worker(slot, &environment);
-    list[n++] = (struct spawn_fd){fds.channel.inbox, WORKER_INBOX};
-    list[n++] = (struct spawn_fd){fds.channel.outbox, WORKER_OUTBOX};
-    list[n++] = (struct spawn_fd){fds.control, WORKER_CONTROL};
-    slot_setenv_number(&environment, "TROUPE_INBOX", WORKER_INBOX);
-    slot_setenv_number(&environment, "TROUPE_OUTBOX", WORKER_OUTBOX);
-    slot_setenv_number(&environment, "TROUPE_CONTROL", WORKER_CONTROL);
-    list[n++] = (struct spawn_fd){fds.channel.wait_fd, WORKER_WAIT};
-    slot_setenv_number(&environment, "TROUPE_WAIT", WORKER_WAIT);
-    if (fds.channel.wake_fd >= 0) {
-        list[n++] = (struct spawn_fd){fds.channel.wake_fd, WORKER_WAKE};
-        slot_setenv_number(&environment, "TROUPE_WAKE", WORKER_WAKE);
-    }
+    slot_hand_over(&environment, list, &n, "TROUPE_INBOX", fds.channel.inbox);
+    slot_hand_over(&environment, list, &n, "TROUPE_OUTBOX", fds.channel.outbox);
+    slot_hand_over(&environment, list, &n, "TROUPE_CONTROL", fds.control);
+    slot_hand_over(&environment, list, &n, "TROUPE_WAIT", fds.channel.wait_fd);
+    if (fds.channel.wake_fd >= 0)
+        slot_hand_over(&environment, list, &n, "TROUPE_WAKE", fds.channel.wake_fd);
     r = endpoint_open(&slot->worker.endpoint);
     if (r == 0)
         r = slot_launch(slot, list, n, &environment, ret_step);

@@ -131,7 +131,7 @@ static int submit_data(const char *key, size_t size, const char *id, struct job 
         .size = size,
     };
 
-    return group_submit(group, &request, NULL, NULL, 0, ret ? ret : &job);
+    return group_submit(group, &request, ret ? ret : &job);
 }
 
 static int submit(const char *key)

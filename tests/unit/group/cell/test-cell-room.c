@@ -85,7 +85,7 @@ static struct cell_request request_of(const char *name)
 
 static int submit(const struct cell_request *request, struct job **ret)
 {
-    return group_submit(group, request, NULL, NULL, 0, ret);
+    return group_submit(group, request, ret);
 }
 
 static struct job *accepted(const struct cell_request *request)
@@ -136,7 +136,8 @@ START_TEST(a_delayed_job_is_queued_when_its_time_has_come)
     struct job *job;
 
     request.delay = USEC_PER_MSEC;
-    ck_assert_int_eq(group_submit(group, &request, stop_loop, NULL, 0, &job), 0);
+    request.changed = stop_loop;
+    ck_assert_int_eq(group_submit(group, &request, &job), 0);
     ck_assert_int_eq(job->state, JOB_DELAYED);
     ck_assert_uint_eq(group->cell->queue.n_jobs, 0);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_LIVE], 1);
@@ -446,7 +447,7 @@ START_TEST(who_waits_outlives_a_cell_that_goes_away)
     cell_waiter_init(&sender.waiter, on_turn);
     loop_deferred_init(&sender.again, on_again);
     group->config->queue_max = 0;
-    ck_assert_int_eq(cell_submit(cell, &sender.request, NULL, NULL, 0, &sender.job), CELL_E_WAIT);
+    ck_assert_int_eq(cell_submit(cell, &sender.request, &sender.job), CELL_E_WAIT);
     group->config->queue_max = 4;
     cell_free(cell);
     ck_assert_ptr_null(sender.waiter.cell);

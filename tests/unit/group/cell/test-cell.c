@@ -277,9 +277,10 @@ static struct cell_request request_of(const char *what, const char *name)
 
 static int submit(const char *what, const char *name, struct job **ret)
 {
-    const struct cell_request request = request_of(what, name);
+    struct cell_request request = request_of(what, name);
 
-    return cell_submit(group->cell, &request, on_change, NULL, 0, ret);
+    request.changed = on_change;
+    return cell_submit(group->cell, &request, ret);
 }
 
 static struct job *accepted(const char *what)
@@ -861,12 +862,12 @@ START_TEST(J1_no_time_out_is_none_and_a_longer_back_off_than_the_groups_is_given
     request.options.backoff_min = USEC_PER_SEC;
     config->backoff_max = 1000;
     config->timeout = USEC_PER_SEC;
-    ck_assert_int_eq(cell_submit(group->cell, &request, NULL, NULL, 0, &job), 0);
+    ck_assert_int_eq(cell_submit(group->cell, &request, &job), 0);
     ck_assert_uint_eq(job->timeout, USEC_INFINITY);
     ck_assert_uint_eq(job->backoff_min, USEC_PER_SEC);
     ck_assert_uint_eq(job->backoff_max, USEC_PER_SEC);
     request.options.backoff_min = PROTOCOL_DEFAULT_USEC;
-    ck_assert_int_eq(cell_submit(group->cell, &request, NULL, NULL, 0, &job), 0);
+    ck_assert_int_eq(cell_submit(group->cell, &request, &job), 0);
     ck_assert_uint_eq(job->backoff_max, 1000);
 }
 END_TEST
@@ -889,10 +890,11 @@ START_TEST(a_hand_over_for_which_there_is_no_descriptor_is_no_attempt)
     memset(large, 'x', sizeof(large) - 1);
     request.size = sizeof(large) - 1;
     request.options.max_retries = 0;
+    request.changed = stop_in_backoff;
     config->inline_max = 1024; /* as a memory of its own, hence */
     group_start(group);
     run_until(is_settled);
-    ck_assert_int_eq(cell_submit(group->cell, &request, stop_in_backoff, NULL, 0, &watched), 0);
+    ck_assert_int_eq(cell_submit(group->cell, &request, &watched), 0);
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
