@@ -24,7 +24,7 @@
 #include "shared/base/clock.h"
 #include "shared/protocol/fields.h"
 #include "shared/protocol/job-id.h"
-#include "shared/protocol/payload.h"
+#include "shared/protocol/payload-wire.h"
 #include <stdbool.h>
 #include <stdint.h>
 

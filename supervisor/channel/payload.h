@@ -5,7 +5,7 @@
  * sealed descriptor they came in. */
 
 #include "shared/base/cleanup.h"
-#include "shared/protocol/payload.h"
+#include "shared/protocol/payload-wire.h"
 #include "supervisor/channel/held-blob.h"
 #include <stddef.h>
 #include <stdint.h>

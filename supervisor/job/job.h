@@ -11,7 +11,7 @@
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/event/death.h"
-#include "supervisor/job/job-options.h"
+#include "supervisor/job/job-options-check.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>

@@ -12,7 +12,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
-#include "shared/protocol/payload.h"
+#include "shared/protocol/payload-wire.h"
 #include "shared/ring/channel.h"
 #include <dirent.h>
 #include <stdio.h>

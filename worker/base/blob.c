@@ -2,7 +2,7 @@
 #include "worker/base/blob.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/protocol/payload.h"
+#include "shared/protocol/payload-wire.h"
 #include <poll.h>
 #include <sys/mman.h>
 

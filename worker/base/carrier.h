@@ -9,7 +9,7 @@
  */
 
 #include "shared/protocol/fields.h"
-#include "shared/protocol/payload.h"
+#include "shared/protocol/payload-wire.h"
 #include "shared/ring/channel.h"
 #include "worker/base/blob.h"
 

@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/scm.h"
-#include "shared/protocol/payload.h"
+#include "shared/protocol/payload-wire.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -4,7 +4,7 @@
 
 #include "supervisor/control/report.h"
 
-#include "shared/protocol/payload.h"
+#include "shared/protocol/payload-wire.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot/slot.h"

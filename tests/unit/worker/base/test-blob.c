@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
-#include "shared/protocol/payload.h"
+#include "shared/protocol/payload-wire.h"
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/protocol/payload.h"
+#include "shared/protocol/payload-wire.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "shared/base/scm.h"

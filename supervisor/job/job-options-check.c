@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/job/job-options.h"
+#include "supervisor/job/job-options-check.h"
 
 #include "supervisor/job/queue.h"
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "shared/protocol/payload.h"
+#include "shared/protocol/payload-wire.h"
 #include "shared/ring/memory.h"
 #include <check.h>
 #include <dirent.h>
@@ -312,8 +312,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("payload");
-    TCase *tcase = tcase_create("payload");
+    Suite *suite = suite_create("payload-wire");
+    TCase *tcase = tcase_create("payload-wire");
     SRunner *runner;
     int failed;
 
