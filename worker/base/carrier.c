@@ -120,7 +120,7 @@ int carrier_begin(struct carrier *carrier, unsigned flags, struct payload_wire *
     return place_blob(carrier, made, payload);
 }
 
-int carrier_commit(struct carrier *carrier, int kind, int size)
+int carrier_commit(struct carrier *carrier, unsigned kind, int size)
 {
     if (size < 0)
         return size;

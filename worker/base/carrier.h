@@ -64,7 +64,7 @@ int carrier_begin(struct carrier *carrier, unsigned flags, struct payload_wire *
 
 /* Commits a record, without publishing it. `size`: what a put function returned. Returns 0 or
  * -errno. */
-int carrier_commit(struct carrier *carrier, int kind, int size);
+int carrier_commit(struct carrier *carrier, unsigned kind, int size);
 
 /* Publishes the committed records. */
 void carrier_flush(struct carrier *carrier);
