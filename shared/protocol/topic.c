@@ -53,3 +53,18 @@ int topic_compare(const struct topic *a, const struct topic *b)
         return (a->key != NULL) - (b->key != NULL);
     return compare_bytes(a->key, a->key_size, b->key, b->key_size);
 }
+
+struct topic topic_copy(const struct topic *topic, char *to)
+{
+    struct topic copy = {.type = to, .type_size = topic->type_size};
+
+    if (topic->type_size > 0)
+        memcpy(to, topic->type, topic->type_size);
+    if (!topic->key)
+        return copy;
+    copy.key = to + topic->type_size;
+    copy.key_size = topic->key_size;
+    if (topic->key_size > 0)
+        memcpy(to + topic->type_size, topic->key, topic->key_size);
+    return copy;
+}

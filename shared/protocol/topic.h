@@ -29,5 +29,8 @@ bool topic_type_parent(const char *type, uint32_t *size);
 /* Whether `ancestor` is that type or one of its ancestors. */
 bool topic_type_is_a(const char *type, uint32_t size, const char *ancestor, uint32_t ancestor_size);
 
+/* Copies the bytes to `to`, which has room for both, and returns the copy. */
+struct topic topic_copy(const struct topic *topic, char *to);
+
 /* Orders by type, then key, no key first: <0, 0, >0. */
 int topic_compare(const struct topic *a, const struct topic *b);

@@ -3,7 +3,6 @@
 
 #include "shared/base/fault.h"
 #include <stdlib.h>
-#include <string.h>
 
 struct envelope_block {
     struct envelope envelope;
@@ -12,28 +11,18 @@ struct envelope_block {
 
 struct envelope *envelope_new(uint16_t kind, const struct topic *topic)
 {
-    const uint32_t key_size = topic->key ? topic->key_size : 0;
     struct envelope_block *block = NULL;
     struct envelope *envelope;
 
     if (fault_inject("envelope") == 0)
-        block = calloc(1, sizeof(*block) + topic->type_size + key_size + 1);
+        block = calloc(1, sizeof(*block) + topic->type_size + topic->key_size + 1);
     if (!block)
         return NULL;
     envelope = &block->envelope;
     list_init(&envelope->link);
     envelope->kind = kind;
     envelope->payload = (struct payload)PAYLOAD_NULL;
-    if (topic->type_size > 0)
-        memcpy(block->bytes, topic->type, topic->type_size);
-    if (key_size > 0)
-        memcpy(block->bytes + topic->type_size, topic->key, key_size);
-    envelope->topic = (struct topic){
-        .type = block->bytes,
-        .type_size = topic->type_size,
-        .key = topic->key ? block->bytes + topic->type_size : NULL,
-        .key_size = key_size,
-    };
+    envelope->topic = topic_copy(topic, block->bytes);
     return envelope;
 }
 

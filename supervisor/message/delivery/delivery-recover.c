@@ -221,14 +221,13 @@ static void collect_ring(struct actor *actor, struct list *back, struct death *d
     }
 }
 
-static void free_answers(struct actor *actor)
+static void free_answers(struct mailbox *mailbox)
 {
-    struct list *node;
+    struct envelope *answer;
 
-    while ((node = list_first(&actor->mailbox.answers))) {
-        struct envelope *envelope = list_entry(node, struct envelope, link);
-        mailbox_take(&actor->mailbox, envelope);
-        envelope_free(envelope);
+    while ((answer = mailbox_next(mailbox, true))) {
+        mailbox_take(mailbox, answer);
+        envelope_free(answer);
     }
 }
 
@@ -241,7 +240,7 @@ void delivery_recover(struct actor *actor, struct death *death)
     delivery_set_up(actor, false);
     ask_end_all(actor);
     monitor_end_all(actor);
-    free_answers(actor);
+    free_answers(&actor->mailbox);
     list_unlink(&actor->blocked_link);
     list_unlink(&actor->routed_link);
     if (!actor->inbox.endpoint)

@@ -124,8 +124,7 @@ static void give_up(struct actor *actor, struct envelope *envelope, int error)
     undeliverable_end(actor->context, envelope, actor, &why);
 }
 
-/* Moves a message from a mailbox to an inbox. Whether it has left the mailbox: sent, or given up.
- */
+/* Moves a message from a mailbox to an inbox. True if it has left the mailbox: sent or lost. */
 static bool feed_one(struct actor *from, struct actor *to, struct envelope *envelope)
 {
     const bool answer = envelope->place == ENVELOPE_ANSWERS;
@@ -146,8 +145,7 @@ static bool feed_one(struct actor *from, struct actor *to, struct envelope *enve
     return false;
 }
 
-/* Whether something larger than a message waits for room, which messages would always take first.
- */
+/* Whether something larger than a message waits for room, which messages must not take. */
 static bool is_reserved(const struct actor *actor)
 {
     return actor->inbox.owed ||

@@ -59,14 +59,15 @@ static int share_ask(struct actor *actor, const struct envelope *envelope)
 static int refuse(struct actor *actor, struct envelope *envelope, enum dead_letter_reason reason,
                   int error, const char *text)
 {
+    static const uint8_t RESULTS[_DEAD_N_REASONS] = {
+        [DEAD_MAILBOX_FULL] = ROUTER_E_FULL,
+        [DEAD_NO_MEMORY] = ROUTER_E_MEMORY,
+        [DEAD_NO_MATCH] = ROUTER_E_NO_MATCH,
+        [DEAD_LOOP] = ROUTER_E_NO_MATCH,
+    };
     const struct undeliverable why = {.reason = reason, .error = error, .text = text};
-    int result = ROUTER_E_NO_MATCH;
 
-    if (reason == DEAD_MAILBOX_FULL)
-        result = ROUTER_E_FULL;
-    else if (reason == DEAD_NO_MEMORY)
-        result = ROUTER_E_MEMORY;
-    return undeliverable_refuse(actor, envelope, &why, result);
+    return undeliverable_refuse(actor, envelope, &why, RESULTS[reason]);
 }
 
 /* Makes the message one dead letter for all copies that could not be made. */

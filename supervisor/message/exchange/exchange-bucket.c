@@ -7,26 +7,13 @@
 #include <errno.h>
 #include <search.h>
 #include <stdlib.h>
-#include <string.h>
 
 void *exchange_new_with_topic(size_t size, const struct topic *topic, struct topic *ret)
 {
     char *object = calloc(1, size + topic->type_size + topic->key_size);
-    char *type, *key;
 
-    if (!object)
-        return NULL;
-    type = object + size;
-    key = type + topic->type_size;
-    *ret = (struct topic){.type = type, .type_size = topic->type_size};
-    if (topic->type_size > 0)
-        memcpy(type, topic->type, topic->type_size);
-    if (topic->key) {
-        ret->key = key;
-        ret->key_size = topic->key_size;
-        if (topic->key_size > 0)
-            memcpy(key, topic->key, topic->key_size);
-    }
+    if (object)
+        *ret = topic_copy(topic, object + size);
     return object;
 }
 

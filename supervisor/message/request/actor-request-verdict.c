@@ -12,8 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Replaces the message by one with the key of FORWARD. Returns 0 or -ENOMEM: it is lost and logged.
- */
+/* Gives the message the key of FORWARD. Returns 0 or -ENOMEM: the message is lost and logged. */
 static int change_key(struct actor *actor, struct envelope **envelope,
                       const struct protocol_forward *forward)
 {
