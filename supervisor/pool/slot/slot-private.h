@@ -66,10 +66,10 @@ void slot_event(struct slot *slot, enum lifecycle_event event);
 
 /* Arms a timer for a monotonic time; logs if there is no memory for it. */
 void slot_arm_timer(struct slot *slot, struct timer *timer, usec_t at);
-void slot_arm(struct slot *slot, usec_t delay);
+void slot_arm(struct slot *slot, usec_t delay); /* state_timer */
 void slot_disarm(struct slot *slot);
 
-/* Queues the start or restart until the spawner has a place for it. */
+/* Queues the start or restart for the spawner. */
 void slot_start_in_turn(struct slot *slot);
 
 /* Lists the slot as available; it is the next one to get a job. */
@@ -94,7 +94,6 @@ void slot_action_kill(struct slot *slot);
 
 /* Updates the census; called after every change of what slot_traits() reads. */
 void slot_count(struct slot *slot);
-/* Removes the slot from the census. */
 void slot_uncount(struct slot *slot);
 
 /* ---- slot-start.c ---- */
@@ -113,7 +112,7 @@ void slot_action_reap(struct slot *slot);
 struct death *slot_new_report(struct slot *slot);
 /* Keeps the report and emits its event. */
 void slot_publish_report(struct slot *slot, struct death *death);
-/* Handles PROTOCOL_CRASHED: the death of a process that the worker ran. Returns 0 or -EBADMSG. */
+/* Handles PROTOCOL_CRASHED. Returns 0 or -EBADMSG. */
 int slot_on_crashed(struct slot *slot, const struct ring_record *record);
 
 /* ---- slot-health.c ---- */
@@ -187,7 +186,7 @@ void slot_lose_jobs(struct slot *slot, const struct death *death);
 /* ---- slot-timeouts.c ---- */
 
 void slot_on_clock(struct timer *timer, usec_t now);
-/* Arms the clock for what is in hand now, unless it is armed for an earlier time. */
+/* Unless it is armed for an earlier time. */
 void slot_arm_clock(struct slot *slot);
 /* The worker begins this job next: its time begins. */
 void slot_clock_job(struct slot *slot, const struct job *job);
