@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* A place in a list, for somebody who walks it over several turns of the loop while others change
- * it. The list's owner keeps the cursors in a list of their own and calls list_cursors_pass()
- * before it unlinks a node, and list_cursors_end() before the list goes away. */
+/* A position in a list that changes while it is walked over several turns of the loop. The list's
+ * owner keeps the cursors in another list, and calls list_cursors_pass() before it unlinks a node
+ * and list_cursors_end() before the list goes away. */
 
 #include "shared/base/list.h"
 
@@ -32,7 +32,7 @@ static inline void list_cursor_end(struct list_cursor *cursor)
     cursor->at = NULL;
 }
 
-/* `node` is about to be unlinked: who stands on it moves on. */
+/* Moves the cursors at `node`, which is about to be unlinked, to the next one. */
 static inline void list_cursors_pass(struct list *cursors, const struct list *node)
 {
     list_for_each (link, cursors) {

@@ -79,8 +79,8 @@ static void mark_cut(char *message, size_t size)
     memcpy(message + at, LOG_ELLIPSIS, sizeof(LOG_ELLIPSIS));
 }
 
-/* Text from workers ends up here: it must neither forge lines nor control a terminal, and the
- * journal shows a message that is not UTF-8 as a blob. */
+/* Messages quote workers: they must not forge lines or control a terminal, and the journal shows
+ * text that is not UTF-8 as a blob. */
 static void flatten(char *message)
 {
     size_t left = strlen(message), size;
@@ -96,9 +96,8 @@ static void flatten(char *message)
     }
 }
 
-/* A pipe that nobody empties, a terminal that is held: whoever reads the log must not be able to
- * stop who writes it. A pipe that takes anything takes PIPE_BUF bytes, so that much is written at a
- * time. Whether everything went. */
+/* Writes without waiting, so that a reader of the log cannot stop the program. A writable pipe
+ * takes PIPE_BUF bytes, so that much is written at a time. Returns whether all was written. */
 static bool write_in_time(const char *line, size_t size)
 {
     const char *start = line, *end = line + size;
@@ -114,7 +113,7 @@ static bool write_in_time(const char *line, size_t size)
         }
         written = write(STDERR_FILENO, line, n < PIPE_BUF ? n : PIPE_BUF);
         if (written < 0)
-            return true; /* There is nowhere to complain about a log that cannot be written. */
+            return true; /* There is nowhere to report this. */
         line += written;
     }
     return true;

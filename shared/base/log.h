@@ -41,8 +41,7 @@ struct log_fields {
                                      sizeof(struct log_field)})
 #define LOG_NO_FIELDS ((struct log_fields){0})
 
-/* Receives every line that passes the level. `message` has no newline. Must not block, must not
- * log. */
+/* Receives every line that passes the level, without a newline. Must not block or log. */
 typedef void (*log_sink_fn)(enum log_level level, struct log_fields fields, const char *message);
 
 /* name: shown before each line on standard error; borrowed for the life of the process. */

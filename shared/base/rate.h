@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* So many a second and no more: for log lines that others can cause at will. Who floods it makes
- * itself unheard, not its neighbours; how many were left out is told with the next one. */
+/* Limits how often something happens per second, such as log lines that others can cause at
+ * will. */
 
 #include "shared/base/clock.h"
 #include <stdbool.h>
@@ -10,14 +10,15 @@
 struct rate {
     usec_t since;
     unsigned n;
-    unsigned left_out; /* since the last one that was not */
+    unsigned left_out; /* since the last one that was admitted */
 };
 
 /* clang-format off */
 #define RATE_NULL {0}
 /* clang-format on */
 
-/* Whether this one is within `max` a second. Then `*ret_left_out` (may be NULL) were not. */
+/* Returns whether this one is within `max` per second; then `*ret_left_out` (may be NULL) were left
+ * out before it. */
 static inline bool rate_take(struct rate *rate, usec_t now, unsigned max, unsigned *ret_left_out)
 {
     if (now - rate->since >= USEC_PER_SEC) {

@@ -104,7 +104,7 @@ struct share *share_victim(struct shares *shares, unsigned kind)
         return NULL;
     if (!share)
         share = share_next(shares, NULL);
-    /* Somebody has the average or more. The hand stays with it: a flood is looked for once. */
+    /* At least one has the average. The hand stays there, so a flood is searched for only once. */
     while (share->used[kind] * shares->n < shares->used[kind])
         share = share_next(shares, share);
     shares->hand = share;

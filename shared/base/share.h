@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Fair shares of a bounded store. Every entry belongs to an owner, a group for example. When the
- * store is full, an owner that has at least an equal share of it loses its oldest entry: a flood of
- * one owner's entries displaces its own, and leaves everybody else's alone. */
+/* Fair shares of a bounded store. Each entry belongs to an owner, for example a group. When the
+ * store is full, an owner with at least an equal share loses its oldest entry, so a flood of one
+ * owner displaces only its own entries. */
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is bounded, each by itself; what they mean is the store's business. */
+/* Kinds of amounts, each bounded by itself; the store defines them. */
 #define SHARE_KINDS 4
 
 struct share {
@@ -35,15 +35,15 @@ struct shares {
 void shares_init(struct shares *shares);
 void shares_deinit(struct shares *shares); /* no share is left */
 
-/* A reference to the share of an owner, made if need be; NULL when out of memory. Each entry has
- * one for as long as it lives. A share goes with its last reference, empty. */
+/* Returns a reference to the owner's share, which is made if need be; NULL when out of memory. Each
+ * entry holds one. The last reference frees the share, which must be empty. */
 struct share *share_get(struct shares *shares, const char *owner, size_t size);
 struct share *share_unref(struct share *share); /* NULL allowed; returns NULL */
 
 void share_add(struct share *share, unsigned kind, uint64_t amount);
 void share_sub(struct share *share, unsigned kind, uint64_t amount);
 
-/* One that has at least an equal share of this kind, and something at all. NULL = nobody has. */
+/* Returns a non-empty share that is at least an equal one of this kind; NULL = all are empty. */
 struct share *share_victim(struct shares *shares, unsigned kind);
 
 /* The size of the group in an actor's address: "group", "group/0". All clients ("@3") are one. */

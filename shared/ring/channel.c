@@ -19,8 +19,7 @@ static int init_rings(struct channel *channel)
     struct memory_header *mine = channel->mine.header, *theirs = channel->theirs.header;
     int r;
 
-    /* A predecessor may have died with its flags up. Their partners are the loads in publish and
-     * release; too many wake-ups do no harm. */
+    /* A predecessor may have died with its flags up. Partners: the loads in publish and release. */
     atomic_store_explicit(&mine->sleeping, 0, memory_order_relaxed);
     atomic_store_explicit(&mine->blocked, 0, memory_order_relaxed);
 
@@ -45,7 +44,7 @@ static int new_eventfd(int flags)
 /* The peer can choose its eventfd with any back end. */
 static int create_eventfds(struct channel *channel)
 {
-    /* Written without waiting, read by io_uring, which waits only for what is in blocking mode. */
+    /* Non-blocking to write. The one that io_uring reads blocks, or the read would not wait. */
     channel->wake_fd = new_eventfd(EFD_NONBLOCK);
     if (channel->wake_fd < 0 || channel->backend == WAKE_FUTEX)
         return channel->wake_fd < 0 ? channel->wake_fd : 0;
@@ -100,8 +99,7 @@ void channel_close_fds(struct channel *channel)
     memory_close_fd(&channel->theirs);
 }
 
-/* Lets go of everything but the descriptors, which are the caller's until channel_open() succeeds.
- */
+/* Leaves the descriptors, which are the caller's until channel_open() succeeds. */
 static void open_failed(struct channel *channel)
 {
     channel->mine.fd = channel->theirs.fd = -1;
@@ -241,7 +239,7 @@ void channel_wake_self(struct channel *channel)
         }
         if (wake_futex_wake(&channel->theirs.header->tail) > 0)
             return;
-        /* It is between raising the flag and the system call, or on its way out of that. */
+        /* It is just before or after the system call. */
         (void)sched_yield();
     }
 }
@@ -255,7 +253,7 @@ bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret
 {
     void *ignored;
 
-    /* Nobody makes room by consuming what was never shown. */
+    /* The peer can only consume what is published. */
     channel_publish(channel);
     /* Partner: the load in channel_release(). */
     atomic_store_explicit(&channel->mine.header->blocked, 1, memory_order_relaxed);
@@ -355,7 +353,7 @@ int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout)
 {
     usec_t deadline = deadline_after(timeout);
 
-    /* Also if it fits by now: the caller counts on it. */
+    /* Even if it fits by now. */
     channel_publish(channel);
     for (;;) {
         uint32_t expected;

@@ -3,18 +3,16 @@
 #include <sched.h>
 #include <time.h>
 
-/* What a sleep that did not happen has saved, both sides together. Cautious: between CPUs it is
- * more, on virtual ones far more. */
+/* Microseconds that an avoided sleep saves on both sides. Between CPUs it is more. */
 #define SAVED 20
-/* So much in hand survives a number of tries in vain before it counts as not paying. */
+/* Bounds what is saved up: so many failed tries later, spinning no longer pays. */
 #define BALANCE_MAX 500
-/* The longest pause between two tries, in sleeps: what they cost then is nothing. */
+/* The longest pause between two tries, in sleeps. */
 #define PAUSE_MAX 1024
-/* How often, in finds, more patience is tried out. Prime, so that it meets everyone whom the same
- * party waits for in turn. */
+/* Tries the most patience every so many finds. Prime, so that all peers waited for in turn get
+ * it. */
 #define PATIENCE_PERIOD 1021
-/* A CPU that is given back later than this was wanted: two switches take longer, and asking takes
- * less. */
+/* If sched_yield() takes longer, another has used the CPU. */
 #define TAKEN_NSEC 750
 
 static void relax(void)
@@ -77,7 +75,7 @@ bool spin_more(struct spin *spin, usec_t now)
     return true;
 }
 
-/* Who finds something when the CPU comes back shares it with whom he waits for. */
+/* Finding something right after yielding means that the peer shares the CPU. */
 static void learn_patience(struct spin *spin)
 {
     spin->n_found++;
@@ -98,7 +96,7 @@ static void keep_account(struct spin *spin, int32_t spent, bool found)
         spin->pause = 0;
         return;
     }
-    /* Debts are not added up: one try that pays is enough to go on. */
+    /* Debts are not added up: one try that pays is enough. */
     spin->balance = -1;
     spin->pause = spin->pause == 0 ? 1 : spin->pause * 2;
     if (spin->pause > PAUSE_MAX)
@@ -111,7 +109,7 @@ void spin_end(struct spin *spin, usec_t now, bool found)
 
     if (found)
         learn_patience(spin);
-    /* Longer than the limit: somebody else has had the CPU meanwhile, so it is not idle. */
+    /* Longer than the limit: another has used the CPU, so it is not idle. */
     if (spent > spin->limit)
         keep_account(spin, (int32_t)spin->limit, false);
     else

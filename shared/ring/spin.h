@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Looking for a little longer before sleeping: waking a sleeper takes tens of microseconds and a
- * system call on the other side, an answer that is already being made only a few.
- *
- * Three things keep that from costing more than it saves. Now and then the CPU is offered to
- * whoever else wants it, so that spinning only fills time in which it would have been idle; who
- * turns out to share it with the one he waits for offers it sooner. What was spent is held against
- * what was saved: while that does not pay, nobody spins but for a rare try. And there is a limit:
- * who has nothing to do is asleep after `limit`, as ever.
- *
- *     if (spin_begin(&spin, now)) {
- *         while (!(found = look()) && spin_more(&spin, now))
- *             ;
- *         spin_end(&spin, now, found);
- *     } */
+/* Spins a little before sleeping: a wake-up takes tens of microseconds, an answer that is on its
+ * way only a few. The CPU is offered to others now and then, sooner if the awaited peer turns out
+ * to share it. Time spent is balanced against time saved: while spinning does not pay, it is tried
+ * only rarely. It never lasts longer than `limit`. Use: spin_begin(); while nothing is found,
+ * spin_more(); at last spin_end(). */
 
 #include "shared/base/clock.h"
 #include <stdbool.h>
@@ -22,33 +13,33 @@
 
 #define SPIN_USEC_MAX 10000
 
-/* Looks before the CPU is offered, at most: some two to four microseconds. */
+/* Most looks before the CPU is offered: two to four microseconds. */
 #define SPIN_PATIENCE_MAX 48
 
 struct spin {
     uint32_t limit;  /* microseconds; 0 = never */
     int32_t balance; /* microseconds saved beyond those spent; bounded */
     uint32_t pause;  /* while it does not pay: sleeps between two tries */
-    uint32_t paused; /* of those, so many have been */
-    /* Looks before the CPU is offered; learnt. Who waits for several keeps one for each of them:
-     * between two tries it is his to change. */
+    uint32_t paused; /* how many of those have passed */
+    /* Looks before the CPU is offered; learnt. One that waits for several peers keeps a value for
+     * each, and sets it before a try. */
     uint32_t patience;
     uint32_t n_found;
     /* This try: */
     usec_t began;
-    uint32_t allowed;    /* looks: patience, or once in a while the utmost */
+    uint32_t allowed;    /* looks: `patience`, or now and then the most */
     uint32_t looks;      /* since the CPU was offered last */
-    bool offered, taken; /* and somebody has taken it */
+    bool offered, taken; /* and another has used it */
 };
 
 /* `limit` above SPIN_USEC_MAX counts as that. */
 void spin_init(struct spin *spin, uint32_t limit);
 
-/* Whether to try, this time. */
+/* Returns whether to spin this time. */
 bool spin_begin(struct spin *spin, usec_t now);
 
-/* A look has found nothing. True: look again. False: go to sleep. */
+/* After a look that found nothing. Returns true to look again, false to sleep. */
 bool spin_more(struct spin *spin, usec_t now);
 
-/* The try is over, and has found something or not. */
+/* Ends the try. */
 void spin_end(struct spin *spin, usec_t now, bool found);
