@@ -64,7 +64,7 @@ bool config_group_equal(const struct config_group *a, const struct config_group 
            config_schema_equal(&CONFIG_GROUP_SCHEMA, a, b, false);
 }
 
-int config_expand_argv(const struct config_group *group, unsigned slot, char ***ret)
+int config_expand_argv(const struct config_group *group, unsigned slot, config_strv *ret)
 {
     size_t n = strv_length(group->exec_start);
     _cleanup_strv_ char **argv = calloc(n + 1, sizeof(char *));
@@ -79,9 +79,4 @@ int config_expand_argv(const struct config_group *group, unsigned slot, char ***
     }
     *ret = TAKE_PTR(argv);
     return 0;
-}
-
-char **config_argv_free(char **argv)
-{
-    return strv_free(argv);
 }

@@ -163,9 +163,7 @@ bool config_group_same_process(const struct config_group *a, const struct config
 bool config_group_equal(const struct config_group *a, const struct config_group *b);
 
 /*
- * The command line of one slot: `exec_start` with its specifiers expanded. 0 or -ENOMEM (-EINVAL
- * for a specifier that config_load() would have refused). `*ret` is to be ended with
- * config_argv_free().
+ * The command line of one slot: `exec_start` with its specifiers expanded. Returns 0, -ENOMEM, or
+ * -EINVAL for a specifier that config_load() would have refused. strv_free() ends `*ret`.
  */
-int config_expand_argv(const struct config_group *group, unsigned slot, char ***ret);
-char **config_argv_free(char **argv); /* NULL allowed; returns NULL */
+int config_expand_argv(const struct config_group *group, unsigned slot, config_strv *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Reads a configuration directory: config_read() and config_load(). */
+/* Reads a configuration directory: config_read(), config_load(), config_free(). */
 
 #include "supervisor/config/config-load.h"
 #include "shared/base/cleanup.h"
@@ -290,4 +290,20 @@ int config_load(struct config **ret, const char *directory, struct config_proble
     else
         config_free(loader.config);
     return r;
+}
+
+struct config *config_free(struct config *config)
+{
+    if (!config)
+        return NULL;
+    for (size_t i = 0; i < config->n_groups; i++)
+        config_group_free(config->groups[i]);
+    free(config->groups);
+    for (size_t i = 0; i < config->n_exchanges; i++)
+        config_exchange_free(config->exchanges[i]);
+    free(config->exchanges);
+    config_schema_clear(&CONFIG_DAEMON_SCHEMA, &config->daemon);
+    config_draft_free(config->daemon_draft);
+    free(config);
+    return NULL;
 }

@@ -8,7 +8,6 @@
 
 #include "supervisor/control/access.h"
 #include "supervisor/varlink/reply.h"
-
 #include <stddef.h>
 
 struct request;

@@ -2,6 +2,7 @@
 /* Starts a process: from its configuration to the request to the keeper. */
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
+#include "supervisor/config/syntax/strv.h"
 #include "supervisor/event/death.h"
 #include "supervisor/process/process.h"
 #include <errno.h>
@@ -187,7 +188,7 @@ static int process_launch(struct process *process, const struct process_options 
     if (r < 0)
         return r;
     r = process_request(process, options, output, report, argv);
-    config_argv_free(argv);
+    strv_free(argv);
     return r;
 }
 

@@ -51,7 +51,7 @@ static void check_values(const struct config_group *group)
         return;
     require(group->exec_start[0][0] != '\0', "an empty program");
     require(config_expand_argv(group, 4095, &argv) == 0, "a command line that cannot be expanded");
-    config_argv_free(argv);
+    strv_free(argv);
 }
 
 static void try_group(const char *text, size_t size)

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- users and groups ---- */
-
 /* Replaces a numeric user or group by its name in the database. */
 static int rename_to(char **field, const char *name)
 {
@@ -89,8 +87,6 @@ static int resolve_gid(struct config_draft *draft, const char *key, const struct
     *ret = found->gid;
     return rename_to(name, found->name);
 }
-
-/* ---- files ---- */
 
 /* This process need not be able to execute another user's program. */
 static enum names_kind program_kind(const struct config_group *group)
@@ -191,8 +187,6 @@ static int check_environment(struct config_draft *draft, struct config_group *gr
     group->environment = TAKE_PTR(variables);
     return 0;
 }
-
-/* ---- all of it ---- */
 
 static int resolve_group(struct config_draft *draft, struct config_group *group,
                          const struct names *names)

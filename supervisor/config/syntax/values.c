@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/syntax/values.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <strings.h>
+#include <unistd.h>
 
 #define SPACE " \t\r\n\v\f"
 
@@ -19,53 +20,27 @@ struct unit {
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
 
+/* clang-format off */
 /* Month and year as in systemd.time(7): 30.44 and 365.25 days. */
 static const struct unit TIME_UNITS[] = {
-    {"us", 1},
-    {"usec", 1},
-    {"µs", 1},
-    {"μs", 1},
-    {"ms", USEC_PER_MSEC},
-    {"msec", USEC_PER_MSEC},
-    {"", SECOND},
-    {"s", SECOND},
-    {"sec", SECOND},
-    {"second", SECOND},
-    {"seconds", SECOND},
-    {"m", MINUTE},
-    {"min", MINUTE},
-    {"minute", MINUTE},
-    {"minutes", MINUTE},
-    {"h", HOUR},
-    {"hr", HOUR},
-    {"hour", HOUR},
-    {"hours", HOUR},
-    {"d", DAY},
-    {"day", DAY},
-    {"days", DAY},
-    {"w", 7 * DAY},
-    {"week", 7 * DAY},
-    {"weeks", 7 * DAY},
-    {"M", 2629800 * SECOND},
-    {"month", 2629800 * SECOND},
-    {"months", 2629800 * SECOND},
-    {"y", 31557600 * SECOND},
-    {"year", 31557600 * SECOND},
-    {"years", 31557600 * SECOND},
+    {"us", 1}, {"usec", 1}, {"µs", 1}, {"μs", 1},
+    {"ms", USEC_PER_MSEC}, {"msec", USEC_PER_MSEC},
+    {"", SECOND}, {"s", SECOND}, {"sec", SECOND}, {"second", SECOND}, {"seconds", SECOND},
+    {"m", MINUTE}, {"min", MINUTE}, {"minute", MINUTE}, {"minutes", MINUTE},
+    {"h", HOUR}, {"hr", HOUR}, {"hour", HOUR}, {"hours", HOUR},
+    {"d", DAY}, {"day", DAY}, {"days", DAY},
+    {"w", 7 * DAY}, {"week", 7 * DAY}, {"weeks", 7 * DAY},
+    {"M", 2629800 * SECOND}, {"month", 2629800 * SECOND}, {"months", 2629800 * SECOND},
+    {"y", 31557600 * SECOND}, {"year", 31557600 * SECOND}, {"years", 31557600 * SECOND},
     {NULL, 0},
 };
 
 static const struct unit SIZE_UNITS[] = {
-    {"", 1},
-    {"B", 1},
-    {"K", UINT64_C(1) << 10},
-    {"M", UINT64_C(1) << 20},
-    {"G", UINT64_C(1) << 30},
-    {"T", UINT64_C(1) << 40},
-    {"P", UINT64_C(1) << 50},
-    {"E", UINT64_C(1) << 60},
+    {"", 1}, {"B", 1}, {"K", UINT64_C(1) << 10}, {"M", UINT64_C(1) << 20}, {"G", UINT64_C(1) << 30},
+    {"T", UINT64_C(1) << 40}, {"P", UINT64_C(1) << 50}, {"E", UINT64_C(1) << 60},
     {NULL, 0},
 };
+/* clang-format on */
 
 static bool is_digit(char c)
 {
@@ -323,4 +298,33 @@ int values_signal(const char *text, int *ret)
         }
     }
     return real_time_signal(text, ret);
+}
+
+/* ---- a share of the processors ---- */
+
+#define PERCENT_MAX 1000u
+
+/* The processors that this process may use; all online ones if a cpu_set_t is too small. */
+static uint64_t count_processors(void)
+{
+    cpu_set_t set;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        return (uint64_t)CPU_COUNT(&set);
+    return online > 0 ? (uint64_t)online : 1;
+}
+
+int values_workers(const char *text, uint64_t *ret)
+{
+    uint64_t percent, number;
+    int r = values_percent(text, &percent);
+
+    if (r == VALUES_E_INVALID)
+        return values_count(text, ret);
+    if (r != 0 || percent == 0 || percent > PERCENT_MAX)
+        return VALUES_E_RANGE;
+    number = count_processors() * percent / 100;
+    *ret = number > 0 ? number : 1;
+    return 0;
 }

@@ -21,8 +21,6 @@ struct actor_parameters {
     struct control_page page;
 };
 
-/* ---- Lookup, ListActors ---- */
-
 static void lookup(struct request *request)
 {
     const struct actor_parameters *given = request->parameters;
@@ -69,31 +67,26 @@ static void list_actors(struct request *request)
     control_list(request, list, "actors", &given->page);
 }
 
-/* ---- Pause, Resume ---- */
-
-static void pause_actor(struct request *request)
+static void change(struct request *request, void (*apply)(struct actor *actor))
 {
     const struct actor_parameters *given = request->parameters;
     struct actor *actor = control_find_actor(request, given->name);
 
     if (!actor)
         return;
-    delivery_pause(actor);
+    apply(actor);
     request_done(request);
+}
+
+static void pause_actor(struct request *request)
+{
+    change(request, delivery_pause);
 }
 
 static void resume_actor(struct request *request)
 {
-    const struct actor_parameters *given = request->parameters;
-    struct actor *actor = control_find_actor(request, given->name);
-
-    if (!actor)
-        return;
-    delivery_resume(actor);
-    request_done(request);
+    change(request, delivery_resume);
 }
-
-/* ---- SetMessageLog ---- */
 
 struct log_parameters {
     const char *target;

@@ -77,8 +77,6 @@ void report_exchange(struct reply *reply, const struct actor *actor)
     reply_end_object(reply);
 }
 
-/* ---- dead letters ---- */
-
 static void report_details(struct reply *reply, const struct request *request,
                            const struct dead_letter *letter)
 {

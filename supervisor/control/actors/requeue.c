@@ -20,8 +20,6 @@ static void fail(struct requeue_result *result, const char *problem)
     (void)snprintf(result->problem, sizeof(result->problem), "%s", problem);
 }
 
-/* ---- messages ---- */
-
 /* The recipient itself if it still exists, else the actor at its address; NULL if there is none. */
 static const struct actor *find_recipient(struct control_context *context,
                                           const struct dead_letter *letter, const char *to)
@@ -67,8 +65,6 @@ static void requeue_message(struct control_context *context, struct dead_letter 
     else
         fail(result, control_routing_text(r));
 }
-
-/* ---- jobs ---- */
 
 static int submit(struct group *group, struct dead_letter *letter, struct job **ret)
 {

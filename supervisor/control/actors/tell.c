@@ -59,8 +59,6 @@ bool control_take_message(struct request *request,
     return true;
 }
 
-/* ---- Tell ---- */
-
 struct tell_parameters {
     struct control_message_parameters message;
     usec_t timeout;
@@ -86,8 +84,6 @@ static void tell(struct request *request)
     else
         control_refuse_routing(request, message.to, r);
 }
-
-/* ---- Ask ---- */
 
 /* request->state: the open ask; NULL once it has ended. */
 static void drop_ask(struct request *request)

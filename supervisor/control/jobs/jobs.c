@@ -9,8 +9,6 @@
 #include "supervisor/group/group.h"
 #include <stdlib.h>
 
-/* ---- answers about one job ---- */
-
 static void tell_job(struct request *request, const struct job *job)
 {
 
@@ -35,8 +33,6 @@ static void on_change(struct job_waiter *waiter, struct job *job)
     else if (waiter->cookie != 0)
         tell_job(request, job);
 }
-
-/* ---- Create and Do ---- */
 
 static void create(struct request *request)
 {
@@ -77,8 +73,6 @@ static void do_job(struct request *request)
     if (job->submitter.cookie != 0)
         tell_job(request, job);
 }
-
-/* ---- Get, Wait, Cancel ---- */
 
 struct id_parameters {
     const char *id;

@@ -20,8 +20,7 @@ struct jobs_parameters {
 
 struct jobs {
     struct control_list list;
-    bool all;        /* groups */
-    uint64_t group;  /* else the reference of this one */
+    uint64_t group;  /* reference; 0 = all groups */
     const char *key; /* NULL = all; borrowed from the call */
     unsigned states; /* a bit per enum job_state */
 };
@@ -37,7 +36,7 @@ static bool has_key(const struct job *job, const char *key)
 static bool is_wanted(const struct jobs *jobs, const struct job *job)
 {
     return job->group && (jobs->states & 1u << job->state) != 0 &&
-           (jobs->all || job->group->reference == jobs->group) &&
+           (jobs->group == 0 || job->group->reference == jobs->group) &&
            (!jobs->key || has_key(job, jobs->key));
 }
 
@@ -83,7 +82,7 @@ static bool find_group(struct request *request, const char *name, struct jobs *j
 static void list_jobs(struct request *request)
 {
     const struct jobs_parameters *given = request->parameters;
-    struct jobs wanted = {.list.step = step, .all = !given->group, .states = states_of(given)};
+    struct jobs wanted = {.list.step = step, .states = states_of(given)};
     struct jobs *jobs;
 
     if (given->group && !find_group(request, given->group, &wanted))

@@ -48,8 +48,6 @@ static const struct varlink_parameter options_table[] = {
     {0},
 };
 
-/* ---- refusals ---- */
-
 static bool refuse_id(struct request *request, const struct varlink_bytes *id)
 {
     struct reply *reply = request_begin_error(request, "BadId");
@@ -96,8 +94,6 @@ static void refuse(struct request *request, const struct group *group,
     }
     request_end(request);
 }
-
-/* ---- parameters ---- */
 
 /*
  * A number, or `absent`. A number out of range becomes `absent - 1`, which job_options_check()
@@ -148,8 +144,6 @@ static struct group *take_group(struct request *request, const char *name)
     }
     return group;
 }
-
-/* ---- waiting for room ---- */
 
 /* A call that waits for room in a queue, and is then executed again. */
 struct hold {

@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- info ---- */
-
 static const char *const STATES[] = {
     [CONTROL_STARTING] = "starting",
     [CONTROL_RUNNING] = "running",
@@ -53,8 +51,6 @@ static void get_info(struct request *request)
     reply_uint(reply, "recent_turn_usec", turns.recent);
     request_end(request);
 }
-
-/* ---- reload ---- */
 
 static void report_problems(struct reply *reply, const char *key,
                             const struct config_problems *problems)

@@ -10,8 +10,6 @@
 #include "supervisor/event/event.h"
 #include <stdlib.h>
 
-/* ---- Watch ---- */
-
 struct watch_parameters {
     const char *target; /* NULL = all */
     bool replay;
@@ -115,8 +113,6 @@ static void watch(struct request *request)
         page.cursor = (struct varlink_int){true, (int64_t)request->context->events->last_id};
     control_list(request, &watch->list, "events", &page);
 }
-
-/* ---- ListDeaths ---- */
 
 /* Newest first: the cursor of the call is the id of the last one looked at. */
 struct deaths {

@@ -7,6 +7,7 @@
  */
 
 #include "supervisor/config/config.h"
+#include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
 #include <check.h>
@@ -118,7 +119,7 @@ static int load_once(void)
 
     if (r == 0)
         r = config_expand_argv(config->groups[0], 1, &argv);
-    config_argv_free(argv);
+    strv_free(argv);
     config_free(config);
     config_problems_deinit(&problems);
     return r;

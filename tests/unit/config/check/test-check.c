@@ -90,8 +90,8 @@ START_TEST(each_slot_has_its_own_command_line)
     ck_assert_str_eq(argv[3], "a b");
     ck_assert_str_eq(argv[4], "--last");
     ck_assert_ptr_null(argv[5]);
-    ck_assert_ptr_null(config_argv_free(argv));
-    ck_assert_ptr_null(config_argv_free(NULL));
+    ck_assert_ptr_null(strv_free(argv));
+    ck_assert_ptr_null(strv_free(NULL));
     config_group_free(group);
 }
 END_TEST
