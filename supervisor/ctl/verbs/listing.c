@@ -29,7 +29,7 @@ static void show_remarks(const struct invocation *invocation, const struct listi
     if (n == 0)
         terminal_print(&invocation->out, "%s", listing->none);
     if (field_has(reply, "next"))
-        terminal_print(&invocation->out, DIM "the first %s; there are more" PLAIN, COUNT(n));
+        terminal_print(&invocation->out, DIM "the first %s; --limit N shows more" PLAIN, COUNT(n));
     if (listing->remark)
         listing->remark(invocation, reply);
 }
