@@ -5,7 +5,6 @@
 #include "supervisor/loop/closer.h"
 #include "supervisor/loop/loop-private.h"
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -27,6 +26,8 @@ static void keep(struct loop *loop, const struct loop_leftover *leftover)
         loop->leftovers = leftovers;
         loop->leftovers_allocated = n;
     }
+    if (loop->n_leftovers == 0)
+        loop->leftovers_since = loop->now;
     loop->leftovers[loop->n_leftovers++] = *leftover;
 }
 
@@ -45,12 +46,9 @@ void loop_unmap(struct loop *loop, void *start, size_t size)
         keep(loop, &(struct loop_leftover){.start = start, .size = size});
 }
 
-void loop_release_leftovers(struct loop *loop, unsigned n)
+void loop_release_leftovers(struct loop *loop)
 {
-    if (n == 0)
-        return;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < loop->n_leftovers; i++)
         release(&loop->leftovers[i]);
-    loop->n_leftovers -= n;
-    memmove(loop->leftovers, loop->leftovers + n, loop->n_leftovers * sizeof(*loop->leftovers));
+    loop->n_leftovers = 0;
 }

@@ -12,7 +12,7 @@
 
 struct watch_slot;
 
-/* Something to release at the end of the turn: the ring may still hold it, or it takes long. */
+/* Something to release later: the ring may still hold it, or it takes long. */
 struct loop_leftover {
     void *start; /* memory; NULL = the descriptor */
     size_t size;
@@ -45,6 +45,7 @@ struct loop {
 
     struct loop_leftover *leftovers;
     unsigned n_leftovers, leftovers_allocated;
+    usec_t leftovers_since; /* the oldest one's turn */
 
     /* loop-turn.c. The longest turn ever, of the period since `measured_since`, and of the one
      * before. */
@@ -79,8 +80,17 @@ bool loop_run_hot(struct loop *loop);
 /* Cools the quiet sources, or all. */
 void loop_cool_hot(struct loop *loop, bool all);
 
-/* Releases the first `n`: those that were there before the last submission of cancellations. */
-void loop_release_leftovers(struct loop *loop, unsigned n);
+/* The restart of a worker comes before the release of what its predecessor has left. */
+#define LOOP_LEFTOVERS_DELAY (2 * USEC_PER_MSEC)
+
+/* When to release the leftovers; USEC_INFINITY = there are none. */
+static inline usec_t loop_leftovers_due(const struct loop *loop)
+{
+    return loop->n_leftovers > 0 ? usec_add(loop->leftovers_since, LOOP_LEFTOVERS_DELAY)
+                                 : USEC_INFINITY;
+}
+/* Releases all. All cancellations must have been submitted. */
+void loop_release_leftovers(struct loop *loop);
 
 /* Handles a completion: calls back for a descriptor; a word waits for loop_deliver_words(). */
 void loop_complete(struct loop *loop, uint64_t id, int result);

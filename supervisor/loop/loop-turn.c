@@ -104,6 +104,8 @@ static int submit_and_sleep(struct loop *loop, bool worked)
 {
     struct io_uring *uring = &loop->ring.uring;
     usec_t next = timer_queue_next(&loop->timers);
+    if (loop_leftovers_due(loop) < next)
+        next = loop_leftovers_due(loop);
     if (next == USEC_INFINITY && !worked)
         return io_uring_submit_and_wait(uring, 1);
     usec_t now = clock_now();
@@ -169,15 +171,15 @@ static int finish_turn(struct loop *loop, bool worked)
         run_late(loop, on);
     if (worked || !on)
         loop_cool_hot(loop, !on);
-    unsigned n_leftovers = loop->n_leftovers;
+    bool release = loop_leftovers_due(loop) <= loop->now;
     bool all_queued = loop_queue_submissions(loop);
-    bool may_sleep = all_queued && n_leftovers == 0 && !loop->stop && list_empty(&loop->hot) &&
+    bool may_sleep = all_queued && !release && !loop->stop && list_empty(&loop->hot) &&
                      list_empty(&loop->deferred) && list_empty(&loop->late) &&
                      io_uring_cq_ready(&loop->ring.uring) == 0;
     int r = may_sleep ? submit_and_sleep(loop, worked) : submit(loop);
     loop->slept = may_sleep;
-    if (n_leftovers > 0 && all_queued && r >= 0)
-        loop_release_leftovers(loop, n_leftovers);
+    if (release && all_queued && r >= 0)
+        loop_release_leftovers(loop);
     return r < 0 && !is_passing(r) ? r : 0;
 }
 

@@ -32,7 +32,7 @@ void loop_free(struct loop *loop)
         return;
     loop_ring_deinit(&loop->ring);
     timer_queue_deinit(&loop->timers);
-    loop_release_leftovers(loop, loop->n_leftovers);
+    loop_release_leftovers(loop);
     loop_free_slots(loop);
     free(loop->leftovers);
     free(loop);

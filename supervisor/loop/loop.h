@@ -97,10 +97,10 @@ int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop
 /* Allowed at any time, also when not armed, also from its own callback. */
 void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 
-/* Shuts a socket down, and closes it in the closer's thread (closer.h) once the ring no longer
- * holds it. For sockets that peers may have filled; unwatch them first. */
+/* Shuts a socket down, and closes it milliseconds later in the closer's thread (closer.h), when the
+ * ring no longer holds it. For sockets that peers may have filled; unwatch them first. */
 void loop_close(struct loop *loop, int fd);
-/* Unmaps memory at the end of the turn, after what is more urgent. NULL does nothing. */
+/* Unmaps memory some milliseconds later, after what is more urgent. NULL does nothing. */
 void loop_unmap(struct loop *loop, void *start, size_t size);
 
 /* Wakes all sleepers on the word, with the next submission of this turn. WAKE_FUTEX only. */

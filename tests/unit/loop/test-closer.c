@@ -120,18 +120,13 @@ static bool is_mapped(void *start)
 }
 
 static void *page;
-static unsigned n_runs;
 
-/* Unmaps the page in one turn, and stops in the next; deferred work runs twice in a turn. */
-static void unmap_then_stop(struct loop_deferred *deferred)
+static void stop_when_unmapped(struct loop_deferred *deferred)
 {
-    if (n_runs++ == 0)
-        loop_unmap(loop, page, PAGE);
-    ck_assert(is_mapped(page) == (n_runs <= 2));
-    if (n_runs <= 2)
-        loop_defer(loop, deferred);
-    else
+    if (!is_mapped(page))
         loop_stop(loop);
+    else
+        loop_defer(loop, deferred);
 }
 
 static void *map_page(void)
@@ -142,24 +137,56 @@ static void *map_page(void)
     return start;
 }
 
-START_TEST(the_loop_unmaps_at_the_end_of_the_turn)
+START_TEST(the_loop_unmaps_after_more_urgent_work)
 {
     const struct loop_options options = {0};
     struct loop_deferred deferred;
     const char *reason;
-    void *last = map_page();
+    usec_t began;
 
     page = map_page();
     ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    began = loop_now(loop);
     loop_unmap(loop, NULL, PAGE);
-    loop_deferred_init(&deferred, unmap_then_stop);
+    loop_unmap(loop, page, PAGE);
+    loop_deferred_init(&deferred, stop_when_unmapped);
     loop_defer(loop, &deferred);
     ck_assert_int_eq(loop_run(loop), 0);
-    loop_unmap(loop, last, PAGE);
-    ck_assert(is_mapped(last));
+    ck_assert_uint_ge(clock_now() - began, USEC_PER_MSEC);
+    page = map_page();
+    loop_unmap(loop, page, PAGE);
+    ck_assert(is_mapped(page));
     loop_free(loop);
-    ck_assert(!is_mapped(last));
+    ck_assert(!is_mapped(page));
     ck_assert_int_ge(fcntl(0, F_GETFD), 0); /* NULL is no descriptor */
+}
+END_TEST
+
+static void on_hangup(void *userdata, uint32_t events)
+{
+    (void)userdata;
+    (void)events;
+    loop_stop(loop);
+}
+
+START_TEST(the_loop_closes_after_more_urgent_work_and_wakes_up_for_it)
+{
+    const struct loop_options options = {0};
+    struct loop_watch watch = LOOP_WATCH_NULL;
+    const char *reason;
+    int fds[2];
+    usec_t began;
+
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, fds[0], POLLIN, on_hangup, NULL), 0);
+    began = loop_now(loop);
+    loop_close(loop, fds[1]);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_ge(clock_now() - began, USEC_PER_MSEC);
+    loop_unwatch(loop, &watch);
+    close_fd(fds[0]);
+    loop_free(loop);
 }
 END_TEST
 
@@ -173,7 +200,8 @@ int main(void)
     tcase_add_test(tcase, before_the_thread_runs_it_closes_at_once);
     tcase_add_test(tcase, a_close_that_waits_keeps_nobody_and_none_that_follows);
     tcase_add_test(tcase, the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go);
-    tcase_add_test(tcase, the_loop_unmaps_at_the_end_of_the_turn);
+    tcase_add_test(tcase, the_loop_unmaps_after_more_urgent_work);
+    tcase_add_test(tcase, the_loop_closes_after_more_urgent_work_and_wakes_up_for_it);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
