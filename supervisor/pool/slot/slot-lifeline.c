@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An early hint of a death: the kernel marks a word in the worker's memory when its thread ends,
- * before it tears down the process. A worker that marks the word itself is killed, and reported as
- * a violation. Retries and the report wait for the end of the process.
+ * before it tears down the process. Retries and the report wait for the end of the process. A
+ * worker that does not end soon is killed; if it marked the word itself, that is a violation.
  */
 
 #include "supervisor/pool/slot/slot-private.h"
 #include <linux/futex.h>
+
+/* From the mark to the kill. Most deaths are proven by then, without a look at /proc. */
+#define LOST_GRACE (10 * USEC_PER_MSEC)
 
 static bool slot_owner_died(const struct slot *slot)
 {
@@ -44,11 +47,18 @@ static void slot_on_owner(void *userdata, uint32_t events)
     endpoint_catch_up(&slot->worker.endpoint); /* earlier answers count */
     if (!slot_is_up(slot))
         return;
-    /* Before it is killed, after which it is exiting in any case. */
-    slot->worker.feigned = !process_is_exiting(&slot->worker.process);
     slot_tell_lost(slot);
     slot_event(slot, LIFECYCLE_EVENT_LOST);
     slot->pool->slot_handler->dying(slot);
+    slot->worker.lost = true;
+    slot_arm(slot, LOST_GRACE);
+}
+
+void slot_judge_lost(struct slot *slot)
+{
+    if (slot->worker.lost)
+        slot->worker.feigned = !process_is_exiting(&slot->worker.process);
+    slot->worker.lost = false;
 }
 
 void slot_watch_owner(struct slot *slot)

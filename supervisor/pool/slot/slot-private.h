@@ -151,6 +151,8 @@ void slot_take_config(struct slot *slot);
 
 /* Watches the ready worker's lifeline, which shows a death early. */
 void slot_watch_owner(struct slot *slot);
+/* Before the worker is killed: whether it only feigned its death. Afterwards both look alike. */
+void slot_judge_lost(struct slot *slot);
 
 /* ---- slot-actor.c ---- */
 

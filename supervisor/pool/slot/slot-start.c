@@ -254,7 +254,7 @@ void slot_action_spawn(struct slot *slot)
     slot->worker.jobs_done = 0;
     slot->worker.kill_reason = DEATH_EXIT;
     slot->worker.signalled = false;
-    slot->worker.feigned = false;
+    slot->worker.lost = slot->worker.feigned = false;
     slot->worker.leave_reason[0] = '\0';
     slot->worker.early = false;
     slot->worker.started_at = slot_now(slot);

@@ -34,6 +34,7 @@ static void slot_signal(struct slot *slot, int signal)
 
 void slot_action_kill(struct slot *slot)
 {
+    slot_judge_lost(slot);
     process_kill_all(&slot->worker.process);
 }
 

@@ -63,6 +63,7 @@ struct worker {
     bool came_up;                 /* was ready once */
     bool spawn_failed;            /* the process could not be started */
     bool signalled;               /* KillSignal= was sent: SIGKILL is next */
+    bool lost;                    /* its lifeline is marked as dead: to be judged */
     bool feigned;                 /* its lifeline was marked as dead while it ran */
     enum death_cause kill_reason; /* why the supervisor ends it; DEATH_EXIT = it does not */
     struct spawn_exit exit;

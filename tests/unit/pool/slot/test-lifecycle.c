@@ -181,8 +181,8 @@ END_TEST
 
 START_TEST(one_that_is_said_to_be_dying_gets_no_job_any_more_and_is_made_sure_of)
 {
-    expect(S(IDLE), E(LOST), S(KILLING), A(WITHDRAW) | A(KILL));
-    expect(S(BUSY), E(LOST), S(KILLING), A(WITHDRAW) | A(KILL));
+    expect(S(IDLE), E(LOST), S(KILLING), A(WITHDRAW));
+    expect(S(BUSY), E(LOST), S(KILLING), A(WITHDRAW));
     ck_assert(ignored(S(STARTING), E(LOST)));
     ck_assert(ignored(S(STOPPING), E(LOST)));
     ck_assert(ignored(S(KILLING), E(LOST)));
