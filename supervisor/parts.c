@@ -14,6 +14,7 @@ void parts_connect(struct parts *parts)
         .jobs = &parts->jobs,
         .messages = &parts->messages,
         .process = &parts->process,
+        .stock = &parts->stock,
         .random = &parts->random,
         .runtime_directory = parts->runtime_directory,
     };

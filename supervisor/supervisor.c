@@ -172,6 +172,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         timer_disarm(loop_timers(parts->loop), &supervisor->status_timer);
         timer_disarm(loop_timers(parts->loop), &supervisor->stop_timer);
         loop_undefer(&supervisor->review);
+        endpoint_stock_deinit(&parts->stock);
         process_context_deinit(&parts->process);
         job_table_deinit(&parts->jobs);
         event_bus_deinit(&parts->events);

@@ -2,6 +2,7 @@
 #include "supervisor/channel/endpoint-private.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/channel/endpoint-stock.h"
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -178,34 +179,23 @@ int endpoint_init(struct endpoint *endpoint, struct loop *loop,
                   const struct endpoint_options *options, const struct endpoint_handler *handler,
                   struct endpoint_fds *ret_fds)
 {
-    const struct channel_options channel_options = {
-        .ring_size = options->ring_size,
-        .inline_max = options->inline_max,
-        .spin_usec = options->spin_usec,
-        .backend = loop_wake_backend(loop),
-    };
-    int sockets[2], r;
+    struct endpoint_parts parts;
+    int r = endpoint_stock_take(&parts, loop, options);
 
-    *endpoint = (struct endpoint){.loop = loop, .handler = handler, .control = -1};
+    if (r < 0)
+        return r;
+    *endpoint = (struct endpoint){
+        .loop = loop, .handler = handler, .channel = parts.channel, .control = parts.control};
     loop_hot_init(&endpoint->hot, endpoint_poll, endpoint_cool);
     loop_deferred_init(&endpoint->publish, endpoint_publish);
     loop_deferred_init(&endpoint->read_ahead, endpoint_on_read_ahead);
-    r = channel_create(&endpoint->channel, &channel_options, &ret_fds->channel);
-    if (r < 0)
-        return r;
     endpoint->channel.wake = endpoint_wake_peer;
     endpoint->channel.out.shared_head = &endpoint->gate;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) < 0) {
-        r = -errno;
-        channel_deinit(&endpoint->channel);
-        return r;
-    }
-    endpoint->control = sockets[0];
     if (options->blobs) {
         endpoint->blobs = options->blobs;
         endpoint->blobs->references++;
     }
-    ret_fds->control = sockets[1];
+    *ret_fds = parts.fds;
     return 0;
 }
 

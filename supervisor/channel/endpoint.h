@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct endpoint;
+struct endpoint_stock;
 
 enum {
     _ENDPOINT_E_SUCCESS,
@@ -89,6 +90,7 @@ struct endpoint_options {
     uint32_t ring_size, inline_max;
     uint32_t spin_usec;       /* how long the peer may spin before it sleeps */
     struct blob_share *blobs; /* share that the peer's blobs count in, borrowed; NULL = no bound */
+    struct endpoint_stock *stock; /* may have the parts ready; NULL = none */
 };
 
 /* Descriptors for the peer; close the control end and call endpoint_forget_fds() after handing them

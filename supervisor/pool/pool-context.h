@@ -5,6 +5,7 @@
 
 struct backoff_random;
 struct death_log;
+struct endpoint_stock;
 struct event_bus;
 struct job_table;
 struct limited_log;
@@ -20,6 +21,7 @@ struct pool_context {
     struct job_table *jobs;
     struct message_context *messages;
     struct process_context *process;
+    struct endpoint_stock *stock; /* for the worker that is started next */
     struct backoff_random *random;
     const char *runtime_directory; /* for the notify sockets of services */
 };

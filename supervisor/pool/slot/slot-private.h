@@ -99,6 +99,8 @@ void slot_uncount(struct slot *slot);
 /* ---- slot-start.c ---- */
 
 void slot_action_spawn(struct slot *slot);
+/* A worker is up: makes some of what the next one will need. */
+void slot_prepare_next_start(const struct slot *slot);
 void slot_close_endpoint(struct slot *slot);
 
 /* ---- slot-death.c ---- */

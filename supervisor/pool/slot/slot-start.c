@@ -2,6 +2,7 @@
 /* Starts a worker: its rings or its notify socket, its environment, its process. */
 
 #include "shared/base/cleanup.h"
+#include "supervisor/channel/endpoint-stock.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot-private.h"
@@ -156,15 +157,28 @@ static void slot_hand_over(struct slot_environment *environment, struct spawn_fd
     slot_setenv_number(environment, name, (uint64_t)number);
 }
 
+static struct endpoint_options endpoint_options_of(const struct pool *pool)
+{
+    return (struct endpoint_options){
+        .ring_size = pool->config->mailbox_size,
+        .inline_max = pool->config->inline_max,
+        .spin_usec = (uint32_t)pool->config->spin,
+        .blobs = pool->set->blobs,
+        .stock = pool->context->stock,
+    };
+}
+
+void slot_prepare_next_start(const struct slot *slot)
+{
+    const struct endpoint_options options = endpoint_options_of(slot->pool);
+
+    if (slot_is_actor(slot))
+        endpoint_stock_fill(&options);
+}
+
 static int slot_start_actor(struct slot *slot, const char **ret_step)
 {
-    const struct config_group *config = slot->pool->config;
-    const struct endpoint_options options = {
-        .ring_size = config->mailbox_size,
-        .inline_max = config->inline_max,
-        .spin_usec = (uint32_t)config->spin,
-        .blobs = slot->pool->set->blobs,
-    };
+    const struct endpoint_options options = endpoint_options_of(slot->pool);
     struct slot_environment environment = {.n = 0};
     struct endpoint_fds fds;
     struct spawn_fd list[5];

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "supervisor/channel/endpoint-stock.h"
+#include <check.h>
+#include <fcntl.h>
+
+#define RING_SIZE 16384
+
+static struct loop *loop;
+static struct endpoint_stock stock;
+static struct endpoint_options options;
+
+static void setup(void)
+{
+    const struct loop_options loop_options = {0};
+    const char *reason;
+
+    ck_assert_int_eq(loop_new(&loop, &loop_options, &reason), 0);
+    endpoint_stock_init(&stock, loop);
+    options =
+        (struct endpoint_options){.ring_size = RING_SIZE, .inline_max = 1024, .stock = &stock};
+}
+
+static void teardown(void)
+{
+    endpoint_stock_deinit(&stock);
+    loop_free(loop);
+}
+
+static struct endpoint_parts take(void)
+{
+    struct endpoint_parts parts;
+
+    ck_assert_int_eq(endpoint_stock_take(&parts, loop, &options), 0);
+    ck_assert_int_ge(fcntl(parts.fds.channel.inbox, F_GETFD), 0);
+    ck_assert_int_ge(fcntl(parts.fds.control, F_GETFD), 0);
+    return parts;
+}
+
+static void let_go(struct endpoint_parts parts)
+{
+    channel_deinit(&parts.channel);
+    close_fd(parts.control);
+    close_fd(parts.fds.control);
+}
+
+static void on_end(struct loop_deferred *deferred)
+{
+    (void)deferred;
+    loop_stop(loop);
+}
+
+/* What was deferred first runs first. */
+static void fill(void)
+{
+    struct loop_deferred end;
+
+    endpoint_stock_fill(&options);
+    loop_deferred_init(&end, on_end);
+    loop_defer(loop, &end);
+    ck_assert_int_eq(loop_run(loop), 0);
+}
+
+START_TEST(what_it_was_filled_with_is_taken_once)
+{
+    const struct memory_header *ready;
+    struct endpoint_parts parts;
+
+    fill();
+    fill();
+    ready = stock.parts.channel.mine.header;
+    parts = take();
+    ck_assert_ptr_eq(parts.channel.mine.header, ready);
+    ck_assert(!stock.filled);
+    let_go(take());
+    let_go(parts);
+}
+END_TEST
+
+START_TEST(parts_for_another_configuration_are_made_anew)
+{
+    struct endpoint_parts parts;
+
+    fill();
+    options.ring_size = 2 * RING_SIZE;
+    parts = take();
+    ck_assert_uint_eq(parts.channel.mine.header->ring_size, 2 * RING_SIZE);
+    ck_assert(!stock.filled);
+    let_go(parts);
+}
+END_TEST
+
+START_TEST(parts_that_could_not_be_made_ahead_are_made_when_they_are_needed)
+{
+    options.ring_size = 1;
+    fill();
+    ck_assert(!stock.filled);
+    options.ring_size = RING_SIZE;
+    let_go(take());
+}
+END_TEST
+
+START_TEST(without_a_stock_they_are_made_at_once)
+{
+    options.stock = NULL;
+    let_go(take());
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("endpoint-stock");
+    TCase *tcase = tcase_create("endpoint-stock");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, what_it_was_filled_with_is_taken_once);
+    tcase_add_test(tcase, parts_for_another_configuration_are_made_anew);
+    tcase_add_test(tcase, parts_that_could_not_be_made_ahead_are_made_when_they_are_needed);
+    tcase_add_test(tcase, without_a_stock_they_are_made_at_once);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
