@@ -231,7 +231,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* Each input finds the same state. */
     (void)group_resize(group, 1);
     group_stop(group, true);
-    group_resume(group);
+    group_set_paused(group, false);
     while (queue_first(&group->cell->queue))
         (void)cell_cancel(queue_first(&group->cell->queue));
     run_turns(2);
