@@ -11,7 +11,7 @@
  * records, because room depends on them, and those that the handler calls urgent. Each is skipped
  * when its turn comes. */
 
-static bool names_envelope(uint16_t kind)
+static bool is_report(uint16_t kind)
 {
     return kind >= PROTOCOL_FORWARD && kind <= PROTOCOL_UNSTASHED;
 }
@@ -30,13 +30,13 @@ static bool covers(struct endpoint_ahead *ahead, const struct ring_consumer *in)
 bool endpoint_is_passed(struct endpoint *endpoint, uint16_t kind)
 {
     const struct ring_consumer *in = &endpoint->channel.in;
-    bool envelope, urgent;
+    bool report, urgent;
 
-    if (!endpoint->envelopes.is && !endpoint->urgent.is)
+    if (!endpoint->reports.is && !endpoint->urgent.is)
         return false;
-    envelope = covers(&endpoint->envelopes, in);
+    report = covers(&endpoint->reports, in);
     urgent = covers(&endpoint->urgent, in);
-    return (envelope && names_envelope(kind)) || (urgent && endpoint->handler->is_urgent(kind));
+    return (report && is_report(kind)) || (urgent && endpoint->handler->is_urgent(kind));
 }
 
 /* A reader that continues where reading ahead has stopped. */
@@ -57,37 +57,37 @@ static void set_ahead(struct endpoint_ahead *ahead, const struct endpoint *endpo
 
 /* ---- reports about our records ---- */
 
-static int take_envelope(struct endpoint *endpoint, const struct ring_record *record)
+static int take_report(struct endpoint *endpoint, const struct ring_record *record)
 {
     const struct endpoint_handler *handler = endpoint->handler;
     int r;
 
-    if (!names_envelope(record->kind))
+    if (!is_report(record->kind))
         return 0;
     endpoint->reading = true;
-    r = handler->envelope ? handler->envelope(endpoint, record) : handler->record(endpoint, record);
+    r = handler->report ? handler->report(endpoint, record) : handler->record(endpoint, record);
     endpoint->reading = false;
     return r;
 }
 
 /* Reads one turn's share. Negative = violation: up to the mark there must be records. */
-static int read_envelopes(struct endpoint *endpoint)
+static int read_reports(struct endpoint *endpoint)
 {
-    struct ring_consumer in = reader_behind(endpoint, &endpoint->envelopes);
+    struct ring_consumer in = reader_behind(endpoint, &endpoint->reports);
     struct ring_record record;
 
     for (unsigned n = 0; n < ENDPOINT_BATCH && (int32_t)(in.head - endpoint->check_tail) < 0; n++) {
-        if (ring_next(&in, &record) != 0 || take_envelope(endpoint, &record) != 0)
+        if (ring_next(&in, &record) != 0 || take_report(endpoint, &record) != 0)
             return -EPROTO;
-        set_ahead(&endpoint->envelopes, endpoint, in.head);
+        set_ahead(&endpoint->reports, endpoint, in.head);
     }
     return 0;
 }
 
-static bool envelopes_are_read(const struct endpoint *endpoint)
+static bool reports_are_read(const struct endpoint *endpoint)
 {
-    const struct endpoint_ahead *envelopes = &endpoint->envelopes;
-    const uint32_t end = envelopes->is ? envelopes->end : endpoint->channel.in.head;
+    const struct endpoint_ahead *reports = &endpoint->reports;
+    const uint32_t end = reports->is ? reports->end : endpoint->channel.in.head;
 
     return (int32_t)(end - endpoint->check_tail) >= 0;
 }
@@ -98,11 +98,11 @@ void endpoint_on_read_ahead(struct loop_deferred *deferred)
 
     if (endpoint->dead || !endpoint->suspended || !endpoint->checking)
         return;
-    if (read_envelopes(endpoint) < 0)
+    if (read_reports(endpoint) < 0)
         endpoint_break(endpoint, "record that makes no sense");
     if (endpoint->dead || !endpoint->checking)
         return;
-    if (envelopes_are_read(endpoint))
+    if (reports_are_read(endpoint))
         (void)endpoint_pass(endpoint);
     else
         loop_defer(endpoint->loop, &endpoint->read_ahead);

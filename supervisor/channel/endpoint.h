@@ -26,7 +26,7 @@ struct endpoint_handler {
     int (*record)(struct endpoint *endpoint, const struct ring_record *record);
     /* Handles a report about one of our records, read ahead because reading is suspended. Returns 0
      * or negative, never ENDPOINT_E_FULL. NULL = record() handles it. */
-    int (*envelope)(struct endpoint *endpoint, const struct ring_record *record);
+    int (*report)(struct endpoint *endpoint, const struct ring_record *record);
     /* Called with each record that is published while reading is suspended; handles those of
      * is_urgent() kinds. `first` = the first one since then. Returns 0, negative, or
      * ENDPOINT_E_FULL if this one must wait for its turn. NULL = nothing is urgent. */
@@ -66,7 +66,7 @@ struct endpoint {
     bool batch_ended;  /* by endpoint_end_batch() */
     bool reading;      /* a handler has a record in hand */
     bool urgent_waits; /* the next record for look() has to wait for its turn */
-    struct endpoint_ahead envelopes, urgent;
+    struct endpoint_ahead reports, urgent;
 
     /* Writing. */
     bool wants_space;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Internal interface between attachment.c (rings, life, LOOKUP, CANCEL), attachment-submit.c
- * (SUBMIT) and attachment-end.c (WAIT and DONE). */
+ * (SUBMIT) and attachment-waiter.c (WAIT and DONE). */
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/client/attachment.h"
@@ -44,7 +44,7 @@ void attachment_forget_submit(struct attachment *attachment);
 /* Reads the waiting record again. */
 void attachment_on_turn(struct cell_waiter *waiter);
 
-/* ---- attachment-end.c ---- */
+/* ---- attachment-waiter.c ---- */
 
 /* As struct endpoint_handler's record(). */
 int attachment_on_watch(struct attachment *attachment, const struct ring_record *record);

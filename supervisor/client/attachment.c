@@ -91,8 +91,8 @@ static int attachment_handle(struct attachment *attachment, const struct ring_re
     }
 }
 
-/* A message needs no answer, so it does not wait behind owed records. */
-static int attachment_on_envelope(struct endpoint *endpoint, const struct ring_record *record)
+/* Reports about messages have no answer, so they need not wait until owed records are sent. */
+static int attachment_on_report(struct endpoint *endpoint, const struct ring_record *record)
 {
     struct attachment *attachment = attachment_of(endpoint, endpoint);
 
@@ -171,7 +171,7 @@ static void attachment_on_broken(struct endpoint *endpoint, const char *what)
 
 static const struct endpoint_handler ATTACHMENT_ENDPOINT = {
     .record = attachment_on_record,
-    .envelope = attachment_on_envelope,
+    .report = attachment_on_report,
     .look = attachment_look,
     .is_urgent = attachment_is_urgent,
     .space = attachment_on_space,

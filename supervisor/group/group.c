@@ -87,7 +87,7 @@ struct group *group_free(struct group *group)
         cell_table_remove(&group->cells, cell);
         cell_free(cell);
     }
-    job_ids_end(&group->cut_off, group->name);
+    job_id_log_end(&group->cut_off, group->name);
     list_unlink(&group->down_link); /* freed slots may have put it there */
     if (group->actor)
         actor_end(group->actor, "the group is gone");
@@ -184,15 +184,15 @@ static void group_log_cancelled(const struct group *group, uint64_t n, const cha
 
 static void group_log_in_hand(const struct group *group)
 {
-    struct job_ids ids = {0};
+    struct job_id_log ids = {0};
     const struct slot *slot;
 
     group_each_cell (cell, group)
         for (size_t i = 0; (slot = pool_next_slot(&cell->pool, &i));)
             list_for_each (node, &slot->jobs)
-                job_ids_add(&ids, group->name, "in hand now, and not tried again if that fails",
-                            list_entry(node, struct job, link));
-    job_ids_end(&ids, group->name);
+                job_id_log_add(&ids, group->name, "in hand now, and not tried again if that fails",
+                               list_entry(node, struct job, link));
+    job_id_log_end(&ids, group->name);
 }
 
 /* Closes all cells, or only those that are stopped. */

@@ -10,7 +10,7 @@
 #include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group-fault.h"
 #include "supervisor/group/order.h"
-#include "supervisor/job/job-ids.h"
+#include "supervisor/job/job-id-log.h"
 #include "supervisor/job/kept-results.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,7 +48,7 @@ struct group {
     bool pending;              /* starts once the groups of its After= have come up */
     bool paused;               /* new cells are paused */
     const char *closed;        /* as of a cell */
-    struct job_ids cut_off;    /* jobs that a close has ended with their attempt */
+    struct job_id_log cut_off; /* jobs that are not retried because of a close */
     bool removed;              /* accepts no job; freed once all is down */
     bool drained;              /* removed, and its last job has ended */
     struct order_node order;

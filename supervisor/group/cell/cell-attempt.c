@@ -79,8 +79,8 @@ static usec_t cell_retry_delay(struct cell *cell, const struct job *job)
 /* The job was in hand when its cell was closed, and its attempt failed. */
 static void cell_note_cut_off(struct cell *cell, const struct job *job)
 {
-    job_ids_add(&cell->group->cut_off, cell->group->name,
-                "in hand, and cancelled since its attempt failed and none follows", job);
+    job_id_log_add(&cell->group->cut_off, cell->group->name,
+                   "in hand, and cancelled since its attempt failed and none follows", job);
 }
 
 static void cell_attempt_failed(struct cell *cell, struct job *job, const char *worker,

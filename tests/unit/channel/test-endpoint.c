@@ -553,7 +553,7 @@ static unsigned n_envelopes, n_looked, n_urgent;
 static uint32_t envelopes[8];
 
 /* As FORWARD to oneself: it leads back to the very inbox that is full. */
-static int on_envelope(struct endpoint *self, const struct ring_record *record)
+static int on_report(struct endpoint *self, const struct ring_record *record)
 {
     int r = endpoint_send(1000);
 
@@ -582,7 +582,7 @@ static int on_look(struct endpoint *self, const struct ring_record *record, bool
 
 static const struct endpoint_handler AHEAD = {
     .record = on_record,
-    .envelope = on_envelope,
+    .report = on_report,
     .look = on_look,
     .is_urgent = is_urgent,
     .space = on_space,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/job/job-ids.h"
+#include "supervisor/job/job-id-log.h"
 
 #include "shared/base/log.h"
 #include "supervisor/job/job.h"
 #include <inttypes.h>
 #include <string.h>
 
-#define PER_LINE (sizeof(((struct job_ids *)0)->line) / PROTOCOL_ID_TEXT)
+#define PER_LINE (sizeof(((struct job_id_log *)0)->line) / PROTOCOL_ID_TEXT)
 
-static void flush(struct job_ids *ids, const char *group)
+static void flush(struct job_id_log *ids, const char *group)
 {
     if (ids->n_in_line == 0)
         return;
@@ -18,12 +18,13 @@ static void flush(struct job_ids *ids, const char *group)
     ids->line[0] = '\0';
 }
 
-void job_ids_add(struct job_ids *ids, const char *group, const char *what, const struct job *job)
+void job_id_log_add(struct job_id_log *ids, const char *group, const char *what,
+                    const struct job *job)
 {
     char id[PROTOCOL_ID_TEXT];
 
     ids->what = what;
-    if (ids->n++ >= JOB_IDS_LOGGED)
+    if (ids->n++ >= JOB_ID_LOG_MAX)
         return;
     strcat(ids->line, " ");
     strcat(ids->line, protocol_id_format(&job->id, id));
@@ -31,11 +32,11 @@ void job_ids_add(struct job_ids *ids, const char *group, const char *what, const
         flush(ids, group);
 }
 
-void job_ids_end(struct job_ids *ids, const char *group)
+void job_id_log_end(struct job_id_log *ids, const char *group)
 {
     flush(ids, group);
-    if (ids->n > JOB_IDS_LOGGED)
+    if (ids->n > JOB_ID_LOG_MAX)
         log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_GROUP", group}),
-                  "%s: %s: %" PRIu64 " more", group, ids->what, ids->n - JOB_IDS_LOGGED);
-    *ids = (struct job_ids){0};
+                  "%s: %s: %" PRIu64 " more", group, ids->what, ids->n - JOB_ID_LOG_MAX);
+    *ids = (struct job_id_log){0};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Tells attached clients how their jobs ended. */
+/* Waits for the ends of jobs on behalf of an attached client, and sends it DONE records. */
 
 #include "supervisor/client/attachment-private.h"
 
