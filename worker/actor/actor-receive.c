@@ -54,19 +54,6 @@ static int receive_message(struct troupe_actor *actor, const struct ring_record 
     return 0;
 }
 
-/* Receives a descriptor that is not wanted, since the next blob's comes behind it. */
-static int discard_blob(struct troupe_actor *actor, const struct payload_wire *payload)
-{
-    int fd, r;
-
-    if (payload->form != PAYLOAD_BLOB)
-        return 0;
-    r = payload_receive_fd(actor->carrier->control, payload->serial, payload_drop_fd, &fd);
-    if (r == 0)
-        (void)close_fd(fd);
-    return r;
-}
-
 static int receive_reply(struct troupe_actor *actor, const struct ring_record *record)
 {
     struct protocol_replied replied;
@@ -76,7 +63,7 @@ static int receive_reply(struct troupe_actor *actor, const struct ring_record *r
         return -EPROTO;
     future = future_find(&actor->futures, replied.cookie);
     if (!future)
-        return discard_blob(actor, &replied.content.payload);
+        return content_discard(&replied.content, actor->carrier->control);
     future_reply(&actor->futures, future, replied.from, &replied.content, actor->carrier->control);
     actor_future_ended(actor, future);
     return 0;

@@ -95,8 +95,11 @@ static int keep_content(struct troupe_future *future, const struct protocol_cont
 {
     drop_content(future);
     future->bytes = malloc(content_room(content));
-    if (!future->bytes)
-        return -ENOMEM;
+    if (!future->bytes) {
+        int r = content_discard(content, control);
+
+        return r < 0 ? r : -ENOMEM;
+    }
     return content_place(&future->content, content, future->bytes, control);
 }
 

@@ -50,6 +50,18 @@ int content_place(struct content *ret, const struct protocol_content *wire, void
     return wire->payload.form == PAYLOAD_BLOB ? map_blob(ret, &wire->payload, control) : 0;
 }
 
+int content_discard(const struct protocol_content *wire, int control)
+{
+    int fd, r;
+
+    if (wire->payload.form != PAYLOAD_BLOB)
+        return 0;
+    r = payload_receive_fd(control, wire->payload.serial, payload_drop_fd, &fd);
+    if (r == 0)
+        payload_drop_fd(fd);
+    return r;
+}
+
 void content_deinit(struct content *content)
 {
     if (content->mapped_size > 0)

@@ -158,7 +158,9 @@ static int on_ask(struct troupe_actor *actor, struct troupe_message *message, vo
     r = troupe_actor_ask_with(actor, strstr(text, "self") ? SELF : PEER, &future, &options);
     if (r < 0)
         return r;
+    out_of_memory = strstr(text, "short");
     r = troupe_future_await(future, strstr(text, "run") ? TROUPE_AWAIT_RUN : TROUPE_AWAIT_STASH);
+    out_of_memory = false;
     describe_future(actor, future, r);
     troupe_future_free(future);
     return 0;
@@ -651,6 +653,22 @@ START_TEST(test_time_out_becomes_the_default_and_nothing_else_does)
 }
 END_TEST
 
+START_TEST(test_reply_without_memory_leaves_no_descriptor_behind)
+{
+    static const char data[6000];
+    struct protocol_ask ask;
+
+    start(0);
+    fake_tell(&fake, 1, "ask", "run short");
+    ask = fake_expect_ask(&fake, "question:run short");
+    fake_replied_blob(&fake, ask.cookie, data, sizeof(data));
+    fake_expect_tell(&fake, "ended:-12   the reply could not be received");
+    fake_deliver_data(&fake, 2, "describe", data, sizeof(data));
+    fake_expect_tell(&fake, "described:none 0 6000 2 100 502 0 0 0");
+    fake_stop(&fake);
+}
+END_TEST
+
 START_TEST(test_pipelined_asks_end_in_any_order_and_a_failure_stops_none)
 {
     uint64_t cookies[3];
@@ -1027,6 +1045,7 @@ static Suite *suite(void)
     tcase_add_loop_test(asks, test_reply_ends_the_ask, 0, n);
     tcase_add_test(asks, test_failed_ask_tells_why);
     tcase_add_test(asks, test_time_out_becomes_the_default_and_nothing_else_does);
+    tcase_add_test(asks, test_reply_without_memory_leaves_no_descriptor_behind);
     tcase_add_test(asks, test_pipelined_asks_end_in_any_order_and_a_failure_stops_none);
     tcase_add_loop_test(asks, test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn,
                         0, n);
