@@ -213,6 +213,7 @@ static void job_deinit(struct troupe_job *job)
         (void)munmap((void *)(uintptr_t)job->payload, job->mapped_size);
     close_fd(job->payload_fd);
     blob_deinit(&job->worker->carrier.made);
+    job->worker->carrier.made = job->outer;
 }
 
 /* Ends the job if the handler, which returned `result`, has not. */
@@ -240,9 +241,10 @@ static int no_handler(struct troupe_job *job)
 int job_handle(struct troupe_worker *worker, const struct ring_record *record, int blob)
 {
     _cleanup_(job_deinit)
-    struct troupe_job job = {.worker = worker, .payload_fd = blob};
+    struct troupe_job job = {.worker = worker, .payload_fd = blob, .outer = worker->carrier.made};
     int r;
 
+    worker->carrier.made = (struct blob)BLOB_NULL;
     r = protocol_get_job(record->body, record->size, &job.wire);
     if (r < 0)
         return -EPROTO;

@@ -39,6 +39,7 @@ struct troupe_job {
     const void *payload;
     size_t mapped_size; /* of a payload that is a blob */
     int payload_fd;     /* of a blob that was received before; -1 = none */
+    struct blob outer;  /* that of the job whose handler lets this one be handled */
     bool ended;
     bool crashed;  /* a crash was reported */
     int end_error; /* of the last call that was to end the job */

@@ -325,6 +325,30 @@ static int on_services(struct troupe_actor *actor, struct troupe_message *messag
     return say(actor, "services", text);
 }
 
+/* Makes a result in place, ends the job otherwise, and handles the next job meanwhile. */
+static int end_before_the_next(struct troupe_job *job, struct troupe_actor *actor)
+{
+    void *data;
+
+    if (troupe_job_blob(job, 5000, &data) < 0)
+        return -ENOTRECOVERABLE;
+    memset(data, 'o', 5000);
+    if (troupe_job_succeed(job, "", 0) < 0 || troupe_actor_turn(actor, TROUPE_USEC_INFINITY) != 1)
+        return -ENOTRECOVERABLE;
+    return say(actor, "own", ((const char *)data)[4999] == 'o' ? "yes" : "no");
+}
+
+static int succeed_in_place(struct troupe_job *job)
+{
+    void *data;
+    int r = troupe_job_blob(job, 5000, &data);
+
+    if (r < 0)
+        return r;
+    memset(data, 'i', 5000);
+    return troupe_job_succeed_blob(job);
+}
+
 static int on_job(struct troupe_job *job, void *userdata)
 {
     struct troupe_actor *actor = userdata;
@@ -336,6 +360,10 @@ static int on_job(struct troupe_job *job, void *userdata)
     text = troupe_job_payload(job, &size);
     if (size > 100)
         return troupe_job_succeed(job, text + size - 1, 1);
+    if (strcmp(text, "outer") == 0)
+        return end_before_the_next(job, actor);
+    if (strcmp(text, "inner") == 0)
+        return succeed_in_place(job);
     r = troupe_actor_ask(actor, PEER, &future, "question", .text = "by job");
     if (r == 0)
         r = troupe_future_await(future, TROUPE_AWAIT_STASH);
@@ -934,6 +962,23 @@ START_TEST(test_job_asks_while_messages_and_jobs_wait)
 }
 END_TEST
 
+START_TEST(test_job_handled_by_the_handler_of_another_has_a_result_of_its_own)
+{
+    start(_i);
+    fake_send(&fake, "outer", 5, 1);
+    fake_started(&fake);
+    fake_result(&fake);
+    fake_send(&fake, "inner", 5, 1);
+    fake_started(&fake);
+    fake_result(&fake);
+    ck_assert_int_eq(fake.outcome, PROTOCOL_SUCCESS);
+    ck_assert_uint_eq(fake.size, 5000);
+    ck_assert_int_eq(fake.data[4999], 'i');
+    fake_expect_tell(&fake, "own:yes");
+    fake_stop(&fake);
+}
+END_TEST
+
 /* ---- the supervisor's services ---- */
 
 START_TEST(test_monitor_ends_with_the_cause)
@@ -1060,6 +1105,8 @@ static Suite *suite(void)
     tcase_add_loop_test(awaiting, test_stop_overtakes_messages_but_not_the_one_in_hand, 0, n);
     tcase_add_loop_test(awaiting, test_pause_lets_messages_wait_and_jobs_pass, 0, n);
     tcase_add_loop_test(awaiting, test_job_asks_while_messages_and_jobs_wait, 0, n);
+    tcase_add_loop_test(awaiting,
+                        test_job_handled_by_the_handler_of_another_has_a_result_of_its_own, 0, n);
     tcase_add_test(services, test_monitor_ends_with_the_cause);
     tcase_add_test(services, test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor);
     tcase_add_test(services, test_services_ask_and_return_what_is_answered);
