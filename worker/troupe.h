@@ -309,8 +309,8 @@ int troupe_client_group(struct troupe_client *client, const char *name, uint64_t
 /*
  * Allocates a payload of `size` > 0 bytes for the program to fill. Passed as `data` with the same
  * size to troupe_client_create(), _do() or _submit(), it is sent without a copy. The memory is
- * valid until such a call succeeds or the connection is over. One at a time: -EALREADY. -EMSGSIZE;
- * -EMFILE.
+ * valid until such a call returns, unless that is -EAGAIN: the supervisor refuses what was sent.
+ * One at a time: -EALREADY; call troupe_client_blob_drop() after an error. -EMSGSIZE; -EMFILE.
  */
 int troupe_client_blob(struct troupe_client *client, size_t size, void **ret_data);
 
