@@ -34,7 +34,7 @@ static int64_t page_size(int64_t limit, const json_t *items)
 int pages_collect(struct invocation *invocation, const char *method, json_t *parameters,
                   const char *array, int64_t limit, pages_fn fn, void *userdata, json_t **ret)
 {
-    json_auto_t *owned = parameters, *items = json_array(), *reply = NULL;
+    json_auto_t *items = json_array(), *reply = NULL;
     int r = parameters && items ? EXIT_OK : call_no_memory();
 
     while (r == EXIT_OK) {
