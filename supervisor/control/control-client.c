@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "supervisor/control/control-client.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
+#include "shared/base/log.h"
+#include "supervisor/client/attachment.h"
+#include "supervisor/control/target.h"
+#include "supervisor/event/limited-log.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Clients beyond ClientsMax= that get an error reply; further ones are closed at once. */
+#define REFUSED_MAX 64
+
+/* ---- calls ---- */
+
+static const struct request_interface *find_interface(const struct request *request,
+                                                      const char *method, size_t length)
+{
+    for (const struct request_interface *const *i = request->context->interfaces; *i; i++)
+        if (strlen((*i)->name) == length && strncmp((*i)->name, method, length) == 0)
+            return *i;
+    return NULL;
+}
+
+static const struct request_method *find_method(const struct request_interface *interface,
+                                                const char *name)
+{
+    for (const struct request_method *const *table = interface->methods; *table; table++)
+        for (const struct request_method *method = *table; method->name; method++)
+            if (strcmp(method->name, name) == 0)
+                return method;
+    return NULL;
+}
+
+static void fail_interface(struct request *request, size_t length)
+{
+    struct reply *reply = request_begin_error(request, "org.varlink.service.InterfaceNotFound");
+
+    reply_text(reply, "interface", request->call.method, length);
+    request_end(request);
+}
+
+static void refuse(struct request *request)
+{
+    char needed[PEER_NEEDED_MAX];
+
+    peer_describe_needed(needed, request->context->config);
+    request_fail_string(request, "NotPermitted", "needed", needed);
+}
+
+static bool permitted(struct request *request)
+{
+    if (!request->method->changes || request->connection->account->may_change)
+        return true;
+    refuse(request);
+    return false;
+}
+
+/* Finds interface and method; replies with an error if there is none. */
+static bool find(struct request *request)
+{
+    const char *method = request->call.method;
+    size_t length = varlink_interface_length(method);
+
+    if (length == 0) {
+        request_invalid(request, "method");
+        return false;
+    }
+    request->interface = find_interface(request, method, length);
+    if (!request->interface) {
+        fail_interface(request, length);
+        return false;
+    }
+    request->method = find_method(request->interface, method + length + 1);
+    if (!request->method) {
+        request_fail_string(request, "org.varlink.service.MethodNotFound", "method", method);
+        return false;
+    }
+    return true;
+}
+
+static void on_message(struct connection *connection, const char *text, size_t size)
+{
+    struct client *client = client_of(connection, connection);
+    struct request *request = &client->request;
+
+    if (!request_start(request, text, size) || !find(request))
+        return;
+    if (client->refused) {
+        request_fail_int(request, "TooManyClients", "maximum",
+                         (int64_t)client->control->context->config->clients_max);
+        connection_finish(connection);
+        return;
+    }
+    if (permitted(request) && request_take_parameters(request) &&
+        !(request->method->begins && control_refuse_stopping(request)))
+        request->method->call(request);
+}
+
+static void on_too_large(struct connection *connection)
+{
+    struct client *client = client_of(connection, connection);
+
+    limited_log_write(client->request.log, NULL, LOG_LEVEL_NOTICE,
+                      "client %d (uid %u) is cut off: a message beyond %zu KiB",
+                      (int)connection->peer.pid, (unsigned)connection->peer.uid,
+                      connection_input_max(connection) >> 10);
+    /* The message is not read, but only methods that change something take one as large. */
+    if (!connection->account->may_change)
+        refuse(&client->request);
+    else
+        request_fail_int(&client->request, "TooLarge", "maximum", (int64_t)CONNECTION_INPUT_MAX);
+}
+
+static void on_cut_off(struct connection *connection, const char *why)
+{
+    struct client *client = client_of(connection, connection);
+
+    limited_log_write(client->request.log, NULL, LOG_LEVEL_NOTICE,
+                      "client %d (uid %u) is cut off: %s", (int)connection->peer.pid,
+                      (unsigned)connection->peer.uid, why);
+}
+
+/* ---- life ---- */
+
+void client_free(struct client *client)
+{
+    struct control *control = client->control;
+
+    request_deinit(&client->request);
+    attachment_free(client->request.attachment);
+    connection_deinit(&client->connection);
+    list_unlink(&client->link);
+    if (client->refused)
+        control->n_refused--;
+    else
+        control->n_clients--;
+    free(client);
+}
+
+void client_review(struct client *client)
+{
+    struct connection *connection = &client->connection;
+    const bool may_change = peer_may_change(&connection->peer, client->control->context->config);
+    struct account *from = connection->account, *to;
+
+    if (connection->dead || from->may_change == may_change)
+        return;
+    to = account_get(from->accounts, from->uid, may_change);
+    if (!to) {
+        on_cut_off(connection, strerror(ENOMEM));
+        connection_close(connection);
+        return;
+    }
+    request_move(&client->request, to); /* first: it borrows the connection's account */
+    connection_move(connection, to);
+    if (client->request.attachment)
+        attachment_set_may_change(client->request.attachment, may_change);
+}
+
+static void on_closed(struct connection *connection)
+{
+    client_free(client_of(connection, connection));
+}
+
+static void on_sent(struct connection *connection)
+{
+    struct request *request = &client_of(connection, connection)->request;
+
+    if (request->sent)
+        request->sent(request);
+}
+
+static const struct connection_handler handler = {
+    .message = on_message,
+    .too_large = on_too_large,
+    .cut_off = on_cut_off,
+    .sent = on_sent,
+    .closed = on_closed,
+};
+
+/*
+ * The last eighth of ClientsMax= is reserved for clients that may change things: readers cannot
+ * lock them out.
+ */
+static bool is_one_too_many(const struct control *control, bool may_change)
+{
+    const unsigned max = control->context->config->clients_max;
+
+    return control->n_clients >= (may_change ? max : max - max / 8);
+}
+
+int client_new(struct control *control, int fd)
+{
+    const struct config_daemon *config = control->context->config;
+    _cleanup_(peer_deinit)
+    struct peer peer = PEER_NULL;
+    struct connection_options options = {.work = &control->work,
+                                         .accounts = &control->accounts,
+                                         .idle_max = config->client_idle,
+                                         .request_max = config->client_request,
+                                         .handler = &handler};
+    struct client *client;
+    bool refused;
+    int r;
+
+    r = peer_init(&peer, fd);
+    if (r < 0)
+        return r;
+    options.may_change = peer_may_change(&peer, config);
+    /*
+     * accept() returns the lowest free number; the highest ones are for spawns and for clients that
+     * may change things.
+     */
+    if (!options.may_change && control->context->fds_for_all > 0 &&
+        fd >= control->context->fds_for_all)
+        return -EMFILE;
+    refused = is_one_too_many(control, options.may_change);
+    if (refused && control->n_refused >= REFUSED_MAX)
+        return -EUSERS;
+    if (refused)
+        options.idle_max = CONNECTION_LINGER;
+    client = calloc(1, sizeof(*client));
+    if (!client)
+        return -ENOMEM;
+    r = connection_init(&client->connection, fd, &peer, &options);
+    if (r < 0) {
+        free(client);
+        return r;
+    }
+    client->control = control;
+    client->refused = refused;
+    request_init(&client->request, control->context, control, &client->connection,
+                 control->context->log);
+    list_push_back(&control->clients, &client->link);
+    if (refused)
+        control->n_refused++;
+    else
+        control->n_clients++;
+    return 0;
+}
+
+void client_drain(struct client *client, usec_t end)
+{
+    struct connection *connection = &client->connection;
+
+    if (client->request.active && !connection->dead)
+        request_fail(&client->request, "Stopping");
+    while (connection_unread(connection) > 0 && !connection->dead) {
+        struct pollfd poll_fd = {.fd = connection->fd, .events = POLLOUT};
+        usec_t left = usec_sub(end, clock_now());
+
+        if (left == 0 || poll(&poll_fd, 1, (int)(left / USEC_PER_MSEC) + 1) <= 0)
+            return;
+        connection_flush(connection);
+    }
+}

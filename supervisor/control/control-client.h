@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The control socket and its clients, as control.c and control-client.c share them. */
+
+#include "shared/base/list.h"
+#include "supervisor/control/control-context.h"
+#include "supervisor/loop/loop.h"
+#include "supervisor/loop/timer.h"
+#include "supervisor/loop/work-queue.h"
+#include "supervisor/varlink/request.h"
+#include <sys/types.h>
+
+struct client {
+    struct list link;
+    struct control *control;
+    struct connection connection;
+    struct request request;
+    bool refused; /* above ClientsMax=: its first call fails with TooManyClients */
+};
+
+struct control {
+    struct control_context *context;
+    int fd;
+    struct loop_watch watch;
+    struct work_queue work; /* requests, and replies in parts */
+    struct accounts accounts;
+    struct timer accept_timer; /* armed while accepting is paused */
+    struct list clients;
+    unsigned n_clients, n_refused;
+    char *path; /* removed at the end; NULL = not ours */
+    dev_t device;
+    ino_t inode;
+};
+
+#define client_of(pointer, member) list_entry(pointer, struct client, member)
+
+/*
+ * Makes a client of an accepted connection, in the control's list. Returns 0 (`fd` is the
+ * client's), -EMFILE when the descriptors left are reserved, -EUSERS when there are too many
+ * clients, or -errno.
+ */
+int client_new(struct control *control, int fd);
+void client_free(struct client *client);
+
+/* Applies the configuration's current permissions. */
+void client_review(struct client *client);
+
+/* Fails an open call with "Stopping", then waits until the client has read everything, or until
+ * `end` (monotonic). */
+void client_drain(struct client *client, usec_t end);
