@@ -2,13 +2,13 @@
 /* Follows what the peer has consumed of our records. */
 #include "supervisor/channel/endpoint-private.h"
 
-/* Returns whether all reports about our records up to the mark are read. Suspended reading would
- * otherwise keep room from the very record that waits for it, so reports are then read ahead: at
- * the end of the turn, since the caller may itself be handling a record. */
+/* Returns whether all reports about our records up to the mark are read. While reading is suspended
+ * they are read ahead; otherwise the record that waits for room would itself prevent it. That is
+ * done at the end of the turn, since the caller may be handling a record. */
 static bool endpoint_has_read_to_mark(struct endpoint *endpoint)
 {
     if (endpoint->reading)
-        return false; /* the record in hand may still speak of ours; advances afterwards */
+        return false; /* the record in hand may be a report about ours; advances afterwards */
     if ((int32_t)(endpoint->channel.in.head - endpoint->check_tail) >= 0)
         return true;
     if (endpoint->suspended)

@@ -14,12 +14,13 @@ void endpoint_heat(struct endpoint *endpoint);
 
 /* ---- endpoint-ahead.c ---- */
 
-/* Returns whether the record just read, of that kind, was handled before its turn. */
+/* Returns whether the record just read, of this kind, was already handled when it was read
+ * ahead. */
 bool endpoint_is_passed(struct endpoint *endpoint, uint16_t kind);
 
 /* Looks at the records behind one that waits. Returns whether there were any. */
 bool endpoint_read_urgent(struct endpoint *endpoint);
-/* Where it continues. */
+/* The position at which endpoint_read_urgent() continues. */
 uint32_t endpoint_urgent_end(const struct endpoint *endpoint);
 
 /* Reads the reports about our records up to the mark, then calls endpoint_pass(). */

@@ -205,7 +205,8 @@ void endpoint_forget_fds(struct endpoint *endpoint, struct endpoint_fds *fds)
     channel_close_fds(&endpoint->channel);
 }
 
-/* If the peer filled its eventfd, our writes wait in threads of the kernel: this ends them. */
+/* If the peer has filled its eventfd, our writes block in kernel threads. Reading it releases
+ * them. */
 static void endpoint_empty_eventfd(const struct endpoint *endpoint)
 {
     uint64_t count;
@@ -296,7 +297,7 @@ static void endpoint_on_space(void *userdata, uint32_t events)
     endpoint_space_came(userdata);
 }
 
-/* A wait that is not armed would never end, so the peer is given up. */
+/* Breaks the connection: a wait that cannot be armed would never end. */
 static int endpoint_cannot_wait(struct endpoint *endpoint)
 {
     endpoint_break(endpoint, "cannot be waited for: out of memory");

@@ -57,7 +57,7 @@ struct endpoint {
     int control;              /* our end */
     struct blob_share *blobs; /* of the peer */
     uint64_t blobs_sent, blobs_received;
-    unsigned blobs_left; /* given up, but perhaps still in the socket */
+    unsigned blobs_left; /* not received for lack of memory; perhaps still in the socket */
 
     /* Reading. */
     bool dead;         /* broken, or being taken down */
@@ -90,7 +90,7 @@ struct endpoint_options {
     uint32_t ring_size, inline_max;
     uint32_t spin_usec;       /* how long the peer may spin before it sleeps */
     struct blob_share *blobs; /* share that the peer's blobs count in, borrowed; NULL = no bound */
-    struct endpoint_stock *stock; /* may have the parts ready; NULL = none */
+    struct endpoint_stock *stock; /* prepared parts to use; NULL = none */
 };
 
 /* Descriptors for the peer; close the control end and call endpoint_forget_fds() after handing them

@@ -105,7 +105,7 @@ static int attachment_take_blob(struct attachment *attachment, const struct prot
     return r;
 }
 
-/* The refusal of a job that does not reach its group, or NULL. */
+/* Why to refuse a job before it is passed to its group; NULL = no reason. */
 static const struct refusal *refuse_early(const struct attachment *attachment,
                                           const struct group *group)
 {

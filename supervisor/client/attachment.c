@@ -143,7 +143,7 @@ static int attachment_on_record(struct endpoint *endpoint, const struct ring_rec
     if (r != ENDPOINT_E_FULL && (attachment->room.deadline != 0 || attachment->has_blob))
         attachment_forget_submit(attachment);
     else if (attachment->room.called)
-        cell_waiter_stop(&attachment->room); /* called, but the answer has no room */
+        cell_waiter_stop(&attachment->room); /* the queue has room, but the answer has none */
     return r;
 }
 

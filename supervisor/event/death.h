@@ -59,9 +59,10 @@ struct death {
     struct spawn_exit exit;
     usec_t uptime;
     uint64_t jobs_done;
-    char command[PROTOCOL_COMMAND_MAX + 1]; /* what died for the job; empty = the worker itself */
-    char job[PROTOCOL_ID_TEXT];             /* in hand; empty if none */
-    uid_t owner_uid, submitter_uid;         /* of the group's User=, of the job; 0 = root or none */
+    char command[PROTOCOL_COMMAND_MAX +
+                 1]; /* the command that died, of troupe-exec; empty = the worker itself died */
+    char job[PROTOCOL_ID_TEXT];     /* in hand; empty if none */
+    uid_t owner_uid, submitter_uid; /* of the group's User=, of the job; 0 = root or none */
     uint32_t attempt;
     size_t n_messages; /* newest first */
     struct death_message *messages;

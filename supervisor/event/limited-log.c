@@ -18,7 +18,7 @@
 #define SUBJECT_MAX 80
 
 struct line_counter {
-    struct list link; /* in pending */
+    struct list link; /* limited_log.pending */
     uint64_t key;
     usec_t since; /* beginning of the window */
     unsigned n;   /* lines within it, the unwritten ones too */
@@ -54,7 +54,7 @@ static void sum_up(struct line_counter *counter)
     list_unlink(&counter->link);
 }
 
-/* Moves on to the window of `now`. A flood ends with a window below the limit. */
+/* Moves on to the window of `now`. A flood ends when a window stays below the limit. */
 static void advance(struct line_counter *counter, usec_t now)
 {
     const usec_t end = window_end(counter);

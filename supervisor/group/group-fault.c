@@ -21,7 +21,7 @@ struct group_fault {
     struct lookup lookup;
     struct timer timer;
     unsigned n_tries;
-    bool tried; /* now */
+    bool tried; /* a try is under way */
     bool asked; /* report the outcome in any case */
 };
 

@@ -190,7 +190,7 @@ static void group_log_in_hand(const struct group *group)
     group_each_cell (cell, group)
         for (size_t i = 0; (slot = pool_next_slot(&cell->pool, &i));)
             list_for_each (node, &slot->jobs)
-                job_id_log_add(&ids, group->name, "in hand now, and not tried again if that fails",
+                job_id_log_add(&ids, group->name, "in hand; not retried if the attempt fails",
                                list_entry(node, struct job, link));
     job_id_log_end(&ids, group->name);
 }

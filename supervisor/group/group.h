@@ -103,13 +103,13 @@ void group_set_pending(struct group *group, bool pending);
 
 /* Accepts no new job; once the last one has ended the slots stop, and the group is down. */
 void group_remove(struct group *group);
-/* Takes a removal back. */
+/* Undoes group_remove(). */
 void group_restore(struct group *group);
 
 /* Whether the group is not pending and every wanted slot has come up once or failed. */
 bool group_decided(const struct group *group);
 
-/* All slots are stopped or failed. */
+/* Whether all slots are stopped or failed. */
 bool group_down(const struct group *group);
 /* At shutdown: adds a group that is down to the registry's list of those. */
 void group_note_down(struct group *group);

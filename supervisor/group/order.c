@@ -54,7 +54,7 @@ static bool follows(const struct registry *registry, struct group *group,
     return group->order.follows;
 }
 
-/* Notes in all groups whether they come after `before`. */
+/* Sets order.follows of all groups: whether they come after `before`. */
 static void find_followers(struct registry *registry, const struct group *before)
 {
     size_t cursor = 0;

@@ -46,7 +46,7 @@ struct job_attempt {
 
 struct job;
 
-/* Is told of changes of a job. Belongs to its owner; unlinked before the last call. */
+/* Notified of every change of a job. Belongs to its owner; unlinked before the last call. */
 struct job_waiter {
     struct list link;       /* in the job */
     struct list owner_link; /* for the owner */
@@ -100,7 +100,7 @@ struct job {
     size_t n_attempts; /* the last JOB_ATTEMPTS_KEPT ones */
     struct list waiters;
     struct job_waiter submitter; /* saves an allocation for the usual single waiter */
-    struct payload payload;      /* from here on, only what is in use is cleared */
+    struct payload payload; /* from here on, memory is not cleared as a whole when it is reused */
     struct payload result;
 };
 
@@ -129,7 +129,7 @@ void job_table_deinit(struct job_table *table);
  * (protocol_name_valid()), or is made if that is empty. Returns 0, JOB_E_EXISTS or -ENOMEM. */
 int job_new(struct job_table *table, const char *name, struct job **ret);
 struct job *job_ref(struct job *job);
-/* Without references, the job is freed: it must have ended and be in no list. */
+/* Frees the job with its last reference: it must have ended and be in no list. */
 void job_unref(struct job_table *table, struct job *job);
 
 /* Return NULL if there is no such job, or not any more. */
@@ -139,7 +139,7 @@ static inline struct job *job_by_handle(const struct job_table *table, uint64_t 
 }
 struct job *job_by_id(const struct job_table *table, const struct protocol_id *id);
 
-/* Asserts that the transition is allowed. Does not tell the waiters. */
+/* Asserts that the transition is allowed. Does not notify the waiters. */
 void job_set_state(struct job *job, enum job_state state);
 static inline bool job_ended(const struct job *job)
 {
@@ -156,5 +156,5 @@ void job_set_reason(struct job *job, const char *reason);
 
 void job_add_waiter(struct job *job, struct job_waiter *waiter);
 void job_remove_waiter(struct job_waiter *waiter);
-/* Tells all waiters; when the job has ended, each is unlinked before its call. */
+/* Notifies all waiters; when the job has ended, each is unlinked before its call. */
 void job_tell_waiters(struct job *job);

@@ -12,7 +12,7 @@
 /* How often dates are compared with the clock if there is no timerfd. */
 #define LOOK_AGAIN (10 * USEC_PER_SEC)
 
-/* Of each kind; each takes a few microseconds. */
+/* Alarms of each kind that go off in one turn; each takes a few microseconds. */
 #define ALARMS_PER_TURN 128
 
 static usec_t now_of(const struct alarms *alarms)

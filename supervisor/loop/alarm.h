@@ -25,7 +25,7 @@ struct alarm {
     struct timer timer; /* among the delays or the dates */
     bool has_date;
     struct alarms *alarms;
-    usec_t date; /* realtime: when it goes off; of a delay, by the clock when it was set */
+    usec_t date; /* realtime: when it goes off; for a delay, computed when it was set */
     void (*fn)(struct alarm *alarm);
 };
 

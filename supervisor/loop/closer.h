@@ -3,10 +3,10 @@
 
 /* Closes descriptors in a thread of its own, so that the loop does not wait.
  *
- * The last close of a file can take as long as its creator likes: a TCP socket with SO_LINGER waits
- * for its peer, a file on a file server for the server, a large memfd until its pages are freed. A
- * Unix socket closes the descriptors that were sent to it and not received. So everything that a
- * peer has made, or may have filled, is closed here.
+ * The last close of a file can take as long as its creator likes: a TCP socket with SO_LINGER
+ * waits for its peer, a file on a file server for the server, a large memfd until its pages are
+ * freed. A Unix socket closes the descriptors that were sent to it and not received. So all
+ * descriptors that a peer has made, or may have filled, are closed here.
  *
  * There is one closer per process, like the table of descriptors. */
 

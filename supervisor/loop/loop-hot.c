@@ -50,7 +50,7 @@ bool loop_run_hot(struct loop *loop)
         loop->current_hot = hot;
         bool found = hot->poll(hot);
         worked |= found;
-        /* Not if it unheated itself: then it may be gone. */
+        /* NULL if poll() has unheated the source, which may be freed. */
         if (found && loop->current_hot)
             hot->worked = loop->n_busy_turns;
     }

@@ -29,7 +29,7 @@ struct loop {
     unsigned n_busy_turns; /* turns with work, ever */
     bool spinning;
     struct spin spin;
-    struct loop_hot *told;   /* the last source that handed something over; NULL if it is gone */
+    struct loop_hot *told;   /* the source of the last loop_told(); NULL if it is gone */
     struct loop_hot *asking; /* `told` at the start of this spin; sets its length */
 
     /* loop-watch.c. Slots never move, since lists link them. */

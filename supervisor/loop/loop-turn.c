@@ -51,7 +51,7 @@ static bool run_deferred(struct loop *loop)
     return any;
 }
 
-/* Errors after which the queued submissions are tried again. */
+/* Temporary errors: the queued submissions are tried again. */
 static bool is_passing(int error)
 {
     return error == -EINTR || error == -ETIME || error == -EAGAIN || error == -EBUSY;
@@ -211,7 +211,7 @@ void loop_note_turn(struct loop *loop, usec_t end)
     const usec_t took = usec_sub(end, loop->now);
 
     if (end - loop->measured_since >= LOOP_MEASURE_PERIOD) {
-        /* After a turn as long as a period there is no earlier one to remember. */
+        /* A turn as long as a period leaves no previous period to remember. */
         loop->longest_recent[1] =
             end - loop->measured_since < 2 * LOOP_MEASURE_PERIOD ? loop->longest_recent[0] : 0;
         loop->longest_recent[0] = 0;

@@ -54,8 +54,7 @@ struct loop_turns {
 };
 struct loop_turns loop_turns(const struct loop *loop);
 
-/* How long it polls the hot set without work before it sleeps: microseconds; 0, the default, not at
- * all. */
+/* Sets how long to poll the hot set without work before sleeping; 0, the default = not at all. */
 void loop_set_spin(struct loop *loop, usec_t limit);
 
 /* Runs turns until loop_stop(). 0 or the -errno that made going on impossible. */
@@ -120,7 +119,7 @@ struct loop_hot {
     bool (*cool)(struct loop_hot *hot);
     /* Private to the loop: */
     unsigned worked;   /* n_busy_turns when there was work here last */
-    uint32_t patience; /* learnt, see struct spin: after something was handed over here */
+    uint32_t patience; /* see struct spin: learnt from what followed loop_told() */
 };
 
 void loop_hot_init(struct loop_hot *hot, bool (*poll)(struct loop_hot *),
@@ -130,8 +129,8 @@ void loop_heat(struct loop *loop, struct loop_hot *hot);
 /* Removes it without calling cool(), before its owner goes away. Allowed from its own callbacks. */
 void loop_unheat(struct loop *loop, struct loop_hot *hot);
 
-/* Something was handed over to the peer of this source. The loop learns for each source whether
- * spinning afterwards pays, or takes the CPU from the peer. */
+/* Call after handing work to the peer of this source. The loop learns for each source whether
+ * spinning for the answer pays, or takes the CPU from the peer. */
 void loop_told(struct loop *loop, struct loop_hot *hot);
 
 /* A function to run once, at the end of a turn. */
@@ -144,7 +143,7 @@ struct loop_deferred {
 void loop_deferred_init(struct loop_deferred *deferred, void (*fn)(struct loop_deferred *));
 /* Runs it at the end of this turn, before sleeping. Idempotent. */
 void loop_defer(struct loop *loop, struct loop_deferred *deferred);
-/* Runs it when there is no other work for some turns, within 20 µs at the latest: for what is
- * cheaper done once for many. Idempotent. */
+/* Runs it when there is no other work for some turns, or after 20 µs: for work that is cheaper in
+ * batches. Idempotent. */
 void loop_defer_late(struct loop *loop, struct loop_deferred *deferred);
 void loop_undefer(struct loop_deferred *deferred);

@@ -18,7 +18,7 @@ enum {
     PENDING_WATCHDOG = 1u << 3,
 };
 
-/* 0 also if the manager has gone: it does not come back under this name. */
+/* Returns 0 also if the manager has gone: it will not come back under this name. */
 static int send_text(struct notify *notify, const char *text)
 {
     ssize_t n = send(notify->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -13,7 +13,7 @@
 struct timer {
     usec_t at;
     uint64_t order; /* among those of the same time */
-    size_t index;   /* place in the heap + 1; 0 = not armed */
+    size_t index;   /* position in the heap + 1; 0 = not armed */
     void (*fn)(struct timer *timer, usec_t now);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* A queue of work that takes the loop long or comes by the thousand: requests of clients, starts of
+/* A queue of tasks that are slow or come by the thousand: requests of clients, starts of
  * processes, reports of deaths. Each turn of the loop runs queued tasks for about a millisecond,
  * and each task once at most; the rest follows in the next turns.
  *
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #define WORK_QUEUE_BUDGET USEC_PER_MSEC       /* of a turn; the last task may exceed it */
-#define WORK_QUEUE_SLOW   (USEC_PER_MSEC / 4) /* a task that takes so long is slow */
+#define WORK_QUEUE_SLOW   (USEC_PER_MSEC / 4) /* a task that takes longer is slow */
 
 struct task;
 

@@ -102,7 +102,7 @@ struct actor {
     const struct actor_class *class;
     void *owner;
     struct actor *pool; /* a slot's; NULL for others */
-    uint64_t reference; /* a handle in context->actors: names this actor for ever */
+    uint64_t reference; /* a handle in context->actors; never reused */
     char *name;         /* its address: "group", "group/0", "@3" */
     struct actor_counters counters;
     uint8_t log;        /* enum actor_log */
@@ -150,7 +150,7 @@ struct actor_options {
 /* 0 or -ENOMEM. End it with actor_end(). */
 int actor_new(struct actor **ret, struct message_context *context,
               const struct actor_options *options);
-/* Frees an actor that has let go of everything: the last step of actor_end(). */
+/* Frees an actor without asks, names or messages: the last step of actor_end(). */
 void actor_free(struct actor *actor);
 
 /* NULL = the actor has ended, or never was. */

@@ -60,5 +60,5 @@ struct protocol_message envelope_message(const struct envelope *envelope);
 
 /* What it counts towards MailboxMemoryMax=, bytes; a blob counts 64 KiB more for its descriptor. */
 uint64_t envelope_bytes(const struct envelope *envelope);
-/* The most that a message with this content will count. */
+/* Upper bound of envelope_bytes() for a message with this content. */
 uint64_t envelope_bytes_of(const struct protocol_content *content);

@@ -22,5 +22,5 @@ struct inbox {
     uint32_t n_cancelled;          /* timers, by the request that is being handled */
     bool full;                     /* delivery_on_space() will be called */
     bool held_up; /* the outbox is read again once the actor is fed and answers have room */
-    bool owed;    /* an answer waits for room, which messages must not take */
+    bool owed;    /* an answer waits for room; messages must not take it */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The state that all files of message/ share. */
+/* The state that the files of message/ share. */
 
 #include "shared/base/handle-table.h"
 #include "shared/base/rate.h"

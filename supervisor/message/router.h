@@ -3,7 +3,7 @@
 
 /*
  * Sends messages to actors. A message is delivered, waits in a bounded mailbox, or becomes a dead
- * letter. Its sender is the one that the supervisor knows, whatever a record says.
+ * letter. The supervisor sets the sender; workers and clients cannot forge it.
  */
 
 #include "shared/base/clock.h"

@@ -30,11 +30,10 @@ void pool_strategy_forget(struct slot *slot);
 void pool_standby_init(struct pool *pool);
 void pool_standby_deinit(struct pool *pool);
 
-/* Queues a look at this slot's place: whether its standby is stopped or freed, or a spare is due.
- */
+/* Queues a review of this slot's place: whether to stop or free its standby, or start a spare. */
 void pool_standby_review(struct slot *slot);
 void pool_standby_review_all(struct pool *pool);
-/* Takes the queued looks, at the end of a turn. */
+/* Carries out the queued reviews, at the end of a turn. */
 void pool_standby_step(struct pool *pool);
 
 static inline bool slot_has_standby(const struct slot *place, enum slot_role role)
@@ -67,7 +66,7 @@ void pool_replacement_queue(struct slot *slot, const char *reason);
 /* Notes whether a roll has stopped before its end, also in the pool set. */
 void pool_replacement_set_stopped(struct pool *pool, bool stopped);
 
-/* The place gets another process, or none, anyway: cancels its replacement. */
+/* Cancels the replacement of a slot that gets another process, or none, anyway. */
 void pool_replacement_forget(struct slot *slot);
 
 /* Begins replacements, at the end of a turn. */

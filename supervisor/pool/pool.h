@@ -36,7 +36,7 @@ struct pool_handler {
     /* The worker's answer to the running attempt; moves `result`. */
     void (*job_answered)(struct pool *pool, struct job *job, const char *worker,
                          enum protocol_outcome outcome, int32_t code, struct payload *result);
-    /* The worker died before it began this job, which is no attempt. */
+    /* The worker died before it began this job; this does not count as an attempt. */
     void (*job_returned)(struct pool *pool, struct job *job);
     /* The worker died with this job in hand. */
     void (*job_lost)(struct pool *pool, struct job *job, const struct death *death);
@@ -54,7 +54,7 @@ struct pool_handler {
 /* What the pools of a group share; owned by the group. */
 struct pool_set {
     const struct pool_context *context;
-    struct blob_share *blobs; /* for what the workers send */
+    struct blob_share *blobs; /* that payloads sent by the workers count in */
     struct census census;
     uint64_t n_deaths;    /* other than by a stop */
     size_t n_behind;      /* pools whose roll has stopped before its end */

@@ -36,7 +36,7 @@ struct account {
     uid_t uid;
     bool may_change;
     size_t held[_ACCOUNT_N_KINDS];
-    struct blob_share *blobs; /* of what its attached clients send */
+    struct blob_share *blobs; /* that payloads of its attached clients count in */
 };
 
 void accounts_init(struct accounts *accounts, struct blob_quota *blobs);

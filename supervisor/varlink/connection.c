@@ -15,7 +15,7 @@
 
 /* ---- what is waited for ---- */
 
-/* When the connection is closed unless something happens; USEC_INFINITY = never. */
+/* When the connection is to be closed for lack of progress; USEC_INFINITY = never. */
 static usec_t due_at(const struct connection *connection)
 {
     usec_t due = USEC_INFINITY;
@@ -213,7 +213,7 @@ static void deliver(struct task *task)
     connection_update(connection);
 }
 
-/* Nothing is being answered: handles the next message, or reads more of it. */
+/* Handles the next message if it is complete; otherwise reads more of it. */
 static void take_message(struct connection *connection)
 {
     size_t size = complete_message(connection);

@@ -72,8 +72,8 @@ struct connection {
     bool takes_no_descriptors; /* the kernel refuses them */
     bool busy;                 /* a message is being answered or waits for its turn */
     bool eof;                  /* the client sends no more */
-    bool finishing;            /* last answer queued */
-    bool shut;                 /* and sent */
+    bool finishing;            /* the last answer is queued */
+    bool shut;                 /* the last answer is sent */
     bool dead;                 /* only closed() follows */
     bool overrun;              /* CONNECTION_OUTPUT_MAX was hit */
 };

@@ -6,7 +6,7 @@
 #define PART_LOOKED_AT 256
 /* The parts of one turn; less than what makes a task slow. */
 #define TURN_USEC (WORK_QUEUE_SLOW / 2)
-/* With "more": what the client may leave unread before it is told the next part. */
+/* With "more": the next part is written when the client has less than this unread. */
 #define UNREAD_MAX ((size_t)256 << 10)
 
 struct reply *request_part_reply(struct request_parts *parts)
@@ -41,7 +41,7 @@ static void end_reply(struct request_parts *parts)
         reply_end_array(request_part_reply(parts));
     if (parts->finish)
         parts->finish(parts);
-    request_end(parts->request); /* and drops us */
+    request_end(parts->request); /* ends with a call of drop(), which frees `parts` */
 }
 
 /* Ends this reply and begins another. */
@@ -56,7 +56,7 @@ static void send_reply(struct request_parts *parts)
         parts->resume(parts);
 }
 
-/* The list is complete; what has been written of the last reply is sent. */
+/* Sends the last reply of a complete list, and keeps the call open. */
 static void stay(struct request_parts *parts)
 {
     struct request *request = parts->request;
@@ -74,14 +74,14 @@ static bool may_go_on(const struct request_parts *parts)
     return connection_unread(parts->request->connection) <= UNREAD_MAX;
 }
 
-/* Whether to write another part. If not, `parts` may be gone. */
+/* Returns whether to write another part. If not, `parts` may have been freed. */
 static bool write_part(struct request_parts *parts)
 {
     const struct reply *reply = request_part_reply(parts);
 
     parts->begun = reply->size;
     parts->n_looked_at = 0;
-    /* Of what has become too large, nothing will be sent. */
+    /* A reply that is too large is not sent at all. */
     if (parts->write(parts) || reply->error != 0) {
         if (parts->stay && request_wants_more(parts->request) && reply->error == 0)
             stay(parts);
@@ -94,7 +94,7 @@ static bool write_part(struct request_parts *parts)
     return may_go_on(parts);
 }
 
-/* Writes what fits into this turn, so that nothing changes within most replies. */
+/* Writes several parts per turn, so that most replies are a consistent snapshot. */
 static void write_parts(struct request_parts *parts)
 {
     const usec_t began = clock_now();

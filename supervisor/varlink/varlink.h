@@ -20,8 +20,8 @@
 enum {
     _VARLINK_E_SUCCESS,
     VARLINK_E_MALFORMED, /* not a JSON object, or too many values */
-    VARLINK_E_INVALID,   /* a member that is missing, unknown or of the wrong type */
-    VARLINK_E_REFUSED,   /* a value that is not allowed */
+    VARLINK_E_INVALID,   /* a member is missing, unknown or of the wrong type */
+    VARLINK_E_REFUSED,   /* a value is not allowed */
 };
 
 struct varlink_call {

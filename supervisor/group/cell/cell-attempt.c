@@ -76,11 +76,11 @@ static usec_t cell_retry_delay(struct cell *cell, const struct job *job)
     return backoff_delay(&policy, job->n_failed - 1, cell->context->random);
 }
 
-/* The job was in hand when its cell was closed, and its attempt failed. */
+/* Logs a job whose attempt failed after its cell was closed: it is not retried. */
 static void cell_note_cut_off(struct cell *cell, const struct job *job)
 {
     job_id_log_add(&cell->group->cut_off, cell->group->name,
-                   "in hand, and cancelled since its attempt failed and none follows", job);
+                   "cancelled: the attempt failed, and there are no more retries", job);
 }
 
 static void cell_attempt_failed(struct cell *cell, struct job *job, const char *worker,
@@ -174,7 +174,7 @@ void cell_job_returned(struct pool *pool, struct job *job)
         cell_end_job(cell, job, JOB_CANCELLED, cell->closed);
         return;
     }
-    job->attempt--; /* it was not made, and only the dead worker knew of it */
+    job->attempt--; /* the worker never began this attempt */
     cell_progress_moved(cell);
     cell_requeue(cell, job, true);
     job_tell_waiters(job);
@@ -190,7 +190,7 @@ void cell_job_lost(struct pool *pool, struct job *job, const struct death *death
                             death->detail);
         return;
     }
-    /* Its worker was stopped: not the job's fault, so not one of its attempts. */
+    /* The worker was stopped on purpose, so this does not count as a failed attempt. */
     cell_progress_moved(cell);
     cell_requeue(cell, job, true);
     job_tell_waiters(job);

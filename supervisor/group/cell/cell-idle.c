@@ -8,7 +8,7 @@
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot.h"
 
-/* It was paused, stopped or resized by itself, which would be lost with it. */
+/* Whether the cell was paused, stopped or resized on its own. Retiring it would undo that. */
 static bool cell_is_special(const struct cell *cell)
 {
     return cell->own_size || cell->paused != cell->group->paused ||
@@ -33,7 +33,7 @@ void cell_review(struct cell *cell)
     cell_watch_idle(cell);
 }
 
-/* Messages, names, schedules and subscriptions would be lost with the actor. */
+/* Whether the actor has messages, names, timers or subscriptions, which it would lose. */
 static bool actor_is_missed(const struct actor *actor)
 {
     return actor &&

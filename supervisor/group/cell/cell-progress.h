@@ -20,7 +20,7 @@ struct cell;
 struct cell_progress {
     struct timer timer;
     usec_t moved_at; /* monotonic */
-    uint64_t mark;   /* the view's at that time */
+    uint64_t mark;   /* cell_progress_view.mark at that time */
 };
 
 struct cell_progress_view {

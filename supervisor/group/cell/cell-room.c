@@ -21,7 +21,7 @@ enum room {
     ROOM_NONE_IN_GROUP, /* CellsQueueMemoryMax= */
 };
 
-/* CellsQueueMemoryMax=: beyond it a cell still gets its share. */
+/* Whether the job fits into CellsQueueMemoryMax=, of which each cell has a guaranteed share. */
 static bool cell_fits_in_group(const struct cell *cell, uint64_t size)
 {
     const struct group *group = cell->group;
@@ -122,7 +122,7 @@ void cell_waiter_reset(struct cell_waiter *waiter)
     waiter->expired = false;
 }
 
-/* Joins the line; first if it was called, but the group has no room after all. */
+/* Starts to wait: last, or first if it was called but the group has no room after all. */
 static int cell_wait(struct cell *cell, const struct cell_request *request, enum room room,
                      bool first)
 {

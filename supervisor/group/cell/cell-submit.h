@@ -30,9 +30,9 @@ struct cell_waiter {
 
 void cell_waiter_init(struct cell_waiter *waiter, void (*turn)(struct cell_waiter *waiter));
 
-/* Leaves the line, if it waits; the deadline stays. */
+/* Stops waiting, if it does; keeps the deadline. */
 void cell_waiter_stop(struct cell_waiter *waiter);
-/* The same once the job was accepted or refused: the next one gets a new deadline. */
+/* The same, and forgets the deadline: for use after a job was accepted or refused. */
 void cell_waiter_reset(struct cell_waiter *waiter);
 
 /* Key and payload are copied on success; a blob is taken over. */

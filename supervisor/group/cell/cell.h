@@ -73,10 +73,10 @@ struct cell {
 /* Makes a cell with stopped slots, in no table. `key` is "" or valid by protocol_name_valid().
  * Returns 0 or -ENOMEM. */
 int cell_new(struct cell **ret, struct group *group, const char *key);
-/* All slots are stopped, and no job is live; or NULL. Returns NULL. */
+/* Frees a cell whose slots are all stopped and that has no live job. NULL allowed; returns NULL. */
 struct cell *cell_free(struct cell *cell);
 
-/* Calls all waiters, since waiting here is of no use any more. */
+/* Calls all waiters: there will be no room here any more. */
 void cell_turn_away(struct cell *cell);
 
 enum {
@@ -94,7 +94,7 @@ void cell_set_paused(struct cell *cell, bool paused);
 /* Returns the name of its state: see state.h. */
 const char *cell_state(const struct cell *cell);
 
-/* As of its pool. pool_stop() stops a cell; its jobs stay queued. */
+/* The same calls as for its pool. pool_stop() stops a cell; its jobs stay queued. */
 void cell_start(struct cell *cell);
 void cell_restart(struct cell *cell);
 /* Also forgets the outcomes of its last jobs. */
@@ -110,7 +110,7 @@ void cell_review(struct cell *cell);
 /* Ends a cell's retirement. Returns 0 or -ENOMEM. */
 int cell_call_back(struct cell *cell);
 
-/* Accepts and retries no job any more, and cancels those that do not run. `why` is static. */
+/* Stops accepting and retrying jobs, and cancels those that are not running. `why` is static. */
 void cell_close(struct cell *cell, const char *why);
 
 static inline struct cell *cell_of_pool(const struct pool *pool)

@@ -11,7 +11,7 @@ enum state {
     STATE_RUNNING, /* every worker is up */
     STATE_PAUSED,  /* the same, and no job is handed out */
     STATE_STARTING,
-    STATE_DEGRADED, /* some workers are down, or run the program of before */
+    STATE_DEGRADED, /* some workers are down, or still run the old program */
     STATE_FAILING,  /* most of the last jobs are dead */
     STATE_STOPPING,
     STATE_STOPPED,

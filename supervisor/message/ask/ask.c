@@ -190,7 +190,7 @@ int ask_share(struct ask *ask, uint32_t n)
     struct actor *asker = ask->asker;
     int r;
 
-    /* The only ask of its asker has no bound: otherwise it could not be made at all. */
+    /* Not refused if it is the only one: otherwise it could never be made. */
     if (asker && asker->n_asks > ask->weight && asker->n_asks - 1 + n > ACTOR_ASKS_MAX)
         return -EBUSY;
     r = recipients_reserve(&ask->recipients, n);

@@ -81,7 +81,8 @@ void ask_end_all(struct actor *asker);
 /* Swaps the open asks of two askers whose workers swap places. */
 void ask_swap_all(struct actor *a, struct actor *b);
 
-/* Makes `n` messages of one. 0, -EBUSY (its asker has too many open), or -ENOMEM. */
+/* Replaces one message of the ask by `n` copies. 0, -EBUSY (the asker has too many open), or
+ * -ENOMEM. */
 int ask_share(struct ask *ask, uint32_t n);
 /* One of its messages was written into the inbox of `actor`, which may reply. */
 void ask_handed(struct ask *ask, uint64_t actor);

@@ -248,7 +248,7 @@ void delivery_recover(struct actor *actor, struct death *death)
     delivery_settle(actor);
     collect_stash(actor, &back, death);
     collect_ring(actor, &back, death);
-    /* The last one first, as each is put in front of the others. */
+    /* Last one first, since each is put in front of the others. */
     while ((node = list_first(&back))) {
         struct envelope *envelope = list_entry(back.prev, struct envelope, link);
         struct actor *to = pool && (envelope->flags & PROTOCOL_MESSAGE_POOL) ? pool : self;

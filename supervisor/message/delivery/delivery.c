@@ -212,7 +212,7 @@ void delivery_on_consumed(struct actor *actor, const struct ring_record *record,
     struct list *kept = list_first(&actor->blobs);
     uint32_t flags;
 
-    /* Cursors wrap around: one that stood still would be ahead of the others some day. */
+    /* Cursors wrap around, so `settled` must follow: a stale one would compare as ahead. */
     if ((int32_t)(cursor - actor->inbox.settled) > 0)
         actor->inbox.settled = cursor;
     if (record->kind != PROTOCOL_MESSAGE)

@@ -44,8 +44,8 @@ int delivery_send(struct actor *actor, struct envelope *envelope);
 void delivery_note_sent(struct actor *actor, const struct protocol_message *message);
 
 /*
- * Whether so many answers wait for an actor that it must read some before it may cause more. Its
- * outbox is not read until then: return ENDPOINT_E_FULL.
+ * Whether too many answers wait for the actor. Then its outbox is not read until it has read some:
+ * the caller returns ENDPOINT_E_FULL.
  */
 bool delivery_must_read_first(struct actor *actor);
 

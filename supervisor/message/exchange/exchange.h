@@ -50,7 +50,7 @@ struct exchange {
     uint32_t effort; /* of its patterns */
     uint64_t sequence;
     char *description; /* for lists; NULL = none; owned */
-    bool declared;     /* by a file, not at run time */
+    bool declared;     /* by a .exchange file; false: created at run time */
     uint64_t creator;  /* the actor that made it; 0 = none */
     /* Messages may have another recipient now. Not called for kinds that copy; may be NULL. */
     void (*rerouted)(void *userdata);

@@ -13,7 +13,7 @@ struct actor;
 struct envelope;
 struct topic;
 
-/* Exchanges that a message may pass through; one that passes more goes in a circle. */
+/* How many exchanges a message may pass through. More means a loop. */
 #define FORWARD_HOPS_MAX 8u
 
 /* For actor_class. */

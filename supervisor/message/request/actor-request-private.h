@@ -43,8 +43,9 @@ struct actor_request {
 };
 
 /*
- * What a request is answered with: `value`, or the refusal `error` (errno) with `reason`. -ENOMEM
- * and -EMFILE are refusals in their own words; another negative `error` is a violation.
+ * The answer to a request: `value`, or a refusal with `error` (a positive errno) and `reason`.
+ * -ENOMEM and -EMFILE are also refusals, with the text of the errno; any other negative `error` is
+ * a violation of the protocol.
  */
 struct actor_answer {
     int error;

@@ -71,7 +71,8 @@ static void schedule_count(const struct schedule *schedule, bool more)
     share->bytes += bytes;
 }
 
-/* Its setter's, or those of all orphans; NULL = the setter is gone, which is not noticed yet. */
+/* The beats that it counts in: its setter's, or those of all orphans. NULL = the setter is gone,
+ * and the timer is not yet an orphan. */
 static struct beats *beats_of(const struct schedule *schedule)
 {
     struct schedule_share *share = share_of(schedule->context, schedule->setter);

@@ -53,7 +53,7 @@ int slot_assign(struct slot *slot, struct job *job)
 {
     int r;
 
-    /* Before the worker can see the job. */
+    /* Set before the worker can see the job. */
     if (slot->n_jobs == 0)
         slot->worker.output_mark = capture_position(&slot->worker.process.output);
     r = slot_send_job(slot, job);
@@ -86,7 +86,7 @@ void slot_cancel(struct slot *slot, struct job *job)
 {
     usec_t grace = usec_add(slot_now(slot), slot->pool->config->timeout_stop);
 
-    /* There is one flag: a later job in the inbox raises it when its turn comes. */
+    /* There is one flag, for the job at work. For a later job it is raised when that job begins. */
     if (job != slot_job_at_work(slot))
         return;
     endpoint_mark(&slot->worker.endpoint, job->handle);

@@ -13,7 +13,7 @@
 
 static bool slot_owner_died(const struct slot *slot)
 {
-    /* Partner: the kernel's store, or any store of the worker. */
+    /* Partner: the kernel's store; the worker may store anything. */
     uint32_t word = atomic_load_explicit(&slot->worker.endpoint.channel.theirs.header->owner,
                                          memory_order_relaxed);
 

@@ -153,7 +153,8 @@ void slot_take_config(struct slot *slot);
 
 /* Watches the ready worker's lifeline, which shows a death early. */
 void slot_watch_owner(struct slot *slot);
-/* Before the worker is killed: whether it only feigned its death. Afterwards both look alike. */
+/* Notes whether the worker marked the lifeline itself, while it was alive. Call before it is
+ * killed: afterwards this cannot be told. */
 void slot_judge_lost(struct slot *slot);
 
 /* ---- slot-actor.c ---- */

@@ -79,8 +79,8 @@ static void slot_next_in_hand(struct slot *slot)
 {
     struct job *job = slot_job_at_work(slot);
 
-    /* The new job may have written already: its report rather has output of the job before than
-     * misses its own. */
+    /* The new job may have written output already: a report may include output of the previous job,
+     * but misses none of the new one's. */
     slot->worker.output_mark = slot->worker.process.output.end;
     slot_clock_job(slot, job);
     if (job->cancel_requested)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clock of the work in hand: a job's time-out, WatchdogSec=, and MaxMemory= of workers that
- * handle messages. One timer, which is not re-armed with each job: when it fires too early, it is
+ * The timer of the work in hand: time-outs of jobs, WatchdogSec=, and MaxMemory= of workers that
+ * handle messages. To be cheap, it is not re-armed for each job: when it fires too early, it is
  * armed again.
  */
 
@@ -70,8 +70,8 @@ static usec_t slot_watchdog_deadline(const struct slot *slot)
     return usec_add(slot->worker.watchdog_seen, slot->pool->config->watchdog);
 }
 
-/* When to look for a sign of life. An actor's has no time, so it counts from when it is found, and
- * several looks bound the error. Services send theirs. */
+/* When to look for a sign of life next. An actor only changes a counter, so its sign of life is
+ * dated by the look that finds it; looking often keeps the error small. Services send datagrams. */
 static usec_t slot_next_look(const struct slot *slot)
 {
     const usec_t deadline = slot_watchdog_deadline(slot);

@@ -121,7 +121,7 @@ struct slot {
 
 /* Returns 0 or -ENOMEM. */
 int slot_new(struct slot **ret, struct pool *pool, unsigned index);
-/* The slot is stopped or failed, or NULL. Returns NULL. */
+/* Frees a slot that is stopped or failed. NULL allowed; returns NULL. */
 struct slot *slot_free(struct slot *slot);
 
 /* A retired slot ignores start, restart and reset. */
