@@ -145,8 +145,9 @@ int registry_resolve(const struct registry *registry, const char *target,
     *ret = (struct registry_target){.group = registry_group_of(registry, target)};
     if (!ret->group)
         return -ENOENT;
-    if (!rest++)
+    if (!rest)
         return 0;
+    rest++;
     ret->cell = ret->group->cell;
     if (group_is_keyed(ret->group)) {
         size = strcspn(rest, "/");

@@ -31,6 +31,16 @@ class Refusals(ActorsTestCase):
         self.assertIn("Cells=by-key", error)
         self.assertNotIn("did you mean", error)
 
+    def test_so_is_one_that_comes_through_an_exchange(self):
+        self.do("a", "exchange post 0")
+        self.call("Subscribe", exchange="post", actor="keyed")
+        self.call("Tell", to="post", key="one")
+        for call in "Tell", "Ask":
+            with self.assertRaises(VarlinkError) as error:
+                self.call(call, to="post", key="two")
+            self.assertEqual((error.exception.name, error.exception.parameters["option"]), ("BadOption", "key"))
+            self.assertIn("CellsMax=", error.exception.parameters["allowed"])
+
     def test_accepted_counts_what_is_accepted(self):
         self.add("b", Worker={"MailboxMax": 2})
         self.s.call("Reload")

@@ -84,15 +84,20 @@ const char *control_routing_text(int result)
 
 void control_refuse_routing(struct request *request, const char *to, int result)
 {
+    const struct group *group = registry_group_of(request->context->registry, to);
     struct reply *reply;
 
     if (result == ROUTER_E_GONE) {
         control_refuse_actor(request, to);
     } else if (result == ROUTER_E_NO_KEY) {
         request_refuse(request, "key", CONTROL_KEY_ALLOWED);
+    } else if (result == ROUTER_E_CELLS && !group) {
+        request_refuse(request, "key",
+                       "that of a cell: the group behind the exchange has as many as CellsMax= "
+                       "allows");
     } else if (result == ROUTER_E_CELLS) {
         reply = request_begin_error(request, "TooManyCells");
-        control_report_cells(reply, registry_group_of(request->context->registry, to));
+        control_report_cells(reply, group);
         request_end(request);
     } else if (result < 0 || result == ROUTER_E_MEMORY) {
         request_internal(request, result < 0 ? result : -ENOMEM);
