@@ -4,7 +4,7 @@
 /* Internal interface between the files of a client: connection, requests, answers, calls. */
 
 #include "shared/protocol/protocol.h"
-#include "worker/actor/actor.h"
+#include "worker/actor/local-actor.h"
 #include "worker/base/carrier.h"
 #include "worker/client/connect.h"
 #include "worker/client/pending.h"

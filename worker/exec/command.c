@@ -2,7 +2,7 @@
 #include "worker/exec/command.h"
 
 #include "shared/base/cleanup.h"
-#include "worker/exec/spawn.h"
+#include "worker/exec/spawn-command.h"
 #include <poll.h>
 #include <string.h>
 #include <sys/signalfd.h>

@@ -4,7 +4,7 @@
 /* Internal interface between the files of a worker: its loop, its scope, its jobs, its actor. */
 
 #include "shared/protocol/protocol.h"
-#include "worker/actor/actor.h"
+#include "worker/actor/local-actor.h"
 #include "worker/base/carrier.h"
 #include "worker/troupe.h"
 #include "worker/worker/lifeline.h"

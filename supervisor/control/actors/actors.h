@@ -3,7 +3,7 @@
 
 /* Internal interface between the files of io.troupe.Actors. */
 
-#include "supervisor/control/payload.h"
+#include "supervisor/control/call-payload.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/router.h"
 #include "supervisor/varlink/request.h"

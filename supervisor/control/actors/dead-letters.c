@@ -8,7 +8,7 @@
 #include "supervisor/control/actors/requeue.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/list.h"
+#include "supervisor/control/paged-list.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/message-context.h"
 #include <stdlib.h>

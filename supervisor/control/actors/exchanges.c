@@ -7,7 +7,7 @@
 #include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/list.h"
+#include "supervisor/control/paged-list.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"

@@ -6,7 +6,7 @@
 #include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/list.h"
+#include "supervisor/control/paged-list.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"

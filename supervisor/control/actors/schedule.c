@@ -8,7 +8,7 @@
 #include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/list.h"
+#include "supervisor/control/paged-list.h"
 #include "supervisor/message/message-context.h"
 #include <stdlib.h>
 #include <string.h>

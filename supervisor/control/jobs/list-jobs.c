@@ -4,7 +4,7 @@
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/list.h"
+#include "supervisor/control/paged-list.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"

@@ -3,8 +3,8 @@
 #include "supervisor/control/jobs/submit.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/control/call-payload.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/payload.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"

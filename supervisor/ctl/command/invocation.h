@@ -5,7 +5,7 @@
 
 #include "supervisor/ctl/call/varlink-client.h"
 #include "supervisor/ctl/command/exit-status.h"
-#include "supervisor/ctl/command/options.h"
+#include "supervisor/ctl/command/verb-options.h"
 #include "supervisor/ctl/text/terminal.h"
 
 struct invocation;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/map/map-output.h"
 
-#include "supervisor/ctl/command/options.h"
 #include "supervisor/ctl/command/output.h"
+#include "supervisor/ctl/command/verb-options.h"
 #include "supervisor/ctl/map/window.h"
 #include "supervisor/ctl/text/field.h"
 #include <stdio.h>

@@ -3,12 +3,12 @@
 /* Shows the cells of a group as a table. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/ctl/show/pool.h"
+#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/joined.h"
-#include "supervisor/ctl/text/list.h"
+#include "supervisor/ctl/text/list-table.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/show/cells.h"
-#include "supervisor/ctl/show/pool.h"
+#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show-why.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
@@ -18,7 +18,7 @@
 /* ---- lines about the group ---- */
 
 static void show_title(const struct terminal *terminal, const json_t *group,
-                       const struct pool *pool, usec_t now)
+                       const struct pool_view *pool, usec_t now)
 {
     const char *state = show_group_state(group), *description = field_text(group, "description");
     struct joined why = JOINED_NULL;
@@ -31,7 +31,7 @@ static void show_title(const struct terminal *terminal, const json_t *group,
 }
 
 static void show_workers_line(const struct terminal *terminal, const json_t *group,
-                              const struct pool *pool)
+                              const struct pool_view *pool)
 {
     const uint64_t size = field_count(group, "size"), up = pool_count(pool, pool_is_up);
     struct joined states = JOINED_NULL;
@@ -110,7 +110,7 @@ static void show_latency_line(const struct terminal *terminal, const json_t *gro
 
 /* `last_shown`: the last death already has a line of its own. */
 static void show_deaths_line(const struct terminal *terminal, const json_t *group,
-                             const struct pool *pool, usec_t now, bool last_shown)
+                             const struct pool_view *pool, usec_t now, bool last_shown)
 {
     const json_t *death = last_shown ? NULL : pool_latest_death(pool);
     uint64_t deaths = field_count(group, "deaths");
@@ -148,7 +148,7 @@ static void show_limits_line(const struct terminal *terminal, const json_t *grou
 }
 
 static void show_failed_line(const struct terminal *terminal, const json_t *group,
-                             const struct pool *pool)
+                             const struct pool_view *pool)
 {
     for (size_t i = 0; i < pool->n_entries; i++)
         if (field_is(pool->entries[i].worker, "state", "failed")) {
@@ -218,7 +218,8 @@ static void add_worker(struct table *table, const struct entry *entry, bool serv
         table_note(table, "     " DIM "│" PLAIN " %s", line);
 }
 
-static void show_workers(const struct terminal *terminal, struct pool *pool, usec_t now, bool all)
+static void show_workers(const struct terminal *terminal, struct pool_view *pool, usec_t now,
+                         bool all)
 {
     size_t n = all ? pool->n_entries : pool_notable(pool);
     struct joined rest = JOINED_NULL;
@@ -237,7 +238,7 @@ static void show_workers(const struct terminal *terminal, struct pool *pool, use
 
 static void show_pool(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
 {
-    struct pool pool;
+    struct pool_view pool;
     bool last_shown;
 
     if (pool_init(&pool, group, now) < 0)

@@ -7,7 +7,7 @@
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/joined.h"
-#include "supervisor/ctl/text/list.h"
+#include "supervisor/ctl/text/list-table.h"
 #include <string.h>
 
 /* Adds "by uid 0 after 12ms" or "after 12ms: the supervisor is stopping". */

@@ -58,7 +58,7 @@ static void add_count(struct joined *why, size_t n, const char *text)
         joined_add(why, "%s %s", COUNT(n), text);
 }
 
-static void add_degraded(struct joined *why, const json_t *group, const struct pool *pool)
+static void add_degraded(struct joined *why, const json_t *group, const struct pool_view *pool)
 {
     const size_t never = pool_count(pool, never_gets_ready);
 
@@ -71,7 +71,7 @@ static void add_degraded(struct joined *why, const json_t *group, const struct p
 }
 
 /* For how long the first worker has been starting. */
-static usec_t longest_start(const struct pool *pool, usec_t now)
+static usec_t longest_start(const struct pool_view *pool, usec_t now)
 {
     usec_t since = now;
 
@@ -85,7 +85,7 @@ static usec_t longest_start(const struct pool *pool, usec_t now)
     return usec_sub(now, since);
 }
 
-static void add_starting(struct joined *why, const json_t *group, const struct pool *pool,
+static void add_starting(struct joined *why, const json_t *group, const struct pool_view *pool,
                          usec_t now)
 {
     const usec_t waits = longest_start(pool, now);
@@ -100,7 +100,7 @@ static void add_starting(struct joined *why, const json_t *group, const struct p
         joined_add(why, "not ready for %s", SPAN(waits));
 }
 
-void show_why(struct joined *why, const json_t *group, const struct pool *pool, usec_t now)
+void show_why(struct joined *why, const json_t *group, const struct pool_view *pool, usec_t now)
 {
     const char *state = field_text(group, "state");
     const size_t failed = pool_count(pool, has_failed);
@@ -154,7 +154,7 @@ static void show_last_dead(const struct terminal *terminal, const json_t *group,
                    SAFE(field_text(group, "name")));
 }
 
-bool show_last(const struct terminal *terminal, const json_t *group, const struct pool *pool,
+bool show_last(const struct terminal *terminal, const json_t *group, const struct pool_view *pool,
                usec_t now)
 {
     const json_t *death = pool_latest_death(pool), *dead = json_object_get(group, "last_dead");

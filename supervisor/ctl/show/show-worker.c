@@ -3,7 +3,7 @@
 /* Shows a worker, and death reports. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/ctl/show/pool.h"
+#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"

@@ -6,7 +6,7 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/show/pool.h"
+#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"

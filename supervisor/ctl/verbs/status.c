@@ -4,10 +4,10 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/call/parts.h"
+#include "supervisor/ctl/call/status-parts.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/cells.h"
-#include "supervisor/ctl/show/pool.h"
+#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show-why.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"

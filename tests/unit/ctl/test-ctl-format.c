@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/command/options.h"
+#include "supervisor/ctl/command/verb-options.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/table.h"
 #include "supervisor/ctl/text/terminal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "supervisor/control/list.h"
+#include "supervisor/control/paged-list.h"
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/command/options.h"
+#include "supervisor/ctl/command/verb-options.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"

@@ -2,7 +2,7 @@
 
 /* Waits for futures, and handles other messages meanwhile. */
 
-#include "worker/actor/actor.h"
+#include "worker/actor/local-actor.h"
 
 #include "shared/base/cleanup.h"
 #include "worker/public.h"

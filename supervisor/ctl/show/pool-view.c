@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/show/pool.h"
+#include "supervisor/ctl/show/pool-view.h"
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/text/field.h"
@@ -93,14 +93,14 @@ static int compare_entries(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-int pool_init(struct pool *pool, const json_t *group, usec_t now)
+int pool_init(struct pool_view *pool, const json_t *group, usec_t now)
 {
     const json_t *workers = json_object_get(group, "workers");
     size_t n = json_array_size(workers);
 
-    *pool = (struct pool){.entries = calloc(n + 1, sizeof(*pool->entries)),
-                          .n_entries = n,
-                          .service = field_is(group, "type", "service")};
+    *pool = (struct pool_view){.entries = calloc(n + 1, sizeof(*pool->entries)),
+                               .n_entries = n,
+                               .service = field_is(group, "type", "service")};
     if (!pool->entries)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
@@ -113,13 +113,13 @@ int pool_init(struct pool *pool, const json_t *group, usec_t now)
     return 0;
 }
 
-void pool_deinit(struct pool *pool)
+void pool_deinit(struct pool_view *pool)
 {
     free(pool->entries);
-    *pool = (struct pool){0};
+    *pool = (struct pool_view){0};
 }
 
-size_t pool_notable(struct pool *pool)
+size_t pool_notable(struct pool_view *pool)
 {
     size_t n = 0, busy = 0;
 
@@ -143,7 +143,7 @@ const char *pool_state_name(const char *state, bool service)
     return service && strcmp(state, "idle") == 0 ? "up" : state;
 }
 
-void pool_tally(const struct pool *pool, size_t first, struct joined *ret)
+void pool_tally(const struct pool_view *pool, size_t first, struct joined *ret)
 {
     for (size_t word = 0; word < ELEMENTS(tally_words); word++) {
         size_t n = 0;
@@ -156,7 +156,7 @@ void pool_tally(const struct pool *pool, size_t first, struct joined *ret)
     }
 }
 
-size_t pool_count(const struct pool *pool, pool_is_fn is)
+size_t pool_count(const struct pool_view *pool, pool_is_fn is)
 {
     size_t n = 0;
 
@@ -165,7 +165,7 @@ size_t pool_count(const struct pool *pool, pool_is_fn is)
     return n;
 }
 
-const json_t *pool_latest_death(const struct pool *pool)
+const json_t *pool_latest_death(const struct pool_view *pool)
 {
     const json_t *latest = NULL;
 

@@ -29,7 +29,7 @@ struct entry {
     usec_t order; /* within a rank */
 };
 
-struct pool {
+struct pool_view {
     struct entry *entries;
     size_t n_entries;
     bool service;
@@ -39,24 +39,24 @@ struct pool {
  * Lists the workers in the order of their slots. `group` must outlive the pool. Returns 0 or
  * -ENOMEM.
  */
-int pool_init(struct pool *pool, const json_t *group, usec_t now);
-void pool_deinit(struct pool *pool);
+int pool_init(struct pool_view *pool, const json_t *group, usec_t now);
+void pool_deinit(struct pool_view *pool);
 
 /*
  * Returns how many of the first entries to show. A small group is shown whole, in order. A large
  * group is sorted, and only workers in trouble and those with the longest running jobs are shown.
  */
-size_t pool_notable(struct pool *pool);
+size_t pool_notable(struct pool_view *pool);
 
 /* Summarises the entries from `first` on, with marks: "12 busy, 2 idle". */
-void pool_tally(const struct pool *pool, size_t first, struct joined *ret);
+void pool_tally(const struct pool_view *pool, size_t first, struct joined *ret);
 
 /* The number of workers of which `is` holds, without spares. */
 typedef bool (*pool_is_fn)(const json_t *worker);
-size_t pool_count(const struct pool *pool, pool_is_fn is);
+size_t pool_count(const struct pool_view *pool, pool_is_fn is);
 
 /* The last unexpected death of one of the workers, borrowed, or NULL. */
-const json_t *pool_latest_death(const struct pool *pool);
+const json_t *pool_latest_death(const struct pool_view *pool);
 
 /* Whether the worker is ready for its work; whether it is stopped or has failed. */
 bool pool_is_up(const json_t *worker);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/exec/spawn.h"
+#include "worker/exec/spawn-command.h"
 
 #include "shared/base/cleanup.h"
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/actor/actor.h"
+#include "worker/actor/local-actor.h"
 
 #include "shared/base/cleanup.h"
 #include "worker/public.h"

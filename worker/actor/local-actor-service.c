@@ -2,7 +2,7 @@
 
 /* Requests to the supervisor: addresses, names, monitors, timers, exchanges, pausing. */
 
-#include "worker/actor/actor.h"
+#include "worker/actor/local-actor.h"
 
 #include "shared/protocol/protocol-requests.h"
 #include "worker/public.h"

@@ -2,7 +2,7 @@
 
 /* Sends messages: tell, ask, reply, forward, and verdicts on received messages. */
 
-#include "worker/actor/actor.h"
+#include "worker/actor/local-actor.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/protocol/protocol-requests.h"

@@ -2,7 +2,7 @@
 
 /* Reads the records that an actor receives. */
 
-#include "worker/actor/actor.h"
+#include "worker/actor/local-actor.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/protocol/protocol-requests.h"

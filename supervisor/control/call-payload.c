@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "supervisor/control/payload.h"
+#include "supervisor/control/call-payload.h"
 
 #include "shared/base/base64.h"
 #include "shared/base/cleanup.h"

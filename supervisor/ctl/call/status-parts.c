@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/call/parts.h"
+#include "supervisor/ctl/call/status-parts.h"
 
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"

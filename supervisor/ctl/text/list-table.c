@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/text/list.h"
+#include "supervisor/ctl/text/list-table.h"
 
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
