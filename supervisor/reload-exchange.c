@@ -123,9 +123,8 @@ static int add(struct parts *parts, const struct config_exchange *wanted,
                struct reload_changes *changes)
 {
     struct actor *actor;
-    int r;
+    int r = exchange_actor_new(&actor, &parts->messages, wanted->name, wanted->type);
 
-    r = exchange_actor_new(&actor, &parts->messages, wanted->name, wanted->type);
     if (r == ACTOR_E_TOO_MANY)
         log_error("%s: too many exchanges; allowed: at most %u", wanted->path, EXCHANGES_MAX);
     if (r != 0)

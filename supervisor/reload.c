@@ -283,9 +283,8 @@ int reload_read(struct parts *parts, const char *directory, struct reload_call *
                 struct config **ret)
 {
     struct config *loaded = NULL;
-    int r;
+    int r = config_read(&loaded, directory, &call->problems);
 
-    r = config_read(&loaded, directory, &call->problems);
     if (r >= 0)
         r = reload_check(parts, directory, loaded, call);
     if (r != 0) {

@@ -51,9 +51,8 @@ int supervisor_load_config(struct supervisor *supervisor)
 {
     const char *directory = supervisor->options->config_directory;
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
-    int r;
+    int r = config_read(&supervisor->config, directory, &problems);
 
-    r = config_read(&supervisor->config, directory, &problems);
     if (r == CONFIG_E_INVALID)
         reload_log_problems(&problems);
     else if (r == 0)
@@ -114,9 +113,8 @@ static int apply(struct supervisor *supervisor)
 {
     struct parts *parts = &supervisor->parts;
     struct reload_call *call = first_call(supervisor);
-    int r;
+    int r = config_resolve(supervisor->loaded, &supervisor->lookup.names, &call->faults);
 
-    r = config_resolve(supervisor->loaded, &supervisor->lookup.names, &call->faults);
     if (r < 0)
         return r;
     r = reload_apply(parts, supervisor->options->config_directory, &supervisor->config,

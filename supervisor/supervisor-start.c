@@ -59,9 +59,8 @@ static int open_loop(struct supervisor *supervisor)
 {
     const struct loop_options options = {.force_eventfd = supervisor->options->force_eventfd};
     const char *reason = "";
-    int r;
+    int r = loop_new(&supervisor->parts.loop, &options, &reason);
 
-    r = loop_new(&supervisor->parts.loop, &options, &reason);
     if (r == LOOP_E_UNAVAILABLE) {
         log_error("io_uring is not available: %s", reason);
         return -ENOSYS;
@@ -204,9 +203,8 @@ static int open_parts(struct supervisor *supervisor)
 
 int supervisor_open(struct supervisor *supervisor)
 {
-    int r;
+    int r = supervisor_load_config(supervisor);
 
-    r = supervisor_load_config(supervisor);
     if (r == 0) {
         raise_descriptor_limit(&supervisor->parts);
         r = start_closer();

@@ -127,9 +127,8 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
 
 int supervisor_run(struct supervisor *supervisor)
 {
-    int r;
+    int r = loop_run(loop_of(supervisor));
 
-    r = loop_run(loop_of(supervisor));
     if (r < 0)
         log_error("the event loop failed: %s", strerror(-r));
     if (r == 0)

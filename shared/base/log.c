@@ -140,10 +140,9 @@ static bool tell_lost(void)
 static void write_standard_error(enum log_level level, const char *message)
 {
     static char line[LOG_LINE_MAX + 128];
-    int length;
+    int length = snprintf(line, sizeof(line), "%.64s%s%s: %s\n", state.name ? state.name : "",
+                          state.name ? ": " : "", level_to_string(level), message);
 
-    length = snprintf(line, sizeof(line), "%.64s%s%s: %s\n", state.name ? state.name : "",
-                      state.name ? ": " : "", level_to_string(level), message);
     if (length > 0 && (!tell_lost() || !write_in_time(line, (size_t)length)))
         state.n_lost++;
 }

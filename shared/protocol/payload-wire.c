@@ -190,9 +190,8 @@ void payload_drop_fd(int fd)
 int payload_receive_blob(int socket, const struct payload_wire *wire, const void **ret_data)
 {
     _cleanup_close_ int fd = -1;
-    int r;
+    int r = payload_receive_fd(socket, wire->serial, payload_drop_fd, &fd);
 
-    r = payload_receive_fd(socket, wire->serial, payload_drop_fd, &fd);
     if (r == 0)
         r = payload_blob_check(fd, wire->size);
     if (r == 0)

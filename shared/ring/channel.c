@@ -358,9 +358,8 @@ int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout)
     for (;;) {
         uint32_t expected;
         void *ignored;
-        int r;
+        int r = ring_reserve(&channel->out, need, &ignored);
 
-        r = ring_reserve(&channel->out, need, &ignored);
         if (r != RING_E_FULL)
             return r;
         if (!channel_prepare_block(channel, need, &expected))

@@ -28,9 +28,9 @@ static inline void store_header(uint8_t *at, uint32_t body_size, uint16_t kind)
 static inline struct ring_header load_header(const uint8_t *at)
 {
     struct ring_header header;
-    uint64_t word;
+    uint64_t word =
+        atomic_load_explicit((const _Atomic uint64_t *)(const void *)at, memory_order_relaxed);
 
-    word = atomic_load_explicit((const _Atomic uint64_t *)(const void *)at, memory_order_relaxed);
     memcpy(&header, &word, sizeof(header));
     return header;
 }

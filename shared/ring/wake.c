@@ -70,9 +70,8 @@ int wake_eventfd_wait(int fd, usec_t timeout)
     struct timespec limit = usec_to_timespec(timeout);
     struct pollfd pollfd = {.fd = fd, .events = POLLIN};
     eventfd_t count;
-    int r;
+    int r = ppoll(&pollfd, 1, timeout == USEC_INFINITY ? NULL : &limit, NULL);
 
-    r = ppoll(&pollfd, 1, timeout == USEC_INFINITY ? NULL : &limit, NULL);
     if (r < 0)
         return -errno;
     if (r == 0)

@@ -37,9 +37,8 @@ int answer_errno(struct endpoint *endpoint, uint64_t cookie, int r)
 int answer_found(struct endpoint *endpoint, const struct protocol_found *found)
 {
     void *body;
-    int r;
+    int r = endpoint_reserve(endpoint, sizeof(*found), &body);
 
-    r = endpoint_reserve(endpoint, sizeof(*found), &body);
     if (r != 0)
         return r;
     return finish(endpoint, PROTOCOL_FOUND, protocol_put_found(body, sizeof(*found), found));
@@ -49,9 +48,8 @@ int answer_accept(struct endpoint *endpoint, uint64_t cookie, const struct proto
 {
     const struct protocol_accepted accepted = {.cookie = cookie, .id = *id};
     void *body;
-    int r;
+    int r = endpoint_reserve(endpoint, PROTOCOL_BODY_MAX, &body);
 
-    r = endpoint_reserve(endpoint, PROTOCOL_BODY_MAX, &body);
     if (r != 0)
         return r;
     return finish(endpoint, PROTOCOL_ACCEPTED,
@@ -62,9 +60,8 @@ int answer_value(struct endpoint *endpoint, uint64_t cookie, uint64_t value)
 {
     const struct protocol_answer answer = {.cookie = cookie, .value = value};
     void *body;
-    int r;
+    int r = endpoint_reserve(endpoint, sizeof(answer), &body);
 
-    r = endpoint_reserve(endpoint, sizeof(answer), &body);
     if (r != 0)
         return r;
     return finish(endpoint, PROTOCOL_ANSWER, protocol_put_answer(body, sizeof(answer), &answer));

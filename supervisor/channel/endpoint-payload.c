@@ -76,9 +76,8 @@ int endpoint_take(struct endpoint *endpoint, const struct payload_wire *wire, st
 static int endpoint_send_blob(struct endpoint *endpoint, int fd, uint64_t size,
                               struct payload_wire *ret)
 {
-    int r;
+    int r = payload_send_fd(endpoint->control, fd, endpoint->blobs_sent + 1);
 
-    r = payload_send_fd(endpoint->control, fd, endpoint->blobs_sent + 1);
     if (r == -EAGAIN)
         return endpoint_await_socket(endpoint);
     if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN) {
@@ -97,9 +96,8 @@ static int endpoint_send_copy(struct endpoint *endpoint, const struct payload *p
                               struct payload_wire *ret)
 {
     _cleanup_close_ int made = -1;
-    int r;
+    int r = payload_blob_copy(payload_data(payload), (size_t)payload->size, &made);
 
-    r = payload_blob_copy(payload_data(payload), (size_t)payload->size, &made);
     return r < 0 ? r : endpoint_send_blob(endpoint, made, payload->size, ret);
 }
 

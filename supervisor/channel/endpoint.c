@@ -59,9 +59,8 @@ static int endpoint_read_one(struct endpoint *endpoint, const char **ret_what)
 {
     const uint32_t head = endpoint->channel.in.head;
     struct ring_record record;
-    int r;
+    int r = ring_next(&endpoint->channel.in, &record);
 
-    r = ring_next(&endpoint->channel.in, &record);
     if (r < 0) {
         *ret_what = "ring cursor or record length out of range";
         return r;

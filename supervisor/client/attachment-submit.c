@@ -151,9 +151,8 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
 {
     struct protocol_submit submit;
     void *room;
-    int r;
+    int r = protocol_get_submit(record->body, record->size, &submit);
 
-    r = protocol_get_submit(record->body, record->size, &submit);
     if (r < 0)
         return r;
     /* A job is accepted only if the answer has room. */

@@ -123,9 +123,8 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
     struct protocol_by_id watch;
     struct job_waiter *waiter;
     struct job *job;
-    int r;
+    int r = protocol_get_by_id(record->body, record->size, &watch);
 
-    r = protocol_get_by_id(record->body, record->size, &watch);
     if (r < 0)
         return r;
     job = job_by_id(attachment->context->jobs, &watch.id);

@@ -27,9 +27,8 @@ static int attachment_on_lookup(struct attachment *attachment, const struct ring
     struct protocol_found found;
     char name[CONFIG_GROUP_NAME_MAX + 1] = "";
     struct group *group;
-    int r;
+    int r = protocol_get_lookup(record->body, record->size, &lookup);
 
-    r = protocol_get_lookup(record->body, record->size, &lookup);
     if (r < 0)
         return r;
     if (lookup.name_size < sizeof(name))
@@ -48,9 +47,8 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
 {
     struct protocol_by_id cancel;
     struct job *job;
-    int r;
+    int r = protocol_get_by_id(record->body, record->size, &cancel);
 
-    r = protocol_get_by_id(record->body, record->size, &cancel);
     if (r < 0)
         return r;
     if (attachment->actor->restricted)

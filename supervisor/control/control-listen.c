@@ -119,9 +119,8 @@ static int clear_path(const char *path, const struct sockaddr_un *address)
 static int bind_path(const char *path, const struct sockaddr_un *address)
 {
     _cleanup_close_ int fd = -1;
-    int r;
+    int r = fault_inject("socket");
 
-    r = fault_inject("socket");
     if (r < 0)
         return r;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

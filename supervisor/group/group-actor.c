@@ -29,9 +29,8 @@ static int resolve(struct actor *actor, const struct topic *topic, struct actor 
 {
     const struct refusal *refusal;
     struct cell *cell;
-    int r;
+    int r = group_take_cell(actor->owner, topic->key, topic->key_size, &cell);
 
-    r = group_take_cell(actor->owner, topic->key, topic->key_size, &cell);
     if (r == 0) {
         *ret = cell->pool.actor;
         return 0;

@@ -72,9 +72,8 @@ int group_submit(struct group *group, const struct cell_request *request, struct
 {
     struct cell *cell;
     bool made;
-    int r;
+    int r = group_pick_cell(group, request, &cell);
 
-    r = group_pick_cell(group, request, &cell);
     if (r != 0)
         return r;
     made = !list_linked(&cell->link);
@@ -96,9 +95,8 @@ int group_submit(struct group *group, const struct cell_request *request, struct
 int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret)
 {
     const struct cell_request request = {.key = key, .key_size = (uint32_t)size};
-    int r;
+    int r = group_pick_cell(group, &request, ret);
 
-    r = group_pick_cell(group, &request, ret);
     if (r != 0)
         return r;
     if (list_linked(&(*ret)->link)) {

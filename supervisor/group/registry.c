@@ -48,11 +48,10 @@ static size_t registry_place(const struct registry *registry, const char *name, 
 int registry_add(struct registry *registry, struct group *group)
 {
     struct group **sorted;
-    size_t place;
     bool found;
     int r;
+    size_t place = registry_place(registry, group->name, &found);
 
-    place = registry_place(registry, group->name, &found);
     if (found)
         return -EEXIST;
     sorted = reallocarray(registry->sorted, registry->n_groups + 1, sizeof(struct group *));

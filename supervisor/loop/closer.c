@@ -88,9 +88,8 @@ static int add_thread(void)
     pthread_attr_t attributes;
     sigset_t blocked, saved;
     pthread_t thread;
-    int r;
+    int r = pthread_attr_init(&attributes);
 
-    r = pthread_attr_init(&attributes);
     if (r != 0)
         return -r;
     (void)pthread_attr_setstacksize(&attributes, STACK_SIZE);

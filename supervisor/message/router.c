@@ -55,9 +55,8 @@ static int make_envelope(struct message_context *context, const struct router_me
 int router_tell(struct message_context *context, const struct router_message *message)
 {
     struct envelope *envelope;
-    int r;
+    int r = make_envelope(context, message, &envelope);
 
-    r = make_envelope(context, message, &envelope);
     if (r < 0)
         return r;
     return router_send_to(context, message->to, envelope);

@@ -106,9 +106,8 @@ static int process_request(struct process *process, const struct process_options
     struct spawn_rlimit limits[3];
     _cleanup_free_ const char **environment = NULL;
     size_t n_fds = 2;
-    int r;
+    int r = process_environment(options, &environment);
 
-    r = process_environment(options, &environment);
     if (r < 0)
         return r;
     for (size_t i = 0; i < options->n_fds && n_fds < ELEMENTS(fds); i++)

@@ -16,9 +16,8 @@ size_t content_room(const struct protocol_content *wire)
 
 static int map_blob(struct content *content, const struct payload_wire *payload, int control)
 {
-    int r;
+    int r = payload_receive_blob(control, payload, &content->payload);
 
-    r = payload_receive_blob(control, payload, &content->payload);
     if (r == 0)
         content->size = content->mapped_size = (size_t)payload->size;
     return r;

@@ -39,9 +39,8 @@ static int map_blob(struct troupe_client *client, struct troupe_result *result,
                     const struct payload_wire *payload)
 {
     struct result_slot *slot = result->internal;
-    int r;
+    int r = payload_receive_blob(client->carrier.control, payload, &result->data);
 
-    r = payload_receive_blob(client->carrier.control, payload, &result->data);
     if (r < 0)
         return r;
     slot->map = (void *)(uintptr_t)result->data;
@@ -135,9 +134,8 @@ static int take_record(struct troupe_client *client, struct answer *ret)
         struct ring_consumer before = client->carrier.channel.in;
         struct ring_record record;
         bool theirs;
-        int r;
+        int r = ring_next(&client->carrier.channel.in, &record);
 
-        r = ring_next(&client->carrier.channel.in, &record);
         if (r != 0)
             return r;
         theirs = actor_takes(&record);
@@ -176,9 +174,8 @@ int answer_next(struct troupe_client *client, struct answer *ret)
 
 int answer_queue(struct troupe_client *client, struct answer *answer)
 {
-    int r;
+    int r = results_queue(&client->results, &answer->result);
 
-    r = results_queue(&client->results, &answer->result);
     if (r < 0) {
         troupe_result_release(&answer->result);
         client->carrier.over = true;

@@ -44,9 +44,8 @@ static int wait_answer(struct troupe_client *client, uint64_t number, struct ans
 static int wait_kind(struct troupe_client *client, uint64_t number, enum protocol_kind kind,
                      struct answer *ret)
 {
-    int r;
+    int r = wait_answer(client, number, ret);
 
-    r = wait_answer(client, number, ret);
     if (r < 0)
         return r;
     if (ret->kind != kind && ret->kind != PROTOCOL_REFUSED) {
@@ -64,9 +63,8 @@ _public_ int troupe_client_group(struct troupe_client *client, const char *name,
 {
     struct answer answer;
     uint64_t number;
-    int r;
+    int r = request_lookup(client, name, &number);
 
-    r = request_lookup(client, name, &number);
     if (r == 0)
         r = wait_kind(client, number, PROTOCOL_FOUND, &answer);
     if (r == 0)
@@ -127,9 +125,8 @@ _public_ int troupe_client_cancel(struct troupe_client *client, const char *id)
 {
     struct answer answer;
     uint64_t number;
-    int r;
+    int r = request_by_id(client, PROTOCOL_CANCEL, id, 0, 0, &number);
 
-    r = request_by_id(client, PROTOCOL_CANCEL, id, 0, 0, &number);
     return r == 0 ? wait_kind(client, number, PROTOCOL_ACCEPTED, &answer) : r;
 }
 
@@ -191,9 +188,8 @@ _public_ int troupe_client_next(struct troupe_client *client, struct troupe_resu
                                 uint64_t timeout_usec)
 {
     struct answer answer;
-    int r;
+    int r = sized_check(ret, RESULT_SIZE_MIN);
 
-    r = sized_check(ret, RESULT_SIZE_MIN);
     if (r == 0)
         r = next(client, &answer, timeout_usec);
     if (r == 0)

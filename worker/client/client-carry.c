@@ -17,9 +17,8 @@ static struct troupe_client *client_of(struct carrier *carrier)
 /* The supervisor may have stopped reading until this side takes its answers. */
 static int wait_room(struct carrier *carrier, uint32_t size)
 {
-    int r;
+    int r = carrier_drain(carrier);
 
-    r = carrier_drain(carrier);
     if (r < 0)
         return r;
     channel_release(&carrier->channel);
@@ -34,9 +33,8 @@ static int pump(struct carrier *carrier, usec_t timeout)
     const uint64_t before = client->actor.n_received;
     const bool over = carrier->over;
     struct answer answer;
-    int r;
+    int r = answer_next(client, &answer);
 
-    r = answer_next(client, &answer);
     if (r == 0)
         r = answer_queue(client, &answer);
     else if (r == RING_E_EMPTY && client->actor.n_received == before) {

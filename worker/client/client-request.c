@@ -43,9 +43,8 @@ int request_by_id(struct troupe_client *client, enum protocol_kind kind, const c
                   uint64_t cookie, unsigned flags, uint64_t *ret_number)
 {
     struct protocol_by_id by_id;
-    int r;
+    int r = protocol_id_parse(&by_id.id, id);
 
-    r = protocol_id_parse(&by_id.id, id);
     if (r == 0)
         r = pending_take(&client->pending, cookie, &by_id.cookie);
     if (r < 0)
@@ -78,9 +77,8 @@ static int apply_options(struct protocol_submit *submit, const struct troupe_job
     struct troupe_job_options current = TROUPE_JOB_DEFAULTS;
     const void *view = given;
     const struct troupe_job_options *options;
-    int r;
+    int r = sized_take(&view, &current, sizeof(current), OPTIONS_SIZE_MIN);
 
-    r = sized_take(&view, &current, sizeof(current), OPTIONS_SIZE_MIN);
     if (r < 0)
         return r;
     options = view;

@@ -13,9 +13,8 @@ _public_ int troupe_client_connect(struct troupe_client **ret, const char *socke
 {
     struct connection connection = CONNECTION_NULL;
     struct troupe_client *client;
-    int r;
+    int r = connection_open(&connection, socket_path);
 
-    r = connection_open(&connection, socket_path);
     if (r < 0)
         return r;
     client = calloc(1, sizeof(*client));

@@ -67,11 +67,10 @@ int connection_send(int socket, const char *text, size_t size)
 static int send_call(int socket)
 {
     char call[128];
-    int size;
+    int size = snprintf(call, sizeof(call),
+                        "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":%d}}",
+                        MEMORY_VERSION);
 
-    size = snprintf(call, sizeof(call),
-                    "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":%d}}",
-                    MEMORY_VERSION);
     return connection_send(socket, call, (size_t)size + 1);
 }
 

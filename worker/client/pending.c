@@ -20,9 +20,8 @@ static int make_room(struct pending *pending)
 
 int pending_take(struct pending *pending, uint64_t cookie, uint64_t *ret_number)
 {
-    int r;
+    int r = handle_table_add(&pending->table, pending, ret_number);
 
-    r = handle_table_add(&pending->table, pending, ret_number);
     if (r < 0)
         return r;
     r = make_room(pending);

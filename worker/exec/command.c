@@ -304,9 +304,8 @@ int command_run(const struct command_options *options, struct command_end *ret)
 {
     struct command_end end = COMMAND_END_NULL;
     struct run run = {.options = options, .end = &end, .spawned = SPAWNED_NULL};
-    int r;
+    int r = take_signals(&run);
 
-    r = take_signals(&run);
     if (r < 0)
         return r;
     /* Taken before the start: a short command may have ended when spawn_command() returns. */

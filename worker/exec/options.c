@@ -68,9 +68,8 @@ int options_parse_size(const char *text, size_t *ret)
 {
     static const struct unit units[] = {{"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}};
     uint64_t size;
-    int r;
+    int r = parse_with_unit(text, units, ELEMENTS(units), &size);
 
-    r = parse_with_unit(text, units, ELEMENTS(units), &size);
     if (r < 0 || size > SIZE_MAX / 4)
         return -EINVAL;
     *ret = (size_t)size;

@@ -68,9 +68,8 @@ static int open_pipe(int *ret_read, int *ret_write, bool ours_is_read)
 
 static int open_all(struct spawned *spawned, struct child *child, int *report, bool feed)
 {
-    int r;
+    int r = open_pipe(report, &child->report, false);
 
-    r = open_pipe(report, &child->report, false);
     if (r == 0)
         r = open_pipe(&spawned->output, &child->output, true);
     if (r == 0)

@@ -34,9 +34,8 @@ static int find_program(struct run_context *context)
 static int work(struct run_context *context)
 {
     struct troupe_worker *worker;
-    int r;
+    int r = troupe_worker_new(&worker);
 
-    r = troupe_worker_new(&worker);
     if (r < 0)
         return troupe_worker_start_error(r);
     troupe_worker_on_job(worker, run_job, context);

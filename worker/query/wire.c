@@ -38,9 +38,8 @@ static int receive_piece(struct wire *wire, usec_t timeout)
     struct pollfd poller = {.fd = wire->socket, .events = POLLIN};
     struct timespec limit = usec_to_timespec(timeout);
     ssize_t n;
-    int r;
+    int r = reserve(wire);
 
-    r = reserve(wire);
     if (r < 0)
         return r;
     r = ppoll(&poller, 1, timeout == USEC_INFINITY ? NULL : &limit, NULL);

@@ -108,9 +108,8 @@ static int take_quantity(const char **at, const struct unit *units, uint64_t *re
     const char *decimals = NULL, *name;
     uint64_t whole = 0;
     size_t name_size;
-    int r;
+    int r = take_digits(at, &whole);
 
-    r = take_digits(at, &whole);
     if (r != 0)
         return r;
     if (**at == '.') {

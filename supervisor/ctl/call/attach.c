@@ -11,19 +11,17 @@
 static int explain_group(struct invocation *invocation, const char *group, int error)
 {
     json_auto_t *reply = NULL;
-    int r;
+    int r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", group),
+                 false, &reply);
 
-    r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", group), false,
-             &reply);
     return r == EXIT_OK ? explain_refused(group, error, "") : r;
 }
 
 int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret)
 {
     struct troupe_client *client;
-    int r;
+    int r = troupe_client_connect(&client, invocation_socket(invocation));
 
-    r = troupe_client_connect(&client, invocation_socket(invocation));
     if (r < 0)
         return explain_connect(invocation_socket(invocation), r);
     r = troupe_client_group(client, group, &ret->group);

@@ -73,9 +73,8 @@ static int take_answer(const struct invocation *invocation, struct varlink_reply
 int call_any(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
              struct varlink_reply *ret)
 {
-    int r;
+    int r = send_call(invocation, method, parameters, false, patient);
 
-    r = send_call(invocation, method, parameters, false, patient);
     if (r != EXIT_OK)
         return r;
     r = varlink_client_receive(&invocation->client, ret);
@@ -86,9 +85,8 @@ int call(struct invocation *invocation, const char *method, json_t *parameters, 
          json_t **ret)
 {
     struct varlink_reply reply;
-    int r;
+    int r = call_any(invocation, method, parameters, patient, &reply);
 
-    r = call_any(invocation, method, parameters, patient, &reply);
     return r == EXIT_OK ? take_answer(invocation, &reply, ret) : r;
 }
 
@@ -96,9 +94,8 @@ int call_print(struct invocation *invocation, const char *method, json_t *parame
                output_fn show)
 {
     json_auto_t *reply = NULL;
-    int r;
+    int r = call(invocation, method, parameters, patient, &reply);
 
-    r = call(invocation, method, parameters, patient, &reply);
     return r == EXIT_OK ? output_reply(invocation, reply, show) : r;
 }
 
@@ -116,9 +113,8 @@ static int receive_one(struct invocation *invocation, call_reply_fn each, void *
                        bool *ret_last)
 {
     struct varlink_reply reply;
-    int r;
+    int r = varlink_client_receive(&invocation->client, &reply);
 
-    r = varlink_client_receive(&invocation->client, &reply);
     if (r < 0)
         return broken(invocation, r);
     *ret_last = !reply.continues;
@@ -136,9 +132,8 @@ int call_more(struct invocation *invocation, const char *method, json_t *paramet
               call_reply_fn each, void *userdata)
 {
     bool last = false;
-    int r;
+    int r = send_call(invocation, method, parameters, true, patient);
 
-    r = send_call(invocation, method, parameters, true, patient);
     while (r == EXIT_OK && !last)
         r = receive_one(invocation, each, userdata, &last);
     return r;

@@ -48,9 +48,8 @@ static int read_all(int fd, char **ret, size_t *ret_size)
 static int read_file(const char *path, char **ret, size_t *ret_size)
 {
     _cleanup_close_ int opened = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    int r;
+    int r = path && opened < 0 ? -errno : read_all(path ? opened : STDIN_FILENO, ret, ret_size);
 
-    r = path && opened < 0 ? -errno : read_all(path ? opened : STDIN_FILENO, ret, ret_size);
     if (r == 0)
         return EXIT_OK;
     complain("cannot read %s: %s", path ? path : "standard input", strerror(-r));

@@ -14,9 +14,8 @@ static int add_page(struct invocation *invocation, const char *method, json_t *p
                     const char *array, json_t *items, json_t **ret)
 {
     json_t *reply;
-    int r;
+    int r = call(invocation, method, json_deep_copy(parameters), false, &reply);
 
-    r = call(invocation, method, json_deep_copy(parameters), false, &reply);
     if (r != EXIT_OK)
         return r;
     json_decref(*ret);

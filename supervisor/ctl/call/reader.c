@@ -48,9 +48,8 @@ static int read_more(struct reader *reader, usec_t deadline)
     struct pollfd poller = {.fd = reader->fd, .events = POLLIN};
     struct timespec left = usec_to_timespec(clock_left(deadline));
     ssize_t n;
-    int r;
+    int r = make_room(reader);
 
-    r = make_room(reader);
     if (r < 0)
         return r;
     r = ppoll(&poller, 1, deadline == USEC_INFINITY ? NULL : &left, NULL);

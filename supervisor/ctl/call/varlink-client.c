@@ -38,9 +38,8 @@ static int wait_writable(int fd, usec_t deadline)
 {
     struct pollfd poller = {.fd = fd, .events = POLLOUT};
     struct timespec left = usec_to_timespec(clock_left(deadline));
-    int r;
+    int r = ppoll(&poller, 1, deadline == USEC_INFINITY ? NULL : &left, NULL);
 
-    r = ppoll(&poller, 1, deadline == USEC_INFINITY ? NULL : &left, NULL);
     if (r < 0)
         return errno == EINTR ? 0 : -errno;
     return r == 0 ? -ETIMEDOUT : 0;
@@ -70,9 +69,8 @@ int varlink_client_send(struct varlink_client *client, const char *method, json_
                         bool more)
 {
     _cleanup_free_ char *text = NULL;
-    json_t *request;
+    json_t *request = json_pack("{s:s, s:o}", "method", method, "parameters", parameters);
 
-    request = json_pack("{s:s, s:o}", "method", method, "parameters", parameters);
     if (request && more && json_object_set_new(request, "more", json_true()) < 0) {
         json_decref(request);
         request = NULL;

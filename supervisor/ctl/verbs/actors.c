@@ -119,10 +119,9 @@ static void show_exchange(const struct invocation *invocation, const json_t *exc
 static int print_exchange(struct invocation *invocation, const char *name)
 {
     json_auto_t *exchange = NULL, *subscriptions = NULL;
-    int r;
+    int r = call(invocation, CALL_ACTORS "ListExchanges", json_pack("{s:s}", "name", name), false,
+                 &exchange);
 
-    r = call(invocation, CALL_ACTORS "ListExchanges", json_pack("{s:s}", "name", name), false,
-             &exchange);
     if (r == EXIT_OK)
         r = pages_collect(invocation, CALL_ACTORS "ListSubscriptions",
                           json_pack("{s:s}", "exchange", name), "subscriptions", 0, NULL, NULL,
@@ -171,9 +170,8 @@ int verb_unsubscribe(struct invocation *invocation)
 {
     const char *exchange = invocation_operand(invocation, 0);
     json_auto_t *reply = NULL;
-    int r;
+    int r = call(invocation, CALL_ACTORS "Unsubscribe", subscription(invocation), false, &reply);
 
-    r = call(invocation, CALL_ACTORS "Unsubscribe", subscription(invocation), false, &reply);
     if (r == EXIT_OK)
         r = output_reply(invocation, reply, NULL);
     if (r != EXIT_OK || field_true(reply, "existed"))

@@ -37,9 +37,8 @@ static bool is_done_already(const char *error)
 static int cancel_one_of_many(struct invocation *invocation, const char *id, uint64_t *n)
 {
     struct varlink_reply reply;
-    int r;
+    int r = call_any(invocation, CALL_JOBS "Cancel", id_parameters(id), false, &reply);
 
-    r = call_any(invocation, CALL_JOBS "Cancel", id_parameters(id), false, &reply);
     if (r != EXIT_OK)
         return r;
     if (!reply.error)

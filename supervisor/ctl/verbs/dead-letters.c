@@ -157,9 +157,8 @@ static void show_letter(const struct invocation *invocation, const json_t *reply
 static int show_one(struct invocation *invocation, const char *operand)
 {
     json_t *parameters;
-    int r;
+    int r = input_id(invocation, operand, &parameters);
 
-    r = input_id(invocation, operand, &parameters);
     if (r != EXIT_OK)
         return r;
     return call_print(invocation, CALL_ACTORS "GetDeadLetter", parameters, false, show_letter);
@@ -209,18 +208,16 @@ static int purge(struct invocation *invocation, json_t *parameters)
 static int requeue_one(struct invocation *invocation, const char *operand)
 {
     json_t *parameters;
-    int r;
+    int r = input_id(invocation, operand, &parameters);
 
-    r = input_id(invocation, operand, &parameters);
     return r == EXIT_OK ? requeue(invocation, parameters) : r;
 }
 
 static int purge_one(struct invocation *invocation, const char *operand)
 {
     json_t *parameters;
-    int r;
+    int r = input_id(invocation, operand, &parameters);
 
-    r = input_id(invocation, operand, &parameters);
     return r == EXIT_OK ? purge(invocation, parameters) : r;
 }
 

@@ -57,9 +57,8 @@ static void wait_a_moment(void)
 static int recognize(struct invocation *invocation, struct follower *follower)
 {
     json_auto_t *info = NULL;
-    int r;
+    int r = call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info);
 
-    r = call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info);
     if (r != EXIT_OK)
         return r;
     if (field_int(info, "pid") != follower->pid ||

@@ -39,10 +39,9 @@ int listing_run(struct invocation *invocation, const struct listing *listing, js
 {
     json_auto_t *reply = NULL;
     const json_t *items;
-    int r;
+    int r = pages_collect(invocation, listing->method, parameters, listing->array, limit, NULL,
+                          NULL, &reply);
 
-    r = pages_collect(invocation, listing->method, parameters, listing->array, limit, NULL, NULL,
-                      &reply);
     if (r != EXIT_OK)
         return r;
     if (invocation->options.json)

@@ -84,10 +84,9 @@ static int still_under_way(struct invocation *invocation, const char *target,
 {
     json_auto_t *reply = NULL;
     struct tally tally;
-    int r;
+    int r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", target),
+                 false, &reply);
 
-    r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", target), false,
-             &reply);
     if (r != EXIT_OK)
         return r;
     tally = count(json_object_get(reply, "groups"), change->ends);
@@ -212,12 +211,11 @@ int verb_reload(struct invocation *invocation)
 {
     const struct options *options = &invocation->options;
     json_auto_t *reply = NULL;
-    int r;
-
-    r = call(
+    int r = call(
         invocation, CALL_SUPERVISOR "Reload",
         json_pack("{s:b, s:b}", "partial", options->partial, "allow_empty", options->allow_empty),
         false, &reply);
+
     if (r == EXIT_OK)
         r = output_reply(invocation, reply, show_reload);
     if (r != EXIT_OK)

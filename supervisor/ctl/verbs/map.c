@@ -131,10 +131,9 @@ static void submit_lines(struct map *map)
     struct window_line *line;
 
     while (!map->stop && (line = window_ready(&map->window, now))) {
-        int r;
+        int r = troupe_client_submit(map->attached.client, map->attached.group, &map->job,
+                                     line->input, line->size, line->number);
 
-        r = troupe_client_submit(map->attached.client, map->attached.group, &map->job, line->input,
-                                 line->size, line->number);
         if (r == 0) {
             window_submitted(&map->window, line);
             continue;

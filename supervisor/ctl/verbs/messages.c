@@ -22,9 +22,8 @@ static int message_parameters(struct invocation *invocation, json_t **ret)
     _cleanup_free_ char *data = NULL;
     json_t *payload;
     size_t size;
-    int r;
+    int r = input_payload(invocation, invocation_operand(invocation, 2), &data, &size);
 
-    r = input_payload(invocation, invocation_operand(invocation, 2), &data, &size);
     if (r != EXIT_OK)
         return r;
     r = input_check_size(size);
@@ -41,9 +40,8 @@ static int message_parameters(struct invocation *invocation, json_t **ret)
 int verb_tell(struct invocation *invocation)
 {
     json_t *parameters;
-    int r;
+    int r = message_parameters(invocation, &parameters);
 
-    r = message_parameters(invocation, &parameters);
     if (r != EXIT_OK)
         return r;
     return call_print(invocation, CALL_ACTORS "Tell", parameters, false, NULL);
@@ -69,9 +67,8 @@ int verb_ask(struct invocation *invocation)
     const usec_t timeout = options->ask_timeout > 0 ? options->ask_timeout : PROTOCOL_ASK_TIMEOUT;
     json_auto_t *reply = NULL;
     json_t *parameters;
-    int r;
+    int r = message_parameters(invocation, &parameters);
 
-    r = message_parameters(invocation, &parameters);
     if (r != EXIT_OK)
         return r;
     json_object_set_new(parameters, "timeout_usec", field_given(timeout));
@@ -113,9 +110,8 @@ static void show_id(const struct invocation *invocation, const json_t *reply)
 int verb_schedule(struct invocation *invocation)
 {
     json_t *parameters;
-    int r;
+    int r = message_parameters(invocation, &parameters);
 
-    r = message_parameters(invocation, &parameters);
     if (r != EXIT_OK)
         return r;
     r = add_times(&invocation->options, parameters);
@@ -135,9 +131,8 @@ static void show_cancelled(const struct invocation *invocation, const json_t *re
 static int unschedule(struct invocation *invocation, const char *operand)
 {
     json_t *parameters;
-    int r;
+    int r = input_id(invocation, operand, &parameters);
 
-    r = input_id(invocation, operand, &parameters);
     if (r != EXIT_OK)
         return r;
     return call_print(invocation, CALL_ACTORS "Unschedule", parameters, false, NULL);

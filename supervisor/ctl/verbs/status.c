@@ -91,9 +91,8 @@ static int status_of_all(struct invocation *invocation)
 {
     json_auto_t *info = NULL, *status = NULL;
     const json_t *groups;
-    int r;
+    int r = parts_of_status(invocation, NULL, &status);
 
-    r = parts_of_status(invocation, NULL, &status);
     if (r == EXIT_OK && invocation->options.json) {
         r = output_json(invocation, status);
         return r == EXIT_OK ? status_of_groups(json_object_get(status, "groups")) : r;
@@ -171,9 +170,8 @@ static int status_of_targets(struct invocation *invocation, json_t *all_groups)
     for (size_t i = 0; i < invocation->n_operands; i++) {
         const char *target = invocation->operands[i];
         json_auto_t *reply = NULL;
-        int r;
+        int r = parts_of_status(invocation, target, &reply);
 
-        r = parts_of_status(invocation, target, &reply);
         if (r == EXIT_UNREACHABLE)
             return r;
         if (r == EXIT_OK) {

@@ -54,9 +54,8 @@ static int create_large(struct invocation *invocation, const char *data, size_t 
     const char *group = invocation_operand(invocation, 0);
     struct attachment_client attached;
     char id[TROUPE_ID_SIZE];
-    int r;
+    int r = attach_group(invocation, group, &attached);
 
-    r = attach_group(invocation, group, &attached);
     if (r != EXIT_OK)
         return r;
     r = troupe_client_create(attached.client, attached.group, &options, data, size, id);
@@ -76,9 +75,8 @@ int verb_create(struct invocation *invocation)
 {
     _cleanup_free_ char *data = NULL;
     size_t size;
-    int r;
+    int r = input_payload(invocation, invocation_operand(invocation, 1), &data, &size);
 
-    r = input_payload(invocation, invocation_operand(invocation, 1), &data, &size);
     if (r != EXIT_OK)
         return r;
     if (size > VARLINK_CLIENT_PAYLOAD_MAX)
@@ -92,9 +90,8 @@ int verb_create(struct invocation *invocation)
 static int do_json(struct invocation *invocation, const char *data, size_t size)
 {
     json_auto_t *reply = NULL;
-    int r;
+    int r = input_check_size(size);
 
-    r = input_check_size(size);
     if (r == EXIT_OK)
         r = call(invocation, CALL_JOBS "Do", job_parameters(invocation, data, size), true, &reply);
     if (r == EXIT_OK)
@@ -155,9 +152,8 @@ static int do_attached(struct invocation *invocation, const char *data, size_t s
     struct attachment_client attached;
     struct troupe_result result = TROUPE_RESULT_INIT;
     char id[TROUPE_ID_SIZE];
-    int r;
+    int r = attach_group(invocation, group, &attached);
 
-    r = attach_group(invocation, group, &attached);
     if (r != EXIT_OK)
         return r;
     if (!options.id)
@@ -180,9 +176,8 @@ int verb_do(struct invocation *invocation)
 {
     _cleanup_free_ char *data = NULL;
     size_t size;
-    int r;
+    int r = input_payload(invocation, invocation_operand(invocation, 1), &data, &size);
 
-    r = input_payload(invocation, invocation_operand(invocation, 1), &data, &size);
     if (r != EXIT_OK)
         return r;
     return invocation->options.json ? do_json(invocation, data, size)

@@ -51,9 +51,8 @@ static void warn_of_limits(const struct config *config)
 static int check_directory(const char *directory, bool warn, struct config_problems *problems)
 {
     struct config *config = NULL;
-    int r;
+    int r = config_load(&config, directory, problems);
 
-    r = config_load(&config, directory, problems);
     if (r == 0 && warn)
         warn_of_limits(config);
     config_free(config);

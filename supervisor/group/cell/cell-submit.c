@@ -92,9 +92,8 @@ static int cell_arm_deadline(struct cell *cell, struct job *job, const struct ce
 static int cell_make_job(struct cell *cell, const struct cell_request *request, struct job **ret)
 {
     struct job *job;
-    int r;
+    int r = job_new(cell->context->jobs, request->name, &job);
 
-    r = job_new(cell->context->jobs, request->name, &job);
     if (r != 0)
         return r == JOB_E_EXISTS ? CELL_E_EXISTS : r;
     r = cell_fill_job(cell, job, request);
@@ -114,9 +113,8 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
 int cell_submit(struct cell *cell, const struct cell_request *request, struct job **ret)
 {
     struct job *job;
-    int r;
+    int r = cell_admit(cell, request);
 
-    r = cell_admit(cell, request);
     if (r != 0)
         return r;
     cell_wake(cell); /* the next waiter may have room even if this fails */

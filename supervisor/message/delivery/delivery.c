@@ -58,9 +58,8 @@ int delivery_to_inbox(struct actor *actor, struct envelope *envelope)
 int delivery_send(struct actor *actor, struct envelope *envelope)
 {
     struct payload_wire wire = {.form = PAYLOAD_INLINE};
-    int r;
+    int r = delivery_write(actor, envelope, &wire);
 
-    r = delivery_write(actor, envelope, &wire);
     if (r == ENDPOINT_E_FULL)
         actor->inbox.full = true;
     if (r != 0)

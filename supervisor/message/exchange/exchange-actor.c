@@ -84,9 +84,8 @@ static int refuse_copies(struct actor *actor, struct envelope *envelope, unsigne
 static int copy_to_subscribers(struct actor *actor, struct envelope *envelope)
 {
     struct fan_out out = {.context = actor->context, .envelope = envelope};
-    int r;
+    int r = share_ask(actor, envelope);
 
-    r = share_ask(actor, envelope);
     if (r == -EBUSY)
         return refuse(actor, envelope, DEAD_MAILBOX_FULL, EBUSY,
                       "too many open asks: each copy counts");

@@ -92,10 +92,9 @@ void exchange_bucket_free(struct exchange *exchange, struct exchange_bucket *buc
 
 struct exchange_bucket *exchange_bucket_new(struct exchange *exchange, const struct topic *label)
 {
-    struct exchange_bucket *bucket;
     struct topic copy;
+    struct exchange_bucket *bucket = exchange_new_with_topic(sizeof(*bucket), label, &copy);
 
-    bucket = exchange_new_with_topic(sizeof(*bucket), label, &copy);
     if (!bucket)
         return NULL;
     bucket->topic = copy;

@@ -78,9 +78,8 @@ int forward_to_resolved(struct actor *actor, struct envelope *envelope)
 {
     struct undeliverable why = {.reason = DEAD_GONE, .error = ENOENT};
     struct actor *to;
-    int r;
+    int r = actor->class->resolve(actor, &envelope->topic, &to, &why.text);
 
-    r = actor->class->resolve(actor, &envelope->topic, &to, &why.text);
     if (r == 0)
         return router_send(to, envelope);
     if (r == ROUTER_E_NO_MATCH)

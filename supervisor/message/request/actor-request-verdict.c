@@ -36,9 +36,8 @@ int actor_request_on_forward(struct actor *actor, const struct ring_record *reco
 {
     struct protocol_forward forward;
     struct envelope *envelope;
-    int r;
+    int r = protocol_get_forward(record->body, record->size, &forward);
 
-    r = protocol_get_forward(record->body, record->size, &forward);
     if (r < 0)
         return r;
     r = delivery_claim(actor, forward.message, &envelope);
@@ -65,9 +64,8 @@ int actor_request_on_verdict(struct actor *actor, const struct ring_record *reco
     char bytes[PROTOCOL_REASON_MAX], text[2 * PROTOCOL_REASON_MAX + 1];
     struct protocol_verdict said;
     struct envelope *envelope;
-    int r;
+    int r = protocol_get_verdict(record->body, record->size, &said);
 
-    r = protocol_get_verdict(record->body, record->size, &said);
     if (r < 0)
         return r;
     if (said.text_size > 0)
@@ -94,9 +92,8 @@ int actor_request_on_verdict(struct actor *actor, const struct ring_record *reco
 int actor_request_on_stash(struct actor *actor, const struct ring_record *record)
 {
     struct protocol_stash stash;
-    int r;
+    int r = protocol_get_stash(record->body, record->size, &stash);
 
-    r = protocol_get_stash(record->body, record->size, &stash);
     if (r < 0)
         return r;
     r = record->kind == PROTOCOL_STASHED ? delivery_stash(actor, &stash)

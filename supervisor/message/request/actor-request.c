@@ -80,9 +80,8 @@ static int tell_slowly(struct actor *from, struct actor *to, const struct ring_r
 {
     struct protocol_tell tell;
     struct envelope *envelope;
-    int r;
+    int r = protocol_get_tell(record->body, record->size, &tell);
 
-    r = protocol_get_tell(record->body, record->size, &tell);
     if (r < 0)
         return r;
     if (to && must_wait(from, to, &tell.content))
@@ -152,9 +151,8 @@ static int on_ask(struct actor *from, const struct ring_record *record)
     struct envelope *envelope;
     struct actor *to;
     struct ask *entry;
-    int r;
+    int r = protocol_get_ask(record->body, record->size, &ask);
 
-    r = protocol_get_ask(record->body, record->size, &ask);
     if (r < 0)
         return r;
     if (ask.wanted_size > 0)
@@ -185,9 +183,8 @@ static int on_ask(struct actor *from, const struct ring_record *record)
 static int on_ask_drop(struct actor *from, const struct ring_record *record)
 {
     struct protocol_by_reference by;
-    int r;
+    int r = protocol_get_by_reference(record->body, record->size, &by);
 
-    r = protocol_get_by_reference(record->body, record->size, &by);
     if (r < 0)
         return r;
     ask_end_cookie(from, by.cookie);
@@ -201,9 +198,8 @@ static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_r
     struct undeliverable why = {.reason = DEAD_LATE_REPLY, .text = "nobody waits for it"};
     struct protocol_reply reply;
     struct envelope *envelope;
-    int r;
+    int r = protocol_get_reply(record->body, record->size, &reply);
 
-    r = protocol_get_reply(record->body, record->size, &reply);
     if (r < 0)
         return r;
     r = actor_request_take_envelope(from, PROTOCOL_REPLIED, &reply.content, &envelope);

@@ -158,9 +158,8 @@ int slot_on_crashed(struct slot *slot, const struct ring_record *record)
     struct protocol_crashed crashed;
     struct death *death;
     struct job *job;
-    int r;
+    int r = protocol_get_crashed(record->body, record->size, &crashed);
 
-    r = protocol_get_crashed(record->body, record->size, &crashed);
     if (r < 0)
         return r;
     job = slot_job_in_hand(slot, crashed.handle, crashed.attempt);

@@ -50,9 +50,8 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
 {
     struct protocol_started started;
     struct job *job;
-    int r;
+    int r = protocol_get_started(record->body, record->size, &started);
 
-    r = protocol_get_started(record->body, record->size, &started);
     if (r < 0)
         return r;
     job = slot_job_in_hand(slot, started.handle, started.attempt);
@@ -145,9 +144,8 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
     const bool again = slot->wanted && config->restart != CONFIG_RESTART_NO;
     char reason[PROTOCOL_REASON_MAX];
     struct protocol_leave leave;
-    int r;
+    int r = protocol_get_leave(record->body, record->size, &leave);
 
-    r = protocol_get_leave(record->body, record->size, &leave);
     if (r < 0)
         return r;
     if (!slot->worker.came_up || slot->worker.kill_reason != DEATH_EXIT ||
