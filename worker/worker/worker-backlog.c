@@ -9,7 +9,7 @@
 struct backlog_job {
     struct list link;
     struct ring_record record;
-    int blob;
+    int blob; /* as job_handle() takes it */
     _Alignas(8) char body[];
 };
 
@@ -38,11 +38,14 @@ int backlog_keep(struct troupe_worker *worker, const struct ring_record *record)
     if (wire.payload.form == PAYLOAD_BLOB)
         r = payload_receive_fd(worker->carrier.control, wire.payload.serial, payload_drop_fd,
                                &job->blob);
-    if (r < 0)
+    if (r == -EMFILE) /* it is lost */
+        job->blob = r;
+    else if (r < 0) {
         free_job(job);
-    else
-        list_push_back(&worker->backlog, &job->link);
-    return r;
+        return r;
+    }
+    list_push_back(&worker->backlog, &job->link);
+    return 0;
 }
 
 int backlog_run(struct troupe_worker *worker)

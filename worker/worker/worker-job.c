@@ -196,6 +196,8 @@ static int map_payload(struct troupe_job *job)
         job->payload = wire->data; /* aligned by the record's layout */
         return 0;
     }
+    if (fd < -1)
+        return fd;
     if (fd < 0)
         r = payload_receive_fd(job->worker->carrier.control, wire->serial, payload_drop_fd, &fd);
     if (r == 0)

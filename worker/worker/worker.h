@@ -38,7 +38,7 @@ struct troupe_job {
     char id[PROTOCOL_ID_TEXT];
     const void *payload;
     size_t mapped_size; /* of a payload that is a blob */
-    int payload_fd;     /* of a blob that was received before; -1 = none */
+    int payload_fd;     /* as job_handle() takes it */
     struct blob outer;  /* that of the job whose handler lets this one be handled */
     bool ended;
     bool crashed;  /* a crash was reported */
@@ -64,7 +64,8 @@ void scope_forget(struct troupe_worker *worker);
 
 /*
  * Handles the job in a record, from STARTED to RESULT. Takes over `blob`, the payload's descriptor
- * if it was received before, else -1. Returns 0 however the job ends; an error ends the worker.
+ * if it was received before, -EMFILE if it was lost, else -1. Returns 0 however the job ends; an
+ * error ends the worker.
  */
 int job_handle(struct troupe_worker *worker, const struct ring_record *record, int blob);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/troupe.h"
 #include <sched.h>
+#include <sys/resource.h>
 
 #include "shared/protocol/protocol-requests.h"
 #include "tests/unit/fake-sender.h"
@@ -254,6 +255,25 @@ static int on_shortage(struct troupe_actor *actor, struct troupe_message *messag
     return troupe_actor_tell(actor, PEER, "after", .data = data, .size = sizeof(data));
 }
 
+/* Lets the worker open no further descriptor, or as many as before. */
+static int on_limit(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    static struct rlimit before;
+    const int next = dup(STDIN_FILENO);
+    struct rlimit limit;
+
+    (void)userdata;
+    close(next);
+    if (next >= 0 && getrlimit(RLIMIT_NOFILE, &before) < 0)
+        return -errno;
+    limit = before;
+    if (next >= 0)
+        limit.rlim_cur = (rlim_t)next;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return -errno;
+    return say(actor, troupe_message_type(message), next >= 0 ? "on" : "off");
+}
+
 static int on_monitor(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     struct troupe_future *first, *second;
@@ -399,6 +419,7 @@ static const struct {
     {"listen", on_listen, NULL},
     {"services", on_services, NULL},
     {"shortage", on_shortage, NULL},
+    {"limit", on_limit, NULL},
 };
 
 static int run_worker(void)
@@ -979,6 +1000,24 @@ START_TEST(test_job_handled_by_the_handler_of_another_has_a_result_of_its_own)
 }
 END_TEST
 
+START_TEST(test_job_whose_blob_finds_no_descriptor_fails_and_the_worker_goes_on)
+{
+    static const char data[50000];
+
+    start(0);
+    fake_tell(&fake, 1, "limit", "");
+    fake_expect_tell(&fake, "limit:on");
+    fake_do(&fake, data, sizeof(data));
+    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
+    ck_assert_int_eq(fake.code, EMFILE);
+    fake_tell(&fake, 2, "limit", "");
+    fake_expect_tell(&fake, "limit:off");
+    fake_do(&fake, data, sizeof(data));
+    ck_assert_int_eq(fake.outcome, PROTOCOL_SUCCESS);
+    fake_stop(&fake);
+}
+END_TEST
+
 /* ---- the supervisor's services ---- */
 
 START_TEST(test_monitor_ends_with_the_cause)
@@ -1107,6 +1146,7 @@ static Suite *suite(void)
     tcase_add_loop_test(awaiting, test_job_asks_while_messages_and_jobs_wait, 0, n);
     tcase_add_loop_test(awaiting,
                         test_job_handled_by_the_handler_of_another_has_a_result_of_its_own, 0, n);
+    tcase_add_test(awaiting, test_job_whose_blob_finds_no_descriptor_fails_and_the_worker_goes_on);
     tcase_add_test(services, test_monitor_ends_with_the_cause);
     tcase_add_test(services, test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor);
     tcase_add_test(services, test_services_ask_and_return_what_is_answered);
