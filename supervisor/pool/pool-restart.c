@@ -6,8 +6,10 @@
 
 static bool exit_was_clean(const struct slot *slot)
 {
-    return slot->worker.kill_reason == DEATH_EXIT && !slot->worker.exit.unknown &&
-           !slot->worker.exit.signalled && slot->worker.exit.code == 0;
+    const struct spawn_exit *how = &slot->worker.process.exit;
+
+    return slot->worker.kill_reason == DEATH_EXIT && !how->unknown && !how->signalled &&
+           how->code == 0;
 }
 
 /* An actor that ends by itself has failed, whatever its exit status. */

@@ -106,11 +106,12 @@ int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
     *cgroup = (struct cgroup)CGROUP_NULL;
     if (tree->fd < 0)
         return CGROUP_E_UNAVAILABLE;
-    if (strlen(slot) >= sizeof(cgroup->name))
-        return -ENAMETOOLONG;
+    cgroup->name = strdup(slot);
+    if (!cgroup->name)
+        return -ENOMEM;
     /* Unique: a group's name has no colon, and the number follows the last one. */
-    for (size_t i = 0; slot[i] != '\0'; i++)
-        cgroup->name[i] = slot[i] == '/' ? ':' : slot[i];
+    for (char *c = cgroup->name; *c != '\0'; c++)
+        *c = *c == '/' ? ':' : *c;
     int r = make_directory(tree, cgroup);
     if (r == 0)
         r = cgroup_set_limits(cgroup, tree, group);
@@ -125,6 +126,7 @@ int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
 void cgroup_deinit(struct cgroup *cgroup)
 {
     cgroup->fd = close_fd(cgroup->fd);
+    free(TAKE_PTR(cgroup->name));
 }
 
 /*

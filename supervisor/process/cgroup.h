@@ -37,14 +37,11 @@ struct cgroup_tree {
     bool complete;
 };
 
-/* A group's name, a key, a number. */
-#define CGROUP_NAME_SIZE 144
-
 /* The cgroup of a slot. */
 struct cgroup {
     int fd; /* the directory, for CLONE_INTO_CGROUP; -1 = none: also right for struct spawn_options
              */
-    char name[CGROUP_NAME_SIZE];
+    char *name;
     uint64_t n_oom_kills; /* seen so far */
 };
 
@@ -82,7 +79,7 @@ const char *cgroup_tree_text(const struct cgroup_tree *tree);
 int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
                 const struct config_group *group, const char *slot);
 
-/* Only closes; the directory stays. Harmless on CGROUP_NULL. */
+/* Only closes and frees; the directory stays. Harmless on CGROUP_NULL. */
 void cgroup_deinit(struct cgroup *cgroup);
 
 /* Writes a file of a cgroup, in one write(2). Returns 0 or -errno. */

@@ -127,7 +127,7 @@ static void process_on_reap(struct task *task)
 
     process->pidfd = close_fd(process->pidfd);
     if (error.error == 0) {
-        process->handler->exited(process, &process->exit);
+        process->handler->exited(process);
         return;
     }
     process_release(process);

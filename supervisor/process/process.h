@@ -72,7 +72,7 @@ struct process_handler {
     void (*ended)(struct process *process);
     /* The process is reaped. Called once, from a work queue, so that many deaths at a time do
      * not block the loop. Calls process_release(). */
-    void (*exited)(struct process *process, const struct spawn_exit *how);
+    void (*exited)(struct process *process);
 };
 
 struct process_options {

@@ -9,14 +9,13 @@
 
 static enum death_cause slot_cause_of_death(struct slot *slot)
 {
-    const struct spawn_exit *how = &slot->worker.exit;
+    const struct spawn_exit *how = &slot->worker.process.exit;
     bool ours = how->signalled && slot->worker.signalled;
 
     if (how->signalled && how->code == SIGKILL && process_take_oom_kill(&slot->worker.process))
         return DEATH_OOM;
     if (slot->worker.feigned && how->signalled && how->code == SIGKILL) {
-        (void)snprintf(slot->worker.violation, sizeof(slot->worker.violation),
-                       "marked itself as dead while it ran");
+        slot->worker.violation = "marked itself as dead while it ran";
         return DEATH_VIOLATION;
     }
     if (slot->worker.kill_reason == DEATH_STOP && how->signalled && !ours && how->code != SIGKILL)
@@ -29,14 +28,14 @@ static enum death_cause slot_cause_of_death(struct slot *slot)
 static void slot_write_report(struct slot *slot, struct death *death)
 {
     death->pid = slot->worker.process.pid;
-    death->exit = slot->worker.exit;
+    death->exit = slot->worker.process.exit;
     death->uptime = usec_sub(slot_now(slot), slot->worker.started_at);
     death->cause = slot->died_of;
     death_describe(death);
     if (death->cause == DEATH_VIOLATION)
         (void)snprintf(death->detail, sizeof(death->detail), "broke the protocol: %s",
                        slot->worker.violation);
-    if (death->cause == DEATH_STOP && slot->worker.leave_reason[0] != '\0')
+    if (death->cause == DEATH_STOP && slot->worker.leave_reason)
         (void)snprintf(death->detail, sizeof(death->detail), "ended itself: %s",
                        slot->worker.leave_reason);
     slot_report_messages(slot, death);

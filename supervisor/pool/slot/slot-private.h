@@ -61,6 +61,11 @@ static inline struct job *slot_job_at_work(const struct slot *slot)
 void slot_tell(struct slot *slot, struct event event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+#define SLOT_TEXT_MAX 128
+
+/* Keeps a copy of `value` instead of the former text. NULL when it is empty or memory is out. */
+void slot_keep_text(char **text, const char *value);
+
 /* Looks the event up in the life-cycle table and carries out its actions. */
 void slot_event(struct slot *slot, enum lifecycle_event event);
 

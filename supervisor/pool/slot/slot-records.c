@@ -142,7 +142,7 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
 {
     const struct config_group *config = slot->pool->config;
     const bool again = slot->wanted && config->restart != CONFIG_RESTART_NO;
-    char reason[PROTOCOL_REASON_MAX];
+    char reason[PROTOCOL_REASON_MAX], text[SLOT_TEXT_MAX];
     struct protocol_leave leave;
     int r = protocol_get_leave(record->body, record->size, &leave);
 
@@ -153,10 +153,10 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
         return 0;
     if (leave.reason_size > 0)
         memcpy(reason, leave.reason, leave.reason_size);
-    (void)capture_escape(slot->worker.leave_reason, sizeof(slot->worker.leave_reason), reason,
-                         leave.reason_size);
+    (void)capture_escape(text, sizeof(text), reason, leave.reason_size);
+    slot_keep_text(&slot->worker.leave_reason, text);
     slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.left"},
-              "ends itself: %s", slot->worker.leave_reason);
+              "ends itself: %s", text);
     if (!slot_is_up(slot)) { /* about to be reaped */
         slot_set_kill_reason(slot, DEATH_STOP);
         slot->restart_asked = again;
@@ -233,7 +233,7 @@ static void slot_on_broken(struct endpoint *endpoint, const char *what)
 {
     struct slot *slot = slot_of(endpoint, worker.endpoint);
 
-    (void)snprintf(slot->worker.violation, sizeof(slot->worker.violation), "%s", what);
+    slot->worker.violation = what;
     limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_ERROR,
                       "%s: protocol violation: %s; it is killed", slot->name, what);
     slot_end_worker(slot, DEATH_VIOLATION, LIFECYCLE_EVENT_VIOLATION);

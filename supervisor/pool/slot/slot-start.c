@@ -21,25 +21,26 @@ static void slot_on_end(struct process *process)
     list_unlink(&slot->available_link);
 }
 
-static void slot_on_exit(struct process *process, const struct spawn_exit *how)
+static void slot_on_exit(struct process *process)
 {
     struct slot *slot = slot_of(process, worker.process);
 
-    slot->worker.exit = *how;
-    slot->status_text[0] = '\0'; /* of the dead service */
+    slot_keep_text(&slot->status_text, ""); /* of the dead service */
     slot_event(slot, LIFECYCLE_EVENT_EXITED);
 }
 
 /* The process could not be started: [Restart] decides about the next try. */
 static void slot_spawn_failed(struct slot *slot, const char *step, int error)
 {
+    char text[SLOT_TEXT_MAX];
+
     slot_disarm(slot);
     slot_close_endpoint(slot);
     notify_server_deinit(&slot->worker.notify);
-    (void)snprintf(slot->status_text, sizeof(slot->status_text), "could not be started: %s: %s",
-                   step, strerror(-error));
+    (void)snprintf(text, sizeof(text), "could not be started: %s: %s", step, strerror(-error));
+    slot_keep_text(&slot->status_text, text);
     slot_tell(slot, (struct event){.level = LOG_LEVEL_WARNING, .type = "worker.spawn-failed"}, "%s",
-              slot->status_text);
+              text);
     slot->worker.spawn_failed = true;
     slot_event(slot, LIFECYCLE_EVENT_SPAWN_FAILED);
 }
@@ -53,7 +54,7 @@ static void slot_on_spawned(struct process *process)
 {
     struct slot *slot = slot_of(process, worker.process);
 
-    slot->status_text[0] = '\0'; /* why the last attempt failed */
+    slot_keep_text(&slot->status_text, ""); /* why the last attempt failed */
     slot_tell(slot, (struct event){.level = LOG_LEVEL_DEBUG, .type = "worker.started"}, "started");
     if (!slot_is_actor(slot) && notify_server_hold(&slot->worker.notify, false) < 0)
         log_error("%s: out of memory watching its readiness", slot->name);
@@ -72,9 +73,12 @@ static const struct process_handler SLOT_PROCESS = {
 
 static void slot_notify(struct slot *slot, const struct notify_message *message)
 {
-    if (message->status)
-        (void)capture_escape(slot->status_text, sizeof(slot->status_text), message->status,
-                             strlen(message->status));
+    char text[SLOT_TEXT_MAX];
+
+    if (message->status) {
+        (void)capture_escape(text, sizeof(text), message->status, strlen(message->status));
+        slot_keep_text(&slot->status_text, text);
+    }
     if (message->watchdog)
         slot->worker.watchdog_seen = slot_now(slot);
     if (message->ready && slot->state == LIFECYCLE_STARTING)
@@ -269,7 +273,7 @@ void slot_action_spawn(struct slot *slot)
     slot->worker.kill_reason = DEATH_EXIT;
     slot->worker.signalled = false;
     slot->worker.lost = slot->worker.feigned = false;
-    slot->worker.leave_reason[0] = '\0';
+    slot_keep_text(&slot->worker.leave_reason, "");
     slot->worker.early = false;
     slot->worker.started_at = slot_now(slot);
     slot_health_begin(slot);

@@ -26,6 +26,12 @@ void slot_tell(struct slot *slot, struct event event, const char *format, ...)
     va_end(arguments);
 }
 
+void slot_keep_text(char **text, const char *value)
+{
+    free(*text);
+    *text = *value != '\0' ? strdup(value) : NULL;
+}
+
 void slot_arm_timer(struct slot *slot, struct timer *timer, usec_t at)
 {
     /* A time-out that is not armed never comes, but the heap grows by doubling, hence rarely. */
@@ -211,14 +217,15 @@ void slot_start_in_turn(struct slot *slot)
 
 int slot_new(struct slot **ret, struct pool *pool, unsigned index)
 {
-    struct slot *slot = calloc(1, sizeof(*slot));
+    const size_t name_size = strlen(pool->name) + sizeof("/4294967295");
+    struct slot *slot = calloc(1, sizeof(*slot) + name_size);
     int r;
 
     if (!slot)
         return -ENOMEM;
+    (void)snprintf(slot->name, name_size, "%s/%u", pool->name, index);
     slot->pool = pool;
     slot->index = index;
-    (void)snprintf(slot->name, sizeof(slot->name), "%s/%u", pool->name, index);
     r = slot_new_actor(slot);
     if (r < 0) {
         free(slot);
@@ -275,6 +282,8 @@ struct slot *slot_free(struct slot *slot)
     notify_server_deinit(&slot->worker.notify);
     process_deinit(&slot->worker.process);
     death_unref(slot->last_death);
+    free(slot->worker.leave_reason);
+    free(slot->status_text);
     free(slot);
     return NULL;
 }

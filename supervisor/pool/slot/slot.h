@@ -66,15 +66,13 @@ struct worker {
     bool lost;                    /* its lifeline is marked as dead: to be judged */
     bool feigned;                 /* its lifeline was marked as dead while it ran */
     enum death_cause kill_reason; /* why the supervisor ends it; DEATH_EXIT = it does not */
-    struct spawn_exit exit;
-    char violation[64];    /* of the protocol */
-    char leave_reason[96]; /* why it ends itself; empty = it does not */
+    const char *violation;        /* of the protocol; static */
+    char *leave_reason;           /* why it ends itself; NULL = it does not, or out of memory */
 };
 
 struct slot {
     struct pool *pool;
     unsigned index;
-    char name[DEATH_WORKER_MAX]; /* "group/slot", or "group/key/slot" */
     enum slot_role role;
     unsigned traits;            /* as counted in the census */
     struct slot *standby;       /* of a member: owned; NULL = none */
@@ -94,7 +92,7 @@ struct slot {
     unsigned n_jobs;
     struct death *last_death;
     enum death_cause died_of;
-    char status_text[128]; /* a service's STATUS=, or why it could not be started */
+    char *status_text; /* a service's STATUS=, or why it could not be started; NULL = none */
 
     /* Plans. */
     bool wanted;              /* a worker is to run in it */
@@ -117,6 +115,8 @@ struct slot {
     struct timer clock;       /* of the work in hand: fires when it is due or earlier */
     bool clocks_messages;
     uint64_t messages_measured; /* consumed when its memory was last measured */
+
+    char name[]; /* "group/slot", or "group/key/slot" */
 };
 
 /* Returns 0 or -ENOMEM. */

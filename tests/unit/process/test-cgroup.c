@@ -344,7 +344,7 @@ static void remove_real_root(void)
 
 static void wait_until_empty(void)
 {
-    char name[CGROUP_NAME_SIZE + 32];
+    char name[64];
     (void)snprintf(name, sizeof(name), "%s/cgroup.events", cgroup.name);
     while (strstr(get(name), "populated 1"))
         sched_yield();
