@@ -9,11 +9,16 @@
 #include <string.h>
 
 /* Sleeps once. Messages must not keep the awaited answer out of the ring meanwhile. */
-static int rest(struct troupe_client *client, usec_t timeout)
+static int rest(struct troupe_client *client, usec_t timeout, bool wakeable)
 {
     int r = actor_ease(&client->actor);
 
-    return r < 0 ? r : client_sleep(client, timeout);
+    if (r < 0)
+        return r;
+    client->carrier.channel.wakeable = wakeable;
+    r = client_sleep(client, timeout);
+    client->carrier.channel.wakeable = false;
+    return r;
 }
 
 /* ---- calls that wait for their own answer ---- */
@@ -31,7 +36,7 @@ static int wait_answer(struct troupe_client *client, uint64_t number, struct ans
             r = answer_queue(client, ret);
         else if (r == RING_E_EMPTY)
             /* If the connection ended after the look, there may be one more answer. */
-            r = over ? -EPIPE : rest(client, USEC_INFINITY);
+            r = over ? -EPIPE : rest(client, USEC_INFINITY, false);
         if (r == -ENOMEM)
             /* The answer would come later, to a request that this call has given up. */
             client->carrier.over = true;
@@ -175,9 +180,7 @@ static int next(struct troupe_client *client, struct answer *ret, usec_t timeout
         }
         if (deadline == 0)
             deadline = clock_deadline(timeout);
-        client->carrier.channel.wakeable = true;
-        r = rest(client, left);
-        client->carrier.channel.wakeable = false;
+        r = rest(client, left, true);
         if (r < 0 && r != -ETIMEDOUT)
             return r;
         left = clock_left(deadline);

@@ -8,13 +8,13 @@ static int make_room(struct pending *pending)
 {
     uint64_t *cookies;
 
-    if (pending->n_cookies == pending->table.n_entries)
+    if (pending->n_cookies == pending->table.n_allocated)
         return 0;
-    cookies = reallocarray(pending->cookies, pending->table.n_entries, sizeof(*cookies));
+    cookies = reallocarray(pending->cookies, pending->table.n_allocated, sizeof(*cookies));
     if (!cookies)
         return -ENOMEM;
     pending->cookies = cookies;
-    pending->n_cookies = pending->table.n_entries;
+    pending->n_cookies = pending->table.n_allocated;
     return 0;
 }
 
