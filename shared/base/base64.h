@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Base64 as of RFC 4648, with padding and without line breaks. */
+/* Base64 as in RFC 4648, with padding and without line breaks. */
 
 #include <stddef.h>
 
-/* Characters that `size` bytes take, without a NUL. */
+/* Returns the number of characters that encode `size` bytes, without a NUL. */
 size_t base64_size(size_t size);
 
 /* Writes base64_size(size) characters, no NUL. */

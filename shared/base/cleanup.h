@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Cleanup by attribute: a local that owns something says so where it is declared, and every way out
- * of the function lets go of it. TAKE_FD() and TAKE_PTR() hand ownership on. */
+/* Cleanup by attribute: a local variable that owns something is declared with one of these, and
+ * releases it on every way out of the function. TAKE_FD() and TAKE_PTR() pass ownership on. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static inline void cleanup_free(void *pointer)
     free(*(void **)pointer);
 }
 
-/* Closes if valid, keeps errno; returns -1, so that `fd = close_fd(fd)` leaves nothing dangling. */
+/* Closes `fd` unless it is negative; keeps errno. Returns -1, for `fd = close_fd(fd)`. */
 static inline int close_fd(int fd)
 {
     if (fd >= 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Time. Everything that waits or measures takes `now` as an argument, so that tests hand in their
- * own; only the event loop and the edges of the library ask the kernel. */
+/* Time. Code that waits or measures takes `now` as an argument, so that tests can set it; only the
+ * event loop and the entry points of the library ask the kernel. */
 
 #include <stdint.h>
 #include <time.h>
@@ -16,16 +16,16 @@ typedef uint64_t usec_t; /* microseconds */
 /* CLOCK_MONOTONIC; never fails. */
 usec_t clock_now(void);
 
-/* CLOCK_REALTIME since 1970; for people and for records, never for waiting. */
+/* CLOCK_REALTIME since 1970; for display and records, not for waiting. */
 usec_t clock_realtime(void);
 
-/* a + b, staying at USEC_INFINITY instead of wrapping. */
+/* a + b; USEC_INFINITY instead of an overflow. */
 static inline usec_t usec_add(usec_t a, usec_t b)
 {
     return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;
 }
 
-/* a - b, staying at 0 instead of wrapping; USEC_INFINITY - b is USEC_INFINITY. */
+/* a - b; 0 instead of an underflow. USEC_INFINITY - b is USEC_INFINITY. */
 static inline usec_t usec_sub(usec_t a, usec_t b)
 {
     if (a == USEC_INFINITY)
@@ -36,7 +36,8 @@ static inline usec_t usec_sub(usec_t a, usec_t b)
 /* The same span as seconds and nanoseconds. */
 struct timespec usec_to_timespec(usec_t usec);
 
-/* When a time-out that begins now ends, and what is left of it. Without a system call for none. */
+/* The monotonic time at which a time-out that begins now ends, and the time left until then.
+ * Neither makes a system call for USEC_INFINITY. */
 static inline usec_t clock_deadline(usec_t timeout)
 {
     return timeout == USEC_INFINITY ? timeout : usec_add(clock_now(), timeout);

@@ -28,7 +28,7 @@ static struct {
     void (*tell)(const char *name);
 } fault;
 
-/* What each call says when its resource has run out. */
+/* The errno of each call when its resource is exhausted. */
 static const struct {
     const char *what;
     int error;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Faults on demand, for tests: dying at a chosen step, and system calls that fail the Nth time.
- * Only builds with -DTROUPE_FAULTS contain any of it; elsewhere points vanish and fault_inject() is
+/* Injects faults for tests: kills the process at a chosen step, or makes the Nth system call fail.
+ * Only in builds with -DTROUPE_FAULTS; in others FAULT_POINT() is empty and fault_inject() returns
  * 0.
  *
  * The environment, read at the first use (the functions below override it):
@@ -17,17 +17,16 @@
 
 #ifdef TROUPE_FAULTS
 
-/* Passing the step called `name`. */
+/* Marks the step called `name`, a literal. */
 #define FAULT_POINT(name) fault_point(name)
 
-/* What FAULT_POINT() calls: counts the passage, and does not return from the armed one. `name` is a
- * literal. */
+/* Called by FAULT_POINT(): counts the passage, and kills the process if it is the armed one. */
 void fault_point(const char *name);
 
-/* 0, or the negative errno with which the caller is to pretend to have failed. */
+/* Returns 0, or -errno: the caller then acts as if its call had failed with it. */
 int fault_inject(const char *what);
 
-/* As the environment variables; NULL disarms. Counting starts anew. */
+/* The same as the environment variables; NULL disarms. Resets the count. */
 void fault_arm_point(const char *specification);
 void fault_arm(const char *specification);
 

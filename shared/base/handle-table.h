@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Finds objects by handle. A handle is generation << 32 | index, below 2^63: it names one object
- * for ever, and finds nothing once that object has left the table. Adding, finding and removing
- * cost the same however many objects there are. */
+/* Finds objects by handle. A handle is generation << 32 | index, below 2^63: it is never reused,
+ * so it finds nothing after its object was removed. Adding, finding and removing take constant
+ * time. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@ struct handle_table {
 #define HANDLE_TABLE_NULL {0}
 /* clang-format on */
 
-/* Leaves the objects alone. */
+/* Frees the table, not the objects. */
 void handle_table_deinit(struct handle_table *table);
 
 /* Returns 0 and a handle, which is never 0, or -ENOMEM. */

@@ -11,7 +11,7 @@ uint64_t hash_secret(void)
 
     if (secret != 0)
         return secret;
-    /* Too early in the life of the machine for random bytes: nobody attacks yet. */
+    /* Too early in the boot for random bytes: a weak secret will do. */
     if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != sizeof(secret))
         secret = clock_now();
     secret |= 1;

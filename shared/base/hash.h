@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Random, the same throughout this process: strangers cannot choose values that collide. */
+/* A random number, the same for the whole process, so that peers cannot choose values that
+ * collide. */
 uint64_t hash_secret(void);
 
 /* Mixes all bits into all others; a bijection without a secret. */
@@ -17,5 +18,5 @@ static inline uint64_t hash_mix(uint64_t x)
     return x ^ x >> 32;
 }
 
-/* With the secret. */
+/* A hash of the bytes that depends on hash_secret(). */
 uint64_t hash_bytes(const void *bytes, size_t size);

@@ -14,7 +14,7 @@ static uint32_t power_below(uint32_t n)
     return UINT32_C(1) << (31 - __builtin_clz(n));
 }
 
-/* Linear hashing: places below the split point have been split. */
+/* Linear hashing: buckets below the split point have been split. */
 static struct index_entry **place_of(struct index *index, uint64_t key)
 {
     const uint32_t n = index->n_more + 1, power = power_below(n);
@@ -35,7 +35,7 @@ static void put(struct index_entry **place, struct index_entry *entry)
     *place = entry;
 }
 
-/* Adds a place, and splits the entries of one other between both. */
+/* Adds a bucket, and moves to it some entries of the bucket that it splits. */
 static void index_grow(struct index *index)
 {
     const uint32_t n = index->n_more + 1, split = n & (power_below(n) - 1);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Finds entries by a number: a key, or a hash of one. Adding, finding and removing take the same
- * time however many entries there are; the index grows by one place per entry, never all at once.
- * Which keys share a place is a secret of this process, so nobody can choose keys that do. */
+/* A hash table of entries by a number: a key, or a hash of one. Adding, finding and removing take
+ * constant time; it grows by one bucket per entry, never all at once. The hash depends on
+ * hash_secret(), so peers cannot choose keys that collide. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* Embedded in the object to be found. Several may have the same key. */
 struct index_entry {
-    struct index_entry *next, *prev; /* in its place; prev NULL = the first there */
+    struct index_entry *next, *prev; /* in its bucket; prev NULL = the first there */
     uint64_t key;
 };
 
 struct index {
-    struct index_entry *first; /* the first place, */
-    struct index_entry **more; /* and the others */
+    struct index_entry *first; /* the first bucket */
+    struct index_entry **more; /* the other buckets */
     uint32_t n_more, n_allocated;
     uint32_t n_entries;
 };

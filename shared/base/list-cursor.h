@@ -9,7 +9,7 @@
 
 struct list_cursor {
     struct list link; /* in the owner's list of cursors */
-    struct list *at;  /* the next node; the list's head behind the last; NULL once it has ended */
+    struct list *at;  /* the next node; the head of the list = no more; NULL = ended */
     bool backward;
 };
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Intrusive doubly linked list. A node that is in no list points at itself, so list_unlink() of an
- * unlinked node is harmless. The list owns nothing; whoever embeds the node unlinks it before it
- * goes. */
+ * unlinked node is harmless. The list owns nothing: the owner of a node unlinks it before freeing
+ * it. */
 
 #include <stdbool.h>
 #include <stddef.h>

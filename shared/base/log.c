@@ -25,8 +25,8 @@ static struct {
     const char *name;
     enum log_level max_level;
     log_sink_fn sink;
-    unsigned long long n_lost; /* lines that standard error did not take */
-    bool cut;                  /* it took the beginning of the last one */
+    unsigned long long n_lost; /* lines that could not be written to standard error */
+    bool cut;                  /* only the beginning of the last line was written */
 } state = {.max_level = LOG_LEVEL_INFO};
 
 void log_init(const char *name, enum log_level max_level)
@@ -68,8 +68,7 @@ static const char *level_to_string(enum log_level level)
     return "unknown";
 }
 
-/* Puts the ellipsis over the end of a message that was cut, never into the middle of a character.
- */
+/* Replaces the end of a message that was cut by an ellipsis, at the boundary of a character. */
 static void mark_cut(char *message, size_t size)
 {
     size_t at = size - sizeof(LOG_ELLIPSIS);
@@ -96,8 +95,9 @@ static void flatten(char *message)
     }
 }
 
-/* Writes without waiting, so that a reader of the log cannot stop the program. A writable pipe
- * takes PIPE_BUF bytes, so that much is written at a time. Returns whether all was written. */
+/* Writes without blocking, so that a slow reader of the log cannot stop the program. A writable
+ * pipe has room for PIPE_BUF bytes, so at most that much is written at a time. Returns whether all
+ * was written. */
 static bool write_in_time(const char *line, size_t size)
 {
     const char *start = line, *end = line + size;

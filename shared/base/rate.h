@@ -17,8 +17,8 @@ struct rate {
 #define RATE_NULL {0}
 /* clang-format on */
 
-/* Returns whether this one is within `max` per second; then `*ret_left_out` (may be NULL) were left
- * out before it. */
+/* Returns whether this event is within `max` per second. If so, `*ret_left_out` (may be NULL) is
+ * the number of events left out before it. */
 static inline bool rate_take(struct rate *rate, usec_t now, unsigned max, unsigned *ret_left_out)
 {
     if (now - rate->since >= USEC_PER_SEC) {

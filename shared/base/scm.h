@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-/* As many as the kernel lets into one message (SCM_MAX_FD): none is cut off unseen. */
+/* The kernel's maximum per message (SCM_MAX_FD), so a received message is never truncated. */
 #define SCM_FDS_MAX 253
 
 /* Room for the control data of a message. */
@@ -15,7 +15,7 @@ union scm_control {
     char bytes[CMSG_SPACE(SCM_FDS_MAX * sizeof(int))];
 };
 
-/* Has `message` carry the descriptors, which stay the caller's. `control` is filled in. */
+/* Attaches the descriptors, which the caller keeps, to `message`. Fills in `control`. */
 void scm_attach(struct msghdr *message, union scm_control *control, const int *fds, size_t n_fds);
 
 /* Takes the first `max` descriptors of a received message into `fds`, and passes the others to

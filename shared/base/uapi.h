@@ -2,8 +2,8 @@
 #pragma once
 
 /* Kernel interfaces that are younger than the headers of Debian 12. The names are our own, so that
- * newer headers, which have them too, do not clash. Having the number says nothing about the
- * running kernel: whoever uses one probes for it, or falls back on EINVAL. */
+ * newer headers, which have them too, do not clash. The running kernel may lack any of them: users
+ * probe for it, or fall back on EINVAL. */
 
 /* fcntl(2), F_ADD_SEALS; Linux 5.1. New writable mappings are refused, existing ones stay. */
 #define TROUPE_F_SEAL_FUTURE_WRITE 0x0010
@@ -20,7 +20,8 @@
 #define TROUPE_IORING_OP_FUTEX_WAIT 51
 #define TROUPE_IORING_OP_FUTEX_WAKE 52
 
-/* futex2 flags. The futex is shared between processes unless a flag that is not here says so. */
+/* futex2 flags. Without FUTEX2_PRIVATE, which is not used here, the futex is shared between
+ * processes. */
 #define TROUPE_FUTEX2_SIZE_U32 0x02
 #define TROUPE_FUTEX_MATCH_ANY 0xffffffffu
 

@@ -15,7 +15,7 @@ size_t utf8_character(const void *at, size_t left);
  * terminal may obey those. */
 size_t utf8_printable(const void *at, size_t left);
 
-/* Whether all of it is valid UTF-8 without NUL. The empty text is. */
+/* Returns whether the text is valid UTF-8 without NUL; true for an empty one. */
 bool utf8_is_text(const void *data, size_t size);
 
 /* Writes a code point below U+110000. Returns its length, 1 to 4 bytes. */

@@ -10,7 +10,7 @@
 
 #define JOB_RETRIES_MAX 1000000u
 #define JOB_BACKOFF_MAX (UINT64_C(24) * 3600 * USEC_PER_SEC)
-/* A start may be delayed by so much. */
+/* The longest delay of a start. */
 #define JOB_DELAY_MAX (UINT64_C(366) * 24 * 3600 * USEC_PER_SEC)
 
 struct job_options {

@@ -100,9 +100,9 @@ int payload_blob_copy(const void *data, size_t size, int *ret_fd)
     return r;
 }
 
-/* Whether the file has memory behind its end, which fallocate() with FALLOC_FL_KEEP_SIZE gives it:
- * whoever holds the file would hold far more than its size says, and its last close would take as
- * long. Memory comes in pages of st_blksize. */
+/* Returns whether the file has memory beyond its end, allocated by fallocate() with
+ * FALLOC_FL_KEEP_SIZE: it would use far more memory than it is accounted for, and its last close
+ * could take long. Memory is allocated in pages of st_blksize. */
 static bool has_hidden_memory(const struct stat *status)
 {
     const uint64_t page = status->st_blksize > 0 ? (uint64_t)status->st_blksize : 1;
@@ -120,7 +120,7 @@ int payload_blob_check(int fd, uint64_t size)
         return -EPROTO;
     if (seals < 0 || (seals & BLOB_SEALS) != BLOB_SEALS)
         return -EPROTO;
-    /* Opened once more through /proc: whoever is told it could not map it. */
+    /* Opened write-only, for instance through /proc: a recipient could not map it. */
     if (mode < 0 || (mode & O_ACCMODE) == O_WRONLY)
         return -EPROTO;
     if (fstat(fd, &status) < 0 || status.st_size < 0 || (uint64_t)status.st_size != size)
@@ -132,8 +132,8 @@ int payload_blob_map(int fd, size_t size, const void **ret_data)
 {
     if (size == 0)
         return -EINVAL;
-    /* Private: before Linux 6.7 no shared mapping of a write-sealed memfd was allowed, not even for
-     * reading. Nothing is copied, since nobody can write. */
+    /* Private, because before Linux 6.7 a write-sealed memfd could not be mapped shared, not even
+     * for reading. No page is copied, since nothing writes to it. */
     return map(fd, size, PROT_READ, MAP_PRIVATE, (void **)(uintptr_t)ret_data);
 }
 
@@ -169,7 +169,7 @@ int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *r
     if (size < 0)
         return errno == EINTR || errno == ENOMEM ? -errno : -EPROTO;
     count = scm_take(&message, &fd, 1, drop);
-    /* There was room for any number: if even the first one is missing, our own table is full. */
+    /* There was room for all descriptors: if none arrived, the table of this process is full. */
     if (count == 0 && (message.msg_flags & MSG_CTRUNC))
         return -EMFILE;
     if (count != 1 || size != sizeof(received) || received != serial ||

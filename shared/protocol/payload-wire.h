@@ -18,7 +18,7 @@ enum payload_form {
 
 #define PAYLOAD_BLOB_MAX ((uint64_t)1 << 40)
 
-/* As it stands in a record. `data` is borrowed from the record. */
+/* A payload as a record contains it. `data` is borrowed from the record. */
 struct payload_wire {
     enum payload_form form;
     const void *data; /* inline */
@@ -37,13 +37,13 @@ int payload_blob_new(size_t size, int *ret_fd, void **ret_data);
 /* Unmaps, then seals against any change (WRITE, SHRINK, GROW, SEAL). */
 int payload_blob_seal(int fd, void *data, size_t size);
 
-/* A sealed blob with a copy of `data`; the descriptor is the caller's. Written rather than mapped:
- * the kernel fills a page in one go instead of clearing it at a fault first, which takes half the
- * time. 0, -EINVAL as payload_blob_new(), or -errno. */
+/* A sealed blob with a copy of `data`; the descriptor is the caller's. Uses write(2), which takes
+ * half the time of filling a mapping, since the kernel need not clear the pages first. 0, -EINVAL
+ * as payload_blob_new(), or -errno. */
 int payload_blob_copy(const void *data, size_t size, int *ret_fd);
 
-/* Whether a descriptor from a stranger is what a blob must be: a memfd with all four seals, of
- * exactly `size` bytes (at least one), readable, with no memory behind them. 0 or -EPROTO. */
+/* Checks a descriptor from an untrusted peer: it must be a memfd with all four seals, of exactly
+ * `size` bytes (at least one), readable, without memory beyond its end. 0 or -EPROTO. */
 int payload_blob_check(int fd, uint64_t size);
 
 /* Maps a checked blob read-only. `size` 0 is refused with -EINVAL. munmap(2) ends it. */
@@ -59,7 +59,7 @@ int payload_send_fd(int socket, int fd, uint64_t serial);
  * came: payload_drop_fd(), where that may wait. */
 int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *ret_fd);
 
-/* close(2) for those who trust the sender. */
+/* close(2), for callers that trust the sender. */
 void payload_drop_fd(int fd);
 
 /* The next descriptor, checked and mapped: as payload_receive_fd(), _blob_check() and _blob_map().

@@ -86,9 +86,9 @@ PROTOCOL_RECORD(ask)
     F(content, content)
 PROTOCOL_RECORD(reply)
 
-/* Reports name a message by the id of its MESSAGE, while it is in hand or stashed. Reports come in
- * the order of the ring; a message that is to be named later is STASHED first. Id 0 in ERRED: a
- * failure that the program did not look at, for the log. */
+/* Reports refer to a message in hand or stashed by the id in its MESSAGE. They come in the order of
+ * the ring; a message to be reported later is STASHED first. ERRED with id 0: a failure that the
+ * program ignored, for the log. */
 #define PROTOCOL_FIELDS_forward(F)                                                                 \
     F(u64, message)                                                                                \
     F(u64, to)                                                                                     \
@@ -120,17 +120,17 @@ enum protocol_stash_flags {
 PROTOCOL_RECORD(stash)
 
 enum protocol_message_flags {
-    PROTOCOL_MESSAGE_REDELIVERED = 1u << 0, /* a worker before had it in hand when it died */
+    PROTOCOL_MESSAGE_REDELIVERED = 1u << 0, /* an earlier worker died with it in hand */
     PROTOCOL_MESSAGE_TIMER = 1u << 1,       /* from a timer: `timer` is its id */
     PROTOCOL_MESSAGE_EXCHANGE = 1u << 2,    /* through an exchange */
     PROTOCOL_MESSAGE_POOL = 1u << 3,        /* to the pool, not to this slot */
 };
 
-/* What comes before the content. */
+/* The fields before the content. */
 #define PROTOCOL_HEAD_message(F)                                                                   \
     F(u64, id)                                                                                     \
-    F(u64, sender)   /* 0 = nobody who could be answered */                                        \
-    F(u64, ask)      /* handle for REPLY; 0 = nobody asked */                                      \
+    F(u64, sender)   /* 0 = no actor that could be answered */                                     \
+    F(u64, ask)      /* handle for REPLY; 0 = not an ask */                                        \
     F(u64, timer)    /* id; 0 = none */                                                            \
     F(usec, sent_at) /* realtime */                                                                \
     F(u32, flags)    /* bits may be added: ignore unknown ones */                                  \

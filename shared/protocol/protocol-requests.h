@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The records by which an actor asks something of the supervisor itself, and ANSWER: names,
- * monitors, timers, exchanges. Their kinds, and what each is answered with, stand in
- * protocol-actors.h. */
+/* Requests of an actor to the supervisor itself, about names, monitors, timers and exchanges, and
+ * ANSWER. protocol-actors.h has their kinds, and how each is answered. */
 
 #include "shared/protocol/exchange-kind.h"
 #include "shared/protocol/protocol-actors.h"

@@ -56,7 +56,7 @@ static void get_topic(struct wire_reader *reader, struct topic *ret)
 
 static inline void put_id(struct wire_writer *writer, const struct protocol_id *id)
 {
-    /* Made ids are the rule and have no name. */
+    /* Most ids are made by the supervisor and have no name. */
     uint32_t size = id->name[0] == '\0' ? 0 : (uint32_t)strnlen(id->name, sizeof(id->name));
 
     wire_put_u64(writer, id->high);
@@ -64,7 +64,8 @@ static inline void put_id(struct wire_writer *writer, const struct protocol_id *
     put_bytes(writer, id->name, size, PROTOCOL_NAME_MAX);
 }
 
-/* Copies the name before looking at it. A name that spells an id of the supervisor is that id. */
+/* Copies the name before looking at it. A name in the form of an id made by the supervisor is read
+ * as that id. */
 static void get_name(struct wire_reader *reader, struct protocol_id *ret, const char *bytes,
                      uint32_t size)
 {

@@ -83,7 +83,7 @@ PROTOCOL_RECORD(job)
 #define PROTOCOL_FIELDS_started(F)                                                                 \
     F(u64, handle)                                                                                 \
     F(u32, attempt)                                                                                \
-    F(u32, state_sequence) /* of the state page then: what is there belongs to earlier work */
+    F(u32, state_sequence) /* of the state page when it began: the contents are older */
 PROTOCOL_RECORD(started)
 
 #define PROTOCOL_FIELDS_result(F)                                                                  \
@@ -116,7 +116,7 @@ PROTOCOL_RECORD(lookup)
 
 #define PROTOCOL_FIELDS_found(F)                                                                   \
     F(u64, cookie)                                                                                 \
-    F(u64, group) /* reference for SUBMIT; dies with the group, never names another */
+    F(u64, group) /* reference for SUBMIT; ends with the group, never reused */
 PROTOCOL_RECORD(found)
 
 /* Options left to the group's configuration. USEC_INFINITY as a time-out: none. */
@@ -137,12 +137,13 @@ enum protocol_submit_flags {
     F(usec, timeout)                                                                               \
     F(usec, backoff_min)                                                                           \
     F(usec, backoff_max)                                                                           \
-    F(u8, priority)                   /* 0 first … 63, or PROTOCOL_DEFAULT_PRIORITY */           \
-    F(usec, delay)                    /* not to be begun before so long; 0 = none */               \
-    F(usec, at)                       /* not to be begun before this date, realtime; 0 = none */   \
-    F(usec, wait)                     /* for room in the queue; USEC_INFINITY = for ever */        \
-    F(usec, deadline)                 /* for all of it; 0 = none */                                \
-    F(bytes, name, PROTOCOL_NAME_MAX) /* the submitter's id; size 0 = have one made */             \
+    F(u8, priority)   /* 0 first … 63, or PROTOCOL_DEFAULT_PRIORITY */                           \
+    F(usec, delay)    /* earliest start, from now; 0 = none */                                     \
+    F(usec, at)       /* earliest start, realtime; 0 = none */                                     \
+    F(usec, wait)     /* for room in the queue; USEC_INFINITY = for ever */                        \
+    F(usec, deadline) /* from now until the end of the job; 0 = none */                            \
+    F(bytes, name,                                                                                 \
+      PROTOCOL_NAME_MAX) /* id chosen by the submitter; size 0 = the supervisor makes one */       \
     F(bytes, key, PROTOCOL_KEY_MAX)                                                                \
     F(payload, payload)
 PROTOCOL_RECORD(submit)

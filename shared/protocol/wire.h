@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* `end` excludes what the fixed fields still to come need. */
+/* `end` leaves room for the remaining fixed fields. */
 struct wire_writer {
     uint8_t *start, *at, *end;
     bool failed;

@@ -19,7 +19,8 @@ static int init_rings(struct channel *channel)
     struct memory_header *mine = channel->mine.header, *theirs = channel->theirs.header;
     int r;
 
-    /* A predecessor may have died with its flags up. Partners: the loads in publish and release. */
+    /* A predecessor may have died with its flags raised. Partners: the loads in publish and
+     * release. */
     atomic_store_explicit(&mine->sleeping, 0, memory_order_relaxed);
     atomic_store_explicit(&mine->blocked, 0, memory_order_relaxed);
 
@@ -186,7 +187,7 @@ static bool prepare_sleep(struct channel *channel, enum memory_sleep how, uint32
         channel_end_sleep(channel);
         return false;
     }
-    *ret_expected = channel->in.head; /* The tail, at the moment when nothing was pending. */
+    *ret_expected = channel->in.head; /* The tail as it was when nothing was pending. */
     return true;
 }
 
@@ -239,7 +240,7 @@ void channel_wake_self(struct channel *channel)
         }
         if (wake_futex_wake(&channel->theirs.header->tail) > 0)
             return;
-        /* It is just before or after the system call. */
+        /* The waiting thread is just before or after its system call. */
         (void)sched_yield();
     }
 }
@@ -263,7 +264,7 @@ bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret
         channel_end_block(channel);
         return false;
     }
-    *ret_expected = channel->out.head; /* Just loaded, and not enough. */
+    *ret_expected = channel->out.head; /* The value just loaded, with too little room. */
     return true;
 }
 
@@ -353,7 +354,7 @@ int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout)
 {
     usec_t deadline = deadline_after(timeout);
 
-    /* Even if it fits by now. */
+    /* Also if it fits by now. */
     channel_publish(channel);
     for (;;) {
         uint32_t expected;

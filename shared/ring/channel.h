@@ -23,7 +23,7 @@ struct channel {
     struct spin spin; /* of channel_spin() */
     int wake_fd;      /* eventfd that wakes the peer; in the peer, with futexes: -1 */
     int wait_fd;      /* eventfd on which this side sleeps; in the supervisor, with futexes: -1 */
-    bool wakeable;    /* the wait under way may be ended by channel_wake_self() */
+    bool wakeable;    /* channel_wake_self() may end the current wait */
     _Atomic bool woken;
     /* Wakes the peer sleeping on `word`, a cursor of ours, or on its eventfd (`word` NULL, or that
      * back end); the default makes the system call at once. */
@@ -58,7 +58,7 @@ struct channel_fds {
 int channel_create(struct channel *ret, const struct channel_options *options,
                    struct channel_fds *ret_fds);
 
-/* The memfds are not needed after the peer has its own descriptors; the mappings stay. */
+/* Closes the memfds, once the peer has its own descriptors; the mappings stay. */
 void channel_close_fds(struct channel *channel);
 
 /* Peer side: takes all descriptors over on success. -EPROTO if the memories are not what they must
@@ -74,15 +74,15 @@ void channel_publish(struct channel *channel);
 /* Gives consumed space back and wakes the peer if it is blocked on a full ring. */
 void channel_release(struct channel *channel);
 
-/* Before sleeping on the peer's tail: raises the flag and re-checks. True: go to sleep, expecting
- * `*ret_expected` in the word theirs.header->tail. False: there is something to read, the flag is
- * down. Release what was read before: a peer that waits for that space publishes nothing. */
+/* Prepares to sleep on the peer's tail: raises the flag and checks again. True: sleep while the
+ * word theirs.header->tail is `*ret_expected`. False: there is something to read, and the flag is
+ * down. Call channel_release() before: a peer that waits for that space publishes nothing. */
 bool channel_prepare_sleep(struct channel *channel, uint32_t *ret_expected);
 void channel_end_sleep(struct channel *channel);
 
 /* The same for a full ring, on theirs.header->head. `need` = bytes of body that must fit. False: it
- * fits now, or never will: ring_reserve() says which. Publishes what was committed, since nobody
- * makes room by consuming what was not shown. */
+ * fits now, or never will; ring_reserve() tells which. Publishes committed records first: the peer
+ * can only make room by consuming published ones. */
 bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret_expected);
 void channel_end_block(struct channel *channel);
 
@@ -91,22 +91,24 @@ void channel_end_block(struct channel *channel);
  * `*ret_woken`: another thread ends the wait. Empties the eventfd. */
 bool channel_arm(struct channel *channel, bool *ret_woken);
 
-/* Has the eventfd be readable now. */
+/* Makes the eventfd readable now. */
 void channel_ring_self(struct channel *channel);
 
-/* Ends a wait of the peer side that is `wakeable`, or else the next one: it returns -EINTR. The
- * only call here that any thread may make. */
+/* Peer side: makes the current `wakeable` wait, or else the next one, return -EINTR. The only
+ * function here that other threads may call. */
 void channel_wake_self(struct channel *channel);
 
-/* Peer side: looks for something to read for as long as that pays. Whether there is. */
+/* Peer side: polls for something to read for as long as that pays (spin.h). Returns whether there
+ * is any. */
 bool channel_spin(struct channel *channel);
 
 /* Peer side, plain system calls. Waits until there is something to read, or for `timeout`. 0,
  * -ETIMEDOUT, -EINTR. */
 int channel_wait(struct channel *channel, usec_t timeout);
 
-/* The same, and also until the peer's control word is no longer `control`: for a side that leaves
- * what it has read undone until that changes. The peer wakes the word at every change. */
+/* The same, and also returns when the peer's control word is no longer `control`: for a side that
+ * has read messages but may not handle them before it changes. The peer wakes the word at every
+ * change. */
 int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout);
 
 /* Waits until a body of `need` bytes fits; publishes what was committed. 0, -ETIMEDOUT, -EINTR,

@@ -90,7 +90,7 @@ int memory_create(struct memory *ret, const struct memory_options *options)
     r = map(&memory, fd, options->role, size, PROT_READ | PROT_WRITE);
     if (r < 0)
         return r;
-    /* Not before our own mapping: this is what keeps everybody else from having a writable one. */
+    /* After our own mapping, since this refuses all further writable ones. */
     if (fcntl(fd, F_ADD_SEALS, seals_of(options->role)) < 0)
         return -errno;
 
@@ -159,8 +159,8 @@ void memory_deinit(struct memory *memory)
     *memory = (struct memory)MEMORY_NULL;
 }
 
-/* The page is read while it is written, so both sides go through it in relaxed atomic words, each
- * other's partners; whether the words belong together is what the sequence tells. */
+/* The page may be read while it is written, so both sides access it in relaxed atomic words, which
+ * are partners; the sequence tells whether the words belong together. */
 static void state_store(uint8_t *page, const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
@@ -188,10 +188,10 @@ int memory_state_write(struct memory *outbox, const void *data, size_t size)
 
     if (size > MEMORY_STATE_MAX)
         return -EMSGSIZE;
-    /* A predecessor may have died in the middle and left the sequence odd. */
+    /* A predecessor may have died during a write and left the sequence odd. */
     odd = atomic_load_explicit(&header->state_sequence, memory_order_relaxed) | 1;
     atomic_store_explicit(&header->state_sequence, odd, memory_order_relaxed);
-    /* Partner: the fence in state_try(). Nobody sees new bytes under the old even number. */
+    /* Partner: the fence in state_try(). No reader sees new bytes with the old even number. */
     wake_fence();
     FAULT_POINT("memory.state.odd");
     atomic_store_explicit(&header->state_size, (uint32_t)size, memory_order_relaxed);
@@ -203,7 +203,7 @@ int memory_state_write(struct memory *outbox, const void *data, size_t size)
     return 0;
 }
 
-/* One try: whether what was copied is one write's bytes. */
+/* One try. Returns whether the copied bytes come from a single write. */
 static bool state_try(const struct memory *outbox, void *data, size_t *ret_size)
 {
     const struct memory_header *header = outbox->header;

@@ -36,7 +36,7 @@ enum memory_role {
 
 enum memory_sleep {
     MEMORY_AWAKE = 0,
-    MEMORY_SLEEPS = 1, /* on the other memory's tail, or on the eventfd: the back end says */
+    MEMORY_SLEEPS = 1, /* on the other memory's tail or on the eventfd, depending on the back end */
     MEMORY_SLEEPS_EVENTFD = 2, /* on the eventfd, whatever the back end */
 };
 
@@ -68,17 +68,16 @@ struct memory_header {
     _Alignas(64) _Atomic uint32_t sleeping;
     /* Raised while the owner may sleep on the other memory's head, its own ring being full. */
     _Alignas(64) _Atomic uint32_t blocked;
-    /* Inbox: the handle of the job whose cancellation is asked. Outbox: heartbeat, any changing
-     * value. */
+    /* Inbox: the handle of the job to cancel. Outbox: the heartbeat, any changing value. */
     _Alignas(64) _Atomic uint64_t mark;
     /* Outbox: seqlock over the state page; odd while a write is under way. */
     _Alignas(64) _Atomic uint32_t state_sequence;
     _Atomic uint32_t state_size;
-    /* Outbox: a robust lock of MEMORY_OWNER_SIZE bytes that the worker holds while it lives, this
-     * its futex word: the kernel marks it when the holder dies. 0 = none is held. */
+    /* Outbox: the futex word of a robust lock of MEMORY_OWNER_SIZE bytes that the worker holds
+     * while it lives. The kernel marks it when the holder dies. 0 = not held. */
     _Alignas(64) _Atomic uint32_t owner;
-    /* Inbox: bits of enum memory_control, to be obeyed before the next message is taken: they
-     * overtake whatever lies in the ring. */
+    /* Inbox: bits of enum memory_control. The worker checks them before it takes the next message,
+     * so they overtake all records in the ring. */
     _Alignas(64) _Atomic uint32_t control;
     /* Outbox: cursor just behind the record in hand, stored before its handler runs; equal to
      * `head` when nothing is in hand. */
@@ -99,10 +98,9 @@ _Static_assert(offsetof(struct memory_header, control) == 448 + MEMORY_OWNER_SIZ
 _Static_assert(offsetof(struct memory_header, taken) == 576, "layout");
 _Static_assert(sizeof(struct memory_header) == MEMORY_HEADER_SIZE, "layout");
 
-/* A memory as mapped by this process. For the side that may not write it, the mapping is read-only.
- */
+/* A memory as mapped by this process; read-only for the side that does not own it. */
 struct memory {
-    int fd; /* -1 once given up */
+    int fd; /* -1 after memory_close_fd() */
     struct memory_header *header;
     uint8_t *ring;
     uint8_t *state; /* outbox only, else NULL */
@@ -122,8 +120,8 @@ struct memory_options {
     uint32_t spin_usec; /* at most SPIN_USEC_MAX */
 };
 
-/* A memfd of `size` zero bytes: close-on-exec, not executable where the kernel knows how, open to
- * seals. The descriptor or -errno. `name` is what /proc shows. */
+/* Makes a memfd of `size` zero bytes that can be sealed: close-on-exec, and not executable if the
+ * kernel supports that. Returns the descriptor or -errno. `name` appears in /proc. */
 int memory_new_fd(const char *name, size_t size);
 
 /* Makes and maps a memory (supervisor side). The inbox is mapped writable and sealed with
@@ -139,7 +137,8 @@ int memory_create(struct memory *ret, const struct memory_options *options);
  * be. */
 int memory_open(struct memory *ret, int fd, enum memory_role role);
 
-/* Closes the descriptor and keeps the mapping: after the worker has inherited its own. */
+/* Closes the descriptor and keeps the mapping, after the worker has inherited its own
+ * descriptor. */
 void memory_close_fd(struct memory *memory);
 
 void memory_deinit(struct memory *memory);

@@ -13,9 +13,9 @@ static inline uint32_t footprint(uint32_t body_size)
     return (HEADER_SIZE + body_size + RING_ALIGNMENT - 1) & ~(RING_ALIGNMENT - 1);
 }
 
-/* Headers move as one 64-bit word: the consumer gets size and kind from a single load, so a
- * producer that changes them at the same time cannot slip a second value past a check of the first.
- * Relaxed: the cursor orders them. Partner of store_header() is load_header(). */
+/* A header is stored and loaded as one 64-bit word. So the consumer checks and uses the same value,
+ * even if the producer changes it at the same time. Relaxed: the cursor orders them. Partner of
+ * store_header() is load_header(). */
 static inline void store_header(uint8_t *at, uint32_t body_size, uint16_t kind)
 {
     struct ring_header header = {.size = body_size, .kind = kind};
@@ -82,8 +82,8 @@ int ring_consumer_init(struct ring_consumer *ret, const uint8_t *data, uint32_t 
     return 0;
 }
 
-/* Whether `need` bytes are free behind the tail. The consumer's cursor is a shared line: last
- * resort. */
+/* Returns whether `need` bytes are free behind the tail. Loads the consumer's cursor, a shared
+ * cache line, only if the cached value does not suffice. */
 static int find_room(struct ring_producer *producer, uint32_t need)
 {
     uint32_t head;
@@ -176,9 +176,8 @@ int ring_look(const struct ring_producer *producer, uint32_t *cursor, struct rin
     return RING_E_EMPTY;
 }
 
-/* Fetches the producer's cursor when everything known has been handed out. No producer may go
- * further than a ring's length past what was released to it; so whatever it does, a consumer is
- * handed a bounded amount between two releases. */
+/* Loads the producer's cursor when all known records have been read. It may be at most a ring's
+ * length beyond what was released, so a consumer reads a bounded amount between two releases. */
 static int load_tail(struct ring_consumer *consumer)
 {
     /* Partner: ring_publish(). */
@@ -193,8 +192,8 @@ static int load_tail(struct ring_consumer *consumer)
     return 0;
 }
 
-/* A padding record closes the ring exactly, and is never so long that the next record fitted there.
- */
+/* A padding record ends exactly at the end of the ring, and is shorter than the record after it,
+ * which did not fit. */
 static bool padding_valid(struct ring_header header, uint32_t to_end, uint32_t available,
                           uint32_t ring_size)
 {
@@ -215,8 +214,7 @@ int ring_next(struct ring_consumer *consumer, struct ring_record *ret)
             if (r != 0)
                 return r;
         }
-        /* At least one header, since cursors are aligned; and it lies before the end of the ring.
-         */
+        /* There is at least one header before the end of the ring, since cursors are aligned. */
         available = consumer->tail - consumer->head;
         header = load_header(consumer->data + position);
 

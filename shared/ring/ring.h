@@ -8,9 +8,8 @@
  * padding record closes it. Each side keeps the cursor it owns in private memory and only publishes
  * it: what the peer may have scribbled over is never read back.
  *
- * The consumer treats the producer as hostile: every field is read once and bounded before use. A
- * body that ring_next() handed out still lies in memory that the producer can change: copy, then
- * use. */
+ * The consumer treats the producer as hostile: every field is read once and checked before use.
+ * The producer can still change a body that ring_next() has returned: copy it before use. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,8 +17,8 @@
 
 enum {
     _RING_E_SUCCESS,
-    RING_E_FULL,  /* no room now; the consumer's progress makes some */
-    RING_E_EMPTY, /* nothing published that is not yet consumed */
+    RING_E_FULL,  /* no room until the consumer releases some */
+    RING_E_EMPTY, /* all published records are consumed */
 };
 
 #define RING_KIND_PADDING 0
@@ -36,7 +35,7 @@ struct ring_producer {
     uint8_t *data;
     uint32_t size;
     uint32_t tail;                 /* next byte to write; published up to `published` */
-    uint32_t published;            /* what the consumer has been shown */
+    uint32_t published;            /* published so far */
     uint32_t head;                 /* cached and checked copy of the consumer's cursor */
     uint32_t padding;              /* bytes to skip before the reserved record */
     uint32_t reserved;             /* bytes of the reserved record, header included; 0 = none */
@@ -48,9 +47,9 @@ struct ring_consumer {
     const uint8_t *data;
     uint32_t size;
     uint32_t head;     /* next byte to read */
-    uint32_t released; /* what the producer has been shown */
+    uint32_t released; /* released so far */
     uint32_t tail;     /* cached and checked copy of the producer's cursor */
-    uint32_t hold;     /* with `holding`: released no further than this */
+    uint32_t hold;     /* with `holding`: nothing from here on is released */
     bool holding;
     _Atomic uint32_t *shared_head;       /* ours, in our memory */
     const _Atomic uint32_t *shared_tail; /* the producer's, in its memory */
@@ -62,50 +61,50 @@ struct ring_record {
     uint16_t kind;
 };
 
-/* The largest body a ring of this size takes: half the ring less a header, so that padding never
- * stops it. */
+/* The largest body for a ring of this size: half the ring less a header, so that it fits in spite
+ * of padding. */
 static inline uint32_t ring_body_max(uint32_t ring_size)
 {
     return ring_size / 2 - (uint32_t)sizeof(struct ring_header);
 }
 
-/* Both take up the ring where its cursors stand: at 0 when it is new, else where the side's
- * predecessor stopped. What that one had reserved or committed but not published is not there; what
- * it had read but not released comes again. `size` is a power of two, `data` 8-aligned. 0, or
- * -EPROTO when the cursors are not aligned or further apart than the ring is long. */
+/* Both continue at the cursors of the ring: at 0 when it is new, else where a predecessor stopped.
+ * Records that it had not published are lost; those that it had read and not released are read
+ * again. `size` is a power of two, `data` 8-aligned. 0, or -EPROTO when the cursors are not aligned
+ * or further apart than the ring is long. */
 int ring_producer_init(struct ring_producer *ret, uint8_t *data, uint32_t size,
                        _Atomic uint32_t *shared_tail, const _Atomic uint32_t *shared_head);
 int ring_consumer_init(struct ring_consumer *ret, const uint8_t *data, uint32_t size,
                        _Atomic uint32_t *shared_head, const _Atomic uint32_t *shared_tail);
 
-/* Room for a body of `size` bytes; nothing is visible to the consumer until ring_publish(). `*ret`
- * points into the ring and is valid until the next call. A second reserve without a commit replaces
- * the first. 0, RING_E_FULL, -EMSGSIZE above ring_body_max(), or -EPROTO when the consumer's cursor
- * is not aligned, went backwards or is past what was published; looked at only when the room known
- * so far is too small. */
+/* Reserves room for a body of `size` bytes; nothing is visible to the consumer until
+ * ring_publish(). `*ret` points into the ring and is valid until the next call. A second reserve
+ * without a commit replaces the first. 0, RING_E_FULL, -EMSGSIZE above ring_body_max(), or -EPROTO
+ * when the consumer's cursor is not aligned, went backwards or is beyond what was published. That
+ * cursor is only read when the known room is too small. */
 int ring_reserve(struct ring_producer *producer, uint32_t size, void **ret);
 
-/* Seals the reserved record as `kind` (not RING_KIND_PADDING); `size` may be less than was
+/* Completes the reserved record as `kind` (not RING_KIND_PADDING); `size` may be less than was
  * reserved. */
 void ring_commit(struct ring_producer *producer, uint16_t kind, uint32_t size);
 
-/* Shows everything committed to the consumer. Returns whether there was anything. */
+/* Publishes all committed records. Returns whether there were any. */
 bool ring_publish(struct ring_producer *producer);
 
-/* The next record, and behind it, ring_next() again; space is given back by ring_release() only. 0,
- * RING_E_EMPTY, or -EPROTO when the producer broke the protocol (cursor out of range or not
- * aligned, a record past the published end, a bad length); the ring is of no more use then. */
+/* Reads the next record, and moves past it; only ring_release() frees its space. 0, RING_E_EMPTY,
+ * or -EPROTO when the producer broke the protocol (cursor out of range or not aligned, a record
+ * past the published end, a bad length); the ring must not be used after that. */
 int ring_next(struct ring_consumer *consumer, struct ring_record *ret);
 
-/* Gives all records handed out so far back to the producer, or those before `hold` while something
- * is held. Returns whether there was anything. */
+/* Frees the space of all records read so far, or with `holding` of those before `hold`. Returns
+ * whether there was any. */
 bool ring_release(struct ring_consumer *consumer);
 
-/* The producer looks at its own records again, up to what is committed: the one at `*cursor`, which
- * must be the end of another one, not yet overwritten. 0 and `*cursor` is behind it, or
- * RING_E_EMPTY. For rings that nobody but the producer can write. */
+/* Reads one of the producer's own committed records, at `*cursor`, which must be the end of a
+ * record that is not overwritten yet. Returns 0 with `*cursor` behind the record, or RING_E_EMPTY.
+ * Only for rings that no other process can write. */
 int ring_look(const struct ring_producer *producer, uint32_t *cursor, struct ring_record *ret);
 
-/* Whether ring_next() would find something (or a broken cursor); acquire-loads the producer's
- * cursor. */
+/* Returns whether ring_next() would find a record or an invalid cursor. Loads the producer's cursor
+ * with acquire. */
 bool ring_pending(const struct ring_consumer *consumer);

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <time.h>
 
-/* Microseconds that an avoided sleep saves on both sides. Between CPUs it is more. */
+/* Microseconds that an avoided sleep saves on both sides; between CPUs more. */
 #define SAVED 20
 /* Bounds what is saved up: so many failed tries later, spinning no longer pays. */
 #define BALANCE_MAX 500
@@ -96,7 +96,7 @@ static void keep_account(struct spin *spin, int32_t spent, bool found)
         spin->pause = 0;
         return;
     }
-    /* Debts are not added up: one try that pays is enough. */
+    /* Not reduced further: one try that pays is then enough. */
     spin->balance = -1;
     spin->pause = spin->pause == 0 ? 1 : spin->pause * 2;
     if (spin->pause > PAUSE_MAX)

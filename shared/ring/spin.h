@@ -20,7 +20,7 @@ struct spin {
     uint32_t limit;  /* microseconds; 0 = never */
     int32_t balance; /* microseconds saved beyond those spent; bounded */
     uint32_t pause;  /* while it does not pay: sleeps between two tries */
-    uint32_t paused; /* how many of those have passed */
+    uint32_t paused; /* sleeps since the last try */
     /* Looks before the CPU is offered; learnt. One that waits for several peers keeps a value for
      * each, and sets it before a try. */
     uint32_t patience;

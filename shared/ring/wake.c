@@ -45,7 +45,7 @@ int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
         {.value = expected, .address = (uintptr_t)word, .flags = WORD_32_BITS},
         {.value = other_expected, .address = (uintptr_t)other, .flags = WORD_32_BITS},
     };
-    /* This call alone takes a point in time. */
+    /* Unlike futex(2), this call takes an absolute time. */
     struct timespec limit = usec_to_timespec(usec_add(clock_now(), timeout));
 
     if (syscall(SYSTEM_CALL, words, 2, 0, timeout == USEC_INFINITY ? NULL : &limit,

@@ -41,18 +41,17 @@ static inline void wake_fence(void)
  * re-check. */
 int wake_futex_wait(const _Atomic uint32_t *word, uint32_t expected, usec_t timeout);
 
-/* The same for two words at once, as far as the kernel has futex_waitv(2) (Linux 5.16); without it
- * the second one is seen with a delay of up to 100 ms. */
+/* The same for two words. Needs futex_waitv(2) (Linux 5.16); without it a change of the second word
+ * is noticed up to 100 ms late. */
 int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
                            const _Atomic uint32_t *other, uint32_t other_expected, usec_t timeout);
 
-/* Wakes every waiter on the word. How many there were. */
+/* Wakes all waiters on the word. Returns their number. */
 int wake_futex_wake(const _Atomic uint32_t *word);
 
 /* Waits for the eventfd and drains it. Results as above. */
 int wake_eventfd_wait(int fd, usec_t timeout);
 
-/* Adds one; a full counter (-EAGAIN) is as good as a wake-up. Blocking or not is a flag that both
- * holders of an eventfd can change: against a peer that is not trusted, write through io_uring
- * instead. */
+/* Adds one; a full counter (-EAGAIN) wakes as well. Both holders of an eventfd can make it
+ * blocking: if the peer is not trusted, write through io_uring instead. */
 void wake_eventfd_wake(int fd);
