@@ -32,10 +32,8 @@ static int group_make_cell(struct group *group, const char *key, size_t size, st
 
     if (group->closed || group->removed)
         return CELL_E_STOPPING;
-    if (group->cells.n_cells >= group->config->cells_max) {
-        job_count(&group->counts, JOBS_REFUSED, 1);
+    if (group->cells.n_cells >= group->config->cells_max)
         return CELL_E_TOO_MANY;
-    }
     memcpy(name, key, size);
     name[size] = '\0';
     return cell_new(ret, group, name);
@@ -74,6 +72,8 @@ int group_submit(struct group *group, const struct cell_request *request, struct
     bool made;
     int r = group_pick_cell(group, request, &cell);
 
+    if (r == CELL_E_TOO_MANY)
+        job_count(&group->counts, JOBS_REFUSED, 1);
     if (r != 0)
         return r;
     made = !list_linked(&cell->link);

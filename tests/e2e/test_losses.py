@@ -40,6 +40,7 @@ class Refusals(ActorsTestCase):
                 self.call(call, to="post", key="two")
             self.assertEqual((error.exception.name, error.exception.parameters["option"]), ("BadOption", "key"))
             self.assertIn("CellsMax=", error.exception.parameters["allowed"])
+        self.assertEqual(self.s.group("keyed")["refused"], 0)  # counts jobs
 
     def test_accepted_counts_what_is_accepted(self):
         self.add("b", Worker={"MailboxMax": 2})
