@@ -41,15 +41,21 @@ static void close_process(struct names *names)
     names->pid = 0;
 }
 
-/* Kills the process without waiting long: one that the kernel cannot end now ends by itself. */
+/* Reaps the earlier processes that have ended by now: they are the only children. */
+static void reap_ended(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
+}
+
+/* Kills the process without waiting: a file server that hangs may keep it from ending. */
 static void end_process(struct names *names)
 {
     if (names->pid == 0)
         return;
     (void)kill(names->pid, SIGKILL);
-    if (poll(&(struct pollfd){.fd = names->fd}, 1, 100) > 0)
-        (void)waitpid(names->pid, NULL, 0);
     close_process(names);
+    reap_ended();
 }
 
 void names_deinit(struct names *names)
@@ -162,6 +168,8 @@ int names_serve(void)
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     /* Nothing of the supervisor's may stay open in a process that nobody knows when it ends. */
     (void)syscall(SYS_close_range, ANSWERS_FD + 1, ~0u, 0);
+    /* A program that a name service starts would delay the end of file. */
+    (void)fcntl(ANSWERS_FD, F_SETFD, FD_CLOEXEC);
     while (r == 0 && getdelim(&question, &allocated, '\0', stdin) > 1)
         r = answer(question);
     free(question);
@@ -227,6 +235,7 @@ int names_start(struct names *names)
     _cleanup_close_ int questions = -1;
     int fds[2], r;
 
+    reap_ended();
     pass_known(names);
     if (names->next == names->n_names)
         return 0;
@@ -277,12 +286,15 @@ int names_read(struct names *names)
     ssize_t n;
     int r = 0;
 
-    while (r == 0 && names->next < names->n_names) {
+    /* To the end of file, after which the process can be reaped at once. */
+    while (r == 0) {
         n = read(names->fd, names->buffer + names->n_buffered, ANSWER_MAX - names->n_buffered);
         if (n < 0 && errno == EAGAIN)
             return 0;
-        if (n == 0) /* the process ended early */
+        if (n == 0 && names->next < names->n_names) /* the process ended early */
             return names_skip(names, EIO);
+        if (n == 0)
+            break;
         if (n < 0)
             r = -errno;
         else

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static bool copied; /* true in this process, and so in a copy of it */
@@ -199,6 +201,52 @@ START_TEST(no_answer_takes_only_its_own_name_along)
 }
 END_TEST
 
+/* Returns a process that traces `pid`, which hides the end of that from its parent; 0 if it may
+ * not. */
+static pid_t trace(pid_t pid)
+{
+    char byte = 0;
+    pid_t tracer;
+    int fds[2];
+
+    ck_assert_int_eq(pipe(fds), 0);
+    tracer = fork();
+    ck_assert_int_ge(tracer, 0);
+    if (tracer == 0) {
+        if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0 || write(fds[1], &byte, 1) != 1)
+            _exit(1);
+        for (;;)
+            (void)pause();
+    }
+    (void)close(fds[1]);
+    if (read(fds[0], &byte, 1) != 1)
+        tracer = 0;
+    (void)close(fds[0]);
+    return tracer;
+}
+
+START_TEST(a_process_that_is_not_seen_to_end_is_not_waited_for)
+{
+    pid_t traced, tracer;
+
+    want("slow");
+    ck_assert_int_eq(names_start(&names), 0);
+    traced = names.pid;
+    tracer = trace(traced);
+    if (tracer == 0)
+        return; /* only root may */
+    names_give_up(&names);
+    ck_assert_int_eq(names.pid, 0);
+    ck_assert_int_eq(kill(traced, 0), 0);
+    ck_assert_int_eq(kill(tracer, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(tracer, NULL, 0), tracer);
+    want("alice");
+    ck_assert_int_eq(names_wait(&names), 0);
+    check_alice();
+    ck_assert_int_eq(kill(traced, 0), -1); /* reaped by the next lookup */
+}
+END_TEST
+
 START_TEST(what_is_given_up_is_known_to_be_unknown)
 {
     want("slow");
@@ -251,6 +299,7 @@ int main(int argc, char **argv)
         tcase_add_test(tcase, the_other_process_is_no_copy_of_this_one);
         tcase_add_test(tcase, a_crash_takes_only_its_own_name_along);
         tcase_add_test(tcase, no_answer_takes_only_its_own_name_along);
+        tcase_add_test(tcase, a_process_that_is_not_seen_to_end_is_not_waited_for);
     }
     tcase_add_test(tcase, what_is_given_up_is_known_to_be_unknown);
     tcase_add_test(tcase, an_answer_that_makes_no_sense_is_refused);
