@@ -3,6 +3,7 @@
 
 /* The state that the files of message/ share. */
 
+#include "shared/base/clock.h"
 #include "shared/base/handle-table.h"
 #include "shared/base/rate.h"
 #include "supervisor/message/ask/ask.h"
@@ -16,6 +17,12 @@ struct death_log;
 struct event_bus;
 struct limited_log;
 struct loop;
+
+/* What exchanges and groups have handed on in one turn: messages, copies and tries of patterns. */
+struct forward_budget {
+    usec_t turn;
+    uint64_t used;
+};
 
 struct message_context {
     /* Set by the composition root after message_context_init(). */
@@ -38,9 +45,11 @@ struct message_context {
     struct dead_letters dead_letters;
     struct rate announced; /* events about undeliverable messages */
     uint32_t n_exchanges;
-    struct list routed;    /* senders that wait for an actor that an exchange chose */
-    uint64_t last_client;  /* "@N" */
-    uint64_t last_message; /* id */
+    uint64_t n_copied;                  /* by exchanges, in all */
+    struct forward_budget at_once, fed; /* as messages come, and out of mailboxes */
+    struct list routed;                 /* senders that wait for an actor that an exchange chose */
+    uint64_t last_client;               /* "@N" */
+    uint64_t last_message;              /* id */
 };
 
 /* The bounds of the dead letters are set by dead_letters_resize(). */

@@ -81,9 +81,13 @@ static int refuse_copies(struct actor *actor, struct envelope *envelope, unsigne
     return refuse(actor, envelope, DEAD_NO_MEMORY, ENOMEM, text);
 }
 
+/* How many words of patterns are compared in the time of a copy. */
+#define EFFORT_PER_COPY 256u
+
 static int copy_to_subscribers(struct actor *actor, struct envelope *envelope)
 {
     struct fan_out out = {.context = actor->context, .envelope = envelope};
+    const uint32_t effort = actor_exchange(actor)->effort / EFFORT_PER_COPY;
     int r = share_ask(actor, envelope);
 
     if (r == -EBUSY)
@@ -91,6 +95,7 @@ static int copy_to_subscribers(struct actor *actor, struct envelope *envelope)
                       "too many open asks: each copy counts");
     if (r == 0)
         r = exchange_route(actor->owner, &envelope->topic, send_copy, &out);
+    out.context->n_copied += effort + (r > 0 ? (unsigned)r : 0);
     if (r == 0)
         return refuse(actor, envelope, DEAD_NO_MATCH, ENOENT, NO_SUBSCRIBER);
     if (r < 0)

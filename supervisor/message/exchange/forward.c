@@ -4,11 +4,37 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/router.h"
 #include <errno.h>
 
-/* Copies per turn of waiting messages: a fraction of a millisecond. */
+/* By all exchanges, of messages that come; and again, of those that wait: a fraction of a
+ * millisecond. */
 #define COPIES_PER_TURN 250
+
+static bool has_copies_left(const struct message_context *context, struct forward_budget *budget)
+{
+    if (budget->turn != loop_now(context->loop))
+        *budget = (struct forward_budget){.turn = loop_now(context->loop)};
+    return budget->used < COPIES_PER_TURN;
+}
+
+static int hand_on(struct actor *actor, struct envelope *envelope, struct forward_budget *budget)
+{
+    const struct message_context *context = actor->context;
+    const uint64_t before = context->n_copied;
+    const int r = actor->class->hand_on(actor, envelope);
+
+    budget->used += context->n_copied - before;
+    return r;
+}
+
+static bool copies(const struct actor *actor)
+{
+    const struct exchange *exchange = actor_exchange(actor);
+
+    return exchange && !exchange_picks_one(exchange);
+}
 
 static bool is_open(const struct actor *actor)
 {
@@ -17,8 +43,11 @@ static bool is_open(const struct actor *actor)
 
 int forward_deliver(struct actor *actor, struct envelope *envelope)
 {
-    return is_open(actor) ? actor->class->hand_on(actor, envelope)
-                          : delivery_enqueue(actor, envelope);
+    struct forward_budget *budget = &actor->context->at_once;
+
+    if (!is_open(actor) || (copies(actor) && !has_copies_left(actor->context, budget)))
+        return delivery_enqueue(actor, envelope);
+    return hand_on(actor, envelope, budget);
 }
 
 /* The actor in whose mailbox such a message for `to` would wait; NULL = none, or several. */
@@ -32,13 +61,25 @@ static struct actor *find_mailbox(struct actor *to, const struct topic *topic)
     return to;
 }
 
+/* Its messages wait for the next turn: their senders do, too, instead of filling its mailbox. */
+bool forward_must_wait_for_copies(struct actor *sender, struct actor *to)
+{
+    if (!copies(to) || to->paused || mailbox_idle(&to->mailbox))
+        return false;
+    actor_block(sender, to, false);
+    return true;
+}
+
 bool forward_must_wait(struct actor *sender, struct actor *to, const struct topic *topic,
                        uint64_t bytes)
 {
     struct actor *last = find_mailbox(to, topic);
 
-    if (!last || actor_policy(last).overflow != CONFIG_OVERFLOW_BLOCK ||
-        actor_has_room(last, bytes))
+    if (!last)
+        return false;
+    if (forward_must_wait_for_copies(sender, last))
+        return true;
+    if (actor_policy(last).overflow != CONFIG_OVERFLOW_BLOCK || actor_has_room(last, bytes))
         return false;
     actor_block(sender, last, last != to || actor_exchange(sender));
     return true;
@@ -57,20 +98,19 @@ static bool must_wait_on(struct actor *actor, const struct envelope *envelope)
 
 void forward_feed(struct actor *actor)
 {
-    const struct exchange *exchange = actor_exchange(actor);
-    const size_t copies = 1 + (exchange ? exchange->n_subscriptions : 0);
+    struct forward_budget *budget = &actor->context->fed;
     struct envelope *envelope;
 
-    for (size_t n = 0; !actor->paused && (envelope = mailbox_oldest(&actor->mailbox));
-         n += copies) {
-        if (n >= COPIES_PER_TURN) {
+    while (!actor->paused && (envelope = mailbox_oldest(&actor->mailbox))) {
+        if (!has_copies_left(actor->context, budget)) {
             actor_wake(actor);
             return;
         }
+        budget->used++;
         if (must_wait_on(actor, envelope))
             return;
         mailbox_take(&actor->mailbox, envelope);
-        (void)actor->class->hand_on(actor, envelope);
+        (void)hand_on(actor, envelope, budget);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/request/actor-request-private.h"
 
+#include "supervisor/channel/endpoint.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
@@ -62,6 +63,8 @@ struct actor_answer actor_request_on_exchange_delete(struct actor *actor,
         return ANSWER_REFUSE(EPERM, "a file declares it: remove that, and reload");
     if (owner && exchange->creator != owner->reference)
         return ANSWER_REFUSE(EPERM, "another actor made it");
+    /* All that waits for it becomes dead letters. */
+    endpoint_end_batch(actor->inbox.endpoint);
     actor_end(actor_get(&actor->context->actors, request->by_reference.reference),
               "it was deleted");
     return ANSWER_VALUE(1);

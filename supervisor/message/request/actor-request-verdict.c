@@ -6,6 +6,8 @@
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/exchange/forward.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/message/request/actor-request-private.h"
 #include "supervisor/message/router.h"
 #include "supervisor/process/capture.h"
@@ -36,10 +38,14 @@ int actor_request_on_forward(struct actor *actor, const struct ring_record *reco
 {
     struct protocol_forward forward;
     struct envelope *envelope;
+    struct actor *to;
     int r = protocol_get_forward(record->body, record->size, &forward);
 
     if (r < 0)
         return r;
+    to = actor_get(&actor->context->actors, forward.to);
+    if (to && !actor->inbox.endpoint->draining && forward_must_wait_for_copies(actor, to))
+        return ENDPOINT_E_FULL;
     r = delivery_claim(actor, forward.message, &envelope);
     if (r == 0 && forward.new_key)
         r = change_key(actor, &envelope, &forward);

@@ -60,20 +60,6 @@ static bool must_wait(struct actor *from, struct actor *to, const struct protoco
            forward_must_wait(from, to, &topic, envelope_bytes_of(content));
 }
 
-/* Copying a message to so many subscribers takes the rest of the turn. */
-#define MANY_SUBSCRIBERS 500u
-
-static int send_envelope(struct actor *from, uint64_t to, struct envelope *envelope)
-{
-    const struct actor *actor = actor_get(&from->context->actors, to);
-    const struct exchange *exchange = actor ? actor_exchange(actor) : NULL;
-
-    if (exchange && exchange->n_subscriptions >= MANY_SUBSCRIBERS)
-        endpoint_end_batch(from->inbox.endpoint);
-    (void)router_send_to(from->context, to, envelope);
-    return 0;
-}
-
 /* ---- tell ---- */
 
 static int tell_slowly(struct actor *from, struct actor *to, const struct ring_record *record)
@@ -89,7 +75,8 @@ static int tell_slowly(struct actor *from, struct actor *to, const struct ring_r
     r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &tell.content, &envelope);
     if (r < 0)
         return actor_request_forgive(r);
-    return send_envelope(from, to ? to->reference : tell.to, envelope);
+    (void)router_send_to(from->context, to ? to->reference : tell.to, envelope);
+    return 0;
 }
 
 static struct protocol_message new_message(struct actor *from, uint32_t flags)
@@ -177,7 +164,8 @@ static int on_ask(struct actor *from, const struct ring_record *record)
         return fail_ask(from, ask.cookie, -r, r == -EBUSY ? "too many open asks" : strerror(-r));
     }
     envelope->ask = entry->handle;
-    return send_envelope(from, ask.to, envelope);
+    (void)router_send_to(from->context, ask.to, envelope);
+    return 0;
 }
 
 static int on_ask_drop(struct actor *from, const struct ring_record *record)

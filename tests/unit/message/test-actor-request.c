@@ -398,6 +398,109 @@ START_TEST(exchanges_in_a_circle_hold_nobody_up)
 }
 END_TEST
 
+START_TEST(exchanges_are_deleted_one_in_a_turn)
+{
+    struct actor *other = new_exchange("other", EXCHANGE_SINGLE);
+    const uint64_t first = post->reference, second = other->reference;
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct protocol_by_reference by = {.reference = i == 0 ? first : second};
+        uint8_t body[64];
+        const int size = protocol_put_by_reference(body, sizeof(body), &by);
+        void *room;
+
+        ck_assert_int_eq(ring_reserve(&peer.channel.out, (uint32_t)size, &room), 0);
+        memcpy(room, body, (size_t)size);
+        ring_commit(&peer.channel.out, PROTOCOL_EXCHANGE_DELETE, (uint32_t)size);
+    }
+    channel_publish(&peer.channel);
+    while (actor_get(&context.actors, first))
+        fake_peer_turns(context.loop, 1);
+    ck_assert_ptr_nonnull(actor_get(&context.actors, second));
+    ck_assert(!waits());
+    ck_assert_ptr_null(actor_get(&context.actors, second));
+}
+END_TEST
+
+/* ---- exchanges that copy ---- */
+
+enum {
+    N_SUBSCRIBERS = 100,
+    N_TOLD = 400
+};
+
+/* Tells the exchange N_TOLD messages with one wake-up. */
+static void tell_many(const struct actor *to)
+{
+    const struct protocol_tell tell = {
+        .to = to->reference,
+        .content = {.topic = {.type = "t", .type_size = 1},
+                    .payload = {.form = PAYLOAD_INLINE, .data = "x", .size = 1}}};
+    uint8_t body[256];
+    const int size = protocol_put_tell(body, sizeof(body), &tell);
+    void *room;
+
+    for (unsigned i = 0; i < N_TOLD; i++) {
+        ck_assert_int_eq(ring_reserve(&peer.channel.out, (uint32_t)size, &room), 0);
+        memcpy(room, body, (size_t)size);
+        ring_commit(&peer.channel.out, PROTOCOL_TELL, (uint32_t)size);
+    }
+    channel_publish(&peer.channel);
+}
+
+static struct actor *new_wide_exchange(struct actor *subscribers[N_SUBSCRIBERS])
+{
+    struct actor *wide = new_exchange("wide", EXCHANGE_TYPED_MULTI);
+
+    for (unsigned i = 0; i < N_SUBSCRIBERS; i++) {
+        subscribers[i] = new_actor("subscriber");
+        subscribe(wide, subscribers[i], "");
+    }
+    return wide;
+}
+
+static uint64_t count_copies(struct actor *const subscribers[N_SUBSCRIBERS])
+{
+    uint64_t n = dead(DEAD_MAILBOX_FULL);
+
+    for (unsigned i = 0; i < N_SUBSCRIBERS; i++)
+        n += subscribers[i]->mailbox.n;
+    return n;
+}
+
+START_TEST(a_sender_waits_while_an_exchange_is_behind_with_its_copies)
+{
+    struct actor *subscribers[N_SUBSCRIBERS], *wide = new_wide_exchange(subscribers);
+    uint64_t copies = 0;
+
+    tell_many(wide);
+    for (unsigned turns = 0; copies < N_TOLD * N_SUBSCRIBERS; turns++) {
+        const uint64_t before = copies;
+
+        ck_assert_uint_lt(turns, N_TOLD);
+        fake_peer_turns(context.loop, 1);
+        copies = count_copies(subscribers);
+        ck_assert_uint_le(copies - before, 1000);
+        ck_assert_uint_le(wide->mailbox.n, 1);
+    }
+    ck_assert_uint_eq(copies, N_TOLD * N_SUBSCRIBERS);
+    ck_assert(!waits());
+}
+END_TEST
+
+START_TEST(what_a_dead_sender_has_told_an_exchange_is_copied_over_many_turns)
+{
+    struct actor *subscribers[N_SUBSCRIBERS], *wide = new_wide_exchange(subscribers);
+
+    tell_many(wide);
+    endpoint_drain(&peer.endpoint);
+    ck_assert_uint_le(count_copies(subscribers), 500);
+    for (unsigned i = 0; i < N_TOLD && !mailbox_idle(&wide->mailbox); i++)
+        fake_peer_turns(context.loop, 1);
+    ck_assert_uint_eq(count_copies(subscribers), N_TOLD * N_SUBSCRIBERS);
+}
+END_TEST
+
 /* ---- timers ---- */
 
 START_TEST(timers_of_a_type_are_cancelled_over_many_turns_and_all_are_counted)
@@ -507,6 +610,9 @@ int main(void)
     tcase_add_test(cases, what_waited_for_a_paused_exchange_goes_on_as_there_is_room);
     tcase_add_test(cases, a_large_message_waits_for_the_room_that_it_needs);
     tcase_add_test(cases, exchanges_in_a_circle_hold_nobody_up);
+    tcase_add_test(cases, exchanges_are_deleted_one_in_a_turn);
+    tcase_add_test(cases, a_sender_waits_while_an_exchange_is_behind_with_its_copies);
+    tcase_add_test(cases, what_a_dead_sender_has_told_an_exchange_is_copied_over_many_turns);
     tcase_add_test(cases,
                    whatever_is_subscribed_and_told_leaves_no_sender_waiting_and_no_message_lost);
     tcase_add_test(cases, timers_of_a_type_are_cancelled_over_many_turns_and_all_are_counted);
