@@ -84,8 +84,9 @@ static void log_outcome(const struct supervisor *supervisor, const struct reload
     if (call->log)
         reload_log_problems(&call->problems);
     else if (n > 0)
-        log_error("%s: %zu problem%s, told to whoever asked for the reload%s", directory, n,
-                  n == 1 ? "" : "s", call->result == 0 ? "" : "; nothing has changed");
+        log_error("%s: %zu problem%s, reported to the client that asked for the reload%s",
+                  directory, n, n == 1 ? "" : "s",
+                  call->result == 0 ? "" : "; nothing has changed");
     if (call->result < 0)
         log_error("%s: cannot read the configuration: %s", directory, strerror(-call->result));
 }

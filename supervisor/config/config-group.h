@@ -111,7 +111,7 @@ struct config_group {
     enum config_strategy strategy; /* one-for-one */
 
     /* [Worker] */
-    usec_t timeout_start;          /* 90 s -> 30 s default */
+    usec_t timeout_start;          /* 30 s */
     usec_t timeout_stop;           /* 10 s */
     usec_t watchdog;               /* USEC_INFINITY = off (default) */
     int kill_signal;               /* SIGTERM */

@@ -166,7 +166,7 @@ int names_serve(void)
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_NAME, "trouped-names");
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    /* Nothing of the supervisor's may stay open in a process that nobody knows when it ends. */
+    /* This process may outlive the supervisor, so it must hold none of its descriptors. */
     (void)syscall(SYS_close_range, ANSWERS_FD + 1, ~0u, 0);
     /* A program that a name service starts would delay the end of file. */
     (void)fcntl(ANSWERS_FD, F_SETFD, FD_CLOEXEC);

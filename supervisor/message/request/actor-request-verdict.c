@@ -78,7 +78,7 @@ int actor_request_on_verdict(struct actor *actor, const struct ring_record *reco
         memcpy(bytes, said.text, said.text_size);
     (void)capture_escape(text, sizeof(text), bytes, said.text_size);
     if (said.message == 0) {
-        actor_log(actor, LOG_LEVEL_WARNING, "a failure that nobody looked at: %s", text);
+        actor_log(actor, LOG_LEVEL_WARNING, "a failure that the program did not check: %s", text);
         return 0;
     }
     r = delivery_claim(actor, said.message, &envelope);

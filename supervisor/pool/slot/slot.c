@@ -157,7 +157,7 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
     bool counts;
 
     if (next.actions == LIFECYCLE_IGNORED) {
-        log_debug("%s: %s means nothing while %s", slot->name, lifecycle_event_to_string(event),
+        log_debug("%s: event %s is ignored while %s", slot->name, lifecycle_event_to_string(event),
                   lifecycle_state_to_string(slot->state));
         slot_count(slot);
         return;
