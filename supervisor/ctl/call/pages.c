@@ -51,5 +51,6 @@ int pages_collect(struct invocation *invocation, const char *method, json_t *par
         r = call_no_memory();
     if (r == EXIT_OK)
         *ret = json_incref(reply);
+    json_decref(parameters);
     return r;
 }
