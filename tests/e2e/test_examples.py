@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -176,6 +177,18 @@ class MakeRun(TestCase):
         self.assertEqual(process.returncode, 0, process.stdout + process.stderr)
         self.assertIn("2005 right by sha256sum, 0 wrong, 0 lost", process.stdout)
         self.assertRegex(process.stdout, r"crashes survived +[1-9]")
+        self.assertNotIn("Traceback", process.stderr)
+
+    def test_the_progress_is_read_while_workers_are_down(self):
+        code = ("import runpy, subprocess, sys; run = runpy.run_path(sys.argv[1]); supervisor = run['Supervisor'](['digest'])\n"
+                "try:\n"
+                "    subprocess.run(supervisor.command('stop', '--wait', 'digest/0'), check=True)\n"
+                "    assert supervisor.group('digest')['state'] == 'degraded'\n"
+                "finally:\n"
+                "    supervisor.stop(); supervisor.remove()\n")
+        process = subprocess.run([sys.executable, "-c", code, os.path.join(TOP, "worker", "examples", "run")], text=True,
+                                 capture_output=True, timeout=LIMIT, check=False)
+        self.assertEqual(process.returncode, 0, process.stderr)
 
     def test_a_command_finds_all_the_examples_and_its_exit_status_is_told(self):
         def run(*command):
