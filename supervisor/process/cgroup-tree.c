@@ -24,7 +24,7 @@ static void cleanup_file(FILE **file)
 
 static int unavailable(struct cgroup_tree *tree, const char *why)
 {
-    (void)snprintf(tree->text, sizeof(tree->text), "none, process groups must do: %s", why);
+    (void)snprintf(tree->text, sizeof(tree->text), "none, using process groups instead: %s", why);
     tree->fd = close_fd(tree->fd);
     return CGROUP_E_UNAVAILABLE;
 }
@@ -202,10 +202,11 @@ int cgroup_tree_init(struct cgroup_tree *tree, const char *root, pid_t keeper)
     /* The root of the hierarchy has no cgroup.type and cannot be delegated. */
     if (faccessat(tree->fd, "cgroup.type", F_OK, 0) < 0)
         return unavailable(tree,
-                           "the supervisor runs in the root cgroup; Delegate=yes in its unit");
+                           "the supervisor runs in the root cgroup; set Delegate=yes in its unit");
     if (faccessat(tree->fd, "cgroup.subtree_control", W_OK, AT_EACCESS) < 0 ||
         faccessat(tree->fd, "cgroup.procs", W_OK, AT_EACCESS) < 0 || !is_ours(tree->fd, keeper))
-        return unavailable(tree, "its cgroup is not delegated to it; Delegate=yes in its unit");
+        return unavailable(tree,
+                           "the supervisor's cgroup is not delegated; set Delegate=yes in its unit");
     r = move_into_leaf(tree->fd, keeper);
     if (r < 0)
         return unavailable_errno(tree, "moving into the cgroup " LEAF, -r);

@@ -33,8 +33,8 @@ static bool refuse_commands(struct request *request, const struct actor *actor)
     if (!program || strcmp(basename(program), "troupe-exec") != 0)
         return false;
     request_refuse(request, "to",
-                   "an actor that takes messages; commands of troupe-exec take jobs, not "
-                   "messages: create a job, with a delay or a date if it is for later");
+                   "an actor that takes messages; a group of troupe-exec takes only jobs: "
+                   "create a job instead, with a delay or a date if it is for later");
     return true;
 }
 
