@@ -62,7 +62,7 @@ static const struct explanation explanations[] = {
      "cancellation of job '{id}' has already been requested"},
     {"AlreadyEnded", .status = EXIT_FAILED, "job '{id}' has already ended: {state}"},
     {"NotReached", .status = EXIT_FAILED,
-     "{target} will not get there: it is {state}",
+     "{target} will not get there: {state}",
      "; see 'troupectl status' and 'troupectl deaths'"},
     {"MailboxFull", .status = EXIT_BUSY,
      "the mailbox of '{name}' is full (MailboxMax=, MailboxMemoryMax=): "
