@@ -205,8 +205,8 @@ int cgroup_tree_init(struct cgroup_tree *tree, const char *root, pid_t keeper)
                            "the supervisor runs in the root cgroup; set Delegate=yes in its unit");
     if (faccessat(tree->fd, "cgroup.subtree_control", W_OK, AT_EACCESS) < 0 ||
         faccessat(tree->fd, "cgroup.procs", W_OK, AT_EACCESS) < 0 || !is_ours(tree->fd, keeper))
-        return unavailable(tree,
-                           "the supervisor's cgroup is not delegated; set Delegate=yes in its unit");
+        return unavailable(
+            tree, "the supervisor's cgroup is not delegated; set Delegate=yes in its unit");
     r = move_into_leaf(tree->fd, keeper);
     if (r < 0)
         return unavailable_errno(tree, "moving into the cgroup " LEAF, -r);
