@@ -134,14 +134,14 @@ class Later(Case):
     def test_a_stop_logs_which_jobs_are_in_hand_and_how_many_waited(self):
         log = self.in_hand_at_a_stop(2, Size=2)
         self.assertIn("actor: 2 jobs that waited are cancelled: the supervisor is stopping", log)
-        in_hand = [line for line in log.splitlines() if "actor: in hand now" in line]
+        in_hand = [line for line in log.splitlines() if "actor: in hand; not retried" in line]
         self.assertEqual([set(line.split()[-2:]) for line in in_hand], [{"hand-0", "hand-1"}])
-        cut_off = [line for line in log.splitlines() if "actor: in hand, and cancelled" in line]
+        cut_off = [line for line in log.splitlines() if "actor: cancelled: the attempt failed" in line]
         self.assertEqual([set(line.split()[-2:]) for line in cut_off], [{"hand-0", "hand-1"}])
 
     def test_a_stop_with_very_many_jobs_in_hand_is_a_few_lines(self):
         log = self.in_hand_at_a_stop(192, Size=3, Prefetch=64)
-        for what in "in hand now", "in hand, and cancelled":
+        for what in "in hand; not retried", "cancelled: the attempt failed":
             lines = [line for line in log.splitlines() if "actor: " + what in line]
             self.assertEqual(len(lines), 9)
             self.assertEqual(sum(line.count(" hand-") for line in lines), 128)
