@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/syntax/path.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/strv.h"
 #include <dirent.h>
 #include <errno.h>
@@ -30,7 +31,7 @@ static void sort(config_strv names)
 
 int config_list(const char *directory, const char *suffix, config_strv *ret)
 {
-    _cleanup_strv_ config_strv names = NULL;
+    _cleanup_strings_ struct config_strings names = {0};
     const struct dirent *entry;
     DIR *stream = opendir(directory);
     int r = 0;
@@ -39,14 +40,14 @@ int config_list(const char *directory, const char *suffix, config_strv *ret)
         return -errno;
     while (r == 0 && (errno = 0, entry = readdir(stream)))
         if (entry->d_name[0] != '.' && config_ends_with(entry->d_name, suffix))
-            r = strv_append(&names, entry->d_name);
+            r = strings_append(&names, entry->d_name);
     if (r == 0 && errno != 0)
         r = -errno;
     (void)closedir(stream);
     if (r < 0)
         return r;
-    sort(names);
-    *ret = TAKE_PTR(names);
+    sort(names.strings);
+    *ret = TAKE_PTR(names.strings);
     return 0;
 }
 

@@ -56,6 +56,14 @@ enum config_on_crash {
 /* A NULL-terminated vector of strings, owned. NULL = empty. */
 typedef char **config_strv;
 
+/* A list that grows, see syntax/strings.h. Zeroed = empty. */
+struct config_strings {
+    config_strv strings; /* NULL if nothing was ever added */
+    size_t n, n_allocated;
+    uint32_t *places; /* by hashes of names: the number of a string from 1 on; 0 = free */
+    size_t n_places;
+};
+
 struct config_draft;
 
 struct config_group {
@@ -72,9 +80,9 @@ struct config_group {
     uid_t uid;               /* resolved; valid if `user` */
     gid_t gid;               /* resolved; valid if `user` or `group_name` */
     char *working_directory;
-    config_strv environment;       /* KEY=VALUE, Environment= and EnvironmentFile= merged */
-    config_strv environment_files; /* as written; "-" in front: may be missing */
-    config_strv after;
+    struct config_strings environment; /* KEY=VALUE, Environment= and EnvironmentFile= merged */
+    struct config_strings environment_files; /* as written; "-" in front: may be missing */
+    struct config_strings after;
 
     /* [Pool] */
     unsigned size; /* 1 … 4096 */

@@ -97,17 +97,20 @@ static int load_group(void *userdata, const char *path)
     return r;
 }
 
-/* Warns of drop-in directories without a group. */
+/* Warns of drop-in directories without a group. `names` are sorted, as the stems are. */
 static int warn_of_orphans(const struct loader *loader, config_strv names)
 {
     _cleanup_strv_ config_strv stems = NULL;
     int r = config_list_stems(loader->directory, CONFIG_GROUP_SUFFIX ".d", &stems);
 
-    for (size_t i = 0; r == 0 && stems && stems[i]; i++)
-        if (!strv_contains(names, stems[i]))
+    for (size_t i = 0; r == 0 && stems && stems[i]; i++) {
+        while (names && *names && strcmp(*names, stems[i]) < 0)
+            names++;
+        if (!names || !*names || strcmp(*names, stems[i]) != 0)
             log_warning("%s/%s" CONFIG_GROUP_SUFFIX
                         ".d is ignored: there is no %s" CONFIG_GROUP_SUFFIX " beside it",
                         loader->directory, stems[i], stems[i]);
+    }
     return r;
 }
 

@@ -7,7 +7,7 @@
 /* A removed group is not waited for. */
 static bool may_start(const struct registry *registry, const struct group *group)
 {
-    config_strv after = group->config->after;
+    config_strv after = group->config->after.strings;
 
     for (size_t i = 0; after && after[i]; i++) {
         const struct group *before = registry_find(registry, after[i]);
@@ -42,7 +42,7 @@ void order_start(struct registry *registry)
 static bool follows(const struct registry *registry, struct group *group,
                     const struct group *before)
 {
-    config_strv after = group->config->after;
+    config_strv after = group->config->after.strings;
 
     if (group->order.visited)
         return group->order.follows;
@@ -102,7 +102,7 @@ static void order_stop_group(struct group *group)
 /* Counts `group` as up, or down, for the groups that it comes after. */
 static void order_follow(struct registry *registry, const struct group *group, bool up)
 {
-    config_strv after = group->config->after;
+    config_strv after = group->config->after.strings;
 
     for (size_t i = 0; after && after[i]; i++) {
         struct group *before = registry_find(registry, after[i]);

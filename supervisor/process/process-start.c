@@ -2,6 +2,7 @@
 /* Starts a process: from its configuration to the request to the keeper. */
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/event/death.h"
 #include "supervisor/process/process.h"
@@ -36,36 +37,33 @@ static bool names_same(const char *a, const char *b)
 
 static bool is_set(const char *const *environment, const char *variable)
 {
-    for (size_t i = 0; environment[i]; i++)
+    for (size_t i = 0; environment && environment[i]; i++)
         if (names_same(environment[i], variable))
             return true;
     return false;
-}
-
-/* Appends the variables of `more` that are not set yet. Returns the new count. */
-static size_t add_unset(const char **environment, size_t n, const char *const *more)
-{
-    for (size_t i = 0; more && more[i]; i++)
-        if (!is_set(environment, more[i]))
-            environment[n++] = more[i];
-    return n;
 }
 
 /* Makes a vector, owned by the caller, of borrowed strings: the supervisor's variables, then the
  * configured ones, then the user's. The first of a name counts. */
 static int process_environment(const struct process_options *options, const char ***ret)
 {
-    const char *const *configured = (const char *const *)options->config->environment;
-    size_t room =
-        count(options->environment) + count(configured) + count(options->user_environment) + 2;
-    const char **environment = calloc(room, sizeof(char *));
-    size_t n = 0;
+    const struct config_strings *configured = &options->config->environment;
+    const char *const *own = options->environment, *const *user = options->user_environment;
+    const size_t n_own = count(own);
+    const char **environment =
+        calloc(n_own + configured->n + count(user) + 2, sizeof(*environment));
+    size_t n = n_own;
 
     if (!environment)
         return -ENOMEM;
-    n = add_unset(environment, n, options->environment);
-    n = add_unset(environment, n, configured);
-    n = add_unset(environment, n, options->user_environment);
+    for (size_t i = 0; i < n_own; i++)
+        environment[i] = own[i];
+    for (size_t i = 0; i < configured->n; i++)
+        if (!is_set(own, configured->strings[i]))
+            environment[n++] = configured->strings[i];
+    for (size_t i = 0; user && user[i]; i++)
+        if (!is_set(own, user[i]) && !strings_has(configured, user[i]))
+            environment[n++] = user[i];
     if (!is_set(environment, PATH_VARIABLE))
         environment[n++] = PATH_VARIABLE;
     *ret = environment;

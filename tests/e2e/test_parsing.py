@@ -23,6 +23,11 @@ CASES = {
     "comments": lambda n: one_file("# x\n" * n),
     "one continued line": lambda n: one_file("Description=" + "x\\\n" * n + "\n"),
     "unknown keys": lambda n: one_file("Sise=1\n" * n),
+    "variables": lambda n: one_file("".join(f"Environment=A{i}=1\n" for i in range(n))),
+    "variables of a file": lambda n: {**one_file("EnvironmentFile=@/env\n"), "env": "".join(f"A{i}=1\n" for i in range(n))},
+    "words": lambda n: one_file("ExecStart=/bin/true" + " x" * n + "\n"),
+    "files": lambda n: one_file("EnvironmentFile=-/x\n" * n),
+    "groups to start after": lambda n: one_file("After=" + " ".join(f"g{i}" for i in range(n)) + "\n"),
     "groups": lambda n: {f"g{i}.group": GROUP for i in range(n // 10)},
     "groups with a problem": lambda n: {f"g{i}.group": GROUP + "Sise=1\n" for i in range(n // 10)},
 }
@@ -36,7 +41,7 @@ class Parsing(TestCase):
         with tempfile.TemporaryDirectory(prefix="troupe-e2e-") as directory:
             for name, text in files.items():
                 with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
-                    file.write(text)
+                    file.write(text.replace("@", directory))
             counts = os.path.join(directory, "counts")
             subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={counts}",
                             TROUPECTL, "verify", directory], capture_output=True, timeout=LIMIT, check=False)

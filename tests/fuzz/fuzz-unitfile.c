@@ -9,6 +9,7 @@
 #include "supervisor/config/config.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/syntax/envfile.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/strv.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,12 +94,12 @@ static int ignore(void *userdata, unsigned line, const char *text)
 
 static void try_environment(const char *text, size_t size)
 {
-    config_strv environment = NULL;
+    struct config_strings environment = {0};
 
     if (envfile_parse(text, size, &environment, ignore, NULL) == 0)
-        for (char **variable = environment; variable && *variable; variable++)
+        for (char **variable = environment.strings; variable && *variable; variable++)
             require(envfile_name_valid(*variable, strcspn(*variable, "=")), "a bad name");
-    strv_free(environment);
+    strings_clear(&environment);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

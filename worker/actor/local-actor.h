@@ -100,7 +100,7 @@ void actor_ending(struct troupe_actor *actor, struct troupe_future *future);
  */
 int future_answer(struct troupe_future *future, int sent, uint64_t *ret_value);
 
-/* ---- records to the supervisor (actor-send.c) ---- */
+/* ---- records to the supervisor (local-actor-send.c) ---- */
 
 int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                uint32_t flags);

@@ -69,7 +69,7 @@ static int check_names(const struct graph *graph)
     for (size_t i = 0; i < graph->n_groups; i++)
         names[i] = graph->groups[i]->name;
     for (size_t i = 0; i < graph->n_groups; i++)
-        for (char **name = graph->groups[i]->after; r == 0 && name && *name; name++)
+        for (char **name = graph->groups[i]->after.strings; r == 0 && name && *name; name++)
             if (find(graph, *name) == NOT_FOUND)
                 r = unknown_group(graph->groups[i], *name, suggest_nearest(*name, names));
     return r;
@@ -98,7 +98,7 @@ static int follow(const struct graph *graph, size_t index)
     int r = 0;
 
     node->mark = ON_PATH;
-    for (char **name = graph->groups[index]->after; r == 0 && name && *name; name++) {
+    for (char **name = graph->groups[index]->after.strings; r == 0 && name && *name; name++) {
         node->next = find(graph, *name);
         if (node->next == NOT_FOUND)
             continue;
@@ -140,7 +140,7 @@ int config_check_after_beside(const struct config_group *group)
     const size_t size = slash ? (size_t)(slash - directory) : 1;
     int r = 0;
 
-    for (char **name = group->after; r == 0 && name && *name; name++) {
+    for (char **name = group->after.strings; r == 0 && name && *name; name++) {
         r = exists_in(directory, size, *name);
         if (r == 0)
             r = exists_in(CONFIG_DIRECTORY, strlen(CONFIG_DIRECTORY), *name);

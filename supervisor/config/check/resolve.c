@@ -5,6 +5,7 @@
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/syntax/envfile.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/strv.h"
 #include <errno.h>
 #include <stdio.h>
@@ -149,8 +150,8 @@ static const char *environment_path(const char *file, bool *ret)
     return *ret ? file + 1 : file;
 }
 
-static int read_environment(struct config_draft *draft, config_strv *variables, const char *file,
-                            const struct names *names)
+static int read_environment(struct config_draft *draft, struct config_strings *variables,
+                            const char *file, const struct names *names)
 {
     bool optional;
     struct environment_reading reading = {draft->problems, environment_path(file, &optional)};
@@ -173,18 +174,21 @@ static int read_environment(struct config_draft *draft, config_strv *variables, 
 static int check_environment(struct config_draft *draft, struct config_group *group,
                              const struct names *names)
 {
-    _cleanup_strv_ config_strv variables = NULL;
-    int r;
+    char **const files = group->environment_files.strings;
+    _cleanup_strings_ struct config_strings variables = {0};
+    int r = 0;
 
-    if (!group->environment_files)
+    if (!files)
         return 0;
-    r = strv_copy(&variables, group->environment);
-    for (size_t i = 0; r == 0 && group->environment_files[i]; i++)
-        r = read_environment(draft, &variables, group->environment_files[i], names);
+    for (size_t i = 0; r == 0 && i < group->environment.n; i++)
+        r = strings_set(&variables, group->environment.strings[i]);
+    for (size_t i = 0; r == 0 && files[i]; i++)
+        r = read_environment(draft, &variables, files[i], names);
     if (r < 0 || draft->problems->n_problems > 0)
         return r;
-    strv_free(group->environment);
-    group->environment = TAKE_PTR(variables);
+    strings_clear(&group->environment);
+    group->environment = variables;
+    variables = (struct config_strings){0};
     return 0;
 }
 
@@ -290,8 +294,9 @@ int config_want_group_names(const struct config_group *group, struct names *name
         r = names_want(names, program_kind(group), program_of(group));
     if (r == 0)
         r = names_want(names, NAMES_DIRECTORY, group->working_directory);
-    for (size_t i = 0; r == 0 && group->environment_files && group->environment_files[i]; i++)
-        r = names_want(names, NAMES_FILE, environment_path(group->environment_files[i], &optional));
+    for (size_t i = 0; r == 0 && i < group->environment_files.n; i++)
+        r = names_want(names, NAMES_FILE,
+                       environment_path(group->environment_files.strings[i], &optional));
     return r;
 }
 

@@ -29,7 +29,7 @@ struct config_type {
                  const char **ret_reason);
     int (*number)(const char *text, uint64_t *ret); /* for parse; one of values.h */
     /* For parse: appends one word to a list. Returns as parse() does. */
-    int (*add)(config_strv *list, const char *word, const char **ret_reason);
+    int (*add)(struct config_strings *list, const char *word, const char **ret_reason);
     void (*clear)(void *field);                  /* NULL = nothing to free */
     bool (*equal)(const void *a, const void *b); /* NULL = compares the bytes */
 };

@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/config/syntax/envfile.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/config/syntax/values.h"
 #include "supervisor/config/syntax/words.h"
@@ -156,6 +157,17 @@ static bool equal_strv(const void *a, const void *b)
     return strv_equal(*(char *const *const *)a, *(char *const *const *)b);
 }
 
+static void clear_list(void *field)
+{
+    strings_clear(field);
+}
+
+static bool equal_list(const void *a, const void *b)
+{
+    return strv_equal(((const struct config_strings *)a)->strings,
+                      ((const struct config_strings *)b)->strings);
+}
+
 static int split(const char *value, bool command, config_strv *ret, const char **ret_reason)
 {
     int r = words_split(value, command, ret, ret_reason);
@@ -207,15 +219,15 @@ static int parse_command(const struct config_key *key, const char *value, void *
     return 0;
 }
 
-static int add(config_strv *list, const char *text, int (*append)(config_strv *, const char *),
-               const char **ret_reason)
+static int add(struct config_strings *list, const char *text,
+               int (*append)(struct config_strings *, const char *), const char **ret_reason)
 {
-    if (strv_length(*list) >= STRV_MAX)
+    if (list->n >= STRINGS_MAX)
         return invalid(ret_reason, "more than 4096 in all");
     return append(list, text);
 }
 
-static int add_variable(config_strv *list, const char *word, const char **ret_reason)
+static int add_variable(struct config_strings *list, const char *word, const char **ret_reason)
 {
     const size_t name_size = strcspn(word, "=");
 
@@ -223,7 +235,7 @@ static int add_variable(config_strv *list, const char *word, const char **ret_re
         return invalid(ret_reason, "'=' is missing (quote a value that has spaces)");
     if (!envfile_name_valid(word, name_size))
         return invalid(ret_reason, "not the name of a variable");
-    return add(list, word, envfile_set, ret_reason);
+    return add(list, word, strings_set, ret_reason);
 }
 
 #define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -236,11 +248,11 @@ bool config_name_valid(const char *name)
            strspn(name, LETTERS_AND_DIGITS "_.@-") == length;
 }
 
-static int add_group(config_strv *list, const char *word, const char **ret_reason)
+static int add_group(struct config_strings *list, const char *word, const char **ret_reason)
 {
     if (!config_name_valid(word))
         return invalid(ret_reason, "not the name of a group");
-    return strv_contains(*list, word) ? 0 : add(list, word, strv_append, ret_reason);
+    return strings_has(list, word) ? 0 : add(list, word, strings_set, ret_reason);
 }
 
 static int parse_words(const struct config_key *key, const char *value, void *field,
@@ -260,7 +272,7 @@ static int parse_file(const struct config_key *key, const char *value, void *fie
     const char *fault = find_fault_in_path(*value == '-' ? value + 1 : value);
 
     (void)key;
-    return fault ? invalid(ret_reason, fault) : add(field, value, strv_append, ret_reason);
+    return fault ? invalid(ret_reason, fault) : add(field, value, strings_append, ret_reason);
 }
 
 /* clang-format off */
@@ -285,7 +297,7 @@ const struct config_type CONFIG_TYPE_LOG_LEVEL = SCALAR(int, parse_log_level);
 const struct config_type CONFIG_TYPE_TEXT = OWNED(char *, parse_text, text);
 const struct config_type CONFIG_TYPE_PATH = OWNED(char *, parse_path, text);
 const struct config_type CONFIG_TYPE_COMMAND = OWNED(config_strv, parse_command, strv);
-const struct config_type CONFIG_TYPE_FILES = OWNED(config_strv, parse_file, strv);
-const struct config_type CONFIG_TYPE_ENVIRONMENT = OWNED(config_strv, parse_words, strv, .add = add_variable);
-const struct config_type CONFIG_TYPE_GROUPS = OWNED(config_strv, parse_words, strv, .add = add_group);
+const struct config_type CONFIG_TYPE_FILES = OWNED(struct config_strings, parse_file, list);
+const struct config_type CONFIG_TYPE_ENVIRONMENT = OWNED(struct config_strings, parse_words, list, .add = add_variable);
+const struct config_type CONFIG_TYPE_GROUPS = OWNED(struct config_strings, parse_words, list, .add = add_group);
 /* clang-format on */

@@ -21,9 +21,12 @@ extern const struct config_type CONFIG_TYPE_LOG_LEVEL; /* enum log_level */
 extern const struct config_type CONFIG_TYPE_TEXT;      /* char *; anything */
 extern const struct config_type CONFIG_TYPE_PATH;      /* char *; absolute */
 extern const struct config_type CONFIG_TYPE_COMMAND;   /* config_strv; replaced as a whole */
-extern const struct config_type CONFIG_TYPE_ENVIRONMENT; /* config_strv of KEY=VALUE; a list */
-extern const struct config_type CONFIG_TYPE_FILES;  /* config_strv of paths, "-" in front; a list */
-extern const struct config_type CONFIG_TYPE_GROUPS; /* config_strv of names of groups; a list */
+extern const struct config_type
+    CONFIG_TYPE_ENVIRONMENT; /* struct config_strings of KEY=VALUE; a list */
+extern const struct config_type
+    CONFIG_TYPE_FILES; /* struct config_strings of paths, "-" in front; a list */
+extern const struct config_type
+    CONFIG_TYPE_GROUPS; /* struct config_strings of names of groups; a list */
 
 /* 1 … CONFIG_GROUP_NAME_MAX characters of [A-Za-z0-9_.@-], beginning with a letter or a digit. */
 bool config_name_valid(const char *name);

@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -27,23 +27,6 @@ bool envfile_name_valid(const char *name, size_t size)
         if (!isascii(name[i]) || !(isalnum(name[i]) || name[i] == '_'))
             return false;
     return true;
-}
-
-int envfile_set(config_strv *environment, const char *assignment)
-{
-    size_t name_size = strcspn(assignment, "=") + 1;
-    char *copy;
-
-    for (size_t i = 0; *environment && (*environment)[i]; i++)
-        if (strncmp((*environment)[i], assignment, name_size) == 0) {
-            copy = strdup(assignment);
-            if (!copy)
-                return -ENOMEM;
-            free((*environment)[i]);
-            (*environment)[i] = copy;
-            return 0;
-        }
-    return strv_append(environment, assignment);
 }
 
 static bool at_end(const struct reader *reader)
@@ -143,7 +126,7 @@ static bool take_name(struct reader *reader)
     return true;
 }
 
-static int take_assignment(struct reader *reader, config_strv *environment)
+static int take_assignment(struct reader *reader, struct config_strings *environment)
 {
     unsigned line = reader->line;
 
@@ -158,14 +141,14 @@ static int take_assignment(struct reader *reader, config_strv *environment)
     if (!utf8_is_text(reader->out, reader->size))
         return reader->problem(reader->userdata, line, "the value is not valid UTF-8 without NUL");
     put(reader, '\0');
-    if (strv_length(*environment) >= STRV_MAX) {
+    if (environment->n >= STRINGS_MAX) {
         reader->at = reader->end;
         return reader->problem(reader->userdata, line, "more than 4096 variables");
     }
-    return envfile_set(environment, reader->out);
+    return strings_set(environment, reader->out);
 }
 
-int envfile_parse(const char *text, size_t size, config_strv *environment,
+int envfile_parse(const char *text, size_t size, struct config_strings *environment,
                   envfile_problem_fn problem, void *userdata)
 {
     _cleanup_free_ char *out = malloc(size + 2);

@@ -14,12 +14,9 @@
 /* Whether `size` characters are the name of an environment variable: [A-Za-z_][A-Za-z0-9_]*. */
 bool envfile_name_valid(const char *name, size_t size);
 
-/* Replaces the KEY=VALUE of the same KEY, or appends it. Returns 0 or -ENOMEM. */
-int envfile_set(config_strv *environment, const char *assignment);
-
 /* Called for each malformed line. Returns 0 to go on, or -errno. */
 typedef int (*envfile_problem_fn)(void *userdata, unsigned line, const char *text);
 
 /* Merges the text of a file into `environment`. Returns 0, -ENOMEM, or what `problem` returned. */
-int envfile_parse(const char *text, size_t size, config_strv *environment,
+int envfile_parse(const char *text, size_t size, struct config_strings *environment,
                   envfile_problem_fn problem, void *userdata);

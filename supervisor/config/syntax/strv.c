@@ -42,14 +42,6 @@ int strv_copy(config_strv *ret, char *const *strings)
     return 0;
 }
 
-bool strv_contains(char *const *strings, const char *text)
-{
-    for (size_t i = 0; strings && strings[i]; i++)
-        if (strcmp(strings[i], text) == 0)
-            return true;
-    return false;
-}
-
 bool strv_equal(char *const *a, char *const *b)
 {
     size_t n = strv_length(a);

@@ -9,19 +9,14 @@
 
 #define _cleanup_strv_ _cleanup_(strv_cleanup)
 
-/* The longest list of a configuration: appending takes time linear in its length. */
-#define STRV_MAX 4096
-
 /* Without the NULL at the end. */
 size_t strv_length(char *const *strings);
 
-/* Appends a copy. Returns 0 or -ENOMEM (then nothing has changed). */
+/* Appends a copy, in time linear in the length. Returns 0 or -ENOMEM (then nothing has changed). */
 int strv_append(config_strv *strings, const char *text);
 
 /* Copies. Returns 0 or -ENOMEM. */
 int strv_copy(config_strv *ret, char *const *strings);
-
-bool strv_contains(char *const *strings, const char *text);
 
 /* Whether both have the same strings in the same order. */
 bool strv_equal(char *const *a, char *const *b);

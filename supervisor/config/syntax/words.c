@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -116,15 +116,15 @@ static int take_word(struct splitter *splitter)
     return r;
 }
 
-static int take_words(struct splitter *splitter, config_strv *words)
+static int take_words(struct splitter *splitter, struct config_strings *words)
 {
     int r = 0;
 
-    for (size_t n = 0; r == 0; n++) {
+    while (r == 0) {
         splitter->at += strspn(splitter->at, SPACE);
         if (*splitter->at == '\0')
             return 0;
-        if (n == STRV_MAX)
+        if (words->n == STRINGS_MAX)
             return invalid(splitter, "more than 4096 words");
         if (splitter->command && splitter->at[0] == ';' &&
             (splitter->at[1] == '\0' || is_space(splitter->at[1])))
@@ -135,7 +135,7 @@ static int take_words(struct splitter *splitter, config_strv *words)
             r = invalid(splitter, "an escape makes the word invalid UTF-8");
         splitter->word[splitter->size] = '\0';
         if (r == 0)
-            r = strv_append(words, splitter->word);
+            r = strings_append(words, splitter->word);
     }
     return r;
 }
@@ -144,7 +144,7 @@ int words_split(const char *text, bool command, config_strv *ret, const char **r
 {
     /* Unescaped text is never longer than the escaped one. */
     _cleanup_free_ char *word = malloc(strlen(text) + 1);
-    _cleanup_strv_ config_strv words = NULL;
+    _cleanup_strings_ struct config_strings words = {0};
     struct splitter splitter = {.at = text, .word = word, .command = command};
     int r;
 
@@ -154,7 +154,7 @@ int words_split(const char *text, bool command, config_strv *ret, const char **r
     if (r == WORDS_E_INVALID)
         *ret_reason = splitter.reason;
     if (r == 0)
-        *ret = TAKE_PTR(words);
+        *ret = TAKE_PTR(words.strings);
     return r;
 }
 

@@ -77,10 +77,10 @@ START_TEST(dropins_override_in_the_order_of_their_names_and_lists_grow)
     group = load_group("Environment=A=1\n[Pool]\nSize=1\n");
     ck_assert_uint_eq(group->size, 3);
     ck_assert_uint_eq(group->max_jobs, 8);
-    ck_assert_uint_eq(strv_length(group->environment), 3);
-    ck_assert_str_eq(group->environment[0], "A=9");
-    ck_assert_str_eq(group->environment[1], "B=2");
-    ck_assert_str_eq(group->environment[2], "C=3");
+    ck_assert_uint_eq(group->environment.n, 3);
+    ck_assert_str_eq(group->environment.strings[0], "A=9");
+    ck_assert_str_eq(group->environment.strings[1], "B=2");
+    ck_assert_str_eq(group->environment.strings[2], "C=3");
     config_group_free(group);
 }
 END_TEST
@@ -92,8 +92,8 @@ START_TEST(an_empty_assignment_in_a_dropin_empties_a_list)
     ck_assert_int_eq(mkdir("a.group.d", 0755), 0);
     write_file("a.group.d/a.conf", "[Group]\nEnvironment=\nEnvironment=B=2\n");
     group = load_group("Environment=A=1\n");
-    ck_assert_str_eq(group->environment[0], "B=2");
-    ck_assert_ptr_null(group->environment[1]);
+    ck_assert_str_eq(group->environment.strings[0], "B=2");
+    ck_assert_ptr_null(group->environment.strings[1]);
     config_group_free(group);
 }
 END_TEST

@@ -219,9 +219,9 @@ START_TEST(groups_start_after_groups_that_exist)
     write_group("b", "After=c\n");
     write_group("c", "");
     config = load();
-    ck_assert_uint_eq(strv_length(config->groups[0]->after), 2);
-    ck_assert_str_eq(config->groups[0]->after[0], "b");
-    ck_assert_str_eq(config->groups[0]->after[1], "c");
+    ck_assert_uint_eq(config->groups[0]->after.n, 2);
+    ck_assert_str_eq(config->groups[0]->after.strings[0], "b");
+    ck_assert_str_eq(config->groups[0]->after.strings[1], "c");
     config_free(config);
     write_group("a", "After=bb other\n");
     ck_assert_str_eq(load_problems(),
@@ -366,12 +366,12 @@ START_TEST(files_override_the_environment_in_their_order)
              "Environment=A=0 \"C=x y\" D=\n",
              config_test_directory, config_test_directory, config_test_directory);
     group = load_group(more);
-    ck_assert_uint_eq(strv_length(group->environment), 4);
-    ck_assert_str_eq(group->environment[0], "A=one");
-    ck_assert_str_eq(group->environment[1], "C=x y");
-    ck_assert_str_eq(group->environment[2], "D=");
-    ck_assert_str_eq(group->environment[3], "B=two words");
-    ck_assert_uint_eq(strv_length(group->environment_files), 3);
+    ck_assert_uint_eq(group->environment.n, 4);
+    ck_assert_str_eq(group->environment.strings[0], "A=one");
+    ck_assert_str_eq(group->environment.strings[1], "C=x y");
+    ck_assert_str_eq(group->environment.strings[2], "D=");
+    ck_assert_str_eq(group->environment.strings[3], "B=two words");
+    ck_assert_uint_eq(group->environment_files.n, 3);
     config_group_free(group);
 }
 END_TEST
@@ -395,8 +395,8 @@ START_TEST(a_group_that_is_tried_again_gets_its_environment_anew)
     ck_assert_int_eq(symlink("/bin/true", "program"), 0);
     ck_assert_int_eq(config_resolve_now(config, &problems), 0);
     ck_assert_ptr_null(group->fault);
-    ck_assert_str_eq(group->environment[0], "B=new");
-    ck_assert_ptr_null(group->environment[1]);
+    ck_assert_str_eq(group->environment.strings[0], "B=new");
+    ck_assert_ptr_null(group->environment.strings[1]);
     config_free(config);
     config_problems_deinit(&problems);
 }

@@ -53,8 +53,8 @@ static void assert_process_defaults(const struct config_group *group)
     ck_assert_ptr_null(group->user);
     ck_assert_ptr_null(group->group_name);
     ck_assert_ptr_null(group->working_directory);
-    ck_assert_ptr_null(group->environment);
-    ck_assert_ptr_null(group->after);
+    ck_assert_ptr_null(group->environment.strings);
+    ck_assert_ptr_null(group->after.strings);
     ck_assert_uint_eq(group->timeout_start, 30 * USEC_PER_SEC);
     ck_assert_uint_eq(group->timeout_stop, 10 * USEC_PER_SEC);
     ck_assert_uint_eq(group->watchdog, USEC_INFINITY);

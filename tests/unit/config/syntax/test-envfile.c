@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/syntax/envfile.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,16 +20,16 @@ static const char *parse_bytes(const char *text, size_t size)
 {
     static char joined[2048];
     char problems[1024] = "";
-    config_strv environment = NULL;
+    struct config_strings environment = {0};
 
     joined[0] = '\0';
     ck_assert_int_eq(envfile_parse(text, size, &environment, on_problem, problems), 0);
-    for (size_t i = 0; environment && environment[i]; i++) {
-        strcat(joined, environment[i]);
+    for (size_t i = 0; i < environment.n; i++) {
+        strcat(joined, environment.strings[i]);
         strcat(joined, "|");
     }
     strcat(joined, problems);
-    strv_free(environment);
+    strings_clear(&environment);
     return joined;
 }
 
@@ -99,15 +99,15 @@ END_TEST
 
 START_TEST(setting_replaces_the_variable_of_exactly_that_name)
 {
-    config_strv environment = NULL;
+    struct config_strings environment = {0};
 
-    ck_assert_int_eq(envfile_set(&environment, "AB=1"), 0);
-    ck_assert_int_eq(envfile_set(&environment, "A=2"), 0);
-    ck_assert_int_eq(envfile_set(&environment, "AB=3"), 0);
-    ck_assert_uint_eq(strv_length(environment), 2);
-    ck_assert_str_eq(environment[0], "AB=3");
-    ck_assert_str_eq(environment[1], "A=2");
-    strv_free(environment);
+    ck_assert_int_eq(strings_set(&environment, "AB=1"), 0);
+    ck_assert_int_eq(strings_set(&environment, "A=2"), 0);
+    ck_assert_int_eq(strings_set(&environment, "AB=3"), 0);
+    ck_assert_uint_eq(environment.n, 2);
+    ck_assert_str_eq(environment.strings[0], "AB=3");
+    ck_assert_str_eq(environment.strings[1], "A=2");
+    strings_clear(&environment);
 }
 END_TEST
 
@@ -121,10 +121,10 @@ static int refuse(void *userdata, unsigned line, const char *text)
 
 START_TEST(an_error_of_the_handler_ends_the_parsing)
 {
-    config_strv environment = NULL;
+    struct config_strings environment = {0};
 
     ck_assert_int_eq(envfile_parse("x\nA=1\n", 6, &environment, refuse, NULL), -EIO);
-    ck_assert_ptr_null(environment);
+    ck_assert_ptr_null(environment.strings);
 }
 END_TEST
 
