@@ -38,8 +38,6 @@ static int check_group(struct parts *parts, const struct config *config,
                               "share one name space");
 }
 
-/* ---- names that files take ---- */
-
 static void take_name(struct parts *parts, const char *name, bool for_exchange)
 {
     struct actor *actor = actor_by_name(&parts->messages, name);

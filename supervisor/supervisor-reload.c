@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- the first time ---- */
-
 /* Faults of groups are events of their own. */
 static void log_faults_of_daemon(const char *directory, const struct config_problems *faults)
 {
@@ -65,8 +63,6 @@ int supervisor_load_config(struct supervisor *supervisor)
     apply_daemon(supervisor);
     return 0;
 }
-
-/* ---- again ---- */
 
 static struct reload_call *first_call(const struct supervisor *supervisor)
 {
@@ -178,8 +174,6 @@ void supervisor_resume_reload(struct supervisor *supervisor)
         loop_defer(loop_of(supervisor), &supervisor->reload);
 }
 
-/* ---- SIGHUP ---- */
-
 static void hang_up_done(struct reload_call *call)
 {
     struct supervisor *supervisor = supervisor_of(call, hangup);
@@ -203,8 +197,6 @@ void supervisor_hang_up(struct supervisor *supervisor)
     call->log = true;
     supervisor_reload(supervisor, call);
 }
-
-/* ---- life ---- */
 
 void supervisor_init_reload(struct supervisor *supervisor)
 {

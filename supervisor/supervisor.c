@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- stopping ---- */
-
 static void kill_all(struct supervisor *supervisor)
 {
     size_t cursor = 0;
@@ -68,8 +66,6 @@ void supervisor_on_signal(void *userdata, int signo, pid_t sender)
         kill_all(supervisor);
     }
 }
-
-/* ---- life ---- */
 
 static void on_event(struct event_subscriber *subscriber, const struct event *event)
 {

@@ -7,8 +7,6 @@
 
 #define PLACES_MIN 8u
 
-/* ---- which number goes where ---- */
-
 static uint32_t power_below(uint32_t n)
 {
     return UINT32_C(1) << (31 - __builtin_clz(n));
@@ -60,8 +58,6 @@ static void index_grow(struct index *index)
         put(place_of(index, entry->key), entry);
     }
 }
-
-/* ---- entries ---- */
 
 void index_add(struct index *index, struct index_entry *entry, uint64_t key)
 {

@@ -55,8 +55,6 @@ static void set_ahead(struct endpoint_ahead *ahead, const struct endpoint *endpo
     *ahead = (struct endpoint_ahead){.is = end != endpoint->channel.in.head, .end = end};
 }
 
-/* ---- reports about our records ---- */
-
 static int take_report(struct endpoint *endpoint, const struct ring_record *record)
 {
     const struct endpoint_handler *handler = endpoint->handler;
@@ -107,8 +105,6 @@ void endpoint_on_read_ahead(struct loop_deferred *deferred)
     else
         loop_defer(endpoint->loop, &endpoint->read_ahead);
 }
-
-/* ---- urgent records ---- */
 
 uint32_t endpoint_urgent_end(const struct endpoint *endpoint)
 {

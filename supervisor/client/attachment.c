@@ -19,8 +19,6 @@
 
 #define ATTACHMENT_RING (UINT32_C(1) << 20)
 
-/* ---- requests ---- */
-
 static int attachment_on_lookup(struct attachment *attachment, const struct ring_record *record)
 {
     struct protocol_lookup lookup;
@@ -176,8 +174,6 @@ static const struct endpoint_handler ATTACHMENT_ENDPOINT = {
     .consumed = attachment_on_consumed,
     .broken = attachment_on_broken,
 };
-
-/* ---- life ---- */
 
 static const struct actor_class CLIENT_ACTOR = {
     .kind = ACTOR_CLIENT,

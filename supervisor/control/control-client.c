@@ -16,8 +16,6 @@
 /* Clients beyond ClientsMax= that get an error reply; further ones are closed at once. */
 #define REFUSED_MAX 64
 
-/* ---- calls ---- */
-
 static const struct request_interface *find_interface(const struct request *request,
                                                       const char *method, size_t length)
 {
@@ -125,8 +123,6 @@ static void on_cut_off(struct connection *connection, const char *why)
                       "client %d (uid %u) is cut off: %s", (int)connection->peer.pid,
                       (unsigned)connection->peer.uid, why);
 }
-
-/* ---- life ---- */
 
 void client_free(struct client *client)
 {

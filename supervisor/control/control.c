@@ -34,8 +34,6 @@ void control_review_clients(struct control *control)
     }
 }
 
-/* ---- accepting ---- */
-
 static void on_accept_timer(struct timer *timer, usec_t now)
 {
     struct control *control = list_entry(timer, struct control, accept_timer);
@@ -92,8 +90,6 @@ static void on_connection(void *userdata, uint32_t events)
         /* Other errors concern one client, which is gone already. */
     }
 }
-
-/* ---- life ---- */
 
 int control_new(struct control **ret, struct control_context *context, int listen_fd)
 {

@@ -35,8 +35,6 @@ static usec_t window_end(const struct line_counter *counter)
     return usec_add(counter->since, LIMITED_LOG_WINDOW);
 }
 
-/* ---- summing up ---- */
-
 static void sum_up(struct line_counter *counter)
 {
     const struct log_fields fields =
@@ -90,8 +88,6 @@ static void on_timer(struct timer *timer, usec_t now)
         advance(list_entry(node, struct line_counter, link), now);
     arm(log);
 }
-
-/* ---- finding ---- */
 
 static uint64_t key_of(const struct limited_line *line)
 {
@@ -148,8 +144,6 @@ static struct line_counter *find(struct limited_log *log, const struct limited_l
     reuse(*worst, key, line, now);
     return *worst;
 }
-
-/* ---- writing ---- */
 
 static void leave_out(struct limited_log *log, struct line_counter *counter,
                       const struct limited_line *line)

@@ -64,8 +64,6 @@ int group_new_actor(struct group *group)
                : 0;
 }
 
-/* ---- the log of messages ---- */
-
 void group_set_message_log(struct group *group, uint8_t what)
 {
     group->message_log = what;

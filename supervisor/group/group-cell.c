@@ -108,8 +108,6 @@ int group_take_cell(struct group *group, const char *key, size_t size, struct ce
     return 0;
 }
 
-/* ---- struct cell_handler ---- */
-
 static void group_retire_cell(struct cell *cell)
 {
     assert(cell->counts.n[JOBS_LIVE] == 0);

@@ -124,8 +124,6 @@ static void on_timer(struct timer *timer, usec_t now)
     try_again(list_entry(timer, struct group_fault, timer));
 }
 
-/* ---- interface ---- */
-
 int group_fault_begin(struct group *group, struct config_group *next)
 {
     struct group_fault *fault = calloc(1, sizeof(*fault));

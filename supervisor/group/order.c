@@ -91,8 +91,6 @@ unsigned order_take_along(struct registry *registry, const struct group *before)
     return n;
 }
 
-/* ---- stopping ---- */
-
 static void order_stop_group(struct group *group)
 {
     if (group->order.n_followers_up == 0)

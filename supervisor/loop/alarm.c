@@ -20,8 +20,6 @@ static usec_t now_of(const struct alarms *alarms)
     return loop_now(alarms->loop);
 }
 
-/* ---- the wall clock ---- */
-
 /* A timer that never expires, but is cancelled when the clock is set. */
 static int arm_fd(int fd)
 {
@@ -66,8 +64,6 @@ static void watch_clock(struct alarms *alarms)
     else
         log_notice("a change of the clock will be noticed late: %s", strerror(-r));
 }
-
-/* ---- alarms ---- */
 
 /* When to review the earliest date, monotonic. */
 static usec_t next_date(const struct alarms *alarms)

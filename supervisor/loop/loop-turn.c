@@ -204,8 +204,6 @@ int loop_run(struct loop *loop)
     return r;
 }
 
-/* ---- how long turns take ---- */
-
 void loop_note_turn(struct loop *loop, usec_t end)
 {
     const usec_t took = usec_sub(end, loop->now);

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- life ---- */
-
 static void on_turn(struct loop_deferred *deferred)
 {
     struct actor *actor = list_entry(deferred, struct actor, feed);
@@ -76,8 +74,6 @@ void actor_free(struct actor *actor)
     free(actor);
 }
 
-/* ---- who it is ---- */
-
 const char *actor_kind_to_string(enum actor_kind kind)
 {
     static const char *const KINDS[] = {
@@ -125,8 +121,6 @@ void actor_release_place(struct actor *standby)
     place->waits_for = NULL;
     actor_wake(place);
 }
-
-/* ---- what it takes ---- */
 
 struct actor_policy actor_policy(const struct actor *actor)
 {
@@ -179,8 +173,6 @@ bool actor_is_direct(const struct actor *actor)
     return actor->mailbox.n_stashed == 0 || actor_has_room(actor, 0);
 }
 
-/* ---- feeding ---- */
-
 void actor_wake(struct actor *actor)
 {
     loop_defer(actor->context->loop, &actor->feed);
@@ -195,8 +187,6 @@ void actor_answer(struct actor *actor, struct envelope *envelope)
     mailbox_add_answer(&actor->mailbox, envelope);
     actor_wake(actor);
 }
-
-/* ---- senders that wait for room ---- */
 
 void actor_block(struct actor *sender, struct actor *to, bool routed)
 {

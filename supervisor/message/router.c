@@ -34,8 +34,6 @@ int router_send_to(struct message_context *context, uint64_t to, struct envelope
     return ROUTER_E_GONE;
 }
 
-/* ---- from outside ---- */
-
 static int make_envelope(struct message_context *context, const struct router_message *message,
                          struct envelope **ret)
 {

@@ -7,8 +7,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* ---- struct slot_handler ---- */
-
 static void pool_on_starting(struct slot *slot)
 {
     list_unlink(&slot->replace_link); /* replaced by this start */
@@ -91,8 +89,6 @@ void pool_tell(struct pool *pool, struct event event, const char *format, ...)
     va_end(arguments);
 }
 
-/* ---- slots ---- */
-
 struct slot *pool_next_slot(const struct pool *pool, size_t *cursor)
 {
     const size_t n = pool->n_slots;
@@ -131,8 +127,6 @@ struct slot *pool_take_slot(struct pool *pool)
     }
     return NULL;
 }
-
-/* ---- life of all slots ---- */
 
 static void pool_each(struct pool *pool, void (*fn)(struct slot *slot))
 {
@@ -180,8 +174,6 @@ void pool_take_config(struct pool *pool, const struct config_group *config)
     }
     pool_standby_review_all(pool);
 }
-
-/* ---- size ---- */
 
 int pool_reserve(struct pool *pool, size_t size)
 {

@@ -47,8 +47,6 @@ static usec_t restart_pause(const struct restart_policy *policy, unsigned n,
     return backoff_delay(&backoff, n, random);
 }
 
-/* ---- the limit ---- */
-
 /* Returns whether another unhealthy death exceeds the limit: `burst` earlier ones lie within the
  * interval. */
 static bool is_limit(const struct restart_tally *tally, const struct restart_policy *policy,
@@ -87,8 +85,6 @@ static void count_unhealthy(struct restart_tally *tally, const struct restart_po
     if (tally->n_recent < tally->capacity)
         tally->n_recent++;
 }
-
-/* ---- deaths ---- */
 
 int restart_after_death(struct restart_tally *tally, const struct restart_policy *policy,
                         enum restart_death death, usec_t now, struct backoff_random *random,

@@ -59,8 +59,6 @@ bool request_is_oneway(const struct request *request)
     return request->call.oneway;
 }
 
-/* ---- answers ---- */
-
 struct reply *request_begin(struct request *request)
 {
     reply_reset(&request->reply);
@@ -238,8 +236,6 @@ void request_internal(struct request *request, int error)
                       request->method ? request->method->name : "a call", strerror(-error));
     request_fail_string(request, "Internal", "message", strerror(-error));
 }
-
-/* ---- questions ---- */
 
 bool request_take(struct request *request, json_t *object, const struct varlink_parameter *table,
                   void *target)

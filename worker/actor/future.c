@@ -74,8 +74,6 @@ void future_delete(struct futures *futures, struct troupe_future *future)
     free(future);
 }
 
-/* ---- ends ---- */
-
 static void end(struct futures *futures, struct troupe_future *future, int error)
 {
     future_forget(futures, future);
@@ -143,8 +141,6 @@ void future_value(struct futures *futures, struct troupe_future *future, uint64_
     future->value = value;
     end(futures, future, 0);
 }
-
-/* ---- looking at one ---- */
 
 _public_ bool troupe_future_done(const struct troupe_future *future)
 {

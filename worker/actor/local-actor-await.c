@@ -41,8 +41,6 @@ void actor_ending(struct troupe_actor *actor, struct troupe_future *future)
         then(actor, future, future->then_userdata);
 }
 
-/* ---- waiting ---- */
-
 static int find_ended(struct troupe_future *const *futures, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -137,8 +135,6 @@ _public_ void troupe_future_then(struct troupe_future *future, troupe_future_fn 
     if (future->state == FUTURE_ENDED && fn)
         list_push_back(&future->actor->endings, &future->then_link);
 }
-
-/* ---- freeing ---- */
 
 /* The supervisor has one monitor per pair of actors: only the last future ends it. */
 static void unmonitor(struct troupe_future *monitor)

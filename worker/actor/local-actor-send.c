@@ -10,8 +10,6 @@
 #include "worker/public.h"
 #include <string.h>
 
-/* ---- about messages received ---- */
-
 int send_stash(struct troupe_actor *actor, enum protocol_actor_kind kind, uint64_t message,
                uint32_t flags)
 {
@@ -72,8 +70,6 @@ _public_ int troupe_message_forward_with_key(struct troupe_message *message, tro
 
     return key_size > TOPIC_KEY_MAX ? -EINVAL : forward_to(message, &forward);
 }
-
-/* ---- messages ---- */
 
 int send_topic(struct topic *ret, const char *type, const void *key, size_t key_size)
 {
@@ -148,8 +144,6 @@ _public_ int troupe_message_reply(struct troupe_message *message, const char *ty
     return troupe_actor_reply(message->actor, message->wire.ask, type, data, size);
 }
 
-/* ---- asks ---- */
-
 static int keep_default(struct troupe_future *future, const struct troupe_message_options *options)
 {
     struct protocol_content content = {.payload = {.form = PAYLOAD_INLINE,
@@ -206,8 +200,6 @@ _public_ int troupe_actor_ask_with(struct troupe_actor *actor, troupe_ref to,
         *ret = future;
     return r;
 }
-
-/* ---- timers ---- */
 
 static int timer(struct troupe_actor *actor, struct protocol_timer *timer, uint64_t *ret_id,
                  const struct troupe_message_options *options)

@@ -42,8 +42,6 @@ static int counted(int r, uint64_t count)
     return count > INT32_MAX ? INT32_MAX : (int)count;
 }
 
-/* ---- addresses and names ---- */
-
 static int named(struct troupe_actor *actor, enum protocol_actor_kind kind, const char *name,
                  uint64_t *ret_value)
 {
@@ -90,8 +88,6 @@ _public_ int troupe_actor_deregister(struct troupe_actor *actor, const char *nam
     return r < 0 ? r : count > 0;
 }
 
-/* ---- monitors ---- */
-
 _public_ int troupe_actor_monitor(struct troupe_actor *actor, troupe_ref who,
                                   struct troupe_future **ret)
 {
@@ -109,8 +105,6 @@ _public_ int troupe_actor_monitor(struct troupe_actor *actor, troupe_ref who,
         *ret = future;
     return r;
 }
-
-/* ---- timers ---- */
 
 static int cancel(struct troupe_actor *actor, uint64_t id, troupe_ref to, const char *type)
 {
@@ -138,8 +132,6 @@ _public_ int troupe_actor_timer_cancel_type(struct troupe_actor *actor, troupe_r
 {
     return cancel(actor, 0, to, type);
 }
-
-/* ---- exchanges ---- */
 
 _public_ int troupe_actor_exchange_new(struct troupe_actor *actor, const char *name,
                                        enum troupe_exchange_kind kind, troupe_ref *ret)

@@ -47,8 +47,6 @@ int carrier_drain(struct carrier *carrier)
     return r == -EINTR ? 0 : r;
 }
 
-/* ---- sending ---- */
-
 static int reserve(struct carrier *carrier, unsigned flags, uint32_t size, void **ret)
 {
     for (;;) {
@@ -128,8 +126,6 @@ int carrier_commit(struct carrier *carrier, unsigned kind, int size)
     carrier->unpublished++;
     return 0;
 }
-
-/* ---- event loops ---- */
 
 static int add(int epoll, int fd, uint32_t events)
 {

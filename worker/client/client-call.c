@@ -21,8 +21,6 @@ static int rest(struct troupe_client *client, usec_t timeout, bool wakeable)
     return r;
 }
 
-/* ---- calls that wait for their own answer ---- */
-
 /* Waits for the answer to `number`, and queues the others. */
 static int wait_answer(struct troupe_client *client, uint64_t number, struct answer *ret)
 {
@@ -134,8 +132,6 @@ _public_ int troupe_client_cancel(struct troupe_client *client, const char *id)
 
     return r == 0 ? wait_kind(client, number, PROTOCOL_ACCEPTED, &answer) : r;
 }
-
-/* ---- pipelined ---- */
 
 _public_ int troupe_client_submit(struct troupe_client *client, uint64_t group,
                                   const struct troupe_job_options *options, const void *data,

@@ -53,8 +53,6 @@ int request_by_id(struct troupe_client *client, enum protocol_kind kind, const c
     return sent(client, r, by_id.cookie, ret_number);
 }
 
-/* ---- SUBMIT ---- */
-
 /* The options of the first layout. */
 #define OPTIONS_SIZE_MIN offsetof(struct troupe_job_options, priority)
 

@@ -51,8 +51,6 @@ _public_ void troupe_client_flush(struct troupe_client *client)
     carrier_flush(&client->carrier);
 }
 
-/* ---- waiting ---- */
-
 bool client_hung_up(struct troupe_client *client)
 {
     char ignored[256];
@@ -115,8 +113,6 @@ int client_sleep(struct troupe_client *client, usec_t timeout)
     channel_end_sleep(&client->carrier.channel);
     return r;
 }
-
-/* ---- event loops and other threads ---- */
 
 _public_ int troupe_client_fd(struct troupe_client *client)
 {

@@ -112,8 +112,6 @@ const char *json_reader_next(const char *element)
     return after(element, ',');
 }
 
-/* ---- values ---- */
-
 static int read_hex(const char *at, uint32_t *ret)
 {
     char digits[5] = "", *end;

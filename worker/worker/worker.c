@@ -274,8 +274,6 @@ _public_ int troupe_worker_run(struct troupe_worker *worker)
     return r == -ESHUTDOWN ? 0 : r;
 }
 
-/* ---- event loops and other threads ---- */
-
 _public_ int troupe_worker_fd(struct troupe_worker *worker)
 {
     return carrier_fd(&worker->carrier, worker->carrier.control, 0);

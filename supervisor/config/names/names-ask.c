@@ -40,8 +40,6 @@ static int not_found(struct name *name, int error)
     return 0;
 }
 
-/* ---- asking ---- */
-
 static int append_variable(config_strv *strings, const char *name, const char *value)
 {
     char variable[4096];
@@ -125,8 +123,6 @@ int names_ask(struct name *name)
     name->known = r == 0;
     return r;
 }
-
-/* ---- as bytes: the numbers, the groups, then texts, or a file's contents, with a NUL each ---- */
 
 struct numbers {
     int32_t error;

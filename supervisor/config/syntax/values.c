@@ -299,8 +299,6 @@ int values_signal(const char *text, int *ret)
     return real_time_signal(text, ret);
 }
 
-/* ---- a share of the processors ---- */
-
 #define PERCENT_MAX 1000u
 
 /* The processors that this process may use; all online ones if a cpu_set_t is too small. */

@@ -72,8 +72,6 @@ static void unsubscribe(struct request *request)
     request_end(request);
 }
 
-/* ---- exchanges ---- */
-
 static void create_exchange(struct request *request)
 {
     const struct exchange_parameters *given = request->parameters;
@@ -158,8 +156,6 @@ static void list_exchanges(struct request *request)
     list->step = step_exchanges;
     control_list(request, list, "exchanges", &given->page);
 }
-
-/* ---- subscriptions of an exchange ---- */
 
 /* The cursor is the sequence of the last subscription listed; they are sorted by it. */
 struct subscriptions {

@@ -15,8 +15,6 @@
 /* A job that has waited longer is highlighted. */
 #define LONG_WAIT (60 * USEC_PER_SEC)
 
-/* ---- lines about the group ---- */
-
 static void show_title(const struct terminal *terminal, const json_t *group,
                        const struct pool_view *pool, usec_t now)
 {
@@ -157,8 +155,6 @@ static void show_failed_line(const struct terminal *terminal, const json_t *grou
             return;
         }
 }
-
-/* ---- lines about workers ---- */
 
 static void add_state(struct table *table, const json_t *worker, bool service, usec_t now)
 {

@@ -24,8 +24,6 @@ static void add_failing(struct joined *why, const json_t *group, usec_t now)
                CLOCK(now, field_usec(group, "failing_since_at")));
 }
 
-/* ---- workers ---- */
-
 static bool never_gets_ready(const json_t *worker)
 {
     return field_is(worker, "state", "starting") &&
@@ -125,8 +123,6 @@ void show_why(struct joined *why, const json_t *group, const struct pool_view *p
     else if (strcmp(state, "draining") == 0)
         joined_add(why, "removed by a reload, %s job%s left", COUNT(left), plural(left));
 }
-
-/* ---- what happened last ---- */
 
 static void show_last_death(const struct terminal *terminal, const json_t *group,
                             const json_t *death, usec_t now)

@@ -56,8 +56,6 @@ int verb_actors(struct invocation *invocation)
                        invocation->options.limit);
 }
 
-/* ---- exchanges ---- */
-
 static void add_kind(struct table *table, const json_t *exchange, const char *member)
 {
     table_add(table, "%s%s", SAFE(ENUM(exchange, member)),
@@ -150,8 +148,6 @@ int verb_exchanges(struct invocation *invocation)
     complain("usage: troupectl exchanges [list | show NAME | create NAME KIND | delete NAME]");
     return EXIT_USAGE;
 }
-
-/* ---- subscriptions ---- */
 
 static json_t *subscription(struct invocation *invocation)
 {

@@ -38,8 +38,6 @@ static const struct change *find_change(const char *verb)
     return change;
 }
 
-/* ---- progress of a change ---- */
-
 struct tally {
     uint64_t n;       /* workers */
     uint64_t n_late;  /* not yet in the wanted state */
@@ -99,8 +97,6 @@ static int still_under_way(struct invocation *invocation, const char *target,
                  change->ends ? "down" : "up");
     return EXIT_TIMEOUT;
 }
-
-/* ---- changes ---- */
 
 /* Makes the change of the verb; with --wait until it is complete. */
 static int make_change(struct invocation *invocation, const char *target, json_t *parameters,

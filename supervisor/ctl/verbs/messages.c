@@ -81,8 +81,6 @@ int verb_ask(struct invocation *invocation)
     return options->json ? output_json(invocation, reply) : write_reply(reply);
 }
 
-/* ---- later ---- */
-
 static int add_times(const struct options *options, json_t *parameters)
 {
     const usec_t at = options->job.at_usec, delay = options->job.delay_usec;

@@ -46,8 +46,6 @@ static json_t *job_parameters(const struct invocation *invocation, const char *d
                      field_payload_new(data, size), "options", options_json(&invocation->options));
 }
 
-/* ---- create ---- */
-
 static int create_large(struct invocation *invocation, const char *data, size_t size)
 {
     struct troupe_job_options options = attach_job_options(&invocation->options);
@@ -84,8 +82,6 @@ int verb_create(struct invocation *invocation)
     return call_print(invocation, CALL_JOBS "Create", job_parameters(invocation, data, size), true,
                       show_id);
 }
-
-/* ---- do ---- */
 
 static int do_json(struct invocation *invocation, const char *data, size_t size)
 {

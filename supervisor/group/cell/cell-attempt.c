@@ -108,8 +108,6 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
     }
 }
 
-/* ---- struct pool_handler ---- */
-
 void cell_job_started(struct pool *pool, struct job *job)
 {
     struct cell *cell = cell_of_pool(pool);

@@ -61,8 +61,6 @@ static void cell_note_outcome(struct cell *cell, const struct job *job)
         cell_note_dead(cell, job);
 }
 
-/* ---- dead letters ---- */
-
 /* Finds the last reports of workers that had the job in hand, oldest first. Returns their number.
  */
 static size_t find_deaths(const struct death_log *log, const struct job *job,
@@ -112,8 +110,6 @@ static void cell_write_dead_letter(struct cell *cell, struct job *job)
     payload_move(&payload, &job->payload);
     (void)dead_letter_add(&context->messages->dead_letters, &facts, &payload);
 }
-
-/* ---- the end ---- */
 
 static const enum job_count ENDS[_JOB_N_STATES] = {
     [JOB_SUCCEEDED] = JOBS_SUCCEEDED,

@@ -54,8 +54,6 @@ static enum room cell_room(struct cell *cell, const struct cell_request *request
     return ROOM_FREE;
 }
 
-/* ---- waiting ---- */
-
 static void cell_waiter_leave(struct cell_waiter *waiter)
 {
     struct cell *cell = waiter->cell;

@@ -35,8 +35,6 @@ enum dead_letter_queue dead_letter_queue_of(enum dead_letter_reason reason)
 
 #define letter_of(node, member) list_entry(node, struct dead_letter, member)
 
-/* ---- one letter ---- */
-
 void dead_letter_free(struct dead_letter *letter)
 {
     if (!letter)
@@ -137,8 +135,6 @@ static struct dead_letter *letter_new(const struct dead_letter_facts *facts)
     letter->memory = base_memory(letter, texts);
     return letter;
 }
-
-/* ---- the rings ---- */
 
 void dead_letters_init(struct dead_letters *letters, uint64_t max, uint64_t memory_max)
 {

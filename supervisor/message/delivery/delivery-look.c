@@ -69,8 +69,6 @@ bool delivery_is_quiet(const struct actor *actor)
                endpoint->channel.out.tail;
 }
 
-/* ---- flight recorder ---- */
-
 static bool read_taken(const struct endpoint *endpoint, uint32_t start, struct delivery_taken *ret)
 {
     const struct ring_producer *ring = &endpoint->channel.out;

@@ -15,8 +15,6 @@
 
 #define NO_SUBSCRIBER "nobody has subscribed to it"
 
-/* ---- copies ---- */
-
 struct fan_out {
     struct message_context *context;
     struct envelope *envelope;
@@ -117,8 +115,6 @@ static int hand_to_subscribers(struct actor *actor, struct envelope *envelope)
     return forward_to_resolved(actor, envelope);
 }
 
-/* ---- one recipient ---- */
-
 static void keep_reference(void *userdata, uint64_t reference)
 {
     *(uint64_t *)userdata = reference;
@@ -139,8 +135,6 @@ static int resolve(struct actor *actor, const struct topic *topic, struct actor 
     *ret = actor_get(&actor->context->actors, reference);
     return 0;
 }
-
-/* ---- life ---- */
 
 static void free_exchange(struct actor *actor)
 {

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- patterns ---- */
-
 struct word {
     const char *start;
     uint32_t size;
@@ -146,8 +144,6 @@ bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const 
         k = retry_k;
     }
 }
-
-/* ---- matches ---- */
 
 #define MATCHES_IN_PLACE 32
 

@@ -31,8 +31,6 @@ void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t a
     list_init(&subscriber->subscriptions);
 }
 
-/* ---- subscriptions ---- */
-
 static int compare_owned(const void *a, const void *b)
 {
     const struct exchange_subscription *left = a, *right = b;

@@ -119,8 +119,6 @@ void slot_publish_report(struct slot *slot, struct death *death)
     slot_tell_death(slot, death);
 }
 
-/* ---- of a process that the worker ran for a job ---- */
-
 static struct timeval timeval_of(usec_t time)
 {
     return (struct timeval){
