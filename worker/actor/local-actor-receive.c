@@ -40,9 +40,8 @@ static int receive_message(struct troupe_actor *actor, const struct ring_record 
                            uint32_t begin)
 {
     struct troupe_message *message;
-    int r;
+    int r = mail_new(&message, record->body, record->size, actor->carrier->control);
 
-    r = mail_new(&message, record->body, record->size, actor->carrier->control);
     if (r < 0)
         return r;
     message->actor = actor;

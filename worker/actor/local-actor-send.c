@@ -116,9 +116,8 @@ _public_ int troupe_actor_tell_with(struct troupe_actor *actor, troupe_ref to,
 {
     struct protocol_tell tell = {.to = to};
     struct troupe_message_options current;
-    int r;
+    int r = take_options(&options, &current);
 
-    r = take_options(&options, &current);
     if (r == 0)
         r = fill_content(&tell.content, options);
     if (r < 0)
@@ -130,9 +129,8 @@ _public_ int troupe_actor_reply(struct troupe_actor *actor, uint64_t ask, const 
                                 const void *data, size_t size)
 {
     struct protocol_reply reply = {.ask = ask};
-    int r;
+    int r = fill_content(&reply.content, TROUPE_MESSAGE(type, .data = data, .size = size));
 
-    r = fill_content(&reply.content, TROUPE_MESSAGE(type, .data = data, .size = size));
     if (r < 0)
         return r;
     return carrier_send(actor->carrier, PROTOCOL_REPLY, reply, &reply, &reply.content.payload);
@@ -162,9 +160,8 @@ static int keep_default(struct troupe_future *future, const struct troupe_messag
 static int fill_ask(struct protocol_ask *ask, const struct troupe_message_options *options)
 {
     struct topic wanted;
-    int r;
+    int r = send_topic(&wanted, options->reply_type, NULL, 0);
 
-    r = send_topic(&wanted, options->reply_type, NULL, 0);
     if (r < 0)
         return r;
     ask->timeout = options->timeout_usec == 0 ? PROTOCOL_ASK_TIMEOUT : options->timeout_usec;
@@ -180,9 +177,8 @@ _public_ int troupe_actor_ask_with(struct troupe_actor *actor, troupe_ref to,
     struct protocol_ask ask = {.to = to};
     struct troupe_message_options current;
     struct troupe_future *future;
-    int r;
+    int r = take_options(&options, &current);
 
-    r = take_options(&options, &current);
     if (r == 0)
         r = fill_ask(&ask, options);
     if (r == 0)
@@ -206,9 +202,8 @@ static int timer(struct troupe_actor *actor, struct protocol_timer *timer, uint6
 {
     struct troupe_message_options current;
     struct troupe_future *future;
-    int r;
+    int r = take_options(&options, &current);
 
-    r = take_options(&options, &current);
     if (r == 0)
         r = fill_content(&timer->content, options);
     if (r == 0)

@@ -92,9 +92,8 @@ _public_ int troupe_actor_monitor(struct troupe_actor *actor, troupe_ref who,
                                   struct troupe_future **ret)
 {
     struct troupe_future *future;
-    int r;
+    int r = future_new(&future, actor, &actor->futures, FUTURE_MONITOR);
 
-    r = future_new(&future, actor, &actor->futures, FUTURE_MONITOR);
     if (r < 0)
         return r;
     future->to = who;
@@ -111,9 +110,8 @@ static int cancel(struct troupe_actor *actor, uint64_t id, troupe_ref to, const 
     struct protocol_timer_cancel cancel = {.timer = id, .to = to};
     struct topic topic;
     uint64_t count = 0;
-    int r;
+    int r = send_topic(&topic, type, NULL, 0);
 
-    r = send_topic(&topic, type, NULL, 0);
     if (r < 0)
         return r;
     cancel.type = topic.type;
@@ -172,9 +170,8 @@ static int subscription(struct troupe_actor *actor, enum protocol_actor_kind kin
 {
     struct protocol_subscription subscription = {.exchange = exchange};
     uint64_t count = 0;
-    int r;
+    int r = send_topic(&subscription.topic, type, key, key_size);
 
-    r = send_topic(&subscription.topic, type, key, key_size);
     if (r < 0)
         return r;
     r = request(actor, kind, subscription, &subscription, &count);

@@ -50,9 +50,8 @@ static int check_control(int fd)
 static int take_all(struct inherited *inherited)
 {
     const char *name = getenv("TROUPE_WORKER");
-    int r;
+    int r = take_descriptor("TROUPE_INBOX", &inherited->fds.inbox);
 
-    r = take_descriptor("TROUPE_INBOX", &inherited->fds.inbox);
     if (r == 0)
         r = take_descriptor("TROUPE_OUTBOX", &inherited->fds.outbox);
     if (r == 0)

@@ -11,9 +11,8 @@ _public_ int troupe_worker_new(struct troupe_worker **ret)
 {
     struct inherited inherited = INHERITED_NULL;
     struct troupe_worker *worker;
-    int r;
+    int r = inherit(&inherited);
 
-    r = inherit(&inherited);
     if (r < 0)
         return r;
     worker = calloc(1, sizeof(*worker));
@@ -255,9 +254,8 @@ static int worker_turn(struct troupe_worker *worker, usec_t timeout)
 
 _public_ int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec)
 {
-    int r;
+    int r = worker_begin(worker);
 
-    r = worker_begin(worker);
     if (r < 0)
         return r;
     r = worker_turn(worker, timeout_usec);

@@ -80,7 +80,7 @@ static usec_t cell_retry_delay(struct cell *cell, const struct job *job)
 static void cell_note_cut_off(struct cell *cell, const struct job *job)
 {
     job_id_log_add(&cell->group->cut_off, cell->group->name,
-                   "cancelled: the attempt failed, and there are no more retries", job);
+                   "cancelled: the attempt failed, and the group takes no more jobs", job);
 }
 
 static void cell_attempt_failed(struct cell *cell, struct job *job, const char *worker,
