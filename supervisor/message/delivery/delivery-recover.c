@@ -191,6 +191,7 @@ static void collect_stash(struct actor *actor, struct list *back, struct death *
         else
             list_push_back(back, &envelope->link);
     }
+    actor_wake(actor); /* senders may wait for the room, and a stopped slot is not fed */
 }
 
 static void collect_ring(struct actor *actor, struct list *back, struct death *death)

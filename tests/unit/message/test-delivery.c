@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
@@ -17,6 +18,7 @@
 
 static struct message_context context;
 static struct event_bus events;
+static struct death_log deaths;
 static struct fake_peer peer;
 static struct actor *actor;
 
@@ -40,6 +42,22 @@ static const struct actor_class CLIENT = {
     .feed = delivery_feed_inbox,
 };
 
+static struct actor_policy get_policy(const struct actor *self)
+{
+    (void)self;
+    return (struct actor_policy){.mailbox_max = 1,
+                                 .mailbox_memory_max = 1 << 20,
+                                 .overflow = CONFIG_OVERFLOW_BLOCK,
+                                 .on_crash = CONFIG_ON_CRASH_ERROR_QUEUE};
+}
+
+static const struct actor_class NARROW_CLIENT = {
+    .kind = ACTOR_CLIENT,
+    .deliver = delivery_to_inbox,
+    .feed = delivery_feed_inbox,
+    .policy = get_policy,
+};
+
 static void setup(void)
 {
     const struct loop_options options = {0};
@@ -50,6 +68,8 @@ static void setup(void)
     ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
     ck_assert_int_eq(event_bus_init(&events), 0);
     context.events = &events;
+    death_log_init(&deaths, 1);
+    context.deaths = &deaths;
     dead_letters_resize(&context.dead_letters, 1000, 1 << 20);
     fake_peer_open(&peer, context.loop, &sizes, &HANDLER);
     ck_assert_int_eq(
@@ -64,6 +84,7 @@ static void teardown(void)
     fake_peer_close(&peer);
     message_context_deinit(&context);
     event_bus_deinit(&events);
+    death_log_deinit(&deaths);
     loop_free(context.loop);
 }
 
@@ -150,6 +171,32 @@ START_TEST(what_a_dead_worker_left_waits_for_the_next_however_much_came_before_i
 }
 END_TEST
 
+/* The dead worker may have no successor that would feed from the mailbox, and so wake them. */
+START_TEST(senders_that_wait_go_on_when_a_death_makes_room_in_the_stash)
+{
+    const uint64_t id = send_message("stashed");
+    struct actor *sender;
+
+    actor->class = &NARROW_CLIENT;
+    ck_assert_int_eq(
+        actor_new(&sender, &context, &(struct actor_options){.class = &CLIENT, .name = "sender"}),
+        0);
+    ck_assert_int_eq(
+        delivery_stash(actor,
+                       &(struct protocol_stash){.message = id, .flags = PROTOCOL_STASH_IN_HAND}),
+        0);
+    consume_all();
+    ck_assert(!actor_has_room(actor, 0));
+    fake_peer_turns(context.loop, 2);
+    actor_block(sender, actor, false);
+    delivery_recover(actor, NULL);
+    ck_assert(actor_has_room(actor, 0));
+    fake_peer_turns(context.loop, 2);
+    ck_assert(!list_linked(&sender->blocked_link));
+    actor_end(sender, "the test is over");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("delivery");
@@ -162,6 +209,7 @@ int main(void)
     tcase_add_test(cases, a_message_in_hand_is_found_once_and_those_before_it_no_more);
     tcase_add_test(cases, a_message_in_hand_is_found_however_much_came_before_it);
     tcase_add_test(cases, what_a_dead_worker_left_waits_for_the_next_however_much_came_before_it);
+    tcase_add_test(cases, senders_that_wait_go_on_when_a_death_makes_room_in_the_stash);
     suite_add_tcase(suite, cases);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
