@@ -115,8 +115,8 @@ static void process_on_reaped(struct spawner_client *client, const struct spawn_
     struct process *process = list_entry(client, struct process, client);
 
     process->exit = *how;
-    (void)process_confirm(process);
     process_end(process);
+    (void)process_confirm(process);
     process_queue_reap(process);
 }
 

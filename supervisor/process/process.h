@@ -94,9 +94,9 @@ void process_init(struct process *process, struct process_context *context, cons
 void process_deinit(struct process *process);
 
 /*
- * Requests a process (process-start.c). Later the loop calls the handler: `failed`, or `started`,
- * `ended` and `exited`; without `started` if the process ends first. Returns 0, or -errno with
- * `*ret_step` = what failed; then nothing is left and the handler is not called.
+ * Requests a process (process-start.c). Later the loop calls the handler: `failed`, or `started`
+ * and `ended` in either order, then `exited`. `ended` may also precede `failed`. Returns 0, or
+ * -errno with `*ret_step` = what failed; then nothing is left and the handler is not called.
  */
 int process_start(struct process *process, const struct process_options *options,
                   const struct process_handler *handler, const char **ret_step);

@@ -60,6 +60,8 @@ static void slot_on_spawned(struct process *process)
         log_error("%s: out of memory watching its readiness", slot->name);
     if (slot->pool->config->type == CONFIG_SERVICE)
         slot_event(slot, LIFECYCLE_EVENT_READY);
+    else if (slot->worker.early && slot->worker.process.ended)
+        slot->worker.came_up = true; /* before it ended */
     else if (slot->worker.early && slot->state == LIFECYCLE_STARTING)
         slot_is_ready(slot);
 }

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "supervisor/group/group.h"
+#include "supervisor/keeper/message.h"
+#include "supervisor/parts.h"
+#include "supervisor/pool/slot/slot.h"
+#include "tests/unit/fake-peer.h"
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/*
+ * A slot whose keeper and workers are this test: it chooses what the supervisor learns first.
+ * There are no processes: a worker is its rings, and an eventfd in place of its pidfd.
+ */
+
+struct fake_worker {
+    struct slot *slot;
+    uint64_t id; /* of its SPAWN */
+    int pidfd;
+    int report; /* the write end; -1 = its program runs */
+    struct channel channel;
+};
+
+static struct parts parts;
+static struct config_daemon daemon_config;
+static struct group *group;
+static struct pool *pool;
+static int keeper;
+static unsigned n_ready; /* "worker.ready" events */
+static bool had_come_up; /* the worker that died in the place */
+static struct fake_worker workers[2];
+static struct message message;
+
+static void quiet(enum log_level level, struct log_fields fields, const char *text)
+{
+    (void)level;
+    (void)fields;
+    (void)text;
+}
+
+static void on_event(struct event_subscriber *subscriber, const struct event *event)
+{
+    (void)subscriber;
+    n_ready += strcmp(event->type, "worker.ready") == 0;
+    if (strcmp(event->type, "worker.died") == 0)
+        had_come_up = pool->slots[0]->worker.came_up;
+}
+
+static struct event_subscriber subscriber = {.fn = on_event};
+
+static void turn(void)
+{
+    fake_peer_turns(parts.loop, 1);
+}
+
+/* ---- the keeper ---- */
+
+/* The descriptor that the worker gets under this number. */
+static int copy_fd(const struct message_spawn *spawn, int number)
+{
+    for (size_t i = 0; i < spawn->options.n_fds; i++)
+        if (spawn->options.fds[i].number == number)
+            return fcntl(spawn->options.fds[i].fd, F_DUPFD_CLOEXEC, 3);
+    return -1;
+}
+
+/* Waits for the request of the slot's process. */
+static void take_spawn(struct fake_worker *worker, struct slot *slot)
+{
+    static struct message_spawn spawn;
+
+    while (message_receive(keeper, &message) != 0)
+        turn();
+    ck_assert_uint_eq(message_take_kind(&message), MESSAGE_SPAWN);
+    ck_assert_int_eq(message_take_spawn(&message, &spawn), 0);
+    const struct channel_fds fds = {
+        .inbox = copy_fd(&spawn, 3),
+        .outbox = copy_fd(&spawn, 4),
+        .wait_fd = copy_fd(&spawn, 6),
+        .wake_fd = copy_fd(&spawn, 7),
+    };
+    *worker = (struct fake_worker){
+        .slot = slot,
+        .id = spawn.id,
+        .pidfd = eventfd(0, EFD_CLOEXEC),
+        .report = fcntl(spawn.options.report_fd, F_DUPFD_CLOEXEC, 3),
+        .channel = CHANNEL_NULL,
+    };
+    message_close_fds(&message);
+    ck_assert_int_eq(channel_open(&worker->channel, &fds), 0);
+}
+
+static void send_spawned(const struct fake_worker *worker)
+{
+    const struct message_spawned spawned = {.id = worker->id, .pid = getpid()};
+
+    ck_assert_int_eq(message_put_spawned(&message, &spawned, worker->pidfd), 0);
+    ck_assert_int_eq(message_send(keeper, &message), 0);
+}
+
+static void send_exited(const struct fake_worker *worker)
+{
+    const struct message_exited exited = {.id = worker->id,
+                                          .how = {.signalled = true, .code = SIGKILL}};
+
+    ck_assert_int_eq(message_put_exited(&message, &exited), 0);
+    ck_assert_int_eq(message_send(keeper, &message), 0);
+}
+
+/* Lets no other process start: a slot tries again after a death. */
+static void refuse_spawn(void)
+{
+    static struct message_spawn spawn;
+
+    if (message_receive(keeper, &message) != 0 || message_take_kind(&message) != MESSAGE_SPAWN)
+        return;
+    ck_assert_int_eq(message_take_spawn(&message, &spawn), 0);
+    message_close_fds(&message);
+    const struct message_spawned refused = {.id = spawn.id, .error = -ECANCELED};
+    ck_assert_int_eq(message_put_spawned(&message, &refused, -1), 0);
+    ck_assert_int_eq(message_send(keeper, &message), 0);
+}
+
+/* ---- a worker ---- */
+
+static void run_program(struct fake_worker *worker)
+{
+    worker->report = close_fd(worker->report);
+}
+
+/* The supervisor reads the record at once. */
+static void send_ready(struct fake_worker *worker)
+{
+    void *body;
+
+    ck_assert_int_eq(ring_reserve(&worker->channel.out, 0, &body), 0);
+    ring_commit(&worker->channel.out, PROTOCOL_READY, 0);
+    channel_publish(&worker->channel);
+    (void)endpoint_catch_up(&worker->slot->worker.endpoint);
+}
+
+static void die(const struct fake_worker *worker)
+{
+    ck_assert_int_eq(eventfd_write(worker->pidfd, 1), 0);
+}
+
+static void forget(struct fake_worker *worker)
+{
+    if (worker->id == 0)
+        return;
+    run_program(worker);
+    channel_deinit(&worker->channel);
+    close(worker->pidfd);
+}
+
+/* ---- the supervisor ---- */
+
+static void make_group(void)
+{
+    struct config_group *config;
+
+    ck_assert_int_eq(config_defaults(&config, "test"), 0);
+    config->exec_start = calloc(2, sizeof(char *));
+    config->exec_start[0] = strdup("/bin/false");
+    config->size = 1;
+    ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
+    ck_assert_int_eq(registry_add(&parts.registry, group), 0);
+    pool = &group->cell->pool;
+}
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+    int fds[2];
+
+    log_set_sink(quiet);
+    memset(&parts, 0, sizeof(parts));
+    memset(workers, 0, sizeof(workers));
+    n_ready = 0;
+    registry_init(&parts.registry);
+    parts.control.config = &daemon_config;
+    ck_assert_int_eq(loop_new(&parts.loop, &options, &reason), 0);
+    message_context_init(&parts.messages);
+    parts_connect(&parts);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    keeper = fds[1];
+    ck_assert_int_eq(process_context_init(&parts.process, parts.loop, fds[0]), 0);
+    ck_assert_int_eq(job_table_init(&parts.jobs), 0);
+    ck_assert_int_eq(event_bus_init(&parts.events), 0);
+    death_log_init(&parts.deaths, 10);
+    event_subscribe(&parts.events.subscribers, &subscriber);
+    make_group();
+    group_start(group);
+    take_spawn(&workers[0], pool->slots[0]);
+}
+
+static void teardown(void)
+{
+    group_close(group, "it is over");
+    group_stop(group, true);
+    for (unsigned i = 0; i < ELEMENTS(workers); i++)
+        if (workers[i].id != 0)
+            send_exited(&workers[i]);
+    while (!group_down(group)) {
+        refuse_spawn();
+        turn();
+    }
+    for (unsigned i = 0; i < ELEMENTS(workers); i++)
+        forget(&workers[i]);
+    registry_remove(&parts.registry, group);
+    group_free(group);
+    registry_deinit(&parts.registry);
+    event_unsubscribe(&subscriber);
+    job_table_deinit(&parts.jobs);
+    event_bus_deinit(&parts.events);
+    message_context_deinit(&parts.messages);
+    death_log_deinit(&parts.deaths);
+    process_context_deinit(&parts.process);
+    loop_free(parts.loop);
+    close(keeper);
+}
+
+START_TEST(a_worker_that_says_ready_before_its_process_is_known_is_ready_once_it_is)
+{
+    send_ready(&workers[0]);
+    ck_assert_uint_eq(n_ready, 0);
+    run_program(&workers[0]);
+    send_spawned(&workers[0]);
+    while (n_ready == 0)
+        turn();
+    ck_assert(slot_is_up(workers[0].slot));
+}
+END_TEST
+
+START_TEST(a_worker_whose_start_and_end_are_reported_together_is_not_ready)
+{
+    send_ready(&workers[0]);
+    run_program(&workers[0]);
+    die(&workers[0]);
+    send_spawned(&workers[0]);
+    send_exited(&workers[0]);
+    while (parts.deaths.n_total == 0)
+        turn();
+    ck_assert_uint_eq(n_ready, 0);
+    ck_assert(had_come_up);
+}
+END_TEST
+
+START_TEST(a_worker_whose_end_is_seen_before_its_start_is_not_ready)
+{
+    struct process *process = &workers[0].slot->worker.process;
+
+    send_ready(&workers[0]);
+    die(&workers[0]);
+    send_spawned(&workers[0]);
+    while (!process->ended)
+        turn();
+    ck_assert_int_ge(process->report_fd, 0);
+    run_program(&workers[0]);
+    while (process->report_fd >= 0)
+        turn();
+    ck_assert_uint_eq(n_ready, 0);
+    ck_assert(workers[0].slot->worker.came_up);
+}
+END_TEST
+
+START_TEST(a_successor_that_was_ready_and_is_dead_does_not_take_the_place)
+{
+    struct slot *old = workers[0].slot;
+
+    run_program(&workers[0]);
+    send_spawned(&workers[0]);
+    while (old->worker.process.pid == 0)
+        turn();
+    send_ready(&workers[0]);
+    ck_assert(slot_is_up(old));
+    pool_roll(pool);
+    while (!old->standby)
+        turn();
+    take_spawn(&workers[1], old->standby);
+    send_ready(&workers[1]);
+    run_program(&workers[1]);
+    die(&workers[1]);
+    send_spawned(&workers[1]);
+    send_exited(&workers[1]);
+    while (parts.deaths.n_total == 0)
+        turn();
+    ck_assert_ptr_eq(pool->slots[0], old);
+    ck_assert(slot_is_up(old));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("slot");
+    TCase *tcase = tcase_create("slot");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_worker_that_says_ready_before_its_process_is_known_is_ready_once_it_is);
+    tcase_add_test(tcase, a_worker_whose_start_and_end_are_reported_together_is_not_ready);
+    tcase_add_test(tcase, a_worker_whose_end_is_seen_before_its_start_is_not_ready);
+    tcase_add_test(tcase, a_successor_that_was_ready_and_is_dead_does_not_take_the_place);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int n = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
