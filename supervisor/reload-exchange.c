@@ -144,7 +144,7 @@ static int update(struct actor *actor, const struct config_exchange *wanted,
     if (exchange->declared && !other_kind && !other_text)
         return 0;
     exchange->declared = true;
-    exchange->creator = 0;
+    exchange_actor_disown(actor);
     if (other_kind)
         r = exchange_change(exchange, wanted->type);
     if (r == 0)

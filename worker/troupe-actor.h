@@ -338,8 +338,9 @@ enum troupe_exchange_kind {
 };
 
 /*
- * An exchange outlives its maker. -EEXIST: the name is taken. A worker may delete only what it or a
- * predecessor in its place made: else -EPERM.
+ * An exchange outlives its maker. -EEXIST: the name is taken; -EBUSY: the actor has 256 exchanges,
+ * which together hold as much as one mailbox. A worker may delete only what it or a predecessor in
+ * its place made: else -EPERM.
  */
 int troupe_actor_exchange_new(struct troupe_actor *actor, const char *name,
                               enum troupe_exchange_kind kind, troupe_ref *ret);

@@ -100,8 +100,6 @@ struct group *group_free(struct group *group)
     return NULL;
 }
 
-/* ---- life ---- */
-
 void group_start(struct group *group)
 {
     group->wanted = true;
@@ -172,8 +170,6 @@ int group_set_cell_paused(struct cell *cell, bool paused)
     return 0;
 }
 
-/* ---- closing ---- */
-
 static void group_log_cancelled(const struct group *group, uint64_t n, const char *why)
 {
     if (n > 0)
@@ -221,8 +217,6 @@ void group_reopen(struct group *group)
     group_each_cell (cell, group)
         cell->closed = NULL;
 }
-
-/* ---- configuration ---- */
 
 /* Replaces all pointers to the old configuration. */
 static void group_adopt(struct group *group, struct config_group *config)

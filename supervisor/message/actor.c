@@ -26,10 +26,11 @@ int actor_new(struct actor **ret, struct message_context *context,
 
     if (!actor)
         return r;
-    struct list *lists[] = {&actor->blobs,      &actor->pool_link,    &actor->observers,
-                            &actor->monitoring, &actor->asks,         &actor->names,
-                            &actor->schedules,  &actor->blocked,      &actor->blocked_link,
-                            &actor->standbys,   &actor->standby_link, &actor->routed_link};
+    struct list *lists[] = {&actor->blobs,        &actor->pool_link,    &actor->observers,
+                            &actor->monitoring,   &actor->asks,         &actor->names,
+                            &actor->schedules,    &actor->made,         &actor->made_link,
+                            &actor->blocked,      &actor->blocked_link, &actor->standbys,
+                            &actor->standby_link, &actor->routed_link};
     for (size_t i = 0; i < ELEMENTS(lists); i++)
         list_init(lists[i]);
     actor->context = context;
@@ -64,6 +65,8 @@ void actor_free(struct actor *actor)
     index_deinit(&actor->schedules_by_type);
     index_deinit(&actor->schedules_by_setter);
     list_unlink(&actor->pool_link);
+    list_unlink(&actor->made_link);
+    list_unlink(&actor->made);
     while ((node = list_first(&actor->standbys)))
         actor_set_place(list_entry(node, struct actor, standby_link), NULL);
     actor_set_place(actor, NULL);
@@ -126,7 +129,7 @@ struct actor_policy actor_policy(const struct actor *actor)
 {
     if (actor->class->policy)
         return actor->class->policy(actor);
-    return (struct actor_policy){.mailbox_max = 10000, .mailbox_memory_max = UINT64_C(64) << 20};
+    return (struct actor_policy)ACTOR_POLICY_DEFAULT;
 }
 
 struct actor_policy actor_policy_from(const struct config_group *config)

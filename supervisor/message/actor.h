@@ -58,6 +58,10 @@ struct actor_policy {
     unsigned message_retries;
 };
 
+/* clang-format off */
+#define ACTOR_POLICY_DEFAULT {.mailbox_max = 10000, .mailbox_memory_max = UINT64_C(64) << 20}
+/* clang-format on */
+
 struct actor_class {
     enum actor_kind kind;
     /* Sends a message on, or enqueues it; takes it over. 0 or ROUTER_E_*. */
@@ -129,6 +133,8 @@ struct actor {
     struct list monitoring; /* its own monitors of others */
     struct list names;      /* struct actor_name */
     struct list schedules;  /* timers that send messages to it */
+    struct list made;       /* exchanges that it has made */
+    struct list made_link;  /* of an exchange: in the list of its creator */
     struct index asks_by_cookie, monitoring_by_reference, schedules_by_type, schedules_by_setter;
     struct schedule_share timers; /* that it has set */
     struct exchange_subscriber subscriptions;

@@ -26,8 +26,6 @@ static void tell_replaced(struct slot *old, const struct slot *successor)
               old->replace_reason);
 }
 
-/* ---- the queue ---- */
-
 void pool_replacement_queue(struct slot *slot, const char *reason)
 {
     if (slot->role != SLOT_MEMBER || slot->retired || list_linked(&slot->replace_link) ||
@@ -67,8 +65,6 @@ void pool_replacement_forget(struct slot *slot)
     if (replacement->rolling)
         pool_wake(slot->pool);
 }
-
-/* ---- rolling to another program ---- */
 
 void pool_replacement_set_stopped(struct pool *pool, bool stopped)
 {
@@ -134,8 +130,6 @@ static void replacement_review_roll(struct pool *pool)
     pool_tell(pool, (struct event){.level = LOG_LEVEL_NOTICE, .type = "group.rolled"},
               "runs its new program everywhere");
 }
-
-/* ---- successors ---- */
 
 static void replacement_retry_later(struct pool *pool)
 {

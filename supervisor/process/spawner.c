@@ -33,8 +33,6 @@ void spawner_forget(struct spawner *spawner, struct spawner_client *client)
     client->id = 0;
 }
 
-/* ---- requests ---- */
-
 static struct waiting *waiting_free(struct waiting *waiting)
 {
     list_unlink(&waiting->link);
@@ -166,8 +164,6 @@ void spawner_kill(struct spawner *spawner, const struct spawner_client *client, 
     (void)send_or_keep(spawner, &outgoing, 0);
 }
 
-/* ---- replies ---- */
-
 static void on_spawned(struct spawner *spawner)
 {
     struct message_spawned spawned;
@@ -225,8 +221,6 @@ static void spawner_on_ready(void *userdata, uint32_t events)
         message_close_fds(&incoming);
     }
 }
-
-/* ---- life ---- */
 
 int spawner_init(struct spawner *spawner, struct loop *loop, int fd)
 {

@@ -56,8 +56,6 @@ bool actor_control_changed(struct troupe_actor *actor)
     return actor->seen_control != before;
 }
 
-/* ---- holding the inbox ---- */
-
 static void store_taken(struct troupe_actor *actor, uint32_t cursor)
 {
     /* Partner: the supervisor's load after this process died. It also reads the head, which is
@@ -126,8 +124,6 @@ int actor_ease(struct troupe_actor *actor)
         r = -ENOBUFS;
     return r;
 }
-
-/* ---- handling ---- */
 
 static int call_handler(struct troupe_actor *actor, struct troupe_message *message)
 {
@@ -229,8 +225,6 @@ _public_ int troupe_actor_turn(struct troupe_actor *actor, uint64_t timeout_usec
 {
     return actor->carrier->class->turn(actor->carrier, timeout_usec);
 }
-
-/* ---- what the program sets ---- */
 
 _public_ int troupe_actor_on_message(struct troupe_actor *actor, const char *type,
                                      troupe_message_fn fn, void *userdata)

@@ -49,8 +49,6 @@ _public_ bool troupe_job_is_cancelled(const struct troupe_job *job)
     return atomic_load_explicit(&header->mark, memory_order_relaxed) == job->wire.handle;
 }
 
-/* ---- ending it ---- */
-
 static int job_end(struct troupe_job *job, enum protocol_outcome outcome, int code,
                    const void *data, size_t size, unsigned flags)
 {
@@ -128,8 +126,6 @@ _public_ int troupe_job_succeed_blob(struct troupe_job *job)
     return job_end(job, PROTOCOL_SUCCESS, 0, blob->data, blob->size, CARRIER_MADE);
 }
 
-/* ---- crashes of a process that it ran ---- */
-
 /* What the first layout had. */
 #define CRASH_SIZE_MIN (offsetof(struct troupe_crash, command) + sizeof(const char *))
 
@@ -169,8 +165,6 @@ _public_ int troupe_job_crashed(struct troupe_job *job, const struct troupe_cras
     r = sized_take(&view, &current, sizeof(current), CRASH_SIZE_MIN);
     return r < 0 ? r : send_crashed(job, view);
 }
-
-/* ---- from the record to the handler and back ---- */
 
 static int send_started(struct troupe_job *job)
 {

@@ -27,8 +27,6 @@ static int check_result(int result, const char **ret_reason)
     return invalid(ret_reason, result == VALUES_E_RANGE ? "out of range" : "no valid value");
 }
 
-/* ---- numbers ---- */
-
 static int parse_number(const struct config_key *key, const char *value, void *field,
                         const char **ret_reason)
 {
@@ -100,8 +98,6 @@ static int parse_log_level(const struct config_key *key, const char *value, void
     return log_level_from_string(value, field) < 0 ? invalid(ret_reason, "unknown") : 0;
 }
 
-/* ---- text ---- */
-
 static void clear_text(void *field)
 {
     free(*(char **)field);
@@ -144,8 +140,6 @@ static int parse_path(const struct config_key *key, const char *value, void *fie
 
     return fault ? invalid(ret_reason, fault) : parse_text(key, value, field, ret_reason);
 }
-
-/* ---- lists ---- */
 
 static void clear_strv(void *field)
 {

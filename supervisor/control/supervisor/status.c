@@ -43,8 +43,6 @@ static struct group *group_of(const struct status *status)
     return registry_get(status->parts.request->context->registry, status->group);
 }
 
-/* ---- what is open, is closed and opened again ---- */
-
 static void open_group(struct status *status, const struct group *group)
 {
     struct reply *reply = request_part_reply(&status->parts);
@@ -95,8 +93,6 @@ static void resume_status(struct request_parts *parts)
     if (status->stage == STAGE_WORKER && status->cell)
         open_cell(status);
 }
-
-/* ---- one step ---- */
 
 /* Whether there is another group. */
 static bool next_group(struct status *status)
@@ -189,8 +185,6 @@ static void next_worker(struct status *status, const struct group *group)
     else if (!status->only_worker || slot->index == status->index)
         report_worker(reply, status->parts.request, slot);
 }
-
-/* ---- the call ---- */
 
 static bool write_status(struct request_parts *parts)
 {

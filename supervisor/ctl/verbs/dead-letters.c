@@ -31,8 +31,6 @@ static json_t *filter_parameters(const struct options *options, const char *queu
                      options->since > 0 ? field_given(since) : NULL);
 }
 
-/* ---- list ---- */
-
 /*
  * Adds the reason, up to the end of its first line. A message also has a reason code and a sender.
  */
@@ -93,8 +91,6 @@ static int list(struct invocation *invocation, const char *queue)
     return listing_run(invocation, &listing, filter_parameters(&invocation->options, queue),
                        invocation->options.limit);
 }
-
-/* ---- show ---- */
 
 static void show_field(const struct terminal *terminal, const json_t *letter, const char *label,
                        const char *name)
@@ -163,8 +159,6 @@ static int show_one(struct invocation *invocation, const char *operand)
         return r;
     return call_print(invocation, CALL_ACTORS "GetDeadLetter", parameters, false, show_letter);
 }
-
-/* ---- requeue, purge ---- */
 
 static void show_requeued(const struct invocation *invocation, const json_t *reply)
 {

@@ -9,8 +9,6 @@
 #include "supervisor/message/monitor.h"
 #include <errno.h>
 
-/* ---- records as messages ---- */
-
 /* Finds the kept message at this cursor; frees those before it, as reports come in order. */
 static struct envelope *take_kept(struct actor *actor, uint32_t cursor)
 {
@@ -51,8 +49,6 @@ static struct envelope *envelope_of(struct actor *actor, const struct protocol_m
     envelope->attempt = message->attempt;
     return envelope;
 }
-
-/* ---- reports of a worker ---- */
 
 /* Makes room, so the actor and its pool are fed. */
 static void take_stashed(struct actor *actor, struct envelope *envelope)
@@ -116,8 +112,6 @@ int delivery_unstash(struct actor *actor, uint64_t id)
     envelope_free(envelope);
     return 0;
 }
-
-/* ---- after a death ---- */
 
 void delivery_settle(struct actor *actor)
 {

@@ -150,12 +150,38 @@ static void on_rerouted(void *userdata)
     actor_unblock_routed(userdata);
 }
 
+static uint64_t left(uint64_t max, uint64_t used)
+{
+    return used < max ? max - used : 0;
+}
+
+/* Leaves what the other exchanges of its creator do not hold. */
+static struct actor_policy share_of_creator(const struct actor *actor)
+{
+    struct actor_policy policy = ACTOR_POLICY_DEFAULT;
+    const struct actor *creator =
+        actor_get(&actor->context->actors, actor_exchange(actor)->creator);
+
+    if (!creator)
+        return policy;
+    list_for_each (node, &creator->made) {
+        const struct actor *other = list_entry(node, struct actor, made_link);
+
+        if (other != actor) {
+            policy.mailbox_max = left(policy.mailbox_max, other->mailbox.n);
+            policy.mailbox_memory_max = left(policy.mailbox_memory_max, other->mailbox.bytes);
+        }
+    }
+    return policy;
+}
+
 static const struct actor_class EXCHANGE_ACTOR = {
     .kind = ACTOR_EXCHANGE,
     .deliver = forward_deliver,
     .feed = forward_feed,
     .hand_on = hand_to_subscribers,
     .resolve = resolve,
+    .policy = share_of_creator,
     .free_owner = free_exchange,
 };
 
@@ -189,4 +215,29 @@ int exchange_actor_new(struct actor **ret, struct message_context *context, cons
     }
     *ret = actor;
     return 0;
+}
+
+int exchange_actor_make(struct actor **ret, struct actor *creator, const char *name,
+                        enum exchange_kind kind)
+{
+    unsigned n = 0;
+    int r;
+
+    list_for_each (node, &creator->made) {
+        n++;
+    }
+    if (n >= EXCHANGES_PER_ACTOR_MAX)
+        return ACTOR_E_TOO_MANY;
+    r = exchange_actor_new(ret, creator->context, name, kind);
+    if (r != 0)
+        return r;
+    actor_exchange(*ret)->creator = creator->reference;
+    list_push_back(&creator->made, &(*ret)->made_link);
+    return 0;
+}
+
+void exchange_actor_disown(struct actor *actor)
+{
+    actor_exchange(actor)->creator = 0;
+    list_unlink(&actor->made_link);
 }

@@ -7,8 +7,18 @@
 #include "supervisor/message/exchange/exchange.h"
 
 /* Any actor may make exchanges, and they outlive it. */
-#define EXCHANGES_MAX 10000u
+#define EXCHANGES_MAX           10000u
+#define EXCHANGES_PER_ACTOR_MAX 256u
 
 /* An exchange without subscriptions. 0, ACTOR_E_*, or -ENOMEM. */
 int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
                        enum exchange_kind kind);
+
+/*
+ * The same for an exchange that an actor makes. All exchanges of one creator together hold as many
+ * messages as one mailbox. Also ACTOR_E_TOO_MANY beyond EXCHANGES_PER_ACTOR_MAX.
+ */
+int exchange_actor_make(struct actor **ret, struct actor *creator, const char *name,
+                        enum exchange_kind kind);
+/* Ends the ties to its creator. */
+void exchange_actor_disown(struct actor *actor);

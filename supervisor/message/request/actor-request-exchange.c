@@ -42,12 +42,11 @@ struct actor_answer actor_request_on_exchange(struct actor *actor,
                                               const struct actor_request *request)
 {
     struct actor *exchange;
-    int r = exchange_actor_new(&exchange, actor->context, request->exchange.name,
-                               request->exchange.type);
+    int r = exchange_actor_make(&exchange, actor_self(actor), request->exchange.name,
+                                request->exchange.type);
 
     if (r != 0)
         return actor_request_refuse_name(r);
-    actor_exchange(exchange)->creator = actor_self(actor)->reference;
     return ANSWER_VALUE(exchange->reference);
 }
 

@@ -6,6 +6,7 @@
 #include "supervisor/event/event.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/exchange/exchange-actor.h"
@@ -448,6 +449,33 @@ static void tell_many(const struct actor *to)
     channel_publish(&peer.channel);
 }
 
+START_TEST(exchanges_of_one_creator_share_the_bounds_of_a_mailbox)
+{
+    struct actor *made[EXCHANGES_PER_ACTOR_MAX], *more;
+    char name[16];
+
+    for (unsigned i = 0; i < EXCHANGES_PER_ACTOR_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "made-%u", i);
+        ck_assert_int_eq(exchange_actor_make(&made[i], sender, name, EXCHANGE_SINGLE), 0);
+    }
+    ck_assert_int_eq(exchange_actor_make(&more, sender, "more", EXCHANGE_SINGLE), ACTOR_E_TOO_MANY);
+    made[0]->mailbox.n = 9999;
+    ck_assert(actor_has_room(made[1], 0));
+    made[1]->mailbox.n = 1;
+    ck_assert(!actor_has_room(made[1], 0));
+    ck_assert(!actor_has_room(made[0], 0));
+    ck_assert(actor_has_room(post, 0));
+    made[1]->mailbox.bytes = UINT64_C(64) << 20;
+    ck_assert_uint_eq(actor_policy(made[2]).mailbox_memory_max, 0);
+    exchange_actor_disown(made[0]);
+    made[1]->mailbox.bytes = 0;
+    ck_assert(actor_has_room(made[1], 0));
+    made[0]->mailbox.n = made[1]->mailbox.n = 0;
+    actor_end(made[1], "it was deleted");
+    ck_assert_int_eq(exchange_actor_make(&more, sender, "more", EXCHANGE_SINGLE), 0);
+}
+END_TEST
+
 static struct actor *new_wide_exchange(struct actor *subscribers[N_SUBSCRIBERS])
 {
     struct actor *wide = new_exchange("wide", EXCHANGE_TYPED_MULTI);
@@ -610,6 +638,7 @@ int main(void)
     tcase_add_test(cases, what_waited_for_a_paused_exchange_goes_on_as_there_is_room);
     tcase_add_test(cases, a_large_message_waits_for_the_room_that_it_needs);
     tcase_add_test(cases, exchanges_in_a_circle_hold_nobody_up);
+    tcase_add_test(cases, exchanges_of_one_creator_share_the_bounds_of_a_mailbox);
     tcase_add_test(cases, exchanges_are_deleted_one_in_a_turn);
     tcase_add_test(cases, a_sender_waits_while_an_exchange_is_behind_with_its_copies);
     tcase_add_test(cases, what_a_dead_sender_has_told_an_exchange_is_copied_over_many_turns);
