@@ -364,7 +364,7 @@ class Jobs(Ctl):
         self.exits(0, "reload")
         for actor in "upper", "upper/0":
             for verb in ("tell",), ("ask",), ("schedule", "--delay", "1h"):
-                self.assertIn("take jobs, not messages", self.exits(2, *verb, actor, "x").stderr)
+                self.assertIn("takes only jobs", self.exits(2, *verb, actor, "x").stderr)
         self.exits(0, "schedule", "actor", "x", "--delay", "1h")
 
     def test_do_as_json_is_the_whole_job(self):

@@ -31,7 +31,7 @@ class Workers(TestCase):
 
     def is_ended(self, how, wake):
         s = self.beside(how, wake)
-        fds = len(s.fds())
+        fds = s.n_fds_between_turns()
         job = s.do("culprit", "x", max_retries=1)
         self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
         self.honest_work(s)
@@ -186,7 +186,7 @@ class Clients(TestCase):
     def test_a_client_that_scribbles_is_cut_off_and_nobody_else_notices(self):
         s = self.started({"actor": ini(ACTOR)})
         s.do("actor", "echo")
-        before = len(s.fds())
+        before = s.n_fds_between_turns()
         for seed in range(10):
             with self.subTest(seed=seed):
                 self.scribble(s, seed)
@@ -197,7 +197,7 @@ class Clients(TestCase):
     def test_clients_that_attach_and_vanish_leave_nothing(self):
         s = self.started({"actor": ini(ACTOR)})
         s.do("actor", "echo")
-        before = len(s.fds())
+        before = s.n_fds_between_turns()
         for _ in range(30):
             connection, fds = self.attach(s)
             connection.close()

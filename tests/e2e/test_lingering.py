@@ -103,7 +103,7 @@ class Lingering(TestCase):
 
     def test_a_client_that_sends_one_with_a_request(self):
         s = self.begin()
-        before = len(s.fds())
+        before = s.n_fds_between_turns()
         with Varlink(s.socket_path) as client:
             if self.send(s, client.socket, b'{"method":"io.troupe.Supervisor.GetInfo"}\0'):
                 with self.assertRaises((EOFError, ConnectionError)):
@@ -113,7 +113,7 @@ class Lingering(TestCase):
 
     def test_a_client_that_sends_many_with_parts_of_requests(self):
         s = self.begin()
-        before = len(s.fds())
+        before = s.n_fds_between_turns()
         with contextlib.ExitStack() as stack:
             for _ in range(5):
                 client = stack.enter_context(Varlink(s.socket_path))
@@ -123,7 +123,7 @@ class Lingering(TestCase):
 
     def test_a_client_that_leaves_one_behind_while_it_is_answered(self):
         s = self.begin()
-        before = len(s.fds())
+        before = s.n_fds_between_turns()
         with Varlink(s.socket_path) as client:
             client.send("Watch", more=True)
             self.send(s, client.socket, b"{")
@@ -131,7 +131,7 @@ class Lingering(TestCase):
 
     def test_a_client_that_sends_one_after_its_last_answer(self):
         s = self.begin()
-        before = len(s.fds())
+        before = s.n_fds_between_turns()
         with Varlink(s.socket_path) as client:
             client.send_raw(b"no JSON\0")
             client.receive()
@@ -153,7 +153,7 @@ class Lingering(TestCase):
 
     def test_an_attached_client_that_leaves_one_in_its_control_socket(self):
         s = self.begin()
-        before = len(s.fds())
+        before = s.n_fds_between_turns()
         connection, control = self.attach(s)
         with control:
             self.send(s, control, b"")
@@ -176,7 +176,7 @@ class Lingering(TestCase):
     def test_a_worker_that_hands_one_over_as_its_result(self):
         s = self.begin({"culprit": ini(f"{helper('hostile')} linger-result", Restart=QUICK,
                                        Group={"Environment": f"PORT={self.port()}"})})
-        before = len(s.fds())
+        before = s.n_fds_between_turns()
         self.assertEqual(s.do("culprit", "x", max_retries=1)["state"], "dead")
         s.wait_worker("culprit/0", "idle")
         self.nobody_waited(s, before)
@@ -184,7 +184,7 @@ class Lingering(TestCase):
     def test_a_worker_that_leaves_one_in_its_control_socket(self):
         s = self.begin({"culprit": ini(f"{helper('hostile')} linger-unread", Restart=QUICK,
                                        Group={"Environment": f"PORT={self.port()}"})})
-        before = len(s.fds())
+        before = s.n_fds_between_turns()
         self.assertEqual(s.do("culprit", "x", max_retries=1)["state"], "dead")
         s.wait_worker("culprit/0", "idle")
         self.nobody_waited(s, before)

@@ -567,7 +567,7 @@ class Hostile(Case):
             for wake in "futex", "eventfd":
                 with self.subTest(how=how, wake=wake):
                     s = self.beside(how, wake)
-                    fds = len(s.fds())
+                    fds = s.n_fds_between_turns()
                     s.create("driver", "many culprit/0 x 300")
                     s.wait_event("worker.died", "culprit")
                     self.honest_work(s)

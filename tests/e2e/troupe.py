@@ -420,6 +420,11 @@ class Supervisor:
                 found.append(os.readlink(entry.path))
         return sorted(found)
 
+    def n_fds_between_turns(self):
+        """The number of its descriptors, once the turn in which its workers became ready has ended."""
+        self.call("GetInfo")
+        return len(self.fds())
+
     def children(self):
         """Workers and services."""
         return self._family()[1:]
