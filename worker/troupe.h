@@ -167,8 +167,9 @@ int troupe_worker_publish_state(struct troupe_worker *worker, const void *data, 
 /* Restarts WatchdogSec=. Any thread. */
 void troupe_worker_heartbeat(struct troupe_worker *worker);
 
-/* ---- the job in hand: valid until the handler returns ---- */
+/* ---- the job in hand ---- */
 
+/* Pointers that these return belong to the job, and are valid until its handler returns. */
 struct troupe_worker *troupe_job_worker(const struct troupe_job *job);
 const char *troupe_job_id(const struct troupe_job *job);
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Prints the help: all verbs, or one with its options. */
+
 #include "supervisor/ctl/verb.h"
 
 #include "supervisor/ctl/verbs/verbs.h"

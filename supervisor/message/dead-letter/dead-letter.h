@@ -153,6 +153,7 @@ struct dead_letter_filter {
         .queue = -1, .reason = -1                                                                  \
     }
 
+/* Whether the letter passes all conditions of the filter. */
 bool dead_letter_matches(const struct dead_letter *letter, const struct dead_letter_filter *filter);
 
 /* A walk over both rings in the order of ids. Letters may come and go meanwhile. End it with

@@ -8,8 +8,8 @@
 #include "supervisor/message/router.h"
 #include <errno.h>
 
-/* By all exchanges, of messages that come; and again, of those that wait: a fraction of a
- * millisecond. */
+/* Bounds the copies that all exchanges together make in a turn: of messages that arrive, and
+ * likewise of messages that waited. A fraction of a millisecond each. */
 #define COPIES_PER_TURN 250
 
 static bool has_copies_left(const struct message_context *context, struct forward_budget *budget)
@@ -61,7 +61,7 @@ static struct actor *find_mailbox(struct actor *to, const struct topic *topic)
     return to;
 }
 
-/* Its messages wait for the next turn: their senders do, too, instead of filling its mailbox. */
+/* While messages wait to be copied, further senders wait too, so that the mailbox does not fill. */
 bool forward_must_wait_for_copies(struct actor *sender, struct actor *to)
 {
     if (!copies(to) || to->paused || mailbox_idle(&to->mailbox))
